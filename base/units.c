@@ -192,6 +192,41 @@ const char *wr_size_read(const char *text, int64_t *out)
 	return unit ? multiply(&number, unit->factor, out) : unknown_unit(text);
 }
 
+/* --- sampling --- */
+
+static const char sample[] = "sample:";
+
+const char *wr_sampling_read(const char *text, int *out)
+{
+	struct number number;
+
+	if (!strcmp(text, "off") || !strcmp(text, "all")) {
+		*out = *text == 'a';
+		return NULL;
+	}
+	if (strncmp(text, sample, sizeof sample - 1))
+		return "is not known";
+	text += sizeof sample - 1;
+	if (read_number(&text, &number) || *text || *number.fraction || !number.whole ||
+	    number.whole > WR_SAMPLING_MAX)
+		return "needs a number from 1 to 1000000";
+	*out = (int)number.whole;
+	return NULL;
+}
+
+struct wr_shown wr_sampling_shown(int every)
+{
+	struct wr_shown shown;
+
+	if (every > 1)
+		snprintf(shown.text, sizeof shown.text, "%s%d", sample, every);
+	else
+		snprintf(shown.text, sizeof shown.text, "%s", every ? "all" : "off");
+	return shown;
+}
+
+/* --- printing --- */
+
 static struct wr_shown unit_shown(int64_t value, const struct unit *units)
 {
 	struct wr_shown shown;

@@ -1,4 +1,7 @@
-/* Durations and sizes with units, in graph files and on the command line: "10ms", "60Hz", "16MiB". */
+/*
+ * Values with a grammar of their own, in graph files and on the command line: durations and sizes with units
+ * ("10ms", "60Hz", "16MiB"), and which ticks are measured ("sample:64").
+ */
 #ifndef WR_BASE_UNITS_H
 #define WR_BASE_UNITS_H
 
@@ -16,6 +19,12 @@ const char *wr_size_read(const char *text, int64_t *out);
 #define WR_DURATION_WRONG "'%s' %s: write a number and its unit, like \"10ms\", \"1.5s\", \"5min\""
 #define WR_PERIOD_WRONG   "'%s' %s: write a number and its unit, like \"10ms\", \"1.5s\", \"60Hz\""
 #define WR_SIZE_WRONG     "'%s' %s: write bytes as an integer, or a text like \"16MiB\", \"4k\""
+
+#define WR_SAMPLING_MAX 1000000
+/* *out: one tick of so many, up to WR_SAMPLING_MAX: 0 for "off", 1 for "all", 64 for "sample:64". */
+const char *wr_sampling_read(const char *text, int *out);
+struct wr_shown wr_sampling_shown(int every);
+#define WR_SAMPLING_WRONG "'%s' %s: use \"off\", \"all\", or \"sample:64\" for one tick of 64"
 
 /* Exact, in the largest unit that leaves no fraction ("250us", "64MiB"). */
 struct wr_shown wr_duration_shown(int64_t ns);

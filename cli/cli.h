@@ -42,6 +42,7 @@ enum {
 	CLI_STATS = 1 << 17,
 	CLI_STATS_FILE = 1 << 18,
 	CLI_STATS_SKIP = 1 << 19,
+	CLI_GPU_TIME = 1 << 20,
 };
 
 /* The parsed command line. All texts are borrowed from argv. */
@@ -56,6 +57,7 @@ struct cli_options {
 	bool stats; /* the tables */
 	uint64_t seed;
 	int64_t duration_ns, explain_after_ns;
+	int gpu_time;                      /* 0: not given; -1: off; else one tick of so many */
 	int max_in_flight;                 /* 0: not given; -1: unbounded */
 	bool seeded, limited, quiet, help; /* limited: duration_ns was given */
 	bool python;                       /* --python: another process reads its files */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/units.h"
 #include "cli/cli.h"
 
 struct row {
@@ -77,6 +78,17 @@ static bool take_max_in_flight(struct cli_options *options, const char *value)
 	if (!read_number(value, IN_FLIGHT_MAX, &ticks))
 		return false;
 	options->max_in_flight = ticks ? (int)ticks : -1;
+	return true;
+}
+
+/* Same grammar as in a graph file. */
+static bool take_gpu_time(struct cli_options *options, const char *value)
+{
+	int every;
+
+	if (wr_sampling_read(value, &every))
+		return false;
+	options->gpu_time = every ? every : WEIR_GPU_TIME_OFF;
 	return true;
 }
 
@@ -186,6 +198,9 @@ static const struct row rows[] = {
 	{CLI_MAX_IN_FLIGHT, "max-in-flight", "N",
 	 "ticks of an entity that may be on the device at once (the graph's, else 64); 0: no bound",
 	 take_max_in_flight, "a number from 0 to 65536"},
+	{CLI_GPU_TIME, "gpu-time", "TICKS",
+	 "measures the time on the device in these ticks: off, all, sample:64 (the graph's)", take_gpu_time,
+	 "off, all, or sample:N with N from 1 to 1000000"},
 	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min; 0s: no limit",
 	 take_duration, "a time such as 500ms, 10s or 5min"},
 	{CLI_EXPLAIN_AFTER, "explain-after", "TIME", "explains the standstill after this time without a tick",

@@ -33,6 +33,7 @@ static int make_run(struct run *run, const struct cli_options *options)
 		.seed = options->seed,
 		.max_duration_ns = options->duration_ns,
 		.max_in_flight = options->max_in_flight,
+		.gpu_time = options->gpu_time,
 		.measure = !options->quiet,
 		.observe = options->stats || options->stats_file ? WEIR_OBSERVE_STATISTICS : 0u,
 		.skip = options->stats_skip,
@@ -208,7 +209,7 @@ const struct cli_command cli_run = {
 		"frames/s are the ticks of the slowest sink (an entity that only receives) "
 		"per second.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |
-		   CLI_MAX_IN_FLIGHT | CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_STATS |
-		   CLI_STATS_FILE | CLI_STATS_SKIP | CLI_QUIET,
+		   CLI_MAX_IN_FLIGHT | CLI_GPU_TIME | CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT |
+		   CLI_STATS | CLI_STATS_FILE | CLI_STATS_SKIP | CLI_QUIET,
 	.run = run_graph,
 };

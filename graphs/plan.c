@@ -27,6 +27,7 @@ enum {
 	DEVICE_MEMORY,
 	HOST_MEMORY,
 	IN_FLIGHT,
+	GPU_TIME,
 	SCHEDULER_KEYS = 16
 };
 
@@ -42,6 +43,7 @@ static const struct wr_field scheduler_fields[SCHEDULER_KEYS] = {
 	[DEVICE_MEMORY] = {"device_memory", WR_INTEGER | WR_STRING, false},
 	[HOST_MEMORY] = {"host_memory", WR_INTEGER | WR_STRING, false},
 	[IN_FLIGHT] = {"max_in_flight", WR_INTEGER, false},
+	[GPU_TIME] = {"gpu_time", WR_STRING, false},
 };
 
 /* The values of the keys above while they are read. */
@@ -102,6 +104,23 @@ static int scheduler_read_choice(const struct scheduler_reading *reading, int ke
 			       reading->found[key], choices);
 }
 
+/* -1 if the key was not given. */
+static int scheduler_read_sampling(const struct scheduler_reading *reading, int key)
+{
+	struct wr_at at = {&scheduler_at, scheduler_fields[key].name, 0};
+	const struct wr_value *value = reading->found[key];
+	const char *wrong;
+	int every = 0;
+
+	if (!value)
+		return -1;
+	wrong = wr_sampling_read(value->string, &every);
+	if (wrong)
+		wr_report(reading->reports, WR_W_CHOICE, &at, value->place, WR_SAMPLING_WRONG,
+			  wr_shown(value->string).text, wrong);
+	return every;
+}
+
 static weir_status build_scheduler(struct wr_build *build, const struct wr_value *scheduler)
 {
 	const struct wr_value *found[SCHEDULER_KEYS] = {0};
@@ -121,6 +140,7 @@ static weir_status build_scheduler(struct wr_build *build, const struct wr_value
 	plan->seed = (uint64_t)scheduler_read_integer(&reading, SEED, 0, INT64_MAX);
 	plan->max_in_flight =
 		found[IN_FLIGHT] ? scheduler_read_integer(&reading, IN_FLIGHT, 0, WR_IN_FLIGHT_MAX) : -1;
+	plan->gpu_time = scheduler_read_sampling(&reading, GPU_TIME);
 	plan->device_memory = scheduler_read_size(&reading, DEVICE_MEMORY, 64 << 20);
 	plan->host_memory = scheduler_read_size(&reading, HOST_MEMORY, 64 << 20);
 	if (scheduler_read_choice(&reading, BACKEND, "auto|cuda|host|sim") < 0)

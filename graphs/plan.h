@@ -133,6 +133,7 @@ struct wr_plan_scheduler {
 	uint64_t seed;
 	bool has_seed;
 	int64_t max_in_flight; /* -1: not given; 0: unbounded */
+	int gpu_time;          /* is measured in one tick of so many; -1: not given; 0: off */
 	/* Bytes to allocate before the first tick on a GPU; default 64 MiB each. */
 	int64_t device_memory, host_memory;
 };

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "graphs/parameter.h"
 #include "graphs/show.h"
 #include "streams/streams.h"
@@ -33,6 +34,8 @@ static void json_scheduler(struct wr_text *text, const struct wr_plan_scheduler 
 		wr_text_add(text, "\"backend\": \"%s\", ", scheduler->backend);
 	if (scheduler->max_in_flight >= 0)
 		wr_text_add(text, "\"max_in_flight\": %" PRId64 ", ", scheduler->max_in_flight);
+	if (scheduler->gpu_time >= 0)
+		wr_text_add(text, "\"gpu_time\": \"%s\", ", wr_sampling_shown(scheduler->gpu_time).text);
 	if (scheduler->has_seed)
 		wr_text_add(text, "\"seed\": %" PRIu64 ", ", scheduler->seed);
 	if (scheduler->has_drain)

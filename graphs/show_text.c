@@ -36,6 +36,8 @@ static void text_scheduler(struct wr_text *text, const struct wr_plan_scheduler 
 	text_duration(text, "drain", true, scheduler->has_drain ? scheduler->drain_ns : 5000000000);
 	wr_text_add(text, ", ");
 	text_in_flight(text, scheduler->max_in_flight < 0 ? WR_IN_FLIGHT : scheduler->max_in_flight);
+	if (scheduler->gpu_time >= 0)
+		wr_text_add(text, ", gpu_time %s", wr_sampling_shown(scheduler->gpu_time).text);
 	text_duration(text, "deadlock_grace", scheduler->has_grace, scheduler->deadlock_grace_ns);
 	text_duration(text, "max_duration", scheduler->has_duration, scheduler->max_duration_ns);
 	text_duration(text, "worker_spin", scheduler->has_spin, scheduler->worker_spin_ns);

@@ -255,6 +255,8 @@ enum {
 
 /* What is recorded of a run: statistics; each event, for a timeline. */
 enum { WEIR_OBSERVE_STATISTICS = 1, WEIR_OBSERVE_TRACE = 2 };
+/* For weir_scheduler_options.gpu_time. */
+enum { WEIR_GPU_TIME_OFF = -1, WEIR_GPU_TIME_DEFAULT = 0, WEIR_GPU_TIME_ALL = 1 };
 typedef struct {
 	size_t size;
 	unsigned workers;          /* 0: the description's, else one per core, at most 64 */
@@ -304,6 +306,9 @@ typedef struct {
 	size_t trace_events; /* records of the timeline that are kept per worker, the newest ones;
 				0: 1 Mi, which is 32 MiB */
 	uint64_t skip;       /* statistics leave out the first ticks of each entity */
+	int gpu_time;        /* the time on the device is measured in one tick of so many of each
+				entity, up to 1000000, if something observes the run: 1: in all;
+				WEIR_GPU_TIME_OFF: in none; 0: the description's, else 64 */
 } weir_scheduler_options;
 
 /* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */

@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "scheduler/claim.h"
 #include "scheduler/finisher.h"
+#include "scheduler/gpu_time.h"
 #include "scheduler/inlet.h"
 #include "scheduler/outlet.h"
 #include "scheduler/ready.h"
@@ -434,6 +435,8 @@ void wr_run_end(weir_scheduler *scheduler)
 	if (scheduler->timed_out)
 		wr_system_shorten_timeout(graph->system);
 	wr_descriptors_forget(scheduler);
+	for (size_t i = 0; i < graph->entity_count; i++)
+		wr_gpu_time_end_run(&graph->entities[i]);
 	stop_operators(scheduler);
 	wr_graph_close_streams(graph);
 	wr_system_run_deferred_frees(graph->system, true);

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graphs/parameter.h"
+#include "scheduler/gpu_time.h"
 #include "scheduler/graph.h"
 #include "scheduler/memory_pool.h"
 
@@ -178,6 +179,7 @@ void wr_entity_finish(weir_entity *entity)
 	wr_free(entity->wait.fences);
 	wr_free(entity->context.made);
 	wr_flight_finish(&entity->flight);
+	wr_gpu_time_finish(entity->gpu_time);
 	wr_free(entity->streams.items);
 	wr_free(entity->streams.sets);
 	wr_free(entity->streams.early);

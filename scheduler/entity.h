@@ -203,8 +203,9 @@ struct weir_entity {
 	weir_stream *given_stream;   /* by weir_entity_use_stream; NULL: none. Changes between runs only */
 	struct wr_entity_streams streams;
 	struct wr_flight flight;
-	struct wr_replays *replays; /* NULL: nothing was replayed in this run (T13) */
-	bool flight_full;           /* in_flight may not hold: the review must ask it (T8) */
+	struct wr_replays *replays;   /* NULL: nothing was replayed in this run (T13) */
+	struct wr_gpu_time *gpu_time; /* NULL: no run of it was timed (T15) */
+	bool flight_full;             /* in_flight may not hold: the review must ask it (T8) */
 	weir_verdict verdict;
 	weir_fence *fetched; /* fences of messages, while they are read */
 	size_t fetched_room;

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "scheduler/gpu_time.h"
 #include "scheduler/graph.h"
 #include "trace/trace.h"
 
@@ -21,14 +22,19 @@ static weir_status make_room_for_stream(struct wr_entity_streams *streams)
 }
 
 /* The caller has made room. */
-static size_t streams_add(struct wr_entity_streams *streams, weir_stream *stream, uint64_t shared_id)
+static size_t streams_add(weir_entity *entity, weir_stream *stream, uint64_t shared_id)
 {
+	struct wr_entity_streams *streams = &entity->streams;
+
 	streams->items[streams->count] = (struct wr_entity_stream){
 		.stream = stream,
 		.shared_id = shared_id,
 		.last = {weir_stream_id(stream), wr_stream_submitted(stream)},
 	};
-	return streams->count++;
+	streams->count++;
+	if (entity->gpu_time)
+		wr_gpu_time_add_stream(entity, streams->count - 1);
+	return streams->count - 1;
 }
 
 void wr_entity_set_current_stream(weir_entity *entity, size_t index, bool for_run, bool emits_carry)
@@ -49,7 +55,7 @@ static weir_status take_from_pool(weir_entity *entity, struct wr_stream_pool *po
 	if (!status)
 		status = wr_stream_pool_take(pool, entity->plan->name, &stream);
 	if (!status)
-		*out = streams_add(&entity->streams, stream, 0);
+		*out = streams_add(entity, stream, 0);
 	return status;
 }
 
@@ -131,7 +137,7 @@ weir_status wr_entity_default_stream(weir_entity *entity, size_t *out)
 		if (!status)
 			status = wr_stream_default(entity->graph->system, plan->device, plan->name, &stream);
 		if (!status)
-			streams->default_stream = streams_add(streams, stream, 0) + 1;
+			streams->default_stream = streams_add(entity, stream, 0) + 1;
 	}
 	if (!status)
 		*out = streams->default_stream - 1;
@@ -168,7 +174,7 @@ weir_status wr_entity_share_stream(weir_entity *entity, uint64_t id, size_t *out
 		if (!status)
 			status = wr_stream_share_of(entity->graph->system, id, entity->plan->name, &share);
 		if (!status)
-			index = streams_add(streams, share, id);
+			index = streams_add(entity, share, id);
 	}
 	if (!status)
 		*out = index;
@@ -188,6 +194,7 @@ void wr_entity_close_streams(weir_entity *entity)
 	struct wr_entity_streams *streams = &entity->streams;
 
 	wr_replays_close(entity);
+	wr_gpu_time_end_run(entity);
 	for (size_t i = streams->count; i--;) { /* shares before the streams that they share */
 		wr_scratch_free(&streams->items[i]);
 		wr_stream_close(streams->items[i].stream);

@@ -22,6 +22,7 @@ struct wr_entity_stream {
 	bool ended;         /* the end of the last tick recorded `last` */
 	weir_fence last;    /* later work on the stream is not fenced yet */
 	struct wr_scratch scratch;
+	struct wr_span *span; /* in a timed tick (T15); or NULL */
 };
 
 /* Messages of this output carry items[index]. */

@@ -13,9 +13,11 @@
 #include "base/status.h"
 #include "base/struct.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "scheduler/scheduler.h"
 
 #define DRAIN_NS 5000000000
+#define GPU_TIME 64
 
 static weir_status pick_signal(weir_scheduler *scheduler)
 {
@@ -54,6 +56,20 @@ static size_t max_in_flight(int asked, int64_t planned)
 	return planned < 0 ? WR_IN_FLIGHT : (size_t)planned;
 }
 
+static weir_status pick_gpu_time(weir_scheduler *scheduler)
+{
+	int asked = scheduler->options.gpu_time, planned = scheduler->graph->plan->scheduler.gpu_time;
+
+	if (asked < WEIR_GPU_TIME_OFF || asked > WR_SAMPLING_MAX)
+		return wr_fail(WEIR_E_INVALID,
+			       "gpu_time %d: use one tick of at most %d, or WEIR_GPU_TIME_OFF", asked,
+			       WR_SAMPLING_MAX);
+	scheduler->gpu_time = planned < 0 ? GPU_TIME : planned;
+	if (asked)
+		scheduler->gpu_time = asked < 0 ? 0 : asked;
+	return WEIR_OK;
+}
+
 weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_options *options)
 {
 	const struct wr_plan_scheduler *plan = &scheduler->graph->plan->scheduler;
@@ -88,7 +104,8 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 	if (scheduler->worker_asked > WR_WORKERS_MAX)
 		return wr_fail(WEIR_E_INVALID, "%u workers: use at most %d", scheduler->worker_asked,
 			       WR_WORKERS_MAX);
-	return pick_signal(scheduler);
+	status = pick_gpu_time(scheduler);
+	return status ? status : pick_signal(scheduler);
 }
 
 /* --- root: the folder that the built-in operators are confined to --- */

@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "scheduler/claim.h"
+#include "scheduler/gpu_time.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
 
@@ -262,6 +263,8 @@ static bool park_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	uint32_t running = WR_RUNNING;
 
+	if (entity->gpu_time)
+		wr_gpu_time_read(entity, worker->local.index);
 	wr_trace_wait(worker->scheduler->trace, worker->local.index, entity->id,
 		      wr_load_relaxed(&entity->why_of), entity->verdict.why);
 	if (wr_cas(&entity->state, &running, WR_IDLE))

@@ -66,6 +66,7 @@ struct weir_scheduler {
 	struct wr_trace *trace;
 	struct wr_path_times *paths; /* NULL: no statistics */
 	weir_scheduler_options options;
+	int gpu_time;        /* is measured in one tick of so many; 0: off */
 	int signal;          /* enum wr_signal_kind */
 	int process;         /* the creator's pid: threads do not survive a fork */
 	uint64_t all_asleep; /* `sleepers` when every worker sleeps; set by each start */

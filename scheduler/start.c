@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "graphs/parameter.h"
 #include "scheduler/finisher.h"
+#include "scheduler/gpu_time.h"
 #include "scheduler/inlet.h"
 #include "scheduler/outlet.h"
 #include "scheduler/ready.h"
@@ -171,6 +172,12 @@ static weir_status open_streams(weir_scheduler *scheduler)
 	return status;
 }
 
+static void begin_gpu_time(weir_scheduler *scheduler)
+{
+	for (size_t i = 0; i < scheduler->graph->entity_count; i++)
+		wr_gpu_time_begin_run(&scheduler->graph->entities[i], scheduler);
+}
+
 static weir_status start_operator(weir_entity *entity)
 {
 	const weir_operator *kind = entity->plan->kind;
@@ -326,6 +333,8 @@ static weir_status prepare_run(weir_scheduler *scheduler)
 		status = reserve_all(graph);
 	if (!status)
 		status = open_streams(scheduler);
+	if (!status)
+		begin_gpu_time(scheduler);
 	return status ? status : start_operators_and_workers(scheduler);
 }
 

@@ -308,6 +308,14 @@ static void add_notes(struct wr_text *text, weir_scheduler *scheduler, struct wr
 
 /* --- all --- */
 
+static void add_gpu_time(struct wr_text *text, int gpu_time)
+{
+	if (gpu_time > 1)
+		wr_text_add(text, ",\"gpu_time\":\"sample:%d\"", gpu_time);
+	else
+		add_name(text, ",\"gpu_time\":", gpu_time ? "all" : "off");
+}
+
 static const char *ending_text(weir_scheduler *scheduler, struct wr_statistics *statistics)
 {
 	weir_status status = (weir_status)wr_read(&scheduler->verdict);
@@ -328,6 +336,7 @@ void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statist
 	add_name(text, ",\n\"graph\":", graph->plan->name);
 	add_name(text, ",\"where\":", weir_scheduler_where(scheduler));
 	add_name(text, ",\"signal\":", wr_signal_text(scheduler->signal));
+	add_gpu_time(text, scheduler->gpu_time);
 	wr_text_add(text, ",\"skip\":%" PRIu64 ",\"workers_count\":%u,\"duration\":%" PRId64,
 		    statistics->skip, wr_read(&statistics->workers_running),
 		    wr_statistics_now(statistics) - wr_read(&statistics->begun_at));

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "scheduler/claim.h"
 #include "scheduler/finisher.h"
+#include "scheduler/gpu_time.h"
 #include "scheduler/inlet.h"
 #include "scheduler/outlet.h"
 #include "scheduler/ready.h"
@@ -369,6 +370,8 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	weir_scheduler *scheduler = worker->scheduler;
 	weir_status status;
 
+	if (entity->gpu_time)
+		wr_gpu_time_begin_tick(entity, worker->local.index);
 	entity->context.stopping = wr_load_relaxed(&scheduler->stop_asked) & WR_STOP_DRAIN;
 	status = take_and_compute(worker, entity);
 	if (entity->claim_count)

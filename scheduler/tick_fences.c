@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "scheduler/gpu_time.h"
 #include "scheduler/graph.h"
 
 /* --- one stream --- */
@@ -250,6 +251,8 @@ static weir_status fence_stream(weir_entity *entity, size_t index)
 		return WEIR_OK;
 	item->used = true; /* so that a failed call is repeated */
 	wr_stream_begin_tick(item->stream);
+	if (item->span)
+		(void)wr_span_end(item->span);
 	status = weir_stream_record(item->stream, &item->last);
 	item->ended = !status;
 	return status ? status : fence_payloads(entity, index, item->last);
@@ -303,6 +306,8 @@ static void end_tick(weir_entity *entity)
 		wr_scratch_end_tick(entity);
 	if (entity->replays)
 		wr_replays_end_tick(entity);
+	if (entity->gpu_time)
+		wr_gpu_time_end_tick(entity);
 	if (streams->current)
 		streams->last_end = streams->items[streams->current - 1].last;
 	for (size_t i = 0; i < streams->count; i++)

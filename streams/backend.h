@@ -82,6 +82,18 @@ struct wr_backend {
 	bool (*graph_differs)(void *self, const void *graph, const void *other, char *what, size_t room);
 
 	/*
+	 * Timers (T15): *begun and *ended are when the streams of one device reached the latest records of
+	 * two timers, on the clock of wr_now(). What recording them costs the device is not part of the
+	 * difference, which is not negative. BUSY: one of them was not reached. A timer is not destroyed
+	 * before it was. NULL, all four: the device has no timers.
+	 */
+	weir_status (*timer_create)(void *self, int device, void **out);
+	void (*timer_destroy)(void *self, void *timer);
+	weir_status (*timer_record)(void *self, int device, void *stream, void *timer);
+	weir_status (*timer_read)(void *self, int device, void *begin, void *end, int64_t *begun,
+				  int64_t *ended);
+
+	/*
 	 * Writes a completion flag: `word` (in memory of alloc(WEIR_DEVICE_HOST)) is
 	 * set to value once all earlier work of the stream is complete.
 	 */

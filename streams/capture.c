@@ -374,14 +374,21 @@ weir_status wr_capture_end(struct wr_capture *capture, struct wr_executable **ou
 weir_status wr_executable_launch(struct wr_executable *executable, weir_stream *stream)
 {
 	struct wr_system *system = executable->system;
+	int64_t since = 0;
+	weir_status status;
 
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	wr_store(&stream->dirty, true);
 	stream->operations++;
 	executable->unfenced = true;
-	return wr_device_graph_launch(system, stream->spec.device, wr_load(&stream->native),
-				      executable->graph);
+	if (stream->span)
+		since = wr_span_enter(stream);
+	status = wr_device_graph_launch(system, stream->spec.device, wr_load(&stream->native),
+					executable->graph);
+	if (stream->span)
+		wr_span_leave(stream, since);
+	return status;
 }
 
 void wr_executable_note_fence(struct wr_executable *executable, weir_fence fence)

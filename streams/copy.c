@@ -32,6 +32,27 @@ static weir_status copies_from_outside(struct outside_copies call)
 	return wr_device_enter_call(call.stream->system, copies_in_world, &call);
 }
 
+/* --- enqueueing --- */
+
+static weir_status device_copy(weir_stream *stream, const weir_copy *copy)
+{
+	struct wr_system *system = stream->system;
+
+	return copy->rows > 1 ? wr_device_copy_rows(system, stream->spec.device, stream->queue, copy)
+			      : wr_device_copy(system, stream->spec.device, stream->queue, copy->to,
+					       copy->from, copy->row_bytes);
+}
+
+/* Not inlined: a stream without a span pays one branch. */
+__attribute__((noinline)) static weir_status copy_in_span(weir_stream *stream, const weir_copy *copy)
+{
+	int64_t since = wr_span_enter(stream);
+	weir_status status = device_copy(stream, copy);
+
+	wr_span_leave(stream, since);
+	return status;
+}
+
 /* --- one copy --- */
 
 weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes)
@@ -50,6 +71,8 @@ weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, si
 		return wr_system_failure_status(system);
 	wr_store(&stream->dirty, true);
 	stream->operations++;
+	if (stream->span)
+		return copy_in_span(stream, &(weir_copy){sizeof(weir_copy), to, from, 1, bytes, 0, 0});
 	return wr_device_copy(system, stream->spec.device, stream->queue, to, from, bytes);
 }
 
@@ -157,16 +180,11 @@ static weir_status check_copies(struct wr_system *system, const weir_copy *copie
 
 static weir_status enqueue_copy(weir_stream *stream, const weir_copy *copy)
 {
-	struct wr_system *system = stream->system;
-	void *queue = stream->queue;
-
 	if (!copy->row_bytes)
 		return WEIR_OK;
 	wr_store(&stream->dirty, true);
 	stream->operations++;
-	return copy->rows > 1 ? wr_device_copy_rows(system, stream->spec.device, queue, copy)
-			      : wr_device_copy(system, stream->spec.device, queue, copy->to, copy->from,
-					       copy->row_bytes);
+	return stream->span ? copy_in_span(stream, copy) : device_copy(stream, copy);
 }
 
 weir_status weir_stream_copies(weir_stream *stream, const weir_copy *copies, size_t count, unsigned flags,

@@ -327,6 +327,35 @@ bool wr_device_graph_differs(struct wr_system *system, const void *graph, const 
 	return system->backend->graph_differs(system->native, graph, other, what, room);
 }
 
+/* --- timers --- */
+
+bool wr_device_has_timers(const struct wr_system *system)
+{
+	return system->backend->timer_create != NULL;
+}
+
+weir_status wr_device_timer_create(struct wr_system *system, int device, void **out)
+{
+	return device_result(system, system->backend->timer_create(system->native, device, out));
+}
+
+void wr_device_timer_destroy(struct wr_system *system, void *timer)
+{
+	system->backend->timer_destroy(system->native, timer);
+}
+
+weir_status wr_device_timer_record(struct wr_system *system, int device, void *stream, void *timer)
+{
+	return device_result(system, system->backend->timer_record(system->native, device, stream, timer));
+}
+
+weir_status wr_device_timer_read(struct wr_system *system, int device, void *begin, void *end, int64_t *begun,
+				 int64_t *ended)
+{
+	return device_result(system,
+			     system->backend->timer_read(system->native, device, begin, end, begun, ended));
+}
+
 /* --- waiting --- */
 
 #define SHORTEST_SLEEP 1000 /* ns */

@@ -82,6 +82,15 @@ void wr_device_graph_destroy(struct wr_system *system, void *graph);
 bool wr_device_graph_differs(struct wr_system *system, const void *graph, const void *other, char *what,
 			     size_t room);
 
+/* --- timers --- */
+/* Returns true if the device has timers; the others are called only then. */
+bool wr_device_has_timers(const struct wr_system *system);
+weir_status wr_device_timer_create(struct wr_system *system, int device, void **out);
+void wr_device_timer_destroy(struct wr_system *system, void *timer);
+weir_status wr_device_timer_record(struct wr_system *system, int device, void *stream, void *timer);
+weir_status wr_device_timer_read(struct wr_system *system, int device, void *begin, void *end, int64_t *begun,
+				 int64_t *ended);
+
 /* --- waiting --- */
 /* Returns true if the system is in a simulated world and the caller is not. Always false on real devices. */
 bool wr_device_outside(const struct wr_system *system);

@@ -144,6 +144,8 @@ void *weir_stream_native(const weir_stream *stream)
 		return stream->queue;
 	}
 	wr_store(&((weir_stream *)stream)->dirty, true);
+	if (stream->span)
+		(void)wr_span_enter((weir_stream *)stream);
 	native_expose(wr_load(&((weir_stream *)stream)->root));
 	return wr_load(&((weir_stream *)stream)->native);
 }
@@ -239,6 +241,18 @@ weir_status wr_stream_fail_null(void)
 		       *why ? why : "none");
 }
 
+/* Not inlined: a stream without a span pays one branch. */
+__attribute__((noinline)) static weir_status launch_in_span(weir_stream *stream, const weir_kernel *kernel,
+							    const void *arguments, size_t bytes)
+{
+	int64_t since = wr_span_enter(stream);
+	weir_status status = wr_device_launch(stream->system, stream->spec.device, stream->queue, kernel,
+					      arguments, bytes);
+
+	wr_span_leave(stream, since);
+	return status;
+}
+
 weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
 			       size_t bytes)
 {
@@ -258,6 +272,8 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 			       kernel->name, bytes, WEIR_ARGUMENTS_MAX);
 	wr_store(&stream->dirty, true);
 	stream->operations++;
+	if (stream->span)
+		return launch_in_span(stream, kernel, arguments, bytes);
 	return wr_device_launch(system, stream->spec.device, stream->queue, kernel, arguments, bytes);
 }
 

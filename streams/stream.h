@@ -87,6 +87,7 @@ struct weir_stream {
 	bool queue_given;           /* in this capture, as a native handle. Owner only */
 	const char *refused;        /* in this capture: why its end fails; a literal, or NULL. Owner only */
 	bool in_tick;               /* a tick uses it, whose worker holds a live reference. Owner only */
+	struct wr_span *span;       /* of its work in this tick, or NULL (T15). Owner only */
 
 	/* What is known of its progress. Written by any thread. */
 	_Atomic uint64_t completed; /* highest value seen complete; only grows */
@@ -150,6 +151,14 @@ weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_strea
 weir_stream *wr_stream_at(struct wr_system *system, uint32_t index);
 /* Returns true if no work before the fence touches memory any more. */
 bool wr_fence_may_free(struct wr_system *system, weir_fence fence);
+
+/* --- span.c. Thread: owner --- */
+/*
+ * Around a call that enqueues work on a stream with a span. wr_span_enter begins the span if this is the
+ * first such call, and returns the time.
+ */
+int64_t wr_span_enter(weir_stream *stream);
+void wr_span_leave(weir_stream *stream, int64_t since);
 
 /* --- stream.c. Thread: any --- */
 weir_status wr_stream_fail_null(void); /* a call was given no stream */

@@ -288,6 +288,29 @@ void wr_executable_drop(struct wr_executable *executable);
 bool wr_executable_differs(const struct wr_executable *executable, const struct wr_executable *other,
 			   char *what, size_t room);
 
+/* --- spans: when the device worked for an owner (T15). Thread: the stream's owner --- */
+struct wr_span; /* two timers of a device: the begin and the end of work on one stream */
+struct wr_span_times {
+	int64_t begin, end; /* on the clock of wr_now() */
+	/* of the owner's calls that enqueued the work: those that took longer than an enqueueing does */
+	int64_t blocked;
+};
+/* Returns true if the device has timers. */
+bool wr_system_times(const struct wr_system *system);
+/* Not on hot paths: the first one of a device measures what its timers cost. Fails: WEIR_E_NOMEM,
+ * WEIR_E_FAILED, WEIR_E_DEVICE; WEIR_E_BUSY (no text): another thread measures that now. */
+weir_status wr_span_create(struct wr_system *system, int device, struct wr_span **out);
+/* Destroys it now or, if the device may still reach its timers, with the system. NULL is fine. */
+void wr_span_drop(struct wr_span *span);
+int wr_span_device(const struct wr_span *span);
+/* The next kernel, copy or captured work of the stream, or its native handle, begins the span. */
+void wr_span_arm(struct wr_span *span, weir_stream *stream);
+/* Ends it behind all work of the stream, if it has not ended. Returns true if it had begun: it is read next.
+ */
+bool wr_span_end(struct wr_span *span);
+/* Fails: WEIR_E_BUSY (no text): not complete; else as the first call of the device that failed. */
+weir_status wr_span_read(struct wr_span *span, struct wr_span_times *out);
+
 /* --- fences --- */
 /*
  * OK: complete (remembered, so the next query costs a load). WEIR_E_BUSY: pending. Fails:

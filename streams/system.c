@@ -61,6 +61,7 @@ static void system_free(void *arg)
 	wr_signals_finish(system);
 	wr_executables_finish(system);
 	wr_table_finish(system);
+	wr_spans_finish(system);
 	wr_stream_pools_finish(system);
 	wr_partitions_finish(system);
 	wr_flag_words_finish(system);

@@ -46,6 +46,7 @@ struct wr_system {
 	struct wr_system *abandoned; /* next in the list of systems whose memory a hung device may touch */
 
 	_Atomic(struct wr_executable *) executables; /* dropped; freed with the system (capture.c) */
+	_Atomic(struct wr_span *) spans;             /* dropped before they ended; likewise (span.c) */
 
 	struct wr_signals signals;
 	struct wr_flag_words flag_words;
@@ -90,6 +91,9 @@ static inline void wr_watch_wake(struct wr_system *system)
 
 /* --- capture.c --- */
 void wr_executables_finish(struct wr_system *system); /* no launch runs any more */
+
+/* --- span.c --- */
+void wr_spans_finish(struct wr_system *system); /* all work of the device has ended */
 
 /* --- deferred_free.c --- */
 weir_status wr_deferred_frees_init(struct wr_system *system);

@@ -401,6 +401,15 @@ static void on_device_work(void *self, int64_t at, unsigned lane, uint32_t id, u
 	wr_note(&entity->source, 1u + source);
 }
 
+static void on_blocked(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick, int64_t spent)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+
+	(void)at, (void)lane;
+	if (entity && tick_counts(self, tick))
+		wr_histogram_add(&entity->blocked, spent);
+}
+
 static void on_complete(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick)
 {
 	struct wr_statistics *statistics = self;
@@ -514,6 +523,7 @@ const struct wr_observer wr_statistics = {
 	.take = on_take,
 	.arm = on_arm,
 	.fire = on_fire,
+	.blocked = on_blocked,
 	.complete = on_complete,
 	.device_work = on_device_work,
 	.sleep_begin = on_sleep_begin,

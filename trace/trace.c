@@ -65,6 +65,15 @@ bool wr_trace_wants_tags(const struct wr_trace *trace)
 	return trace && trace->tags;
 }
 
+bool wr_trace_wants_device_work(const struct wr_trace *trace)
+{
+	bool wanted = false;
+
+	for (size_t i = 0; trace && i < trace->count; i++)
+		wanted |= trace->listeners[i].observer->device_work != NULL;
+	return wanted;
+}
+
 void wr_trace_close(struct wr_trace *trace)
 {
 	if (!trace)

@@ -54,8 +54,10 @@ enum wr_trace_source { WR_TRACE_TIMERS, WR_TRACE_POLLER };
  * `sequence` counts the pushes of the queue in this run. drop: of this or an earlier push, by the policy.
  * take: it became part of a tick. fire: the signal of the entity's last arm fired, or one that was cancelled
  * meanwhile. complete: the device work of the tick is known to be complete. device_work: it lasted from
- * `begin` to `end` on one stream (borrowed name). wake: `worker` is woken. replay_begin, replay_end: around a
- * capture and around the launch of captured work.
+ * `begin` to `end` on one stream (the name lives as long as the graph). blocked: so much of the tick's
+ * compute went to calls that enqueued and had to wait; both come before `complete` of a tick whose GPU time
+ * is measured (T15). wake: `worker` is woken. replay_begin, replay_end: around a capture and around the
+ * launch of captured work.
  */
 #define WR_TRACE_EVENTS(X)                                                                                   \
 	X(run_begin, (unsigned workers), (workers))                                                          \
@@ -77,6 +79,8 @@ enum wr_trace_source { WR_TRACE_TIMERS, WR_TRACE_POLLER };
 	  (unsigned lane, uint32_t entity, uint64_t tick, const char *stream, int64_t begin, int64_t end,    \
 	   enum wr_trace_source source),                                                                     \
 	  (lane, entity, tick, stream, begin, end, source))                                                  \
+	X(blocked, (unsigned lane, uint32_t entity, uint64_t tick, int64_t spent),                           \
+	  (lane, entity, tick, spent))                                                                       \
 	X(flight, (unsigned lane, uint32_t entity, uint64_t ticks), (lane, entity, ticks))                   \
 	X(pool_used, (unsigned lane, uint32_t pool, uint64_t used), (lane, pool, used))                      \
 	X(replay_begin, (unsigned lane, uint32_t entity, bool capture), (lane, entity, capture))             \
@@ -121,6 +125,8 @@ void wr_trace_close(struct wr_trace *trace); /* NULL is fine */
 /* What `open` of the observer gave; NULL: it is not open, or trace is NULL. */
 void *wr_trace_self(const struct wr_trace *trace, const struct wr_observer *observer);
 bool wr_trace_wants_tags(const struct wr_trace *trace); /* false for NULL */
+/* Returns true if an observer has the row device_work: then timers measure it. False for NULL. */
+bool wr_trace_wants_device_work(const struct wr_trace *trace);
 
 /* wr_trace_<row>(trace, ...) returns at once for NULL and else calls the observers out of line. */
 #define WR_TRACE_INLINE(row, parameters, arguments)                                                          \
@@ -153,7 +159,8 @@ struct wr_entity_counters {
 	_Atomic int64_t compute_ns;
 	_Atomic uint64_t most_in_flight; /* ticks on the device at once (T8) */
 	struct wr_latencies latencies;
-	_Atomic uint64_t most_scratch; /* bytes that one tick requested (T11) */
+	_Atomic uint64_t most_scratch;           /* bytes that one tick requested (T11) */
+	_Atomic uint64_t gpu_ticks, gpu_skipped; /* timed and read; due, with too many not read (T15) */
 	_Atomic uint64_t replay_hits, replay_captures, replay_evictions, replay_failures; /* T13 */
 };
 /* pushed = delivered + dropped + closed + taken back + queued + abandoned. */

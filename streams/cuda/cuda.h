@@ -1,7 +1,7 @@
 /*
  * Shared by the files of the CUDA backend: cuda.c (the table), call.c (around each call), device.c
- * (contexts), graph.c (captures), green.c (green contexts), driver.c (functions of the driver API). Only
- * these include CUDA's headers.
+ * (contexts), graph.c (captures), green.c (green contexts), timer.c (timers), driver.c (functions of the
+ * driver API). Only these include CUDA's headers.
  *
  * Driver functions are looked up through the runtime: nothing links to libcuda, and an older driver may lack
  * some of them. A CUresult has the number of the matching cudaError_t.
@@ -36,10 +36,23 @@ struct wr_cuda_driver {
 
 enum wr_cuda_writes_flags { WR_CUDA_FLAGS_UNKNOWN, WR_CUDA_WRITES_FLAGS, WR_CUDA_WRITES_NO_FLAGS };
 
+/* timer.c */
+struct wr_cuda_clock {
+	_Atomic int state;   /* enum clock_state */
+	cudaStream_t stream; /* of the anchors alone */
+	cudaEvent_t anchors[2];
+	_Atomic int64_t anchored_at[2]; /* when the stream reached them, on the host's clock */
+	_Atomic uint32_t phase;         /* 2 g: anchors[g % 2] serves; 2 g + 1: the other one is recorded */
+	_Atomic bool renewing;          /* the right to do what follows */
+	int64_t recorded_at;            /* the return of the last record of an anchor */
+	int64_t latency, overhead;      /* measured once: until an idle stream reaches an anchor; of a pair */
+};
+
 struct wr_cuda_device {
 	_Atomic bool ready;
 	_Atomic int writes_flags; /* enum wr_cuda_writes_flags */
 	cudaEvent_t probe;        /* never recorded */
+	struct wr_cuda_clock clock;
 };
 
 struct wr_cuda {
@@ -109,6 +122,12 @@ size_t wr_cuda_graph_items(const void *graph);
 weir_status wr_cuda_graph_launch(void *self, int device, void *stream, void *graph);
 void wr_cuda_graph_destroy(void *self, void *graph);
 bool wr_cuda_graph_differs(void *self, const void *graph, const void *other, char *what, size_t room);
+
+/* --- timer.c, see backend.h --- */
+weir_status wr_cuda_timer_create(void *self, int device, void **out);
+weir_status wr_cuda_timer_read(void *self, int device, void *begin, void *end, int64_t *begun,
+			       int64_t *ended);
+void wr_cuda_clock_finish(struct wr_cuda_clock *clock); /* the device is not lost */
 
 /* green.c: a partition is a CUgreenCtx. */
 weir_status wr_cuda_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,

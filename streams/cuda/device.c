@@ -159,8 +159,10 @@ void wr_cuda_close(void *self)
 	struct wr_cuda *cuda = self;
 
 	for (int i = 0; i < cuda->count; i++)
-		if (wr_load(&cuda->devices[i].ready) && !wr_cuda_lost(cuda))
+		if (wr_load(&cuda->devices[i].ready) && !wr_cuda_lost(cuda)) {
+			wr_cuda_clock_finish(&cuda->devices[i].clock);
 			cudaEventDestroy(cuda->devices[i].probe);
+		}
 	wr_mutex_finish(&cuda->lock);
 	wr_free(cuda);
 }

@@ -61,6 +61,10 @@ weir_status wr_host_stream_open(struct wr_executor *executor, int device, unsign
 void wr_host_stream_destroy(struct wr_host_stream *stream);
 weir_status wr_host_event_create(struct wr_executor *executor, struct wr_host_event **out);
 void wr_host_event_destroy(struct wr_host_event *event);
+/* Implements timer_create: an event that notes when it was reached. Recorded and destroyed as an event. */
+weir_status wr_host_timer_create(struct wr_executor *executor, struct wr_host_event **out);
+weir_status wr_host_timer_read(struct wr_host_event *begin, struct wr_host_event *end, int64_t *begun,
+			       int64_t *ended);
 
 weir_status wr_host_stream_kernel(struct wr_host_stream *stream, const weir_kernel *kernel,
 				  const void *arguments, size_t bytes);

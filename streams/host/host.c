@@ -163,6 +163,20 @@ static weir_status host_graph_launch(void *self, int device, void *stream, void 
 	return wr_host_graph_launch(stream, graph);
 }
 
+static weir_status host_timer_create(void *self, int device, void **out)
+{
+	(void)device;
+	return wr_host_timer_create(self, (struct wr_host_event **)out);
+}
+
+static weir_status host_timer_read(void *self, int device, void *begin, void *end, int64_t *begun,
+				   int64_t *ended)
+{
+	(void)self;
+	(void)device;
+	return wr_host_timer_read(begin, end, begun, ended);
+}
+
 weir_status wr_host_alloc(void *self, int device, size_t bytes, void **out)
 {
 	void *memory = wr_alloc_aligned(ALIGNMENT, bytes);
@@ -204,6 +218,10 @@ const struct wr_backend wr_backend_host = {
 	.copy = host_copy,
 	.copy_rows = host_copy_rows,
 	.call = host_call,
+	.timer_create = host_timer_create,
+	.timer_destroy = host_event_destroy,
+	.timer_record = host_record,
+	.timer_read = host_timer_read,
 	.capture_begin = host_capture_begin,
 	.capture_order = host_capture_order,
 	.capture_end = host_capture_end,

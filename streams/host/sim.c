@@ -279,6 +279,22 @@ static weir_status sim_write_flag(void *self, int number, void *stream, _Atomic 
 	return with_enqueue_delay(self, wr_host_stream_write_flag(stream, word, value));
 }
 
+static weir_status sim_timer_create(void *self, int number, void **out)
+{
+	struct machine *machine = self;
+
+	(void)number;
+	return wr_host_timer_create(machine->executor, (struct wr_host_event **)out);
+}
+
+static weir_status sim_timer_read(void *self, int number, void *begin, void *end, int64_t *begun,
+				  int64_t *ended)
+{
+	(void)self;
+	(void)number;
+	return wr_host_timer_read(begin, end, begun, ended);
+}
+
 static weir_status sim_capture_begin(void *self, int number, void *stream, void **out)
 {
 	(void)self;
@@ -368,6 +384,10 @@ const struct wr_backend wr_backend_sim = {
 	.copy = sim_copy,
 	.copy_rows = sim_copy_rows,
 	.call = sim_call,
+	.timer_create = sim_timer_create,
+	.timer_destroy = sim_event_destroy,
+	.timer_record = sim_record,
+	.timer_read = sim_timer_read,
 	.capture_begin = sim_capture_begin,
 	.capture_order = sim_capture_order,
 	.capture_end = sim_capture_end,

@@ -76,12 +76,19 @@ bool wr_host_stream_park_locked(struct wr_host_stream *stream)
 	return true;
 }
 
+static int64_t executor_now(const struct wr_executor *executor)
+{
+	return executor->rules ? executor->rules->now(executor->arg) : wr_now();
+}
+
 void wr_host_stream_reach_locked(struct wr_host_stream *stream)
 {
 	struct wr_host_event *event = stream->first->sync.event;
 
 	if (event->reached < stream->first->sync.count)
 		event->reached = stream->first->sync.count;
+	if (event->timer)
+		event->reached_at = executor_now(stream->executor);
 	event_unpark_locked(event, stream->pool);
 }
 
@@ -202,6 +209,32 @@ weir_status wr_host_event_create(struct wr_executor *executor, struct wr_host_ev
 void wr_host_event_destroy(struct wr_host_event *event)
 {
 	wr_free(event);
+}
+
+weir_status wr_host_timer_create(struct wr_executor *executor, struct wr_host_event **out)
+{
+	weir_status status = wr_host_event_create(executor, out);
+
+	if (!status)
+		(*out)->timer = true;
+	return status;
+}
+
+weir_status wr_host_timer_read(struct wr_host_event *begin, struct wr_host_event *end, int64_t *begun,
+			       int64_t *ended)
+{
+	struct wr_executor *executor = begin->executor;
+	weir_status status = wr_host_event_query(begin);
+
+	if (!status)
+		status = wr_host_event_query(end);
+	if (status)
+		return status;
+	wr_mutex_lock(&executor->lock);
+	*begun = begin->reached_at;
+	*ended = end->reached_at;
+	wr_mutex_unlock(&executor->lock);
+	return WEIR_OK;
 }
 
 /* --- enqueueing --- */

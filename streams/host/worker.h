@@ -58,6 +58,8 @@ struct wr_host_event {
 	struct wr_executor *executor;
 	uint64_t recorded, reached;    /* guarded by executor->lock */
 	struct wr_host_stream *parked; /* linked by next; guarded by executor->lock */
+	bool timer;
+	int64_t reached_at; /* of a timer; guarded by executor->lock */
 };
 
 struct wr_host_stream {

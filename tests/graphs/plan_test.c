@@ -483,9 +483,31 @@ static void what_is_shown_reads_as_the_same(void **state)
 	}
 }
 
+static void t15_the_ticks_that_are_timed_are_read_and_shown(void **state)
+{
+	static const char *const good[] = {"off", "all", "sample:2", "sample:64", "sample:1000000"};
+	static const char *const bad[] = {
+		"",          "on",         "sample",     "sample:", "sample:0",       "sample:-1",
+		"sample:1s", "sample:64 ", "sample:1.5", "all ",    "sample:1000001", "Sample:2"};
+	int every = 7;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		assert_null(wr_sampling_read(good[i], &every));
+		assert_string_equal(wr_sampling_shown(every).text, good[i]);
+	}
+	assert_null(wr_sampling_read("sample:1", &every));
+	assert_int_equal(every, 1);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		assert_non_null(wr_sampling_read(bad[i], &every));
+		assert_int_equal(every, 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t15_the_ticks_that_are_timed_are_read_and_shown),
 		cmocka_unit_test(settings_of_the_scheduler_are_taken_over),
 		cmocka_unit_test(what_the_scheduler_is_not_told_stays_open),
 		cmocka_unit_test(ports_have_the_sizes_of_the_table_or_of_the_text),

@@ -14,7 +14,8 @@ const char *const device_call_names[CALLS] = {
 	"open",          "stream_create", "stream_default", "event_create",   "record",
 	"query",         "wait",          "launch",         "copy",           "copy_rows",
 	"pageable",      "call",          "write_flag",     "can_write_flag", "partitions_create",
-	"capture_begin", "capture_order", "capture_end",    "graph_launch",   "alloc"};
+	"capture_begin", "capture_order", "capture_end",    "graph_launch",   "alloc",
+	"timer_create",  "timer_record",  "timer_read"};
 
 static int fault(const void *arguments)
 {
@@ -263,6 +264,34 @@ static bool device_graph_differs(void *self, const void *graph, const void *othe
 	return device.real->graph_differs(self, graph, other, what, room);
 }
 
+static weir_status device_timer_create(void *self, int number, void **out)
+{
+	weir_status status = may_fail(self, TIMER_CREATE);
+
+	return given(status ? status : device.real->timer_create(self, number, out));
+}
+
+static void device_timer_destroy(void *self, void *timer)
+{
+	device.real->timer_destroy(self, timer);
+	wr_fetch_sub(&device.given, 1);
+}
+
+static weir_status device_timer_record(void *self, int number, void *stream, void *timer)
+{
+	weir_status status = may_fail(self, TIMER_RECORD);
+
+	return status ? status : device.real->timer_record(self, number, stream, timer);
+}
+
+static weir_status device_timer_read(void *self, int number, void *begin, void *end, int64_t *begun,
+				     int64_t *ended)
+{
+	weir_status status = may_fail(self, TIMER_READ);
+
+	return status ? status : device.real->timer_read(self, number, begin, end, begun, ended);
+}
+
 static weir_status device_alloc(void *self, int number, size_t bytes, void **out)
 {
 	weir_status status = may_fail(self, ALLOC);
@@ -297,6 +326,8 @@ static void device_enter(void *self, void (*fn)(void *arg), void *arg)
 	.capture_end = device_capture_end, .graph_items = device_graph_items,                                \
 	.graph_launch = device_graph_launch, .graph_destroy = device_graph_destroy,                          \
 	.graph_differs = device_graph_differs, .partitions_create = device_partitions_create,                \
+	.timer_create = device_timer_create, .timer_destroy = device_timer_destroy,                          \
+	.timer_record = device_timer_record, .timer_read = device_timer_read,                                \
 	.partition_destroy = device_partition_destroy, .alloc = device_alloc, .release = device_release,     \
 	.stopped = device_stopped
 const struct wr_backend __wrap_wr_backend_host = {.name = "host", .open = host_open, COUNTED};

@@ -34,7 +34,31 @@ struct outcome {
 static const struct plan {
 	const char *text, *resources;
 	rig_fn *compute; /* of c, NULL: there is none, nor a y */
+	bool timed;      /* the GPU time of each tick is measured */
 } * plan;
+
+static weir_status observe(const struct wr_trace_options *options, void **self)
+{
+	(void)options;
+	*self = &plan;
+	return WEIR_OK;
+}
+
+static void note_work(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick,
+		      const char *stream, int64_t begin, int64_t end, enum wr_trace_source source)
+{
+	(void)self;
+	(void)at;
+	(void)lane;
+	(void)entity;
+	(void)tick;
+	(void)stream;
+	(void)begin;
+	(void)end;
+	(void)source;
+}
+
+static const struct wr_observer observer = {.name = "test", .open = observe, .device_work = note_work};
 
 static weir_status emit_copy(struct rig *rig, weir_context *context)
 {
@@ -114,36 +138,41 @@ static weir_status emit_replayed(struct rig *rig, weir_context *context)
 	return status;
 }
 
-static const struct plan replayed = {"c:call count=5 -> x:end gate=in; c.out2 -> y:end", NULL, emit_replayed};
-static const struct plan plain = {"source ticks=3 work=10us -> p:pass -> x:end", NULL, NULL};
+static const struct plan replayed = {"c:call count=5 -> x:end gate=in; c.out2 -> y:end", NULL, emit_replayed,
+				     true};
+static const struct plan plain = {"source ticks=3 work=10us -> p:pass -> x:end", NULL, NULL, true};
 static const struct plan several_streams = {"a:source ticks=3 work=10us -> c:call capacity=4 -> x:end "
 					    "gate=in; b:source ticks=3 work=30us -> c.in2; "
 					    "c.out2 -> y:end gate=in,callback_inline",
-					    NULL, emit_sum_twice};
+					    NULL, emit_sum_twice, false};
 static const struct plan signals_and_partitions = {
 	"c:call count=3 pool=streams -> x:end gate=in,flag; b:source ticks=3 work=20us pool=default -> y:end "
 	"gate=in,callback_inline",
 	"{\"parts\": {\"type\": \"green_context_pool\", \"sms_per_partition\": [2, 3]},"
 	"\"part\": {\"type\": \"green_context\", \"pool\": \"parts\", \"index\": 0},"
 	"\"streams\": {\"type\": \"stream_pool\", \"green_context\": \"part\"}}",
-	emit_copy};
+	emit_copy, false};
 
 static const struct plan all_stream_calls = {
 	"a:source ticks=3 work=10us -> c:call pool=p -> x:end gate=in; c.out2 -> y:end gate=in", RIG_POOL(""),
-	rig_emit_on_all};
+	rig_emit_on_all, false};
 
 #ifndef WR_TSAN
 static const struct plan all_means = {
 	"c:call count=9 pool=p pool=m pool=h replay=1 -> x:end gate=in; c.out2 -> y:end", rig_means_resources,
-	rig_emit_by_all_means};
+	rig_emit_by_all_means, false};
 #endif
 
 static weir_status run_to_end(struct rig *rig)
 {
 	weir_status status = WEIR_OK;
 
-	if (!rig->scheduler)
+	if (!rig->scheduler) {
+		rig->options.gpu_time = WEIR_GPU_TIME_ALL;
 		status = weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler);
+		if (!status && plan->timed)
+			status = rig_observe(rig, &observer);
+	}
 	if (status)
 		return status;
 	rig_here(rig);

@@ -134,6 +134,13 @@ uint64_t rig_flight_ticks(struct rig *rig, const char *entity)
 	return weir_graph_entity(rig->graph, entity)->flight.ticks;
 }
 
+uint64_t rig_gpu_ticks(struct rig *rig, const char *entity, bool skipped)
+{
+	const struct wr_entity_counters *counters = &weir_graph_entity(rig->graph, entity)->counters;
+
+	return wr_read(skipped ? &counters->gpu_skipped : &counters->gpu_ticks);
+}
+
 bool rig_uses_no_stream(struct rig *rig, const char *name)
 {
 	const weir_entity *entity = weir_graph_entity(rig->graph, name);

@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
-#include "rig.h"
+#include "rig_streams.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -104,6 +104,68 @@ TEST(t16_a_path_leads_from_an_inlet_to_an_outlet)
 	rig_backend = "sim";
 }
 
+/* The sink's work on the device takes 5 ms. */
+static weir_status work_for_5_ms(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return rig_emit_sum(context, 0, weir_context_stream(context), 0, 5 * MS);
+}
+
+static struct rig *run_with_device_sink(int gpu_time)
+{
+	struct rig *rig = observed("source ticks=3 -> a:call");
+
+	rig->options.gpu_time = gpu_time;
+	rig_on(rig, "a", work_for_5_ms);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	return rig;
+}
+
+static void measure_to_the_end_of_device_work(void)
+{
+	struct rig *rig = run_with_device_sink(WEIR_GPU_TIME_ALL);
+	weir_path_latency path = {.size = sizeof path};
+	weir_entity_times times = times_of(rig, 1);
+
+	assert_true(weir_scheduler_path_latency(rig->scheduler, 0, &path));
+	assert_int_equal(path.count, 3);
+	assert_int_equal(path.latency.count, 3);
+	assert_true(path.latency.min_ns >= 5 * MS);
+	assert_int_equal(times.gpu_span.count, 3);
+	assert_int_equal(times.gpu_span.min_ns, 5 * MS);
+	assert_int_equal(times.gpu_span.max_ns, 5 * MS);
+	assert_true(times.done_latency.min_ns >= 5 * MS);
+	assert_int_equal(times.blocked.count, 3);
+	rig_destroy(rig);
+}
+
+TEST(t16_a_path_ends_with_the_device_work_of_its_sink)
+{
+	(void)state_;
+	rig_in_world(1, measure_to_the_end_of_device_work);
+}
+
+static void leave_out_what_is_not_measured(void)
+{
+	struct rig *rig = run_with_device_sink(WEIR_GPU_TIME_OFF);
+	weir_path_latency path = {.size = sizeof path};
+	char *text = NULL;
+
+	assert_true(weir_scheduler_path_latency(rig->scheduler, 0, &path));
+	assert_int_equal(path.count, 3);
+	assert_int_equal(path.latency.count, 0);
+	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
+	assert_says(text, "3 of 3 ends of paths have device work");
+	weir_text_free(text);
+	rig_destroy(rig);
+}
+
+TEST(t16_an_end_that_is_not_measured_is_counted)
+{
+	(void)state_;
+	rig_in_world(1, leave_out_what_is_not_measured);
+}
+
 TEST(f40_making_them_survives_any_failed_malloc)
 {
 	weir_status status = WEIR_E_NOMEM;
@@ -192,6 +254,8 @@ int main(void)
 		cmocka_unit_test(without_the_bit_there_are_none),
 		cmocka_unit_test(t16_every_tick_is_counted_once),
 		cmocka_unit_test(t16_a_path_leads_from_an_inlet_to_an_outlet),
+		cmocka_unit_test(t16_a_path_ends_with_the_device_work_of_its_sink),
+		cmocka_unit_test(t16_an_end_that_is_not_measured_is_counted),
 		cmocka_unit_test(f40_making_them_survives_any_failed_malloc),
 		cmocka_unit_test(b05_two_schedulers_are_read_while_they_run),
 	};

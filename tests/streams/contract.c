@@ -8,7 +8,7 @@
 
 #include "contract.h"
 
-enum { TESTS_MAX = 100 };
+enum { TESTS_MAX = 150 };
 
 static size_t add(struct CMUnitTest *tests, size_t count, const struct contract_part *part)
 {
@@ -38,6 +38,7 @@ int main(int argc, char **argv)
 	count = add(tests, count, &contract_memory);
 	count = add(tests, count, &contract_copies);
 	count = add(tests, count, &contract_captures);
+	count = add(tests, count, &contract_timers);
 	count = add(tests, count, &contract_losses);
 	return _cmocka_run_group_tests("tests", tests, count, NULL, NULL);
 }

@@ -11,7 +11,7 @@ struct contract_part {
 };
 
 extern const struct contract_part contract_streams, contract_signals, contract_memory, contract_copies,
-	contract_captures, contract_losses;
+	contract_captures, contract_timers, contract_losses;
 extern const struct contract_part contract_failures; /* each test loses the device */
 
 #endif

@@ -1,0 +1,303 @@
+/*
+ * GPU time (T15). A timed tick has a span on each stream of the entity (streams/span.c). The spans that got
+ * work are listed when the tick ends, and read in that order when they are complete; the others are spare.
+ * Nothing waits: the owner looks at the first one of the list at each of its ticks and when it parks, and the
+ * end of the run looks at all of them.
+ *
+ * What fails here ends the timing of the entity in this run, and nothing else.
+ */
+#include "scheduler/gpu_time.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "scheduler/graph.h"
+#include "scheduler/scheduler.h"
+
+/* A span that is not read. */
+struct part {
+	struct wr_span *span;
+	const char *name; /* of its stream */
+	uint64_t tick;
+};
+
+/* Observers keep pointers to it: freed with the entity. */
+struct name {
+	struct name *next;
+	char text[];
+};
+
+struct wr_gpu_time {
+	struct wr_trace *trace;
+	uint64_t every;
+	bool on;            /* in this run */
+	bool timing;        /* the running tick is timed */
+	size_t ticks;       /* timed and not read */
+	struct part *parts; /* [first, first + count) */
+	size_t first, count, room;
+	int64_t blocked; /* of the parts of the first tick that were read */
+	struct wr_span **spare;
+	size_t spare_count, spare_room;
+	struct name *names;
+};
+
+/* --- names of streams --- */
+
+static const char *name_keep(struct wr_gpu_time *time, const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+	struct name *name = time->names;
+
+	while (name && strcmp(name->text, text))
+		name = name->next;
+	if (name)
+		return name->text;
+	name = wr_alloc(1, sizeof *name + bytes);
+	if (!name)
+		return "";
+	memcpy(name->text, text, bytes);
+	name->next = time->names;
+	time->names = name;
+	return name->text;
+}
+
+/* As profilers call the stream (entity_streams.c); of the others, where it comes from. */
+static const char *stream_name(weir_entity *entity, size_t index)
+{
+	const struct wr_entity_stream *item = &entity->streams.items[index];
+	bool is_default = index + 1 == entity->streams.default_stream;
+	char text[160];
+
+	if (!item->name && !is_default && !item->shared_id)
+		return entity->plan->name;
+	snprintf(text, sizeof text, "%s.%s", entity->plan->name,
+		 item->name   ? item->name
+		 : is_default ? "(default)"
+			      : "(shared)");
+	return name_keep(entity->gpu_time, text);
+}
+
+/* --- spans --- */
+
+static void gpu_time_stop(weir_entity *entity)
+{
+	struct wr_gpu_time *time = entity->gpu_time;
+
+	for (size_t i = 0; i < entity->streams.count; i++) {
+		wr_span_drop(entity->streams.items[i].span);
+		entity->streams.items[i].span = NULL;
+	}
+	for (size_t i = 0; i < time->count; i++)
+		wr_span_drop(time->parts[time->first + i].span);
+	while (time->spare_count)
+		wr_span_drop(time->spare[--time->spare_count]);
+	time->on = time->timing = false;
+	time->first = time->count = time->ticks = 0;
+}
+
+static void gpu_time_fail(weir_entity *entity, weir_status status)
+{
+	const char *why = weir_last_error();
+
+	gpu_time_stop(entity);
+	if (status != WEIR_E_DEVICE) /* else the run fails, and says why */
+		wr_log(WEIR_LOG_WARN, "%s: its GPU time is not measured any more in this run: %s",
+		       entity->plan->name, *why ? why : weir_status_text(status));
+}
+
+/* Makes room first, so that a span which is given back always finds some. */
+static weir_status span_make(weir_entity *entity, int device, struct wr_span **out)
+{
+	struct wr_gpu_time *time = entity->gpu_time;
+	size_t all = time->spare_count + time->count + entity->streams.count + 1;
+	weir_status status = wr_grow(&time->spare, &time->spare_room, all, sizeof *time->spare);
+
+	if (!status)
+		status = wr_grow(&time->parts, &time->room, all, sizeof *time->parts);
+	return status ? status : wr_span_create(entity->graph->system, device, out);
+}
+
+static void span_give_back(struct wr_gpu_time *time, struct wr_span *span)
+{
+	time->spare[time->spare_count++] = span;
+}
+
+static weir_status span_take(weir_entity *entity, int device, struct wr_span **out)
+{
+	struct wr_gpu_time *time = entity->gpu_time;
+
+	for (size_t i = time->spare_count; i-- > 0;) {
+		if (wr_span_device(time->spare[i]) != device)
+			continue;
+		*out = time->spare[i];
+		time->spare[i] = time->spare[--time->spare_count];
+		return WEIR_OK;
+	}
+	return span_make(entity, device, out);
+}
+
+/* --- a run --- */
+
+void wr_gpu_time_begin_run(weir_entity *entity, const weir_scheduler *scheduler)
+{
+	struct wr_gpu_time *time = entity->gpu_time;
+	struct wr_span *span = NULL;
+	weir_status status;
+
+	if (time)
+		time->on = time->timing = false;
+	if (!scheduler->gpu_time || !wr_trace_wants_device_work(scheduler->trace) ||
+	    !wr_system_times(entity->graph->system) || wr_system_failed(entity->graph->system))
+		return;
+	if (!time)
+		time = entity->gpu_time = wr_alloc(1, sizeof *time);
+	if (!time) {
+		wr_log(WEIR_LOG_WARN, "%s: its GPU time is not measured: %s", entity->plan->name,
+		       weir_status_text(WEIR_E_NOMEM));
+		return;
+	}
+	time->trace = scheduler->trace;
+	time->every = (uint64_t)scheduler->gpu_time;
+	time->on = true;
+	time->blocked = 0;
+	status = span_make(entity, entity->plan->device, &span);
+	if (status)
+		gpu_time_fail(entity, status);
+	else
+		span_give_back(time, span);
+}
+
+void wr_gpu_time_end_run(weir_entity *entity)
+{
+	if (!entity->gpu_time || !entity->gpu_time->on)
+		return;
+	wr_gpu_time_read(entity, WR_LANE_OUTSIDE);
+	gpu_time_stop(entity);
+}
+
+void wr_gpu_time_finish(struct wr_gpu_time *time)
+{
+	if (!time)
+		return;
+	while (time->names) {
+		struct name *name = time->names;
+
+		time->names = name->next;
+		wr_free(name);
+	}
+	wr_free(time->parts);
+	wr_free(time->spare);
+	wr_free(time);
+}
+
+/* --- a tick --- */
+
+/* The first tick of a run is often the longest, so it is timed only with all others. */
+static bool tick_is_due(const weir_entity *entity)
+{
+	return !((entity->context.tick + 1) % entity->gpu_time->every);
+}
+
+void wr_gpu_time_begin_tick(weir_entity *entity, unsigned lane)
+{
+	struct wr_gpu_time *time = entity->gpu_time;
+
+	if (time->count)
+		wr_gpu_time_read(entity, lane);
+	time->timing = time->on && tick_is_due(entity);
+	if (time->timing && time->ticks >= WR_TIMED_TICKS) {
+		time->timing = false;
+		wr_count(&entity->counters.gpu_skipped, 1);
+	}
+	for (size_t i = 0; time->timing && i < entity->streams.count; i++)
+		wr_gpu_time_add_stream(entity, i);
+}
+
+void wr_gpu_time_add_stream(weir_entity *entity, size_t index)
+{
+	struct wr_entity_stream *item = &entity->streams.items[index];
+	weir_status status;
+
+	if (!entity->gpu_time->timing)
+		return;
+	status = span_take(entity, weir_stream_device(item->stream), &item->span);
+	if (status ==
+	    WEIR_E_BUSY) /* another thread measures that device's timers: this tick is not timed there */
+		return;
+	if (status)
+		gpu_time_fail(entity, status);
+	else
+		wr_span_arm(item->span, item->stream);
+}
+
+/* There is room for it: span_make. */
+static void part_add(weir_entity *entity, size_t index)
+{
+	struct wr_gpu_time *time = entity->gpu_time;
+
+	if (time->first + time->count == time->room) {
+		memmove(time->parts, time->parts + time->first, time->count * sizeof *time->parts);
+		time->first = 0;
+	}
+	time->parts[time->first + time->count++] = (struct part){
+		entity->streams.items[index].span, stream_name(entity, index), entity->context.tick};
+}
+
+void wr_gpu_time_end_tick(weir_entity *entity)
+{
+	struct wr_gpu_time *time = entity->gpu_time;
+	size_t before = time->count;
+
+	for (size_t i = 0; time->timing && i < entity->streams.count; i++) {
+		struct wr_entity_stream *item = &entity->streams.items[i];
+
+		if (!item->span)
+			continue;
+		if (wr_span_end(item->span)) /* it has ended before, if the stream was fenced */
+			part_add(entity, i);
+		else
+			span_give_back(time, item->span);
+		item->span = NULL;
+	}
+	time->timing = false;
+	time->ticks += time->count > before;
+}
+
+/* --- reading --- */
+
+/* The first part of the list was read. */
+static void part_emit(weir_entity *entity, const struct wr_span_times *times, unsigned lane)
+{
+	struct wr_gpu_time *time = entity->gpu_time;
+	const struct part *part = &time->parts[time->first];
+	bool last = time->count == 1 || part[1].tick != part->tick;
+
+	wr_trace_device_work(time->trace, lane, entity->id, part->tick, part->name, times->begin, times->end,
+			     WR_TRACE_TIMERS);
+	time->blocked += times->blocked;
+	if (!last)
+		return;
+	wr_trace_blocked(time->trace, lane, entity->id, part->tick, time->blocked);
+	wr_trace_complete(time->trace, lane, entity->id, part->tick);
+	wr_count(&entity->counters.gpu_ticks, 1);
+	time->blocked = 0;
+	time->ticks--;
+}
+
+void wr_gpu_time_read(weir_entity *entity, unsigned lane)
+{
+	struct wr_gpu_time *time = entity->gpu_time;
+	struct wr_span_times times;
+	weir_status status = WEIR_OK;
+
+	while (time->count && !(status = wr_span_read(time->parts[time->first].span, &times))) {
+		part_emit(entity, &times, lane);
+		span_give_back(time, time->parts[time->first].span);
+		time->first++;
+		time->count--;
+	}
+	if (status && status != WEIR_E_BUSY)
+		gpu_time_fail(entity, status);
+}
