@@ -9,6 +9,7 @@
 #include "weir.h"
 
 static const char *const functions[] = {
+	"weir_context_adopt",
 	"weir_context_allocate_stream",
 	"weir_context_count",
 	"weir_context_create_tensor",
@@ -24,6 +25,7 @@ static const char *const functions[] = {
 	"weir_context_finish",
 	"weir_context_graph",
 	"weir_context_hold",
+	"weir_context_leave",
 	"weir_context_message",
 	"weir_context_now",
 	"weir_context_open",
@@ -133,6 +135,7 @@ static const char *const functions[] = {
 	"weir_scheduler_turn",
 	"weir_scheduler_wait",
 	"weir_scheduler_where",
+	"weir_scheduler_write_trace",
 	"weir_sleep",
 	"weir_status_text",
 	"weir_stream_copies",

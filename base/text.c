@@ -47,6 +47,17 @@ void wr_text_bytes(struct wr_text *text, const char *bytes, size_t length)
 	text->text[text->length] = '\0';
 }
 
+/* Of the ASCII characters that a JSON string has as they are; most strings have no others. */
+static size_t plain_length(const char *string)
+{
+	size_t length = 0;
+
+	while (string[length] >= ' ' && string[length] <= '~' && string[length] != '"' &&
+	       string[length] != '\\')
+		length++;
+	return length;
+}
+
 /* Escapes as in shown text; a byte that is not UTF-8 has no JSON form and is escaped, too. */
 void wr_text_string(struct wr_text *text, const char *string)
 {
@@ -55,8 +66,14 @@ void wr_text_string(struct wr_text *text, const char *string)
 	wr_text_bytes(text, "\"", 1);
 	while (*string) {
 		const char *at = string;
-		size_t length = wr_shown_step(shown, &string);
+		size_t plain = plain_length(string), length;
 
+		if (plain) {
+			wr_text_bytes(text, string, plain);
+			string += plain;
+			continue;
+		}
+		length = wr_shown_step(shown, &string);
 		if (*at == '"' || *at == '\\' || (*shown == '\\' && shown[1] == 'x'))
 			wr_text_bytes(text, "\\", 1);
 		wr_text_bytes(text, shown, length);

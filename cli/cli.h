@@ -39,19 +39,26 @@ enum {
 	CLI_ROOT = 1 << 12,
 	CLI_MAX_IN_FLIGHT = 1 << 13,
 	CLI_PYTHON = 1 << 14,
+	CLI_TRACE = 1 << 15,
+	CLI_TRACE_EVENTS = 1 << 16,
 	CLI_STATS = 1 << 17,
 	CLI_STATS_FILE = 1 << 18,
 	CLI_STATS_SKIP = 1 << 19,
 	CLI_GPU_TIME = 1 << 20,
+	CLI_OUTPUT = 1 << 24,
 };
 
 /* The parsed command line. All texts are borrowed from argv. */
 struct cli_options {
-	const char *argument; /* GRAPH or NAME; NULL: none */
+	const char *argument; /* GRAPH, NAME or RUN.json; NULL: none */
+	const char *second;   /* TRACE.json; NULL: none */
+	const char *output;   /* -o; NULL: none */
 	const char **sets, **plugins;
 	size_t set_count, plugin_count;
 	unsigned workers;
 	const char *backend, *signal, *root;
+	const char *trace;      /* a file; NULL: none */
+	size_t trace_events;    /* 0: not given */
 	const char *stats_file; /* NULL: none */
 	uint64_t stats_skip;
 	bool stats; /* the tables */
@@ -66,14 +73,15 @@ struct cli_options {
 
 struct cli_command {
 	const char *name;
-	const char *argument; /* "GRAPH": required; "[NAME]": optional */
-	const char *help;     /* one line */
-	const char *text;     /* printed by --help before the options; ends with a newline */
-	unsigned options;     /* mask */
+	const char
+		*argument; /* "GRAPH": required; "[NAME]": optional; "RUN.json [TRACE.json]": the second is */
+	const char *help;  /* one line */
+	const char *text;  /* printed by --help before the options; ends with a newline */
+	unsigned options;  /* mask */
 	int (*run)(const struct cli_options *options);
 };
 
-extern const struct cli_command cli_run, cli_check, cli_show, cli_operators, cli_conditions;
+extern const struct cli_command cli_run, cli_check, cli_show, cli_operators, cli_conditions, cli_report;
 
 /*
  * Parses argv[1...] (argv[0] is the subcommand). Returns CLI_OK, or CLI_USAGE or CLI_FAILED after printing
@@ -138,6 +146,20 @@ int cli_signals_take(void);        /* consumes a pending one; returns its number
 /* From now on the first of them drains the run and prints the line, the second exits. */
 void cli_signals_drain(weir_scheduler *scheduler, const char *line);
 int cli_signals_drained(void); /* after the run; returns the signal that drained it, or 0 */
+
+/*
+ * trace.c: the file of --trace. It is looked at, and made, before the run; a made one is removed if there is
+ * no run.
+ */
+struct cli_trace {
+	const char *path; /* NULL: no trace */
+	bool made;
+};
+/* Returns an exit code, after printing the reason of a failure. */
+int cli_trace_begin(struct cli_trace *trace, const char *path);
+/* A failure is printed; it does not change the exit code of the run. */
+void cli_trace_write(struct cli_trace *trace, weir_scheduler *scheduler);
+void cli_trace_give_up(struct cli_trace *trace); /* without a run */
 
 /*
  * output.c: a file that is written at the end of a run. It is looked at, and made, before the run; a made one

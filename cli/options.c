@@ -133,6 +133,24 @@ static bool take_root(struct cli_options *options, const char *value)
 	return *value != '\0';
 }
 
+static bool take_trace(struct cli_options *options, const char *value)
+{
+	options->trace = value;
+	return *value != '\0';
+}
+
+enum { TRACE_EVENTS_MAX = 1 << 28 };
+
+static bool take_trace_events(struct cli_options *options, const char *value)
+{
+	unsigned long long events;
+
+	if (!read_number(value, TRACE_EVENTS_MAX, &events) || !events)
+		return false;
+	options->trace_events = (size_t)events;
+	return true;
+}
+
 static bool take_stats(struct cli_options *options, const char *value)
 {
 	(void)value;
@@ -175,6 +193,12 @@ static bool take_dot(struct cli_options *options, const char *value)
 	return true;
 }
 
+static bool take_output(struct cli_options *options, const char *value)
+{
+	options->output = value;
+	return *value != '\0';
+}
+
 static bool take_help(struct cli_options *options, const char *value)
 {
 	(void)value;
@@ -207,6 +231,11 @@ static const struct row rows[] = {
 	 take_explain_after, "a time such as 500ms, 5s or 1min"},
 	{CLI_ROOT, "root", "DIR", "confines the files of the built-in operators to this folder", take_root,
 	 "a folder"},
+	{CLI_TRACE, "trace", "FILE", "writes a timeline of the run, for Perfetto or chrome://tracing",
+	 take_trace, "a file"},
+	{CLI_TRACE_EVENTS, "trace-events", "N",
+	 "records that the timeline keeps per worker (1048576); the oldest are dropped", take_trace_events,
+	 "a number from 1 to 268435456"},
 	{CLI_STATS, "stats", NULL, "prints the times of entities and the latency of paths", take_stats, NULL},
 	{CLI_STATS_FILE, "stats-file", "FILE", "writes all statistics of the run as JSON", take_stats_file,
 	 "a file"},
@@ -215,6 +244,8 @@ static const struct row rows[] = {
 	{CLI_QUIET, "quiet", NULL, "prints errors only", take_quiet, NULL},
 	{CLI_JSON, "json", NULL, "prints JSON", take_json, NULL},
 	{CLI_DOT, "dot", NULL, "prints a drawing for Graphviz", take_dot, NULL},
+	{CLI_OUTPUT, "output", "FILE", "the page to write; also -o FILE; -: standard output", take_output,
+	 "a file"},
 	{CLI_HELP, "help", NULL, "prints this help", take_help, NULL},
 };
 enum { ROWS = sizeof rows / sizeof rows[0], FIRST = 256 /* above all letters */ };
@@ -259,6 +290,10 @@ static int refuse_option(int answer, char **argv, const struct option *known)
 		cli_say("--%s takes no value", row->name);
 		return CLI_USAGE;
 	}
+	if (answer == ':' && optopt == 'o') {
+		cli_say("-o needs a file; see --help");
+		return CLI_USAGE;
+	}
 	if (optopt) {
 		cli_say("unknown option '-%c'; --help lists them", optopt);
 		return CLI_USAGE;
@@ -274,14 +309,26 @@ static int take_value(struct cli_options *options, const struct row *row, const 
 	return CLI_USAGE;
 }
 
-static int read_options(struct cli_options *options, int argc, char **argv, const struct option *known)
+static const struct row *find_row(unsigned bit)
+{
+	const struct row *row = rows;
+
+	while (row->bit != bit)
+		row++;
+	return row;
+}
+
+static int read_options(struct cli_options *options, int argc, char **argv, const struct option *known,
+			const char *letters)
 {
 	int answer, code = CLI_OK;
 
 	opterr = 0;
-	while (!code && (answer = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
+	while (!code && (answer = getopt_long(argc, argv, letters, known, NULL)) != -1) {
 		if (answer == 'h')
 			options->help = true;
+		else if (answer == 'o')
+			code = take_value(options, find_row(CLI_OUTPUT), optarg);
 		else if (answer >= FIRST)
 			code = take_value(options, &rows[answer - FIRST], optarg);
 		else
@@ -294,11 +341,12 @@ static int read_argument(struct cli_options *options, const struct cli_command *
 			 char **argv)
 {
 	bool required = command->argument[0] != '[';
+	int most = strchr(command->argument, ' ') ? 2 : 1;
 
 	if (options->help)
 		return CLI_OK;
-	if (argc > 1) {
-		cli_say("unexpected argument '%s': give one %s", argv[1],
+	if (argc > most) {
+		cli_say("unexpected argument '%s': give %s%s", argv[most], most > 1 ? "" : "one ",
 			required ? command->argument : "NAME");
 		return CLI_USAGE;
 	}
@@ -308,6 +356,7 @@ static int read_argument(struct cli_options *options, const struct cli_command *
 		return CLI_USAGE;
 	}
 	options->argument = argc > 0 ? argv[0] : NULL;
+	options->second = argc > 1 ? argv[1] : NULL;
 	return CLI_OK;
 }
 
@@ -328,7 +377,7 @@ int cli_options_read(struct cli_options *options, const struct cli_command *comm
 		cli_say("the command line: out of memory");
 		return CLI_FAILED;
 	}
-	code = read_options(options, argc, argv, known);
+	code = read_options(options, argc, argv, known, command->options & CLI_OUTPUT ? ":ho:" : ":h");
 	return code ? code : read_argument(options, command, argc - optind, argv + optind);
 }
 

@@ -9,6 +9,7 @@ struct run {
 	struct cli_graph source;
 	weir_graph *graph;
 	weir_scheduler *scheduler;
+	struct cli_trace trace;
 	struct cli_output statistics;
 };
 
@@ -35,7 +36,9 @@ static int make_run(struct run *run, const struct cli_options *options)
 		.max_in_flight = options->max_in_flight,
 		.gpu_time = options->gpu_time,
 		.measure = !options->quiet,
-		.observe = options->stats || options->stats_file ? WEIR_OBSERVE_STATISTICS : 0u,
+		.observe = (options->stats || options->stats_file ? WEIR_OBSERVE_STATISTICS : 0u) |
+			   (options->trace ? WEIR_OBSERVE_TRACE : 0u),
+		.trace_events = options->trace_events,
 		.skip = options->stats_skip,
 		.given = (options->seeded ? WEIR_GIVEN_SEED : 0u) |
 			 (options->limited ? WEIR_GIVEN_MAX_DURATION : 0u),
@@ -145,6 +148,7 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	if (options->stats)
 		cli_statistics(run->scheduler);
 	cli_statistics_write(&run->statistics, run->scheduler);
+	cli_trace_write(&run->trace, run->scheduler);
 	if (outcome.status)
 		say_outcome(options->argument, &outcome);
 	else if (outcome.text)
@@ -184,9 +188,12 @@ static int run_graph(const struct cli_options *options)
 	if (!code && (code = code_if_stopped(code)))
 		cli_say("%s: stopped before the run began", options->argument);
 	if (!code)
+		code = cli_trace_begin(&run.trace, options->trace);
+	if (!code)
 		code = cli_output_begin(&run.statistics, "stats-file", options->stats_file);
 	if (!code)
 		code = run_to_the_end(&run, options);
+	cli_trace_give_up(&run.trace);
 	cli_output_give_up(&run.statistics);
 	hung = finish_run(&run);
 	code = code_if_stopped(code);
@@ -207,9 +214,11 @@ const struct cli_command cli_run = {
 		"SIGUSR1 prints why the run makes no progress.\n"
 		"A compute in progress cannot be interrupted.\n"
 		"frames/s are the ticks of the slowest sink (an entity that only receives) "
-		"per second.\n",
+		"per second.\n"
+		"--trace: a file that has the run's ticks, waits, queues and messages; Perfetto\n"
+		"(ui.perfetto.dev) and chrome://tracing open it. docs/profiling.md describes it.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |
 		   CLI_MAX_IN_FLIGHT | CLI_GPU_TIME | CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT |
-		   CLI_STATS | CLI_STATS_FILE | CLI_STATS_SKIP | CLI_QUIET,
+		   CLI_TRACE | CLI_TRACE_EVENTS | CLI_STATS | CLI_STATS_FILE | CLI_STATS_SKIP | CLI_QUIET,
 	.run = run_graph,
 };

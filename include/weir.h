@@ -303,8 +303,9 @@ typedef struct {
 	unsigned given;      /* WEIR_GIVEN_... mask: these fields override the description
 				even if they are 0 */
 	unsigned observe;    /* WEIR_OBSERVE_... bits; 0: nothing, which costs nothing */
-	size_t trace_events; /* records of the timeline that are kept per worker, the newest ones;
-				0: 1 Mi, which is 32 MiB */
+	size_t trace_events; /* records of the timeline that are kept per worker, the newest ones,
+				and as many of all other threads; 0: 1 Mi, which is 32 MiB; at
+				most 256 Mi */
 	uint64_t skip;       /* statistics leave out the first ticks of each entity */
 	int gpu_time;        /* the time on the device is measured in one tick of so many of each
 				entity, up to 1000000, if something observes the run: 1: in all;
@@ -399,6 +400,16 @@ WEIR_API void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn 
  * any but a worker. Fails: WEIR_E_INVALID: called on a worker.
  */
 WEIR_API weir_status weir_scheduler_explain_line(weir_scheduler *scheduler, char **out);
+
+/*
+ * Writes the timeline of the last run in Chrome's trace event format (JSON), which Perfetto and
+ * chrome://tracing open; docs/profiling.md describes the rows. The file is replaced; a link is followed; a
+ * FIFO must have a reader. If it cannot be written whole it is removed. *out: how many records were dropped,
+ * as there was room for newer ones only; out may be NULL. Thread: one, while no run is on. Fails:
+ * WEIR_E_INVALID: options.observe is without WEIR_OBSERVE_TRACE; WEIR_E_BUSY: a run is on, or called inside
+ * `ended`; WEIR_E_IO; WEIR_E_NOMEM.
+ */
+WEIR_API weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *path, uint64_t *out);
 
 typedef struct {
 	size_t size;
@@ -1120,6 +1131,14 @@ WEIR_API weir_status weir_context_allocate_stream(weir_context *context, const c
  * it carries, unless weir_message_unique returned true for it.
  */
 WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream);
+/*
+ * For a helper thread on which compute has work enqueued: between these two calls profilers show that work as
+ * the tick's, as they do on the worker's thread. Each adopt needs its leave on the same thread, before
+ * compute returns; calls of other contexts may nest in between. Without a profiler they do nothing. Thread:
+ * any, while compute runs.
+ */
+WEIR_API void weir_context_adopt(weir_context *context);
+WEIR_API void weir_context_leave(weir_context *context);
 /*
  * Orders later work of target after the work enqueued so far on the other streams. NULL entries and target
  * itself are skipped. Fails: WEIR_E_INVALID: target is NULL, or a stream is of another graph; the status of

@@ -9,14 +9,14 @@
 #include "operators/operators.h"
 #include "operators/tensor.h"
 
-#define FORMATS "rgb|bgr|rgba|bgra|gray|nv12"
+#define FORMATS "rgb|bgr|rgba|bgra|gray|nv12|i420"
 
 struct convert {
 	int32_t from, to; /* enum wr_pixel_format */
 	struct wr_convert_matrix matrix;
 };
 
-static const char *const names[] = {"rgb", "bgr", "rgba", "bgra", "gray", "nv12"};
+static const char *const names[] = {"rgb", "bgr", "rgba", "bgra", "gray", "nv12", "i420"};
 
 static const struct wr_convert_matrix bt601 = {
 	.r_to_y = 16829,
@@ -80,6 +80,9 @@ static inline void convert_rows(const struct wr_convert_arguments *arguments, in
 		case WR_PIXEL_NV12:                                                                          \
 			convert_rows(job, WR_PIXEL_NV12, WR_PIXEL_##to);                                     \
 			break;                                                                               \
+		case WR_PIXEL_I420:                                                                          \
+			convert_rows(job, WR_PIXEL_I420, WR_PIXEL_##to);                                     \
+			break;                                                                               \
 		}                                                                                            \
 	}
 CONVERT_TO(RGB)
@@ -88,12 +91,13 @@ CONVERT_TO(RGBA)
 CONVERT_TO(BGRA)
 CONVERT_TO(GRAY)
 CONVERT_TO(NV12)
+CONVERT_TO(I420)
 
 static int convert_on_host(const void *arguments)
 {
 	static void (*const forms[])(const struct wr_convert_arguments *job) = {
-		convert_to_RGB,  convert_to_BGR,  convert_to_RGBA,
-		convert_to_BGRA, convert_to_GRAY, convert_to_NV12,
+		convert_to_RGB,  convert_to_BGR,  convert_to_RGBA, convert_to_BGRA,
+		convert_to_GRAY, convert_to_NV12, convert_to_I420,
 	};
 	const struct wr_convert_arguments *job = arguments;
 
@@ -132,8 +136,8 @@ static const weir_parameter parameters[] = {
 		.type = WEIR_TYPE_CHOICE,
 		.fallback = "\"bt601\"",
 		.choices = "bt601|bt709",
-		.help = "how luma and chroma are made of colours; nv12 has limited range (16 to 235, 16 to "
-			"240)",
+		.help = "how luma and chroma are made of colours; nv12 and i420 have limited range (16 to "
+			"235, 16 to 240)",
 	},
 	{.name = NULL},
 };
@@ -143,7 +147,7 @@ static const weir_port inputs[] = {
 		.size = sizeof(weir_port),
 		.name = "in",
 		.kinds = WEIR_KIND_TENSOR,
-		.help = "a uint8 image on the device; nv12: [height * 3 / 2, width]",
+		.help = "a uint8 image on the device; nv12, i420: [height * 3 / 2, width]",
 	},
 	{.name = NULL},
 };
@@ -153,7 +157,7 @@ static const weir_port outputs[] = {
 		.size = sizeof(weir_port),
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
-		.help = "uint8 [height, width, channels]; nv12: [height * 3 / 2, width, 1]",
+		.help = "uint8 [height, width, channels]; nv12, i420: [height * 3 / 2, width, 1]",
 	},
 	{.name = NULL},
 };
@@ -163,7 +167,7 @@ static int32_t format_of(const weir_values *values, const char *name)
 	const char *text = weir_values_string(values, name);
 	int32_t format = WR_PIXEL_RGB;
 
-	while (format < WR_PIXEL_NV12 && strcmp(names[format], text) != 0)
+	while (format < WR_PIXEL_I420 && strcmp(names[format], text) != 0)
 		format++;
 	return format;
 }
@@ -188,22 +192,23 @@ static weir_status job_size(weir_context *context, const struct convert *self, c
 	int32_t channels = wr_convert_channels(self->from);
 	char text[WR_TENSOR_TEXT];
 
-	job->height = self->from == WR_PIXEL_NV12 ? image.height / 3 * 2 : image.height;
+	job->height = wr_convert_is_yuv(self->from) ? image.height / 3 * 2 : image.height;
 	job->width = image.width;
 	if (image.channels != channels)
 		return weir_context_fail(context, "input 'in' is %s, but %s has %d channel%s: see 'from'",
 					 wr_tensor_text(tensor, text), names[self->from], channels,
 					 channels == 1 ? "" : "s");
-	if (self->from == WR_PIXEL_NV12 && (image.height % 3 || image.width % 2))
+	if (wr_convert_is_yuv(self->from) && (image.height % 3 || image.width % 2))
 		return weir_context_fail(context,
-					 "input 'in' is %s, but nv12 has height * 3 / 2 rows of an even "
+					 "input 'in' is %s, but %s has height * 3 / 2 rows of an even "
 					 "number of pixels, with an even height",
-					 wr_tensor_text(tensor, text));
-	if (self->to == WR_PIXEL_NV12 && (image.height % 2 || image.width % 2))
+					 wr_tensor_text(tensor, text), names[self->from]);
+	if (wr_convert_is_yuv(self->to) && !wr_convert_is_yuv(self->from) &&
+	    (image.height % 2 || image.width % 2))
 		return weir_context_fail(context,
-					 "input 'in' is %s, but nv12 needs an even height and width: resize "
+					 "input 'in' is %s, but %s needs an even height and width: resize "
 					 "it before",
-					 wr_tensor_text(tensor, text));
+					 wr_tensor_text(tensor, text), names[self->to]);
 	return WEIR_OK;
 }
 
@@ -211,7 +216,7 @@ static weir_status create_converted(weir_context *context, const struct wr_conve
 				    weir_message **out)
 {
 	int32_t format = job->to_format;
-	const int64_t shape[] = {format == WR_PIXEL_NV12 ? job->height / 2 * 3 : job->height, job->width,
+	const int64_t shape[] = {wr_convert_is_yuv(format) ? job->height / 2 * 3 : job->height, job->width,
 				 wr_convert_channels(format)};
 	const weir_tensor like = {
 		.size = sizeof(weir_tensor),
@@ -253,7 +258,8 @@ static weir_status convert_compute(weir_context *context, void *state)
 const weir_operator wr_convert = {
 	.size = sizeof(weir_operator),
 	.name = "convert",
-	.help = "converts a uint8 image between rgb, bgr, rgba, bgra, gray and nv12, in integers: the same "
+	.help = "converts a uint8 image between rgb, bgr, rgba, bgra, gray, nv12 and i420, in integers: the "
+		"same "
 		"bytes "
 		"on every backend",
 	.flags = WEIR_OPERATOR_STREAM,

@@ -1705,6 +1705,11 @@ struct Stream {
 	uint64_t id;
 };
 
+/* A place in the work of a stream: what stream.record() gives. */
+struct Fence {
+	weir_fence fence;
+};
+
 nb::object stream_of(Context &self, weir_stream *stream)
 {
 	void *native = weir_stream_native(stream);
@@ -1721,6 +1726,34 @@ weir_stream *usable(const Context &self, const Stream &stream)
 		raise(WEIR_E_INVALID, "the stream was given to another entity or in another run",
 		      self.name());
 	return stream.stream;
+}
+
+Fence stream_record(const Stream &self)
+{
+	Fence fence = {};
+
+	self.of->inside();
+	check(weir_stream_record(usable(*self.of, self), &fence.fence), self.of->name());
+	return fence;
+}
+
+void stream_wait(const Stream &self, const Fence &fence)
+{
+	self.of->inside();
+	check(weir_stream_wait(usable(*self.of, self), fence.fence), self.of->name());
+}
+
+/* The address of device memory for this tick's work on that stream. */
+uintptr_t context_scratch(Context &self, size_t bytes, const Stream *stream)
+{
+	weir_context *context = self.inside();
+	weir_stream *on = stream ? usable(self, *stream) : weir_context_stream(context);
+	void *data = nullptr;
+
+	if (!on)
+		check(WEIR_E_DEVICE, self.name());
+	check(weir_context_scratch(context, on, bytes, &data), self.name());
+	return (uintptr_t)data;
 }
 
 nb::object context_stream(Context &self)
@@ -1792,7 +1825,7 @@ void context_synchronize_streams(Context &self, std::vector<Stream *> streams, c
 	      self.name());
 }
 
-void context_emit(Context &self, nb::handle port, nb::handle value, nb::object stamp)
+void context_emit(Context &self, nb::handle port, nb::handle value, nb::object stamp, const Fence *at)
 {
 	weir_context *context = self.inside();
 	unsigned output = port_of(self, 1, port);
@@ -1802,7 +1835,37 @@ void context_emit(Context &self, nb::handle port, nb::handle value, nb::object s
 	check_demand(self.kind, 1, output, draft.message, self.core, self.name());
 	if (!stamp.is_none())
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)), self.name());
-	check(weir_context_emit(context, output, draft.take()), self.name());
+	check(at ? weir_context_emit_at(context, output, draft.take(), at->fence)
+		 : weir_context_emit(context, output, draft.take()),
+	      self.name());
+}
+
+/* What a condition is told: a word, or a fence. */
+void tell_entity(weir_entity *entity, const char *condition, nb::handle told, const char *name)
+{
+	static const char *const words[] = {"nothing",       "ready",      "wait",
+					    "event_waiting", "event_done", "never"};
+	Fence *fence = nullptr;
+
+	if (nb::try_cast(told, fence)) {
+		check(weir_entity_tell_fence(entity, condition, fence->fence), name);
+		return;
+	}
+	for (int i = WEIR_TOLD_READY; i <= WEIR_TOLD_NEVER && nb::isinstance<nb::str>(told); i++)
+		if (nb::cast<std::string>(told) == words[i]) {
+			check(weir_entity_tell(entity, condition, (weir_told)i), name);
+			return;
+		}
+	throw nb::value_error(
+		(std::string(
+			 "told is one of ready, wait, event_waiting, event_done, never, or a fence, not ") +
+		 nb::cast<std::string>(nb::repr(told)))
+			.c_str());
+}
+
+void context_tell(Context &self, const char *condition, nb::handle told)
+{
+	tell_entity(weir_context_entity(self.inside()), condition, told, self.name());
 }
 
 unsigned watch_events(bool read, bool write)
@@ -2617,11 +2680,24 @@ void bind_context(nb::module_ &module)
 		.def_ro("handle", &Stream::handle)
 		.def_ro("device", &Stream::device)
 		.def_ro("id", &Stream::id)
+		.def("record", stream_record)
+		.def("wait", stream_wait, arg("fence"))
 		.def("__cuda_stream__", [](Stream &self) { return nb::make_tuple(0, self.handle); });
+	nb::class_<Fence>(module, "Fence")
+		.def("__repr__",
+		     [](const Fence &self) {
+			     return "Fence(stream=" + std::to_string(self.fence.stream) +
+				    ", value=" + std::to_string(self.fence.value) + ")";
+		     })
+		.def_prop_ro("stream", [](const Fence &self) { return self.fence.stream; })
+		.def_prop_ro("value", [](const Fence &self) { return self.fence.value; });
 	nb::class_<Context>(module, "Context")
 		.def("receive", context_receive, arg("port"))
 		.def("receive_all", context_receive_all, arg("port"))
-		.def("emit", context_emit, arg("port"), arg("value").none(), arg("stamp") = nb::none())
+		.def("emit", context_emit, arg("port"), arg("value").none(), arg("stamp") = nb::none(),
+		     arg("at").none() = nb::none())
+		.def("tell", context_tell, arg("condition"), arg("told"))
+		.def("scratch", context_scratch, arg("nbytes"), arg("stream").none() = nb::none())
 		.def("empty", context_empty, arg("shape"), arg("dtype"), arg("on_host") = false)
 		.def("sender", context_sender, arg("port"), arg("connection") = 0)
 		.def("watch", context_watch, arg("fd"), arg("read") = true, arg("write") = false,
@@ -2691,8 +2767,8 @@ void bind_graph(nb::module_ &module)
 		.def("enable", [](Graph &self, const char *entity,
 				  bool on) { check(weir_entity_enable(entity_of(self, entity), on)); })
 		.def("tell",
-		     [](Graph &self, const char *entity, const char *condition, int told) {
-			     check(weir_entity_tell(entity_of(self, entity), condition, (weir_told)told));
+		     [](Graph &self, const char *entity, const char *condition, nb::handle told) {
+			     tell_entity(entity_of(self, entity), condition, told, entity);
 		     })
 		.def("inlet", add_inlet)
 		.def("outlet", add_outlet);

@@ -1,6 +1,7 @@
 #include "scheduler/claim.h"
 
 #include "scheduler/graph.h"
+#include "scheduler/scheduler.h"
 
 weir_status wr_shared_init(struct wr_shared *shared)
 {
@@ -73,6 +74,17 @@ void wr_poke_offered(weir_entity *entity)
 
 /* --- units --- */
 
+/*
+ * Under the lock, so that the observers get the values in their order. The one lock that an observer takes is
+ * held for a few stores (trace/ring.c).
+ */
+static void trace_used_locked(const struct wr_shared *shared)
+{
+	if (shared->watched)
+		wr_trace_pool_used(shared->watched->trace, wr_lane_here(shared->watched), shared->id,
+				   shared->used);
+}
+
 bool wr_shared_take_locked(struct wr_shared *shared, uint64_t units)
 {
 	if (!enough_locked(shared, units))
@@ -80,12 +92,14 @@ bool wr_shared_take_locked(struct wr_shared *shared, uint64_t units)
 	shared->used += units;
 	if (shared->used > shared->most)
 		shared->most = shared->used;
+	trace_used_locked(shared);
 	return true;
 }
 
 weir_entity *wr_shared_release_locked(struct wr_shared *shared, uint64_t units)
 {
 	shared->used -= units;
+	trace_used_locked(shared);
 	return offer_locked(shared);
 }
 

@@ -24,6 +24,8 @@ struct wr_shared {
 	uint64_t most;                 /* highest `used` of this run */
 	uint64_t refusals;             /* of this run */
 	struct wr_claim *first, *last; /* refused, oldest first */
+	const weir_scheduler *watched; /* whose observers are told of `used`; NULL: none are */
+	uint32_t id;                   /* for them */
 	/* A hint for threads without the lock: written under it, and a refused entity looks again itself. */
 	_Atomic size_t refused;
 };

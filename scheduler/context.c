@@ -10,6 +10,7 @@
 #include "scheduler/finisher.h"
 #include "scheduler/memory_pool.h"
 #include "scheduler/outlet.h"
+#include "scheduler/scheduler.h"
 #include "scheduler/tick_fences.h"
 
 weir_graph *weir_context_graph(weir_context *context)
@@ -40,6 +41,23 @@ const char *weir_running_entity(void)
 	const weir_context *context = local ? local->context : NULL;
 
 	return context ? context->entity->plan->name : NULL;
+}
+
+static struct wr_trace *context_trace(const weir_context *context)
+{
+	const weir_scheduler *scheduler = wr_load_acquire(&context->entity->scheduler);
+
+	return scheduler ? scheduler->trace : NULL;
+}
+
+void weir_context_adopt(weir_context *context)
+{
+	wr_trace_adopt(context_trace(context), WR_LANE_OUTSIDE, context->entity->id, context->tick);
+}
+
+void weir_context_leave(weir_context *context)
+{
+	wr_trace_leave(context_trace(context), WR_LANE_OUTSIDE, context->entity->id, context->tick);
 }
 
 bool weir_context_stopping(const weir_context *context)
@@ -155,17 +173,38 @@ static bool emit_allowed(const weir_context *context, unsigned output, const wei
 
 #define SEARCHED_MAX 256 /* messages searched per port; the rest of a larger batch is skipped */
 
-/* References of the packs that this tick received or emits to their part; each pack holds its own. */
+/* The same pack may come by two ways, or be received and emitted; `at` is a place in such a list. */
+static bool pack_precedes(const weir_entity *entity, weir_message *const *at)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].taken_count && k < SEARCHED_MAX; k++)
+			if (&entity->inputs[i].taken[k] == at || entity->inputs[i].taken[k] == *at)
+				return &entity->inputs[i].taken[k] != at;
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].emitted_count && k < SEARCHED_MAX; k++)
+			if (&entity->outputs[i].emitted[k] == at || entity->outputs[i].emitted[k] == *at)
+				return &entity->outputs[i].emitted[k] != at;
+	return false;
+}
+
+static size_t count_held_once(const weir_entity *entity, weir_message *const *at, const weir_message *part)
+{
+	size_t held = wr_pack_count_held(*at, part);
+
+	return held && !pack_precedes(entity, at) ? held : 0;
+}
+
+/* References of the packs that this tick received or emits to their part; each pack holds its own, once. */
 static uint32_t count_pack_references(const weir_entity *entity, const weir_message *part)
 {
 	size_t held = 0;
 
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count && k < SEARCHED_MAX; k++)
-			held += wr_pack_count_held(entity->inputs[i].taken[k], part);
+			held += count_held_once(entity, &entity->inputs[i].taken[k], part);
 	for (size_t i = 0; i < entity->output_count; i++)
 		for (size_t k = 0; k < entity->outputs[i].emitted_count && k < SEARCHED_MAX; k++)
-			held += wr_pack_count_held(entity->outputs[i].emitted[k], part);
+			held += count_held_once(entity, &entity->outputs[i].emitted[k], part);
 	return (uint32_t)held;
 }
 

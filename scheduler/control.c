@@ -2,17 +2,20 @@
  * The caller's calls on a run: start, wait, turn, and its counters. In a simulated run they enter the
  * scheduler's world (run.h), since they wait on its fibers.
  */
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "base/struct.h"
 #include "scheduler/outlet.h"
 #include "scheduler/memory_pool.h"
 #include "scheduler/run.h"
+#include "trace/timeline.h"
 
 bool wr_scheduler_driven_by_caller(const weir_scheduler *scheduler)
 {
@@ -252,4 +255,52 @@ bool weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_c
 		return false;
 	wr_memory_pool_count(&scheduler->graph->memory_pools[i], &counts);
 	return !wr_struct_fill(out, &counts, sizeof counts, "weir_pool_counts");
+}
+
+/* --- the timeline --- */
+
+static weir_status write_timeline(weir_scheduler *scheduler, struct wr_timeline *timeline, int fd,
+				  uint64_t *out)
+{
+	const struct wr_timeline_about about = {
+		.version = weir_version(),
+		.graph = scheduler->graph->plan->name,
+		.where = weir_scheduler_where(scheduler),
+	};
+	struct wr_timeline_written written = {0};
+	weir_status status = wr_timeline_write(timeline, &about, fd, &written);
+
+	if (!status && out)
+		*out = written.dropped;
+	return status;
+}
+
+static weir_status fail_trace_file(const char *path)
+{
+	return wr_fail(WEIR_E_IO, "trace '%s': %s", wr_shown(path).text,
+		       errno == ENXIO ? "the FIFO has no reader" : strerror(errno));
+}
+
+weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *path, uint64_t *out)
+{
+	struct wr_timeline *timeline = wr_trace_self(scheduler->trace, &wr_timeline);
+	weir_status status = wr_scheduler_check_call(scheduler, "write_trace");
+	int fd;
+
+	if (status)
+		return status;
+	if (!timeline)
+		return wr_fail(WEIR_E_INVALID,
+			       "graph %s: no trace is recorded: set WEIR_OBSERVE_TRACE in the options",
+			       scheduler->graph->plan->name);
+	if (!wr_run_ended(scheduler))
+		return wr_fail(WEIR_E_BUSY, "graph %s is running: write its trace after the run",
+			       scheduler->graph->plan->name);
+	fd = wr_file_create(path);
+	if (fd < 0)
+		return fail_trace_file(path);
+	status = write_timeline(scheduler, timeline, fd, out);
+	if (!wr_file_end(path, fd, !status) && status != WEIR_E_NOMEM)
+		status = fail_trace_file(path);
+	return status;
 }

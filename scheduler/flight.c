@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "scheduler/graph.h"
+#include "scheduler/scheduler.h"
 
 #define FEW_OPERATIONS 8   /* ticks that enqueue up to this many operations do not lower the bound */
 #define ALL_OPERATIONS 512 /* operations of an entity in flight: half of the driver's launch queue */
@@ -89,9 +90,19 @@ size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room,
 	if (tick > entity->flight.ticks)
 		tick = entity->flight.ticks;
 	pending = flight_find_pending(entity, tick, out, room);
-	if (!pending)
-		flight_complete_up_to(&entity->flight, tick);
-	return pending;
+	if (pending)
+		return pending;
+	flight_complete_up_to(&entity->flight, tick);
+	if (entity->graph->scheduler && entity->graph->scheduler->trace)
+		wr_flight_trace(entity, entity->graph->scheduler);
+	return 0;
+}
+
+void wr_flight_trace(const weir_entity *entity, const weir_scheduler *scheduler)
+{
+	if (entity->flight.bound)
+		wr_trace_flight(scheduler->trace, wr_lane_here(scheduler), entity->id,
+				entity->flight.ticks - entity->flight.completed);
 }
 
 /* --- for conditions --- */

@@ -31,5 +31,7 @@ size_t wr_flight_limit(const struct wr_flight *flight);
  * waits by completion flag, writes the flags at every (wr_flight_limit() / 2)th tick. Fails: WEIR_E_NOMEM.
  */
 weir_status wr_flight_note_tick(weir_entity *entity);
+/* Tells the observers how many ticks are in flight; call it if there are any. */
+void wr_flight_trace(const weir_entity *entity, const weir_scheduler *scheduler);
 
 #endif

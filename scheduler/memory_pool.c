@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "scheduler/graph.h"
+#include "scheduler/scheduler.h"
 
 #define ALIGNMENT ((uint64_t)256) /* of a block: as cudaMalloc's */
 
@@ -118,6 +119,21 @@ void wr_memory_pools_reset(weir_graph *graph)
 		wr_shared_reset(&pool->shared);
 		wr_mutex_lock(&pool->shared.lock);
 		pool->taken = pool->failed = 0;
+		wr_mutex_unlock(&pool->shared.lock);
+	}
+}
+
+void wr_memory_pools_watch(weir_graph *graph, const weir_scheduler *scheduler)
+{
+	for (size_t i = 0; i < graph->memory_pool_count; i++) {
+		struct wr_memory_pool *pool = &graph->memory_pools[i];
+
+		if (scheduler)
+			wr_trace_pool(scheduler->trace, (uint32_t)i, pool->plan->name, pool->shared.size,
+				      in_blocks(pool) ? "blocks" : "bytes");
+		wr_mutex_lock(&pool->shared.lock);
+		pool->shared.watched = scheduler;
+		pool->shared.id = (uint32_t)i;
 		wr_mutex_unlock(&pool->shared.lock);
 	}
 }

@@ -49,6 +49,8 @@ void wr_memory_pools_destroy(weir_graph *graph);
 weir_status wr_memory_pools_open(weir_graph *graph);
 void wr_memory_pools_close(weir_graph *graph); /* the system is destroyed: nothing is in use */
 void wr_memory_pools_reset(weir_graph *graph); /* before a run, after the entities */
+/* Declares the pools to the scheduler's observers, and tells them from now on; NULL: not any more. */
+void wr_memory_pools_watch(weir_graph *graph, const weir_scheduler *scheduler);
 
 /* The entity's claim of the pool of that place; NULL: it uses none. */
 struct wr_claim *wr_entity_memory(const weir_entity *entity, bool on_host);

@@ -57,6 +57,15 @@ static void message_recycle(weir_message *message)
 			       */
 }
 
+void wr_message_finish_packs(struct wr_local *local)
+{
+	while (local->freeing) {
+		weir_message *pack = local->freeing;
+		local->freeing = pack->arg;
+		message_recycle(pack);
+	}
+}
+
 static void release_deferred(struct wr_deferred_free *deferred)
 {
 	message_recycle((weir_message *)((char *)deferred - offsetof(weir_message, deferred)));

@@ -12,6 +12,7 @@ struct wr_local {
 	unsigned index;        /* 0..WR_WORKERS_MAX-1 */
 	const void *pool;      /* of its graph: only this thread uses cache `index` of it */
 	weir_context *context; /* of the running tick, until its inputs are released */
+	weir_message *freeing; /* the pack whose parts are dropped now; its `arg`: the one around it */
 };
 
 /* What some message of a pool is or was. A graph without such messages pays one load for them. */
@@ -77,6 +78,11 @@ struct wr_pool *wr_message_pool(const weir_message *message);
 bool wr_message_mark_delivered(weir_message *message);
 /* Returns true if it was delivered and weir_message_unique has not returned true since. */
 bool wr_message_delivered(const weir_message *message);
+/*
+ * The packs that were being freed when a destructor of a part ended the thread: frees what is left of them.
+ * Thread: that of the local. A destructor of theirs may end it again: then call it again.
+ */
+void wr_message_finish_packs(struct wr_local *local);
 /* How many references `pack`, which may be of any kind, holds to the message as its part. */
 size_t wr_pack_count_held(const weir_message *pack, const weir_message *message);
 

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "scheduler/scheduler.h"
+#include "trace/timeline.h"
 
 #define DRAIN_NS 5000000000
 #define GPU_TIME 64
@@ -95,6 +96,9 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 	if (own->max_in_flight > WR_IN_FLIGHT_MAX)
 		return wr_fail(WEIR_E_INVALID, "max_in_flight %d: use at most %d", own->max_in_flight,
 			       WR_IN_FLIGHT_MAX);
+	if (own->trace_events > WR_TIMELINE_EVENTS_MAX)
+		return wr_fail(WEIR_E_INVALID, "trace_events %zu: use at most %zu", own->trace_events,
+			       WR_TIMELINE_EVENTS_MAX);
 	if (own->observe & ~(unsigned)(WEIR_OBSERVE_STATISTICS | WEIR_OBSERVE_TRACE))
 		return wr_fail(WEIR_E_INVALID, "observe %#x: use WEIR_OBSERVE_... bits", own->observe);
 	scheduler->graph->max_in_flight = max_in_flight(own->max_in_flight, plan->max_in_flight);

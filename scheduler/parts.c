@@ -51,6 +51,7 @@ bool wr_pack_make_block(weir_message *pack, const weir_part *parts, size_t count
 	size_t bytes = block_size(parts, count), at = 0;
 
 	pack->parts.count = (uint32_t)count;
+	pack->parts.freed = 0;
 	pack->parts.block = bytes <= sizeof pack->parts.few ? (void *)pack->parts.few : wr_alloc(1, bytes);
 	if (!pack->parts.block)
 		return false;
@@ -64,11 +65,25 @@ bool wr_pack_make_block(weir_message *pack, const weir_part *parts, size_t count
 	return true;
 }
 
+/*
+ * The destructor of a part may end the thread, or free another pack. So a worker notes the pack that it frees
+ * and how far it is (wr_message_finish_packs).
+ */
 void wr_pack_free(weir_message *pack)
 {
-	for (size_t i = 0; i < pack->parts.count; i++)
+	struct wr_local *local = wr_thread_local();
+
+	if (local) {
+		pack->arg = local->freeing;
+		local->freeing = pack;
+	}
+	while (pack->parts.freed < pack->parts.count) {
+		weir_message *part = pack_parts(pack)[pack->parts.freed++];
 		for (int k = 0; k < HELD; k++)
-			weir_message_unref(pack_parts(pack)[i]);
+			weir_message_unref(part);
+	}
+	if (local)
+		local->freeing = pack->arg;
 	if (pack->parts.block != (void *)pack->parts.few)
 		wr_free(pack->parts.block);
 }

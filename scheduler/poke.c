@@ -16,7 +16,8 @@ bool wr_poke_foreign(weir_scheduler *scheduler, weir_entity *entity)
 		return false;
 	}
 	if (wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE) {
-		wr_trace_poke(scheduler->trace, wr_lane_here(scheduler), entity->id);
+		if (scheduler->trace)
+			wr_trace_poke(scheduler->trace, wr_lane_here(scheduler), entity->id);
 		wr_ready_inject(scheduler, entity);
 	} else {
 		wr_run_drop_live(scheduler);
@@ -92,7 +93,8 @@ static void waker_poke(struct wr_waker *waker, uint32_t entity)
 	weir_entity *woken = wr_graph_entity_at(scheduler->graph, entity);
 	struct wr_worker *worker = wr_worker_here(scheduler);
 
-	wr_trace_fire(scheduler->trace, wr_lane_here(scheduler), entity);
+	if (scheduler->trace)
+		wr_trace_fire(scheduler->trace, worker ? worker->local.index : WR_LANE_OUTSIDE, entity);
 	if (!worker || !worker->polling) {
 		wr_poke_foreign(scheduler, woken);
 	} else if (wr_fetch_or(&woken->state, WR_POKED) == WR_IDLE) {

@@ -73,8 +73,8 @@ struct weir_message {
 			int64_t shape[WEIR_DIMENSIONS_MAX], strides[WEIR_DIMENSIONS_MAX];
 		} of;
 		struct {
-			void *block; /* parts.c: `few`, or an allocation */
-			uint32_t count;
+			void *block;           /* parts.c: `few`, or an allocation */
+			uint32_t count, freed; /* freed: parts that were dropped */
 			_Alignas(8) unsigned char few[160];
 		} parts;
 	};

@@ -36,8 +36,9 @@ void wr_wake_one_of(weir_scheduler *scheduler, uint64_t sleepers)
 	for (; sleepers; sleepers = wr_load(&scheduler->sleepers)) {
 		uint64_t bit = choose_sleeper(scheduler, sleepers);
 		if (wr_fetch_and(&scheduler->sleepers, ~bit) & bit) {
-			wr_trace_wake(scheduler->trace, wr_lane_here(scheduler),
-				      (unsigned)__builtin_ctzll(bit));
+			if (scheduler->trace)
+				wr_trace_wake(scheduler->trace, wr_lane_here(scheduler),
+					      (unsigned)__builtin_ctzll(bit));
 			wr_unpark(&scheduler->workers[__builtin_ctzll(bit)].parker);
 			return;
 		}

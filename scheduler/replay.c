@@ -17,6 +17,8 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "scheduler/replay_keys.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/worker.h"
 
 enum { CHECKED = 61 };
 
@@ -157,6 +159,46 @@ static void enqueue_captured(const struct call *call, struct wr_capture *capture
 	(void)wr_capture_refuse(capture, "%s", weir_last_error());
 }
 
+/* --- events --- */
+
+static void trace_begin(const struct call *call, bool capture)
+{
+	const weir_scheduler *scheduler = wr_load_acquire(&call->entity->scheduler);
+
+	if (scheduler->trace)
+		wr_trace_replay_begin(scheduler->trace, wr_lane_here(scheduler), call->entity->id, capture);
+}
+
+static void trace_end(const struct call *call)
+{
+	const weir_scheduler *scheduler = wr_load_acquire(&call->entity->scheduler);
+
+	if (scheduler->trace)
+		wr_trace_replay_end(scheduler->trace, wr_lane_here(scheduler), call->entity->id);
+}
+
+static weir_status launch_traced(const struct call *call, struct wr_executable *executable)
+{
+	weir_status status;
+
+	trace_begin(call, false);
+	status = wr_executable_launch(executable, call->stream);
+	trace_end(call);
+	return status;
+}
+
+/* Every replayed tick comes here: without observers the look is all that it costs. */
+static weir_status executable_launch(const struct call *call, struct wr_executable *executable)
+{
+	const weir_scheduler *scheduler = wr_load_acquire(&call->entity->scheduler);
+
+	if (scheduler->trace)
+		return launch_traced(call, executable);
+	return wr_executable_launch(executable, call->stream);
+}
+
+/* --- the capture --- */
+
 /* *out is NULL if nothing was enqueued. */
 static weir_status capture_work(const struct call *call, struct wr_executable **out)
 {
@@ -170,8 +212,10 @@ static weir_status capture_work(const struct call *call, struct wr_executable **
 		status = wr_capture_begin(replays->capture, replays->streams, count);
 	if (status)
 		return status;
+	trace_begin(call, true);
 	enqueue_captured(call, replays->capture);
 	status = wr_capture_end(replays->capture, out);
+	trace_end(call);
 	if (!status && *out)
 		wr_count(&call->entity->counters.replay_captures, 1);
 	else
@@ -200,7 +244,7 @@ static weir_status capture_and_launch(const struct call *call, struct wr_replay 
 	if (!status && !executable)
 		return fail_empty(call, replay);
 	if (!status)
-		status = wr_executable_launch(replay->executable = executable, call->stream);
+		status = executable_launch(call, replay->executable = executable);
 	if (!status) {
 		replay->state = WR_REPLAY_READY;
 		(void)stacks_list(call->entity, replay->stacks, &replay->stack_count);
@@ -219,7 +263,7 @@ static weir_status launch_ready(const struct call *call, struct wr_replay *repla
 
 	if (status)
 		return status;
-	status = wr_executable_launch(replay->executable, call->stream);
+	status = executable_launch(call, replay->executable);
 	if (!status) /* what compute requests from here on lies behind it */
 		stacks_return_to(call->entity, replay->stacks, replay->stack_count);
 	if (!status)

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "scheduler/memory_pool.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
 
@@ -199,6 +200,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 		return status;
 	status = wr_world_call(scheduler, end_threads, NULL);
 	wr_loop_close(&scheduler->loop);
+	wr_memory_pools_watch(scheduler->graph, NULL);
 	wr_trace_close(scheduler->trace);
 	wr_path_times_destroy(scheduler->paths);
 	graph_set_scheduler(scheduler, NULL);

@@ -16,6 +16,7 @@
 #include "scheduler/finisher.h"
 #include "scheduler/gpu_time.h"
 #include "scheduler/inlet.h"
+#include "scheduler/memory_pool.h"
 #include "scheduler/outlet.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
@@ -132,6 +133,7 @@ static void trace_graph(weir_scheduler *scheduler)
 		wr_trace_entity(scheduler->trace, (uint32_t)i, wr_graph_entity_at(graph, i)->plan->name);
 	for (size_t i = 0; i < graph->connection_count; i++)
 		trace_queue(scheduler->trace, graph->connections[i]);
+	wr_memory_pools_watch(scheduler->graph, scheduler->trace ? scheduler : NULL);
 }
 
 /* Only in the first run of a scheduler: the graph may have had another one, with other observers. */
@@ -268,6 +270,14 @@ static weir_status start_workers(weir_scheduler *scheduler)
 	return n ? WEIR_OK : status;
 }
 
+/* Their tags have the first numbers. */
+static void trace_initial_messages(struct wr_trace *trace, const weir_graph *graph)
+{
+	for (size_t i = 0; trace && i < graph->connection_count; i++)
+		for (uint32_t k = 0; k < graph->connections[i]->initial_messages; k++)
+			wr_trace_deliver(trace, WR_LANE_OUTSIDE, graph->connections[i]->queue.id, k);
+}
+
 static void open_run(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
@@ -278,6 +288,7 @@ static void open_run(weir_scheduler *scheduler)
 	}
 	scheduler->started_at = graph->started_at = wr_now();
 	wr_trace_run_begin(scheduler->trace, scheduler->worker_count);
+	trace_initial_messages(scheduler->trace, graph);
 	scheduler->ends_at = scheduler->options.max_duration_ns > 0
 				     ? wr_time_add(scheduler->started_at, scheduler->options.max_duration_ns)
 				     : INT64_MAX;

@@ -64,6 +64,15 @@ static bool fan_in_take(struct wr_worker *worker, weir_entity *entity, struct wr
 	return owed;
 }
 
+static void trace_take(struct wr_worker *worker, struct wr_connection *connection)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	size_t front = wr_tags_trace_take(&connection->queue, scheduler->trace, worker->local.index);
+
+	if (scheduler->paths && front)
+		wr_path_times_take(scheduler->paths, connection, front);
+}
+
 /* Not inlined: only while an observer listens. */
 __attribute__((noinline)) static void trace_takes(struct wr_worker *worker, weir_entity *entity)
 {
@@ -71,14 +80,13 @@ __attribute__((noinline)) static void trace_takes(struct wr_worker *worker, weir
 
 	if (paths)
 		wr_path_times_begin(paths, entity);
-	for (size_t i = 0; i < entity->input_count; i++)
-		for (size_t k = 0; k < entity->inputs[i].count; k++) {
-			struct wr_connection *connection = entity->inputs[i].connections[k];
-			size_t front = wr_tags_trace_take(&connection->queue, worker->scheduler->trace,
-							  worker->local.index);
-			if (paths && front)
-				wr_path_times_take(paths, connection, front);
-		}
+	for (size_t i = 0; i < entity->input_count; i++) {
+		const struct wr_input *input = &entity->inputs[i];
+		size_t fronts = input->set ? input->set->front_count : input->count;
+
+		for (size_t k = 0; k < fronts; k++)
+			trace_take(worker, input->connections[input->set ? input->set->fronts[k] : k]);
+	}
 }
 
 /*
@@ -291,8 +299,10 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
  * The receiver is DONE and the sender knows it: counts the message as pushed and taken back, so that all
  * connections of an output have the same count (E5).
  */
-static void push_to_done(struct wr_connection *connection, weir_message *message)
+static void push_to_done(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
 {
+	if (connection->queue.tags)
+		wr_tags_trace_deliver(&connection->queue, worker->scheduler->trace, worker->local.index);
 	wr_count(&connection->queue.counters.pushed, 1);
 	wr_count(&connection->queue.counters.taken_back, 1);
 	weir_message_unref(message);
@@ -328,7 +338,7 @@ static weir_status deliver_message(struct wr_worker *worker, struct wr_output *o
 		struct wr_connection *connection = output->connections[i];
 		weir_status one = WEIR_OK;
 		if (connection->sender_owns)
-			push_to_done(connection, message);
+			push_to_done(worker, connection, message);
 		else if (connection->outlet)
 			push_to_outlet(worker, connection, message);
 		else
@@ -382,6 +392,8 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 			/* Before delivery, so that a single receiver is the only holder. */
 			wr_context_unref_made(&entity->context);
 			status = wr_flight_note_tick(entity);
+			if (scheduler->trace)
+				wr_flight_trace(entity, scheduler);
 		}
 	}
 	if (status) {

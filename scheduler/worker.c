@@ -243,6 +243,7 @@ static void worker_leave(struct wr_worker *worker)
 	wr_loop_kick(&scheduler->loop);
 }
 
+/* A destructor that ends the thread in here leads here again, and to what is left. */
 void wr_worker_died(void *arg)
 {
 	struct wr_worker *worker = arg;
@@ -254,6 +255,7 @@ void wr_worker_died(void *arg)
 			    "%s ended its thread (pthread_exit or pthread_cancel): the thread "
 			    "is a worker of weir, return from compute",
 			    entity ? "compute" : "user code"));
+	wr_message_finish_packs(&worker->local);
 	worker->local.context = NULL;
 	if (context) {
 		context->computing = false;

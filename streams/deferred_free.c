@@ -243,8 +243,11 @@ void wr_system_run_deferred_frees(struct wr_system *system, bool destructors)
 		wr_watch_wake(system);
 }
 
-static void entry_note_wanted(struct wr_system *system, const struct wr_deferred_free *entry)
+/* Returns true if it is known to be complete by now: then no signal of a fence will come for it. */
+static bool entry_note_wanted(struct wr_system *system, const struct wr_deferred_free *entry)
 {
+	bool complete = true;
+
 	for (size_t i = 0; i < entry->count; i++) {
 		weir_fence fence = entry->fences[i];
 		weir_stream *stream;
@@ -252,18 +255,23 @@ static void entry_note_wanted(struct wr_system *system, const struct wr_deferred
 		if (wr_fence_find(system, fence, &stream) || !stream ||
 		    fence.value <= wr_load(&stream->completed))
 			continue;
+		complete = false;
 		if (!stream->wanted.value || fence.value < stream->wanted.value)
 			stream->wanted = fence;
 	}
+	return complete;
 }
 
-void wr_deferred_frees_note_wanted(struct wr_system *system)
+bool wr_deferred_frees_note_wanted(struct wr_system *system)
 {
+	bool complete = false;
+
 	wr_mutex_lock(&system->deferred_frees.lock);
 	for (struct wr_deferred_free *entry = system->deferred_frees.listed; entry; entry = entry->next)
 		if (entry_wanted(entry))
-			entry_note_wanted(system, entry);
+			complete |= entry_note_wanted(system, entry);
 	wr_mutex_unlock(&system->deferred_frees.lock);
+	return complete;
 }
 
 static size_t drop_refs_locked(struct wr_deferred_free *entry)

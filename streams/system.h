@@ -100,8 +100,11 @@ weir_status wr_deferred_frees_init(struct wr_system *system);
 void wr_deferred_frees_finish(struct wr_system *system);
 /* For the loop: does not kick; a turn that calls this arms kicks after it. */
 void wr_deferred_frees_process(struct wr_system *system);
-/* Sets `wanted` of the streams that memory waits for which an entity was refused. Thread: the loop. */
-void wr_deferred_frees_note_wanted(struct wr_system *system);
+/*
+ * Sets `wanted` of the streams that memory waits for which an entity was refused. Returns true if some of
+ * that memory waits for nothing any more: process the list again. Thread: the loop.
+ */
+bool wr_deferred_frees_note_wanted(struct wr_system *system);
 void wr_deferred_frees_drop_refs(struct wr_system *system, struct wr_waker *waker);
 
 #endif

@@ -408,8 +408,8 @@ static weir_status arm_all_kicks(struct wr_system *system, bool all)
 	weir_status status = WEIR_OK;
 	bool frees_pending = wr_load(&system->deferred_frees.count) > 0;
 
-	if (frees_pending)
-		wr_deferred_frees_note_wanted(system);
+	if (frees_pending && wr_deferred_frees_note_wanted(system))
+		wr_system_kick(system); /* another thread has seen its fences complete since */
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 		weir_fence wanted = stream->wanted;

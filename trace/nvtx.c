@@ -1,13 +1,25 @@
 /*
- * NVTX ranges for profilers. One domain "weir"; a push/pop range per tick on the thread that calls compute,
- * since tools project GPU work onto such ranges only. A range has the name of its entity, as a registered
- * string, so that a tool's table has one line per entity; the payload has the number of the tick, (entity <<
- * 40) | tick.
+ * NVTX for profilers: one domain "weir".
+ *
+ * - Push/pop ranges, on the thread that they speak of: ticks, around compute, since tools project GPU work
+ * onto such ranges only; captures and launches of replay inside of them; sleeps of workers.
+ * - Process ranges, which any thread may end: a run; a signal, from its arming to its firing. One is open per
+ *   entity at most: it ends at the latest when the entity ticks, arms anew or becomes DONE, so that a token
+ *   that was cancelled, or that fired before its arming was noted, leaves none behind.
+ * - Marks: READY, steals, and what an entity waits for. A wait is no range: nearly all entities wait nearly
+ * all the time, and a tool stacks ranges that overlap, one row each. It is marked once per reason between two
+ * ticks.
+ * - Counters, if the tool has them: messages per queue, ticks in flight, use of memory pools, sleeping
+ * workers.
+ *
+ * Names are registered strings and say entities, never ticks, so that a tool's table has one line per entity.
+ * The payload is (entity << 40) | tick.
  *
  * The domain is made once per process and never destroyed: its name must be unique, other schedulers may use
  * the handle, and the tool reads it after main has returned. It is made before the threads of a run start,
- * because the initialization in NVTX's header has a data race. The handle shows whether a tool is present;
- * nvtxDomainIsEnabled returns 0 under some tools.
+ * because the initialization in NVTX's header has a data race; so has that of its counters, which therefore
+ * begins there, too. The handle shows whether a tool is present; nvtxDomainIsEnabled returns 0 under some
+ * tools.
  */
 #include "trace/trace.h"
 
@@ -17,21 +29,113 @@
 #ifdef WEIR_WITH_CUDA
 #include <nvtx3/nvToolsExtCudaRt.h>
 #endif
+#if __has_include(<nvtx3/nvToolsExtCounters.h>)
+#include <nvtx3/nvToolsExtCounters.h>
+#define WITH_COUNTERS
+#endif
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "base/thread.h"
 
-enum category { CATEGORY_TICK = 1, CATEGORY_READY, CATEGORY_SLEEP };
+enum category {
+	CATEGORY_TICK = 1,
+	CATEGORY_READY,
+	CATEGORY_SLEEP,
+	CATEGORY_SIGNAL,
+	CATEGORY_WAIT,
+	CATEGORY_REPLAY,
+	CATEGORY_STEAL,
+	CATEGORY_RUN,
+	CATEGORY_ADOPTED,
+	CATEGORIES,
+};
+static const char *const category_names[CATEGORIES] = {
+	[CATEGORY_TICK] = "tick",     [CATEGORY_READY] = "ready", [CATEGORY_SLEEP] = "sleep",
+	[CATEGORY_SIGNAL] = "signal", [CATEGORY_WAIT] = "wait",   [CATEGORY_REPLAY] = "replay",
+	[CATEGORY_STEAL] = "steal",   [CATEGORY_RUN] = "run",     [CATEGORY_ADOPTED] = "adopted",
+};
 enum { TICK_BITS = 40 };
+
+/* A reason to wait, and the text that says so. */
+struct reason {
+	const char *of, *why;
+	nvtxStringHandle_t text;
+};
+
+struct entity_marks {
+	const char *name;
+	nvtxStringHandle_t registered, signal, capture, replay;
+	_Atomic uint64_t signal_range; /* open, or 0 */
+	/* by the events of the entity, which come one after the other */
+	struct reason *reasons;
+	size_t reason_count, reason_room;
+	size_t marked;      /* reasons[marked - 1] was marked last; 0: none since the last tick */
+	uint64_t in_flight; /* counters; 0: none */
+};
+
+/* Its messages: pushes, as the sequences tell (initial messages are not delivered), minus those that left. */
+struct queue_counter {
+	uint64_t counter;
+	uint32_t receiver;
+	_Atomic uint64_t pushed, left;
+	_Atomic bool closed; /* its receiver is DONE: what is pushed now is dropped */
+};
 
 struct nvtx {
 	nvtxDomainHandle_t domain;
-	nvtxStringHandle_t sleep;
-	nvtxStringHandle_t *names; /* by entity */
-	size_t room;
+	nvtxStringHandle_t sleep, run;
+	nvtxRangeId_t run_range;
+	struct entity_marks *entities;
+	struct queue_counter *queues;
+	uint64_t *pools; /* their counters */
+	size_t entity_room, queue_room, pool_room;
 };
+
+/* --- counters --- */
+
+#ifdef WITH_COUNTERS
+/* Returns 0 if the tool has no counters, or if `name` is NULL. Frees the name. */
+static uint64_t counter_register(nvtxDomainHandle_t domain, char *name, const char *what)
+{
+	const nvtxCounterAttr_t attributes = {
+		.structSize = sizeof attributes,
+		.schemaId = NVTX_PAYLOAD_ENTRY_TYPE_INT64,
+		.name = name,
+		.description = what,
+		.scopeId = NVTX_SCOPE_CURRENT_SW_PROCESS,
+	};
+	uint64_t counter = name ? nvtxCounterRegister(domain, &attributes) : NVTX_COUNTER_ID_NONE;
+
+	wr_free(name);
+	return counter;
+}
+
+static void counter_sample(nvtxDomainHandle_t domain, uint64_t counter, int64_t value)
+{
+	if (counter)
+		nvtxCounterSampleInt64(domain, counter, value);
+}
+#else
+static uint64_t counter_register(nvtxDomainHandle_t domain, char *name, const char *what)
+{
+	(void)domain, (void)what;
+	wr_free(name);
+	return 0;
+}
+
+static void counter_sample(nvtxDomainHandle_t domain, uint64_t counter, int64_t value)
+{
+	(void)domain, (void)counter, (void)value;
+}
+#endif
+
+/* --- the domain, opening, closing --- */
+
+/* Of all schedulers: made with the domain, so that the counters are initialized before threads start. */
+static uint64_t sleepers_counter;
+static _Atomic int64_t sleepers;
 
 static nvtxDomainHandle_t make_domain(void)
 {
@@ -40,9 +144,9 @@ static nvtxDomainHandle_t make_domain(void)
 	nvtxInitialize(NULL);
 	domain = nvtxDomainCreateA("weir");
 	if (domain) {
-		nvtxDomainNameCategoryA(domain, CATEGORY_TICK, "tick");
-		nvtxDomainNameCategoryA(domain, CATEGORY_READY, "ready");
-		nvtxDomainNameCategoryA(domain, CATEGORY_SLEEP, "sleep");
+		for (uint32_t category = 1; category < CATEGORIES; category++)
+			nvtxDomainNameCategoryA(domain, category, category_names[category]);
+		sleepers_counter = counter_register(domain, wr_strdup("workers asleep"), "workers");
 	}
 	return domain;
 }
@@ -78,6 +182,7 @@ static weir_status nvtx_open(const struct wr_trace_options *options, void **self
 		return WEIR_E_NOMEM;
 	nvtx->domain = domain;
 	nvtx->sleep = nvtxDomainRegisterStringA(domain, "sleep");
+	nvtx->run = nvtxDomainRegisterStringA(domain, "run");
 	*self = nvtx;
 	return WEIR_OK;
 }
@@ -86,17 +191,61 @@ static void nvtx_close(void *self)
 {
 	struct nvtx *nvtx = self;
 
-	wr_free(nvtx->names);
+	for (size_t i = 0; i < nvtx->entity_room; i++)
+		wr_free(nvtx->entities[i].reasons);
+	wr_free(nvtx->entities);
+	wr_free(nvtx->queues);
+	wr_free(nvtx->pools);
 	wr_free(nvtx);
 }
 
-/* If memory runs out, the entity has no name: a profile must not fail a run. */
+/* --- what there is. If memory runs out, it has no name: a profile must not fail a run. --- */
+
+/* Takes the text, which may be NULL. */
+static nvtxStringHandle_t text_register(const struct nvtx *nvtx, char *text)
+{
+	nvtxStringHandle_t registered = text ? nvtxDomainRegisterStringA(nvtx->domain, text) : NULL;
+
+	wr_free(text);
+	return registered;
+}
+
 static void nvtx_entity(void *self, uint32_t entity, const char *name)
 {
 	struct nvtx *nvtx = self;
+	struct entity_marks *marks;
 
-	if (wr_grow(&nvtx->names, &nvtx->room, (size_t)entity + 1, sizeof nvtx->names[0]) == WEIR_OK)
-		nvtx->names[entity] = nvtxDomainRegisterStringA(nvtx->domain, name);
+	if (wr_grow(&nvtx->entities, &nvtx->entity_room, (size_t)entity + 1, sizeof nvtx->entities[0]))
+		return;
+	marks = &nvtx->entities[entity];
+	marks->name = name;
+	marks->registered = nvtxDomainRegisterStringA(nvtx->domain, name);
+	marks->signal = text_register(nvtx, wr_format("%s signal", name));
+	marks->capture = text_register(nvtx, wr_format("%s capture", name));
+	marks->replay = text_register(nvtx, wr_format("%s replay", name));
+}
+
+static void nvtx_queue(void *self, uint32_t queue, uint32_t sender, uint32_t receiver, const char *from,
+		       const char *to, uint32_t capacity)
+{
+	struct nvtx *nvtx = self;
+
+	(void)sender, (void)capacity;
+	if (wr_grow(&nvtx->queues, &nvtx->queue_room, (size_t)queue + 1, sizeof nvtx->queues[0]))
+		return;
+	nvtx->queues[queue].receiver = receiver;
+	nvtx->queues[queue].counter =
+		counter_register(nvtx->domain, wr_format("queue %s -> %s", from, to), "messages");
+}
+
+static void nvtx_pool(void *self, uint32_t pool, const char *name, uint64_t size, const char *unit)
+{
+	struct nvtx *nvtx = self;
+
+	(void)size;
+	if (wr_grow(&nvtx->pools, &nvtx->pool_room, (size_t)pool + 1, sizeof nvtx->pools[0]))
+		return;
+	nvtx->pools[pool] = counter_register(nvtx->domain, wr_format("pool %s", name), unit);
 }
 
 static void nvtx_worker(void *self, unsigned worker)
@@ -134,20 +283,61 @@ static nvtxEventAttributes_t attributes(enum category category, nvtxStringHandle
 	};
 }
 
-static nvtxEventAttributes_t entity_attributes(const struct nvtx *nvtx, enum category category,
-					       uint32_t entity, uint64_t tick)
+static uint64_t payload_of(uint32_t entity, uint64_t tick)
 {
-	return attributes(category, entity < nvtx->room ? nvtx->names[entity] : NULL,
-			  (uint64_t)entity << TICK_BITS | (tick & ((UINT64_C(1) << TICK_BITS) - 1)));
+	return (uint64_t)entity << TICK_BITS | (tick & ((UINT64_C(1) << TICK_BITS) - 1));
+}
+
+/* --- ranges and marks of entities --- */
+
+/* NULL: there was no memory for it. */
+static struct entity_marks *marks_of(const struct nvtx *nvtx, uint32_t entity)
+{
+	return entity < nvtx->entity_room ? &nvtx->entities[entity] : NULL;
+}
+
+static nvtxStringHandle_t name_of(const struct nvtx *nvtx, uint32_t entity)
+{
+	const struct entity_marks *marks = marks_of(nvtx, entity);
+
+	return marks ? marks->registered : NULL;
+}
+
+static void push(const struct nvtx *nvtx, enum category category, nvtxStringHandle_t name, uint64_t payload)
+{
+	nvtxEventAttributes_t range = attributes(category, name, payload);
+
+	nvtxDomainRangePushEx(nvtx->domain, &range);
+}
+
+static void mark(const struct nvtx *nvtx, enum category category, nvtxStringHandle_t name, uint64_t payload)
+{
+	nvtxEventAttributes_t event = attributes(category, name, payload);
+
+	nvtxDomainMarkEx(nvtx->domain, &event);
+}
+
+/* Replaces the open range of the entity's signal by `next`; 0: none. */
+static void signal_turn(const struct nvtx *nvtx, struct entity_marks *marks, nvtxRangeId_t next)
+{
+	nvtxRangeId_t open =
+		next || wr_load(&marks->signal_range) ? wr_exchange(&marks->signal_range, next) : 0;
+
+	if (open)
+		nvtxDomainRangeEnd(nvtx->domain, open);
 }
 
 static void nvtx_tick_begin(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick)
 {
 	struct nvtx *nvtx = self;
-	nvtxEventAttributes_t range = entity_attributes(nvtx, CATEGORY_TICK, entity, tick);
+	struct entity_marks *marks = marks_of(nvtx, entity);
 
 	(void)at, (void)lane;
-	nvtxDomainRangePushEx(nvtx->domain, &range);
+	if (marks) {
+		signal_turn(nvtx, marks, 0);
+		marks->marked = 0;
+	}
+	push(nvtx, CATEGORY_TICK, marks ? marks->registered : NULL, payload_of(entity, tick));
 }
 
 static void nvtx_tick_end(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick)
@@ -158,22 +348,155 @@ static void nvtx_tick_end(void *self, int64_t at, unsigned lane, uint32_t entity
 	nvtxDomainRangePop(nvtx->domain);
 }
 
+static void nvtx_adopt(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick)
+{
+	struct nvtx *nvtx = self;
+
+	(void)at, (void)lane;
+	push(nvtx, CATEGORY_ADOPTED, name_of(nvtx, entity), payload_of(entity, tick));
+}
+
 static void nvtx_ready(void *self, int64_t at, unsigned lane, uint32_t entity)
 {
 	struct nvtx *nvtx = self;
-	nvtxEventAttributes_t mark = entity_attributes(nvtx, CATEGORY_READY, entity, 0);
 
 	(void)at, (void)lane;
-	nvtxDomainMarkEx(nvtx->domain, &mark);
+	mark(nvtx, CATEGORY_READY, name_of(nvtx, entity), payload_of(entity, 0));
+}
+
+/* Returns its number from 1, or 0 without memory. */
+static size_t reason_find(struct nvtx *nvtx, struct entity_marks *marks, const char *of, const char *why)
+{
+	for (size_t i = 0; i < marks->reason_count; i++)
+		if (marks->reasons[i].of == of && marks->reasons[i].why == why)
+			return i + 1;
+	if (wr_grow(&marks->reasons, &marks->reason_room, marks->reason_count + 1, sizeof *marks->reasons))
+		return 0;
+	marks->reasons[marks->reason_count++] =
+		(struct reason){of, why,
+				text_register(nvtx, wr_format("%s waits: %s: %s", marks->name, of ? of : "?",
+							      why ? why : "?"))};
+	return marks->reason_count;
+}
+
+static void nvtx_wait(void *self, int64_t at, unsigned lane, uint32_t entity, const char *of, const char *why)
+{
+	struct nvtx *nvtx = self;
+	struct entity_marks *marks = marks_of(nvtx, entity);
+	size_t reason = marks ? reason_find(nvtx, marks, of, why) : 0;
+
+	(void)at, (void)lane;
+	if (!reason || reason == marks->marked)
+		return;
+	marks->marked = reason;
+	mark(nvtx, CATEGORY_WAIT, marks->reasons[reason - 1].text, payload_of(entity, 0));
+}
+
+static void nvtx_arm(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t token,
+		     enum wr_trace_signal kind)
+{
+	struct nvtx *nvtx = self;
+	struct entity_marks *marks = marks_of(nvtx, entity);
+	nvtxEventAttributes_t range;
+
+	(void)at, (void)lane, (void)token, (void)kind;
+	if (!marks)
+		return;
+	range = attributes(CATEGORY_SIGNAL, marks->signal, payload_of(entity, 0));
+	signal_turn(nvtx, marks, nvtxDomainRangeStartEx(nvtx->domain, &range));
+}
+
+static void nvtx_fire(void *self, int64_t at, unsigned lane, uint32_t entity)
+{
+	struct nvtx *nvtx = self;
+	struct entity_marks *marks = marks_of(nvtx, entity);
+
+	(void)at, (void)lane;
+	if (marks)
+		signal_turn(nvtx, marks, 0);
+}
+
+static void nvtx_entity_done(void *self, int64_t at, unsigned lane, uint32_t entity)
+{
+	struct nvtx *nvtx = self;
+
+	nvtx_fire(self, at, lane, entity);
+	for (size_t i = 0; i < nvtx->queue_room; i++) {
+		struct queue_counter *queue = &nvtx->queues[i];
+
+		if (queue->receiver != entity || !queue->counter)
+			continue;
+		wr_store(&queue->closed, true);
+		counter_sample(nvtx->domain, queue->counter, 0);
+	}
+}
+
+static void nvtx_replay_begin(void *self, int64_t at, unsigned lane, uint32_t entity, bool capture)
+{
+	struct nvtx *nvtx = self;
+	const struct entity_marks *marks = marks_of(nvtx, entity);
+	nvtxStringHandle_t name = marks ? capture ? marks->capture : marks->replay : NULL;
+
+	(void)at, (void)lane;
+	push(nvtx, CATEGORY_REPLAY, name, payload_of(entity, 0));
+}
+
+static void nvtx_replay_end(void *self, int64_t at, unsigned lane, uint32_t entity)
+{
+	struct nvtx *nvtx = self;
+
+	(void)at, (void)lane, (void)entity;
+	nvtxDomainRangePop(nvtx->domain);
+}
+
+static void nvtx_steal(void *self, int64_t at, unsigned lane, uint32_t entity)
+{
+	struct nvtx *nvtx = self;
+
+	(void)at, (void)lane;
+	mark(nvtx, CATEGORY_STEAL, name_of(nvtx, entity), payload_of(entity, 0));
+}
+
+/* --- the run and its workers --- */
+
+static void nvtx_run_begin(void *self, int64_t at, unsigned workers)
+{
+	struct nvtx *nvtx = self;
+	nvtxEventAttributes_t range = attributes(CATEGORY_RUN, nvtx->run, workers);
+
+	(void)at;
+	for (size_t i = 0; i < nvtx->queue_room; i++) {
+		wr_store(&nvtx->queues[i].pushed, 0);
+		wr_store(&nvtx->queues[i].left, 0);
+		wr_store(&nvtx->queues[i].closed, false);
+	}
+	nvtx->run_range = nvtxDomainRangeStartEx(nvtx->domain, &range);
+}
+
+static void nvtx_run_end(void *self, int64_t at, unsigned workers)
+{
+	struct nvtx *nvtx = self;
+
+	(void)at, (void)workers;
+	for (size_t i = 0; i < nvtx->entity_room; i++)
+		signal_turn(nvtx, &nvtx->entities[i], 0);
+	nvtxDomainRangeEnd(nvtx->domain, nvtx->run_range);
+}
+
+static void sleepers_change(const struct nvtx *nvtx, int change)
+{
+	int64_t now = wr_fetch_add(&sleepers, change) + change;
+
+	counter_sample(nvtx->domain, sleepers_counter, now);
 }
 
 static void nvtx_sleep_begin(void *self, int64_t at, unsigned lane)
 {
 	struct nvtx *nvtx = self;
-	nvtxEventAttributes_t range = attributes(CATEGORY_SLEEP, nvtx->sleep, lane);
 
 	(void)at;
-	nvtxDomainRangePushEx(nvtx->domain, &range);
+	push(nvtx, CATEGORY_SLEEP, nvtx->sleep, lane);
+	sleepers_change(nvtx, 1);
 }
 
 static void nvtx_sleep_end(void *self, int64_t at, unsigned lane)
@@ -181,21 +504,93 @@ static void nvtx_sleep_end(void *self, int64_t at, unsigned lane)
 	struct nvtx *nvtx = self;
 
 	(void)at, (void)lane;
+	sleepers_change(nvtx, -1);
 	nvtxDomainRangePop(nvtx->domain);
+}
+
+/* --- counters --- */
+
+static void queue_change(const struct nvtx *nvtx, uint32_t number, uint64_t sequence, unsigned left)
+{
+	struct queue_counter *queue = number < nvtx->queue_room ? &nvtx->queues[number] : NULL;
+	uint64_t pushed, gone;
+
+	if (!queue || !queue->counter || wr_load(&queue->closed))
+		return;
+	pushed = wr_load(&queue->pushed);
+	while (pushed <= sequence && !wr_cas(&queue->pushed, &pushed, sequence + 1))
+		;
+	gone = wr_fetch_add(&queue->left, left) + left;
+	counter_sample(nvtx->domain, queue->counter, (int64_t)(wr_load(&queue->pushed) - gone));
+}
+
+static void nvtx_deliver(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t sequence)
+{
+	(void)at, (void)lane;
+	queue_change(self, queue, sequence, 0);
+}
+
+static void nvtx_leave_queue(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t sequence)
+{
+	(void)at, (void)lane;
+	queue_change(self, queue, sequence, 1);
+}
+
+/* The counter is made at the first tick in flight: entities without device work need none. */
+static void nvtx_flight(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t ticks)
+{
+	struct nvtx *nvtx = self;
+	struct entity_marks *marks = marks_of(nvtx, entity);
+
+	(void)at, (void)lane;
+	if (!marks)
+		return;
+	if (!marks->in_flight)
+		marks->in_flight =
+			counter_register(nvtx->domain, wr_format("%s in flight", marks->name), "ticks");
+	counter_sample(nvtx->domain, marks->in_flight, (int64_t)ticks);
+}
+
+static void nvtx_pool_used(void *self, int64_t at, unsigned lane, uint32_t pool, uint64_t used)
+{
+	struct nvtx *nvtx = self;
+
+	(void)at, (void)lane;
+	if (pool < nvtx->pool_room)
+		counter_sample(nvtx->domain, nvtx->pools[pool], (int64_t)used);
 }
 
 const struct wr_observer wr_nvtx = {
 	.name = "nvtx",
 	.open = nvtx_open,
 	.close = nvtx_close,
+	.tags = true,
 	.entity = nvtx_entity,
+	.queue = nvtx_queue,
+	.pool = nvtx_pool,
 	.worker = nvtx_worker,
 #ifdef WEIR_WITH_CUDA /* tools do not know streams of other backends */
 	.stream = nvtx_stream,
 #endif
+	.run_begin = nvtx_run_begin,
+	.run_end = nvtx_run_end,
 	.tick_begin = nvtx_tick_begin,
 	.tick_end = nvtx_tick_end,
+	.adopt = nvtx_adopt,
+	.leave = nvtx_tick_end,
 	.ready = nvtx_ready,
+	.wait = nvtx_wait,
+	.arm = nvtx_arm,
+	.fire = nvtx_fire,
+	.entity_done = nvtx_entity_done,
+	.replay_begin = nvtx_replay_begin,
+	.replay_end = nvtx_replay_end,
+	.steal = nvtx_steal,
+	.deliver = nvtx_deliver,
+	.take = nvtx_leave_queue,
+	.drop = nvtx_leave_queue,
+	.flight = nvtx_flight,
+	.pool_used = nvtx_pool_used,
 	.sleep_begin = nvtx_sleep_begin,
 	.sleep_end = nvtx_sleep_end,
 };

@@ -47,7 +47,8 @@ enum wr_trace_source { WR_TRACE_TIMERS, WR_TRACE_POLLER };
  * Events: X(row, parameters, arguments). An observer also gets the time, `at`, as the first argument after
  * itself.
  *
- * run_begin, run_end: no worker runs. tick_begin, tick_end: around compute, on its thread. ready: a review
+ * run_begin, run_end: no worker runs. tick_begin, tick_end: around compute, on its thread. adopt, leave: on a
+ * helper thread of compute, around what it enqueues for the tick. ready: a review
  * answered READY. poke: an idle entity, or one after a row of ticks, enters a ready queue; not at the start
  * of a run, when all are in one. wait: a review ended in a park; `of` names the condition, the port or what
  * else was not met, `why` the reason; both live as long as the graph. deliver: a message was pushed;
@@ -64,6 +65,8 @@ enum wr_trace_source { WR_TRACE_TIMERS, WR_TRACE_POLLER };
 	X(run_end, (unsigned workers), (workers))                                                            \
 	X(tick_begin, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                 \
 	X(tick_end, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                   \
+	X(adopt, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                      \
+	X(leave, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                      \
 	X(ready, (unsigned lane, uint32_t entity), (lane, entity))                                           \
 	X(poke, (unsigned lane, uint32_t entity), (lane, entity))                                            \
 	X(wait, (unsigned lane, uint32_t entity, const char *of, const char *why), (lane, entity, of, why))  \
@@ -110,6 +113,8 @@ struct wr_observer {
 
 /* trace/nvtx.c: NVTX ranges of one domain "weir"; silent when no tool listens. */
 extern const struct wr_observer wr_nvtx;
+/* trace/timeline.c: the project's own timeline; trace/timeline.h. */
+extern const struct wr_observer wr_timeline;
 /* trace/statistics.c: silent unless options.observe has WEIR_OBSERVE_STATISTICS. */
 extern const struct wr_observer wr_statistics;
 

@@ -2,7 +2,7 @@
 
 from weir import arrays as _arrays  # gives Message __array__
 from weir import streams as _streams  # gives Stream its context manager
-from weir._weir import Context, Message, Object, Stream, log_to_stderr
+from weir._weir import Context, Fence, Message, Object, Stream, log_to_stderr
 from weir._weir import version as _version
 from weir.errors import Closed, Diagnostic, Error, Status, Timeout
 from weir.graph import Graph, Inlet, Outlet, Outcome, check, show
@@ -14,6 +14,7 @@ __all__ = [
     "Context",
     "Diagnostic",
     "Error",
+    "Fence",
     "Graph",
     "Inlet",
     "Message",

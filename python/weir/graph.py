@@ -9,7 +9,6 @@ from weir import _weir
 from weir.errors import Diagnostic, Error, Status, Timeout, make
 from weir.operators import handles
 
-TOLD = ["nothing", "ready", "wait", "event_waiting", "event_done", "never"]
 FORMATS = ["text", "json", "dot"]
 SECONDS = ("drain", "deadlock_grace", "max_duration", "worker_spin")
 OPTIONS = ("workers", "backend", "signal", "seed", "max_in_flight", "measure", "root", "statistics", "skip",
@@ -178,10 +177,8 @@ class Graph:
         self._core.enable(entity, on)
 
     def tell(self, entity, condition, told):
-        """Tells a condition "ready", "wait", "event_waiting", "event_done" or "never"."""
-        if told not in TOLD[1:]:
-            raise ValueError(f"told is one of {', '.join(TOLD[1:])}, not {told!r}")
-        self._core.tell(entity, condition, TOLD.index(told))
+        """Tells a condition "ready", "wait", "event_waiting", "event_done", "never", or a Fence."""
+        self._core.tell(entity, condition, told)
 
     def poke(self, entity):
         """Asks the entity's conditions again."""

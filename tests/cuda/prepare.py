@@ -26,15 +26,16 @@ def normalizes():
 
 
 def conversions():
-    """Lists of conversions that begin with rgb: through each format, for nv12 with both matrices."""
+    """Lists of conversions that begin with rgb: through each format, for nv12 and i420 with both matrices."""
     for to in ("bgr", "rgba", "bgra", "gray"):
         yield [("convert", {"to": to}), ("convert", {"from": to, "to": "rgb"})]
     yield [("convert", {"to": "gray", "matrix": "bt709"})]
     for matrix in ("bt601", "bt709"):
-        nv12 = ("convert", {"to": "nv12", "matrix": matrix})
-        yield [nv12]
-        for to in ("rgb", "bgra", "gray"):
-            yield [nv12, ("convert", {"from": "nv12", "to": to, "matrix": matrix})]
+        for name, other in (("nv12", "i420"), ("i420", "nv12")):
+            yuv = ("convert", {"to": name, "matrix": matrix})
+            yield [yuv]
+            for to in ("rgb", "bgra", "gray", other):
+                yield [yuv, ("convert", {"from": name, "to": to, "matrix": matrix})]
 
 
 def chains():
@@ -45,7 +46,7 @@ def chains():
             yield from ([resize, normalize] for normalize in normalizes())
     for conversion in conversions():
         yield [("resize", {"width": 258, "height": 130}), *conversion]
-        if conversion[0][1]["to"] != "nv12":  # that needs even sizes
+        if conversion[0][1]["to"] not in ("nv12", "i420"):  # that needs even sizes
             yield conversion
             yield [("resize", {"width": 129, "height": 67}), *conversion]
 

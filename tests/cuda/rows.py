@@ -247,9 +247,22 @@ def lives(given):
         row(f"8 {graphs} graphs on 8 threads", "bytes flat", f"heap {early} -> {late}, resident {found[3]} -> {found[4]} MB", flat)
 
 
+def nsight(given):
+    """What Nsight Systems exports, against what the runs did; GPU time per entity against kernels of known duration."""
+    check = [acceptance.ROOT / "scripts" / "nsight-check", "--weir", given.weir, "--backend", given.backend]
+    ended = acceptance.run(check, 400, {**acceptance.environment(), "PYTHONUNBUFFERED": "1"})
+    lines = [line for line in ended.stdout.splitlines() if line]
+    for line in lines if ended.returncode != 77 else []:
+        mark, seen = line.split(maxsplit=1)
+        name, _, seen = seen.partition(": ")
+        row(f"6 Nsight Systems, {name}", "each tick, sleep, mark; GPU time within 5 %", seen or name, mark == "ok")
+    if ended.returncode == 77 or not lines:
+        row("6 Nsight Systems", "an export that agrees", (lines or [ended.stderr.strip()])[-1], None if lines else False)
+
+
 def main():
     given = acceptance.arguments(bench=".", rounds=5, rows="")
-    steps = [replays, lines, one_core, quiet, sanitized, lives, pipelines] if given.backend == "cuda" else [lives, lines]
+    steps = [replays, lines, one_core, quiet, sanitized, lives, nsight, pipelines] if given.backend == "cuda" else [lives, lines]
     for step in steps:
         if not given.rows or step.__name__ in given.rows.split(","):
             step(given)

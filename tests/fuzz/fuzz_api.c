@@ -9,7 +9,7 @@
  * Stops when the first of the three limits is reached (10 s if none is given). A seed that fails is printed
  * with its graph; `--seeds 1 --start SEED --backend B` draws it again (on `sim` with the same order of
  * events). --without excludes: mixed (signals per condition), loose (streams that no message carries), own
- * (conditions with their own fences).
+ * (conditions with their own fences, and `fence`).
  */
 #include <pthread.h>
 #include <signal.h>

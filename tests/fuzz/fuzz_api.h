@@ -1,12 +1,14 @@
 /*
  * The fuzzer of the public API, written against weir.h alone. fuzz_api.c is the command; fuzz_draw.c draws
  * a graph and writes it as JSON; fuzz_payload.c writes and checks payloads; fuzz_streams.c chooses streams
- * and launches kernels; fuzz_operators.c has the operators; fuzz_conditions.c the conditions; fuzz_run.c
- * runs a graph beside interfering threads and checks the result.
+ * and launches kernels; fuzz_operators.c has the operators; fuzz_conditions.c the conditions; fuzz_parts.c
+ * packs, copies and stamps messages; fuzz_run.c runs a graph and checks the result; fuzz_meddlers.c has the
+ * threads that interfere with it.
  */
 #ifndef TESTS_FUZZ_API_H
 #define TESTS_FUZZ_API_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,6 +25,7 @@ enum {
 	FZ_CONNECTIONS = 40,
 	FZ_JOBS = 4,
 	FZ_KEPT = 3,
+	FZ_PARTS = 3,
 	FZ_TEXT = 16384,
 };
 
@@ -53,6 +56,8 @@ struct fz_options {
 
 enum fz_way { FZ_INTERNAL, FZ_EACH, FZ_ONLY, FZ_AFTER_DEFAULT, FZ_NAMED, FZ_DEFAULT, FZ_WAYS };
 enum fz_send { FZ_NOTHING, FZ_PASS, FZ_PRODUCE };
+enum fz_shape { FZ_AS_IT_IS, FZ_FIRST_PART, FZ_REPACKED, FZ_COPIED, FZ_SHAPES };
+enum fz_stamps { FZ_INHERITED, FZ_OF_TICK, FZ_OF_MESSAGE };
 
 struct fz_connection {
 	unsigned from, output, to, port; /* from FZ_INLET: from the inlet */
@@ -94,6 +99,10 @@ struct fz_entity {
 	uint32_t fails_at, stops_at, faults_at, drags_at; /* ticks, from 1; 0: never */
 	bool start_fails;
 	bool asynchronous, boolean, own_fence;
+	unsigned parts;             /* a message that it makes has up to so many; 0: it makes no packs */
+	enum fz_shape passes;       /* what it makes of messages that it passes on */
+	enum fz_stamps stamps;      /* where what it makes has its stamp from */
+	bool told_fence, once;      /* it has the condition fence, and tells it in each tick */
 	int64_t work, delay, pause; /* of a kernel; of a tick; of the condition fz_pause */
 	char conditions[1024], uses[128];
 
@@ -106,7 +115,8 @@ struct fz_entity {
 	uint64_t received[FZ_PORTS], emitted[FZ_OUTPUTS];
 	struct fz_seen seen[FZ_PORTS][FZ_CONNECTIONS];
 	weir_message *kept[FZ_KEPT];
-	weir_fence own;
+	weir_fence own, told;
+	weir_stamp stamp; /* what this tick emits gets this one */
 	int64_t ticked_at;
 	_Atomic unsigned started, stopped;
 };
@@ -140,6 +150,7 @@ struct fz {
 	weir_outlet *outlet_handle;
 	uint64_t salt; /* of the run: distinguishes payloads of earlier runs */
 	_Atomic bool failed, stopped, faulted, over;
+	_Atomic bool fences_told; /* by other threads */
 	_Atomic unsigned wrapped, unwrapped;
 	_Atomic uint64_t checked; /* number of payloads */
 	bool overflows;           /* a queue with the policy fault may fail the run */
@@ -156,12 +167,25 @@ struct fz *fz_of(int64_t slot); /* of the job with that number */
 /* fuzz_draw.c */
 void fz_draw(struct fz *fz);
 
-/* fuzz_payload.c: {origin, number, the run's salt} and a pattern in the remaining bytes. */
-enum { FZ_PAYLOAD_LEAST = 40 };
+/* fuzz_payload.c: {origin, number, the tag of its stamp, the run's salt} and a pattern in the remaining
+ * bytes. */
+enum { FZ_PAYLOAD_LEAST = 48 };
 void fz_spoil(void *to, size_t size); /* invalid until it is written */
-void fz_write(const struct fz *fz, void *to, size_t size, uint32_t origin, uint32_t number, int64_t pause);
-/* Breaks unless the payload is complete, and its number follows those seen on that connection. */
-void fz_check(struct fz_entity *entity, const void *from, size_t size, const struct fz_connection *connection,
+struct fz_made {
+	uint32_t origin, number;
+	uint64_t tag;
+};
+void fz_write(const struct fz *fz, void *to, size_t size, struct fz_made made, int64_t pause);
+/* A payload that was received, and the tag of the message's stamp. */
+struct fz_received {
+	const void *from;
+	size_t size;
+	uint64_t tag;
+};
+struct fz_received fz_received(const weir_message *message);
+/* Breaks unless the payload is complete, its stamp is its own, and its number follows those seen on that
+ * connection. */
+void fz_check(struct fz_entity *entity, struct fz_received received, const struct fz_connection *connection,
 	      struct fz_seen *seen, const char *where);
 const struct fz_connection *fz_connection_into(const struct fz *fz, unsigned to, unsigned port, size_t index);
 
@@ -169,23 +193,50 @@ const struct fz_connection *fz_connection_into(const struct fz *fz, unsigned to,
 struct fz_work {
 	struct fz_entity *entity;
 	void *to;
-	const void *from;
-	size_t to_size, from_size;
+	size_t to_size;
+	struct fz_received received;
 	const struct fz_connection *connection;
 	struct fz_seen *seen;
-	uint32_t number;
+	struct fz_made made;
 	bool fault, tells;
 	int64_t ns;
 };
 weir_stream *fz_stream(struct fz_entity *entity, weir_context *context);
 weir_status fz_launch(weir_stream *stream, const struct fz_work *work);
-weir_status fz_drag(struct fz_entity *entity, weir_context *context);      /* outlasts an aborted run */
-weir_status fz_own_fence(struct fz_entity *entity, weir_context *context); /* for fz_own */
+weir_status fz_drag(struct fz_entity *entity, weir_context *context);       /* outlasts an aborted run */
+weir_status fz_own_fence(struct fz_entity *entity, weir_context *context);  /* for fz_own */
+weir_status fz_tell_fence(struct fz_entity *entity, weir_context *context); /* for the condition fence */
 
 /* fuzz_operators.c, fuzz_conditions.c */
 weir_status fz_add_operators(weir_registry *registry);
 weir_status fz_add_conditions(weir_registry *registry);
 weir_status fz_produce(struct fz_entity *entity, weir_graph *graph, size_t size, weir_message **out);
+
+/* fuzz_parts.c */
+typedef weir_status fz_make(struct fz_entity *entity, weir_context *context, weir_message **out);
+size_t fz_payloads(const weir_message *message); /* 1, or the number of parts */
+weir_message *fz_payload(weir_message *message, size_t i);
+/* One message by make, or a pack of several. */
+weir_status fz_make_whole(struct fz_entity *entity, weir_context *context, fz_make *make, weir_message **out);
+/* What the entity emits for a message that it passes on. */
+weir_status fz_pass(struct fz_entity *entity, weir_context *context, weir_message *message,
+		    weir_message **out);
+void fz_begin_stamps(struct fz_entity *entity, weir_context *context);
+uint64_t fz_stamp(struct fz_entity *entity,
+		  weir_message *message); /* a new one; gives the tag that it will have */
+
+/* fuzz_meddlers.c: starts the threads of a run; returns how many. */
+enum { FZ_MEDDLERS = 8 };
+struct fz_meddler {
+	struct fz *fz;
+	struct fz_random random;
+	pthread_t thread;
+};
+unsigned fz_send(struct fz_meddler *meddlers, struct fz *fz, bool stops);
+void fz_join(struct fz *fz, struct fz_meddler *meddlers, unsigned n);
+void fz_expect_ok(struct fz *fz, weir_status status, const char *what);
+/* Texts of operators and conditions contain control characters, which must have been escaped. */
+void fz_expect_harmless(struct fz *fz, const char *text, const char *what);
 
 /* fuzz_run.c: creates the graph, runs it, destroys it. */
 void fz_run(struct fz *fz);

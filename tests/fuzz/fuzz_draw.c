@@ -110,7 +110,7 @@ static void draw_stream(struct fz *fz, struct fz_entity *entity)
 
 	entity->way = chance(fz, 2) ? FZ_INTERNAL : (enum fz_way)draw(fz, FZ_WAYS);
 	entity->attaches = !may(fz, FZ_LOOSE) || chance(fz, 2);
-	if (entity->device || entity->tells || entity->own_fence)
+	if (entity->device || entity->tells || entity->own_fence || entity->told_fence)
 		snprintf(entity->uses, sizeof entity->uses, "%s", uses[draw(fz, sizeof uses / sizeof *uses)]);
 }
 
@@ -158,6 +158,21 @@ static int draw_max_in_flight(struct fz *fz)
 	return chance(fz, 3) ? bounds[draw(fz, sizeof bounds / sizeof *bounds)] : -1;
 }
 
+/* By a generator of their own: the rest of the graph is as without them. */
+static void draw_parts(struct fz *fz, struct fz_entity *entity)
+{
+	struct fz_random random = {fz->seed * 1000003 + entity->id};
+
+	fz_next(&random);
+	entity->parts = fz_chance(&random, 3) ? 1 + fz_below(&random, FZ_PARTS) : 0;
+	entity->passes = fz_chance(&random, 2) ? fz_below(&random, FZ_SHAPES) : FZ_AS_IT_IS;
+	if (entity->passes == FZ_COPIED && !entity->device)
+		entity->passes = FZ_AS_IT_IS;
+	entity->stamps = fz_below(&random, 3);
+	entity->told_fence = may(fz, FZ_OWN_FENCES) && fz_chance(&random, 8);
+	entity->once = fz_chance(&random, 2);
+}
+
 static void draw_entity(struct fz *fz, unsigned id, bool source, bool slow)
 {
 	struct fz_entity *entity = &fz->entities[id];
@@ -172,6 +187,7 @@ static void draw_entity(struct fz *fz, unsigned id, bool source, bool slow)
 	entity->asynchronous = chance(fz, 10);
 	entity->tells = (entity->boolean || entity->asynchronous) && chance(fz, 2);
 	entity->own_fence = may(fz, FZ_OWN_FENCES) && chance(fz, 8);
+	draw_parts(fz, entity);
 	draw_stream(fz, entity);
 	draw_times(fz, entity, slow);
 	draw_sends(fz, entity);
@@ -240,7 +256,8 @@ static void leave(const struct fz *fz, unsigned id, unsigned output,
 			continue;
 		for (unsigned origin = 0; origin < FZ_ORIGINS; origin++) {
 			out->ways[origin] += in->ways[origin];
-			out->whole[origin] |= in->whole[origin] && keeps_all(&entity->ports[0]);
+			out->whole[origin] |= in->whole[origin] && keeps_all(&entity->ports[0]) &&
+					      entity->passes != FZ_FIRST_PART;
 		}
 	}
 }
@@ -345,6 +362,9 @@ static void conditions(struct fz *fz, struct fz_entity *entity)
 	if (entity->own_fence)
 		CONDITION("%s{\"type\":\"fz_own%s\",\"slot\":%u,\"id\":%u}", comma(entity->conditions),
 			  entity->source || chance(fz, 2) ? "" : "_late", fz->slot, entity->id);
+	if (entity->told_fence)
+		CONDITION("%s{\"type\":\"fence\",\"once\":%s}", comma(entity->conditions),
+			  entity->once ? "true" : "false");
 	if (chance(fz, 12))
 		CONDITION("%s{\"type\":\"fz_pause\",\"slot\":%u,\"id\":%u}", comma(entity->conditions),
 			  fz->slot, entity->id);

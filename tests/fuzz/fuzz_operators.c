@@ -6,6 +6,8 @@
 
 #include "fuzz_api.h"
 
+enum { FENCES = 16 * FZ_PARTS };
+
 struct node {
 	struct fz_entity *entity;
 };
@@ -47,10 +49,10 @@ static void stop(weir_context *context, void *state)
 
 static bool complete(struct fz_entity *entity, const weir_message *message)
 {
-	weir_fence fences[16];
-	size_t n = weir_message_fences(message, 16, fences);
+	weir_fence fences[FENCES];
+	size_t n = weir_message_fences(message, FENCES, fences);
 
-	for (size_t i = 0; i < n && i < 16; i++)
+	for (size_t i = 0; i < n && i < FENCES; i++)
 		if (weir_fence_query(entity->fz->graph, fences[i])) /* BUSY, or the device failed */
 			return false;
 	return true;
@@ -68,8 +70,7 @@ static void check_on_host(struct fz_entity *entity, const weir_message *message,
 	if (!weir_message_data(message))
 		return;
 	if ((gated && !atomic_load(&entity->fz->faulted)) || finished) {
-		fz_check(entity, weir_message_data(message), weir_message_size(message), connection, seen,
-			 "on the host");
+		fz_check(entity, fz_received(message), connection, seen, "on the host");
 		return;
 	}
 	for (unsigned i = 0; i < FZ_ORIGINS; i++)
@@ -84,8 +85,7 @@ static weir_status check_by_kernel(struct fz_entity *entity, weir_context *conte
 				   const struct fz_connection *connection)
 {
 	struct fz_work arguments = {.entity = entity,
-				    .from = weir_message_data(message),
-				    .from_size = weir_message_size(message),
+				    .received = fz_received(message),
 				    .connection = connection,
 				    .ns = entity->work};
 	weir_stream *stream = fz_stream(entity, context);
@@ -95,23 +95,35 @@ static weir_status check_by_kernel(struct fz_entity *entity, weir_context *conte
 	return fz_launch(stream, &arguments);
 }
 
+static weir_status see_payload(struct fz_entity *entity, weir_context *context, weir_message *message,
+			       const struct fz_connection *connection)
+{
+	bool gated = entity->ports[connection->port].gated;
+
+	if (!entity->device) {
+		check_on_host(entity, message, connection);
+		return WEIR_OK;
+	}
+	if (gated && !complete(entity, message) && !atomic_load(&entity->fz->faulted))
+		fz_break(entity->fz, "%s: a gate let through what is not finished", entity->name);
+	return check_by_kernel(entity, context, message, connection);
+}
+
 static weir_status see(struct fz_entity *entity, weir_context *context, weir_message *message,
 		       const struct fz_connection *connection)
 {
+	weir_status status = WEIR_OK;
+
 	entity->received[connection->port]++;
 	if (entity->keeps) {
 		unsigned i = fz_below(&entity->random, FZ_KEPT);
 		weir_message_unref(entity->kept[i]);
-		entity->kept[i] = weir_message_ref(message);
+		entity->kept[i] =
+			weir_message_ref(fz_chance(&entity->random, 2) ? message : fz_payload(message, 0));
 	}
-	if (entity->device) {
-		bool gated = entity->ports[connection->port].gated;
-		if (gated && !complete(entity, message) && !atomic_load(&entity->fz->faulted))
-			fz_break(entity->fz, "%s: a gate let through what is not finished", entity->name);
-		return check_by_kernel(entity, context, message, connection);
-	}
-	check_on_host(entity, message, connection);
-	return WEIR_OK;
+	for (size_t i = 0; !status && i < fz_payloads(message); i++)
+		status = see_payload(entity, context, fz_payload(message, i), connection);
+	return status;
 }
 
 static weir_status see_port(struct fz_entity *entity, weir_context *context, unsigned port)
@@ -189,7 +201,8 @@ static weir_status produce_here(struct fz_entity *entity, weir_context *context,
 	weir_status status = fz_produce(entity, weir_context_graph(context), size, out);
 
 	if (!status)
-		fz_write(entity->fz, weir_message_data(*out), size, entity->id, entity->number++, 0);
+		fz_write(entity->fz, weir_message_data(*out), size,
+			 (struct fz_made){entity->id, entity->number++, fz_stamp(entity, *out)}, 0);
 	return status;
 }
 
@@ -203,7 +216,7 @@ static weir_status produce_later(struct fz_entity *entity, weir_context *context
 
 	if (status)
 		return status;
-	arguments.number = entity->number++;
+	arguments.made = (struct fz_made){entity->id, entity->number++, fz_stamp(entity, *out)};
 	arguments.to = weir_message_data(*out);
 	arguments.fault = entity->faults_at && weir_context_tick(context) + 1 == entity->faults_at;
 	if (arguments.fault)
@@ -212,13 +225,19 @@ static weir_status produce_later(struct fz_entity *entity, weir_context *context
 	return fz_launch(fz_stream(entity, context), &arguments);
 }
 
-static weir_status produce(struct fz_entity *entity, weir_context *context, unsigned output)
+static weir_status make_payload(struct fz_entity *entity, weir_context *context, weir_message **out)
 {
 	size_t size =
 		FZ_PAYLOAD_LEAST + fz_below(&entity->random, fz_chance(&entity->random, 8) ? 3000 : 200);
+
+	return entity->device ? produce_later(entity, context, size, out)
+			      : produce_here(entity, context, size, out);
+}
+
+static weir_status produce(struct fz_entity *entity, weir_context *context, unsigned output)
+{
 	weir_message *message = NULL;
-	weir_status status = entity->device ? produce_later(entity, context, size, &message)
-					    : produce_here(entity, context, size, &message);
+	weir_status status = fz_make_whole(entity, context, make_payload, &message);
 
 	if (status) {
 		weir_message_unref(message);
@@ -227,14 +246,18 @@ static weir_status produce(struct fz_entity *entity, weir_context *context, unsi
 	return weir_context_emit(context, output, message);
 }
 
-/* Emits what arrived at `in`: another reference. */
-static weir_status pass_on(weir_context *context, unsigned output, uint64_t *emitted)
+/* Emits what arrived at `in`, or what is made of it. */
+static weir_status pass_on(struct fz_entity *entity, weir_context *context, unsigned output,
+			   uint64_t *emitted)
 {
 	weir_status status = WEIR_OK;
 
-	for (size_t i = 0; !status && i < weir_context_count(context, 0); i++, ++*emitted)
-		status = weir_context_emit(context, output,
-					   weir_message_ref(weir_context_message(context, 0, i)));
+	for (size_t i = 0; !status && i < weir_context_count(context, 0); i++, ++*emitted) {
+		weir_message *message = NULL;
+		status = fz_pass(entity, context, weir_context_message(context, 0, i), &message);
+		if (!status)
+			status = weir_context_emit(context, output, message);
+	}
 	return status;
 }
 
@@ -248,7 +271,7 @@ static weir_status emit(struct fz_entity *entity, weir_context *context, uint64_
 		uint32_t n = produces ? 1 + fz_below(&entity->random, entity->max_emits[output]) : 0;
 
 		if (entity->send[output] == FZ_PASS)
-			status = pass_on(context, output, &emitted[output]);
+			status = pass_on(entity, context, output, &emitted[output]);
 		for (; !status && n; n--, emitted[output]++)
 			status = produce(entity, context, output);
 	}
@@ -286,15 +309,27 @@ static weir_status mishap(struct fz_entity *entity, weir_context *context)
 	return weir_context_fail(context, "compute was told to fail" FZ_STRANGE);
 }
 
+/* The entity alone told the fence, in its last tick: this one was let through by it. */
+static void check_told(const struct fz_entity *entity)
+{
+	struct fz *fz = entity->fz;
+
+	if (entity->told_fence && !atomic_load(&fz->fences_told) &&
+	    weir_fence_query(fz->graph, entity->told) == WEIR_E_BUSY)
+		fz_break(fz, "%s: the work before the told fence is not finished", entity->name);
+}
+
 static weir_status work(struct fz_entity *entity, weir_context *context)
 {
 	uint64_t emitted[FZ_OUTPUTS] = {0};
 	weir_status status = mishap(entity, context);
 
+	check_told(entity);
 	if (entity->delay)
 		weir_sleep(entity->delay);
 	for (unsigned port = 0; !status && !entity->source && port < FZ_PORTS; port++)
 		status = see_port(entity, context, port);
+	fz_begin_stamps(entity, context);
 	if (!status)
 		status = emit(entity, context, emitted);
 	if (!status && entity->tells)
@@ -303,6 +338,8 @@ static weir_status work(struct fz_entity *entity, weir_context *context)
 		status = fz_drag(entity, context);
 	if (!status && entity->own_fence)
 		status = fz_own_fence(entity, context);
+	if (!status && entity->told_fence)
+		status = fz_tell_fence(entity, context);
 	for (unsigned output = 0; !status && output < FZ_OUTPUTS; output++)
 		entity->emitted[output] += emitted[output];
 	if (entity->source && entity->ticks && weir_context_tick(context) + 1 == entity->ticks)

@@ -1,4 +1,4 @@
-/* Payloads: origin, number, the run's salt, and a pattern of bytes that follows from these three. */
+/* Payloads: origin, number, the run's salt, a pattern of bytes that follows from these three, and the tag. */
 #include <string.h>
 
 #include "fuzz_api.h"
@@ -7,7 +7,7 @@ struct head {
 	uint64_t mark; /* written last */
 	uint64_t salt;
 	uint32_t origin, number;
-	uint64_t size;
+	uint64_t size, tag;
 	unsigned char body[];
 };
 
@@ -31,16 +31,17 @@ void fz_spoil(void *to, size_t size)
 	memset(to, 0, size);
 }
 
-void fz_write(const struct fz *fz, void *to, size_t size, uint32_t origin, uint32_t number, int64_t pause)
+void fz_write(const struct fz *fz, void *to, size_t size, struct fz_made made, int64_t pause)
 {
 	struct head *head = to;
-	uint64_t mark = mark_of(fz->salt, origin, number);
+	uint64_t mark = mark_of(fz->salt, made.origin, made.number);
 	size_t length = size - sizeof *head;
 
 	head->mark = 0;
 	head->salt = fz->salt;
-	head->origin = origin;
-	head->number = number;
+	head->origin = made.origin;
+	head->number = made.number;
+	head->tag = made.tag;
 	head->size = size;
 	for (size_t i = 0; i < length / 2; i++)
 		head->body[i] = byte_of(mark, i);
@@ -81,14 +82,24 @@ static void check_whole(struct fz_entity *entity, const struct head *head, size_
 				 head->number, head->origin, i, size - sizeof *head);
 }
 
-void fz_check(struct fz_entity *entity, const void *from, size_t size, const struct fz_connection *connection,
+struct fz_received fz_received(const weir_message *message)
+{
+	return (struct fz_received){weir_message_data(message), weir_message_size(message),
+				    weir_message_stamp(message).tag};
+}
+
+void fz_check(struct fz_entity *entity, struct fz_received received, const struct fz_connection *connection,
 	      struct fz_seen *seen, const char *where)
 {
-	const struct head *head = from;
+	const struct head *head = received.from;
 	struct fz *fz = entity->fz;
 	uint32_t due;
 
-	check_whole(entity, head, size, where);
+	check_whole(entity, head, received.size, where);
+	if (head->tag != received.tag)
+		fz_break(fz, "e%u, %s: number %u of e%u has the tag %llx, it was made with %llx", entity->id,
+			 where, head->number, head->origin, (unsigned long long)received.tag,
+			 (unsigned long long)head->tag);
 	atomic_fetch_add_explicit(&fz->checked, 1, memory_order_relaxed);
 	if (!seen || !connection->ordered[head->origin])
 		return;

@@ -8,10 +8,10 @@ static int work(const void *arguments)
 
 	if (self->ns)
 		weir_sleep(self->ns);
-	if (self->from)
-		fz_check(entity, self->from, self->from_size, self->connection, self->seen, "on the device");
+	if (self->received.from)
+		fz_check(entity, self->received, self->connection, self->seen, "on the device");
 	if (self->to)
-		fz_write(entity->fz, self->to, self->to_size, entity->id, self->number, self->ns / 2);
+		fz_write(entity->fz, self->to, self->to_size, self->made, self->ns / 2);
 	if (self->tells && entity->asynchronous)
 		weir_entity_tell(entity->handle, "asynchronous", WEIR_TOLD_EVENT_DONE);
 	if (self->tells && entity->boolean)
@@ -110,18 +110,32 @@ weir_status fz_drag(struct fz_entity *entity, weir_context *context)
 	return status ? status : fz_launch(stream, &arguments);
 }
 
-/* Work that no message carries: the next tick waits for it by a condition of the entity's own. */
-weir_status fz_own_fence(struct fz_entity *entity, weir_context *context)
+/* Work that no message carries, and the fence behind it; without a stream {0, 0}. */
+static weir_status work_beside(struct fz_entity *entity, weir_context *context, const char *name,
+			       weir_fence *out)
 {
 	struct fz_work arguments = {.entity = entity, .ns = entity->work};
 	weir_stream *stream = NULL;
-	weir_status status = weir_context_allocate_stream(context, "own", &stream);
+	weir_status status = weir_context_allocate_stream(context, name, &stream);
 
 	if (status == WEIR_E_BUSY || status == WEIR_E_UNSUPPORTED) {
-		entity->own = (weir_fence){0, 0};
+		*out = (weir_fence){0, 0};
 		return WEIR_OK;
 	}
 	if (!status)
 		status = fz_launch(stream, &arguments);
-	return status ? status : weir_stream_record(stream, &entity->own);
+	return status ? status : weir_stream_record(stream, out);
+}
+
+/* The next tick waits for it by a condition of the fuzzer's. */
+weir_status fz_own_fence(struct fz_entity *entity, weir_context *context)
+{
+	return work_beside(entity, context, "own", &entity->own);
+}
+
+weir_status fz_tell_fence(struct fz_entity *entity, weir_context *context)
+{
+	weir_status status = work_beside(entity, context, "told", &entity->told);
+
+	return status ? status : weir_entity_tell_fence(entity->handle, "fence", entity->told);
 }

@@ -27,6 +27,7 @@ MAY = [
     ("tests/operators/*", ("operators",), "the tables of the built-in operators, and the reader of pictures"),
     ("tests/fuzz/fuzz_picture.c", ("operators",), "the reader of pictures"),
     ("tests/cli/log.c", ("cli",), "the command's lines of the log"),
+    ("tests/cli/report.c", ("cli",), "plain data of weir report"),
 ]
 
 

@@ -24,7 +24,7 @@ MAKING = {"create", "open", "read", "parse", "wrap", "pack", "allocate", "receiv
 DOING = {
     "destroy", "free", "ref", "unref", "unwrap", "load", "set", "put", "use", "connect", "check", "poke", "tell", "watch", "enable",
     "start", "run", "wait", "stop", "turn", "push", "close", "launch", "copy", "query", "enqueue", "emit", "finish",
-    "drain", "hold", "fail", "sleep", "synchronize", "escape", "replay",
+    "drain", "hold", "fail", "sleep", "synchronize", "escape", "replay", "write",
 }
 NOUNS = "status|log|graph|entity|scheduler|inlet|outlet|message|stream|fence|context|values|view|verdict|registry|description|text|duration"
 # named by what they return, though the word is a verb elsewhere; and a result that is no weir_status
@@ -41,7 +41,7 @@ VALUES = {
 GETS_OUT = {  # through `out`, with a status or a bool: they read, they do not make
     "weir_context_device_from_stream", "weir_scheduler_entity_counts", "weir_scheduler_queue_counts", "weir_scheduler_entity_times",
     "weir_scheduler_path_latency", "weir_view_tick_pending",
-    "weir_view_pending", "weir_message_fences", "weir_scheduler_pool_counts", "weir_description_pool_needs",
+    "weir_view_pending", "weir_message_fences", "weir_scheduler_pool_counts", "weir_description_pool_needs", "weir_scheduler_write_trace",
 }
 
 

@@ -156,6 +156,20 @@ def a_thousand_frames_through_a_pipe(weir):
     assert cut.returncode == 1 and b"'read': standard input ends in the middle of frame 2: 7 of" in cut.stderr, cut.stderr
 
 
+def the_classes_stand_on_the_frames(weir):
+    """examples/network/screen.json: every frame comes out, in order, and only the lines of text differ."""
+    array = pictures()
+    size = ["--set", f"read.width={array.shape[2]}", "--set", f"read.height={array.shape[1]}"]
+    model = ["--set", f"network.model={FOLDER / 'squeezenet.onnx'}"]
+    command = [*PLUGINS, *size, *model, str(ROOT / "examples/network/screen.json")]
+    ended = process.run(weir, "run", "--quiet", *command, text=False, input=array.tobytes())
+    assert ended.returncode == 0, ended.stderr
+    shown = numpy.frombuffer(ended.stdout, numpy.uint8).reshape(array.shape)
+    for before, after in zip(array, shown):
+        rows, columns = numpy.nonzero((before != after).any(axis=2))
+        assert len(rows) > 100 and rows.max() < array.shape[1] // 2 and columns.max() < array.shape[2] * 2 // 3
+
+
 def a_batch_is_one_inference_and_a_rest_is_run(weir):
     expected = agrees(weir, FOLDER / "squeezenet.onnx", frames(PICTURE), rows=3, requests=2)
     assert numpy.allclose(expected, one_by_one(FOLDER / "squeezenet.onnx", frames(PICTURE)), atol=1e-6)
@@ -295,6 +309,7 @@ if __name__ == "__main__":
             results_are_those_of_openvino_one_by_one,
             classify_gives_the_bytes_and_classes_of_the_reference,
             a_thousand_frames_through_a_pipe,
+            the_classes_stand_on_the_frames,
             a_batch_is_one_inference_and_a_rest_is_run,
             many_small_frames_on_all_backends,
             no_worker_waits_for_an_inference,

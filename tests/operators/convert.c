@@ -42,7 +42,7 @@ static weir_message *converted(struct rig *rig, const weir_message *from, const 
 
 static int channels_of(const char *name)
 {
-	return !strcmp(name, "gray") || !strcmp(name, "nv12") ? 1 : (int)strlen(name);
+	return !strcmp(name, "gray") || strpbrk(name, "0123456789") ? 1 : (int)strlen(name);
 }
 
 static struct colour colour_at(const weir_message *image, const char *name, int y, int x)
@@ -114,14 +114,19 @@ static void each_format_of_pixels_becomes_each_other(void **state)
 		}
 }
 
-/* --- nv12 --- */
+/* --- nv12 and i420 --- */
 
-static struct colour chroma_at(const weir_message *image, int height, int y, int x)
+static struct colour chroma_at(const weir_message *image, const char *format, int height, int y, int x)
 {
-	const uint8_t *at =
-		(const uint8_t *)weir_message_data(image) + (height + y / 2) * image->shape[1] + x / 2 * 2;
+	int64_t width = image->shape[1];
+	const uint8_t *chroma = (const uint8_t *)weir_message_data(image) + height * width;
+	const uint8_t *u = chroma + y / 2 * width + x / 2 * 2, *v = u + 1;
 
-	return (struct colour){.b = at[0] - 128, .r = at[1] - 128};
+	if (!strcmp(format, "i420")) {
+		u = chroma + y / 2 * width / 2 + x / 2;
+		v = u + height * width / 4;
+	}
+	return (struct colour){.b = *u - 128, .r = *v - 128};
 }
 
 /* The first pixels take each corner of the cube of colours. */
@@ -136,13 +141,14 @@ static weir_message *colourful(int height, int width, int channels)
 	return image;
 }
 
-static void compare_to_nv12(const struct matrix *matrix, const char *from, int height, int width)
+static void compare_to_yuv(const struct matrix *matrix, const char *from, const char *to, int height,
+			   int width)
 {
 	weir_message *in = colourful(height, width, channels_of(from)), *out;
 	char names[32];
 	struct rig rig;
 
-	snprintf(names, sizeof names, "%s nv12", from);
+	snprintf(names, sizeof names, "%s %s", from, to);
 	out = converted(&rig, in, names, matrix->name);
 	assert_int_equal(out->shape[0], height * 3 / 2);
 	assert_int_equal(out->shape[1], width);
@@ -150,15 +156,14 @@ static void compare_to_nv12(const struct matrix *matrix, const char *from, int h
 		for (int x = 0; x < width; x++) {
 			struct colour sum = {0}, pixel = colour_at(in, from, y, x), chroma;
 
-			assert_near(colour_at(out, "nv12", y, x).r, 16 + 219 * luma(matrix, pixel) / 255,
-				    0.51);
+			assert_near(colour_at(out, to, y, x).r, 16 + 219 * luma(matrix, pixel) / 255, 0.51);
 			for (int i = 0; i < 4; i++) {
 				pixel = colour_at(in, from, y / 2 * 2 + i / 2, x / 2 * 2 + i % 2);
 				sum.r += pixel.r / 4;
 				sum.g += pixel.g / 4;
 				sum.b += pixel.b / 4;
 			}
-			chroma = chroma_at(out, height, y, x);
+			chroma = chroma_at(out, to, height, y, x);
 			assert_near(128 + chroma.b,
 				    128 + 224 * (sum.b - luma(matrix, sum)) / (2 * (1 - matrix->blue)) / 255,
 				    0.51);
@@ -170,20 +175,22 @@ static void compare_to_nv12(const struct matrix *matrix, const char *from, int h
 	rig_stop(&rig);
 }
 
-static void compare_from_nv12(const struct matrix *matrix, const char *to, int height, int width)
+static void compare_from_yuv(const struct matrix *matrix, const char *from, const char *to, int height,
+			     int width)
 {
 	weir_message *in = colourful(height * 3 / 2, width, 1), *out;
 	double green = 1 - matrix->red - matrix->blue;
 	char names[32];
 	struct rig rig;
 
-	snprintf(names, sizeof names, "nv12 %s", to);
+	snprintf(names, sizeof names, "%s %s", from, to);
 	out = converted(&rig, in, names, matrix->name);
 	assert_int_equal(weir_message_size(out), height * width * channels_of(to));
 	for (int y = 0; y < height; y++)
 		for (int x = 0; x < width; x++) {
-			struct colour chroma = chroma_at(in, height, y, x), found = colour_at(out, to, y, x);
-			double grey = (colour_at(in, "nv12", y, x).r - 16) * 255 / 219;
+			struct colour chroma = chroma_at(in, from, height, y, x),
+				      found = colour_at(out, to, y, x);
+			double grey = (colour_at(in, from, y, x).r - 16) * 255 / 219;
 			double red = chroma.r * 255 / 224 * 2 * (1 - matrix->red);
 			double blue = chroma.b * 255 / 224 * 2 * (1 - matrix->blue);
 
@@ -198,20 +205,55 @@ static void compare_from_nv12(const struct matrix *matrix, const char *to, int h
 	rig_stop(&rig);
 }
 
-static void nv12_has_the_luma_of_pixels_and_the_chroma_of_four(void **state)
+static void compare_yuv(const struct matrix *matrix, const char *yuv, const char *name)
+{
+	static const int sizes[][2] = {{2, 2}, {6, 10}, {64, 128}};
+
+	for (int i = 0; i < 3; i++) {
+		compare_to_yuv(matrix, name, yuv, sizes[i][0], sizes[i][1]);
+		compare_from_yuv(matrix, yuv, name, sizes[i][0], sizes[i][1]);
+	}
+}
+
+static void nv12_and_i420_have_the_luma_of_pixels_and_the_chroma_of_four(void **state)
 {
 	static const char *const names[] = {"rgb", "bgr", "rgba", "bgra", "gray"};
 
 	(void)state;
 	for (int m = 0; m < 2; m++)
 		for (int i = 0; i < 5; i++) {
-			compare_to_nv12(&matrices[m], names[i], 2, 2);
-			compare_to_nv12(&matrices[m], names[i], 6, 10);
-			compare_to_nv12(&matrices[m], names[i], 64, 128);
-			compare_from_nv12(&matrices[m], names[i], 2, 2);
-			compare_from_nv12(&matrices[m], names[i], 6, 10);
-			compare_from_nv12(&matrices[m], names[i], 64, 128);
+			compare_yuv(&matrices[m], "nv12", names[i]);
+			compare_yuv(&matrices[m], "i420", names[i]);
 		}
+}
+
+static void compare_moved(const char *from, const char *to, int height, int width)
+{
+	weir_message *in = rig_image(RIG_DEVICE, height * 3 / 2, width, 1), *out;
+	char names[32];
+	struct rig rig;
+
+	snprintf(names, sizeof names, "%s %s", from, to);
+	out = converted(&rig, in, names, "bt601");
+	assert_int_equal(weir_message_size(out), weir_message_size(in));
+	assert_memory_equal(weir_message_data(out), weir_message_data(in), (size_t)(height * width));
+	for (int y = 0; y < height; y++)
+		for (int x = 0; x < width; x++) {
+			struct colour a = chroma_at(in, from, height, y, x),
+				      b = chroma_at(out, to, height, y, x);
+
+			assert_true(a.b == b.b && a.r == b.r);
+		}
+	weir_message_unref(in);
+	rig_stop(&rig);
+}
+
+static void between_nv12_and_i420_no_value_changes(void **state)
+{
+	(void)state;
+	compare_moved("nv12", "i420", 2, 2);
+	compare_moved("i420", "nv12", 6, 10);
+	compare_moved("nv12", "i420", 64, 128);
 }
 
 static void black_white_and_grey_have_no_chroma(void **state)
@@ -253,6 +295,7 @@ static void compare_golden(const char *names, const char *matrix, const uint8_t 
 static void convert_gives_these_bytes(void **state)
 {
 	static const uint8_t nv12_bt601[] = {81, 145, 41, 123, 119, 140};
+	static const uint8_t i420_bt601[] = {81, 145, 41, 123, 119, 140};
 	static const uint8_t rgb_bt601[] = {74, 255, 255, 0, 36, 238, 0, 36, 238, 0, 36, 238};
 	static const uint8_t gray_bt601[] = {77, 149, 29, 124};
 	static const uint8_t nv12_bt709[] = {63, 173, 32, 117, 120, 139};
@@ -261,6 +304,8 @@ static void convert_gives_these_bytes(void **state)
 
 	(void)state;
 	compare_golden("rgb nv12", "bt601", nv12_bt601, sizeof nv12_bt601, 2, 3);
+	compare_golden("rgb i420", "bt601", i420_bt601, sizeof i420_bt601, 2, 3);
+	compare_golden("i420 rgb", "bt601", rgb_bt601, sizeof rgb_bt601, 3, 1);
 	compare_golden("nv12 rgb", "bt601", rgb_bt601, sizeof rgb_bt601, 3, 1);
 	compare_golden("rgb gray", "bt601", gray_bt601, sizeof gray_bt601, 2, 3);
 	compare_golden("rgb nv12", "bt709", nv12_bt709, sizeof nv12_bt709, 2, 3);
@@ -292,6 +337,8 @@ static void e06_a_picture_of_another_format_gets_a_line(void **state)
 	refused("from=gray to=bgr", rig_image(RIG_DEVICE, 2, 2, 3), "but gray has 1 channel:");
 	refused("from=nv12 to=rgb", rig_image(RIG_DEVICE, 4, 2, 1), "but nv12 has height * 3 / 2 rows");
 	refused("from=nv12 to=rgb", rig_image(RIG_DEVICE, 3, 3, 1), "but nv12 has height * 3 / 2 rows");
+	refused("from=i420 to=nv12", rig_image(RIG_DEVICE, 4, 2, 1), "but i420 has height * 3 / 2 rows");
+	refused("to=i420", rig_image(RIG_DEVICE, 3, 2, 3), "i420 needs an even height and width");
 	refused("to=nv12", rig_image(RIG_DEVICE, 3, 2, 3), "nv12 needs an even height and width");
 	refused("to=nv12", rig_image(RIG_DEVICE, 2, 3, 3), "nv12 needs an even height and width");
 	refused("to=bgr", rig_image(WEIR_DEVICE_HOST, 2, 2, 3), "put an 'upload' before it");
@@ -318,7 +365,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_format_of_pixels_becomes_each_other),
-		cmocka_unit_test(nv12_has_the_luma_of_pixels_and_the_chroma_of_four),
+		cmocka_unit_test(nv12_and_i420_have_the_luma_of_pixels_and_the_chroma_of_four),
+		cmocka_unit_test(between_nv12_and_i420_no_value_changes),
 		cmocka_unit_test(black_white_and_grey_have_no_chroma),
 		cmocka_unit_test(convert_gives_these_bytes),
 		cmocka_unit_test(e06_a_picture_of_another_format_gets_a_line),

@@ -1,7 +1,9 @@
 """Operators in Python: registration and its errors, parameters, exceptions, the context."""
 
+import ctypes
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -350,6 +352,94 @@ def test_a_stream_of_another_run_is_refused():
     kept = run_compute(lambda self, ctx: ctx.stream)["is"]
     with pytest.raises(weir.Error, match="another entity or in another run"):
         run_compute(lambda self, ctx: ctx.set_stream("out", kept), outputs=["out"])
+
+
+def test_a_value_is_emitted_at_an_earlier_point_of_the_tick():
+    kept = []
+
+    def compute(self, ctx):
+        fence = ctx.stream.record()
+        ctx.allocate_stream("side").wait(fence)
+        ctx.emit("out", np.arange(3), at=fence)
+        kept.append(fence)
+        return fence.stream == ctx.stream.id, fence.value > 0, repr(fence)
+
+    own, counted, text = run_compute(compute, outputs=["out"])["is"]
+    assert own and counted and text.startswith("Fence(stream=")
+    with pytest.raises(weir.Error, match="a fence that this tick recorded"):
+        run_compute(lambda self, ctx: ctx.emit("out", 1, at=kept[0]), outputs=["out"])
+
+
+def test_an_operator_waits_for_its_own_work_by_the_condition_fence():
+    class Told:
+        conditions = [{"type": "fence"}]
+        ticks = 0
+
+        def start(self, ctx):
+            ctx.tell("fence", ctx.stream.record())
+
+        def compute(self, ctx):
+            Told.ticks += 1
+            if Told.ticks == 3:
+                ctx.finish()
+            else:
+                ctx.tell("fence", ctx.stream.record())
+
+    weir.operator(Told)
+    with weir.Graph(graph_of(("told", "Told"))) as graph:
+        assert graph.run(backend="host").ticks == 3
+
+
+def test_a_program_tells_fences_and_words():
+    fences = []
+
+    class Gives:
+        def compute(self, ctx):
+            fences.append(ctx.stream.record())
+
+    class Waits:
+        conditions = [{"type": "fence"}]
+
+        def compute(self, ctx):
+            pass
+
+    weir.operator(Gives)
+    weir.operator(Waits)
+    gives = {"name": "gives", "operator": "Gives", "conditions": [{"type": "count", "count": 2}]}
+    with weir.Graph({"weir": 1, "entities": [gives, {"name": "waits", "operator": "Waits"}]}) as graph:
+        graph.start(backend="host")
+        while len(fences) < 2:
+            time.sleep(0.001)
+        graph.tell("waits", "fence", fences[1])
+        graph.tell("waits", "fence", "never")
+        assert graph.wait(30).ticks == 3
+        for told in ("nothing", "soon", 3):
+            with pytest.raises(ValueError, match="told is one of ready, wait"):
+                graph.tell("waits", "fence", told)
+        with pytest.raises(weir.Error, match="no condition 'other'"):
+            graph.tell("waits", "other", "ready")
+
+
+def test_scratch_memory_is_the_same_in_each_tick():
+    places = []
+
+    class Scratch:
+        def compute(self, ctx):
+            side = ctx.allocate_stream("side")
+            places.append((ctx.scratch(1000), ctx.scratch(64, side)))
+            ctypes.memset(places[-1][0], ctx.tick, 1000)
+
+    weir.operator(Scratch)
+    scratch = {"name": "scratch", "operator": "Scratch", "conditions": [{"type": "count", "count": 3}]}
+    with weir.Graph({"weir": 1, "entities": [scratch]}) as graph:
+        graph.run(backend="host")
+    assert len(set(places)) == 1 and all(places[0]) and places[0][0] != places[0][1]
+
+
+def test_a_stream_is_recorded_inside_the_operator_alone():
+    kept = run_compute(lambda self, ctx: ctx.stream)["is"]
+    with pytest.raises(weir.Error, match="outside of start, compute and stop"):
+        kept.record()
 
 
 def test_the_gil_is_taken_once_for_each_call():

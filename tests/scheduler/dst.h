@@ -33,6 +33,8 @@ struct dst {
 	bool cycle;         /* the first node waits for the chain's last entity: `initial_messages` */
 	bool knot;          /* a cycle with too few messages: the run must end in a deadlock */
 	bool inlet, outlet; /* in place of the first source; after the last entity */
+	unsigned fenced;    /* the entity with the condition `fence`; none if there is no such one */
+	bool fence_once;    /* it tells itself the next one; else outsiders do */
 	const char *told;   /* a condition of the last entity that outsiders set, or NULL */
 	uint32_t fails_at, stops_at; /* the last entity's tick that fails, or stops the run; 0: none */
 	uint32_t bad_starts;         /* how many more starts of the last entity fail */
@@ -43,6 +45,7 @@ struct dst {
 	uint32_t beats;                /* messages of the first source, or pushed by the inlet in this run */
 	bool failed, stopped;          /* by compute, in this run */
 	bool stamps[DST_ENTITIES];     /* this source stamps what it makes */
+	weir_fence fence;              /* told to the entity `fenced` last */
 	weir_fence work[DST_ENTITIES]; /* the last work of entities that note it: for `dst_own_work` */
 	weir_message *kept[DST_ENTITIES]; /* passed on last, and kept until the run has ended */
 	weir_scheduler *scheduler;
@@ -67,6 +70,7 @@ weir_status dst_register(weir_registry *registry);
 void dst_drop_kept(struct dst *dst);            /* drops the messages that entities kept; between runs */
 void dst_use(struct dst *dst, unsigned number); /* graph `number` of a world: its operators report to `dst` */
 struct dst_payload dst_payload_of(uint32_t source, uint32_t number);
+weir_status dst_tell_fence(struct dst *dst, weir_entity *entity, weir_fence fence);
 void dst_check(struct dst *dst, const struct dst_payload *payload, struct dst_seen *seen, const char *reader);
 
 /* dst_parts.c */

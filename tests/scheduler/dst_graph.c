@@ -142,6 +142,13 @@ static void put_own_fences(struct text *text, struct dst *dst, const struct enti
 	    own ? entity->id : (unsigned)draw_streams(dst, entity->id), dst->graph, beat);
 }
 
+static void put_fence(struct text *text, const struct dst *dst, const struct entity *entity,
+		      const char *comma)
+{
+	if (entity->id == dst->fenced)
+		put(text, "%s{\"type\":\"fence\",\"once\":%s}", comma, yes(dst->fence_once));
+}
+
 static void put_source(struct text *text, struct dst *dst, unsigned id, bool last)
 {
 	unsigned count = 1 + (dst->knot || dst->tiny) + (unsigned)draw(dst, dst->tiny ? 3 : 6);
@@ -159,6 +166,7 @@ static void put_source(struct text *text, struct dst *dst, unsigned id, bool las
 		    DST_BEAT + (dst->tiny ? 0 : (unsigned)draw(dst, 3000)));
 	if (source.notes && draw_streams(dst, 2))
 		put_own_fences(text, dst, &source, ",");
+	put_fence(text, dst, &source, ",");
 	put(text, "]}");
 	dst->beats = id ? dst->beats : count;
 }
@@ -207,6 +215,7 @@ static void put_conditions(struct text *text, struct dst *dst, const struct enti
 	}
 	if (entity->last && dst->told)
 		put(text, "%s{\"type\":\"%s\"}", comma, dst->told);
+	put_fence(text, dst, entity, entity->last && dst->told ? "," : comma);
 	put(text, "]}");
 	dst->strict = dst->strict && !entity->counted;
 }
@@ -315,6 +324,7 @@ static void put_graph(struct text *text, struct text *wires, struct dst *dst)
 
 	dst->strict = sources == 1;
 	dst->entities = n;
+	dst->fenced = dst->knot ? DST_ENTITIES : dst->fenced; /* that must stand still */
 	put_first(text, dst, n);
 	if (sources == 2) {
 		put(text, ",");

@@ -170,11 +170,39 @@ static void check_flight(struct node *node, const weir_entity *entity)
 			  (long long)node->bound);
 }
 
+weir_status dst_tell_fence(struct dst *dst, weir_entity *entity, weir_fence fence)
+{
+	dst->fence = fence;
+	return weir_entity_tell_fence(entity, "fence", fence);
+}
+
+/* C6: each told fence lets one tick through, when it is complete. Outsiders may tell others meanwhile. */
+static void check_told(const struct node *node, weir_entity *entity)
+{
+	struct dst *dst = node->dst;
+
+	if (node->id == dst->fenced && dst->fence_once &&
+	    weir_fence_query(entity->graph, dst->fence) == WEIR_E_BUSY)
+		dst_break(dst, "%s was called before the told fence", weir_entity_name(entity));
+}
+
+/* The next tick waits for work of this or of another entity. */
+static weir_status tell_next(const struct node *node, weir_context *context)
+{
+	struct dst *dst = node->dst;
+
+	if (node->id != dst->fenced || !dst->fence_once)
+		return WEIR_OK;
+	return dst_tell_fence(dst, weir_context_entity(context),
+			      dst->work[(node->id + weir_context_tick(context)) % dst->entities]);
+}
+
 static void enter(struct node *node, weir_context *context)
 {
-	const weir_entity *entity = weir_context_entity(context);
+	weir_entity *entity = weir_context_entity(context);
 
 	check_flight(node, entity);
+	check_told(node, entity);
 	node->noted = false;
 
 	if (node->busy)
@@ -325,6 +353,7 @@ static weir_status source_compute(weir_context *context, void *state)
 	status = mishap(context, node);
 	status = status ? status : dst_stamp(node->dst, context, node->id, node->number);
 	status = status ? status : produce(context, node, NULL, NULL);
+	status = status ? status : tell_next(node, context);
 	node->busy = false;
 	return status;
 }
@@ -417,6 +446,7 @@ static weir_status node_compute(weir_context *context, void *state)
 			}
 		}
 	}
+	status = status ? status : tell_next(node, context);
 	node->busy = false;
 	return status;
 }

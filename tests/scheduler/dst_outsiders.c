@@ -154,6 +154,22 @@ static void tell(void *arg)
 	}
 }
 
+/* Of work that any entity enqueued; the last one stays open. */
+static void tell_fences(void *arg)
+{
+	struct dst_run *run = ((struct dst_outsider *)arg)->run;
+	struct dst *dst = &run->dst;
+	struct wr_random random;
+
+	wr_random_seed(&random, run->seed, 75);
+	for (int i = 0; i < 6 && !wr_load(&run->over); i++) {
+		weir_sleep((int64_t)wr_random_below(&random, 2 * US));
+		if (dst_tell_fence(dst, &run->graph->entities[dst->fenced],
+				   dst->work[wr_random_below(&random, dst->entities)]) == WEIR_E_INVALID)
+			dst_break(dst, "a told fence: %s", weir_last_error());
+	}
+}
+
 static void hear(const char *entity, const char *condition, const char *verdict, const char *detail,
 		 void *arg)
 {
@@ -193,5 +209,6 @@ unsigned dst_send_outsiders(struct dst_outsider *outsiders, struct dst_run *run)
 	n = send(outsiders, n, run, push, run->inlet);
 	n = send(outsiders, n, run, take, run->outlet);
 	n = send(outsiders, n, run, tell, run->dst.told);
+	n = send(outsiders, n, run, tell_fences, run->dst.fenced < run->dst.entities && !run->dst.fence_once);
 	return send(outsiders, n, run, explain, run->explains);
 }

@@ -84,6 +84,8 @@ static void draw_options(struct dst_run *run)
 	if (!dst->tiny && !dst->knot && chance(run, 10))
 		options->max_duration_ns = 1 + (int64_t)draw(run, 12 * US);
 	options->worker_spin_ns = chance(run, 8) ? 2 * US : 0;
+	options->observe = run->seed % 8 == 3 ? WEIR_OBSERVE_TRACE : 0; /* none of the kept seeds */
+	options->trace_events = 128;
 }
 
 static bool draw_scratch(uint64_t seed, unsigned number)
@@ -101,6 +103,8 @@ static void draw_parts(struct dst *dst, uint64_t seed, unsigned number)
 	wr_random_seed(&random, seed, 505 + number);
 	dst->packs = wr_random_below(&random, 2);
 	dst->copies = !wr_random_below(&random, 3);
+	dst->fenced = (unsigned)wr_random_below(&random, 2 * DST_ENTITIES);
+	dst->fence_once = wr_random_below(&random, 2);
 }
 
 static void draw_run(struct dst_run *run, struct dst_world *world, uint64_t seed, unsigned number, bool tiny)
@@ -223,8 +227,14 @@ static void say(const char *entity, const char *condition, const char *verdict, 
 static weir_status start(struct dst_run *run)
 {
 	bool bad = run->dst.bad_starts;
-	weir_status status = weir_scheduler_start(run->scheduler);
+	weir_status status = WEIR_OK;
 
+	if (run->dst.fenced < run->dst.entities && run->dst.fence_once)
+		status =
+			dst_tell_fence(&run->dst, &run->graph->entities[run->dst.fenced], (weir_fence){0, 0});
+	if (status)
+		dst_break(&run->dst, "the fence of the first tick: %s", weir_last_error());
+	status = weir_scheduler_start(run->scheduler);
 	if (status != (bad ? WEIR_E_FAILED : WEIR_OK))
 		dst_break(&run->dst, "start: %s: %s", weir_status_text(status), weir_last_error());
 	return status;
@@ -284,6 +294,8 @@ static weir_status make(struct dst_run *run)
 static void unmake(struct dst_run *run)
 {
 	run->dst.scheduler = NULL;
+	if (run->options.observe && weir_scheduler_write_trace(run->scheduler, "/dev/null", NULL))
+		dst_break(&run->dst, "the timeline: %s", weir_last_error());
 	weir_scheduler_destroy(run->scheduler);
 	if (weir_graph_destroy(run->graph))
 		dst_break(&run->dst, "destroy: %s", weir_last_error());

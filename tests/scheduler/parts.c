@@ -164,6 +164,30 @@ static void t09_xb04_giving_a_part_away_needs_a_reference(void **state)
 	rig_destroy(rig);
 }
 
+/* The pack is received and emitted: it is the same one, which holds its part twice and not four times. */
+static weir_status give_the_whole_and_a_part(struct rig *rig, weir_context *context)
+{
+	weir_message *pack = weir_context_message(context, 0, 0);
+	weir_status status = weir_context_emit(context, 0, weir_message_ref(pack));
+
+	(void)rig;
+	return status ? status
+		      : weir_context_emit(context, 0, weir_message_ref(weir_message_part(pack, "image")));
+}
+
+static void t09_xb04_a_pack_and_its_part_are_given_away_in_one_tick(void **state)
+{
+	struct rig *rig = rig_of("a:call count=3 -> b:call max_emits=2 -> h:host capacity=2");
+
+	(void)state;
+	rig_on(rig, "a", rig_detect);
+	rig_on(rig, "b", give_the_whole_and_a_part);
+	rig_on(rig, "h", rig_note_image);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "h"), "10 -2 11 -2 12 -2");
+	rig_destroy(rig);
+}
+
 /* --- the program's side: inlets and outlets --- */
 
 static weir_inlet *inlet_of(struct rig *rig, const char *port)
@@ -400,6 +424,7 @@ int main(void)
 		cmocka_unit_test(t09_parts_that_cannot_be_are_refused_by_name),
 		cmocka_unit_test(xb31_without_memory_a_pack_takes_nothing),
 		cmocka_unit_test(t09_xb04_giving_a_part_away_needs_a_reference),
+		cmocka_unit_test(t09_xb04_a_pack_and_its_part_are_given_away_in_one_tick),
 		cmocka_unit_test(t09_xb24_a_program_names_producers_of_a_part_or_of_the_whole),
 		cmocka_unit_test(t09_xa03_an_outlet_gives_packs_whose_parts_are_finished),
 		cmocka_unit_test(t09_a_pack_is_unique_if_each_part_is),

@@ -132,8 +132,7 @@ static void measure_to_the_end_of_device_work(void)
 	assert_int_equal(path.latency.count, 3);
 	assert_true(path.latency.min_ns >= 5 * MS);
 	assert_int_equal(times.gpu_span.count, 3);
-	assert_int_equal(times.gpu_span.min_ns, 5 * MS);
-	assert_int_equal(times.gpu_span.max_ns, 5 * MS);
+	assert_true(times.gpu_span.min_ns >= 5 * MS && times.gpu_span.max_ns < 6 * MS);
 	assert_true(times.done_latency.min_ns >= 5 * MS);
 	assert_int_equal(times.blocked.count, 3);
 	rig_destroy(rig);

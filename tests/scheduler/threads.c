@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "rig_streams.h"
+#include "rig_parts.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -385,6 +385,66 @@ TEST(xb27_t04_a_destructor_that_ends_its_thread_fails_the_run)
 	rig_on_host(destructor_ends_its_thread);
 }
 
+static void count_call(void *calls)
+{
+	++*(int *)calls;
+}
+
+static weir_message *wrapped(struct rig *rig, void (*destroy)(void *arg), void *arg)
+{
+	weir_message *message = NULL;
+
+	assert_int_equal(weir_message_wrap_user(rig->graph, arg, destroy, &message), WEIR_OK);
+	return message;
+}
+
+static weir_message *pack_of_three(struct rig *rig, weir_message *first, void (*second)(void *arg),
+				   int *calls)
+{
+	const weir_part parts[] = {rig_part("first", first), rig_part("second", wrapped(rig, second, calls)),
+				   rig_part("third", wrapped(rig, count_call, calls))};
+	weir_message *pack = NULL;
+
+	assert_int_equal(weir_message_pack(rig->graph, parts, 3, &pack), WEIR_OK);
+	return pack;
+}
+
+static int calls_of_parts;
+
+static void drop_pack(void *pack)
+{
+	weir_message_unref(pack);
+}
+
+/* A part's destructor drops another pack, whose second part ends the thread; so does the part behind it. */
+static weir_status drop_packs_that_end_their_thread(struct rig *rig, weir_context *context)
+{
+	weir_message *inner =
+		pack_of_three(rig, wrapped(rig, count_call, &calls_of_parts), end_thread, &calls_of_parts);
+
+	(void)context;
+	weir_message_unref(pack_of_three(rig, wrapped(rig, drop_pack, inner), end_thread, &calls_of_parts));
+	return WEIR_OK;
+}
+
+static void part_ends_its_thread(void)
+{
+	struct rig *rig = rig_of("a:call count=8; other:source period=10ms -> e:end");
+
+	calls_of_parts = 0;
+	rig_on(rig, "a", drop_packs_that_end_their_thread);
+	assert_int_equal(rig_run(rig), WEIR_E_FAILED);
+	assert_string_equal(rig->outcome.entity, "a");
+	rig_destroy(rig); /* no message is left */
+	assert_int_equal(calls_of_parts, 3);
+}
+
+TEST(xb27_t09_a_part_whose_destructor_ends_the_thread_loses_no_other_part_and_no_pack)
+{
+	(void)state_;
+	rig_on_host(part_ends_its_thread);
+}
+
 TEST(xb27_f48_a_condition_that_ends_its_thread_fails_the_run)
 {
 	(void)state_;
@@ -464,6 +524,8 @@ int main(void)
 		cmocka_unit_test(
 			t04_after_an_abandoned_run_the_next_simulated_scheduler_of_another_seed_is_made),
 		cmocka_unit_test(xb27_t04_a_destructor_that_ends_its_thread_fails_the_run),
+		cmocka_unit_test(
+			xb27_t09_a_part_whose_destructor_ends_the_thread_loses_no_other_part_and_no_pack),
 		cmocka_unit_test(xb27_f48_a_condition_that_ends_its_thread_fails_the_run),
 		cmocka_unit_test(b05_an_operator_of_one_graph_wakes_an_entity_of_another),
 		cmocka_unit_test(s09_64_workers_are_as_many_as_can_be_and_all_of_them_sleep),

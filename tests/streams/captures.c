@@ -301,6 +301,8 @@ static weir_status capture_and_launch(struct rig *rig, struct wr_capture **captu
 	if (status || ended)
 		return status ? status : ended;
 	status = wr_executable_launch(*executable, rig->a);
+	wr_memory_fail_at(-1,
+			  false); /* the ring of events may grow for a record: that is not the capture's */
 	wr_executable_note_fence(*executable, rig_record(rig->a));
 	return status;
 }

@@ -1,6 +1,7 @@
 /* The contract of timers, by the spans over them (T15). */
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "contract.h"
 
 #define MS 1000000
@@ -32,6 +33,14 @@ static struct wr_span_times times_of(struct rig *rig, struct wr_span *span, weir
 	assert_int_equal(wr_span_read(span, &times), WEIR_OK);
 	wr_span_drop(span);
 	return times;
+}
+
+/* Work on cell 1 or 2, beside that of the other streams. */
+static void work_beside(struct rig *rig, weir_stream *stream, int cell, int64_t ns)
+{
+	rig->cell += cell;
+	rig_store(rig, stream, 1, ns);
+	rig->cell -= cell;
 }
 
 static void without_delays(struct rig *rig)
@@ -69,6 +78,7 @@ RIG_BODY(t15_a_wait_before_the_first_work_is_not_part_of_the_span)
 	after = times_of(rig, second, rig->a);
 	before = times_of(rig, first, rig->b);
 	assert_true(after.begin >= before.begin + 20 * MS - MS);
+	assert_true(after.end - after.begin >= 2 * MS - 2 * MS / 20);
 	if (rig_is("sim"))
 		assert_int_equal(after.end - after.begin, 2 * MS);
 }
@@ -78,12 +88,142 @@ RIG_BODY(t15_a_wait_behind_the_first_work_is_part_of_the_span)
 	struct wr_span *span = span_on(rig, rig->a);
 	struct wr_span_times times;
 
-	rig_store(rig, rig->b, 1, 10 * MS);
 	rig_add(rig, rig->a, 1, 0);
+	assert_int_equal(weir_stream_wait(rig->b, rig_record(rig->a)), WEIR_OK);
+	rig_store(rig, rig->b, 1, 10 * MS);
 	assert_int_equal(weir_stream_wait(rig->a, rig_record(rig->b)), WEIR_OK);
 	times = times_of(rig, span, rig->a);
 	assert_true(times.end - times.begin >= 9 * MS);
 }
+
+/* --- truths: exact in a simulated world, within 5 % and a launch on a GPU, not too short on a busy host ---
+ */
+
+static void assert_length(const struct wr_span_times *times, int64_t ns)
+{
+	int64_t length = times->end - times->begin, tolerated = ns / 20 + 10 * US;
+
+	if (rig_is("sim"))
+		assert_int_equal(length, ns);
+	assert_true(length >= ns - tolerated);
+	if (rig_is("cuda"))
+		assert_true(length <= ns + tolerated);
+}
+
+/* A kernel is loaded at its first launch, which the span would include. */
+static void warm(struct rig *rig)
+{
+	without_delays(rig);
+	rig_store(rig, rig->a, 0, 0);
+	rig_add(rig, rig->a, 0, 0);
+	rig_wait(rig, rig_record(rig->a));
+}
+
+RIG_BODY(t15_truth_the_host_is_done_long_before_a_kernel_of_5_ms)
+{
+	struct wr_span *span;
+	struct wr_span_times times;
+
+	warm(rig);
+	span = span_on(rig, rig->a);
+	rig_store(rig, rig->a, 1, 5 * MS);
+	times = times_of(rig, span, rig->a);
+	assert_length(&times, 5 * MS);
+}
+
+RIG_BODY(t15_truth_3_ms_on_the_host_and_a_kernel_of_1_ms)
+{
+	struct wr_span *span;
+	struct wr_span_times times;
+
+	warm(rig);
+	span = span_on(rig, rig->a);
+	wr_thread_sleep(3 * MS);
+	rig_store(rig, rig->a, 1, 1 * MS);
+	times = times_of(rig, span, rig->a);
+	assert_length(&times, 1 * MS);
+}
+
+RIG_BODY(t15_truth_1_ms_behind_producers_of_4_and_6_ms)
+{
+	struct wr_span *producers[2], *span;
+	struct wr_span_times times, before[2];
+
+	warm(rig);
+	producers[0] = span_on(rig, rig->b);
+	producers[1] = span_on(rig, rig->c);
+	span = span_on(rig, rig->a);
+	work_beside(rig, rig->b, 1, 4 * MS);
+	work_beside(rig, rig->c, 2, 6 * MS);
+	assert_int_equal(weir_stream_wait(rig->a, rig_record(rig->b)), WEIR_OK);
+	assert_int_equal(weir_stream_wait(rig->a, rig_record(rig->c)), WEIR_OK);
+	rig_add(rig, rig->a, 1, 1 * MS);
+	times = times_of(rig, span, rig->a);
+	before[0] = times_of(rig, producers[0], rig->b);
+	before[1] = times_of(rig, producers[1], rig->c);
+	assert_length(&times, 1 * MS);
+	assert_true(times.begin >= before[1].begin + 6 * MS - 6 * MS / 20);
+}
+
+/* A span is not how long the device was busy. */
+RIG_BODY(t15_truth_100_kernels_of_2_us_one_every_50_us)
+{
+	struct wr_span *span;
+	struct wr_span_times times;
+	int64_t begun, host;
+
+	warm(rig);
+	span = span_on(rig, rig->a);
+	begun = wr_now();
+	for (int i = 0; i < 99; i++) {
+		rig_add(rig, rig->a, 1, 2 * US);
+		wr_thread_sleep(50 * US);
+	}
+	host = wr_now() - begun;
+	rig_add(rig, rig->a, 1, 2 * US);
+	times = times_of(rig, span, rig->a);
+	if (!rig_is("host")) /* its threads may begin late */
+		assert_length(&times, host + 2 * US);
+}
+
+/* Two spans on one stream do not overlap, and the second does not count the first. */
+RIG_BODY(t15_truth_two_ticks_on_one_stream)
+{
+	struct wr_span *first, *second;
+	struct wr_span_times times[2];
+
+	warm(rig);
+	first = span_on(rig, rig->a);
+	rig_store(rig, rig->a, 1, 4 * MS);
+	assert_true(wr_span_end(first));
+	second = span_on(rig, rig->a);
+	rig_add(rig, rig->a, 1, 2 * MS);
+	times[1] = times_of(rig, second, rig->a);
+	times[0] = times_of(rig, first, rig->a);
+	assert_length(&times[0], 4 * MS);
+	assert_length(&times[1], 2 * MS);
+	assert_true(times[1].begin >= times[0].end - tolerance());
+}
+
+/* The anchor of a device's clock is renewed while times are read. */
+RIG_BODY(t15_truth_times_stay_on_the_clock_of_the_host)
+{
+	struct wr_span_times times;
+
+	warm(rig);
+	for (int i = 0; i < (rig_is("cuda") ? 30 : 2); i++) {
+		int64_t before = wr_now();
+		struct wr_span *span = span_on(rig, rig->a);
+
+		rig_store(rig, rig->a, 1, 1 * MS);
+		times = times_of(rig, span, rig->a);
+		assert_true(times.begin >= before - tolerance() && times.end <= wr_now() + tolerance());
+		assert_length(&times, 1 * MS);
+		wr_thread_sleep(100 * MS);
+	}
+}
+
+/* --- what a span is --- */
 
 RIG_BODY(t15_a_copy_begins_a_span)
 {
@@ -129,13 +269,13 @@ RIG_BODY(t15_a_span_may_be_dropped_while_its_work_runs)
 		       *armed = span_on(rig, rig->c);
 
 	rig_store(rig, rig->a, 1, 5 * MS);
-	rig_add(rig, rig->b, 1, 5 * MS);
+	work_beside(rig, rig->b, 1, 5 * MS);
 	assert_true(wr_span_end(ended));
 	wr_span_drop(ended);
 	wr_span_drop(begun);
 	wr_span_drop(armed);
 	wr_span_drop(NULL);
-	rig_add(rig, rig->c, 1, 0); /* no span is left on it */
+	work_beside(rig, rig->c, 2, 0); /* no span is left on it */
 	rig_wait(rig, rig_record(rig->b));
 }
 
@@ -185,6 +325,12 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(t15_a_span_is_as_long_as_its_work),
 	cmocka_unit_test(t15_a_wait_before_the_first_work_is_not_part_of_the_span),
 	cmocka_unit_test(t15_a_wait_behind_the_first_work_is_part_of_the_span),
+	cmocka_unit_test(t15_truth_the_host_is_done_long_before_a_kernel_of_5_ms),
+	cmocka_unit_test(t15_truth_3_ms_on_the_host_and_a_kernel_of_1_ms),
+	cmocka_unit_test(t15_truth_1_ms_behind_producers_of_4_and_6_ms),
+	cmocka_unit_test(t15_truth_100_kernels_of_2_us_one_every_50_us),
+	cmocka_unit_test(t15_truth_two_ticks_on_one_stream),
+	cmocka_unit_test(t15_truth_times_stay_on_the_clock_of_the_host),
 	cmocka_unit_test(t15_a_copy_begins_a_span),
 	cmocka_unit_test(t15_without_work_a_span_does_not_begin),
 	cmocka_unit_test(t15_a_span_is_read_when_its_work_is_complete_and_used_again),

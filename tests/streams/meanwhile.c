@@ -104,6 +104,41 @@ BODY(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch)
 	assert_int_equal(released, 1);
 }
 
+/* --- wanted memory becomes free while the loop looks which fences to arm --- */
+
+static weir_status answer_before_completion(void *self, void *event)
+{
+	(void)self;
+	(void)event;
+	meanwhile->system->backend = &wr_backend_host;
+	rig_wait(meanwhile, queried);
+	return WEIR_E_BUSY;
+}
+
+/* The loop's own query came too early, and a thread that asked since knows better: no fence is left to arm.
+ */
+BODY(t04_s03_wanted_memory_whose_fence_is_seen_complete_meanwhile_kicks_the_loop)
+{
+	_Atomic size_t refused = 1;
+	struct wr_deferred_free entry = {
+		.fences = &queried, .count = 1, .release = release, .refused = &refused, .foreign = true};
+	int kicked;
+
+	meanwhile = rig;
+	released = 0;
+	rig_store(rig, rig->a, 1, 20 * MS);
+	queried = rig_record(rig->a);
+	assert_false(wr_defer_free(rig->system, &entry));
+	slow.query = answer_before_completion;
+	rig->system->backend = &slow;
+	kicked = wr_load(&rig->waker.kicked);
+	assert_int_equal(wr_system_arm_kicks(rig->system, false), WEIR_OK);
+	assert_int_equal(released, 0);
+	assert_int_equal(wr_load(&rig->waker.kicked), kicked + 1);
+	assert_int_equal(wr_system_arm_kicks(rig->system, false), WEIR_OK); /* the loop's next turn */
+	assert_int_equal(released, 1);
+}
+
 /* --- a stream that the watch has passed gets work while it looks at another --- */
 
 static weir_fence begun;
@@ -209,6 +244,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t02_a_point_whose_event_is_recorded_anew_while_it_is_asked_is_complete),
 		cmocka_unit_test(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch),
+		cmocka_unit_test(t04_s03_wanted_memory_whose_fence_is_seen_complete_meanwhile_kicks_the_loop),
 		cmocka_unit_test(e02_work_that_begins_while_the_watch_looks_kicks_the_loop),
 		cmocka_unit_test(e02_g01_no_callback_is_enqueued_on_a_system_that_failed_meanwhile),
 		cmocka_unit_test(e02_f16_the_watch_is_awake_while_a_callback_is_enqueued),

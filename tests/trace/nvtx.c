@@ -2,6 +2,7 @@
 #include "trace/trace.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 #include "base/memory.h"
 #include "recorder.h"
@@ -17,6 +18,8 @@ static int open_trace(void **state)
 		return -1;
 	wr_trace_entity(trace, 0, "read");
 	wr_trace_entity(trace, 5, "blur");
+	wr_trace_queue(trace, 1, 0, 5, "read.out", "blur.in", 4);
+	wr_trace_pool(trace, 0, "frames", 1 << 20, "bytes");
 	recorder_clear();
 	*state = trace;
 	return 0;
@@ -26,6 +29,11 @@ static int close_trace(void **state)
 {
 	wr_trace_close(*state);
 	return 0;
+}
+
+static size_t open_ranges(void)
+{
+	return recorder_count("\"call\":\"start\"") - recorder_count("\"call\":\"end\"");
 }
 
 /* Runs first: it checks what the process registers once. */
@@ -38,7 +46,7 @@ static void one_domain_however_many_schedulers(void **state)
 	assert_int_equal(wr_trace_open(&options, &two), WEIR_OK);
 	assert_string_equal(recorder_line(0), "{\"call\":\"domain\",\"name\":\"weir\"}");
 	assert_int_equal(recorder_count("\"call\":\"domain\""), 1);
-	assert_int_equal(recorder_count("\"call\":\"category\",\"domain\":\"weir\""), 3);
+	assert_int_equal(recorder_count("\"call\":\"category\",\"domain\":\"weir\""), 9);
 	wr_trace_close(one);
 	wr_trace_close(two);
 }
@@ -78,8 +86,169 @@ static void a_worker_names_its_thread_and_its_sleep(void **state)
 	assert_string_equal(recorder_line(1),
 			    "{\"call\":\"push\",\"domain\":\"weir\",\"category\":3,\"name\":\"sleep\","
 			    "\"payload\":3}");
-	assert_string_equal(recorder_line(2), "{\"call\":\"pop\",\"domain\":\"weir\"}");
+	assert_int_equal(recorder_count("{\"call\":\"pop\",\"domain\":\"weir\"}"), 1);
 }
+
+static void a_run_is_a_range_of_the_process(void **state)
+{
+	wr_trace_run_begin(*state, 4);
+	wr_trace_run_end(*state, 4);
+	assert_int_equal(
+		recorder_count("{\"call\":\"start\",\"domain\":\"weir\",\"category\":8,\"name\":\"run\","
+			       "\"payload\":4,"),
+		1);
+	assert_int_equal(recorder_count("\"call\":\"end\""), 1);
+	assert_int_equal(open_ranges(), 0);
+}
+
+static void a_signal_is_a_range_from_its_arming_to_its_firing(void **state)
+{
+	wr_trace_arm(*state, 0, 5, 77, WR_TRACE_CALLBACK);
+	assert_int_equal(recorder_count("\"category\":4,\"name\":\"blur signal\",\"payload\":5497558138880,"),
+			 1);
+	assert_int_equal(open_ranges(), 1);
+	wr_trace_fire(*state, WR_LANE_OUTSIDE, 5);
+	assert_int_equal(open_ranges(), 0);
+	wr_trace_fire(*state, WR_LANE_OUTSIDE, 5); /* of a token that was cancelled meanwhile */
+	assert_int_equal(recorder_count("\"call\":\"end\""), 1);
+}
+
+/* One is open per entity at most, and none remains. */
+static void the_range_of_a_token_that_was_cancelled_ends(void **state)
+{
+	wr_trace_run_begin(*state, 4);
+	wr_trace_arm(*state, 0, 5, 77, WR_TRACE_CALLBACK);
+	wr_trace_arm(*state, 0, 5, 78, WR_TRACE_CALLBACK);
+	assert_int_equal(open_ranges(), 2); /* the run and the second */
+	wr_trace_tick_begin(*state, 0, 5, 0);
+	wr_trace_tick_end(*state, 0, 5, 0);
+	assert_int_equal(open_ranges(), 1);
+	wr_trace_arm(*state, 0, 5, 79, WR_TRACE_FLAG);
+	wr_trace_entity_done(*state, 0, 5);
+	assert_int_equal(open_ranges(), 1);
+	wr_trace_arm(*state, 0, 0, 80, WR_TRACE_INLINE);
+	wr_trace_run_end(*state, 4);
+	assert_int_equal(open_ranges(), 0);
+}
+
+static void a_reason_to_wait_is_marked_once_between_two_ticks(void **state)
+{
+	static const char few[] = "too few messages";
+
+	for (int i = 0; i < 3; i++)
+		wr_trace_wait(*state, 0, 5, "in", few);
+	assert_string_equal(recorder_line(0),
+			    "{\"call\":\"mark\",\"domain\":\"weir\",\"category\":5,\"name\":\"blur "
+			    "waits: in: too few messages\",\"payload\":5497558138880}");
+	assert_null(recorder_line(1));
+	wr_trace_wait(*state, 0, 5, "room", "its receiver is full");
+	assert_int_equal(recorder_count("blur waits: room: its receiver is full"), 1);
+	wr_trace_wait(*state, 0, 5, "in", few);
+	assert_int_equal(recorder_count("blur waits: in: too few messages"), 2);
+	wr_trace_tick_begin(*state, 0, 5, 0);
+	wr_trace_tick_end(*state, 0, 5, 0);
+	wr_trace_wait(*state, 0, 5, "in", few);
+	assert_int_equal(recorder_count("blur waits: in: too few messages"), 3);
+}
+
+static void a_wait_without_memory_is_not_marked(void **state)
+{
+	wr_memory_fail_at(0, true);
+	wr_trace_wait(*state, 0, 5, "in", "too few messages");
+	wr_memory_fail_at(-1, false);
+	assert_null(recorder_line(0));
+	wr_trace_wait(*state, 0, 4000, "in", "too few messages"); /* an entity that had no memory */
+	assert_null(recorder_line(0));
+}
+
+static void captures_and_replays_are_ranges_inside_of_the_tick(void **state)
+{
+	wr_trace_replay_begin(*state, 0, 5, true);
+	wr_trace_replay_end(*state, 0, 5);
+	wr_trace_replay_begin(*state, 0, 5, false);
+	wr_trace_replay_end(*state, 0, 5);
+	assert_string_equal(recorder_line(0),
+			    "{\"call\":\"push\",\"domain\":\"weir\",\"category\":6,\"name\":\"blur "
+			    "capture\",\"payload\":5497558138880}");
+	assert_string_equal(recorder_line(1), "{\"call\":\"pop\",\"domain\":\"weir\"}");
+	assert_int_equal(
+		recorder_count(
+			"\"call\":\"push\",\"domain\":\"weir\",\"category\":6,\"name\":\"blur replay\""),
+		1);
+	assert_int_equal(recorder_count("\"call\":\"pop\""), 2);
+}
+
+static void a_thread_that_adopts_a_tick_has_its_range(void **state)
+{
+	wr_trace_adopt(*state, WR_LANE_OUTSIDE, 5, 7);
+	wr_trace_leave(*state, WR_LANE_OUTSIDE, 5, 7);
+	assert_string_equal(recorder_line(0),
+			    "{\"call\":\"push\",\"domain\":\"weir\",\"category\":9,\"name\":\"blur\","
+			    "\"payload\":5497558138887}");
+	assert_string_equal(recorder_line(1), "{\"call\":\"pop\",\"domain\":\"weir\"}");
+}
+
+static void a_steal_is_a_mark(void **state)
+{
+	wr_trace_steal(*state, 1, 5);
+	assert_int_equal(
+		recorder_count("{\"call\":\"mark\",\"domain\":\"weir\",\"category\":7,\"name\":\"blur\""), 1);
+}
+
+#if __has_include(<nvtx3/nvToolsExtCounters.h>)
+static void queues_pools_and_flights_are_counters(void **state)
+{
+	wr_trace_deliver(*state, 0, 1, 0);
+	wr_trace_deliver(*state, 0, 1, 1);
+	wr_trace_drop(*state, 0, 1, 0);
+	wr_trace_take(*state, 0, 1, 1);
+	for (int depth = 0; depth < 3; depth++) {
+		static const char *const seen[] = {"1}", "2}", "0}"};
+		char line[128];
+
+		snprintf(line, sizeof line, "\"name\":\"queue read.out -> blur.in\",\"value\":%s",
+			 seen[depth]);
+		assert_int_equal(recorder_count(line), depth == 0 ? 2 : 1);
+	}
+	wr_trace_pool_used(*state, 0, 0, 4096);
+	assert_int_equal(recorder_count("\"name\":\"pool frames\",\"value\":4096}"), 1);
+	wr_trace_flight(*state, 0, 5, 3);
+	wr_trace_flight(*state, 0, 5, 2);
+	assert_int_equal(
+		recorder_count("\"call\":\"counter\",\"domain\":\"weir\",\"name\":\"blur in flight\""), 1);
+	assert_int_equal(recorder_count("\"name\":\"blur in flight\",\"value\":2}"), 1);
+}
+
+/* It is empty for good: what is pushed then is dropped. */
+static void the_queue_of_an_entity_that_is_done_is_counted_no_more(void **state)
+{
+	wr_trace_deliver(*state, 0, 1, 0);
+	wr_trace_entity_done(*state, 0, 0); /* its sender */
+	wr_trace_deliver(*state, 0, 1, 1);
+	assert_int_equal(recorder_count("\"name\":\"queue read.out -> blur.in\",\"value\":2}"), 1);
+	wr_trace_entity_done(*state, 0, 5);
+	wr_trace_deliver(*state, 0, 1, 2);
+	assert_int_equal(recorder_count("\"name\":\"queue read.out -> blur.in\""), 3);
+	assert_int_equal(recorder_count("\"name\":\"queue read.out -> blur.in\",\"value\":0}"), 1);
+}
+
+static void sleeping_workers_are_counted(void **state)
+{
+	wr_trace_sleep_begin(*state, 3);
+	wr_trace_sleep_end(*state, 3);
+	assert_int_equal(recorder_count("\"name\":\"workers asleep\",\"value\":1}"), 1);
+	assert_int_equal(recorder_count("\"name\":\"workers asleep\",\"value\":0}"), 1);
+}
+
+/* A queue that there was no memory for, a pool likewise. */
+static void what_has_no_counter_is_left_out(void **state)
+{
+	wr_trace_deliver(*state, 0, 4000, 0);
+	wr_trace_pool_used(*state, 0, 4000, 1);
+	wr_trace_flight(*state, 0, 4000, 1);
+	assert_null(recorder_line(0));
+}
+#endif
 
 static void an_entity_without_a_name_still_has_its_range(void **state)
 {
@@ -116,11 +285,13 @@ static void f40_any_malloc_fails(void **state)
 	}
 }
 
-static void *tick_in_a_thread(void *trace)
+/* The device fires while the entity ticks and arms anew. */
+static void *fire_in_a_thread(void *trace)
 {
 	for (uint64_t tick = 0; tick < 100; tick++) {
-		wr_trace_tick_begin(trace, 0, 0, tick);
-		wr_trace_tick_end(trace, 0, 0, tick);
+		wr_trace_tick_begin(trace, 1, 0, tick);
+		wr_trace_fire(trace, WR_LANE_OUTSIDE, 5);
+		wr_trace_tick_end(trace, 1, 0, tick);
 	}
 	return NULL;
 }
@@ -129,11 +300,17 @@ static void b05_two_threads_may_tell_at_once(void **state)
 {
 	pthread_t thread;
 
-	assert_int_equal(pthread_create(&thread, NULL, tick_in_a_thread, *state), 0);
-	tick_in_a_thread(*state);
+	assert_int_equal(pthread_create(&thread, NULL, fire_in_a_thread, *state), 0);
+	for (uint64_t tick = 0; tick < 100; tick++) {
+		wr_trace_arm(*state, 0, 5, tick, WR_TRACE_CALLBACK);
+		wr_trace_tick_begin(*state, 0, 5, tick);
+		wr_trace_tick_end(*state, 0, 5, tick);
+	}
 	pthread_join(thread, NULL);
 	assert_int_equal(recorder_count("\"call\":\"push\""), 200);
 	assert_int_equal(recorder_count("\"call\":\"pop\""), 200);
+	assert_int_equal(recorder_count("\"call\":\"start\""), 100);
+	assert_int_equal(open_ranges(), 0);
 }
 
 #define WITH_TRACE(test) cmocka_unit_test_setup_teardown(test, open_trace, close_trace)
@@ -146,6 +323,20 @@ int main(void)
 		WITH_TRACE(a_tick_beyond_40_bits_leaves_the_entity_alone),
 		WITH_TRACE(ready_is_a_mark),
 		WITH_TRACE(a_worker_names_its_thread_and_its_sleep),
+		WITH_TRACE(a_run_is_a_range_of_the_process),
+		WITH_TRACE(a_signal_is_a_range_from_its_arming_to_its_firing),
+		WITH_TRACE(the_range_of_a_token_that_was_cancelled_ends),
+		WITH_TRACE(a_reason_to_wait_is_marked_once_between_two_ticks),
+		WITH_TRACE(a_wait_without_memory_is_not_marked),
+		WITH_TRACE(captures_and_replays_are_ranges_inside_of_the_tick),
+		WITH_TRACE(a_thread_that_adopts_a_tick_has_its_range),
+		WITH_TRACE(a_steal_is_a_mark),
+#if __has_include(<nvtx3/nvToolsExtCounters.h>)
+		WITH_TRACE(queues_pools_and_flights_are_counters),
+		WITH_TRACE(the_queue_of_an_entity_that_is_done_is_counted_no_more),
+		WITH_TRACE(sleeping_workers_are_counted),
+		WITH_TRACE(what_has_no_counter_is_left_out),
+#endif
 		WITH_TRACE(an_entity_without_a_name_still_has_its_range),
 		WITH_TRACE(only_streams_of_cuda_have_names),
 		WITH_TRACE(b05_two_threads_may_tell_at_once),

@@ -1,9 +1,15 @@
 #include <stdint.h>
 
-/* The hook, defined before the header that calls it, instead of its weak one. */
+/* The hooks, defined before the header that calls them, instead of its weak ones. */
 extern int (*InitializeInjectionNvtx2_fnptr)(const void *(*export_table)(uint32_t id));
+struct nvtxExtModuleInfo_t;
+extern int (*InitializeInjectionNvtxExtension_fnptr)(struct nvtxExtModuleInfo_t *module);
 #define NVTX_STATIC_INJECTION_IMPL
 #include <nvtx3/nvToolsExt.h>
+#if __has_include(<nvtx3/nvToolsExtCounters.h>)
+#include <nvtx3/nvToolsExtCounters.h>
+#define WITH_COUNTERS
+#endif
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -105,6 +111,27 @@ static int pop(nvtxDomainHandle_t domain)
 	return 0;
 }
 
+/* A range has the number of its start, so that a test sees which one ends. */
+static nvtxRangeId_t range_start(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *attributes)
+{
+	static _Atomic unsigned long long ranges;
+	unsigned long long range = ++ranges;
+	const char *name = attributes->messageType == NVTX_MESSAGE_TYPE_REGISTERED
+				   ? attributes->message.registered->text
+				   : "?";
+
+	add("{\"call\":\"start\",\"domain\":\"%s\",\"category\":%u,\"name\":\"%s\",\"payload\":%llu,"
+	    "\"range\":%llu}",
+	    domain->name, attributes->category, name, (unsigned long long)attributes->payload.ullValue,
+	    range);
+	return range;
+}
+
+static void range_end(nvtxDomainHandle_t domain, nvtxRangeId_t range)
+{
+	add("{\"call\":\"end\",\"domain\":\"%s\",\"range\":%llu}", domain->name, (unsigned long long)range);
+}
+
 static void name_category(nvtxDomainHandle_t domain, uint32_t category, const char *name)
 {
 	add("{\"call\":\"category\",\"domain\":\"%s\",\"category\":%u,\"name\":\"%s\"}", domain->name,
@@ -143,6 +170,8 @@ static int start(NvtxGetExportTableFunc_t export_table)
 	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainMarkEx, (NvtxFunctionPointer)mark);
 	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePushEx, (NvtxFunctionPointer)push);
 	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePop, (NvtxFunctionPointer)pop);
+	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangeStartEx, (NvtxFunctionPointer)range_start);
+	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangeEnd, (NvtxFunctionPointer)range_end);
 	hook(to, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryA,
 	     (NvtxFunctionPointer)name_category);
 	hook(to, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameOsThreadA, (NvtxFunctionPointer)name_thread);
@@ -151,3 +180,42 @@ static int start(NvtxGetExportTableFunc_t export_table)
 }
 
 NvtxInitializeInjectionNvtxFunc_t InitializeInjectionNvtx2_fnptr = start;
+
+/* --- counters --- */
+
+#ifdef WITH_COUNTERS
+enum { COUNTERS = 64 };
+static char counter_names[COUNTERS][64];
+
+static uint64_t counter_register(nvtxDomainHandle_t domain, const nvtxCounterAttr_t *attributes)
+{
+	static uint64_t made;
+	uint64_t counter = ++made;
+
+	if (counter >= COUNTERS)
+		abort();
+	snprintf(counter_names[counter], sizeof counter_names[0], "%s", attributes->name);
+	add("{\"call\":\"counter\",\"domain\":\"%s\",\"name\":\"%s\",\"description\":\"%s\"}", domain->name,
+	    attributes->name, attributes->description);
+	return counter;
+}
+
+static void counter_sample(nvtxDomainHandle_t domain, uint64_t counter, int64_t value)
+{
+	add("{\"call\":\"sample\",\"domain\":\"%s\",\"name\":\"%s\",\"value\":%lld}", domain->name,
+	    counter && counter < COUNTERS ? counter_names[counter] : "?", (long long)value);
+}
+
+static int start_extension(nvtxExtModuleInfo_t *module)
+{
+	intptr_t *slots = module->segments[0].functionSlots;
+
+	if (module->moduleId != NVTX_EXT_COUNTERS_MODULEID)
+		return 0;
+	slots[NVTX3EXT_CBID_nvtxCounterRegister] = (intptr_t)counter_register;
+	slots[NVTX3EXT_CBID_nvtxCounterSampleInt64] = (intptr_t)counter_sample;
+	return 1;
+}
+
+NvtxExtInitializeInjectionFunc_t InitializeInjectionNvtxExtension_fnptr = start_extension;
+#endif

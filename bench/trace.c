@@ -1,0 +1,202 @@
+/*
+ * The cost of being observed: a chain of entities whose compute takes 1 us, on one worker of `host`, without
+ * an observer and with the timeline. What an event costs is the difference of the two runs, divided by the
+ * number of events. Minima of rounds that alternate. No pass or fail.
+ *
+ * usage: trace [--quick] [ENTITIES]
+ */
+#include <string.h>
+
+#include "program.h"
+
+enum { ROUNDS = 11, MOST = 100 };
+
+static uint64_t messages_wanted;
+
+/* --- the operators --- */
+
+struct source {
+	uint64_t left;
+};
+
+static void work(void)
+{
+	int64_t until = now() + 1000;
+
+	while (now() < until)
+		;
+}
+
+static weir_status source_start(weir_context *context, void *state, const weir_values *values)
+{
+	(void)context;
+	(void)values;
+	((struct source *)state)->left = messages_wanted;
+	return WEIR_OK;
+}
+
+static weir_status source_compute(weir_context *context, void *state)
+{
+	struct source *self = state;
+	weir_message *message;
+	weir_status status = weir_message_create_empty(weir_context_graph(context), &message);
+
+	if (status)
+		return status;
+	work();
+	if (--self->left == 0)
+		weir_context_finish(context);
+	return weir_context_emit(context, 0, message);
+}
+
+static weir_status pass_compute(weir_context *context, void *state)
+{
+	(void)state;
+	work();
+	return weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
+}
+
+static weir_status sink_compute(weir_context *context, void *state)
+{
+	(void)context;
+	(void)state;
+	work();
+	return WEIR_OK;
+}
+
+static const weir_port in[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
+static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
+
+static const weir_operator operators[] = {
+	{
+		.size = sizeof(weir_operator),
+		.name = "trace_source",
+		.help = "makes empty messages",
+		.state_size = sizeof(struct source),
+		.outputs = out,
+		.start = source_start,
+		.compute = source_compute,
+	},
+	{
+		.size = sizeof(weir_operator),
+		.name = "trace_pass",
+		.help = "hands its message on",
+		.inputs = in,
+		.outputs = out,
+		.compute = pass_compute,
+	},
+	{
+		.size = sizeof(weir_operator),
+		.name = "trace_sink",
+		.help = "takes 1 us",
+		.inputs = in,
+		.compute = sink_compute,
+	},
+};
+
+/* --- runs --- */
+
+static weir_description *describe(size_t entities)
+{
+	weir_description *description = NULL;
+	char name[32], from[40] = "", to[40], pointer[80];
+
+	must(weir_description_create(&description), "description");
+	for (size_t i = 0; i < entities; i++) {
+		snprintf(name, sizeof name, "e%zu", i);
+		snprintf(to, sizeof to, "%s.in", name);
+		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/in/capacity", i);
+		must(weir_description_add_entity(description, name,
+						 operators[!i                 ? 0
+							   : i + 1 < entities ? 1
+									      : 2]
+							 .name),
+		     "entity");
+		if (i) {
+			must(weir_description_put(description, pointer, "4"), "capacity");
+			must(weir_description_connect(description, from, to), "connection");
+		}
+		snprintf(from, sizeof from, "%s.out", name);
+	}
+	return description;
+}
+
+/* How a run is observed. */
+struct mode {
+	const char *name;
+	unsigned observe;
+};
+static const struct mode modes[] = {{"off", 0}, {"trace", WEIR_OBSERVE_TRACE}};
+enum { MODES = sizeof modes / sizeof modes[0] };
+
+/* Returns ns per tick. events: how many were recorded; NULL: not wanted. */
+static double run_once(size_t entities, unsigned observe, size_t kept, uint64_t *events)
+{
+	const weir_scheduler_options options = {
+		.size = sizeof options,
+		.workers = 1,
+		.backend = "host",
+		.observe = observe,
+		.trace_events = kept,
+	};
+	weir_description *description = describe(entities);
+	weir_registry *registry = NULL;
+	weir_graph *graph = NULL;
+	weir_scheduler *scheduler = NULL;
+	weir_outcome outcome = {.size = sizeof outcome};
+
+	must(weir_registry_create(&registry), "registry");
+	for (size_t i = 0; i < 3; i++)
+		must(weir_registry_add_operator(registry, &operators[i]), "operator");
+	must(weir_graph_create(registry, description, &graph), "graph");
+	must(weir_scheduler_create(graph, &options, &scheduler), "scheduler");
+	must(weir_scheduler_start(scheduler), "start");
+	must(weir_scheduler_wait(scheduler, -1, &outcome), "wait");
+	if (events)
+		must(weir_scheduler_write_trace(scheduler, "/dev/null", events), "write");
+	weir_scheduler_destroy(scheduler);
+	weir_graph_destroy(graph);
+	weir_description_destroy(description);
+	weir_registry_destroy(registry);
+	return (double)outcome.duration_ns / (double)outcome.ticks;
+}
+
+/* A trace that keeps one record has dropped the others. */
+static double events_per_tick(size_t entities)
+{
+	uint64_t dropped = 0;
+
+	run_once(entities, WEIR_OBSERVE_TRACE, 1, &dropped);
+	return (double)dropped / ((double)messages_wanted * (double)entities);
+}
+
+static void measure(size_t entities, size_t rounds)
+{
+	double least[MODES] = {0}, events = events_per_tick(entities);
+
+	for (size_t i = 0; i < rounds; i++)
+		for (size_t mode = 0; mode < MODES; mode++) {
+			double ns = run_once(entities, modes[mode].observe, 0, NULL);
+			least[mode] = i && least[mode] < ns ? least[mode] : ns;
+		}
+	printf("%zu entities, %.1f events a tick, minimum of %zu rounds\n\n", entities, events, rounds);
+	printf("%8s %12s %8s %14s\n", "", "ns per tick", "ratio", "ns per event");
+	for (size_t mode = 0; mode < MODES; mode++)
+		printf("%8s %12.1f %8.3f %14.1f\n", modes[mode].name, least[mode], least[mode] / least[0],
+		       (least[mode] - least[0]) / events);
+}
+
+int main(int argc, char **argv)
+{
+	bool quick = argc > 1 && !strcmp(argv[1], "--quick");
+	const char *given = argc > 1 + quick ? argv[1 + quick] : "8";
+	size_t entities = strtoul(given, NULL, 10);
+
+	if (entities < 2 || entities > MOST) {
+		fprintf(stderr, "usage: trace [--quick] [ENTITIES]\n");
+		return 2;
+	}
+	messages_wanted = (quick ? 2000 : 400000) / entities;
+	measure(entities, quick ? 1 : ROUNDS);
+	return 0;
+}

@@ -1,0 +1,128 @@
+/*
+ * Writes the page: cli/page/report.html, whose lines "@style", "@script", "@run", "@findings" and "@frames"
+ * are replaced by report.css, report.js and the data.
+ */
+#include <string.h>
+
+#include "cli/report.h"
+
+extern const char wr_page_html[], wr_page_style[], wr_page_script[];
+
+void cli_page_json(FILE *to, const char *text, size_t length)
+{
+	const char *end = text + length;
+
+	while (text < end) {
+		size_t plain = 0;
+
+		while (text + plain < end && text[plain] != '<' && (unsigned char)text[plain] != 0xe2)
+			plain++;
+		fwrite(text, 1, plain, to);
+		text += plain;
+		if (text == end)
+			return;
+		if (*text == '<')
+			fputs("\\u003c", to), text++;
+		else if (end - text >= 3 && !memcmp(text, "\xe2\x80\xa8", 3))
+			fputs("\\u2028", to), text += 3;
+		else if (end - text >= 3 && !memcmp(text, "\xe2\x80\xa9", 3))
+			fputs("\\u2029", to), text += 3;
+		else
+			fputc(*text++, to);
+	}
+}
+
+static bool is_plain(char c)
+{
+	return (unsigned char)c >= ' ' && c != '"' && c != '\\';
+}
+
+void cli_page_string(FILE *to, const char *text)
+{
+	fputc('"', to);
+	while (*text) {
+		size_t plain = 0;
+
+		while (is_plain(text[plain]))
+			plain++;
+		cli_page_json(to, text, plain);
+		text += plain;
+		if (*text == '"' || *text == '\\')
+			fprintf(to, "\\%c", *text++);
+		else if (*text)
+			fprintf(to, "\\u%04x", (unsigned)(unsigned char)*text++);
+	}
+	fputc('"', to);
+}
+
+static void put_member(FILE *to, const char *before, const char *key, const char *text)
+{
+	fprintf(to, "%s\"%s\": ", before, key);
+	if (text)
+		cli_page_string(to, text);
+	else
+		fputs("null", to);
+}
+
+void cli_page_findings(FILE *to, const struct cli_findings *findings, const struct cli_recorded *recorded)
+{
+	fputs("{\"findings\": [", to);
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct cli_finding *finding = &findings->list[i];
+		const struct cli_entity *entity = cli_recorded_entity(recorded, finding->entity);
+
+		put_member(to, i ? ",\n  {" : "\n  {", "entity", entity ? entity->name : NULL);
+		put_member(to, ", ", "cause", cli_cause_text(finding->cause));
+		put_member(to, ", ", "of", finding->what);
+		fprintf(to, ", \"percent\": %d",
+			finding->share < 1 ? (int)(100 * finding->share + 0.5) : 100);
+		put_member(to, ",\n   ", "text", finding->text);
+		fputc('}', to);
+	}
+	fputs(findings->count ? "\n]}\n" : "]}\n", to);
+}
+
+struct data {
+	const char *run;
+	size_t length;
+	const struct cli_recorded *recorded;
+	const struct cli_findings *findings;
+	const struct cli_frames_slowest *frames;
+};
+
+/* Returns false if the line is no place for data. */
+static bool put_data(FILE *to, const char *line, size_t length, const struct data *data)
+{
+	struct cli_slice place = {line, length};
+
+	if (cli_slice_is(place, "@style"))
+		fputs(wr_page_style, to);
+	else if (cli_slice_is(place, "@script"))
+		fputs(wr_page_script, to);
+	else if (cli_slice_is(place, "@run"))
+		cli_page_json(to, data->run, data->length);
+	else if (cli_slice_is(place, "@findings"))
+		cli_page_findings(to, data->findings, data->recorded);
+	else if (!cli_slice_is(place, "@frames"))
+		return false;
+	else if (data->frames)
+		cli_slowest_print(to, data->frames);
+	else
+		fputs("null", to);
+	return true;
+}
+
+void cli_page_write(FILE *to, const char *run, size_t length, const struct cli_recorded *recorded,
+		    const struct cli_findings *findings, const struct cli_frames_slowest *frames)
+{
+	struct data data = {run, length, recorded, findings, frames};
+
+	for (const char *line = wr_page_html; *line;) {
+		size_t bytes = strcspn(line, "\n");
+
+		if (!put_data(to, line, bytes, &data))
+			fwrite(line, 1, bytes, to);
+		fputc('\n', to);
+		line += bytes + (line[bytes] == '\n');
+	}
+}

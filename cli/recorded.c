@@ -1,0 +1,414 @@
+/*
+ * Tables say what each object has: the key, what its value is, and where it goes. Keys that no table has are
+ * skipped, so that a later version may add some.
+ */
+#include "cli/recorded.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VERSION = 1 };
+
+enum kind { COUNT, REAL, TEXT, OBJECT, LIST, LENGTH };
+
+struct shape;
+struct field {
+	const char *key;
+	enum kind kind;
+	size_t offset;
+	const struct shape *shape; /* of an object, or of each item of a list */
+	bool required;
+};
+
+struct shape {
+	size_t size;
+	const struct field *fields; /* ends with a NULL key */
+};
+
+#define FIELD(type, kind, member)                                                                            \
+	{                                                                                                    \
+#member, kind, offsetof(struct type, member), NULL, false                                    \
+	}
+#define NEEDED(type, kind, member)                                                                           \
+	{                                                                                                    \
+#member, kind, offsetof(struct type, member), NULL, true                                     \
+	}
+#define SHAPED(type, kind, member, shape)                                                                    \
+	{                                                                                                    \
+#member, kind, offsetof(struct type, member), &shape, false                                  \
+	}
+#define SHAPE(type, fields)                                                                                  \
+	{                                                                                                    \
+		sizeof(struct type), fields                                                                  \
+	}
+
+static const struct field histogram_fields[] = {
+	FIELD(cli_histogram, COUNT, count), FIELD(cli_histogram, COUNT, sum),
+	FIELD(cli_histogram, COUNT, min),   FIELD(cli_histogram, COUNT, max),
+	FIELD(cli_histogram, COUNT, p50),   FIELD(cli_histogram, COUNT, p90),
+	FIELD(cli_histogram, COUNT, p99),   {0},
+};
+static const struct shape histogram = SHAPE(cli_histogram, histogram_fields);
+
+static const struct field wait_fields[] = {
+	NEEDED(cli_wait, TEXT, of),
+	FIELD(cli_wait, TEXT, why),
+	SHAPED(cli_wait, OBJECT, time, histogram),
+	{0},
+};
+static const struct shape wait = SHAPE(cli_wait, wait_fields);
+
+static const struct field entity_fields[] = {
+	NEEDED(cli_entity, TEXT, name),
+	FIELD(cli_entity, TEXT, operator),
+	NEEDED(cli_entity, COUNT, ticks),
+	FIELD(cli_entity, COUNT, received),
+	FIELD(cli_entity, COUNT, emitted),
+	FIELD(cli_entity, COUNT, lost),
+	FIELD(cli_entity, COUNT, most_in_flight),
+	FIELD(cli_entity, COUNT, max_in_flight),
+	SHAPED(cli_entity, OBJECT, submit, histogram),
+	SHAPED(cli_entity, OBJECT, blocked, histogram),
+	SHAPED(cli_entity, OBJECT, gpu_span, histogram),
+	SHAPED(cli_entity, OBJECT, done_latency, histogram),
+	SHAPED(cli_entity, OBJECT, ready_to_compute, histogram),
+	SHAPED(cli_entity, LIST, waits, wait),
+	FIELD(cli_entity, COUNT, gpu_ticks),
+	{0},
+};
+static const struct shape entity = SHAPE(cli_entity, entity_fields);
+
+static const struct field depth_fields[] = {
+	FIELD(cli_depth, REAL, mean),
+	FIELD(cli_depth, COUNT, max),
+	FIELD(cli_depth, COUNT, full_time),
+	{0},
+};
+static const struct shape depth = SHAPE(cli_depth, depth_fields);
+
+static const struct field queue_fields[] = {
+	NEEDED(cli_queue, TEXT, from),
+	NEEDED(cli_queue, TEXT, to),
+	FIELD(cli_queue, TEXT, sender),
+	FIELD(cli_queue, TEXT, receiver),
+	FIELD(cli_queue, TEXT, policy),
+	NEEDED(cli_queue, COUNT, capacity),
+	FIELD(cli_queue, COUNT, pushed),
+	FIELD(cli_queue, COUNT, delivered),
+	FIELD(cli_queue, COUNT, dropped),
+	SHAPED(cli_queue, OBJECT, depth, depth),
+	{0},
+};
+static const struct shape queue = SHAPE(cli_queue, queue_fields);
+
+static const struct field pool_fields[] = {
+	NEEDED(cli_pool, TEXT, name),
+	FIELD(cli_pool, TEXT, unit),
+	NEEDED(cli_pool, COUNT, capacity),
+	FIELD(cli_pool, COUNT, most_used),
+	FIELD(cli_pool, COUNT, allocations),
+	FIELD(cli_pool, COUNT, waits),
+	SHAPED(cli_pool, OBJECT, wait_time, histogram),
+	{0},
+};
+static const struct shape pool = SHAPE(cli_pool, pool_fields);
+
+static const struct field worker_fields[] = {
+	FIELD(cli_worker, COUNT, ticks),
+	FIELD(cli_worker, COUNT, busy),
+	FIELD(cli_worker, COUNT, asleep),
+	{0},
+};
+static const struct shape worker = SHAPE(cli_worker, worker_fields);
+
+static const struct field path_fields[] = {{0}};
+static const struct shape path = {sizeof(char), path_fields};
+
+static const struct field run_fields[] = {
+	{"weir_statistics", COUNT, offsetof(struct cli_recorded, format), NULL, true},
+	FIELD(cli_recorded, TEXT, version),
+	FIELD(cli_recorded, TEXT, graph),
+	FIELD(cli_recorded, TEXT, where),
+	FIELD(cli_recorded, TEXT, ending),
+	NEEDED(cli_recorded, COUNT, duration),
+	FIELD(cli_recorded, COUNT, workers_count),
+	{"entities", LIST, offsetof(struct cli_recorded, entities), &entity, true},
+	SHAPED(cli_recorded, LIST, queues, queue),
+	SHAPED(cli_recorded, LIST, pools, pool),
+	SHAPED(cli_recorded, LIST, workers, worker),
+	{"paths", LENGTH, offsetof(struct cli_recorded, path_count), &path, false},
+	{0},
+};
+static const struct shape run = SHAPE(cli_recorded, run_fields);
+
+static const char no_memory[] = "out of memory";
+
+static bool read_object(struct cli_json *json, const struct shape *shape, void *out);
+
+static bool read_text(struct cli_json *json, char **out, bool required)
+{
+	struct cli_slice slice;
+
+	if (!required && cli_json_next(json) == CLI_JSON_SCALAR) /* null: absent */
+		return cli_json_skip(json);
+	if (!cli_json_string(json, &slice))
+		return false;
+	free(*out);
+	*out = cli_slice_decoded(slice);
+	return *out || cli_json_refuse(json, no_memory);
+}
+
+void *cli_list_add(struct cli_list *list, size_t size)
+{
+	if (list->count == list->room) {
+		size_t room = list->room ? 2 * list->room : 8;
+		void *items = reallocarray(list->items, room, size);
+
+		if (!items)
+			return NULL;
+		list->items = items;
+		list->room = room;
+	}
+	return memset((char *)list->items + size * list->count++, 0, size);
+}
+
+static bool read_list(struct cli_json *json, const struct shape *shape, struct cli_list *list)
+{
+	if (list->count)
+		return cli_json_refuse(json, "the list stands twice in its object");
+	if (cli_json_list(json))
+		while (cli_json_item(json)) {
+			void *item = cli_list_add(list, shape->size);
+
+			if (!item)
+				return cli_json_refuse(json, no_memory);
+			if (!read_object(json, shape, item))
+				return false;
+		}
+	return !json->fault;
+}
+
+static bool read_length(struct cli_json *json, int64_t *out)
+{
+	if (cli_json_list(json))
+		for (*out = 0; cli_json_item(json); ++*out)
+			cli_json_skip(json);
+	return !json->fault;
+}
+
+static bool read_count(struct cli_json *json, int64_t *out)
+{
+	return cli_json_integer(json, out) && (*out >= 0 || cli_json_refuse(json, "a number below 0"));
+}
+
+static bool read_field(struct cli_json *json, const struct field *field, char *out)
+{
+	switch (field->kind) {
+	case COUNT:
+		return read_count(json, (int64_t *)(void *)out);
+	case REAL:
+		return cli_json_real(json, (double *)(void *)out);
+	case TEXT:
+		return read_text(json, (char **)(void *)out, field->required);
+	case OBJECT:
+		return read_object(json, field->shape, out);
+	case LIST:
+		return read_list(json, field->shape, (struct cli_list *)(void *)out);
+	case LENGTH:
+		return read_length(json, (int64_t *)(void *)out);
+	}
+	return false;
+}
+
+static bool refuse_missing(struct cli_json *json, const struct shape *shape, unsigned seen)
+{
+	static _Thread_local char text[64];
+
+	for (unsigned i = 0; shape->fields[i].key; i++)
+		if (shape->fields[i].required && !(seen & 1u << i)) {
+			snprintf(text, sizeof text, "the object lacks \"%s\"", shape->fields[i].key);
+			return cli_json_refuse(json, text);
+		}
+	return !json->fault;
+}
+
+static bool read_object(struct cli_json *json, const struct shape *shape, void *out)
+{
+	struct cli_slice key;
+	unsigned seen = 0;
+
+	if (cli_json_object(json))
+		while (cli_json_member(json, &key)) {
+			unsigned i = 0;
+
+			while (shape->fields[i].key && !cli_slice_is(key, shape->fields[i].key))
+				i++;
+			seen |= 1u << i;
+			if (shape->fields[i].key)
+				read_field(json, &shape->fields[i], (char *)out + shape->fields[i].offset);
+			else
+				cli_json_skip(json);
+		}
+	return refuse_missing(json, shape, seen);
+}
+
+static void finish_object(const struct shape *shape, void *object)
+{
+	for (const struct field *field = shape->fields; field->key; field++) {
+		char *at = (char *)object + field->offset;
+		struct cli_list *list = (void *)at;
+
+		if (field->kind == TEXT)
+			free(*(char **)(void *)at);
+		if (field->kind != LIST)
+			continue;
+		for (size_t i = 0; i < list->count; i++)
+			finish_object(field->shape, (char *)list->items + i * field->shape->size);
+		free(list->items);
+	}
+}
+
+void cli_recorded_finish(struct cli_recorded *recorded)
+{
+	finish_object(&run, recorded);
+	free(recorded->names);
+	*recorded = (struct cli_recorded){0};
+}
+
+const struct cli_entity *cli_recorded_entity(const struct cli_recorded *recorded, size_t i)
+{
+	const struct cli_entity *entities = recorded->entities.items;
+
+	return i < recorded->entities.count ? &entities[i] : NULL;
+}
+
+/* --- names to indices --- */
+
+struct cli_name {
+	struct cli_slice name;
+	size_t at;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct cli_slice *one = &((const struct cli_name *)a)->name,
+			       *other = &((const struct cli_name *)b)->name;
+	int differs =
+		memcmp(one->text, other->text, one->length < other->length ? one->length : other->length);
+
+	return differs ? differs : (one->length > other->length) - (one->length < other->length);
+}
+
+size_t cli_recorded_find(const struct cli_recorded *recorded, struct cli_slice name)
+{
+	struct cli_name key = {name, 0};
+	const struct cli_name *found =
+		bsearch(&key, recorded->names, recorded->entities.count, sizeof key, compare_names);
+
+	return found ? found->at : CLI_NO_ENTITY;
+}
+
+/* Returns NULL, or what is wrong. */
+static const char *sort_names(struct cli_recorded *recorded)
+{
+	size_t count = recorded->entities.count;
+	struct cli_name *names = recorded->names = calloc(count + 1, sizeof *names);
+
+	if (!names)
+		return no_memory;
+	for (size_t i = 0; i < count; i++) {
+		const char *name = cli_recorded_entity(recorded, i)->name;
+
+		names[i] = (struct cli_name){{name, strlen(name)}, i};
+	}
+	qsort(names, count, sizeof *names, compare_names);
+	for (size_t i = 1; i < count; i++)
+		if (!compare_names(&names[i - 1], &names[i]))
+			return "two entities have the same name";
+	return NULL;
+}
+
+/* Finds the entity at an end of a queue. Returns false if it is not in the list. */
+static bool link_end(const struct cli_recorded *recorded, const char *name, size_t *at)
+{
+	*at = name ? cli_recorded_find(recorded, (struct cli_slice){name, strlen(name)}) : CLI_NO_ENTITY;
+	return !name || *at != CLI_NO_ENTITY;
+}
+
+static const char *link_queues(struct cli_recorded *recorded)
+{
+	struct cli_queue *queues = recorded->queues.items;
+
+	for (size_t i = 0; i < recorded->queues.count; i++)
+		if (!link_end(recorded, queues[i].sender, &queues[i].sender_at) ||
+		    !link_end(recorded, queues[i].receiver, &queues[i].receiver_at))
+			return "a queue names an entity that is not in the list";
+	return NULL;
+}
+
+static bool fail(char fault[512], const char *text)
+{
+	snprintf(fault, 512, "%s", text);
+	return false;
+}
+
+static bool fail_at(const struct cli_json *json, char fault[512])
+{
+	unsigned line, column;
+
+	cli_json_place(json, &line, &column);
+	snprintf(fault, 512, "%u:%u: %s; %s", line, column, json->fault,
+		 json->cut ? "let the run write it again"
+			   : "weir run --stats-file FILE.json writes such files");
+	return false;
+}
+
+/* The version is looked at first: another one may have other keys. */
+static bool check_version(const char *text, size_t length, char fault[512])
+{
+	struct cli_json json = cli_json_of(text, length);
+	int64_t version = -1;
+	struct cli_slice key;
+
+	if (cli_json_next(&json) != CLI_JSON_OBJECT)
+		return true; /* the reading of the whole says what is wrong */
+	for (cli_json_object(&json); cli_json_member(&json, &key);) {
+		if (cli_slice_is(key, "traceEvents"))
+			return fail(fault,
+				    "a trace, not statistics; give the file of weir run --stats-file first, "
+				    "then the trace");
+		if (cli_slice_is(key, "weir_statistics")) {
+			if (!cli_json_integer(&json, &version) || version == VERSION)
+				return true;
+			snprintf(fault, 512,
+				 "statistics of version %" PRId64 ", this command reads version %d; use "
+				 "the weir that wrote the file",
+				 version, VERSION);
+			return false;
+		}
+		cli_json_skip(&json);
+	}
+	if (json.fault)
+		return true;
+	return fail(fault, "JSON, but no statistics of a run: weir run --stats-file FILE.json writes them");
+}
+
+bool cli_recorded_read(struct cli_recorded *out, const char *text, size_t length, char fault[512])
+{
+	struct cli_json json = cli_json_of(text, length);
+	const char *wrong;
+
+	*out = (struct cli_recorded){0};
+	if (!length)
+		return fail(fault, "empty; weir run --stats-file FILE.json writes such files");
+	if (!check_version(text, length, fault))
+		return false;
+	if (!read_object(&json, &run, out) || !cli_json_finish(&json))
+		return fail_at(&json, fault);
+	wrong = sort_names(out);
+	if (!wrong)
+		wrong = link_queues(out);
+	return wrong ? fail(fault, wrong) : true;
+}

@@ -1,0 +1,78 @@
+/*
+ * The statistics of a run, as `weir run --stats-file` writes them, read into structs. Times are in
+ * nanoseconds. What a file lacks is 0 or NULL.
+ */
+#ifndef CLI_RECORDED_H
+#define CLI_RECORDED_H
+
+#include "cli/json.h"
+
+#define CLI_NO_ENTITY SIZE_MAX
+
+struct cli_list {
+	void *items;
+	size_t count, room;
+};
+
+struct cli_histogram {
+	int64_t count, sum, min, max, p50, p90, p99;
+};
+
+struct cli_wait {
+	char *of, *why; /* the condition or port, and its reason */
+	struct cli_histogram time;
+};
+
+struct cli_entity {
+	char *name, *operator;
+	int64_t ticks, received, emitted, lost, most_in_flight, max_in_flight;
+	struct cli_histogram submit, blocked, gpu_span, done_latency, ready_to_compute;
+	struct cli_list waits; /* of struct cli_wait */
+	int64_t gpu_ticks;
+};
+
+struct cli_depth {
+	double mean;
+	int64_t max, full_time;
+};
+
+struct cli_queue {
+	char *from, *to, *sender, *receiver, *policy; /* sender, receiver: NULL: the program */
+	size_t sender_at, receiver_at;                /* their entities, or CLI_NO_ENTITY */
+	int64_t capacity, pushed, delivered, dropped;
+	struct cli_depth depth;
+};
+
+struct cli_pool {
+	char *name, *unit;
+	int64_t capacity, most_used, allocations, waits;
+	struct cli_histogram wait_time;
+};
+
+struct cli_worker {
+	int64_t ticks, busy, asleep;
+};
+
+struct cli_recorded {
+	int64_t format; /* "weir_statistics" */
+	char *version, *graph, *where, *ending;
+	int64_t duration, workers_count;
+	struct cli_list entities, queues, pools, workers;
+	int64_t path_count;
+	struct cli_name *names; /* of the entities, sorted */
+};
+
+/*
+ * Reads and checks the text. Returns true, or false with the reason in fault: one line that names the place
+ * and the remedy. cli_recorded_finish takes what either leaves.
+ */
+bool cli_recorded_read(struct cli_recorded *out, const char *text, size_t length, char fault[512]);
+/* A new item at the end of the list, zeroed; NULL if memory ran out. */
+void *cli_list_add(struct cli_list *list, size_t size);
+void cli_recorded_finish(struct cli_recorded *recorded);
+
+size_t cli_recorded_find(const struct cli_recorded *recorded, struct cli_slice name); /* or CLI_NO_ENTITY */
+/* Returns NULL if there is no such entity. */
+const struct cli_entity *cli_recorded_entity(const struct cli_recorded *recorded, size_t i);
+
+#endif

@@ -1,0 +1,216 @@
+/* weir report: what a run's statistics and its trace show, as a page or as JSON. */
+#include "cli/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+struct file {
+	const char *path;
+	char *text; /* ends with a NUL after its length */
+	size_t length;
+};
+
+/* Returns false with errno. */
+static bool fill_file(struct file *file, FILE *from)
+{
+	size_t room = 0;
+
+	do {
+		char *grown;
+
+		room = room ? 2 * room : 64 << 10;
+		grown = realloc(file->text, room);
+		if (!grown)
+			return false;
+		file->text = grown;
+		file->length += fread(file->text + file->length, 1, room - 1 - file->length, from);
+	} while (file->length == room - 1);
+	file->text[file->length] = '\0';
+	return !ferror(from);
+}
+
+static int read_file(struct file *file, const char *path)
+{
+	bool standard = !strcmp(path, "-"), filled;
+	FILE *from;
+
+	*file = (struct file){.path = standard ? "<stdin>" : path};
+	errno = 0;
+	from = standard ? stdin : fopen(path, "rbe");
+	filled = from && fill_file(file, from);
+	if (!filled)
+		cli_say("%s: cannot be read: %s", file->path, strerror(errno));
+	if (from && !standard)
+		fclose(from);
+	return filled ? CLI_OK : CLI_FAILED;
+}
+
+struct report {
+	struct file run, trace;
+	struct cli_recorded recorded;
+	struct cli_findings findings;
+	struct cli_frames_slowest frames;
+};
+
+static int read_run(struct report *report, const char *path)
+{
+	char fault[512];
+	int64_t ticks = 0;
+	int code = read_file(&report->run, path);
+
+	if (code)
+		return code;
+	if (!cli_recorded_read(&report->recorded, report->run.text, report->run.length, fault)) {
+		cli_say("%s: %s", report->run.path, fault);
+		return CLI_REFUSED;
+	}
+	for (size_t i = 0; i < report->recorded.entities.count; i++)
+		ticks += cli_recorded_entity(&report->recorded, i)->ticks > 0;
+	if (!ticks || !report->recorded.duration) {
+		cli_say("%s: the run had no tick, so there is nothing to report; weir run --explain-after 1s "
+			"says why "
+			"nothing ran",
+			report->run.path);
+		return CLI_REFUSED;
+	}
+	cli_findings_make(&report->findings, &report->recorded);
+	return CLI_OK;
+}
+
+static int read_trace(struct report *report, const char *path)
+{
+	char fault[512];
+	int code = read_file(&report->trace, path);
+
+	if (code)
+		return code;
+	if (cli_slowest_read(&report->frames, &report->recorded, report->trace.text, report->trace.length,
+			     fault))
+		return CLI_OK;
+	cli_say("%s: %s", report->trace.path, fault);
+	return CLI_REFUSED;
+}
+
+/* --- the output --- */
+
+/* What is written gets its name when it is whole; a file that is no regular one (a pipe) is written at once.
+ */
+struct output {
+	const char *path;
+	char *partial; /* NULL: written at once */
+	FILE *to;
+};
+
+static bool open_partial(struct output *output)
+{
+	mode_t mask = umask(0);
+	int fd;
+
+	umask(mask);
+	if (asprintf(&output->partial, "%s.XXXXXX", output->path) < 0) {
+		output->partial = NULL;
+		return false;
+	}
+	fd = mkstemp(output->partial);
+	if (fd < 0) {
+		free(output->partial);
+		output->partial = NULL;
+		return false;
+	}
+	(void)fchmod(fd, 0666 & ~mask);
+	output->to = fdopen(fd, "wb");
+	return output->to;
+}
+
+static bool open_output(struct output *output, const char *path)
+{
+	struct stat found;
+
+	*output = (struct output){.path = path};
+	if (!strcmp(path, "-"))
+		output->to = stdout;
+	else if (stat(path, &found) || S_ISREG(found.st_mode))
+		return open_partial(output);
+	else
+		output->to = fopen(path, "wbe");
+	return output->to;
+}
+
+/* Returns false with errno; nothing of the page is left then. */
+static bool close_output(struct output *output)
+{
+	bool whole = output->to && !fflush(output->to) && !ferror(output->to);
+	int error = errno;
+
+	if (output->to && output->to != stdout && fclose(output->to) && whole)
+		error = errno, whole = false;
+	if (whole && output->partial && rename(output->partial, output->path))
+		error = errno, whole = false;
+	if (!whole && output->partial)
+		unlink(output->partial);
+	free(output->partial);
+	errno = error;
+	return whole;
+}
+
+static int write_page(const struct report *report, const char *path)
+{
+	struct output output;
+
+	errno = 0;
+	if (open_output(&output, path))
+		cli_page_write(output.to, report->run.text, report->run.length, &report->recorded,
+			       &report->findings, report->trace.path ? &report->frames : NULL);
+	if (close_output(&output))
+		return CLI_OK;
+	cli_say("%s: the page cannot be written: %s", path, strerror(errno));
+	return CLI_FAILED;
+}
+
+static int make_report(struct report *report, const struct cli_options *options)
+{
+	int code = read_run(report, options->argument);
+
+	if (!code && options->second)
+		code = read_trace(report, options->second);
+	if (code)
+		return code;
+	if (options->format != WEIR_FORMAT_JSON)
+		return write_page(report, options->output);
+	cli_page_findings(stdout, &report->findings, &report->recorded);
+	return CLI_OK;
+}
+
+static int run_report(const struct cli_options *options)
+{
+	struct report report = {0};
+	int code;
+
+	cli_signals_unblock();
+	if (!options->output && options->format != WEIR_FORMAT_JSON) {
+		cli_say("missing -o FILE, the page to write; or --json, to print the findings");
+		return CLI_USAGE;
+	}
+	code = make_report(&report, options);
+	cli_recorded_finish(&report.recorded);
+	cli_slowest_finish(&report.frames);
+	free(report.run.text);
+	free(report.trace.text);
+	return code;
+}
+
+const struct cli_command cli_report = {
+	.name = "report",
+	.argument = "RUN.json [TRACE.json]",
+	.help = "shows what limits a run, as a page or as JSON",
+	.text = "RUN.json is written by weir run --stats-file RUN.json, TRACE.json by weir run --trace "
+		"TRACE.json\n"
+		"of the same run. The page is one file that any browser opens, without a network.\n",
+	.options = CLI_JSON | CLI_OUTPUT,
+	.run = run_report,
+};
