@@ -41,6 +41,9 @@ enum {
 	CLI_PYTHON = 1 << 14,
 	CLI_TRACE = 1 << 15,
 	CLI_TRACE_EVENTS = 1 << 16,
+	CLI_STATS = 1 << 17,
+	CLI_STATS_FILE = 1 << 18,
+	CLI_STATS_SKIP = 1 << 19,
 	CLI_GPU_TIME = 1 << 20,
 	CLI_OUTPUT = 1 << 24,
 };
@@ -54,8 +57,11 @@ struct cli_options {
 	size_t set_count, plugin_count;
 	unsigned workers;
 	const char *backend, *signal, *root;
-	const char *trace;   /* a file; NULL: none */
-	size_t trace_events; /* 0: not given */
+	const char *trace;      /* a file; NULL: none */
+	size_t trace_events;    /* 0: not given */
+	const char *stats_file; /* NULL: none */
+	uint64_t stats_skip;
+	bool stats; /* the tables */
 	uint64_t seed;
 	int64_t duration_ns, explain_after_ns;
 	int gpu_time;                      /* 0: not given; -1: off; else one tick of so many */
@@ -154,6 +160,24 @@ int cli_trace_begin(struct cli_trace *trace, const char *path);
 /* A failure is printed; it does not change the exit code of the run. */
 void cli_trace_write(struct cli_trace *trace, weir_scheduler *scheduler);
 void cli_trace_give_up(struct cli_trace *trace); /* without a run */
+
+/*
+ * output.c: a file that is written at the end of a run. It is looked at, and made, before the run; a made one
+ * is removed if there is no run.
+ */
+struct cli_output {
+	const char *path; /* NULL: none */
+	bool made;
+};
+/* Returns an exit code, after printing the reason of a failure. path may be NULL. */
+int cli_output_begin(struct cli_output *output, const char *option, const char *path);
+/* A failure is printed and what was written removed; it does not change the exit code of the run. */
+void cli_output_write(struct cli_output *output, const char *text);
+void cli_output_give_up(struct cli_output *output); /* without a run; after a write it does nothing */
+
+/* statistics.c: the tables of --stats; the file of --stats-file. */
+void cli_statistics(weir_scheduler *scheduler);
+void cli_statistics_write(struct cli_output *output, weir_scheduler *scheduler);
 
 /* progress.c: explains why a run makes no progress. */
 struct cli_standstill {

@@ -151,6 +151,28 @@ static bool take_trace_events(struct cli_options *options, const char *value)
 	return true;
 }
 
+static bool take_stats(struct cli_options *options, const char *value)
+{
+	(void)value;
+	return options->stats = true;
+}
+
+static bool take_stats_file(struct cli_options *options, const char *value)
+{
+	options->stats_file = value;
+	return *value != '\0';
+}
+
+static bool take_stats_skip(struct cli_options *options, const char *value)
+{
+	unsigned long long ticks;
+
+	if (!read_number(value, UINT32_MAX, &ticks))
+		return false;
+	options->stats_skip = ticks;
+	return true;
+}
+
 static bool take_quiet(struct cli_options *options, const char *value)
 {
 	(void)value;
@@ -214,6 +236,11 @@ static const struct row rows[] = {
 	{CLI_TRACE_EVENTS, "trace-events", "N",
 	 "records that the timeline keeps per worker (1048576); the oldest are dropped", take_trace_events,
 	 "a number from 1 to 268435456"},
+	{CLI_STATS, "stats", NULL, "prints the times of entities and the latency of paths", take_stats, NULL},
+	{CLI_STATS_FILE, "stats-file", "FILE", "writes all statistics of the run as JSON", take_stats_file,
+	 "a file"},
+	{CLI_STATS_SKIP, "stats-skip", "N", "leaves the first N ticks of each entity out of its times",
+	 take_stats_skip, "a number from 0 to 4294967295"},
 	{CLI_QUIET, "quiet", NULL, "prints errors only", take_quiet, NULL},
 	{CLI_JSON, "json", NULL, "prints JSON", take_json, NULL},
 	{CLI_DOT, "dot", NULL, "prints a drawing for Graphviz", take_dot, NULL},

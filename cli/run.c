@@ -10,6 +10,7 @@ struct run {
 	weir_graph *graph;
 	weir_scheduler *scheduler;
 	struct cli_trace trace;
+	struct cli_output statistics;
 };
 
 static void say_make_failure(weir_status status, const char *path)
@@ -35,8 +36,10 @@ static int make_run(struct run *run, const struct cli_options *options)
 		.max_in_flight = options->max_in_flight,
 		.gpu_time = options->gpu_time,
 		.measure = !options->quiet,
-		.observe = options->trace ? WEIR_OBSERVE_TRACE : 0u,
+		.observe = (options->stats || options->stats_file ? WEIR_OBSERVE_STATISTICS : 0u) |
+			   (options->trace ? WEIR_OBSERVE_TRACE : 0u),
 		.trace_events = options->trace_events,
+		.skip = options->stats_skip,
 		.given = (options->seeded ? WEIR_GIVEN_SEED : 0u) |
 			 (options->limited ? WEIR_GIVEN_MAX_DURATION : 0u),
 	};
@@ -142,6 +145,9 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	}
 	if (!options->quiet)
 		cli_summary(options->argument, run->graph, run->scheduler, &outcome);
+	if (options->stats)
+		cli_statistics(run->scheduler);
+	cli_statistics_write(&run->statistics, run->scheduler);
 	cli_trace_write(&run->trace, run->scheduler);
 	if (outcome.status)
 		say_outcome(options->argument, &outcome);
@@ -184,8 +190,11 @@ static int run_graph(const struct cli_options *options)
 	if (!code)
 		code = cli_trace_begin(&run.trace, options->trace);
 	if (!code)
+		code = cli_output_begin(&run.statistics, "stats-file", options->stats_file);
+	if (!code)
 		code = run_to_the_end(&run, options);
 	cli_trace_give_up(&run.trace);
+	cli_output_give_up(&run.statistics);
 	hung = finish_run(&run);
 	code = code_if_stopped(code);
 	cli_signals_unblock();
@@ -210,6 +219,6 @@ const struct cli_command cli_run = {
 		"(ui.perfetto.dev) and chrome://tracing open it. docs/profiling.md describes it.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |
 		   CLI_MAX_IN_FLIGHT | CLI_GPU_TIME | CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT |
-		   CLI_TRACE | CLI_TRACE_EVENTS | CLI_QUIET,
+		   CLI_TRACE | CLI_TRACE_EVENTS | CLI_STATS | CLI_STATS_FILE | CLI_STATS_SKIP | CLI_QUIET,
 	.run = run_graph,
 };

@@ -463,6 +463,47 @@ typedef struct {
 /* Likewise, for each memory pool. Thread: any. */
 WEIR_API bool weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_counts *out);
 /*
+ * Statistics, of schedulers with WEIR_OBSERVE_STATISTICS in options.observe; docs/statistics.md says what
+ * each is. Durations are in nanoseconds. The percentiles are within 1/64 (p50: half of them are not longer);
+ * all fields are 0 if nothing was measured.
+ */
+typedef struct {
+	uint64_t count;
+	int64_t sum_ns, min_ns, max_ns, p50_ns, p90_ns, p99_ns;
+} weir_durations;
+typedef struct {
+	size_t size;
+	const char *entity;
+	weir_durations submit;           /* inside compute, on the host */
+	weir_durations blocked;          /* part of it in waits of weir's own calls */
+	weir_durations ready_to_compute; /* from the poke that made it READY, or from READY, to compute: it
+					    waits for a worker */
+	weir_durations waited;           /* for its conditions, all together */
+	weir_durations gpu_span; /* first device work after the waits for inputs to the last: sampled ticks */
+	weir_durations done_latency; /* READY to all device work complete: sampled ticks */
+} weir_entity_times;
+typedef struct {
+	size_t size;
+	const char *const
+		*entities; /* source to sink; "inlet:blur.in" and "outlet:blur.out" for a program's ends */
+	size_t entity_count;
+	bool other;             /* all paths to this sink beyond the bounds: its name alone */
+	uint64_t count;         /* ticks of the sink that ended the path */
+	weir_durations latency; /* of the measured ones: those without device work, and sampled ones */
+} weir_path_latency;
+/*
+ * Snapshots of the current or last run, as the counts above; false also if the scheduler has no statistics.
+ * The names are borrowed as long as the scheduler. Thread: any.
+ */
+WEIR_API bool weir_scheduler_entity_times(weir_scheduler *scheduler, size_t i, weir_entity_times *out);
+/* Likewise, for each path from a source or inlet to a sink or outlet. Thread: any. */
+WEIR_API bool weir_scheduler_path_latency(weir_scheduler *scheduler, size_t i, weir_path_latency *out);
+/*
+ * Gives all statistics of the current or last run as JSON text (docs/statistics.md has the format); free it
+ * with weir_text_free. Thread: any. Fails: WEIR_E_INVALID: the scheduler has no statistics.
+ */
+WEIR_API weir_status weir_scheduler_print_statistics(weir_scheduler *scheduler, char **out);
+/*
  * Stops a run that is on and destroys the scheduler. NULL is allowed. Thread: one, and no other thread may be
  * inside or enter a call about the scheduler or its graph's entities, inlets and outlets: before this call,
  * join every thread that may still poke, push or take. Fails: WEIR_E_INVALID: called on a worker of the run;

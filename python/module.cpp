@@ -2154,6 +2154,7 @@ void make_scheduler(Graph &self, nb::dict from)
 	const char *names[3] = {"backend", "signal", "root"};
 	const char **fields[3] = {&options.backend, &options.signal, &options.root};
 	unsigned none = 0;
+	bool statistics = false;
 	weir_status status;
 
 	for (int i = 0; i < 3; i++) {
@@ -2168,6 +2169,9 @@ void make_scheduler(Graph &self, nb::dict from)
 	give(from, "worker_spin", options.worker_spin_ns, &options.given, WEIR_GIVEN_WORKER_SPIN);
 	give(from, "max_in_flight", options.max_in_flight, &none, 0);
 	give(from, "measure", options.measure, &none, 0);
+	give(from, "skip", options.skip, &none, 0);
+	give(from, "statistics", statistics, &none, 0);
+	options.observe = statistics ? (unsigned)WEIR_OBSERVE_STATISTICS : 0u;
 	options.ended = on_ended;
 	options.ended_arg = core;
 	if (is_inside(core) || !end_scheduler(core))
@@ -2342,6 +2346,15 @@ std::string explain_line(Graph &self)
 	char *text;
 
 	check(weir_scheduler_explain_line(running_core(self)->scheduler, &text));
+	std::unique_ptr<char, void (*)(char *)> guard(text, weir_text_free);
+	return text;
+}
+
+std::string statistics_text(Graph &self)
+{
+	char *text;
+
+	check(weir_scheduler_print_statistics(running_core(self)->scheduler, &text));
 	std::unique_ptr<char, void (*)(char *)> guard(text, weir_text_free);
 	return text;
 }
@@ -2745,6 +2758,7 @@ void bind_graph(nb::module_ &module)
 		.def("explain", explain_run)
 		.def("explain_line", explain_line)
 		.def("entity_counts", entity_counts)
+		.def("statistics", statistics_text)
 		.def("queue_counts", queue_counts)
 		.def("pool_counts", pool_counts)
 		.def("fileno", [](Graph &self) { return open_core(self)->ended; })

@@ -444,6 +444,7 @@ void wr_run_end(weir_scheduler *scheduler)
 	wr_graph_forget_told(graph);
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
 		wr_outlet_end(outlet, false);
+	wr_note(&scheduler->verdict, outcome.status);
 	wr_trace_run_end(scheduler->trace, scheduler->worker_count);
 	wr_mutex_lock(&scheduler->lock);
 	scheduler->outcome = outcome;

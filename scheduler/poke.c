@@ -15,19 +15,24 @@ bool wr_poke_foreign(weir_scheduler *scheduler, weir_entity *entity)
 		wr_run_drop_live(scheduler);
 		return false;
 	}
-	if (wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE)
+	if (wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE) {
+		if (scheduler->trace)
+			wr_trace_poke(scheduler->trace, wr_lane_here(scheduler), entity->id);
 		wr_ready_inject(scheduler, entity);
-	else
+	} else {
 		wr_run_drop_live(scheduler);
+	}
 	return true;
 }
 
 void wr_poke_due(weir_scheduler *scheduler, weir_entity *entity)
 {
-	if (wr_live_take(&scheduler->live) && wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE)
+	if (wr_live_take(&scheduler->live) && wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE) {
+		wr_trace_poke(scheduler->trace, WR_LANE_OUTSIDE, entity->id);
 		wr_ready_push_due(scheduler, entity);
-	else
+	} else {
 		wr_run_drop_live(scheduler);
+	}
 }
 
 bool wr_poke(weir_entity *entity)
@@ -95,10 +100,12 @@ static void waker_poke(struct wr_waker *waker, uint32_t entity)
 
 	if (scheduler->trace)
 		trace_fire(scheduler, entity);
-	if (!worker || !worker->polling)
+	if (!worker || !worker->polling) {
 		wr_poke_foreign(scheduler, woken);
-	else if (wr_fetch_or(&woken->state, WR_POKED) == WR_IDLE)
+	} else if (wr_fetch_or(&woken->state, WR_POKED) == WR_IDLE) {
+		wr_trace_poke(scheduler->trace, worker->local.index, entity);
 		wr_ready_push_fired(worker, woken);
+	}
 }
 
 void wr_waker_init(struct wr_waker *waker)

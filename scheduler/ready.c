@@ -270,8 +270,10 @@ bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity)
 {
 	bool idle = wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE;
 
-	if (idle)
+	if (idle) {
+		wr_trace_poke(worker->scheduler->trace, worker->local.index, entity->id);
 		ring_push_or_inject(worker, entity);
+	}
 	return idle;
 }
 

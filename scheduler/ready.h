@@ -74,8 +74,10 @@ static inline uint32_t wr_poke_fetch(struct wr_worker *worker, weir_entity *enti
 {
 	uint32_t before = wr_fetch_or(&entity->state, WR_POKED);
 
-	if (before == WR_IDLE)
+	if (before == WR_IDLE) {
+		wr_trace_poke(worker->scheduler->trace, worker->local.index, entity->id);
 		wr_ready_push_next(worker, entity);
+	}
 	return before;
 }
 
@@ -86,8 +88,10 @@ static inline bool wr_poke_by_worker(struct wr_worker *worker, weir_entity *enti
 
 static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity)
 {
-	if (wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE)
-		wr_ready_push_last(worker, entity);
+	if (wr_fetch_or(&entity->state, WR_POKED) != WR_IDLE)
+		return;
+	wr_trace_poke(worker->scheduler->trace, worker->local.index, entity->id);
+	wr_ready_push_last(worker, entity);
 }
 
 /* Exact only after the worker has announced its sleep; a hint otherwise. */

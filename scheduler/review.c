@@ -283,6 +283,7 @@ static bool park_entity(struct wr_worker *worker, weir_entity *entity)
 static void requeue_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	wr_exchange(&entity->state, WR_POKED); /* a store would break the release sequence of the pokers */
+	wr_trace_poke(worker->scheduler->trace, worker->local.index, entity->id);
 	wr_ready_push_behind(worker, entity);
 }
 

@@ -68,7 +68,12 @@ static weir_status open_trace(weir_scheduler *scheduler)
 		.skip = scheduler->options.skip,
 	};
 
-	return wr_trace_open(&options, &scheduler->trace);
+	weir_status status = wr_trace_open(&options, &scheduler->trace);
+	struct wr_statistics *statistics = wr_trace_self(scheduler->trace, &wr_statistics);
+
+	if (!status && statistics)
+		status = wr_path_times_create(scheduler->graph, statistics, &scheduler->paths);
+	return status;
 }
 
 static weir_status scheduler_init(weir_scheduler *scheduler, void *unused)
@@ -175,6 +180,8 @@ static void keep_memory(weir_scheduler *scheduler)
 
 	scheduler->workers = NULL;
 	scheduler->heap = NULL;
+	scheduler->trace = NULL;
+	scheduler->paths = NULL;
 	scheduler->text = scheduler->culprit = scheduler->waiting = NULL;
 	scheduler->kept = (struct wr_kept){graph->kept, scheduler};
 	graph->kept = &scheduler->kept;
@@ -195,6 +202,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_loop_close(&scheduler->loop);
 	wr_memory_pools_watch(scheduler->graph, NULL);
 	wr_trace_close(scheduler->trace);
+	wr_path_times_destroy(scheduler->paths);
 	graph_set_scheduler(scheduler, NULL);
 	wr_cond_finish(&scheduler->changed);
 	wr_mutex_finish(&scheduler->lock);

@@ -17,6 +17,7 @@
 #include "scheduler/graph.h"
 #include "scheduler/live.h"
 #include "scheduler/loop.h"
+#include "scheduler/path_times.h"
 #include "scheduler/worker.h"
 #include "trace/trace.h"
 
@@ -35,6 +36,7 @@ struct weir_scheduler {
 	_Alignas(64) weir_entity *_Atomic injected; /* the injector's stack */
 	_Atomic uint64_t backlog_count;             /* entries of `backlog`; may be read without the lock */
 	_Atomic uint64_t due_count;                 /* the same for `due` */
+	_Atomic int verdict;                        /* weir_status of the outcome, for statistics */
 	_Atomic int phase;           /* enum wr_phase; start sets OPEN, the loop the other two */
 	_Atomic unsigned stop_asked; /* WR_STOP_... bits, obeyed by reviews and by the loop */
 	_Atomic unsigned workers_ended;
@@ -62,6 +64,7 @@ struct weir_scheduler {
 	weir_graph *graph;
 	struct wr_sim *sim; /* the world of a simulated run */
 	struct wr_trace *trace;
+	struct wr_path_times *paths; /* NULL: no statistics */
 	weir_scheduler_options options;
 	int gpu_time;        /* is measured in one tick of so many; 0: off */
 	int signal;          /* enum wr_signal_kind */

@@ -145,11 +145,15 @@ static weir_status set_tags(weir_scheduler *scheduler)
 
 	for (size_t i = 0; !status && i < graph->connection_count; i++) {
 		struct wr_queue *queue = &graph->connections[i]->queue;
+		size_t origins =
+			scheduler->paths ? wr_path_times_origins(scheduler->paths, graph->connections[i]) : 0;
 		if (!wanted)
 			wr_queue_remove_tags(queue);
-		else if (!queue->tags)
-			status = wr_queue_add_tags(queue, 0);
+		else if (!queue->tags || queue->tags->words != origins + 1)
+			status = wr_queue_add_tags(queue, origins);
 	}
+	if (scheduler->paths)
+		wr_path_times_reset(scheduler->paths);
 	return status;
 }
 

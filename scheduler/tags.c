@@ -95,10 +95,11 @@ void wr_tags_trace_pushed(struct wr_queue *queue, struct wr_trace *trace, unsign
 		wr_trace_drop(trace, lane, queue->id, tags->evicted);
 }
 
-void wr_tags_trace_take(struct wr_queue *queue, struct wr_trace *trace, unsigned lane)
+size_t wr_tags_trace_take(struct wr_queue *queue, struct wr_trace *trace, unsigned lane)
 {
 	size_t front = queue->tags ? wr_tags_take(queue) : 0;
 
 	for (size_t i = 0; i < front; i++)
 		wr_trace_take(trace, lane, queue->id, *wr_tag_taken(queue->tags, i));
+	return front;
 }

@@ -73,6 +73,7 @@ static inline const uint64_t *wr_tag_taken(const struct wr_tags *tags, size_t i)
  */
 void wr_tags_trace_deliver(struct wr_queue *queue, struct wr_trace *trace, unsigned lane);
 void wr_tags_trace_pushed(struct wr_queue *queue, struct wr_trace *trace, unsigned lane, bool dropped);
-void wr_tags_trace_take(struct wr_queue *queue, struct wr_trace *trace, unsigned lane);
+/* Returns how many tags were kept. */
+size_t wr_tags_trace_take(struct wr_queue *queue, struct wr_trace *trace, unsigned lane);
 
 #endif

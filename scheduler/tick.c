@@ -64,19 +64,31 @@ static bool fan_in_take(struct wr_worker *worker, weir_entity *entity, struct wr
 	return owed;
 }
 
+static void trace_take(struct wr_worker *worker, struct wr_connection *connection)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	size_t front = wr_tags_trace_take(&connection->queue, scheduler->trace, worker->local.index);
+
+	if (scheduler->paths && front)
+		wr_path_times_take(scheduler->paths, connection, front);
+}
+
 /* What follows is not inlined: a tick that is not observed pays a branch for each of them. */
 
 __attribute__((noinline)) static void begin_traced(struct wr_worker *worker, weir_entity *entity)
 {
+	struct wr_path_times *paths = worker->scheduler->paths;
+
 	if (entity->gpu_time)
 		wr_gpu_time_begin_tick(entity, worker->local.index);
+	if (paths)
+		wr_path_times_begin(paths, entity);
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const struct wr_input *input = &entity->inputs[i];
 		size_t fronts = input->set ? input->set->front_count : input->count;
 
 		for (size_t k = 0; k < fronts; k++)
-			wr_tags_trace_take(&input->connections[input->set ? input->set->fronts[k] : k]->queue,
-					   worker->scheduler->trace, worker->local.index);
+			trace_take(worker, input->connections[input->set ? input->set->fronts[k] : k]);
 	}
 }
 
@@ -115,23 +127,18 @@ static void sleep_simulated(const weir_graph *graph)
 		wr_thread_sleep(1 + (int64_t)wr_random_below(wr_sim_random(graph->world), SIM_TICK_NS));
 }
 
-static void trace_empty_tick(struct wr_worker *worker, const weir_entity *entity)
-{
-	struct wr_trace *trace = worker->scheduler->trace;
-
-	wr_trace_tick_begin(trace, worker->local.index, entity->id, entity->context.tick);
-	wr_trace_tick_end(trace, worker->local.index, entity->id, entity->context.tick);
-}
-
 __attribute__((noinline)) static weir_status compute_traced(struct wr_worker *worker, weir_entity *entity)
 {
-	struct wr_trace *trace = worker->scheduler->trace;
-	weir_status status;
+	weir_scheduler *scheduler = worker->scheduler;
+	weir_status status = WEIR_OK;
 
-	wr_trace_tick_begin(trace, worker->local.index, entity->id, entity->context.tick);
-	status = entity->compute(&entity->context, entity->operator_state);
-	wr_entity_trace_streams(entity, trace);
-	wr_trace_tick_end(trace, worker->local.index, entity->id, entity->context.tick);
+	wr_trace_tick_begin(scheduler->trace, worker->local.index, entity->id, entity->context.tick);
+	if (entity->compute)
+		status = entity->compute(&entity->context, entity->operator_state);
+	wr_entity_trace_streams(entity, scheduler->trace);
+	wr_trace_tick_end(scheduler->trace, worker->local.index, entity->id, entity->context.tick);
+	if (scheduler->paths && !status)
+		wr_path_times_end(scheduler->paths, entity, wr_entity_has_device_work(entity));
 	return status;
 }
 
@@ -143,11 +150,8 @@ static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 	if (entity->gated && wr_system_wait_failed(entity->graph->system))
 		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
 	sleep_simulated(entity->graph);
-	if (!entity->compute) {
-		if (worker->scheduler->trace)
-			trace_empty_tick(worker, entity);
-		return WEIR_OK;
-	}
+	if (!entity->compute)
+		return worker->scheduler->trace ? compute_traced(worker, entity) : WEIR_OK;
 	wr_entity_enter(entity);
 	context->computing = true;
 	*worker->error = 0;

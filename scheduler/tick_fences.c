@@ -25,6 +25,14 @@ static bool has_unfenced_work(const struct wr_entity_stream *item)
 	       wr_stream_submitted(item->stream) != item->last.value;
 }
 
+bool wr_entity_has_device_work(const weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->streams.count; i++)
+		if (has_unfenced_work(&entity->streams.items[i]))
+			return true;
+	return false;
+}
+
 weir_status wr_entity_stream_record(struct wr_entity_stream *item, weir_fence *out)
 {
 	bool unfenced = has_unfenced_work(item);

@@ -6,6 +6,8 @@
 
 #include "scheduler/entity_streams.h"
 
+/* Returns true if the end of this tick would record a fence. Thread: owner. */
+bool wr_entity_has_device_work(const weir_entity *entity);
 /* Records a fence for others to wait for; the end of the tick still fences the same work. */
 weir_status wr_entity_stream_record(struct wr_entity_stream *item, weir_fence *out);
 /*

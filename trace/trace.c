@@ -15,7 +15,7 @@ struct wr_trace {
 	struct listener listeners[];
 };
 
-static const struct wr_observer *const built_in[] = {&wr_nvtx, &wr_timeline};
+static const struct wr_observer *const built_in[] = {&wr_nvtx, &wr_timeline, &wr_statistics};
 
 static weir_status open_listener(struct wr_trace *trace, const struct wr_trace_options *options,
 				 const struct wr_observer *observer)

@@ -49,14 +49,16 @@ enum wr_trace_source { WR_TRACE_TIMERS, WR_TRACE_POLLER };
  *
  * run_begin, run_end: no worker runs. tick_begin, tick_end: around compute, on its thread. adopt, leave: on a
  * helper thread of compute, around what it enqueues for the tick. ready: a review
- * answered READY. wait: a review ended in a park; `of` names the condition, the port or what else was not
- * met, `why` the reason; both live as long as the graph. deliver: a message was pushed; `sequence` counts the
- * pushes of the queue in this run. drop: of this or an earlier push, by the policy. take: it became part of a
- * tick. fire: the signal of the entity's last arm fired, or one that was cancelled meanwhile. complete: the
- * device work of the tick is known to be complete. device_work: it lasted from `begin` to `end` on one stream
- * (the name lives as long as the graph). blocked: so much of the tick's compute went to calls that enqueued
- * and had to wait; both come before `complete` of a tick whose GPU time is measured (T15). wake: `worker` is
- * woken. replay_begin, replay_end: around a capture and around the launch of captured work.
+ * answered READY. poke: an idle entity, or one after a row of ticks, enters a ready queue; not at the start
+ * of a run, when all are in one. wait: a review ended in a park; `of` names the condition, the port or what
+ * else was not met, `why` the reason; both live as long as the graph. deliver: a message was pushed;
+ * `sequence` counts the pushes of the queue in this run. drop: of this or an earlier push, by the policy.
+ * take: it became part of a tick. fire: the signal of the entity's last arm fired, or one that was cancelled
+ * meanwhile. complete: the device work of the tick is known to be complete. device_work: it lasted from
+ * `begin` to `end` on one stream (the name lives as long as the graph). blocked: so much of the tick's
+ * compute went to calls that enqueued and had to wait; both come before `complete` of a tick whose GPU time
+ * is measured (T15). wake: `worker` is woken. replay_begin, replay_end: around a capture and around the
+ * launch of captured work.
  */
 #define WR_TRACE_EVENTS(X)                                                                                   \
 	X(run_begin, (unsigned workers), (workers))                                                          \
@@ -66,6 +68,7 @@ enum wr_trace_source { WR_TRACE_TIMERS, WR_TRACE_POLLER };
 	X(adopt, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                      \
 	X(leave, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                      \
 	X(ready, (unsigned lane, uint32_t entity), (lane, entity))                                           \
+	X(poke, (unsigned lane, uint32_t entity), (lane, entity))                                            \
 	X(wait, (unsigned lane, uint32_t entity, const char *of, const char *why), (lane, entity, of, why))  \
 	X(entity_done, (unsigned lane, uint32_t entity), (lane, entity))                                     \
 	X(deliver, (unsigned lane, uint32_t queue, uint64_t sequence), (lane, queue, sequence))              \
@@ -112,6 +115,8 @@ struct wr_observer {
 extern const struct wr_observer wr_nvtx;
 /* trace/timeline.c: the project's own timeline; trace/timeline.h. */
 extern const struct wr_observer wr_timeline;
+/* trace/statistics.c: silent unless options.observe has WEIR_OBSERVE_STATISTICS. */
+extern const struct wr_observer wr_statistics;
 
 /* The open observers of one scheduler; NULL if there are none, which costs one load per event. */
 struct wr_trace;

@@ -11,7 +11,8 @@ from weir.operators import handles
 
 FORMATS = ["text", "json", "dot"]
 SECONDS = ("drain", "deadlock_grace", "max_duration", "worker_spin")
-OPTIONS = ("workers", "backend", "signal", "seed", "max_in_flight", "measure", "root", *SECONDS)
+OPTIONS = ("workers", "backend", "signal", "seed", "max_in_flight", "measure", "root", "statistics", "skip",
+           *SECONDS)
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,10 @@ class Graph:
         """Counters of the current or last run: {"entities": {name: ...}, "queues": [...], "pools": {...}}."""
         core = self._core
         return {"entities": core.entity_counts(), "queues": core.queue_counts(), "pools": core.pool_counts()}
+
+    def statistics(self):
+        """All statistics of the current or last run, of start(statistics=True), as a dict: docs/statistics.md."""
+        return json.loads(self._core.statistics())
 
     def fileno(self):
         """A descriptor that is readable once the run has ended. Do not read it."""

@@ -15,6 +15,7 @@ MAY = [
     ("tests/scheduler/rest.h", ("scheduler", "streams"), "the rig of a world at rest"),
     ("tests/scheduler/dst*.h", ("scheduler", "streams"), "the rig of simulated worlds"),
     ("tests/scheduler/queue_rig.h", ("scheduler",), "the rig of queues, which have no public form"),
+    ("tests/scheduler/paths.c", ("scheduler",), "paths are plain data: they are what is compared"),
     ("tests/scheduler/message_rig.h", ("scheduler",), "the rig of messages without a graph"),
     ("tests/scheduler/claims_rig.h", ("scheduler",), "the rig of claims, which have no public form"),
     ("tests/scheduler/system.[ch]", ("scheduler",), "stands for streams/ beside them"),

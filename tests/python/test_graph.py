@@ -42,6 +42,18 @@ def test_counts_and_where(chain):
     assert counts["queues"][0]["from"] == "a.out" and counts["queues"][0]["delivered"] == 5
 
 
+def test_statistics_are_those_of_the_counts(chain):
+    graph = chain(("a", "Count", {"count": 5}), ("b", "Collect"))
+    graph.run(backend="host", statistics=True, skip=2)
+    statistics = graph.statistics()
+    assert [entity["ticks"] for entity in statistics["entities"]] == [5, 5]
+    assert statistics["entities"][1]["submit"]["count"] == 3
+    assert statistics["paths"][0]["entities"] == ["a", "b"] and statistics["paths"][0]["count"] == 3
+    graph.run(backend="host")
+    with pytest.raises(weir.Error, match="WEIR_OBSERVE_STATISTICS"):
+        graph.statistics()
+
+
 def test_an_error_in_a_file_has_its_place(tmp_path):
     path = tmp_path / "wrong.json"
     path.write_text('{"weir": 1,\n "entities": [\n  {"name": "a", "operator": "Cuont"}]}')

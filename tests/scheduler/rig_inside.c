@@ -354,3 +354,26 @@ weir_status rig_observe(struct rig *rig, const struct wr_observer *observer)
 
 	return wr_trace_open_with(&options, &observer, 1, &rig->scheduler->trace);
 }
+
+weir_status rig_observe_beside(struct rig *rig, const struct wr_observer *observer)
+{
+	const struct wr_observer *const both[] = {&wr_statistics, observer};
+	weir_scheduler *scheduler = rig->scheduler;
+	struct wr_trace_options options = {
+		.workers = scheduler->worker_asked,
+		.observe = WEIR_OBSERVE_STATISTICS,
+		.entities = wr_graph_count_all(rig->graph),
+		.queues = rig->graph->connection_count,
+	};
+	weir_status status;
+
+	wr_trace_close(scheduler->trace);
+	wr_path_times_destroy(scheduler->paths);
+	scheduler->trace = NULL;
+	scheduler->paths = NULL;
+	status = wr_trace_open_with(&options, both, 2, &scheduler->trace);
+	if (status)
+		return status;
+	return wr_path_times_create(rig->graph, wr_trace_self(scheduler->trace, &wr_statistics),
+				    &scheduler->paths);
+}

@@ -93,5 +93,7 @@ void rig_poke_late(weir_scheduler *scheduler,
 void rig_lose_message(struct rig *rig, const char *to); /* as if it were pushed into that end and then gone */
 void rig_lose_emission(struct rig *rig, const char *entity); /* as if one were emitted and not pushed */
 weir_status rig_observe(struct rig *rig, const struct wr_observer *observer);
+/* Statistics and the observer, of a rig that was made with WEIR_OBSERVE_STATISTICS. */
+weir_status rig_observe_beside(struct rig *rig, const struct wr_observer *observer);
 
 #endif

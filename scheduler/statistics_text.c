@@ -1,0 +1,352 @@
+/* The JSON text of statistics, version 1: docs/statistics.md. All times are integers in nanoseconds. */
+#include <inttypes.h>
+
+#include "base/text.h"
+#include "graphs/show.h"
+#include "scheduler/memory_pool.h"
+#include "scheduler/statistics.h"
+
+enum { VERSION = 1 };
+
+/* --- values --- */
+
+static void add_name(struct wr_text *text, const char *before, const char *name)
+{
+	wr_text_add(text, "%s", before);
+	if (name)
+		wr_text_string(text, name);
+	else
+		wr_text_add(text, "null");
+}
+
+struct list {
+	struct wr_text *text;
+	bool begun;
+};
+
+static void add_comma(struct list *list, const char *between)
+{
+	if (list->begun)
+		wr_text_add(list->text, "%s", between);
+	list->begun = true;
+}
+
+static void add_bucket(const struct wr_bucket *bucket, void *arg)
+{
+	struct list *list = arg;
+
+	add_comma(list, ",");
+	wr_text_add(list->text, "[%" PRId64 ",%" PRId64 ",%" PRIu64 "]", bucket->from, bucket->to,
+		    bucket->count);
+}
+
+/* `before` has the key. Nothing was counted: adds nothing. */
+static void add_histogram(struct wr_text *text, const char *before, struct wr_histogram *histogram)
+{
+	weir_durations all = wr_histogram_summary(histogram);
+	struct list list = {text, false};
+
+	if (!all.count)
+		return;
+	wr_text_add(text,
+		    "%s{\"count\":%" PRIu64 ",\"sum\":%" PRId64 ",\"min\":%" PRId64 ",\"max\":%" PRId64
+		    ",\"p50\":%" PRId64 ",\"p90\":%" PRId64 ",\"p99\":%" PRId64 ",\"buckets\":[",
+		    before, all.count, all.sum_ns, all.min_ns, all.max_ns, all.p50_ns, all.p90_ns,
+		    all.p99_ns);
+	wr_histogram_each(histogram, add_bucket, &list);
+	wr_text_add(text, "]}");
+}
+
+/* --- entities --- */
+
+static void add_waits(struct wr_text *text, struct wr_entity_statistics *entity)
+{
+	struct list list = {text, false};
+
+	wr_text_add(text, ",\n \"waits\":[");
+	for (struct wr_wait_times *wait = wr_load_acquire(&entity->waits); wait;
+	     wait = wr_load_acquire(&wait->next)) {
+		if (!wr_read(&wait->time.count))
+			continue;
+		add_comma(&list, ",\n  ");
+		add_name(text, "{\"of\":", wait->of);
+		add_name(text, ",\"why\":", wait->why);
+		add_histogram(text, ",\"time\":", &wait->time);
+		wr_text_add(text, "}");
+	}
+	wr_text_add(text, "]");
+}
+
+/* entity->flight has the same, and belongs to the run. */
+static size_t max_in_flight(const weir_entity *entity)
+{
+	int64_t own = entity->plan->max_in_flight;
+
+	return own < 0 ? entity->graph->max_in_flight : (size_t)own;
+}
+
+static void add_counts(struct wr_text *text, weir_entity *entity)
+{
+	struct wr_entity_counters *counters = &entity->counters;
+
+	wr_text_add(text,
+		    ",\"ticks\":%" PRIu64 ",\"received\":%" PRIu64 ",\"emitted\":%" PRIu64
+		    ",\"lost\":%" PRIu64 ",\"most_in_flight\":%" PRIu64 ",\"max_in_flight\":%zu",
+		    wr_read(&counters->ticks), wr_read(&counters->received), wr_read(&counters->emitted),
+		    wr_read(&counters->lost), wr_read(&counters->most_in_flight), max_in_flight(entity));
+	wr_text_add(text,
+		    ",\"replay\":{\"hits\":%" PRIu64 ",\"captures\":%" PRIu64 ",\"evictions\":%" PRIu64
+		    ",\"failures\":%" PRIu64 "}",
+		    wr_read(&counters->replay_hits), wr_read(&counters->replay_captures),
+		    wr_read(&counters->replay_evictions), wr_read(&counters->replay_failures));
+}
+
+static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_entity_statistics *times)
+{
+	unsigned source = wr_read(&times->source);
+
+	add_name(text, "{\"name\":", entity->plan->name);
+	add_name(text, ",\"operator\":", entity->plan->kind->name);
+	add_counts(text, entity);
+	add_histogram(text, ",\n \"submit\":", &times->submit);
+	add_histogram(text, ",\n \"blocked\":", &times->blocked);
+	add_histogram(text, ",\n \"gpu_span\":", &times->gpu_span);
+	add_histogram(text, ",\n \"done_latency\":", &times->done_latency);
+	if (source)
+		add_name(text, ",\"done_source\":", source == 1 + WR_TRACE_TIMERS ? "timers" : "flag");
+	wr_text_add(text, ",\"gpu_ticks\":%" PRIu64, wr_read(&times->gpu_span.count));
+	add_histogram(text, ",\n \"ready_to_compute\":", &times->queued);
+	add_waits(text, times);
+	wr_text_add(text, "}");
+}
+
+static void add_entities(struct wr_text *text, weir_graph *graph, struct wr_statistics *statistics)
+{
+	struct list list = {text, false};
+
+	wr_text_add(text, ",\n\"entities\":[\n");
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		add_comma(&list, ",\n");
+		add_entity(text, &graph->entities[i], &statistics->entities[i]);
+	}
+	wr_text_add(text, "]");
+}
+
+/* --- queues --- */
+
+static void add_queue(struct wr_text *text, struct wr_connection *connection,
+		      struct wr_statistics *statistics)
+{
+	struct wr_queue_counters *counters = &connection->queue.counters;
+	struct wr_depth depth = wr_statistics_depth(statistics, connection->queue.id);
+
+	add_name(text, "{\"from\":", connection->from);
+	add_name(text, ",\"to\":", connection->to);
+	add_name(text, ",\"sender\":", connection->sender ? connection->sender->plan->name : NULL);
+	add_name(text, ",\"receiver\":", connection->receiver ? connection->receiver->plan->name : NULL);
+	wr_text_add(text, ",\"capacity\":%u", connection->queue.capacity);
+	add_name(text, ",\"policy\":", wr_policy_text(connection->queue.policy));
+	wr_text_add(text,
+		    ",\"pushed\":%" PRIu64 ",\"delivered\":%" PRIu64 ",\"dropped\":%" PRIu64
+		    ",\"closed\":%" PRIu64 ",\"queued\":%zu,\"abandoned\":%" PRIu64,
+		    wr_read(&counters->pushed), wr_read(&counters->delivered), wr_read(&counters->dropped),
+		    wr_read(&counters->closed) + wr_read(&counters->taken_back),
+		    wr_queue_snapshot(&connection->queue), wr_read(&counters->abandoned));
+	wr_text_add(text, ",\"depth\":{\"mean\":");
+	wr_text_real(text, depth.mean);
+	wr_text_add(text, ",\"max\":%" PRIu64 ",\"full_time\":%" PRId64 "}}", depth.most, depth.full_time);
+}
+
+static void add_queues(struct wr_text *text, weir_graph *graph, struct wr_statistics *statistics)
+{
+	struct list list = {text, false};
+
+	wr_text_add(text, ",\n\"queues\":[\n");
+	for (size_t i = 0; i < graph->connection_count; i++) {
+		add_comma(&list, ",\n");
+		add_queue(text, graph->connections[i], statistics);
+	}
+	wr_text_add(text, "]");
+}
+
+/* --- pools, workers, signals --- */
+
+static void add_pools(struct wr_text *text, weir_graph *graph)
+{
+	struct list list = {text, false};
+
+	wr_text_add(text, ",\n\"pools\":[");
+	for (size_t i = 0; i < graph->memory_pool_count; i++) {
+		weir_pool_counts counts = {.size = sizeof counts};
+
+		wr_memory_pool_count(&graph->memory_pools[i], &counts);
+		add_comma(&list, ",\n");
+		add_name(text, "{\"name\":", counts.pool);
+		add_name(text, ",\"unit\":", counts.block_size ? "blocks" : "bytes");
+		wr_text_add(text,
+			    ",\"capacity\":%" PRIu64 ",\"most_used\":%" PRIu64 ",\"allocations\":%" PRIu64
+			    ",\"waits\":%" PRIu64 ",\"busy\":%" PRIu64 "}",
+			    counts.capacity, counts.most_used, counts.allocations, counts.refused,
+			    counts.busy);
+	}
+	wr_text_add(text, "]");
+}
+
+static void add_workers(struct wr_text *text, struct wr_statistics *statistics)
+{
+	struct list list = {text, false};
+
+	wr_text_add(text, ",\n\"workers\":[");
+	for (size_t i = 0; i < wr_read(&statistics->workers_running); i++) {
+		struct wr_worker_statistics *worker = &statistics->workers[i];
+
+		add_comma(&list, ",\n");
+		wr_text_add(text,
+			    "{\"ticks\":%" PRIu64 ",\"busy\":%" PRId64 ",\"asleep\":%" PRId64
+			    ",\"steals\":%" PRIu64 ",\"wakes\":%" PRIu64 "}",
+			    wr_read(&worker->ticks), wr_read(&worker->busy),
+			    wr_statistics_asleep(statistics, i), wr_read(&worker->steals),
+			    wr_read(&worker->wakes));
+	}
+	wr_text_add(text, "]");
+}
+
+/* Of all entities together. */
+static void add_signal(struct list *list, struct wr_statistics *statistics, enum wr_trace_signal kind)
+{
+	static const char *const names[] = {"callback", "callback_inline", "flag"};
+	struct wr_histogram all = {0};
+
+	for (size_t i = 0; i < statistics->entity_count; i++) {
+		struct wr_histogram *latency = wr_load_acquire(&statistics->entities[i].signals[kind]);
+
+		if (latency)
+			wr_histogram_merge(&all, latency);
+	}
+	if (wr_read(&all.count)) {
+		add_comma(list, ",\n");
+		wr_text_add(list->text, "{\"kind\":\"%s\",\"count\":%" PRIu64, names[kind],
+			    wr_read(&all.count));
+		add_histogram(list->text, ",\"latency\":", &all);
+		wr_text_add(list->text, "}");
+	}
+	wr_histogram_finish(&all);
+}
+
+static void add_signals(struct wr_text *text, struct wr_statistics *statistics)
+{
+	struct list list = {text, false};
+
+	wr_text_add(text, ",\n\"signals\":[");
+	for (int kind = 0; kind < WR_SIGNALS_TRACED; kind++)
+		add_signal(&list, statistics, (enum wr_trace_signal)kind);
+	wr_text_add(text, "]");
+}
+
+/* --- paths, notes --- */
+
+static void add_path(struct wr_text *text, struct wr_path_time *path)
+{
+	struct list list = {text, false};
+
+	wr_text_add(text, "{\"entities\":[");
+	for (size_t i = 0; i < path->length; i++) {
+		add_comma(&list, ",");
+		wr_text_string(text, path->names[i]);
+	}
+	wr_text_add(text, "]%s,\"count\":%" PRIu64 ",\"measured\":%" PRIu64,
+		    path->other ? ",\"other\":true" : "", wr_read(&path->count),
+		    wr_read(&path->latency.count));
+	add_histogram(text, ",\"latency\":", &path->latency);
+	wr_text_add(text, "}");
+}
+
+static void add_paths(struct wr_text *text, struct wr_path_times *paths)
+{
+	struct list list = {text, false};
+
+	wr_text_add(text, ",\n\"paths\":[");
+	for (size_t i = 0; i < paths->time_count; i++) {
+		add_comma(&list, ",\n");
+		add_path(text, &paths->times[i]);
+	}
+	wr_text_add(text, "]");
+}
+
+static void add_notes(struct wr_text *text, weir_scheduler *scheduler, struct wr_statistics *statistics)
+{
+	struct list list = {text, false};
+	uint64_t count = 0, measured = 0;
+
+	for (size_t i = 0; i < scheduler->paths->time_count; i++) {
+		count += wr_read(&scheduler->paths->times[i].count);
+		measured += wr_read(&scheduler->paths->times[i].latency.count);
+	}
+	wr_text_add(text, ",\n\"notes\":[");
+	if (scheduler->paths->paths->folded) {
+		add_comma(&list, ",");
+		wr_text_add(
+			text,
+			"\"paths beyond %d of an entity and %d in all are one path 'other' of each sink\"",
+			WR_PREFIXES, WR_PREFIXES_ALL);
+	}
+	if (measured < count) {
+		add_comma(&list, ",");
+		wr_text_add(text,
+			    "\"%" PRIu64 " of %" PRIu64
+			    " ends of paths have device work whose end was not measured "
+			    "(gpu_time)\"",
+			    count - measured, count);
+	}
+	if (statistics->skip) {
+		add_comma(&list, ",");
+		wr_text_add(text, "\"the first %" PRIu64 " ticks of each entity are left out of its times\"",
+			    statistics->skip);
+	}
+	wr_text_add(text, "]");
+}
+
+/* --- all --- */
+
+static void add_gpu_time(struct wr_text *text, int gpu_time)
+{
+	if (gpu_time > 1)
+		wr_text_add(text, ",\"gpu_time\":\"sample:%d\"", gpu_time);
+	else
+		add_name(text, ",\"gpu_time\":", gpu_time ? "all" : "off");
+}
+
+static const char *ending_text(weir_scheduler *scheduler, struct wr_statistics *statistics)
+{
+	weir_status status = (weir_status)wr_read(&scheduler->verdict);
+
+	if (!wr_read(&statistics->begun_at))
+		return "not started";
+	if (!wr_read(&statistics->ended_at))
+		return "running";
+	return status ? weir_status_text(status) : "finished";
+}
+
+void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statistics, struct wr_text *text)
+{
+	weir_graph *graph = scheduler->graph;
+
+	wr_text_add(text, "{\"weir_statistics\":%d", VERSION);
+	add_name(text, ",\"version\":", weir_version());
+	add_name(text, ",\n\"graph\":", graph->plan->name);
+	add_name(text, ",\"where\":", weir_scheduler_where(scheduler));
+	add_name(text, ",\"signal\":", wr_signal_text(scheduler->signal));
+	add_gpu_time(text, scheduler->gpu_time);
+	wr_text_add(text, ",\"skip\":%" PRIu64 ",\"workers_count\":%u,\"duration\":%" PRId64,
+		    statistics->skip, wr_read(&statistics->workers_running),
+		    wr_statistics_now(statistics) - wr_read(&statistics->begun_at));
+	add_name(text, ",\"ending\":", ending_text(scheduler, statistics));
+	add_entities(text, graph, statistics);
+	add_queues(text, graph, statistics);
+	add_pools(text, graph);
+	add_workers(text, statistics);
+	add_signals(text, statistics);
+	add_paths(text, scheduler->paths);
+	add_notes(text, scheduler, statistics);
+	wr_text_add(text, "}\n");
+}

@@ -1,0 +1,303 @@
+/* What the observer makes of events with given times: each number by hand. */
+#include "trace/statistics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "test.h"
+
+static const char in[] = "in", out[] = "out", few[] = "too few messages", room[] = "room";
+static const struct wr_observer *const see = &wr_statistics;
+
+static struct wr_statistics *make(uint64_t skip)
+{
+	const struct wr_trace_options options = {
+		.workers = 2, .observe = WEIR_OBSERVE_STATISTICS, .entities = 2, .queues = 1, .skip = skip};
+	void *self = NULL;
+
+	assert_int_equal(see->open(&options, &self), WEIR_OK);
+	assert_non_null(self);
+	see->queue(self, 0, 0, 1, "a.out", "b.in", 2);
+	see->run_begin(self, 1000, 2);
+	return self;
+}
+
+static void tick(struct wr_statistics *self, uint64_t number, int64_t ready, int64_t begin, int64_t end)
+{
+	see->ready(self, ready, 0, 1);
+	see->tick_begin(self, begin, 0, 1, number);
+	see->tick_end(self, end, 0, 1, number);
+}
+
+static int64_t sum_of(struct wr_histogram *histogram)
+{
+	return wr_histogram_summary(histogram).sum_ns;
+}
+
+static struct wr_wait_times *wait_for(struct wr_statistics *self, const char *of, const char *why)
+{
+	struct wr_wait_times *wait = wr_read(&self->entities[1].waits);
+
+	while (wait && (wait->of != of || wait->why != why))
+		wait = wr_read(&wait->next);
+	assert_non_null(wait);
+	return wait;
+}
+
+static void nothing_is_collected_without_the_bit(void **state)
+{
+	const struct wr_trace_options options = {.workers = 1, .observe = WEIR_OBSERVE_TRACE};
+	void *self = NULL;
+
+	(void)state;
+	assert_int_equal(see->open(&options, &self), WEIR_OK);
+	assert_null(self);
+}
+
+static void a_wait_lasts_from_the_park_to_the_poke_and_then_a_worker_is_waited_for(void **state)
+{
+	struct wr_statistics *self = make(0);
+
+	(void)state;
+	see->wait(self, 1100, 0, 1, in, few);
+	see->poke(self, 1400, 1, 1);
+	tick(self, 0, 1450, 1500, 1580);
+	assert_int_equal(sum_of(&wait_for(self, in, few)->time), 300);
+	assert_int_equal(sum_of(&self->entities[1].waited), 300);
+	assert_int_equal(sum_of(&self->entities[1].queued), 100);
+	assert_int_equal(sum_of(&self->entities[1].submit), 80);
+	see->close(self);
+}
+
+static void a_poke_that_changes_nothing_ends_no_wait(void **state)
+{
+	struct wr_statistics *self = make(0);
+
+	(void)state;
+	see->wait(self, 1100, 0, 1, in, few);
+	see->poke(self, 1200, 1, 1);
+	see->wait(self, 1210, 0, 1, in, few);
+	see->poke(self, 1300, 1, 1);
+	tick(self, 0, 1310, 1320, 1330);
+	assert_int_equal(wr_histogram_summary(&wait_for(self, in, few)->time).count, 1);
+	assert_int_equal(sum_of(&wait_for(self, in, few)->time), 200);
+	see->close(self);
+}
+
+static void a_wait_is_split_where_another_condition_is_the_unmet_one(void **state)
+{
+	struct wr_statistics *self = make(0);
+
+	(void)state;
+	see->wait(self, 1100, 0, 1, in, few);
+	see->poke(self, 1200, 1, 1);
+	see->wait(self, 1210, 0, 1, out, room);
+	see->poke(self, 1300, 1, 1);
+	tick(self, 0, 1310, 1320, 1330);
+	assert_int_equal(sum_of(&wait_for(self, in, few)->time), 110);
+	assert_int_equal(sum_of(&wait_for(self, out, room)->time), 90);
+	see->close(self);
+}
+
+static void a_tick_that_follows_at_once_is_ready_at_its_review(void **state)
+{
+	struct wr_statistics *self = make(0);
+
+	(void)state;
+	see->poke(self, 1010, 0, 1);
+	tick(self, 0, 1020, 1030, 1040);
+	tick(self, 1, 1100, 1103, 1110);
+	assert_int_equal(sum_of(&self->entities[1].queued), 20 + 3);
+	see->close(self);
+}
+
+static void the_first_ticks_are_left_out_with_their_waits(void **state)
+{
+	struct wr_statistics *self = make(1);
+
+	(void)state;
+	see->wait(self, 1100, 0, 1, in, few);
+	tick(self, 0, 1200, 1210, 1220);
+	see->wait(self, 1300, 0, 1, in, few);
+	tick(self, 1, 1340, 1350, 1357);
+	assert_int_equal(wr_histogram_summary(&self->entities[1].submit).count, 1);
+	assert_int_equal(sum_of(&self->entities[1].submit), 7);
+	assert_int_equal(sum_of(&self->entities[1].waited), 40);
+	see->close(self);
+}
+
+static void depth_is_weighted_by_time(void **state)
+{
+	struct wr_statistics *self = make(0);
+	struct wr_depth depth;
+
+	(void)state;
+	see->deliver(self, 1100, 0, 0, 0); /* 1 from 1100, 2 from 1300 to 1600, 1 to 1800 */
+	see->deliver(self, 1300, 0, 0, 1);
+	see->take(self, 1600, 1, 0, 0);
+	see->take(self, 1800, 1, 0, 1);
+	see->run_end(self, 2000, 2);
+	depth = wr_statistics_depth(self, 0);
+	assert_true(depth.mean == (200 + 2 * 300 + 200) / 1000.0);
+	assert_int_equal(depth.most, 2);
+	assert_int_equal(depth.full_time, 300);
+	see->close(self);
+}
+
+static void a_queue_that_drops_stays_full(void **state)
+{
+	struct wr_statistics *self = make(0);
+	struct wr_depth depth;
+
+	(void)state;
+	for (uint64_t i = 0; i < 5; i++)
+		see->deliver(self, 1100 + 10 * (int64_t)i, 0, 0, i);
+	for (uint64_t i = 0; i < 3; i++)
+		see->drop(self, 1140, 0, 0, i);
+	see->run_end(self, 2000, 2);
+	depth = wr_statistics_depth(self, 0);
+	assert_int_equal(depth.most, 2);
+	assert_int_equal(depth.full_time, 2000 - 1110);
+	see->close(self);
+}
+
+static void a_queue_holds_nothing_once_its_receiver_is_done(void **state)
+{
+	struct wr_statistics *self = make(0);
+
+	(void)state;
+	see->deliver(self, 1100, 0, 0, 0);
+	see->entity_done(self, 1300, 1, 1);
+	see->deliver(self, 1400, 0, 0, 1);
+	see->run_end(self, 2000, 2);
+	assert_true(wr_statistics_depth(self, 0).mean == 0.2);
+	see->close(self);
+}
+
+static void a_signal_lasts_from_arming_to_firing(void **state)
+{
+	struct wr_statistics *self = make(0);
+
+	(void)state;
+	see->arm(self, 1100, 0, 1, 7, WR_TRACE_FLAG);
+	see->fire(self, 1170, WR_LANE_OUTSIDE, 1);
+	see->wait(self, 1180, 0, 1, in, few);
+	see->arm(self, 1190, 0, 1, 8, WR_TRACE_FLAG); /* not fired */
+	see->ready(self, 1200, 0, 1);
+	assert_int_equal(sum_of(wr_read(&self->entities[1].signals[WR_TRACE_FLAG])), 70);
+	assert_int_equal(wr_histogram_summary(wr_read(&self->entities[1].signals[WR_TRACE_FLAG])).count, 1);
+	assert_null(wr_read(&self->entities[1].signals[WR_TRACE_CALLBACK]));
+	see->close(self);
+}
+
+static int64_t completed_end;
+
+static void completed(void *arg, uint32_t entity, uint64_t number, int64_t end)
+{
+	assert_int_equal(entity, 1);
+	assert_int_equal(number, 0);
+	*(int64_t *)arg = end;
+}
+
+static void device_work_is_from_the_first_stream_to_the_last(void **state)
+{
+	struct wr_statistics *self = make(0);
+
+	(void)state;
+	self->completed = completed;
+	self->completed_arg = &completed_end;
+	see->poke(self, 1050, 0, 1);
+	tick(self, 0, 1060, 1070, 1080);
+	see->device_work(self, 3000, 0, 1, 0, "s1", 1200, 1900, WR_TRACE_TIMERS);
+	see->device_work(self, 3000, 0, 1, 0, "s2", 1150, 1800, WR_TRACE_TIMERS);
+	see->complete(self, 3000, 0, 1, 0);
+	assert_int_equal(sum_of(&self->entities[1].gpu_span), 750);
+	assert_int_equal(sum_of(&self->entities[1].done_latency), 850);
+	assert_int_equal(completed_end, 1900);
+	see->close(self);
+}
+
+static void a_worker_is_busy_or_asleep(void **state)
+{
+	struct wr_statistics *self = make(0);
+
+	(void)state;
+	tick(self, 0, 1010, 1020, 1050);
+	see->sleep_begin(self, 1100, 0);
+	see->sleep_end(self, 1300, 0);
+	see->sleep_begin(self, 1900, 0);
+	see->steal(self, 1350, 1, 1);
+	see->wake(self, 1290, WR_LANE_OUTSIDE, 0);
+	see->run_end(self, 2000, 2);
+	assert_int_equal(wr_read(&self->workers[0].busy), 30);
+	assert_int_equal(wr_statistics_asleep(self, 0), 200 + 100);
+	assert_int_equal(wr_read(&self->workers[1].steals), 1);
+	assert_int_equal(wr_read(&self->workers[0].wakes), 1);
+	see->close(self);
+}
+
+static void a_run_counts_anew(void **state)
+{
+	struct wr_statistics *self = make(0);
+
+	(void)state;
+	see->wait(self, 1100, 0, 1, in, few);
+	tick(self, 0, 1200, 1210, 1220);
+	see->deliver(self, 1100, 0, 0, 0);
+	see->run_end(self, 2000, 2);
+	see->run_begin(self, 5000, 1);
+	assert_int_equal(wr_histogram_summary(&self->entities[1].submit).count, 0);
+	assert_int_equal(wr_histogram_summary(&wait_for(self, in, few)->time).count, 0);
+	assert_int_equal(wr_statistics_depth(self, 0).most, 0);
+	assert_int_equal(wr_statistics_now(self), 5000);
+	see->close(self);
+}
+
+static void f40_open_and_events_survive_any_failed_malloc(void **state)
+{
+	const struct wr_trace_options options = {
+		.workers = 1, .observe = WEIR_OBSERVE_STATISTICS, .entities = 2, .queues = 1};
+	struct wr_statistics *self;
+	struct wr_trace *trace = NULL;
+
+	(void)state;
+	for (int64_t n = 0; !trace; n++) {
+		wr_memory_fail_at(n, false);
+		(void)wr_trace_open_with(&options, &see, 1, &trace);
+		wr_memory_fail_at(-1, false);
+	}
+	wr_trace_close(trace);
+	self = make(0);
+	wr_memory_fail_at(0, true);
+	see->wait(self, 1100, 0, 1, in, few);
+	tick(self, 0, 1200, 1210, 1220);
+	see->arm(self, 1230, 0, 1, 7, WR_TRACE_FLAG);
+	see->fire(self, 1240, 0, 1);
+	see->wait(self, 1250, 0, 1, in, few);
+	wr_memory_fail_at(-1, false);
+	assert_int_equal(wr_histogram_summary(&self->entities[1].submit).count, 1);
+	see->close(self);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_collected_without_the_bit),
+		cmocka_unit_test(a_wait_lasts_from_the_park_to_the_poke_and_then_a_worker_is_waited_for),
+		cmocka_unit_test(a_poke_that_changes_nothing_ends_no_wait),
+		cmocka_unit_test(a_wait_is_split_where_another_condition_is_the_unmet_one),
+		cmocka_unit_test(a_tick_that_follows_at_once_is_ready_at_its_review),
+		cmocka_unit_test(the_first_ticks_are_left_out_with_their_waits),
+		cmocka_unit_test(depth_is_weighted_by_time),
+		cmocka_unit_test(a_queue_that_drops_stays_full),
+		cmocka_unit_test(a_queue_holds_nothing_once_its_receiver_is_done),
+		cmocka_unit_test(a_signal_lasts_from_arming_to_firing),
+		cmocka_unit_test(device_work_is_from_the_first_stream_to_the_last),
+		cmocka_unit_test(a_worker_is_busy_or_asleep),
+		cmocka_unit_test(a_run_counts_anew),
+		cmocka_unit_test(f40_open_and_events_survive_any_failed_malloc),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

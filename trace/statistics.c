@@ -1,0 +1,577 @@
+#include "trace/statistics.h"
+
+#include "base/memory.h"
+
+/* --- open, close --- */
+
+static void entity_finish(struct wr_entity_statistics *entity)
+{
+	struct wr_wait_times *wait = wr_read(&entity->waits);
+
+	while (wait) {
+		struct wr_wait_times *next = wr_read(&wait->next);
+
+		wr_histogram_finish(&wait->time);
+		wr_free(wait);
+		wait = next;
+	}
+	for (size_t i = 0; i < WR_SIGNALS_TRACED; i++) {
+		struct wr_histogram *latency = wr_read(&entity->signals[i]);
+
+		if (latency)
+			wr_histogram_finish(latency);
+		wr_free(latency);
+	}
+	wr_histogram_finish(&entity->submit);
+	wr_histogram_finish(&entity->blocked);
+	wr_histogram_finish(&entity->queued);
+	wr_histogram_finish(&entity->waited);
+	wr_histogram_finish(&entity->gpu_span);
+	wr_histogram_finish(&entity->done_latency);
+}
+
+static void statistics_close(void *self)
+{
+	struct wr_statistics *statistics = self;
+
+	for (size_t i = 0; statistics->entities && i < statistics->entity_count; i++)
+		entity_finish(&statistics->entities[i]);
+	wr_free(statistics->entities);
+	wr_free(statistics->queues);
+	wr_free(statistics->workers);
+	wr_free(statistics);
+}
+
+static weir_status statistics_open(const struct wr_trace_options *options, void **self)
+{
+	struct wr_statistics *statistics;
+
+	if (!(options->observe & WEIR_OBSERVE_STATISTICS))
+		return WEIR_OK;
+	statistics = wr_alloc(1, sizeof *statistics);
+	if (!statistics)
+		return WEIR_E_NOMEM;
+	statistics->skip = options->skip;
+	statistics->entity_count = options->entities;
+	statistics->queue_count = options->queues;
+	statistics->worker_count = options->workers;
+	statistics->entities = wr_alloc(options->entities + 1, sizeof *statistics->entities);
+	statistics->queues = wr_alloc_aligned(64, (options->queues + 1) * sizeof *statistics->queues);
+	statistics->workers = wr_alloc_aligned(64, (options->workers + 1) * sizeof *statistics->workers);
+	if (!statistics->entities || !statistics->queues || !statistics->workers) {
+		statistics_close(statistics);
+		return WEIR_E_NOMEM;
+	}
+	*self = statistics;
+	return WEIR_OK;
+}
+
+/* --- a run --- */
+
+static void entity_begin(struct wr_entity_statistics *entity, int64_t at)
+{
+	wr_note(&entity->poked_at, at); /* all begin in a ready queue */
+	wr_note(&entity->fired_at, 0);
+	wr_note(&entity->source, 0);
+	entity->ticks = entity->device_tick = 0;
+	entity->ready_at = entity->begun_at = entity->ended_at = entity->armed_at = 0;
+	entity->waiting = NULL;
+	for (size_t i = 0; i < WR_TICKS_REMEMBERED; i++)
+		entity->ready[i].tick = UINT64_MAX;
+	for (struct wr_wait_times *wait = wr_read(&entity->waits); wait; wait = wr_read(&wait->next))
+		wr_histogram_clear(&wait->time);
+	for (size_t i = 0; i < WR_SIGNALS_TRACED; i++)
+		if (wr_read(&entity->signals[i]))
+			wr_histogram_clear(wr_read(&entity->signals[i]));
+	wr_histogram_clear(&entity->submit);
+	wr_histogram_clear(&entity->blocked);
+	wr_histogram_clear(&entity->queued);
+	wr_histogram_clear(&entity->waited);
+	wr_histogram_clear(&entity->gpu_span);
+	wr_histogram_clear(&entity->done_latency);
+}
+
+static void queue_begin(struct wr_queue_statistics *queue)
+{
+	wr_note(&queue->entered, 0);
+	wr_note(&queue->entered_sum, 0);
+	wr_note(&queue->dropped, 0);
+	wr_note(&queue->dropped_sum, 0);
+	wr_note(&queue->most, 0);
+	wr_note(&queue->full_at, 0);
+	wr_note(&queue->full_taken, 0);
+	wr_note(&queue->taken, 0);
+	wr_note(&queue->taken_sum, 0);
+	wr_note(&queue->full_time, 0);
+	wr_note(&queue->closed_at, 0);
+}
+
+static void worker_begin(struct wr_worker_statistics *worker, int64_t at)
+{
+	wr_note(&worker->ticks, 0);
+	wr_note(&worker->steals, 0);
+	wr_note(&worker->wakes, 0);
+	wr_note(&worker->busy, 0);
+	wr_note(&worker->asleep, 0);
+	wr_note(&worker->asleep_since, 0);
+	wr_note(&worker->last_at, at);
+	worker->begun_at = 0;
+}
+
+static void on_run_begin(void *self, int64_t at, unsigned workers)
+{
+	struct wr_statistics *statistics = self;
+
+	for (size_t i = 0; i < statistics->entity_count; i++)
+		entity_begin(&statistics->entities[i], at);
+	for (size_t i = 0; i < statistics->queue_count; i++)
+		queue_begin(&statistics->queues[i]);
+	for (size_t i = 0; i < statistics->worker_count; i++)
+		worker_begin(&statistics->workers[i], at);
+	wr_note(&statistics->workers_running, workers);
+	wr_note(&statistics->ended_at, 0);
+	wr_note(&statistics->begun_at, at);
+}
+
+static void on_run_end(void *self, int64_t at, unsigned workers)
+{
+	struct wr_statistics *statistics = self;
+
+	(void)workers;
+	wr_note(&statistics->ended_at, at);
+}
+
+static void on_queue(void *self, uint32_t queue, uint32_t sender, uint32_t receiver, const char *from,
+		     const char *to, uint32_t capacity)
+{
+	struct wr_statistics *statistics = self;
+
+	(void)sender, (void)from, (void)to;
+	if (queue >= statistics->queue_count)
+		return;
+	statistics->queues[queue].receiver = receiver;
+	statistics->queues[queue].capacity = capacity;
+}
+
+/* --- workers --- */
+
+/* Returns NULL for other threads. */
+static struct wr_worker_statistics *worker_of(struct wr_statistics *statistics, unsigned lane, int64_t at)
+{
+	struct wr_worker_statistics *worker;
+
+	if (lane >= statistics->worker_count)
+		return NULL;
+	worker = &statistics->workers[lane];
+	wr_note(&worker->last_at, at);
+	return worker;
+}
+
+static void on_sleep_begin(void *self, int64_t at, unsigned lane)
+{
+	struct wr_worker_statistics *worker = worker_of(self, lane, at);
+
+	if (worker)
+		wr_note(&worker->asleep_since, at);
+}
+
+static void on_sleep_end(void *self, int64_t at, unsigned lane)
+{
+	struct wr_worker_statistics *worker = worker_of(self, lane, at);
+	int64_t since = worker ? wr_read(&worker->asleep_since) : 0;
+
+	if (!since)
+		return;
+	wr_count(&worker->asleep, at - since);
+	wr_note(&worker->asleep_since, 0);
+}
+
+static void on_steal(void *self, int64_t at, unsigned lane, uint32_t entity)
+{
+	struct wr_worker_statistics *worker = worker_of(self, lane, at);
+
+	(void)entity;
+	if (worker)
+		wr_count(&worker->steals, 1);
+}
+
+static void on_wake(void *self, int64_t at, unsigned lane, unsigned worker)
+{
+	struct wr_statistics *statistics = self;
+
+	(void)at, (void)lane;
+	if (worker < statistics->worker_count)
+		wr_add_relaxed(&statistics->workers[worker].wakes, 1); /* any thread wakes it */
+}
+
+/* --- an entity's waits --- */
+
+static struct wr_entity_statistics *entity_of(struct wr_statistics *statistics, uint32_t entity)
+{
+	return entity < statistics->entity_count ? &statistics->entities[entity] : NULL;
+}
+
+/* Returns false for a tick that is left out. */
+static bool tick_counts(const struct wr_statistics *statistics, uint64_t tick)
+{
+	return tick >= statistics->skip;
+}
+
+/* Release: a reader that sees the entry sees its names. */
+static struct wr_wait_times *waits_add(struct wr_entity_statistics *entity, const char *of, const char *why)
+{
+	struct wr_wait_times *wait;
+
+	if (entity->waits_listed == WR_WAITS_LISTED)
+		return NULL;
+	wait = wr_alloc(1, sizeof *wait);
+	if (!wait)
+		return NULL;
+	wait->of = of;
+	wait->why = why;
+	wr_note(&wait->next, wr_read(&entity->waits));
+	wr_store_release(&entity->waits, wait);
+	entity->waits_listed++;
+	return wait;
+}
+
+/* The texts live as long as the graph, so that pointers tell them apart. */
+static struct wr_wait_times *waits_find(struct wr_entity_statistics *entity, const char *of, const char *why)
+{
+	struct wr_wait_times *wait = wr_read(&entity->waits);
+
+	while (wait && (wait->of != of || wait->why != why))
+		wait = wr_read(&wait->next);
+	return wait ? wait : waits_add(entity, of, why);
+}
+
+static void wait_end(struct wr_statistics *statistics, struct wr_entity_statistics *entity, int64_t at)
+{
+	if (tick_counts(statistics, entity->ticks)) {
+		wr_histogram_add(&entity->waiting->time, at - entity->waits_since);
+		wr_histogram_add(&entity->waited, at - entity->waits_since);
+	}
+	entity->waiting = NULL;
+}
+
+/* Made by the first signal of a kind. */
+static struct wr_histogram *signal_latency(struct wr_entity_statistics *entity, enum wr_trace_signal kind)
+{
+	struct wr_histogram *latency = wr_read(&entity->signals[kind]);
+
+	if (latency)
+		return latency;
+	latency = wr_alloc(1, sizeof *latency);
+	if (latency)
+		wr_store_release(&entity->signals[kind], latency); /* a reader sees it zeroed */
+	return latency;
+}
+
+/* Its signal fired on any thread; the owner counts it, at its next review. */
+static void count_fired(struct wr_statistics *statistics, struct wr_entity_statistics *entity)
+{
+	int64_t fired_at = wr_read(&entity->fired_at);
+	struct wr_histogram *latency;
+
+	if (!entity->armed_at || fired_at < entity->armed_at)
+		return;
+	latency = tick_counts(statistics, entity->ticks) ? signal_latency(entity, entity->armed_kind) : NULL;
+	if (latency)
+		wr_histogram_add(latency, fired_at - entity->armed_at);
+	entity->armed_at = 0;
+}
+
+static void on_wait(void *self, int64_t at, unsigned lane, uint32_t id, const char *of, const char *why)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+
+	(void)lane;
+	if (!entity)
+		return;
+	count_fired(self, entity);
+	if (entity->waiting && entity->waiting->of == of && entity->waiting->why == why)
+		return; /* a poke that changed nothing */
+	if (entity->waiting)
+		wait_end(self, entity, at);
+	entity->waiting = waits_find(entity, of, why);
+	entity->waits_since = at;
+}
+
+static void on_ready(void *self, int64_t at, unsigned lane, uint32_t id)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+	int64_t poked_at;
+
+	(void)lane;
+	if (!entity)
+		return;
+	count_fired(self, entity);
+	poked_at = wr_read(&entity->poked_at);
+	/* A poke since the last wait or tick put it into a ready queue, where it waited for a worker. */
+	if (poked_at < entity->ended_at || (entity->waiting && poked_at < entity->waits_since) ||
+	    poked_at > at)
+		poked_at = at;
+	if (entity->waiting)
+		wait_end(self, entity, poked_at);
+	entity->ready_at = poked_at;
+}
+
+static void on_poke(void *self, int64_t at, unsigned lane, uint32_t id)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+
+	(void)lane;
+	if (entity)
+		wr_note(&entity->poked_at, at);
+}
+
+/* --- ticks --- */
+
+static void on_tick_begin(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+	struct wr_worker_statistics *worker = worker_of(self, lane, at);
+
+	if (worker)
+		worker->begun_at = at;
+	if (!entity)
+		return;
+	entity->begun_at = at;
+	entity->ready[tick % WR_TICKS_REMEMBERED] = (struct wr_ready_tick){tick, entity->ready_at};
+	if (tick_counts(self, tick))
+		wr_histogram_add(&entity->queued, at - entity->ready_at);
+}
+
+static void on_tick_end(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+	struct wr_worker_statistics *worker = worker_of(self, lane, at);
+
+	if (worker) {
+		wr_count(&worker->ticks, 1);
+		wr_count(&worker->busy, at - worker->begun_at);
+	}
+	if (!entity)
+		return;
+	entity->ended_at = at;
+	entity->ticks = tick + 1;
+	if (tick_counts(self, tick))
+		wr_histogram_add(&entity->submit, at - entity->begun_at);
+}
+
+/* --- signals and device work --- */
+
+static void on_arm(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t token,
+		   enum wr_trace_signal kind)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+
+	(void)lane, (void)token;
+	if (!entity)
+		return;
+	entity->armed_at = at;
+	entity->armed_kind = kind;
+}
+
+static void on_fire(void *self, int64_t at, unsigned lane, uint32_t id)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+
+	(void)lane;
+	if (entity)
+		wr_note(&entity->fired_at, at);
+}
+
+/* One call per stream of the tick: the span is from the first to the last. */
+static void on_device_work(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick,
+			   const char *stream, int64_t begin, int64_t end, enum wr_trace_source source)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+
+	(void)at, (void)lane, (void)stream;
+	if (!entity)
+		return;
+	if (entity->device_tick != tick + 1) {
+		entity->device_tick = tick + 1;
+		entity->device_begin = begin;
+		entity->device_end = end;
+	}
+	entity->device_begin = begin < entity->device_begin ? begin : entity->device_begin;
+	entity->device_end = end > entity->device_end ? end : entity->device_end;
+	wr_note(&entity->source, 1u + source);
+}
+
+static void on_blocked(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick, int64_t spent)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+
+	(void)at, (void)lane;
+	if (entity && tick_counts(self, tick))
+		wr_histogram_add(&entity->blocked, spent);
+}
+
+static void on_complete(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick)
+{
+	struct wr_statistics *statistics = self;
+	struct wr_entity_statistics *entity = entity_of(self, id);
+	const struct wr_ready_tick *ready;
+
+	(void)at, (void)lane;
+	if (!entity || entity->device_tick != tick + 1)
+		return;
+	entity->device_tick = 0;
+	ready = &entity->ready[tick % WR_TICKS_REMEMBERED];
+	if (tick_counts(statistics, tick)) {
+		wr_histogram_add(&entity->gpu_span, entity->device_end - entity->device_begin);
+		if (ready->tick == tick)
+			wr_histogram_add(&entity->done_latency, entity->device_end - ready->ready_at);
+	}
+	if (statistics->completed)
+		statistics->completed(statistics->completed_arg, id, tick, entity->device_end);
+}
+
+/* --- queues --- */
+
+static struct wr_queue_statistics *queue_of(struct wr_statistics *statistics, uint32_t queue)
+{
+	return queue < statistics->queue_count ? &statistics->queues[queue] : NULL;
+}
+
+/*
+ * The sender says when the queue became full, and after how many takes; the receiver's next take ends that
+ * time if no other take has come between, which the sender may not have seen yet. full_taken is written last
+ * and read first: what the receiver reads then belongs together, since the sender says it again only after a
+ * take.
+ */
+static void note_depth(struct wr_queue_statistics *queue, int64_t at)
+{
+	uint64_t taken = wr_read(&queue->taken);
+	uint64_t depth = wr_read(&queue->entered) - wr_read(&queue->dropped) - taken;
+
+	depth = depth < queue->capacity ? depth : queue->capacity;
+	if (depth > wr_read(&queue->most))
+		wr_note(&queue->most, depth);
+	if (depth < queue->capacity || wr_read(&queue->full_taken) == taken + 1)
+		return;
+	wr_note(&queue->full_at, at);
+	wr_store_release(&queue->full_taken, taken + 1);
+}
+
+static void on_deliver(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t sequence)
+{
+	struct wr_queue_statistics *queue = queue_of(self, id);
+
+	(void)lane, (void)sequence;
+	if (!queue || wr_read(&queue->closed_at))
+		return;
+	wr_count(&queue->entered, 1);
+	wr_count(&queue->entered_sum, (uint64_t)at);
+	note_depth(queue, at);
+}
+
+static void on_drop(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t sequence)
+{
+	struct wr_queue_statistics *queue = queue_of(self, id);
+
+	(void)lane, (void)sequence;
+	if (!queue || wr_read(&queue->closed_at))
+		return;
+	wr_count(&queue->dropped, 1);
+	wr_count(&queue->dropped_sum, (uint64_t)at);
+}
+
+static void on_take(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t sequence)
+{
+	struct wr_queue_statistics *queue = queue_of(self, id);
+
+	(void)lane, (void)sequence;
+	if (!queue)
+		return;
+	if (wr_load_acquire(&queue->full_taken) == wr_read(&queue->taken) + 1)
+		wr_count(&queue->full_time, at - wr_read(&queue->full_at));
+	wr_count(&queue->taken, 1);
+	wr_count(&queue->taken_sum, (uint64_t)at);
+}
+
+/* The receiver drops what its queues hold. */
+static void on_entity_done(void *self, int64_t at, unsigned lane, uint32_t entity)
+{
+	struct wr_statistics *statistics = self;
+
+	(void)lane;
+	for (size_t i = 0; i < statistics->queue_count; i++)
+		if (statistics->queues[i].receiver == entity)
+			wr_note(&statistics->queues[i].closed_at, at);
+}
+
+const struct wr_observer wr_statistics = {
+	.name = "statistics",
+	.open = statistics_open,
+	.close = statistics_close,
+	.tags = true,
+	.queue = on_queue,
+	.run_begin = on_run_begin,
+	.run_end = on_run_end,
+	.tick_begin = on_tick_begin,
+	.tick_end = on_tick_end,
+	.ready = on_ready,
+	.wait = on_wait,
+	.poke = on_poke,
+	.entity_done = on_entity_done,
+	.deliver = on_deliver,
+	.drop = on_drop,
+	.take = on_take,
+	.arm = on_arm,
+	.fire = on_fire,
+	.blocked = on_blocked,
+	.complete = on_complete,
+	.device_work = on_device_work,
+	.sleep_begin = on_sleep_begin,
+	.sleep_end = on_sleep_end,
+	.steal = on_steal,
+	.wake = on_wake,
+};
+
+/* --- readers --- */
+
+int64_t wr_statistics_now(struct wr_statistics *statistics)
+{
+	int64_t now = wr_read(&statistics->ended_at);
+
+	if (now)
+		return now;
+	now = wr_read(&statistics->begun_at);
+	for (size_t i = 0; i < statistics->worker_count; i++) {
+		int64_t at = wr_read(&statistics->workers[i].last_at);
+
+		now = at > now ? at : now;
+	}
+	return now;
+}
+
+/* A reading while the queue is used is off by what passes meanwhile; then the difference may be negative. */
+struct wr_depth wr_statistics_depth(struct wr_statistics *statistics, size_t i)
+{
+	struct wr_queue_statistics *queue = &statistics->queues[i];
+	uint64_t taken = wr_read(&queue->taken), dropped = wr_read(&queue->dropped);
+	uint64_t left = wr_read(&queue->entered) - taken - dropped;
+	int64_t begun_at = wr_read(&statistics->begun_at), now = wr_statistics_now(statistics);
+	int64_t closed_at = wr_read(&queue->closed_at), end = closed_at ? closed_at : now, sum;
+	struct wr_depth depth = {.most = wr_read(&queue->most), .full_time = wr_read(&queue->full_time)};
+
+	sum = (int64_t)(wr_read(&queue->taken_sum) + wr_read(&queue->dropped_sum) -
+			wr_read(&queue->entered_sum) + left * (uint64_t)end);
+	if (now > begun_at && sum > 0)
+		depth.mean = (double)sum / (double)(now - begun_at);
+	if (wr_load_acquire(&queue->full_taken) == taken + 1 && end > wr_read(&queue->full_at))
+		depth.full_time += end - wr_read(&queue->full_at);
+	return depth;
+}
+
+int64_t wr_statistics_asleep(struct wr_statistics *statistics, size_t i)
+{
+	struct wr_worker_statistics *worker = &statistics->workers[i];
+	int64_t since = wr_read(&worker->asleep_since), now = wr_statistics_now(statistics);
+
+	return wr_read(&worker->asleep) + (since && now > since ? now - since : 0);
+}

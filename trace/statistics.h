@@ -1,0 +1,109 @@
+/*
+ * Statistics of a run, collected by an observer: how long the ticks of each entity took and what the entity
+ * waited for, how full queues were, what workers did, how long signals took. It knows entities, queues and
+ * workers by number; scheduler/statistics.c adds the names and the counters and writes the text.
+ *
+ * Threads: each part has one writer at a time, which its struct names. The words are atomics with relaxed
+ * orders, so any thread may read them at any time; what it reads need not be of one moment.
+ *
+ * An entity is always in one of these: it waits for its conditions (from the review that parked it to the
+ * poke after which it was READY), it waits for a worker (from that poke, or from READY if it ticks again at
+ * once, to compute), it is inside compute, or it is between two of them (delivery, reviews).
+ */
+#ifndef WR_TRACE_STATISTICS_H
+#define WR_TRACE_STATISTICS_H
+
+#include "trace/histogram.h"
+#include "trace/trace.h"
+
+enum { WR_SIGNALS_TRACED = WR_TRACE_FLAG + 1, WR_WAITS_LISTED = 64, WR_TICKS_REMEMBERED = 64 };
+
+/* What an entity waited for, and how long each time. */
+struct wr_wait_times {
+	const char *of, *why;
+	struct wr_histogram time;
+	struct wr_wait_times *_Atomic next;
+};
+
+struct wr_ready_tick {
+	uint64_t tick;
+	int64_t ready_at;
+};
+
+/* Owner: the worker that runs the entity. */
+struct wr_entity_statistics {
+	_Atomic int64_t poked_at; /* the thread that puts it into a ready queue */
+	_Atomic int64_t fired_at; /* any thread: the last time when one of its signals fired */
+
+	uint64_t ticks; /* begun, so also the number of the next one */
+	int64_t ready_at, begun_at, ended_at;
+	int64_t waits_since;           /* if `waiting` is not NULL */
+	struct wr_wait_times *waiting; /* the entry for what it waits for now */
+	int64_t armed_at;              /* 0: no signal is armed */
+	enum wr_trace_signal armed_kind;
+	struct wr_ready_tick ready[WR_TICKS_REMEMBERED]; /* at tick % WR_TICKS_REMEMBERED */
+	uint64_t device_tick;                            /* whose device work is reported now, + 1 */
+	int64_t device_begin, device_end;
+
+	struct wr_histogram submit, blocked, queued, waited, gpu_span, done_latency;
+	struct wr_wait_times *_Atomic waits; /* a list */
+	size_t waits_listed;
+	struct wr_histogram *_Atomic signals[WR_SIGNALS_TRACED]; /* made by the first of its kind */
+	_Atomic unsigned source; /* 1 + enum wr_trace_source; 0: no device work */
+};
+
+/*
+ * The sums of times wrap: sum of leaves - sum of enters + what is left * now is the integral of the depth, as
+ * long as that fits a word.
+ */
+struct wr_queue_statistics {
+	/* constant during a run */
+	uint32_t receiver, capacity;
+
+	/* sender */
+	_Alignas(64) _Atomic uint64_t entered, entered_sum;
+	_Atomic uint64_t dropped, dropped_sum;
+	_Atomic uint64_t most;
+	_Atomic int64_t full_at;     /* when it became full, after full_taken takes */
+	_Atomic uint64_t full_taken; /* + 1; 0: it was not full yet */
+
+	/* receiver */
+	_Alignas(64) _Atomic uint64_t taken, taken_sum;
+	_Atomic int64_t full_time, closed_at; /* closed: the receiver is DONE; 0: it is not */
+};
+
+/* Owner: the worker; `wakes`: any. */
+struct wr_worker_statistics {
+	_Alignas(64) _Atomic uint64_t ticks, steals;
+	_Atomic int64_t busy, asleep, asleep_since; /* 0: awake */
+	_Atomic int64_t last_at;                    /* its last event */
+	int64_t begun_at;
+	_Atomic uint64_t wakes;
+};
+
+struct wr_statistics {
+	uint64_t skip; /* ticks of each entity that are left out */
+	struct wr_entity_statistics *entities;
+	struct wr_queue_statistics *queues;
+	struct wr_worker_statistics *workers;
+	size_t entity_count, queue_count, worker_count;
+	_Atomic unsigned workers_running;   /* of this run */
+	_Atomic int64_t begun_at, ended_at; /* 0: no run yet; it is on */
+	/* Called when the device work of a tick is complete; end: the latest of its streams, 0: unknown.
+	 * NULL: none. */
+	void (*completed)(void *arg, uint32_t entity, uint64_t tick, int64_t end);
+	void *completed_arg;
+};
+
+/* The time of the last event, or the end of the run; 0: no run yet. Thread: any. */
+int64_t wr_statistics_now(struct wr_statistics *statistics);
+
+struct wr_depth {
+	double mean;
+	uint64_t most;
+	int64_t full_time;
+};
+struct wr_depth wr_statistics_depth(struct wr_statistics *statistics, size_t queue); /* Thread: any */
+int64_t wr_statistics_asleep(struct wr_statistics *statistics, size_t worker);       /* Thread: any */
+
+#endif
