@@ -263,7 +263,7 @@ static bool park_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	uint32_t running = WR_RUNNING;
 
-	if (entity->gpu_time)
+	if (worker->scheduler->trace && entity->gpu_time)
 		wr_gpu_time_read(entity, worker->local.index);
 	wr_trace_wait(worker->scheduler->trace, worker->local.index, entity->id,
 		      wr_load_relaxed(&entity->why_of), entity->verdict.why);

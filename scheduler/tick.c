@@ -64,9 +64,11 @@ static bool fan_in_take(struct wr_worker *worker, weir_entity *entity, struct wr
 	return owed;
 }
 
-/* Not inlined: only while an observer wants tags. */
+/* Not inlined: only while an observer listens. */
 __attribute__((noinline)) static void trace_takes(struct wr_worker *worker, weir_entity *entity)
 {
+	if (entity->gpu_time)
+		wr_gpu_time_begin_tick(entity, worker->local.index);
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].count; k++)
 			wr_tags_trace_take(&entity->inputs[i].connections[k]->queue, worker->scheduler->trace,
@@ -354,8 +356,6 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	weir_scheduler *scheduler = worker->scheduler;
 	weir_status status;
 
-	if (entity->gpu_time)
-		wr_gpu_time_begin_tick(entity, worker->local.index);
 	entity->context.stopping = wr_load_relaxed(&scheduler->stop_asked) & WR_STOP_DRAIN;
 	status = take_and_compute(worker, entity);
 	if (entity->claim_count)
