@@ -6,10 +6,10 @@
  * clock is known. A time of the device is the anchor's plus the time since the anchor, which is kept shorter
  * than about a second: its error is below 0.1 us, and the two clocks drift by less.
  *
- * No thread waits for a new anchor. A reader that finds the anchor a second old records the other one; a
- * later reader that finds it reached publishes it. `phase` counts both steps. A reader uses the anchor of its
- * phase and then checks that this one was not recorded again meanwhile, which is so while the phase has not
- * passed the next even one. The thread that has `renewing` alone changes the phase.
+ * A reader that finds the anchor a second old records the other one and looks for it, for at most LOOK_NS; if
+ * it was not reached by then, a later reader publishes it. `phase` counts both steps. A reader uses the
+ * anchor of its phase and then checks that this one was not recorded again meanwhile, which is so while the
+ * phase has not passed the next even one. The thread that has `renewing` alone changes the phase.
  *
  * When the stream reached an anchor: an idle stream reaches an event within a few us of the call. That
  * latency, and what two timers with nothing between them read, are measured when the first timer of a
@@ -24,7 +24,8 @@
 enum clock_state { CLOCK_NONE, CLOCK_MEASURES, CLOCK_READY };
 
 #define ANCHOR_NS INT64_C(1000000000) /* the age at which an anchor is renewed */
-enum { TRIES = 33 };                  /* of each measurement; the first one is not used */
+#define LOOK_NS   20000
+enum { TRIES = 33 }; /* of each measurement; the first one is not used */
 
 static int64_t ns_of(float ms)
 {
@@ -173,30 +174,33 @@ static void anchor_record(struct wr_cuda_clock *clock, uint32_t phase)
 	clock->recorded_at = wr_now();
 }
 
-static void anchor_publish(struct wr_cuda_clock *clock, uint32_t phase)
+static bool anchor_publish(struct wr_cuda_clock *clock, uint32_t phase)
 {
 	unsigned slot = (phase / 2 + 1) % 2;
 	cudaError_t error = cudaEventQuery(clock->anchors[slot]);
 
 	if (error) {
 		cudaGetLastError();
-		return;
+		return false;
 	}
 	anchor_set(clock, slot);
 	wr_store(&clock->phase, phase + 1);
+	return true;
 }
 
 static void anchor_renew(struct wr_cuda_clock *clock)
 {
 	uint32_t phase;
+	int64_t until;
 
 	if (wr_exchange(&clock->renewing, true))
 		return;
+	if (!(wr_load(&clock->phase) % 2) && wr_now() - clock->recorded_at >= ANCHOR_NS)
+		anchor_record(clock, wr_load(&clock->phase));
 	phase = wr_load(&clock->phase);
-	if (phase % 2)
-		anchor_publish(clock, phase);
-	else if (wr_now() - clock->recorded_at >= ANCHOR_NS)
-		anchor_record(clock, phase);
+	until = clock->recorded_at + LOOK_NS;
+	while (phase % 2 && !anchor_publish(clock, phase) && wr_now() < until)
+		;
 	wr_store(&clock->renewing, false);
 }
 

@@ -274,6 +274,43 @@ static void run_once(struct dst_run *run)
 	check_references(run);
 }
 
+/* --- GPU time (T15): in one world of 16 ticks are timed, which must not change what holds --- */
+
+static _Thread_local struct dst_run *observed;
+
+static weir_status observer_open(const struct wr_trace_options *options, void **self)
+{
+	(void)options;
+	*self = observed;
+	return WEIR_OK;
+}
+
+static void check_work(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick,
+		       const char *stream, int64_t begin, int64_t end, enum wr_trace_source source)
+{
+	struct dst_run *run = self;
+
+	(void)lane;
+	(void)source;
+	if (begin > end || end > at || !*stream)
+		dst_break(&run->dst, "tick %llu of entity %u had device work from %lld to %lld, told at %lld",
+			  (unsigned long long)tick, entity, (long long)begin, (long long)end, (long long)at);
+}
+
+static const struct wr_observer gpu_time = {.name = "dst", .open = observer_open, .device_work = check_work};
+
+static weir_status time_ticks(struct dst_run *run)
+{
+	const struct wr_observer *list[] = {&gpu_time};
+	struct wr_trace_options options = {.workers = run->scheduler->worker_asked};
+
+	if (run->seed % 16 != 9)
+		return WEIR_OK;
+	observed = run;
+	run->scheduler->gpu_time = 1 + (int)(run->seed / 16 % 3);
+	return wr_trace_open_with(&options, list, 1, &run->scheduler->trace);
+}
+
 static weir_status make(struct dst_run *run)
 {
 	char last[16];
@@ -287,6 +324,8 @@ static weir_status make(struct dst_run *run)
 					       run->early ? WEIR_OUTLET_EARLY : 0, &run->outlet);
 	if (!status)
 		status = weir_scheduler_create(run->graph, &run->options, &run->scheduler);
+	if (!status)
+		status = time_ticks(run);
 	run->dst.scheduler = run->scheduler;
 	return status;
 }
