@@ -148,20 +148,6 @@ void cli_signals_drain(weir_scheduler *scheduler, const char *line);
 int cli_signals_drained(void); /* after the run; returns the signal that drained it, or 0 */
 
 /*
- * trace.c: the file of --trace. It is looked at, and made, before the run; a made one is removed if there is
- * no run.
- */
-struct cli_trace {
-	const char *path; /* NULL: no trace */
-	bool made;
-};
-/* Returns an exit code, after printing the reason of a failure. */
-int cli_trace_begin(struct cli_trace *trace, const char *path);
-/* A failure is printed; it does not change the exit code of the run. */
-void cli_trace_write(struct cli_trace *trace, weir_scheduler *scheduler);
-void cli_trace_give_up(struct cli_trace *trace); /* without a run */
-
-/*
  * output.c: a file that is written at the end of a run. It is looked at, and made, before the run; a made one
  * is removed if there is no run.
  */
@@ -174,6 +160,9 @@ int cli_output_begin(struct cli_output *output, const char *option, const char *
 /* A failure is printed and what was written removed; it does not change the exit code of the run. */
 void cli_output_write(struct cli_output *output, const char *text);
 void cli_output_give_up(struct cli_output *output); /* without a run; after a write it does nothing */
+
+/* trace.c: the file of --trace. As cli_output_write. */
+void cli_trace_write(struct cli_output *output, weir_scheduler *scheduler);
 
 /* statistics.c: the tables of --stats; the file of --stats-file. */
 void cli_statistics(weir_scheduler *scheduler);

@@ -9,8 +9,7 @@ struct run {
 	struct cli_graph source;
 	weir_graph *graph;
 	weir_scheduler *scheduler;
-	struct cli_trace trace;
-	struct cli_output statistics;
+	struct cli_output trace, statistics;
 };
 
 static void say_make_failure(weir_status status, const char *path)
@@ -188,12 +187,12 @@ static int run_graph(const struct cli_options *options)
 	if (!code && (code = code_if_stopped(code)))
 		cli_say("%s: stopped before the run began", options->argument);
 	if (!code)
-		code = cli_trace_begin(&run.trace, options->trace);
+		code = cli_output_begin(&run.trace, "trace", options->trace);
 	if (!code)
 		code = cli_output_begin(&run.statistics, "stats-file", options->stats_file);
 	if (!code)
 		code = run_to_the_end(&run, options);
-	cli_trace_give_up(&run.trace);
+	cli_output_give_up(&run.trace);
 	cli_output_give_up(&run.statistics);
 	hung = finish_run(&run);
 	code = code_if_stopped(code);
