@@ -1,7 +1,7 @@
 /*
  * The cost of being observed: a chain of entities whose compute takes 1 us, on one worker of `host`, without
- * an observer and with the timeline. What an event costs is the difference of the two runs, divided by the
- * number of events. Minima of rounds that alternate. No pass or fail.
+ * an observer, with statistics, with the timeline, and with both. What an event costs is the difference of
+ * the two runs, divided by the number of events. Minima of rounds that alternate. No pass or fail.
  *
  * usage: trace [--quick] [ENTITIES]
  */
@@ -126,7 +126,12 @@ struct mode {
 	const char *name;
 	unsigned observe;
 };
-static const struct mode modes[] = {{"off", 0}, {"trace", WEIR_OBSERVE_TRACE}};
+static const struct mode modes[] = {
+	{"off", 0},
+	{"statistics", WEIR_OBSERVE_STATISTICS},
+	{"trace", WEIR_OBSERVE_TRACE},
+	{"both", WEIR_OBSERVE_STATISTICS | WEIR_OBSERVE_TRACE},
+};
 enum { MODES = sizeof modes / sizeof modes[0] };
 
 /* Returns ns per tick. events: how many were recorded; NULL: not wanted. */
@@ -180,9 +185,9 @@ static void measure(size_t entities, size_t rounds)
 			least[mode] = i && least[mode] < ns ? least[mode] : ns;
 		}
 	printf("%zu entities, %.1f events a tick, minimum of %zu rounds\n\n", entities, events, rounds);
-	printf("%8s %12s %8s %14s\n", "", "ns per tick", "ratio", "ns per event");
+	printf("%10s %12s %8s %14s\n", "", "ns per tick", "ratio", "ns per event");
 	for (size_t mode = 0; mode < MODES; mode++)
-		printf("%8s %12.1f %8.3f %14.1f\n", modes[mode].name, least[mode], least[mode] / least[0],
+		printf("%10s %12.1f %8.3f %14.1f\n", modes[mode].name, least[mode], least[mode] / least[0],
 		       (least[mode] - least[0]) / events);
 }
 
