@@ -29,7 +29,7 @@ static struct wr_bucket bucket_at(unsigned octave, unsigned step, uint64_t count
 	return (struct wr_bucket){from, from + width, count};
 }
 
-/* Release: who sees the pointer sees zeroed counts. */
+/* Release: a thread that reads the pointer reads zeroed counts behind it. */
 static struct wr_octave *octave_make(struct wr_histogram *histogram, unsigned i)
 {
 	struct wr_octave *octave = wr_alloc(1, sizeof *octave);
