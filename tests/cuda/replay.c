@@ -7,8 +7,9 @@
  *   replay refused   allocations and synchronizations in enqueue: the result is right, the key FAILED
  *   replay fault     a replayed kernel stores to NULL: the run ends and names the entity
  *   replay many      --ticks N: as many replays; memory in use after a tenth of them and at the end
- *   replay evicted   keys as above, of which 8 are kept: the results are right
- *   replay stops     --ticks N: as many runs, each stopped at some instant, drained or not, and begun again
+ *   replay evicted   16 keys, of which 8 are kept, four at a time: captured, used twice, evicted, captured
+ * again replay stops     --ticks N: as many runs, each stopped at some instant, drained or not, and begun
+ * again
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -117,7 +118,8 @@ static weir_status allocate_blocks(weir_context *context, struct own *own)
 /* Each tick fills a block, adds 7 by a replay into another, and emits a copy of the sum. */
 static weir_status add_by_replay(weir_context *context, struct own *own, uint64_t variant)
 {
-	uint64_t tick = weir_context_tick(context), i = tick % SIDE, j = tick / SIDE % SIDE;
+	uint64_t tick = weir_context_tick(context), i = tick % SIDE;
+	uint64_t j = (part_is("evicted") ? tick / (SIDE * SIDE) : tick / SIDE) % SIDE;
 	int64_t *from = weir_message_data(own->block[0][i]), *to = weir_message_data(own->block[1][j]);
 	weir_stream *stream = weir_context_stream(context);
 	struct replay_add fill = {from, NULL, NUMBERS, (int64_t)tick, 0};
