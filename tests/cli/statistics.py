@@ -3,7 +3,6 @@ import json
 import os
 import pathlib
 import re
-import resource
 import signal
 import tempfile
 
@@ -102,14 +101,10 @@ def a_path_that_cannot_be_written_is_refused_before_the_run(weir):
         assert ended.stderr.count("\n") == 1 and "--stats-file" in ended.stderr and why in ended.stderr, ended
 
 
-def small_files():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
-
-
 def a_full_disk_costs_the_file_alone(weir):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "run.json")
-        ended = process.run(weir, "run", process.graph("ping.json"), *SIM, "--stats-file", path, preexec_fn=small_files)
+        ended = process.run(weir, "run", process.graph("ping.json"), *SIM, "--stats-file", path, **process.small_files(512))
         assert ended.returncode == 0 and "finished" in ended.stdout, ended
         assert ended.stderr.count("\n") == 1 and "run.json" in ended.stderr, ended
         assert not path.exists() and not os.listdir(folder), os.listdir(folder)
