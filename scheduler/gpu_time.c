@@ -99,12 +99,10 @@ static void gpu_time_stop(weir_entity *entity)
 
 static void gpu_time_fail(weir_entity *entity, weir_status status)
 {
-	const char *why = weir_last_error();
-
 	gpu_time_stop(entity);
 	if (status != WEIR_E_DEVICE) /* else the run fails, and says why */
 		wr_log(WEIR_LOG_WARN, "%s: its GPU time is not measured any more in this run: %s",
-		       entity->plan->name, *why ? why : weir_status_text(status));
+		       entity->plan->name, weir_last_error());
 }
 
 /* Makes room first, so that a span which is given back always finds some. */

@@ -114,6 +114,7 @@ void wr_span_arm(struct wr_span *span, weir_stream *stream)
 	stream->span = span;
 }
 
+/* Not again once it has failed. */
 static void span_record(struct wr_span *span, void *timer)
 {
 	weir_stream *stream = span->stream;
@@ -121,7 +122,7 @@ static void span_record(struct wr_span *span, void *timer)
 		wr_device_timer_record(span->system, span->device, wr_load(&stream->native), timer);
 
 	span->on_stream |= !status;
-	if (!status || span->failure)
+	if (!status)
 		return;
 	span->failure = status;
 	snprintf(span->why, sizeof span->why, "%s", weir_last_error());
@@ -143,7 +144,7 @@ void wr_span_leave(weir_stream *stream, int64_t since)
 {
 	int64_t spent = wr_now() - since;
 
-	if (spent > ENQUEUEING_NS && stream->span)
+	if (spent > ENQUEUEING_NS)
 		stream->span->blocked += spent;
 }
 

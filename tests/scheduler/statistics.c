@@ -1,7 +1,6 @@
 /* The calls about statistics: what they give, on any thread, during a run; two schedulers at once. */
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/thread.h"
 #include "rig_streams.h"
 
@@ -165,30 +164,6 @@ TEST(t16_an_end_that_is_not_measured_is_counted)
 	rig_in_world(1, leave_out_what_is_not_measured);
 }
 
-TEST(f40_making_them_survives_any_failed_malloc)
-{
-	weir_status status = WEIR_E_NOMEM;
-	struct rig *rig;
-
-	(void)state_;
-	rig_backend = "host";
-	rig = observed("source ticks=3 -> a:pass -> end; source -> end.in");
-	rig->options.workers = 1;
-	for (int64_t n = 0; status; n++) {
-		weir_scheduler *scheduler = NULL;
-
-		wr_memory_fail_at(n, false);
-		status = weir_scheduler_create(rig->graph, &rig->options, &scheduler);
-		wr_memory_fail_at(-1, false);
-		assert_true(!status || status == WEIR_E_NOMEM);
-		assert_int_equal(weir_scheduler_destroy(scheduler), WEIR_OK);
-	}
-	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(times_of(rig, 0).submit.count, 3);
-	rig_destroy(rig);
-	rig_backend = "sim";
-}
-
 struct reader {
 	weir_scheduler *scheduler;
 	struct wr_thread thread;
@@ -255,7 +230,6 @@ int main(void)
 		cmocka_unit_test(t16_a_path_leads_from_an_inlet_to_an_outlet),
 		cmocka_unit_test(t16_a_path_ends_with_the_device_work_of_its_sink),
 		cmocka_unit_test(t16_an_end_that_is_not_measured_is_counted),
-		cmocka_unit_test(f40_making_them_survives_any_failed_malloc),
 		cmocka_unit_test(b05_two_schedulers_are_read_while_they_run),
 	};
 
