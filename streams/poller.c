@@ -313,7 +313,7 @@ static bool poller_recycle(struct wr_signal *signal, wr_token token)
 	if (end == WR_TOKEN_GONE && wr_load(&signal->ended) != token)
 		return false;
 	if (end == WR_TOKEN_WAS_PENDING && signal->entity != WR_NO_ENTITY)
-		signal->waker->poke(signal->waker, signal->entity);
+		signal->waker->poke(signal->waker, signal->entity, token);
 	wr_signal_release(signal); /* it has no signal stream */
 	wr_fetch_sub(&system->signals.pending, 1);
 	wr_fetch_sub(&system->poller.armed, 1);

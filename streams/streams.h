@@ -21,7 +21,8 @@ struct wr_sim;
  * (S1).
  */
 struct wr_waker {
-	void (*poke)(struct wr_waker *waker, uint32_t entity);
+	/* token: of the signal that fired; 0: none did, the entity is to look again */
+	void (*poke)(struct wr_waker *waker, uint32_t entity, uint64_t token);
 	/* wakes the loop thread, which calls wr_system_collect */
 	void (*kick)(struct wr_waker *waker);
 	/* takes a live reference. The caller holds one already, so the count is not 0 */

@@ -71,10 +71,11 @@ static weir_status statistics_open(const struct wr_trace_options *options, void 
 static void entity_begin(struct wr_entity_statistics *entity, int64_t at)
 {
 	wr_note(&entity->poked_at, at); /* all begin in a ready queue */
-	wr_note(&entity->fired_at, 0);
+	for (size_t i = 0; i < 2; i++)
+		wr_note(&entity->fired[i].token, 0);
 	wr_note(&entity->source, 0);
-	entity->ticks = entity->device_tick = 0;
-	entity->ready_at = entity->begun_at = entity->ended_at = entity->armed_at = 0;
+	entity->ticks = entity->device_tick = entity->armed_token = 0;
+	entity->ready_at = entity->begun_at = entity->ended_at = 0;
 	entity->waiting = NULL;
 	for (size_t i = 0; i < WR_TICKS_REMEMBERED; i++)
 		entity->ready[i].tick = UINT64_MAX;
@@ -270,15 +271,20 @@ static struct wr_histogram *signal_latency(struct wr_entity_statistics *entity, 
 /* Its signal fired on any thread; the owner counts it, at its next review. */
 static void count_fired(struct wr_statistics *statistics, struct wr_entity_statistics *entity)
 {
-	int64_t fired_at = wr_read(&entity->fired_at);
+	const struct wr_fired *fired = entity->fired;
 	struct wr_histogram *latency;
+	int64_t spent;
 
-	if (!entity->armed_at || fired_at < entity->armed_at)
+	if (!entity->armed_token)
 		return;
+	if (wr_load_acquire(&fired->token) != entity->armed_token &&
+	    wr_load_acquire(&(++fired)->token) != entity->armed_token)
+		return;
+	entity->armed_token = 0;
+	spent = wr_read(&fired->at) - entity->armed_at;
 	latency = tick_counts(statistics, entity->ticks) ? signal_latency(entity, entity->armed_kind) : NULL;
 	if (latency)
-		wr_histogram_add(latency, fired_at - entity->armed_at);
-	entity->armed_at = 0;
+		wr_histogram_add(latency, spent > 0 ? spent : 0); /* it may fire before its arming is told */
 }
 
 static void on_wait(void *self, int64_t at, unsigned lane, uint32_t id, const char *of, const char *why)
@@ -366,20 +372,26 @@ static void on_arm(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t 
 {
 	struct wr_entity_statistics *entity = entity_of(self, id);
 
-	(void)lane, (void)token;
+	(void)lane;
 	if (!entity)
 		return;
+	count_fired(self, entity);
+	entity->armed_token = token;
 	entity->armed_at = at;
 	entity->armed_kind = kind;
 }
 
-static void on_fire(void *self, int64_t at, unsigned lane, uint32_t id)
+static void on_fire(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t token)
 {
 	struct wr_entity_statistics *entity = entity_of(self, id);
+	struct wr_fired *fired;
 
 	(void)lane;
-	if (entity)
-		wr_note(&entity->fired_at, at);
+	if (!entity)
+		return;
+	fired = &entity->fired[wr_add_relaxed(&entity->fired_count, 1) % 2];
+	wr_note(&fired->at, at);
+	wr_store_release(&fired->token, token);
 }
 
 /* One call per stream of the tick: the span is from the first to the last. */
