@@ -16,7 +16,7 @@
 #include "trace/histogram.h"
 #include "trace/trace.h"
 
-enum { WR_SIGNALS_TRACED = WR_TRACE_FLAG + 1, WR_WAITS_LISTED = 64, WR_TICKS_REMEMBERED = 64 };
+enum { WR_SIGNALS_TRACED = WR_TRACE_FLAG + 1, WR_WAITS_LISTED = 64, WR_TICKS_REMEMBERED = 64, WR_FIRED = 2 };
 
 /* What an entity waited for, and how long each time. */
 struct wr_wait_times {
@@ -38,7 +38,7 @@ struct wr_entity_statistics {
 	struct wr_fired {
 		_Atomic uint64_t token; /* written after `at` */
 		_Atomic int64_t at;
-	} fired[2];
+	} fired[WR_FIRED];
 	_Atomic unsigned fired_count;
 
 	uint64_t ticks; /* begun, so also the number of the next one */
@@ -51,6 +51,7 @@ struct wr_entity_statistics {
 	struct wr_ready_tick ready[WR_TICKS_REMEMBERED]; /* at tick % WR_TICKS_REMEMBERED */
 	uint64_t device_tick;                            /* whose device work is reported now, + 1 */
 	int64_t device_begin, device_end;
+	enum wr_trace_source device_source;
 
 	struct wr_histogram submit, blocked, queued, waited, gpu_span, done_latency;
 	struct wr_wait_times *_Atomic waits; /* a list */

@@ -24,7 +24,10 @@ struct wr_trace_options {
 /* What a signal is armed by. */
 enum wr_trace_signal { WR_TRACE_CALLBACK, WR_TRACE_INLINE, WR_TRACE_FLAG };
 /* How the time of device work was learned. */
-enum wr_trace_source { WR_TRACE_TIMERS, WR_TRACE_POLLER };
+enum wr_trace_source {
+	WR_TRACE_TIMERS,
+	WR_TRACE_POLLER /* of the flags: bounds, between which the work was done (T15) */
+};
 
 /*
  * Declarations: X(row, parameters, arguments). They are made before a run and describe what the events name

@@ -237,6 +237,32 @@ static void device_work_is_from_the_first_stream_to_the_last(void **state)
 	see->close(self);
 }
 
+static void device_tick(struct wr_statistics *self, uint64_t tick, int64_t length,
+			enum wr_trace_source source)
+{
+	see->device_work(self, 2000, 0, 1, tick, "b", 1200, 1200 + length, source);
+	see->complete(self, 2000, 0, 1, tick);
+}
+
+static void timers_replace_what_the_poller_saw(void **state)
+{
+	struct wr_statistics *self = make(0);
+	struct wr_entity_statistics *entity = &self->entities[1];
+
+	(void)state;
+	for (uint64_t i = 0; i < 4; i++)
+		tick(self, i, 1100, 1110, 1120);
+	device_tick(self, 0, 50, WR_TRACE_POLLER);
+	assert_int_equal(sum_of(&entity->gpu_span), 50);
+	assert_int_equal(wr_read(&entity->source), 1 + WR_TRACE_POLLER);
+	device_tick(self, 1, 30, WR_TRACE_TIMERS);
+	device_tick(self, 2, 50, WR_TRACE_POLLER);
+	assert_int_equal(sum_of(&entity->gpu_span), 30);
+	assert_int_equal(wr_read(&entity->done_latency.count), 1);
+	assert_int_equal(wr_read(&entity->source), 1 + WR_TRACE_TIMERS);
+	see->close(self);
+}
+
 static void a_worker_is_busy_or_asleep(void **state)
 {
 	struct wr_statistics *self = make(0);
@@ -314,6 +340,7 @@ int main(void)
 		cmocka_unit_test(a_signal_lasts_from_arming_to_firing),
 		cmocka_unit_test(a_signal_that_fires_before_its_arming_is_told_took_no_time),
 		cmocka_unit_test(device_work_is_from_the_first_stream_to_the_last),
+		cmocka_unit_test(timers_replace_what_the_poller_saw),
 		cmocka_unit_test(a_worker_is_busy_or_asleep),
 		cmocka_unit_test(a_run_counts_anew),
 		cmocka_unit_test(f40_open_and_events_survive_any_failed_malloc),
