@@ -76,6 +76,7 @@ static const struct field entity_fields[] = {
 	SHAPED(cli_entity, OBJECT, ready_to_compute, histogram),
 	SHAPED(cli_entity, LIST, waits, wait),
 	FIELD(cli_entity, COUNT, gpu_ticks),
+	FIELD(cli_entity, TEXT, done_source),
 	{0},
 };
 static const struct shape entity = SHAPE(cli_entity, entity_fields);

@@ -164,6 +164,33 @@ TEST(t16_an_end_that_is_not_measured_is_counted)
 	rig_in_world(1, leave_out_what_is_not_measured);
 }
 
+static void know_by_flag(void)
+{
+	struct rig *rig = observed("a:call count=10 -> end");
+	weir_entity_times times;
+	char *text = NULL;
+
+	rig->options.signal = "flag";
+	rig->options.gpu_time = WEIR_GPU_TIME_OFF;
+	rig_on(rig, "a", work_for_5_ms);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	times = times_of(rig, 0);
+	assert_true(times.gpu_span.count > 0 && times.gpu_span.min_ns >= 5 * MS);
+	assert_int_equal(times.done_latency.count, times.gpu_span.count);
+	assert_true(times.done_latency.min_ns >= 5 * MS);
+	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
+	assert_says(text, "\"done_source\":\"flag\"");
+	weir_text_free(text);
+	rig_destroy(rig);
+}
+
+TEST(t15_g04_the_source_of_device_times_is_said)
+{
+	(void)state_;
+	rig_in_world(1, know_by_flag);
+	rig_on_host(know_by_flag);
+}
+
 struct reader {
 	weir_scheduler *scheduler;
 	struct wr_thread thread;
@@ -230,6 +257,7 @@ int main(void)
 		cmocka_unit_test(t16_a_path_leads_from_an_inlet_to_an_outlet),
 		cmocka_unit_test(t16_a_path_ends_with_the_device_work_of_its_sink),
 		cmocka_unit_test(t16_an_end_that_is_not_measured_is_counted),
+		cmocka_unit_test(t15_g04_the_source_of_device_times_is_said),
 		cmocka_unit_test(b05_two_schedulers_are_read_while_they_run),
 	};
 
