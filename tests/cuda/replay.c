@@ -6,10 +6,9 @@
  *   replay captures  --ticks N: N captures on one worker, while others allocate, copy, launch and arm signals
  *   replay refused   allocations and synchronizations in enqueue: the result is right, the key FAILED
  *   replay fault     a replayed kernel stores to NULL: the run ends and names the entity
- *   replay many      --ticks N: as many replays; memory in use after a tenth of them and at the end
- *   replay evicted   16 keys, of which 8 are kept, four at a time: captured, used twice, evicted, captured
- * again replay stops     --ticks N: as many runs, each stopped at some instant, drained or not, and begun
- * again
+ *   replay many      --ticks N: as many replays; memory in use after each tenth of them
+ *   replay evicted   16 keys, of which 8 are kept, each captured, used twice, evicted, and so on
+ *   replay stops     --ticks N: as many runs, each stopped at some instant, drained or not, and begun again
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -21,7 +20,7 @@
 #include "replay.h"
 #include "weir.h"
 
-enum { KERNELS = 10, SIDE = 4, NUMBERS = 256, SAMPLES = 1 << 17 };
+enum { KERNELS = 10, SIDE = 4, NUMBERS = 256, SAMPLES = 1 << 17, TENTHS = 10 };
 
 static const weir_kernel add = {sizeof(weir_kernel), "replay_add", NULL, replay_add_cuda};
 static const weir_kernel nothing = {sizeof(weir_kernel), "replay_nothing", NULL, replay_nothing_cuda};
@@ -30,7 +29,7 @@ static struct {
 	const char *part;
 	uint64_t ticks;
 	_Atomic uint64_t wrong, checked, refused;
-	struct replay_memory early, late; /* of `many` */
+	struct replay_memory memory[TENTHS]; /* of `many`: after each tenth of the ticks */
 	int64_t began[SAMPLES];
 } state;
 
@@ -59,17 +58,23 @@ static weir_status enqueue_nothing(weir_context *context, weir_stream *stream, v
 	return status;
 }
 
+/* Only `cost` takes times: their pages would count as memory of `many`. */
+static void note_tick(uint64_t tick)
+{
+	uint64_t tenth = state.ticks / TENTHS;
+
+	if (part_is("cost") && tick < SAMPLES)
+		state.began[tick] = now();
+	if (part_is("many") && (tick + 1) % tenth == 0 && tick / tenth < TENTHS)
+		replay_memory(&state.memory[tick / tenth]);
+}
+
 static weir_status tick_of_nothing(weir_context *context, void *own)
 {
 	uint64_t tick = weir_context_tick(context);
 
 	(void)own;
-	if (tick < SAMPLES)
-		state.began[tick] = now();
-	if (part_is("many") && tick == state.ticks / 10)
-		replay_memory(&state.early);
-	if (part_is("many") && tick + 1 >= state.ticks)
-		replay_memory(&state.late);
+	note_tick(tick);
 	if (tick + 1 >= state.ticks)
 		weir_context_finish(context);
 	return weir_context_replay(context, "nothing", 7, enqueue_nothing, NULL);
@@ -271,6 +276,14 @@ static weir_status make_graph(const weir_registry *registry, bool replays, weir_
 	return status;
 }
 
+static void print_memory(uint64_t hits)
+{
+	printf("{\"hits\": %" PRIu64 ", \"memory\": [", hits);
+	for (int i = 0; i < TENTHS; i++)
+		printf("%s[%zu, %zu]", i ? ", " : "", state.memory[i].host, state.memory[i].device);
+	printf("]}\n");
+}
+
 static void print_counts(weir_scheduler *scheduler, const weir_outcome *outcome)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
@@ -286,10 +299,7 @@ static void print_counts(weir_scheduler *scheduler, const weir_outcome *outcome)
 	       counts.replay_hits, counts.replay_captures, counts.replay_evictions, counts.replay_failures,
 	       (uint64_t)state.checked, (uint64_t)state.wrong, (uint64_t)state.refused);
 	if (part_is("many"))
-		printf("{\"hits\": %" PRIu64 ", \"early_host\": %zu, \"late_host\": %zu, \"early_device\": "
-		       "%zu, \"late_device\": %zu}\n",
-		       counts.replay_hits, state.early.host, state.late.host, state.early.device,
-		       state.late.device);
+		print_memory(counts.replay_hits);
 }
 
 static weir_status run(const weir_registry *registry, bool replays, bool prints)
@@ -411,6 +421,8 @@ int main(int argc, char **argv)
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	state.part = argv[1];
 	state.ticks = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000;
+	if (state.ticks < TENTHS)
+		state.ticks = TENTHS;
 	status = weir_registry_create(&registry);
 	for (size_t i = 0; !status && i < sizeof operators / sizeof *operators; i++)
 		status = weir_registry_add_operator(registry, &operators[i]);

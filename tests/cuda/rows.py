@@ -4,8 +4,11 @@ Each program has a time limit; a row is printed as soon as it is known, and the 
 --backend host the rows that need no GPU are run, with few repeats, as a check of this script. --rows NAME,... runs
 some of the functions below alone.
 """
+import concurrent.futures
+import itertools
 import json
 import os
+import pathlib
 import re
 import shutil
 import tempfile
@@ -163,12 +166,6 @@ def replay_cost(came):
     row("2 a replayed tick of 10 kernels", "by hand + 1.5 us; 5 x cheaper", seen, holds)
 
 
-def replay_many(came):
-    host, device = (came[f"late_{place}"] - came[f"early_{place}"] for place in ("host", "device"))
-    seen = f"{came['hits']} hits, {host / 1e6:+.1f} MB, device {device / 1e6:+.1f} MB"
-    row("2 10^6 replays", "memory flat", seen, host < 4e6 and device <= 0)
-
-
 def replay_keys(came):
     seen = f"{came['captures']} captures, {came['hits']} hits, {came['wrong']} wrong"
     holds = came["captures"] == 16 and came["hits"] == 100000 - 32 and not came["wrong"]
@@ -195,7 +192,6 @@ def replay_fault(came):
 def replays(given):
     for check, ticks in (
         (replay_cost, 20000),
-        (replay_many, 1000000),
         (replay_keys, 100000),
         (replay_evicted, 2000),
         (replay_captures, 20000),
@@ -205,6 +201,135 @@ def replays(given):
         came = replay_part(given, name, ticks, fails=name == "fault")
         if came:
             check(came)
+
+
+REPLAYS = 4000000
+CHUNK = 2 << 20  # bytes: what the driver takes from the device at a time
+
+
+def steps_of(bytes_after):
+    return " ".join(f"{(late - early) / 1e6:+.1f}" for early, late in zip(bytes_after, bytes_after[1:]))
+
+
+def flat(given):
+    """Memory after each tenth of many replays. A leak of one byte in two replays would be a chunk of the driver's in
+    the second half; a single chunk, somewhere, is the driver's own.
+    """
+    came = replay_part(given, "many", REPLAYS)
+    if not came:
+        return
+    host, device = zip(*came["memory"])
+    half, last = len(device) // 2 - 1, len(device) - 1
+    holds = device[last] <= device[half] and device[last] <= device[0] + CHUNK and host[last] < host[0] + 1e6
+    seen = f"{came['hits']} hits; MB more in each tenth: host {steps_of(host)}, device {steps_of(device)}"
+    row(f"2 {REPLAYS} replays", "memory flat: none in the 2nd half, 2 MiB in all", seen, holds and came["hits"] > 0)
+
+
+# --- an earlier point of a tick ---
+
+BEGINS = re.compile(r"begins ([-\d.]+) us after .*?; 9 of 10 within ([-\d.]+) us, the last after ([-\d.]+) us")
+
+
+def early(given):
+    """emit_at: from the end of a tick's first kernel, as a polling thread sees it, to the first output's reader."""
+    check = "t12_a_reader_begins_before_the_second_kernel_ends"
+    for signal in ("flag", "callback"):
+        found = []
+        for _ in range(3):
+            output = program(given, "handles", "--backend", given.backend, "--signal", signal, check)
+            found += [tuple(map(float, match)) for match in BEGINS.findall(output or "")]
+        if not found:
+            continue
+        half, most, last = sorted(found)[len(found) // 2]
+        seen = f"p50 {half:.1f} us, p90 {most:.1f}, last {last:.1f} (100 ticks; {len(found)} runs)"
+        wanted = signal == "flag" and given.backend == "cuda"
+        name = f"6 emit_at, second kernel 5 ms: first reader, {signal}"
+        row(name, "20 us after the first kernel" if wanted else "-", seen, most <= 20 if wanted else None)
+
+
+# --- the examples ---
+
+REPLAYED = re.compile(r"(\d+) replayed, (\d+) captured, (\d+) evicted, (\d+) failed")
+
+
+def run_changed(given, plugin, path, folder, change, *more, limit=60, env=None):
+    """Runs an example's graph after `change` was called with its JSON; returns its output."""
+    graph = json.loads((acceptance.ROOT / "examples" / path).read_text())
+    change(graph)
+    changed = os.path.join(folder, "graph.json")
+    with open(changed, "w") as file:
+        json.dump(graph, file)
+    library = os.path.join(given.examples, f"lib{plugin}.so")
+    ended = acceptance.run([given.weir, "run", "--plugin", library, changed, *more], limit, env)
+    assert ended.returncode == 0, (ended.returncode, (ended.stdout + ended.stderr)[-300:])
+    return ended.stdout + ended.stderr
+
+
+def pictures_of(given, backend, signal, workers, replay):
+    """{name: bytes} of the pictures that upscale writes, and how often it replayed."""
+
+    def few_blocks(graph):  # few keys, so that some frames are replayed
+        for pool in "frames", "upscaled":
+            graph["resources"][pool]["blocks"] = 2
+
+    with tempfile.TemporaryDirectory(prefix="weir-rows-") as folder:
+        settings = ["read.repeat=3", f"write.directory={folder}/out", "write.every=1", f"upscale.replay={replay}"]
+        options = [word for setting in settings for word in ("--set", setting)]
+        options += ["--backend", backend, "--signal", signal, "--workers", workers]
+        try:
+            output = run_changed(given, "upscale", "upscale/upscale.json", folder, few_blocks, *options)
+        except AssertionError as error:
+            return {"none": str(error).encode()}, -1
+        found = {path.name: path.read_bytes() for path in pathlib.Path(folder, "out").iterdir()}
+    hits = REPLAYED.search(output)
+    return found, int(hits[1]) if hits else 0
+
+
+def upscaled(given):
+    """Several runs at once: only their results count. The signal means nothing without a GPU, so each is run once there."""
+    backends = ["host", "sim"] + ["cuda"] * (given.backend == "cuda")
+    variants = [
+        (backend, signal, workers, replay)
+        for backend in backends
+        for signal, workers in itertools.product(("callback", "flag"), (1, 8))
+        for replay in ("true", "false")
+        if backend == "cuda" or (signal == "flag") == (workers == 8)
+    ]
+    with concurrent.futures.ThreadPoolExecutor(max(1, os.cpu_count() // 2)) as pool:
+        runs = list(pool.map(lambda variant: (variant, *pictures_of(given, *variant)), variants))
+    wanted = runs[0][1]
+    different = [" ".join(map(str, variant)) for variant, found, _ in runs if found != wanted]
+    unused = [" ".join(map(str, variant)) for variant, _, hits in runs if (hits > 0) != (variant[3] == "true")]
+    seen = f"{len(wanted)} pictures, {len(runs)} runs, different: {different or 0}"
+    seen += f", not replayed as set: {unused}" if unused else ""
+    holds = len(wanted) == 9 and len(set(wanted.values())) == 3 and not different and not unused
+    row(f"9 upscale on {', '.join(backends)}; 1, 8 workers; both signals; replay on, off", "identical", seen, holds)
+
+
+def libraries(given):
+    """cuBLAS and NPP, enqueued in a replay on the native handle. WEIR_DEBUG_REPLAY captures them again, and compares."""
+
+    def many_frames(graph):
+        graph["entities"][0]["conditions"][0]["count"] = 500
+
+    env = acceptance.environment(WEIR_DEBUG_REPLAY="1")
+    for name, library in ("gemm", "cuBLAS"), ("addc", "NPP"):
+        title = f"2 {library} in a replay"
+        if not os.path.exists(os.path.join(given.examples, f"lib{name}.so")):
+            row(title, "results right", f"{library} was not found by the build", None)
+            continue
+        with tempfile.TemporaryDirectory(prefix="weir-rows-") as folder:
+            try:
+                path = f"libraries/{name}.json"
+                output = run_changed(given, name, path, folder, many_frames, "--backend", given.backend, env=env)
+            except AssertionError as error:
+                row(title, "results right", str(error), False)
+                continue
+        right, counts = re.search(r"compare: (.*)", output), REPLAYED.search(output)
+        hits, captures, _, failed = map(int, counts.groups()) if counts else (0, 0, 0, 0)
+        seen = f"{right and right[1]}; {hits} replayed, {captures} captured, {failed} failed"
+        holds = right and right[1].startswith("500 frames") and hits > 400 and not failed
+        row(title, "results right, replayed, none failed", seen, bool(holds))
 
 
 # --- compute-sanitizer ---
@@ -261,10 +386,13 @@ def nsight(given):
 
 
 def main():
-    given = acceptance.arguments(bench=".", rounds=5, rows="")
-    steps = [replays, lines, one_core, quiet, sanitized, lives, nsight, pipelines] if given.backend == "cuda" else [lives, lines]
+    given = acceptance.arguments(bench=".", examples=".", rounds=5, rows="")
+    steps = [replays, flat, early, upscaled, libraries, lines, one_core, quiet, sanitized, lives, nsight, pipelines]
+    chosen = given.rows.split(",") if given.rows else [step.__name__ for step in steps]
+    if not given.rows and given.backend != "cuda":
+        chosen = ["lives", "lines"]
     for step in steps:
-        if not given.rows or step.__name__ in given.rows.split(","):
+        if step.__name__ in chosen:
             step(given)
     print("\nrow | wanted | seen | holds", flush=True)
     for line in rows:
