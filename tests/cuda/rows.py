@@ -18,7 +18,7 @@ import acceptance
 import calls as recorded
 
 SANITIZER = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-FRAMES = 400
+FRAMES = {"long": 400, "short": 1500, "upscale": 4000}  # of bench/pipeline: runs of half a second or more
 WARM = 50  # frames of bench/pipeline that do not count
 rows = []
 
@@ -77,13 +77,32 @@ def compare(signal, work, forms, form):
     row(f"1 {form}, {signal}, {work}", "0.95 (2, 3, 2 ms); 0.97, 1.1 x; not behind", by_stage + beside, good)
 
 
+def pipeline(given, signal, work, *more, limit=90):
+    """Its forms, by name; its output is printed, as it says where time went."""
+    options = ["--rounds", given.rounds, "--frames", FRAMES[work], "--signal", signal, "--work", work, *more]
+    output = program(given, "pipeline", *options, limit=limit) or ""
+    print(output, end="", flush=True)
+    return forms_of(output), output
+
+
 def pipelines(given):
-    for signal in ("callback", "flag"):
-        options = ["--rounds", given.rounds, "--frames", FRAMES, "--signal", signal]
-        output = program(given, "pipeline", *options, limit=170)
-        for work, forms in forms_of(output or "").items():
+    for signal, work in itertools.product(("callback", "flag"), FRAMES):
+        for name, forms in pipeline(given, signal, work)[0].items():
             for form in ("weir", "weir with replay"):
-                compare(signal, work, forms, form)
+                compare(signal, name, forms, form)
+
+
+WENT = re.compile(r"    (a frame each .*)")
+
+
+def gaps(given):
+    """Where time goes in the pipeline of milliseconds: by flag, by a flag whose poller never sleeps, by callback."""
+    for signal, *more in ("flag",), ("flag", "--spin", 20), ("callback",):
+        forms, output = pipeline(given, signal, "long", "--forms", "three,weir", "--rounds", 3, *more)
+        went = WENT.findall(output)
+        for figures in forms.values():
+            for (form, (_, _, part)), why in zip(figures.items(), went):
+                row(f"1 2, 3, 2 ms, {form}, {' '.join(map(str, (signal, *more)))}", "-", f"{part:.3f}; {why}", None)
 
 
 def one_core(given):
@@ -387,7 +406,7 @@ def nsight(given):
 
 def main():
     given = acceptance.arguments(bench=".", examples=".", rounds=5, rows="")
-    steps = [replays, flat, early, upscaled, libraries, lines, one_core, quiet, sanitized, lives, nsight, pipelines]
+    steps = [replays, flat, early, upscaled, libraries, lines, one_core, quiet, sanitized, lives, nsight, pipelines, gaps]
     chosen = given.rows.split(",") if given.rows else [step.__name__ for step in steps]
     if not given.rows and given.backend != "cuda":
         chosen = ["lives", "lines"]
