@@ -163,10 +163,10 @@ def lines(given):
             row(name, "0.85" if wanted else "-", part, float(part) >= 0.85 if wanted else None)
 
 
-def replay_part(given, name, ticks, limit=120, fails=False):
+def replay_part(given, name, ticks, limit=120, fails=False, env=None):
     """The last line of JSON of a part of replay.c, or None: the row says why."""
     try:
-        ended = acceptance.run([given.program("replay"), name, ticks], limit)
+        ended = acceptance.run([given.program("replay"), name, ticks], limit, env)
     except AssertionError as error:
         row(f"replay {name}", "ends in time", str(error), False)
         return None
@@ -208,16 +208,32 @@ def replay_fault(came):
     row("5 a fault in a replayed kernel", "2 s, names the entity", seen, came["seconds"] < 2 and "'a'" in came["text"])
 
 
+def replay_forgets(came):
+    seen = f"{came['wrong']} of {came['checked']} wrong, then {came['failures']} FAILED: {came['said'][:110]}"
+    holds = came["failures"] == 2 and came["wrong"] < 200 and "parameter" in came["said"]
+    row("3 a key without an address, WEIR_DEBUG_REPLAY=1", "found after 61 replays, named", seen, holds)
+
+
+def replay_refused(came):
+    seen = f"{came['refused']} calls, {came['failures']} FAILED, {came['wrong']} of {came['checked']} wrong"
+    seen += f"; {came['captured']} replays while the operator captures: {came['said'][:110]}"
+    holds = came["failures"] and came["refused"] and not came["wrong"] and not came["hits"] and came["captured"] == 25
+    row("4 cudaMalloc, a synchronization in enqueue; an own capture", "FAILED, results right", seen, bool(holds))
+
+
 def replays(given):
     for check, ticks in (
         (replay_cost, 20000),
         (replay_keys, 100000),
         (replay_evicted, 2000),
         (replay_captures, 20000),
+        (replay_forgets, 1000),
+        (replay_refused, 200),
         (replay_fault, 100000),
     ):
         name = check.__name__.removeprefix("replay_")
-        came = replay_part(given, name, ticks, fails=name == "fault")
+        env = acceptance.environment(WEIR_DEBUG_REPLAY="1") if name == "forgets" else None
+        came = replay_part(given, name, ticks, fails=name == "fault", env=env)
         if came:
             check(came)
 
@@ -331,9 +347,9 @@ def libraries(given):
     def many_frames(graph):
         graph["entities"][0]["conditions"][0]["count"] = 500
 
-    env = acceptance.environment(WEIR_DEBUG_REPLAY="1")
-    for name, library in ("gemm", "cuBLAS"), ("addc", "NPP"):
-        title = f"2 {library} in a replay"
+    for (name, library), debug in itertools.product((("gemm", "cuBLAS"), ("addc", "NPP")), ("0", "1")):
+        env = acceptance.environment(WEIR_DEBUG_REPLAY=debug)
+        title = f"2 {library} in a replay{', WEIR_DEBUG_REPLAY=1' if debug == '1' else ''}"
         if not os.path.exists(os.path.join(given.examples, f"lib{name}.so")):
             row(title, "results right", f"{library} was not found by the build", None)
             continue
