@@ -388,6 +388,9 @@ def sanitized(given):
     for tool in ("memcheck", "racecheck"):
         for form in ("weir", "replay"):
             sanitize(given, f"1 {tool} on blocks that are used again, {form}", tool, [*pipeline, form], 60)
+    handles = [given.program("handles"), "--signal", "flag", "t11_scratch_memory_of_streams_that_overlap_keeps_its_contents"]
+    for tool in ("memcheck", "racecheck"):
+        sanitize(given, f"8 {tool}, scratch memory of streams that overlap", tool, handles, 60)
     replay = given.program("replay")
     stops = "5 memcheck, runs stopped with captures and launches in flight"
     sanitize(given, stops, "memcheck", [replay, "stops", 20], 90)
