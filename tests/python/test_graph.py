@@ -1,6 +1,8 @@
 """Graphs: reading, running, errors, inlets and outlets."""
 
 import json
+import pathlib
+import subprocess
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from conftest import graph_of
 
 import weir
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHAIN = graph_of(("a", "Count", {"count": 3}), ("b", "Collect"))
 
 
@@ -203,3 +206,30 @@ class Pass:
 
     def compute(self, ctx):
         ctx.emit("out", ctx.receive("in"))
+
+
+@weir.operator
+class Sizes:
+    """Keeps how many messages its ticks received."""
+
+    inputs = [weir.Port("in", capacity=32, take=-1)]
+
+    def start(self, ctx):
+        self.sizes = []
+
+    def compute(self, ctx):
+        self.sizes.append(len(ctx.receive_all("in")))
+
+
+def test_a_condition_of_a_plugin_decides_when_an_operator_in_python_ticks(tmp_path):
+    """That of docs/writing-conditions.md: batches of 8 and a rest."""
+    page = (ROOT / "docs/writing-conditions.md").read_text()
+    source, plugin = tmp_path / "batch.c", tmp_path / "libbatch.so"
+    source.write_text(page.split("```c example\n")[1].split("```")[0])
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{ROOT}/include", "-o", plugin, source], check=True)
+    described = graph_of(("a", "Count", {"count": 20}), ("b", "Sizes"))
+    described["entities"][1]["conditions"] = [{"type": "batch", "port": "in", "size": 8}]
+    with weir.Graph(described, plugins=[plugin]) as graph:
+        graph.run(backend="host", workers=1)
+        assert sum(graph["b"].sizes) == 20 and all(size >= 8 for size in graph["b"].sizes[:-1])
+    assert any("batch" in d.text for d in weir.check(described))
