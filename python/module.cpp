@@ -2278,7 +2278,7 @@ void make_scheduler(Graph &self, nb::dict from)
 	const char *names[3] = {"backend", "signal", "root"};
 	const char **fields[3] = {&options.backend, &options.signal, &options.root};
 	unsigned none = 0;
-	bool statistics = false;
+	bool statistics = false, trace = false;
 	weir_status status;
 
 	for (int i = 0; i < 3; i++) {
@@ -2295,7 +2295,11 @@ void make_scheduler(Graph &self, nb::dict from)
 	give(from, "measure", options.measure, &none, 0);
 	give(from, "skip", options.skip, &none, 0);
 	give(from, "statistics", statistics, &none, 0);
-	options.observe = statistics ? (unsigned)WEIR_OBSERVE_STATISTICS : 0u;
+	give(from, "trace", trace, &none, 0);
+	give(from, "trace_events", options.trace_events, &none, 0);
+	give(from, "gpu_time", options.gpu_time, &none, 0);
+	options.observe = (statistics ? (unsigned)WEIR_OBSERVE_STATISTICS : 0u) |
+			  (trace ? (unsigned)WEIR_OBSERVE_TRACE : 0u);
 	options.ended = on_ended;
 	options.ended_arg = core;
 	if (is_inside(core) || !end_scheduler(core))
@@ -2483,6 +2487,74 @@ std::string statistics_text(Graph &self)
 	return text;
 }
 
+/* Returns how many records were dropped. */
+uint64_t write_trace(Graph &self, const char *path)
+{
+	Core *core = running_core(self);
+	uint64_t dropped = 0;
+	weir_status status;
+	Using use(core);
+
+	{
+		nb::gil_scoped_release released;
+		status = weir_scheduler_write_trace(core->scheduler, path, &dropped);
+	}
+	check(status);
+	return dropped;
+}
+
+nb::dict durations_of(const weir_durations &durations)
+{
+	nb::dict out;
+
+	out["count"] = durations.count;
+	out["sum"] = durations.sum_ns;
+	out["min"] = durations.min_ns;
+	out["max"] = durations.max_ns;
+	out["p50"] = durations.p50_ns;
+	out["p90"] = durations.p90_ns;
+	out["p99"] = durations.p99_ns;
+	return out;
+}
+
+/* For the tables of `weir run --stats`. */
+nb::object entity_times(Graph &self)
+{
+	weir_scheduler *scheduler = running_core(self)->scheduler;
+	weir_entity_times times = {sizeof times};
+	nb::dict all;
+
+	for (size_t i = 0; weir_scheduler_entity_times(scheduler, i, &times); i++) {
+		nb::dict out;
+		out["submit"] = durations_of(times.submit);
+		out["waited"] = durations_of(times.waited);
+		out["ready_to_compute"] = durations_of(times.ready_to_compute);
+		out["gpu_span"] = durations_of(times.gpu_span);
+		all[text_of(times.entity)] = out;
+	}
+	return all;
+}
+
+nb::object path_latencies(Graph &self)
+{
+	weir_scheduler *scheduler = running_core(self)->scheduler;
+	weir_path_latency path = {sizeof path};
+	nb::list all;
+
+	for (size_t i = 0; weir_scheduler_path_latency(scheduler, i, &path); i++) {
+		nb::dict out;
+		nb::list entities;
+		for (size_t k = 0; k < path.entity_count; k++)
+			entities.append(text_of(path.entities[k]));
+		out["entities"] = entities;
+		out["other"] = path.other;
+		out["count"] = path.count;
+		out["latency"] = durations_of(path.latency);
+		all.append(out);
+	}
+	return all;
+}
+
 nb::dict replay_counts(const weir_entity_counts &counts)
 {
 	nb::dict out;
@@ -2571,6 +2643,18 @@ weir_entity *entity_of(Graph &self, const char *name)
 	if (!entity)
 		throw nb::key_error(name);
 	return entity;
+}
+
+/* The operator of an entity, and its parameters as the operator's start reads them. */
+nb::tuple entity_values(Graph &self, const char *name)
+{
+	const weir_entity *entity = entity_of(self, name);
+	const weir_operator *kind = weir_entity_operator(entity);
+	nb::dict values;
+
+	for (const weir_parameter *parameter = kind->parameters; parameter && parameter->name; parameter++)
+		values[text_of(parameter->name)] = value_of(weir_entity_values(entity), parameter);
+	return nb::make_tuple(text_of(kind->name), values);
 }
 
 /* ------------------------------------------------------------------------------------- inlets and outlets --
@@ -2719,6 +2803,17 @@ void log_to_stderr(int level)
 	nb::gil_scoped_release released;
 
 	(void)weir_log_set(level ? log_line : nullptr, (void *)(intptr_t)level);
+}
+
+/* Untrusted text as weir prints it. */
+std::string escape(const char *text)
+{
+	char shown[256];
+	std::string out;
+
+	while (*text)
+		out.append(shown, weir_text_escape(&text, sizeof shown, shown));
+	return out;
 }
 
 void in_child()
@@ -2899,6 +2994,10 @@ void bind_graph(nb::module_ &module)
 		.def("explain_line", explain_line)
 		.def("entity_counts", entity_counts)
 		.def("statistics", statistics_text)
+		.def("write_trace", write_trace)
+		.def("entity_times", entity_times)
+		.def("path_latencies", path_latencies)
+		.def("entity_values", entity_values)
 		.def("queue_counts", queue_counts)
 		.def("pool_counts", pool_counts)
 		.def("fileno", [](Graph &self) { return open_core(self)->ended; })
@@ -2944,6 +3043,8 @@ NB_MODULE(_weir, module)
 	module.def("version", weir_version);
 	module.def("log_to_stderr", log_to_stderr);
 	module.def("parse_duration", parse_duration);
+	module.def("escape", escape);
+	module.def("status_text", [](int status) { return weir_status_text((weir_status)status); });
 	module.def("settle", settle);
 	module.def("gil_takes", [] { return takes.load(); });
 	nb::module_::import_("atexit").attr("register")(nb::cpp_function(shut_down));

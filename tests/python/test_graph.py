@@ -57,6 +57,30 @@ def test_statistics_are_those_of_the_counts(chain):
         graph.statistics()
 
 
+def test_the_trace_has_the_ticks(chain, tmp_path):
+    graph = chain(("a", "Count", {"count": 30}), ("b", "Collect"))
+    graph.run(backend="host", trace=True)
+    assert graph.write_trace(tmp_path / "trace.json") == 0
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert sum(e.get("ph") == "B" and e.get("name") == "a" for e in events) == 30
+    graph.run(backend="host", trace=True, trace_events=8)
+    assert graph.write_trace(tmp_path / "trace.json") > 0
+    graph.run(backend="host", trace=False)
+    with pytest.raises(weir.Error):
+        graph.write_trace(tmp_path / "trace.json")
+
+
+def test_the_time_on_the_device_is_measured_where_it_is_asked_for(chain):
+    graph = chain(("a", "Count", {"count": 30}), ("up", "upload"), ("down", "download"), ("b", "Collect"))
+    for gpu_time, ticks in (("all", 30), ("sample:10", 3), ("off", 0)):
+        graph.run(backend="host", statistics=True, gpu_time=gpu_time)
+        entities = {entity["name"]: entity for entity in graph.statistics()["entities"]}
+        assert entities["up"]["gpu_ticks"] == ticks, gpu_time
+    for wrong in ("sample:0", "sample:1000001", "some", 3):
+        with pytest.raises(ValueError, match="gpu_time is 'off', 'all' or 'sample:N'"):
+            graph.run(gpu_time=wrong)
+
+
 def test_an_error_in_a_file_has_its_place(tmp_path):
     path = tmp_path / "wrong.json"
     path.write_text('{"weir": 1,\n "entities": [\n  {"name": "a", "operator": "Cuont"}]}')
