@@ -13,6 +13,7 @@ from collections import Counter
 
 import acceptance
 import calls as recorded
+import observed as observers
 
 SANITIZER = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
 FRAMES = 400
@@ -260,9 +261,17 @@ def nsight(given):
         row("6 Nsight Systems", "an export that agrees", (lines or [ended.stderr.strip()])[-1], None if lines else False)
 
 
+def observed(given):
+    for check in (observers.truths, observers.cost):
+        for found in check(given):
+            row(*found)
+
+
 def main():
     given = acceptance.arguments(bench=".", rounds=5, rows="")
-    steps = [replays, lines, one_core, quiet, sanitized, lives, nsight, pipelines] if given.backend == "cuda" else [lives, lines]
+    steps = [lives, lines]
+    if given.backend == "cuda":
+        steps = [replays, lines, one_core, quiet, sanitized, lives, observed, nsight, pipelines]
     for step in steps:
         if not given.rows or step.__name__ in given.rows.split(","):
             step(given)
