@@ -3,9 +3,11 @@ tick, the other counts on the device, without any wait of its own, elements that
 
     python_finished.py [--count N] [--lines N] [--spin-us N] [--unordered]
 
-Half of the lines are CuPy -> torch, half torch -> CuPy; of each kind half of the consumers work on ctx.stream and half on a
-stream of their library, which only __dlpack__(stream=...) orders. --unordered passes -1 there, for no order: then wrong
-elements must be seen. Prints a line of JSON. --backend host runs the lines in NumPy, as a check of this program.
+Half of the lines are CuPy -> torch, half torch -> CuPy. Of each kind half of the consumers work on ctx.stream and half on a
+stream of their library, which only __dlpack__(stream=...) orders. In half of all lines the producer writes memory of weir's,
+on a stream that it keeps from start, and the consumer reads each array one tick late, behind a spin of its own: so its
+memory must not be used again meanwhile. --unordered passes -1 to __dlpack__, for no order: then wrong elements must be seen.
+Prints a line of JSON. --backend host runs the lines in NumPy, as a check of this program.
 """
 
 import argparse
@@ -118,13 +120,23 @@ class Fill:
     """Spins, then fills an array with the number of the tick."""
 
     outputs = ["out"]
-    parameters = {"library": "", "count": 1, "spin_us": 1000}
+    parameters = {"library": "", "count": 1, "spin_us": 1000, "kept": False}
+
+    def start(self, ctx):
+        self.stream = ctx.stream if self.kept else None
 
     def compute(self, ctx):
         library = libraries[self.library]
-        with ctx.stream:
-            library.spin(self.spin_us)
-            ctx.emit("out", library.full(ctx.tick + 1))
+        if self.kept:
+            out = ctx.empty([ELEMENTS], "float32")
+            with self.stream:
+                library.spin(self.spin_us)
+                library.of(out)[:] = ctx.tick + 1
+            ctx.emit("out", out)
+        else:
+            with ctx.stream:
+                library.spin(self.spin_us)
+                ctx.emit("out", library.full(ctx.tick + 1))
         if ctx.tick + 1 == self.count:
             ctx.finish()
 
@@ -134,30 +146,39 @@ class Count:
     """Counts wrong elements on the device, in order of the stream alone."""
 
     inputs = [weir.Port("in", dtype="float32", device=True)]
-    parameters = {"library": "", "own": False, "unordered": False}
+    parameters = {"library": "", "own": False, "late": False, "unordered": False, "spin_us": 1000}
 
     def start(self, ctx):
         self.array = libraries[self.library]
         self.stream = self.array.stream() if self.own else None
-        self.wrong, self.seen = None, 0
+        self.wrong, self.seen, self.previous = None, 0, None
 
     def compute(self, ctx):
-        message = ctx.receive("in")
-        if self.unordered:
-            message = message.__dlpack__(stream=-1, max_version=(1, 0))
+        message, value = ctx.receive("in"), ctx.tick + 1
+        if self.late:
+            message, self.previous, value = self.previous, message, value - 1
+        if message is not None:
+            if self.unordered:
+                message = message.__dlpack__(stream=-1, max_version=(1, 0))
+            self.read(ctx, message, value)
+        self.seen += 1
+
+    def read(self, ctx, message, value):
         with self.stream or ctx.stream:
             if self.wrong is None:
                 self.wrong = self.array.zeros()
-            self.wrong += (self.array.of(message) != ctx.tick + 1).sum()
-        self.seen += 1
+            if self.late:
+                self.array.spin(self.spin_us)
+            self.wrong += (self.array.of(message) != value).sum()
 
 
 def line_of(i, given):
     """Entities and connection of a line."""
     names = ("numpy", "numpy") if given.backend == "host" else ("cupy", "torch")[:: 1 - 2 * (i % 2)]
     count = given.count // given.lines
-    consumer = {"library": names[1], "own": given.unordered or i // 2 % 2 == 1, "unordered": given.unordered}
-    fill = {"library": names[0], "count": count, "spin_us": given.spin_us}
+    own, kept = given.unordered or i // 2 % 2 == 1, not given.unordered and i // 4 % 2 == 1
+    consumer = {"library": names[1], "own": own, "late": kept, "unordered": given.unordered, "spin_us": given.spin_us}
+    fill = {"library": names[0], "count": count, "spin_us": given.spin_us, "kept": kept}
     return [
         {"name": f"fill{i}", "operator": "Fill", "parameters": fill},
         {"name": f"count{i}", "operator": "Count", "parameters": consumer, "ports": {"in": {"capacity": 4}}},
