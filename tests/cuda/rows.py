@@ -236,7 +236,7 @@ def replays(given):
             check(came)
 
 
-REPLAYS = 4000000
+REPLAYS = 2000000
 CHUNK = 2 << 20  # bytes: what the driver takes from the device at a time
 
 
@@ -245,8 +245,8 @@ def steps_of(bytes_after):
 
 
 def flat(given):
-    """Memory after each tenth of many replays. A leak of one byte in two replays would be a chunk of the driver's in
-    the second half; a single chunk, somewhere, is the driver's own.
+    """Memory after each tenth of many replays. A leak of three bytes a replay would be a chunk of the driver's or more
+    in the second half; a single chunk before that is the driver's own.
     """
     came = replay_part(given, "many", REPLAYS)
     if not came:
