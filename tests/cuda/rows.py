@@ -360,7 +360,9 @@ def libraries(given):
                 continue
         right, counts = re.search(r"compare: (.*)", output), REPLAYED.search(output)
         hits, captures, _, failed = map(int, counts.groups()) if counts else (0, 0, 0, 0)
+        why = re.search(r"replay FAILED: (.*)", output)
         seen = f"{right and right[1]}; {hits} replayed, {captures} captured, {failed} failed"
+        seen += f": {why[1][:160]}" if why else ""
         holds = right and right[1].startswith("500 frames") and hits > 400 and not failed
         row(title, "results right, replayed, none failed", seen, bool(holds))
 
