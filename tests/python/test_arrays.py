@@ -194,6 +194,11 @@ def test_a_port_refuses_what_it_does_not_expect(demand, value, text):
     assert caught.value.entity == "once"
 
 
+def test_a_refusal_is_said_without_the_type_of_the_exception():
+    with pytest.raises(weir.Error, match=r"^'once': input 'in' refuses an array of float64 .*\(test_arrays.py:\d+\)$"):
+        run_compute(lambda self, ctx: ctx.receive("in"), inputs=[weir.Port("in", dtype="uint8")], feed=np.ones(3))
+
+
 def test_a_kind_that_the_port_refuses():
     with pytest.raises(weir.Error, match="kind|accept"):
         run_compute(lambda self, ctx: ctx.emit("out", "text"), outputs=[weir.Port("out", kinds="tensor")])
