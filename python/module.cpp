@@ -268,6 +268,8 @@ void let_go(void *arg)
 
 struct Graph;
 
+struct Export;
+
 /* A stream of another library, to which an array was exported. Its record is one thread's at a time. */
 struct Consumer {
 	int device;
@@ -290,6 +292,7 @@ struct Core {
 	bool leaked = false;             /* a hung device may touch its memory */
 	std::mutex consumers_lock; /* guards the list, and `scheduler` against arrays that die elsewhere */
 	std::vector<Consumer> consumers;
+	std::vector<weir_message *> unfenced; /* of arrays whose readers' streams could not be recorded */
 	std::vector<std::pair<int, weir_stream *>> streams; /* for arrays that a program pushes */
 	Core *next_retired = nullptr;
 	Core *next = nullptr; /* of all; guarded by cores_lock */
@@ -341,13 +344,20 @@ bool end_scheduler(Core *core)
 	}
 	if (!core->inside) {
 		nb::gil_scoped_release released;
+		std::vector<weir_message *> unfenced;
+		std::vector<Consumer> consumers;
 		{
 			std::lock_guard<std::mutex> guard(core->consumers_lock);
 			core->scheduler = nullptr;
-			core->consumers.clear();
+			consumers.swap(core->consumers);
 			core->streams.clear();
+			unfenced.swap(core->unfenced);
 		}
 		core->leaked |= weir_scheduler_destroy(scheduler) == WEIR_E_ABANDONED;
+		for (const Consumer &consumer : consumers) /* one that is still busy stays wrapped */
+			(void)weir_stream_unwrap(consumer.stream);
+		for (weir_message *message : unfenced)
+			weir_message_unref(message);
 	}
 	core->ending = false;
 	return !core->scheduler;
@@ -590,21 +600,19 @@ struct Message {
 	bool writable = false;
 	bool borrowed = false; /* received in the compute that goes on; see Context.lent */
 	uint64_t made_in = 0;  /* the call of an operator that made it; 0: none */
+	bool shown = false;    /* by __cuda_array_interface__, which names no stream of the reader's */
+	uint64_t call = 0;     /* received or made in this call: the end of its tick fences the payload */
 
 	Message(weir_message *taken, Core *of) : message(taken), core(of)
 	{
 	}
 	Message(Message &&other) noexcept
 	    : message(other.message), core(std::move(other.core)), writable(other.writable),
-	      borrowed(other.borrowed), made_in(other.made_in)
+	      borrowed(other.borrowed), made_in(other.made_in), shown(other.shown), call(other.call)
 	{
 		other.message = nullptr;
 	}
-	~Message()
-	{
-		if (message && !borrowed && is_ours(core.get()))
-			weir_message_unref(message);
-	}
+	~Message();
 };
 
 /* A message that is being made: dropped unless it is taken. */
@@ -902,8 +910,9 @@ void make_message(Draft &draft, const Destination &to, nb::handle value)
 		from_bytes(draft, to.core, PyByteArray_AsString(object), (size_t)PyByteArray_Size(object));
 	} else if (PyDict_Check(object)) {
 		from_parts(draft, to, nb::borrow<nb::dict>(value));
-	} else if (PyObject_CheckBuffer(object)) {
-		from_buffer(draft, to, value);
+	} else if (PyObject_CheckBuffer(object) &&
+		   !PyObject_HasAttr((PyObject *)Py_TYPE(object), word_cuda_array)) {
+		from_buffer(draft, to, value); /* CuPy's arrays have one that only refuses */
 	} else if (PyObject_HasAttr(object, word_dlpack)) {
 		from_dlpack(draft, to, value);
 	} else if (PyObject_HasAttr(object, word_array) || PyObject_HasAttr(object, word_cuda_array)) {
@@ -920,6 +929,7 @@ struct Context;
 thread_local Context *current = nullptr; /* of the compute that this thread is in */
 bool is_own_stream(const Context *context, const void *native);
 uint64_t number_of_call(const Context *context);
+const std::vector<void *> *streams_of_call(const Context *context, const Core *core);
 
 /*
  * Waits for a fence. A worker may not wait for a device; without CUDA the device is some threads of the host,
@@ -1065,8 +1075,7 @@ struct Export {
 	int64_t shape[WEIR_DIMENSIONS_MAX], strides[WEIR_DIMENSIONS_MAX];
 	Message message;
 	bool reads = false;            /* a stream of the consumer's reads it */
-	const Context *call = nullptr; /* that stream is the entity's, and this call fences it */
-	uint64_t number = 0;           /* of the call */
+	const Context *call = nullptr; /* that stream is the entity's, and the end of this call fences both */
 	int device = 0;
 	void *native = nullptr;
 
@@ -1088,28 +1097,30 @@ weir_stream *consumer_stream_locked(Core *core, int device, void *native)
 	return stream;
 }
 
-/* The payload outlives what the consumer has enqueued by now. */
-void note_reader(Export *self)
+/*
+ * The payload outlives what the consumer has enqueued by now. If its stream cannot be recorded, since the
+ * consumer captures on it or there is no memory, the payload lives as long as the scheduler.
+ */
+void note_reader(Core *core, weir_message *message, int device, void *native)
 {
-	Core *core = self->message.core.get();
 	std::lock_guard<std::mutex> guard(core->consumers_lock);
 	weir_stream *stream;
 	weir_fence fence;
 
 	if (!core->scheduler)
 		return;
-	stream = consumer_stream_locked(core, self->device, self->native);
-	if (stream && !weir_stream_record(stream, &fence))
-		(void)weir_message_add_reader(self->message.message, fence);
+	stream = consumer_stream_locked(core, device, native);
+	if (!stream || weir_stream_record(stream, &fence) || weir_message_add_reader(message, fence))
+		core->unfenced.push_back(weir_message_ref(message));
 }
 
 /* Runs on any thread, with or without the GIL. */
 void end_export(Export *self)
 {
-	bool fenced = self->call && self->call == current && self->number == number_of_call(current);
+	bool fenced = self->call && self->call == current && self->message.call == number_of_call(current);
 
 	if (self->reads && !fenced && is_ours(self->message.core.get()))
-		note_reader(self);
+		note_reader(self->message.core.get(), self->message.message, self->device, self->native);
 	delete self;
 }
 
@@ -1132,6 +1143,8 @@ void end_capsule(PyObject *capsule)
 }
 
 /* DLPack's numbers: 0 and 1 are the legacy stream, 2 the thread's, which CUDA has as handles, too. */
+constexpr uintptr_t PER_THREAD = 2;
+
 void *native_of(nb::handle stream)
 {
 	uintptr_t number = stream.is_none() ? 1 : nb::cast<uintptr_t>(stream);
@@ -1149,13 +1162,15 @@ void order_consumer(Export *self, const weir_tensor *tensor, nb::handle stream)
 		return;
 	self->device = tensor->device;
 	self->native = native_of(stream);
-	self->reads = true;
-	if (is_own_stream(current, self->native)) {
-		self->call = current;
-		self->number = number_of_call(current);
-	}
 	for (size_t i = 0; i < count && i < WEIR_PARTS_MAX; i++)
 		check(weir_fence_enqueue(self->message.core->graph, fences[i], tensor->device, self->native));
+	/* The array may end on another thread, where that handle is another stream; the legacy one is behind
+	 * it. */
+	if ((uintptr_t)self->native == PER_THREAD)
+		self->native = nullptr;
+	self->reads = true;
+	if (is_own_stream(current, self->native))
+		self->call = current;
 }
 
 DLTensor dltensor_of(Export *self, const weir_tensor *tensor, bool on_host)
@@ -1177,7 +1192,8 @@ nb::object capsule_of(Export *self, const DLTensor &tensor, bool with_version)
 	PyObject *capsule;
 
 	self->plain = {tensor, self, end_plain};
-	self->versioned = {1, 0, self, end_versioned, self->message.writable ? 0u : DL_READ_ONLY, tensor};
+	self->versioned = {
+		1, 0, self, end_versioned, self->message.writable ? 0u : (uint64_t)DL_READ_ONLY, tensor};
 	if (with_version)
 		capsule = PyCapsule_New(&self->versioned, "dltensor_versioned", end_capsule);
 	else
@@ -1196,6 +1212,7 @@ nb::object message_dlpack(Message &self, nb::object stream, nb::object max_versi
 	Message held(weir_message_ref(self.message), self.core.get());
 
 	held.writable = self.writable;
+	held.call = self.call;
 	if (!dl_device.is_none() && nb::cast<int>(nb::int_(dl_device[0])) != (on_host ? DL_CPU : DL_CUDA))
 		throw nb::buffer_error("weir copies no arrays between devices: use 'upload' or 'download'");
 	if (!copy.is_none() && nb::cast<bool>(copy))
@@ -1220,6 +1237,25 @@ nb::object message_dlpack_device(Message &self)
 	return nb::make_tuple((int)DL_CUDA, tensor->device);
 }
 
+/* The streams on which what is shown by __cuda_array_interface__ may be read now. */
+std::vector<void *> readers_of(const Message &self)
+{
+	const std::vector<void *> *known = streams_of_call(current, self.core.get());
+
+	return known && !known->empty() ? *known : std::vector<void *>(1, nullptr);
+}
+
+/* What was shown and is not of this tick has no fence of its readers yet. */
+Message::~Message()
+{
+	if (!message || borrowed || !is_ours(core.get()))
+		return;
+	if (shown && !(current && call == number_of_call(current)))
+		for (void *native : readers_of(*this))
+			note_reader(core.get(), message, weir_message_tensor(message)->device, native);
+	weir_message_unref(message);
+}
+
 /* "<f4" */
 std::string array_type(const weir_tensor *tensor)
 {
@@ -1237,8 +1273,9 @@ nb::object numbers(const int64_t *list, int count)
 }
 
 /*
- * The interface names no consumer. Inside compute the tick's stream is behind the inputs, and a consumer on
- * it needs no wait; outside, what is unfinished is put before the legacy stream.
+ * The interface names no consumer. Inside compute the streams that the tick asked for are put behind the work
+ * that produces the message, and a consumer on one of them needs no wait; if it asked for none, and outside,
+ * the legacy stream is.
  */
 nb::object cuda_array_interface(Message &self)
 {
@@ -1257,19 +1294,27 @@ nb::object cuda_array_interface(Message &self)
 	fill_strides(tensor, tensor->bits / 8, strides);
 	out["strides"] = is_dense(tensor) ? nb::none() : numbers(strides, tensor->dimensions);
 	out["stream"] = nb::none();
-	for (size_t i = weir_message_fences(self.message, WEIR_PARTS_MAX, fences); !current && i--;) {
-		check(weir_fence_enqueue(self.core->graph, fences[i], tensor->device, nullptr));
-		out["stream"] = 1;
-	}
+	std::vector<void *> readers = readers_of(self);
+	self.shown = true;
+	for (size_t i = weir_message_fences(self.message, WEIR_PARTS_MAX, fences); i--;)
+		for (void *native : readers) {
+			check(weir_fence_enqueue(self.core->graph, fences[i], tensor->device, native));
+			if (!native)
+				out["stream"] = 1;
+		}
 	return out;
 }
 
 /* ------------------------------------------------------------------------------------ messages: the rest --
  */
 
-nb::object message_of(weir_message *message, Core *core)
+/* call: 0, or the number of the call in which it was received or made. */
+nb::object message_of(weir_message *message, Core *core, uint64_t call = 0)
 {
-	return nb::cast(Message(message, core), nb::rv_policy::move);
+	Message own(message, core);
+
+	own.call = call;
+	return nb::cast(std::move(own), nb::rv_policy::move);
 }
 
 const char *message_kind(const Message &self)
@@ -1304,7 +1349,7 @@ nb::object message_part(const Message &self, const char *name)
 
 	if (!part)
 		throw nb::key_error(name);
-	return message_of(weir_message_ref(part), self.core.get());
+	return message_of(weir_message_ref(part), self.core.get(), self.call);
 }
 
 nb::object message_parts(const Message &self)
@@ -1312,8 +1357,8 @@ nb::object message_parts(const Message &self)
 	nb::dict out;
 
 	for (size_t i = 0; i < weir_message_parts(self.message); i++)
-		out[text_of(weir_message_part_name(self.message, i))] =
-			message_of(weir_message_ref(weir_message_part_at(self.message, i)), self.core.get());
+		out[text_of(weir_message_part_name(self.message, i))] = message_of(
+			weir_message_ref(weir_message_part_at(self.message, i)), self.core.get(), self.call);
 	return out;
 }
 
@@ -1425,6 +1470,12 @@ struct Context {
 uint64_t number_of_call(const Context *context)
 {
 	return context->calls;
+}
+
+/* NULL: not inside a call of this graph's operators. */
+const std::vector<void *> *streams_of_call(const Context *context, const Core *core)
+{
+	return context && context->core == core ? &context->natives : nullptr;
 }
 
 bool is_own_stream(const Context *context, const void *native)
@@ -1697,7 +1748,7 @@ nb::object receive_at(Context &self, unsigned input, size_t i)
 	weir_message *message = weir_context_message(self.context, input, i);
 
 	check_demand(self.kind, 0, input, message, self.core, self.name());
-	nb::object object = message_of(message, self.core);
+	nb::object object = message_of(message, self.core, self.calls);
 	nb::inst_ptr<Message>(object)->borrowed = true;
 	self.lent.push_back(object);
 	return object;
@@ -1732,8 +1783,10 @@ nb::object context_sender(Context &self, nb::handle port, size_t k)
 /* A stream of the entity; used in this entity's calls only, in the run that gave it. */
 struct Stream {
 	weir_stream *stream;
-	const Context *of;
+	Context *of;
 	uint64_t run;
+	uint64_t call;      /* that gave it, or used it last */
+	bool current;       /* it was asked for as the current stream */
 	nb::object context; /* keeps `of` */
 	uintptr_t handle;
 	int device;
@@ -1745,13 +1798,13 @@ struct Fence {
 	weir_fence fence;
 };
 
-nb::object stream_of(Context &self, weir_stream *stream)
+nb::object stream_of(Context &self, weir_stream *stream, bool current = false)
 {
 	void *native = weir_stream_native(stream);
 
 	self.natives.push_back(native);
-	return nb::cast(Stream{stream, &self, self.run, nb::find(self), (uintptr_t)native,
-			       weir_stream_device(stream), weir_stream_id(stream)},
+	return nb::cast(Stream{stream, &self, self.run, self.calls, current, nb::find(self),
+			       (uintptr_t)native, weir_stream_device(stream), weir_stream_id(stream)},
 			nb::rv_policy::move);
 }
 
@@ -1761,6 +1814,38 @@ weir_stream *usable(const Context &self, const Stream &stream)
 		raise(WEIR_E_INVALID, "the stream was given to another entity or in another run",
 		      self.name());
 	return stream.stream;
+}
+
+/*
+ * The stream is about to be used through its handle, which weir does not see: this marks it, so that the end
+ * of the tick fences that work, also on a stream that was kept from an earlier call.
+ */
+void stream_use(Stream &self)
+{
+	Context &of = *self.of;
+	weir_context *context = of.inside();
+
+	(void)usable(of, self);
+	if (self.call != of.calls && self.current) {
+		weir_stream *now = weir_context_stream(context);
+		if (!now)
+			check(WEIR_E_DEVICE, of.name());
+		self.stream = now;
+		self.device = weir_stream_device(now);
+		self.id = weir_stream_id(now);
+	}
+	self.handle = (uintptr_t)weir_stream_native(self.stream);
+	if (self.call != of.calls)
+		of.natives.push_back((void *)self.handle);
+	self.call = of.calls;
+}
+
+/* Outside of the entity's calls it is only a number. */
+uintptr_t stream_handle(Stream &self)
+{
+	if (self.of->context && pthread_equal(self.of->thread, pthread_self()) && self.run == self.of->run)
+		stream_use(self);
+	return self.handle;
 }
 
 Fence stream_record(const Stream &self)
@@ -1797,7 +1882,7 @@ nb::object context_stream(Context &self)
 
 	if (!stream)
 		check(WEIR_E_DEVICE, self.name());
-	return stream_of(self, stream);
+	return stream_of(self, stream, true);
 }
 
 nb::object context_default_stream(Context &self)
@@ -1905,7 +1990,7 @@ void context_tell(Context &self, const char *condition, nb::handle told)
 
 unsigned watch_events(bool read, bool write)
 {
-	return (read ? WEIR_WATCH_READ : 0u) | (write ? WEIR_WATCH_WRITE : 0u);
+	return (read ? (unsigned)WEIR_WATCH_READ : 0u) | (write ? (unsigned)WEIR_WATCH_WRITE : 0u);
 }
 
 void context_watch(Context &self, int fd, bool read, bool write, const char *condition)
@@ -1928,7 +2013,7 @@ nb::object context_empty(Context &self, std::vector<int64_t> shape, const char *
 	like = {sizeof like, nullptr,    0, (int32_t)shape.size(), shape.data(), nullptr,
 		type->code,  type->bits, 1};
 	check(weir_context_create_tensor(self.inside(), &like, on_host, &message), self.name());
-	nb::object out = message_of(message, self.core);
+	nb::object out = message_of(message, self.core, self.calls);
 	nb::cast<Message *>(out)->writable = true;
 	nb::cast<Message *>(out)->made_in = self.calls;
 	return out;
@@ -2930,13 +3015,16 @@ void bind_context(nb::module_ &module)
 	using nb::arg;
 
 	nb::class_<Stream>(module, "Stream", nb::dynamic_attr())
-		.def_ro("handle", &Stream::handle)
+		.def_prop_ro("handle", stream_handle)
+		.def("use", stream_use)
+		.def_prop_ro("on_cuda",
+			     [](const Stream &self) { return self.of->inside() && self.of->core->on_cuda; })
 		.def_ro("device", &Stream::device)
 		.def_ro("id", &Stream::id)
 		.def("record", stream_record)
 		.def("wait", stream_wait, arg("fence"))
 		.def("copy", stream_copy, arg("target"), arg("source"))
-		.def("__cuda_stream__", [](Stream &self) { return nb::make_tuple(0, self.handle); });
+		.def("__cuda_stream__", [](Stream &self) { return nb::make_tuple(0, stream_handle(self)); });
 	nb::class_<Fence>(module, "Fence")
 		.def("__repr__",
 		     [](const Fence &self) {
@@ -2974,7 +3062,7 @@ void bind_context(nb::module_ &module)
 		.def_prop_ro("now", [](Context &self) { return weir_context_now(self.inside()); })
 		.def_prop_ro("stopping", [](Context &self) { return weir_context_stopping(self.inside()); })
 		.def_prop_ro("device", [](Context &self) { return weir_context_device(self.inside()); })
-		.def_prop_ro("on_cuda", [](Context &self) { return self.core->on_cuda; })
+		.def_prop_ro("on_cuda", [](Context &self) { return self.inside() && self.core->on_cuda; })
 		.def_prop_ro("stream", context_stream)
 		.def_prop_ro("default_stream", context_default_stream)
 		.def("receive_stream", context_receive_stream, arg("port"), arg("allocate") = true,

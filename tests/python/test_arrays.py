@@ -244,3 +244,26 @@ def test_a_message_outlives_its_graph():
     message = through(np.arange(4.0))
     gc.collect()
     assert np.asarray(message).sum() == 6
+
+
+class OnDevice(np.ndarray):
+    """As an array of CuPy: its buffer is not what is to be read, its DLPack is."""
+
+    __cuda_array_interface__ = {}
+
+    def __dlpack__(self, **others):
+        return np.full(3, 7, np.float32).__dlpack__()
+
+
+def test_an_array_of_a_device_is_taken_by_dlpack_though_it_has_a_buffer(chain):
+    @weir.operator
+    class EmitOnDevice:
+        outputs = ["out"]
+
+        def compute(self, ctx):
+            ctx.emit("out", np.zeros(3, np.float32).view(OnDevice))
+            ctx.finish()
+
+    graph = chain(("a", "EmitOnDevice"), ("b", "Collect"))
+    graph.run(backend="host")
+    assert graph["b"].seen[0].tolist() == [7, 7, 7]

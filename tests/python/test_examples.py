@@ -1,5 +1,6 @@
 """The examples, what docs/python.md shows, and the wheel."""
 
+import json
 import os
 import pathlib
 import re
@@ -24,6 +25,27 @@ def test_the_application_with_streams_runs_on_the_host(options):
     found = python(STREAMS, "--library", "numpy", "--count", "50", *options)
     assert (found.returncode, found.stderr) == (0, "")
     assert found.stdout == "numpy on host: 50 results, 4.0 to 151.0\n"
+
+
+def test_the_network_runs_on_the_host():
+    found = python(ROOT / "examples/python/network.py", "--library", "numpy", "--frames", "20", "--size", "32")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert re.fullmatch(r"numpy on host: 20 frames, \d+ frames/s; classes \[.*\] \.\.\.\n", found.stdout)
+
+
+def test_the_network_gives_the_bytes_of_a_loop_by_hand():
+    options = ["--library", "numpy", "--frames", "20", "--size", "32", "--rounds", "1", "--replay", "off"]
+    found = python(ROOT / "tests/cuda/python_network.py", *options)
+    assert (found.returncode, found.stderr) == (0, "")
+    line = json.loads(found.stdout)
+    assert (line["differ"], line["distinct"], line["frames"]) == (0, 16, 20)
+
+
+def test_lines_of_two_libraries_count_what_they_read():
+    found = python(ROOT / "tests/cuda/python_finished.py", "--backend", "host", "--count", "160", "--lines", "16")
+    assert (found.returncode, found.stderr) == (0, "")
+    line = json.loads(found.stdout)
+    assert (line["seen"], line["wrong_in_numpy"]) == (160, 0)
 
 
 def test_the_measurement_runs():

@@ -490,3 +490,40 @@ def test_a_graph_runs_inside_an_operator_of_another():
             return len(inner["b"].seen)
 
     assert run_compute(compute)["is"] == 5
+
+
+def test_a_stream_that_is_kept_belongs_to_each_tick_that_uses_it(chain):
+    carried = []
+
+    @weir.operator
+    class Keep:
+        outputs = ["out"]
+
+        def start(self, ctx):
+            self.stream = ctx.stream
+
+        def compute(self, ctx):
+            if ctx.tick % 2:
+                with self.stream:
+                    pass
+            ctx.emit("out", ctx.empty([1], "uint8"))
+            if ctx.tick == 3:
+                ctx.finish()
+
+    @weir.operator
+    class Carried:
+        inputs = [weir.Port("in", device=True)]
+
+        def compute(self, ctx):
+            carried.append(len(ctx.receive_streams("in")))
+
+    chain(("keep", "Keep"), ("carried", "Carried")).run(backend="host")
+    assert carried == [0, 1, 0, 1]
+
+
+def test_a_stream_is_entered_inside_the_operator_alone():
+    kept = run_compute(lambda self, ctx: ctx.stream)["is"]
+    assert kept.handle == 0
+    for use in (kept.__enter__, kept.use, lambda: kept.on_cuda):
+        with pytest.raises(weir.Error, match="outside of start, compute and stop"):
+            use()

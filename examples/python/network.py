@@ -1,0 +1,206 @@
+"""Frames in pinned memory, a convolutional network on the GPU, the best class of each frame on the host.
+
+    python3 examples/python/network.py [--library torch|numpy] [--frames N] [--in-flight N] [--no-replay]
+
+    frames -> upload -> classify -> download -> top
+       ^------------------ credit --------------'
+
+`top` sends an empty message back for each frame that is done, and `frames` begins with as many of them as frames may be in
+flight. `classify` is torch: each frame in flight has a stream of its own and, with replay, a CUDA graph that was captured
+before the first frame. Without a GPU the same graph runs on `host`, with torch's CPU or NumPy.
+"""
+
+import argparse
+import importlib.util
+import time
+
+import numpy as np
+import weir
+from squeezenet import CLASSES, NumpyLayers, SqueezeNet, TorchLayers
+
+RING = 16  # different frames
+
+
+class Numpy:
+    name, on_gpu = "numpy", False
+
+    def model(self, *sizes):
+        return SqueezeNet(NumpyLayers(), *sizes)
+
+    def pinned(self, array):
+        return array
+
+    def of(self, message):
+        return np.asarray(message)
+
+
+class Torch:
+    name = "torch"
+
+    def __init__(self):
+        import torch
+
+        self.torch, self.on_gpu = torch, torch.cuda.is_available()
+
+    def model(self, *sizes):
+        return SqueezeNet(TorchLayers("cuda" if self.on_gpu else "cpu"), *sizes)
+
+    def pinned(self, array):
+        if not self.on_gpu:
+            return array
+        return self.torch.from_numpy(array).pin_memory().numpy()  # the view keeps the memory
+
+    def of(self, message):
+        return self.torch.from_dlpack(message)
+
+
+def choose(name=None):
+    """The library of that name, or torch if it is installed."""
+    name = name or ("torch" if importlib.util.find_spec("torch") else "numpy")
+    return Torch() if name == "torch" else Numpy()
+
+
+def frames_of(library, height, width):
+    """The ring of frames: what a camera's driver would fill."""
+    random, tile = np.random.default_rng(2), (height // 4, width // 4, 1)
+    return [library.pinned(np.kron(random.integers(0, 256, (4, 4, 3), np.uint8), np.ones(tile, np.uint8))) for _ in range(RING)]
+
+
+class Captured:
+    """A model's work as a CUDA graph. The current stream of each call must be the same."""
+
+    def __init__(self, torch, model, shape):
+        self.frame = torch.zeros(shape, dtype=torch.uint8, device="cuda")
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):  # what libraries make at their first calls is not for the graph
+                model(self.frame)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
+            self.scores = model(self.frame)
+
+    def __call__(self, frame):
+        self.frame.copy_(frame, non_blocking=True)
+        self.graph.replay()
+        return self.scores  # until the next call
+
+
+library = None  # set by main
+
+
+@weir.operator
+class Frames:
+    """Emits a ring of frames in pinned memory, one for each credit."""
+
+    inputs = [weir.Port("credit", kinds="empty")]
+    outputs = ["out"]
+    parameters = {"count": 100, "height": 480, "width": 640}
+
+    def start(self, ctx):
+        self.ring = frames_of(library, self.height, self.width)
+
+    def compute(self, ctx):
+        ctx.emit("out", self.ring[ctx.tick % RING])
+        if ctx.tick + 1 == self.count:
+            ctx.finish()
+
+
+@weir.operator
+class Classify:
+    """The scores of frames. Successive frames are on different streams, so the device works on several at once."""
+
+    inputs = [weir.Port("in", dtype="uint8", device=True)]
+    outputs = ["out"]
+    parameters = {"height": 480, "width": 640, "size": 224, "streams": 4, "replay": True}
+
+    def start(self, ctx):
+        model = library.model(self.height, self.width, self.size)
+        self.models = [model] * self.streams
+        if self.replay and ctx.on_cuda:  # the device may be waited for here, before the first tick
+            shape = (self.height, self.width, 3)
+            self.models = [Captured(library.torch, model, shape) for _ in self.models]
+            library.torch.cuda.synchronize()
+
+    def compute(self, ctx):
+        lane = ctx.tick % self.streams
+        stream = ctx.allocate_stream(f"frame{lane}") if ctx.on_cuda else ctx.stream
+        ctx.set_stream("out", stream)
+        out = ctx.empty([CLASSES], "float32")
+        with stream:  # DLPack orders it behind the upload
+            library.of(out)[:] = self.models[lane](library.of(ctx.receive("in")))
+        ctx.emit("out", out)
+
+
+@weir.operator
+class Top:
+    """Reads the scores on the host, behind its gate, and gives the credit back."""
+
+    inputs = ["in"]
+    outputs = ["credit"]
+    effects = True  # it goes on when `frames` takes no more credits
+    parameters = {"keep": False}
+
+    def start(self, ctx):
+        self.best, self.scores, self.times = [], [], []
+
+    def compute(self, ctx):
+        scores = np.asarray(ctx.receive("in"))
+        self.best.append(int(scores.argmax()))
+        self.times.append(time.perf_counter_ns())
+        if self.keep:
+            self.scores.append(scores.tobytes())
+        ctx.emit("credit", None)
+
+
+def graph_of(count, in_flight, replay=True, height=480, width=640, size=224, keep=False):
+    """The graph; `in_flight` is also the number of streams of `classify`."""
+    shape = {"height": height, "width": width}
+    return {
+        "weir": 1,
+        "name": "network",
+        "resources": {"streams": {"type": "stream_pool", "max_size": in_flight + 4, "default": True}},
+        "entities": [
+            {"name": "frames", "operator": "Frames", "parameters": {"count": count, **shape},
+             "ports": {"credit": {"capacity": in_flight}}},
+            {"name": "upload", "operator": "upload"},
+            {"name": "classify", "operator": "Classify",
+             "parameters": {**shape, "size": size, "streams": in_flight, "replay": replay},
+             "ports": {"in": {"capacity": in_flight}}},
+            {"name": "download", "operator": "download", "ports": {"in": {"capacity": in_flight}}},
+            {"name": "top", "operator": "Top", "parameters": {"keep": keep}, "ports": {"in": {"capacity": in_flight}}},
+        ],
+        "connections": [
+            ["frames.out", "upload.in"],
+            ["upload.out", "classify.in"],
+            ["classify.out", "download.in"],
+            ["download.out", "top.in"],
+            {"from": "top.credit", "to": "frames.credit", "initial_messages": in_flight},
+        ],
+    }
+
+
+def main():
+    global library
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--library", choices=["torch", "numpy"])
+    parser.add_argument("--frames", type=int, default=100)
+    parser.add_argument("--in-flight", type=int, default=4)
+    parser.add_argument("--size", type=int, default=224, help="of the picture that the network sees")
+    parser.add_argument("--no-replay", action="store_true", help="launch each kernel, no CUDA graphs")
+    options = parser.parse_args()
+    library = choose(options.library)
+    description = graph_of(options.frames, options.in_flight, not options.no_replay, size=options.size)
+    with weir.Graph(description) as graph:
+        # "flag": the host sees finished frames at once; docs/streams.md tells what that costs.
+        graph.run(backend="cuda" if library.on_gpu else "host", signal="flag")
+        top = graph["top"]
+        seconds = (top.times[-1] - top.times[0]) / 1e9
+        rate = f", {(len(top.times) - 1) / seconds:.0f} frames/s" if seconds else ""
+        print(f"{library.name} on {graph.where}: {len(top.best)} frames{rate}; classes {top.best[:4]} ...")
+        # The same frame has the same class each time.
+        assert top.best == [top.best[i % RING] for i in range(len(top.best))]
+
+
+if __name__ == "__main__":
+    main()
