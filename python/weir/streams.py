@@ -8,6 +8,7 @@ import sys
 
 from weir._weir import Stream
 
+LEGACY = 1  # the handle of the default stream of a device
 known = {}  # (library, handle, device): the library's own object for the stream; a handle is a number to it
 LIMIT = 4096
 
@@ -21,7 +22,7 @@ class _Handle:
 
 
 def _cupy_stream(cupy, handle, device):
-    if not handle:
+    if handle <= LEGACY:
         return cupy.cuda.Stream.null
     if hasattr(cupy.cuda.Stream, "from_external"):
         return cupy.cuda.Stream.from_external(_Handle(handle))  # of the current device
@@ -29,7 +30,7 @@ def _cupy_stream(cupy, handle, device):
 
 
 def _torch_stream(torch, handle, device):
-    return torch.cuda.ExternalStream(handle, device) if handle else torch.cuda.default_stream(device)
+    return torch.cuda.ExternalStream(handle, device) if handle > LEGACY else torch.cuda.default_stream(device)
 
 
 def _known(make, library, handle, device):

@@ -93,8 +93,8 @@ def places_of_cupti():
     return [path for path in dict.fromkeys([own, *sorted(inside), recorded.cupti()]) if path]
 
 
-def calls_of(given, name, wanted, words, library):
-    """[(ns, name)] of the calls of CUDA from the end of the last entity's first tick to that of its last one."""
+def calls_of(given, name, wanted, words, library, first):
+    """[(ns, name)] of the calls of CUDA from the end of the last entity's tick number `first` to that of its last one."""
     with tempfile.TemporaryDirectory(prefix="weir-python-") as folder:
         record = os.path.join(folder, "calls")
         env = {"NVTX_INJECTION64_PATH": given.recorder, "CUDA_INJECTION64_PATH": given.recorder}
@@ -104,17 +104,17 @@ def calls_of(given, name, wanted, words, library):
         if not os.path.exists(record):
             return [], 0
         events = recorded.read_events(record)
-    ends = [end for entity, _, end in recorded.ticks(events) if entity in ("sink", "top")]
+    ends = sorted(end for entity, _, end in recorded.ticks(events) if entity in ("sink", "top"))[first - 1 :]
     if not ends:
         return [], 0
     calls = [(at, call) for at, _, kind, call in events if kind in ("runtime", "driver")]
     return [(at, call) for at, call in calls if min(ends) < at <= max(ends)], len(ends)
 
 
-def quiet_one(given, what, words):
-    name, wanted = f"2 calls from frame 2 on, {what}", "0 that synchronize"
+def quiet_one(given, what, words, first=1):
+    name, wanted = f"2 calls from frame {first + 1} on, {what}", "0 that synchronize"
     for library in places_of_cupti():
-        found = calls_of(given, name, wanted, words, library)
+        found = calls_of(given, name, wanted, words, library, first)
         if found is None:
             return
         calls, frames = found
@@ -132,8 +132,10 @@ def quiet_one(given, what, words):
 
 def quiet(given):
     tasks = [(quiet_one, what, [*words, "--count", given.count]) for _, what, words in applications_of(given)]
-    for what, more in (("network, replay", []), ("network, no replay", ["--no-replay"])):
-        tasks.append((quiet_one, what, [NETWORK, "--library", "torch", "--frames", given.count, *more]))
+    words = [NETWORK, "--library", "torch", "--frames", given.count]
+    tasks.append((quiet_one, "network, replay", words))
+    # torch makes a handle of cuDNN for each worker that launches a layer for the first time.
+    tasks.append((quiet_one, "network, no replay", [*words, "--no-replay"], given.count // 2))
     together(given, tasks)
 
 
