@@ -114,7 +114,7 @@ def main():
     parser.add_argument("--frames", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--in-flight", type=int, default=4)
-    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--size", type=int, default=448)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--signal", default="flag")
     parser.add_argument("--spin-us", type=int, default=1000)

@@ -215,7 +215,7 @@ def networks(given):
         seen += f"{statistics.median(line['hand'] for line in rounds):.0f}; {differ} of "
         seen += f"{sum(line['frames'] for line in rounds)} differ, {rounds[0]['distinct']} different ones"
         fast = statistics.median(parts) >= 0.9 or given.backend != "cuda"
-        row(f"5 network, {'CUDA graphs' if replay else 'each kernel launched'}, 4 in flight", wanted, seen,
+        row(f"5 network, {'CUDA graphs' if replay else 'each kernel launched'}, 4 of 640 x 480 in flight", wanted, seen,
             fast and not differ and rounds[0]["distinct"] == min(16, given.frames))
 
 
