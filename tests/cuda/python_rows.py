@@ -132,7 +132,7 @@ def quiet_one(given, what, words, first=1):
 
 def quiet(given):
     tasks = [(quiet_one, what, [*words, "--count", given.count]) for _, what, words in applications_of(given)]
-    words = [NETWORK, "--library", "torch", "--frames", given.count]
+    words = [NETWORK, "--library", "torch", "--backend", "cuda", "--frames", given.count]
     tasks.append((quiet_one, "network, replay", words))
     # torch makes a handle of cuDNN for each worker that launches a layer for the first time.
     tasks.append((quiet_one, "network, no replay", [*words, "--no-replay"], given.count // 2))
@@ -188,7 +188,7 @@ def sanitized(given):
     bare = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
     tasks = [(sanitize_one, what, [*words, "--count", 5], bare) for _, what, words in applications_of(given)]
     lines = [acceptance.HERE / "python_finished.py", "--count", 64, "--lines", 8, "--spin-us", 100]
-    frames = [NETWORK, "--library", "torch", "--frames", 8, "--size", 64]
+    frames = [NETWORK, "--library", "torch", "--backend", "cuda", "--frames", 8, "--size", 64]
     tasks += [(sanitize_one, "lines of two libraries", lines, bare), (sanitize_one, "network, replay", frames, {})]
     tasks.append((sanitize_one, "network, no replay", [*frames, "--no-replay"], {}))
     together(given, tasks[:: 4 if given.quick else 1])
@@ -200,6 +200,7 @@ def sanitized(given):
 def networks(given):
     wanted = "0.90 of the frames/s by hand, the same bytes"
     words = [acceptance.HERE / "python_network.py", "--frames", given.frames, "--rounds", given.rounds]
+    words += ["--backend", given.backend]
     if given.backend != "cuda":
         words += ["--library", "numpy", "--size", 64, "--workers", 2]
     ended = program(given, "5 network", wanted, [*words, *given.network.split()], 150)
