@@ -81,37 +81,3 @@ weir_status wr_file_read(struct wr_text *out, const char *path)
 		*out = text;
 	return status;
 }
-
-int wr_file_create(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
-
-	if (fd >= 0)
-		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK); /* only opening must not wait */
-	return fd;
-}
-
-static void remove_target(const char *path)
-{
-	char *target = realpath(path, NULL); /* a link stays */
-
-	if (target)
-		unlink(target);
-	wr_free(target);
-}
-
-bool wr_file_end(const char *path, int fd, bool whole)
-{
-	int kept = errno;
-	struct stat status;
-	bool is_regular = !fstat(fd, &status) && S_ISREG(status.st_mode);
-
-	if (close(fd) && whole) { /* some file systems report a full disk late */
-		kept = errno;
-		whole = false;
-	}
-	if (!whole && is_regular)
-		remove_target(path);
-	errno = kept;
-	return whole;
-}

@@ -1,5 +1,4 @@
-/* Files: reading and writing whole ones, and opening one that must lie beneath a folder, whatever links there
- * are. */
+/* Files: reading whole ones, and opening one that must lie beneath a folder, whatever links there are. */
 #ifndef WR_BASE_FILE_H
 #define WR_BASE_FILE_H
 
@@ -19,16 +18,5 @@ weir_status wr_file_read(struct wr_text *out, const char *path);
  * errno: EXDEV if the path leads out of the folder, ENOSYS before Linux 5.6.
  */
 int wr_file_open_beneath(int folder, const char *path, int flags, unsigned mode);
-
-/*
- * Opens a file to write it from its beginning; a missing one is made. Does not wait for the reader of a FIFO.
- * Returns the descriptor, or -1 with errno (ENXIO: a FIFO that is not being read).
- */
-int wr_file_create(const char *path);
-/*
- * Closes it. If it was not written whole, or closing fails, a regular file is removed; a link to it, FIFOs
- * and devices stay. Returns true if the file is whole; else errno is kept, or that of closing.
- */
-bool wr_file_end(const char *path, int fd, bool whole);
 
 #endif

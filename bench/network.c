@@ -2,8 +2,10 @@
  * Frames/s of weir and of a loop written by hand (network.h), which alternate in one process.
  *
  *     network MODEL PLUGIN [--frames N] [--requests N] [--size WIDTHxHEIGHT] [--rounds N] [--properties TEXT]
+ *             [--pipe N]
  *
- * MODEL: an ONNX file of float32 [1, 3, 224, 224]. PLUGIN: libnetwork.so of examples/network.
+ * MODEL: an ONNX file of float32 [1, 3, 224, 224]. PLUGIN: libnetwork.so of examples/network. --pipe: the
+ * loop alone, on N pictures of standard input, as bench/video.py runs it beside examples/network/video.json.
  */
 #include <string.h>
 
@@ -32,7 +34,14 @@ void network_end(struct network_run *run)
 
 void network_camera(const struct network_work *work, int frame, uint8_t *to)
 {
-	memcpy(to, work->pictures[frame % NETWORK_PICTURES], (size_t)work->width * work->height * 3);
+	size_t bytes = (size_t)work->width * work->height * 3;
+
+	if (!work->pipe) {
+		memcpy(to, work->pictures[frame % NETWORK_PICTURES], bytes);
+	} else if (fread(to, bytes, 1, stdin) != 1) {
+		fprintf(stderr, "network: standard input ends in frame %d\n", frame);
+		exit(1);
+	}
 }
 
 void network_top(const float *values, size_t count, int32_t top[NETWORK_TOP])
@@ -49,6 +58,15 @@ void network_top(const float *values, size_t count, int32_t top[NETWORK_TOP])
 		memmove(top + at + 1, top + at, (size_t)(found - at - 1) * sizeof *top);
 		top[at] = (int32_t)i;
 	}
+}
+
+void network_result(const struct network_work *work, int frame, const float *values, size_t count,
+		    struct network_run *run)
+{
+	if (!work->pipe)
+		network_top(values, count, run->top[frame]);
+	else if (fwrite(values, sizeof *values, count, stdout) != count)
+		exit(1);
 }
 
 /* Noise around a colour, each picture another. */
@@ -147,7 +165,7 @@ int main(int count, char **arguments)
 	if (count < 3 || count % 2 == 0) {
 		fprintf(stderr,
 			"usage: network MODEL PLUGIN [--frames N] [--requests N] [--size WIDTHxHEIGHT] "
-			"[--rounds N] [--properties TEXT]\n");
+			"[--rounds N] [--properties TEXT] [--pipe N]\n");
 		return 2;
 	}
 	work.model = arguments[1];
@@ -161,9 +179,15 @@ int main(int count, char **arguments)
 			rounds = positive(arguments[i + 1]);
 		else if (!strcmp(arguments[i], "--properties"))
 			work.properties = arguments[i + 1];
+		else if (!strcmp(arguments[i], "--pipe"))
+			work.pipe = (work.frames = positive(arguments[i + 1])) > 0;
 		else if (strcmp(arguments[i], "--size") ||
 			 sscanf(arguments[i + 1], "%dx%d", &work.width, &work.height) != 2)
 			positive(arguments[i]);
+	if (work.pipe) {
+		network_plain(&work, &(struct network_run){0});
+		return fflush(stdout) ? 1 : 0;
+	}
 	make_pictures(&work);
 	differ = measure(&work, rounds);
 	for (int i = 0; i < NETWORK_PICTURES; i++)

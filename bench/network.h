@@ -5,6 +5,7 @@
 #ifndef BENCH_NETWORK_H
 #define BENCH_NETWORK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@ struct network_work {
 	const char *model, *plugin;
 	const char *properties; /* "KEY=VALUE KEY=VALUE", for OpenVINO, beside one stream for each request */
 	int frames, requests, width, height;
+	bool pipe; /* the loop alone: pictures from standard input, what the network gives to standard output
+		    */
 	uint8_t *
 		pictures[NETWORK_PICTURES]; /* height x width x 3; frame i is picture i modulo their number */
 };
@@ -29,10 +32,13 @@ struct network_run {
 /* Called before the first frame and after the last result. */
 void network_begin(struct network_run *run);
 void network_end(struct network_run *run);
-/* The camera: a frame's picture is copied into memory of the form's own. */
+/* The camera: a frame's picture is copied, or read, into memory of the form's own. */
 void network_camera(const struct network_work *work, int frame, uint8_t *to);
 /* The classes with the largest values, the largest first. */
 void network_top(const float *values, size_t count, int32_t top[NETWORK_TOP]);
+/* What is done with a result of the loop: its classes, or it is written. */
+void network_result(const struct network_work *work, int frame, const float *values, size_t count,
+		    struct network_run *run);
 
 /* network_plain.c. One thread: wait for the oldest request, its top, the next frame's stages, start. */
 void network_plain(const struct network_work *work, struct network_run *run);

@@ -148,12 +148,13 @@ static void open_slot(ov_compiled_model_t *compiled, struct slot *slot, size_t *
 	ov_tensor_free(output);
 }
 
-static void finish(struct slot *slot, size_t classes, struct network_run *run)
+static void finish(const struct network_work *work, struct slot *slot, size_t classes,
+		   struct network_run *run)
 {
 	if (slot->frame < 0)
 		return;
 	must_openvino(ov_infer_request_wait(slot->request), "inference");
-	network_top(slot->output, classes, run->top[slot->frame]);
+	network_result(work, slot->frame, slot->output, classes, run);
 	slot->frame = -1;
 }
 
@@ -165,7 +166,7 @@ static void loop(const struct network_work *work, struct slot *slots, size_t cla
 	network_begin(run);
 	for (int i = 0; i < work->frames + work->requests; i++) {
 		struct slot *slot = &slots[i % work->requests];
-		finish(slot, classes, run);
+		finish(work, slot, classes, run);
 		if (i >= work->frames)
 			continue;
 		network_camera(work, i, picture);

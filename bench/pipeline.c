@@ -2,10 +2,12 @@
  * Frames/s and latency of upload -> compute -> download: by weir, and by three programs in plain CUDA. Of
  * each, the rounds are interleaved; figures are medians over the rounds.
  *
- * usage: pipeline [--rounds N] [--frames N] [--ahead N] [--workers N] [--signal NAME] [--work NAME]
- *                 [--forms weir|replay|all]
+ * usage: pipeline [--rounds N] [--frames N] [--ahead N] [--workers N] [--spin MS] [--signal NAME]
+ *                 [--work NAME] [--forms NAME,...]
  *
- * work: "long" (2, 3, 2 ms), "short" (200, 300, 200 us), "upscale", or "all".
+ * work: "long" (2, 3, 2 ms), "short" (200, 300, 200 us), "upscale", or "all". forms: "sync", "three",
+ * "graphs", "weir", "replay", or "all". spin: how long idle workers of weir spin; the poller does not sleep
+ * meanwhile.
  */
 #include "pipeline.h"
 
@@ -16,11 +18,11 @@
 
 #include "program.h"
 
-enum { ROUNDS_MAX = 32, WARM_UP = 50, FORMS = 5 };
+enum { ROUNDS_MAX = 32, FORMS = 5 };
 
 static int rounds = 5, frames = 400, ahead = 4;
-static unsigned workers = 2;
-static const char *signal_name = "flag", *work_name = "all", *forms = "all";
+static struct pipeline_weir how = {.signal = "flag", .workers = 2};
+static const char *work_name = "all", *forms = "all";
 
 int64_t pipeline_now(void)
 {
@@ -67,7 +69,7 @@ static bool result_is_right(int frame, const struct pipeline_work *work, const v
 	size_t row = (size_t)work->width * 6, rest = row * 32; /* beyond what the word can reach */
 
 	if (!work->height)
-		return *(const uint32_t *)output == (uint32_t)frame + 1;
+		return ((const struct pipeline_result *)output)->frame == (uint32_t)frame + 1;
 	if (!wanted) {
 		wanted = malloc(work->output);
 		if (wanted)
@@ -80,35 +82,15 @@ static bool result_is_right(int frame, const struct pipeline_work *work, const v
 
 void pipeline_end(struct pipeline_run *run, int frame, const struct pipeline_work *work, const void *output)
 {
+	const struct pipeline_result *result = output;
+
 	run->end[frame] = now();
+	run->computed_from[frame] = work->height ? 0 : (int64_t)result->from;
+	run->computed_to[frame] = work->height ? 0 : (int64_t)result->to;
 	run->wrong += !result_is_right(frame, work, output);
 }
 
 /* --- one form --- */
-
-struct figures {
-	double rate, half, most; /* frames/s; p50 and p99 of the latency, ms */
-};
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Frames after the warm-up count. */
-static struct figures figures_of(const struct pipeline_run *run)
-{
-	static double latency[PIPELINE_FRAMES_MAX];
-	int count = run->frames - WARM_UP;
-	int64_t time = run->end[run->frames - 1] - run->end[WARM_UP - 1];
-
-	for (int i = 0; i < count; i++)
-		latency[i] = (double)(run->end[WARM_UP + i] - run->begin[WARM_UP + i]) / 1e6;
-	qsort(latency, (size_t)count, sizeof *latency, by_value);
-	return (struct figures){count * 1e9 / (double)time, latency[count / 2], latency[count * 99 / 100]};
-}
 
 static const char *const form_names[FORMS] = {
 	"one stream, a wait after each step",
@@ -117,11 +99,17 @@ static const char *const form_names[FORMS] = {
 	"weir",
 	"weir with replay",
 };
+static const char *const short_names[FORMS] = {"sync", "three", "graphs", "weir", "replay"};
 
-static struct figures run_form(int form, const struct pipeline_work *work)
+static struct pipeline_figures run_form(int form, const struct pipeline_work *work)
 {
-	static int64_t begin[PIPELINE_FRAMES_MAX], end[PIPELINE_FRAMES_MAX];
-	struct pipeline_run run = {.frames = frames, .ahead = ahead, .begin = begin, .end = end};
+	static int64_t times[4][PIPELINE_FRAMES_MAX];
+	struct pipeline_run run = {.frames = frames,
+				   .ahead = ahead,
+				   .begin = times[0],
+				   .end = times[1],
+				   .computed_from = times[2],
+				   .computed_to = times[3]};
 
 	if (form == 0)
 		check(pipeline_synchronous(work, &run), form_names[form]);
@@ -129,62 +117,104 @@ static struct figures run_form(int form, const struct pipeline_work *work)
 		check(pipeline_three_streams(work, &run), form_names[form]);
 	else if (form == 2)
 		check(pipeline_graphs(work, &run), form_names[form]);
-	else
-		pipeline_weir(work, &run, signal_name, form == 4, workers);
+	how.replay = form == 4;
+	if (form > 2)
+		pipeline_weir(work, &run, &how);
 	if (run.wrong) {
 		fprintf(stderr, "pipeline: %s: %d results are wrong\n", form_names[form], run.wrong);
 		exit(1);
 	}
-	return figures_of(&run);
+	return pipeline_figures_of(&run);
 }
 
 /* --- all forms --- */
 
+/* Returns true if `forms`, names with commas between them, has the form's. */
 static bool is_measured(int form)
 {
-	return !strcmp(forms, "all") || (form == 3 && !strcmp(forms, "weir")) ||
-	       (form == 4 && !strcmp(forms, "replay"));
+	size_t length = strlen(short_names[form]);
+
+	for (const char *name = forms; name; name = strchr(name, ',') ? strchr(name, ',') + 1 : NULL)
+		if (!strncmp(name, short_names[form], length) && (!name[length] || name[length] == ','))
+			return true;
+	return !strcmp(forms, "all");
 }
 
-static double median(double *values)
+typedef struct pipeline_figures by_round[ROUNDS_MAX];
+
+/* The median over the rounds of the double at `offset`. */
+static double median_of(const by_round all, size_t offset)
 {
-	qsort(values, (size_t)rounds, sizeof *values, by_value);
-	return values[rounds / 2];
+	double found[ROUNDS_MAX];
+
+	for (int round = 0; round < rounds; round++)
+		memcpy(&found[round], (const char *)&all[round] + offset, sizeof found[round]);
+	return pipeline_median(found, rounds);
+}
+
+#define MEDIAN(all, field) median_of(all, offsetof(struct pipeline_figures, field))
+
+static void print_form(int form, by_round found[FORMS], int64_t slowest_ns)
+{
+	double rate = MEDIAN(found[form], rate), tail = MEDIAN(found[form], most);
+
+	printf("  %-36s %9.1f frames/s, latency p50 %8.3f ms, p99 %8.3f ms", form_names[form], rate,
+	       MEDIAN(found[form], half), tail);
+	if (slowest_ns)
+		printf(", %.3f of the slowest stage", rate * (double)slowest_ns / 1e9);
+	if (form > 2 && is_measured(1))
+		printf("; beside three streams %.3f and %.3f", rate / MEDIAN(found[1], rate),
+		       tail / MEDIAN(found[1], most));
+	printf("\n");
+}
+
+/* Of the round with the median rate, as sums of different rounds mean nothing. */
+static void print_reasons(const by_round all)
+{
+	double rate = MEDIAN(all, rate);
+	int round = 0;
+
+	while (round + 1 < rounds && all[round].rate != rate)
+		round++;
+	printf("    a frame each %.3f ms (p50); %d came late, %.1f ms in all, the longest interval %.1f ms",
+	       all[round].interval, all[round].late_count, all[round].late, all[round].longest);
+	if (all[round].kernel > 0)
+		printf("; kernel %.1f us, %.1f us between two (p50), idle %.3f of the time",
+		       all[round].kernel, all[round].between, all[round].idle);
+	if (all[round].captures)
+		printf("; %llu replayed, %llu captured", (unsigned long long)all[round].hits,
+		       (unsigned long long)all[round].captures);
+	printf("\n");
+	fflush(stdout);
+}
+
+static void print_copies(const struct pipeline_work *work, const char *when)
+{
+	int64_t copies[2];
+
+	check(pipeline_copies_at_once(work, copies), "copies");
+	printf("    copies in both directions at once, %s: %.3f ms up, %.3f ms down\n", when,
+	       (double)copies[0] / 1e6, (double)copies[1] / 1e6);
 }
 
 /* `slowest_ns`: the slowest stage's time, 0 if unknown. */
 static void compare(const struct pipeline_work *work, int64_t slowest_ns)
 {
-	double rate[FORMS][ROUNDS_MAX], half[FORMS][ROUNDS_MAX], most[FORMS][ROUNDS_MAX];
-	double rates[FORMS], tails[FORMS];
+	static by_round found[FORMS];
 
-	for (int round = 0; round < rounds; round++)
-		for (int form = 0; form < FORMS; form++) {
-			struct figures found = {0};
-
-			if (is_measured(form))
-				found = run_form(form, work);
-			rate[form][round] = found.rate;
-			half[form][round] = found.half;
-			most[form][round] = found.most;
-		}
 	printf("%s: %d rounds of %d frames, %d in flight, %.1f MB up, %.1f MB down\n", work->name, rounds,
 	       frames, ahead, (double)work->input / 1e6, (double)work->output / 1e6);
-	for (int form = 0; form < FORMS; form++) {
-		rates[form] = median(rate[form]);
-		tails[form] = median(most[form]);
-		if (!is_measured(form))
-			continue;
-		printf("  %-36s %9.1f frames/s, latency p50 %8.3f ms, p99 %8.3f ms", form_names[form],
-		       rates[form], median(half[form]), tails[form]);
-		if (slowest_ns)
-			printf(", %.3f of the slowest stage", rates[form] * (double)slowest_ns / 1e9);
-		if (form > 2 && rates[1] > 0)
-			printf("; beside three streams %.3f and %.3f", rates[form] / rates[1],
-			       tails[form] / tails[1]);
-		printf("\n");
-		fflush(stdout);
-	}
+	print_copies(work, "before");
+	for (int round = 0; round < rounds; round++)
+		for (int form = 0; form < FORMS; form++)
+			if (is_measured(form))
+				found[form][round] = run_form(form, work);
+	for (int form = 0; form < FORMS; form++)
+		if (is_measured(form)) {
+			print_form(form, found, slowest_ns);
+			print_reasons(found[form]);
+		}
+	print_copies(work, "after");
 }
 
 static void compare_synthetic(const char *name, int64_t copy_ns, int64_t compute_ns)
@@ -217,18 +247,20 @@ static void read_options(int count, char **arguments)
 		else if (!strcmp(arguments[i], "--ahead"))
 			ahead = atoi(arguments[i + 1]);
 		else if (!strcmp(arguments[i], "--workers"))
-			workers = (unsigned)atoi(arguments[i + 1]);
+			how.workers = (unsigned)atoi(arguments[i + 1]);
+		else if (!strcmp(arguments[i], "--spin"))
+			how.worker_spin_ns = atoi(arguments[i + 1]) * INT64_C(1000000);
 		else if (!strcmp(arguments[i], "--signal"))
-			signal_name = arguments[i + 1];
+			how.signal = arguments[i + 1];
 		else if (!strcmp(arguments[i], "--work"))
 			work_name = arguments[i + 1];
 		else if (!strcmp(arguments[i], "--forms"))
 			forms = arguments[i + 1];
 	}
-	if (rounds < 1 || rounds > ROUNDS_MAX || frames <= WARM_UP || frames > PIPELINE_FRAMES_MAX ||
+	if (rounds < 1 || rounds > ROUNDS_MAX || frames <= PIPELINE_WARM_UP || frames > PIPELINE_FRAMES_MAX ||
 	    ahead < 1) {
-		fprintf(stderr, "pipeline: --rounds 1 to %d, --frames %d to %d\n", ROUNDS_MAX, WARM_UP + 1,
-			PIPELINE_FRAMES_MAX);
+		fprintf(stderr, "pipeline: --rounds 1 to %d, --frames %d to %d\n", ROUNDS_MAX,
+			PIPELINE_WARM_UP + 1, PIPELINE_FRAMES_MAX);
 		exit(2);
 	}
 }
@@ -244,7 +276,7 @@ int main(int count, char **arguments)
 
 	read_options(count, arguments);
 	check(pipeline_open(name, sizeof name), "no device");
-	printf("%s; %u workers, signal %s\n", name, workers, signal_name);
+	printf("%s; %u workers, signal %s\n", name, how.workers, how.signal);
 	if (is_wanted("long"))
 		compare_synthetic("2 ms up, 3 ms compute, 2 ms down", 2000000, 3000000);
 	if (is_wanted("short"))

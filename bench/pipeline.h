@@ -34,7 +34,15 @@ struct pipeline_buffers {
 struct pipeline_run {
 	int frames, ahead; /* ahead: frames in flight */
 	int64_t *begin, *end;
+	int64_t *computed_from, *computed_to; /* synthetic: when its kernel ran, by the device's clock */
 	int wrong;
+	uint64_t hits, captures; /* weir: of the compute step */
+};
+
+/* What a synthetic kernel writes; pipeline_end reads it. */
+struct pipeline_result {
+	uint32_t frame, unused; /* the input's first word plus 1 */
+	uint64_t from, to;      /* ns */
 };
 
 int64_t pipeline_now(void);
@@ -48,6 +56,8 @@ int pipeline_open(char *name, size_t room); /* device 0, its name */
 const char *pipeline_text(int error);
 /* Bytes that the device copies in `ns` from the host (or to it). */
 int pipeline_calibrate(int64_t ns, bool to_host, size_t *out);
+/* How long a copy of the work's size takes while the other direction copies, too: ns, [0] up, [1] down. */
+int pipeline_copies_at_once(const struct pipeline_work *work, int64_t out[2]);
 /* Enqueues a frame's compute on a cudaStream_t. */
 int pipeline_compute(void *stream, const struct pipeline_work *work, const struct pipeline_buffers *buffers);
 /* one stream, a wait after each step */
@@ -58,8 +68,29 @@ int pipeline_three_streams(const struct pipeline_work *work, struct pipeline_run
 int pipeline_graphs(const struct pipeline_work *work, struct pipeline_run *run);
 
 /* --- weir, pipeline_weir.c --- */
-void pipeline_weir(const struct pipeline_work *work, struct pipeline_run *run, const char *signal,
-		   bool replay, unsigned workers);
+struct pipeline_weir {
+	const char *signal;
+	unsigned workers;
+	int64_t worker_spin_ns;
+	bool replay;
+};
+void pipeline_weir(const struct pipeline_work *work, struct pipeline_run *run,
+		   const struct pipeline_weir *how);
+
+/* --- figures of a run, pipeline_figures.c --- */
+
+enum { PIPELINE_WARM_UP = 50 }; /* frames that do not count */
+struct pipeline_figures {
+	double rate, half, most;        /* frames/s; p50 and p99 of the latency, ms */
+	double interval, late, longest; /* between the ends of frames: p50; what those above 1.5 x p50 have
+					   beyond it, in all; the longest: ms */
+	int late_count;                 /* intervals above 1.5 x p50 */
+	double kernel, between, idle;   /* p50 of the kernels and between two of them, us; part of the time
+					   that no kernel ran. 0: not known */
+	uint64_t hits, captures;
+};
+struct pipeline_figures pipeline_figures_of(const struct pipeline_run *run);
+double pipeline_median(double *values, int count); /* sorts them */
 
 #ifdef __cplusplus
 }

@@ -27,7 +27,7 @@ const char *pipeline_text(int error)
  * Works for a while on the whole device: its blocks ask for so much shared memory that each has a
  * multiprocessor for itself, so two frames cannot be computed at once.
  */
-static __global__ void synthetic(int64_t ns, const uint32_t *from, uint32_t *to)
+static __global__ void synthetic(int64_t ns, const uint32_t *from, struct pipeline_result *to)
 {
 	uint64_t begin, time;
 
@@ -35,8 +35,11 @@ static __global__ void synthetic(int64_t ns, const uint32_t *from, uint32_t *to)
 	do
 		asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
 	while (time - begin < (uint64_t)ns);
-	if (!blockIdx.x)
-		*to = *from + 1;
+	if (blockIdx.x)
+		return;
+	to->frame = *from + 1;
+	to->from = begin;
+	to->to = time;
 }
 
 int pipeline_open(char *name, size_t room)
@@ -72,7 +75,7 @@ int pipeline_compute(void *stream, const struct pipeline_work *work, const struc
 		return upscale((cudaStream_t)stream, work, buffers);
 	synthetic<<<multiprocessors, 1, shared_bytes, (cudaStream_t)stream>>>(
 		work->compute_ns, (const uint32_t *)buffers->device_input,
-		(uint32_t *)buffers->device_output);
+		(struct pipeline_result *)buffers->device_output);
 	return cudaPeekAtLastError();
 }
 
@@ -128,6 +131,47 @@ int pipeline_calibrate(int64_t ns, bool to_host, size_t *out)
 	}
 	*out = (size_t)((double)bytes * (double)ns / (double)(pipeline_now() - begin)) & ~(size_t)255;
 	cudaStreamDestroy(stream);
+	free_buffers(&buffers);
+	return 0;
+}
+
+enum { COPIES = 50 };
+
+static int copy_at_once(const struct pipeline_work *work, const struct pipeline_buffers *buffers,
+			const cudaStream_t streams[2], const cudaEvent_t events[4])
+{
+	for (int i = 0; i < 2; i++)
+		TRY(cudaEventRecord(events[2 * i], streams[i]));
+	for (int i = 0; i < COPIES; i++) {
+		TRY(upload(streams[0], work, buffers));
+		TRY(download(streams[1], work, buffers));
+	}
+	for (int i = 0; i < 2; i++)
+		TRY(cudaEventRecord(events[2 * i + 1], streams[i]));
+	return cudaDeviceSynchronize();
+}
+
+int pipeline_copies_at_once(const struct pipeline_work *work, int64_t out[2])
+{
+	struct pipeline_buffers buffers = {};
+	cudaStream_t streams[2];
+	cudaEvent_t events[4];
+
+	TRY(create_buffers(work, &buffers));
+	for (int i = 0; i < 2; i++)
+		TRY(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+	for (int i = 0; i < 4; i++)
+		TRY(cudaEventCreate(&events[i]));
+	TRY(copy_at_once(work, &buffers, streams, events));
+	for (int i = 0; i < 2; i++) {
+		float ms = 0;
+
+		TRY(cudaEventElapsedTime(&ms, events[2 * i], events[2 * i + 1]));
+		out[i] = (int64_t)(ms * 1e6 / COPIES);
+		cudaStreamDestroy(streams[i]);
+	}
+	for (int i = 0; i < 4; i++)
+		cudaEventDestroy(events[i]);
 	free_buffers(&buffers);
 	return 0;
 }

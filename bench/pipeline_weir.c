@@ -166,12 +166,25 @@ static weir_registry *registry_of_operators(void)
 /* A run that stands still must not hang the program. */
 enum { LONGEST_RUN_S = 120 };
 
-void pipeline_weir(const struct pipeline_work *work, struct pipeline_run *run, const char *signal,
-		   bool replay, unsigned workers)
+/* What the compute step replayed. */
+static void note_counts(weir_scheduler *scheduler)
+{
+	weir_entity_counts counts = {.size = sizeof counts};
+
+	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+		run_now->hits += counts.replay_hits;
+		run_now->captures += counts.replay_captures;
+	}
+}
+
+void pipeline_weir(const struct pipeline_work *work, struct pipeline_run *run,
+		   const struct pipeline_weir *how)
 {
 	weir_scheduler_options options = {.size = sizeof options,
 					  .backend = "cuda",
-					  .workers = workers,
+					  .workers = how->workers,
+					  .worker_spin_ns = how->worker_spin_ns,
+					  .signal = how->signal,
 					  .max_duration_ns = LONGEST_RUN_S * INT64_C(1000000000)};
 	weir_registry *registry = registry_of_operators();
 	weir_description *description;
@@ -180,12 +193,12 @@ void pipeline_weir(const struct pipeline_work *work, struct pipeline_run *run, c
 
 	work_now = work;
 	run_now = run;
-	replay_now = replay;
-	options.signal = signal;
+	replay_now = how->replay;
 	description = describe();
 	must(weir_graph_create(registry, description, &graph), "graph");
 	must(weir_scheduler_create(graph, &options, &scheduler), "scheduler");
 	must(weir_scheduler_run(scheduler), "run");
+	note_counts(scheduler);
 	must(weir_scheduler_destroy(scheduler), "destroy");
 	must(weir_graph_destroy(graph), "destroy");
 	weir_description_destroy(description);

@@ -147,8 +147,10 @@ int cli_signals_take(void);        /* consumes a pending one; returns its number
 void cli_signals_drain(weir_scheduler *scheduler, const char *line);
 int cli_signals_drained(void); /* after the run; returns the signal that drained it, or 0 */
 
+/* output.c: writes a file, FIFO or device. Returns NULL, or why not; then no part of a file is left. */
+const char *cli_write_file(const char *path, const char *text, size_t bytes);
 /*
- * output.c: a file that is written at the end of a run. It is looked at, and made, before the run; a made one
+ * A file that is written at the end of a run. It is looked at, and made, before the run; a made one
  * is removed if there is no run.
  */
 struct cli_output {

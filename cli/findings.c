@@ -65,9 +65,17 @@ double cli_host_load(const struct cli_recorded *recorded, size_t i)
 	return load_of(recorded, i, &cli_recorded_entity(recorded, i)->submit);
 }
 
+/* Spans that the poller of flags saw may contain the work of entities before it: they prove nothing. */
+static bool device_is_timed(const struct cli_entity *entity)
+{
+	return entity->gpu_span.count && !(entity->done_source && !strcmp(entity->done_source, "flag"));
+}
+
 double cli_device_load(const struct cli_recorded *recorded, size_t i)
 {
-	return load_of(recorded, i, &cli_recorded_entity(recorded, i)->gpu_span);
+	const struct cli_entity *entity = cli_recorded_entity(recorded, i);
+
+	return device_is_timed(entity) ? load_of(recorded, i, &entity->gpu_span) : 0;
 }
 
 static double load_at(const struct cli_recorded *recorded, size_t i)
@@ -413,7 +421,7 @@ static double queue_share(const struct cli_recorded *recorded, const struct cli_
  */
 static bool is_device_behind(const struct cli_recorded *recorded, const struct cli_queue *queue)
 {
-	return queue->capacity > 1 && !cli_recorded_entity(recorded, queue->sender_at)->gpu_span.count &&
+	return queue->capacity > 1 && !device_is_timed(cli_recorded_entity(recorded, queue->sender_at)) &&
 	       wait_share(recorded, queue->receiver_at, WAIT_DEVICE) >
 		       wait_share(recorded, queue->receiver_at, WAIT_MESSAGES);
 }

@@ -300,6 +300,11 @@ bool cli_json_integer(struct cli_json *json, int64_t *out)
 	return cli_json_refuse(json, "an integer is expected");
 }
 
+bool cli_json_count(struct cli_json *json, int64_t *out)
+{
+	return cli_json_integer(json, out) && (*out >= 0 || cli_json_refuse(json, "a number below 0"));
+}
+
 bool cli_json_real(struct cli_json *json, double *out)
 {
 	char text[NUMBER_BYTES];

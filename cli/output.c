@@ -1,30 +1,35 @@
 /*
- * A file that is written at the end of a run. It is opened before the run, so that a long run is not lost to
- * a path that cannot be written. A file that could not be written whole is removed; one that was there before
- * is not.
+ * Files that the command writes. One that is written at the end of a run is looked at before it, so that a
+ * long run is not lost to a path that cannot be written, and made if it was missing. A file that could not be
+ * written whole is removed.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "cli/cli.h"
 
-static bool is_special(const char *path)
-{
-	struct stat status;
+/* --- now --- */
 
-	return !stat(path, &status) && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+const char *cli_write_file(const char *path, const char *text, size_t bytes)
+{
+	int fd = wr_output_open(path);
+
+	if (fd >= 0 && wr_output_close(path, fd, wr_output_write(fd, text, bytes)))
+		return NULL;
+	return wr_output_why(errno);
 }
+
+/* --- at the end of a run --- */
 
 /* A FIFO or a device is not opened before it is written: its reader would see an end. */
 static bool can_write(struct cli_output *output)
 {
 	int fd;
 
-	if (is_special(output->path))
+	if (wr_output_is_special(output->path))
 		return !access(output->path, W_OK);
 	output->made = access(output->path, F_OK) != 0;
 	fd = open(output->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
@@ -44,48 +49,18 @@ int cli_output_begin(struct cli_output *output, const char *option, const char *
 	return CLI_FAILED;
 }
 
-/* Returns false with errno set. */
-static bool write_whole(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "we");
-	bool written;
-	int error;
-
-	if (!file)
-		return false;
-	written = fputs(text, file) >= 0 && !fflush(file);
-	error = errno;
-	if (fclose(file) && written) {
-		written = false;
-		error = errno;
-	}
-	errno = error;
-	return written;
-}
-
-static void remove_partial(const char *path)
-{
-	char *target = is_special(path) ? NULL : realpath(path, NULL);
-
-	if (target)
-		unlink(target); /* a link stays */
-	free(target);
-}
-
 void cli_output_write(struct cli_output *output, const char *text)
 {
-	if (!output->path)
-		return;
-	if (!write_whole(output->path, text)) {
-		cli_say("%s: %s", output->path, strerror(errno));
-		remove_partial(output->path);
-	}
+	const char *why = output->path ? cli_write_file(output->path, text, strlen(text)) : NULL;
+
+	if (why)
+		cli_say("%s: %s", output->path, why);
 	output->path = NULL;
 }
 
 void cli_output_give_up(struct cli_output *output)
 {
 	if (output->path && output->made)
-		remove_partial(output->path);
+		wr_output_remove(output->path);
 	output->path = NULL;
 }

@@ -76,6 +76,7 @@ static const struct field entity_fields[] = {
 	SHAPED(cli_entity, OBJECT, ready_to_compute, histogram),
 	SHAPED(cli_entity, LIST, waits, wait),
 	FIELD(cli_entity, COUNT, gpu_ticks),
+	FIELD(cli_entity, TEXT, done_source),
 	{0},
 };
 static const struct shape entity = SHAPE(cli_entity, entity_fields);
@@ -198,16 +199,11 @@ static bool read_length(struct cli_json *json, int64_t *out)
 	return !json->fault;
 }
 
-static bool read_count(struct cli_json *json, int64_t *out)
-{
-	return cli_json_integer(json, out) && (*out >= 0 || cli_json_refuse(json, "a number below 0"));
-}
-
 static bool read_field(struct cli_json *json, const struct field *field, char *out)
 {
 	switch (field->kind) {
 	case COUNT:
-		return read_count(json, (int64_t *)(void *)out);
+		return cli_json_count(json, (int64_t *)(void *)out);
 	case REAL:
 		return cli_json_real(json, (double *)(void *)out);
 	case TEXT:

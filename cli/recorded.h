@@ -29,6 +29,7 @@ struct cli_entity {
 	struct cli_histogram submit, blocked, gpu_span, done_latency, ready_to_compute;
 	struct cli_list waits; /* of struct cli_wait */
 	int64_t gpu_ticks;
+	char *done_source; /* NULL: no device work was measured */
 };
 
 struct cli_depth {

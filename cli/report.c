@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -98,78 +96,34 @@ static int read_trace(struct report *report, const char *path)
 
 /* --- the output --- */
 
-/* What is written gets its name when it is whole; a file that is no regular one (a pipe) is written at once.
- */
-struct output {
-	const char *path;
-	char *partial; /* NULL: written at once */
-	FILE *to;
-};
-
-static bool open_partial(struct output *output)
+/* Returns NULL, or why it is not written. */
+static const char *write_text(const char *path, const char *text, size_t length)
 {
-	mode_t mask = umask(0);
-	int fd;
-
-	umask(mask);
-	if (asprintf(&output->partial, "%s.XXXXXX", output->path) < 0) {
-		output->partial = NULL;
-		return false;
-	}
-	fd = mkstemp(output->partial);
-	if (fd < 0) {
-		free(output->partial);
-		output->partial = NULL;
-		return false;
-	}
-	(void)fchmod(fd, 0666 & ~mask);
-	output->to = fdopen(fd, "wb");
-	return output->to;
+	if (strcmp(path, "-"))
+		return cli_write_file(path, text, length);
+	return fwrite(text, 1, length, stdout) == length && !fflush(stdout) ? NULL : strerror(errno);
 }
 
-static bool open_output(struct output *output, const char *path)
-{
-	struct stat found;
-
-	*output = (struct output){.path = path};
-	if (!strcmp(path, "-"))
-		output->to = stdout;
-	else if (stat(path, &found) || S_ISREG(found.st_mode))
-		return open_partial(output);
-	else
-		output->to = fopen(path, "wbe");
-	return output->to;
-}
-
-/* Returns false with errno; nothing of the page is left then. */
-static bool close_output(struct output *output)
-{
-	bool whole = output->to && !fflush(output->to) && !ferror(output->to);
-	int error = errno;
-
-	if (output->to && output->to != stdout && fclose(output->to) && whole)
-		error = errno, whole = false;
-	if (whole && output->partial && rename(output->partial, output->path))
-		error = errno, whole = false;
-	if (!whole && output->partial)
-		unlink(output->partial);
-	free(output->partial);
-	errno = error;
-	return whole;
-}
-
+/* The page is made in memory: it is not much longer than what was read. */
 static int write_page(const struct report *report, const char *path)
 {
-	struct output output;
+	const char *why;
+	char *text = NULL;
+	size_t length = 0;
+	FILE *to = open_memstream(&text, &length);
+	bool made = to;
 
-	errno = 0;
-	if (open_output(&output, path))
-		cli_page_write(output.to, report->run.text, report->run.length, &report->recorded,
-			       &report->findings, report->trace.path ? &report->frames : NULL);
-	if (close_output(&output))
-		return CLI_OK;
-	cli_say("%s: the page cannot be written: %s", path, strerror(errno));
-	return CLI_FAILED;
+	if (to) {
+		cli_page_write(to, report->run.text, report->run.length, &report->recorded, &report->findings,
+			       report->trace.path ? &report->frames : NULL);
+		made = !ferror(to);
+		made &= !fclose(to);
+	}
+	why = made ? write_text(path, text, length) : strerror(ENOMEM);
+	if (why)
+		cli_say("%s: the page cannot be written: %s", path, why);
+	free(text);
+	return why ? CLI_FAILED : CLI_OK;
 }
 
 static int make_report(struct report *report, const struct cli_options *options)

@@ -7,27 +7,14 @@
 
 #include <stdio.h>
 
-#include "cli/recorded.h"
+#include "cli/traced.h"
 
 #define CLI_SLOWEST_MAX 11 /* 10 and a typical one, the last */
-#define CLI_TIME_NONE   INT64_MIN
-
-/* One tick. */
-struct cli_step {
-	uint32_t entity,
-		via; /* via: the tick that the oldest part of its input came from, as index + 1; 0: none */
-	int64_t tick, origin; /* origin: begin of the source's tick */
-	int64_t ready, begin, end;
-	int64_t device_begin, device_end; /* CLI_TIME_NONE: not measured */
-	uint32_t wait;                    /* what it waited for last: index + 1; 0: unknown */
-};
 
 struct cli_frames_slowest {
-	struct cli_list steps; /* of struct cli_step: all ticks of the trace */
-	struct cli_list waits; /* of char * */
-	size_t frames[CLI_SLOWEST_MAX], count;
-	int64_t frame_count; /* ticks of sinks in the trace */
-	int64_t events, dropped;
+	struct cli_traced traced;
+	size_t frames[CLI_SLOWEST_MAX], count; /* steps of sinks */
+	int64_t frame_count;                   /* ticks of sinks in the trace */
 };
 
 /*

@@ -599,6 +599,7 @@ struct Message {
 	Ref core;
 	bool writable = false;
 	bool borrowed = false; /* received in the compute that goes on; see Context.lent */
+	uint64_t made_in = 0;  /* the call of an operator that made it; 0: none */
 	bool shown = false;    /* by __cuda_array_interface__, which names no stream of the reader's */
 	uint64_t call = 0;     /* received or made in this call: the end of its tick fences the payload */
 
@@ -607,7 +608,7 @@ struct Message {
 	}
 	Message(Message &&other) noexcept
 	    : message(other.message), core(std::move(other.core)), writable(other.writable),
-	      borrowed(other.borrowed), shown(other.shown), call(other.call)
+	      borrowed(other.borrowed), made_in(other.made_in), shown(other.shown), call(other.call)
 	{
 		other.message = nullptr;
 	}
@@ -1368,6 +1369,15 @@ nb::object message_dtype(const Message &self)
 	return dtype ? text_of(dtype->name) : nb::none();
 }
 
+/* Of the first element, for the keys of a replay. */
+uintptr_t message_address(const Message &self)
+{
+	check_core(self.core.get());
+	if (!weir_message_tensor(self.message) && weir_message_kind(self.message) != WEIR_KIND_BYTES)
+		raise(WEIR_E_INVALID, "the message is neither an array nor bytes");
+	return (uintptr_t)weir_message_data(self.message);
+}
+
 nb::object message_stamp(const Message &self)
 {
 	weir_stamp stamp = weir_message_stamp(self.message);
@@ -1399,6 +1409,7 @@ struct Context {
 	pthread_t thread = 0;
 	uint64_t run = 0;
 	uint64_t calls = 0;                /* of start, compute and stop */
+	bool replaying = false;            /* within ctx.replay */
 	std::vector<void *> natives;       /* streams given out in this call */
 	std::vector<weir_stream *> chosen; /* per output: the stream set in this tick */
 	std::vector<nb::object> lent;      /* messages received in this call */
@@ -1512,22 +1523,27 @@ struct Graph {
 	~Graph();
 };
 
-/* Keeps the exception for weir.Error, and ends the run with one line: "ValueError: no such file
- * (operators.py:12)". */
-weir_status fail(weir_context *context, Context *own)
+/* Makes one line of an exception the error text: "ValueError: no such file (operators.py:12)". */
+weir_status fail_with(weir_context *context, nb::handle error)
 {
-	nb::object error = take_exception();
-	nb::object line;
-
-	if (own->core->owner)
-		own->core->owner->failures[own->name()] = error;
-	line = nb::steal(
+	nb::object line = nb::steal(
 		PyObject_CallMethod(nb::module_::import_("weir.errors").ptr(), "line_of", "O", error.ptr()));
+
 	if (!line.is_valid()) {
 		PyErr_Clear();
 		return weir_context_fail(context, "an exception without a text");
 	}
 	return weir_context_fail(context, "%s", nb::cast<std::string>(line).c_str());
+}
+
+/* Keeps the exception for weir.Error, and ends the run. */
+weir_status fail(weir_context *context, Context *own)
+{
+	nb::object error = take_exception();
+
+	if (own->core->owner)
+		own->core->owner->failures[own->name()] = error;
+	return fail_with(context, error);
 }
 
 Core *core_of(weir_graph *graph)
@@ -1979,7 +1995,136 @@ nb::object context_empty(Context &self, std::vector<int64_t> shape, const char *
 	check(weir_context_create_tensor(self.inside(), &like, on_host, &message), self.name());
 	nb::object out = message_of(message, self.core, self.calls);
 	nb::cast<Message *>(out)->writable = true;
+	nb::cast<Message *>(out)->made_in = self.calls;
 	return out;
+}
+
+/* ------------------------------------------------------------------------------------ copies and replay --
+ */
+
+/* Raises unless the message is one block of memory. what: "source" or "target". */
+void check_block(const Context &self, const Message &message, const char *what)
+{
+	const weir_tensor *tensor = weir_message_tensor(message.message);
+
+	if (message.core.get() != self.core)
+		raise(WEIR_E_INVALID, (std::string("the ") + what + " belongs to another graph").c_str(),
+		      self.name());
+	if (tensor ? !is_dense(tensor) : weir_message_kind(message.message) != WEIR_KIND_BYTES)
+		raise(WEIR_E_INVALID,
+		      (std::string("the ") + what + " of a copy is a contiguous array or bytes").c_str(),
+		      self.name());
+}
+
+/*
+ * Enqueues a copy. The end of the tick fences what the tick received or made. Another source is fenced here,
+ * but not within a replay: what work that is launched again reads must stay anyway.
+ */
+void stream_copy(const Stream &self, const Message &target, const Message &source)
+{
+	const Context &of = *self.of;
+	weir_stream *stream = (of.inside(), usable(of, self));
+	size_t bytes = weir_message_size(source.message), room = weir_message_size(target.message);
+	bool fenced = source.call == of.calls || of.replaying;
+	weir_copy copy = {sizeof copy,
+			  weir_message_data(target.message),
+			  weir_message_data(source.message),
+			  1,
+			  bytes,
+			  0,
+			  0};
+	weir_fence fence;
+
+	check_block(of, target, "target");
+	check_block(of, source, "source");
+	if (bytes != room)
+		raise(WEIR_E_INVALID,
+		      ("a copy of " + std::to_string(bytes) + " bytes to " + std::to_string(room)).c_str(),
+		      of.name());
+	if (target.made_in != of.calls && !(target.writable && weir_message_unique(target.message)))
+		raise(WEIR_E_INVALID,
+		      "the target of a copy is from ctx.empty of this tick, or one whose unique() returned "
+		      "True",
+		      of.name());
+	check(weir_stream_copies(stream, &copy, 1, 0, fenced ? nullptr : &fence), of.name());
+	if (!fenced)
+		check(weir_message_add_reader(source.message, fence), of.name());
+}
+
+/* A call of ctx.replay. */
+struct Replay {
+	Context *own;
+	nb::handle enqueue;
+	PyThreadState *state; /* of this thread, while the GIL is released */
+	nb::object error;     /* that the last call of enqueue raised */
+};
+
+/*
+ * In a capture the stream's handle is another one, so the libraries' current stream is set here. Its number
+ * is of no use after the call.
+ */
+void call_enqueue(Replay *call, weir_stream *stream)
+{
+	std::vector<void *> natives = call->own->natives;
+	nb::object on = stream_of(*call->own, stream), none = nb::none();
+
+	on.attr("__enter__")();
+	try {
+		call->enqueue(on);
+	} catch (...) {
+		on.attr("__exit__")(none, none, none);
+		call->own->natives = natives;
+		throw;
+	}
+	on.attr("__exit__")(none, none, none);
+	call->own->natives = natives;
+}
+
+/* The GIL is released around the replay, in which a launch may wait for room in the device's queue. */
+weir_status replay_enqueue(weir_context *context, weir_stream *stream, void *arg)
+{
+	Replay *call = (Replay *)arg;
+	weir_status status = WEIR_OK;
+
+	PyEval_RestoreThread(call->state);
+	try {
+		call->error.reset();
+		call_enqueue(call, stream);
+	} catch (nb::python_error &error) {
+		error.restore();
+		call->error = take_exception();
+		status = fail_with(context, call->error);
+	} catch (const std::exception &error) { /* not through the frames of C */
+		status = weir_context_fail(context, "%s", error.what());
+	}
+	call->state = PyEval_SaveThread();
+	return status;
+}
+
+/* An exception of enqueue in a capture does not get here: the work is then enqueued as usual. */
+void context_replay(Context &self, nb::handle key, nb::handle enqueue)
+{
+	weir_context *context = self.inside();
+	Replay call = {&self, enqueue, nullptr, {}};
+	weir_status status;
+	bool outer = self.replaying;
+
+	if (!PyBytes_Check(key.ptr()))
+		throw nb::type_error("ctx.replay: the key is bytes: all that the work depends on, as in "
+				     "f\"{a.data.ptr} {a.shape}\".encode()");
+	if (!PyCallable_Check(enqueue.ptr()))
+		throw nb::type_error("ctx.replay: enqueue is a function of a stream");
+	self.replaying = true;
+	call.state = PyEval_SaveThread();
+	status = weir_context_replay(context, PyBytes_AsString(key.ptr()), (size_t)PyBytes_Size(key.ptr()),
+				     replay_enqueue, &call);
+	PyEval_RestoreThread(call.state);
+	self.replaying = outer;
+	if (status == WEIR_E_FAILED && call.error.is_valid()) {
+		PyErr_SetObject((PyObject *)Py_TYPE(call.error.ptr()), call.error.ptr());
+		throw nb::python_error();
+	}
+	check(status, self.name());
 }
 
 /* ----------------------------------------------------------------------------------------- building a graph
@@ -2238,7 +2383,7 @@ void make_scheduler(Graph &self, nb::dict from)
 	const char *names[3] = {"backend", "signal", "root"};
 	const char **fields[3] = {&options.backend, &options.signal, &options.root};
 	unsigned none = 0;
-	bool statistics = false;
+	bool statistics = false, trace = false;
 	weir_status status;
 
 	for (int i = 0; i < 3; i++) {
@@ -2255,7 +2400,11 @@ void make_scheduler(Graph &self, nb::dict from)
 	give(from, "measure", options.measure, &none, 0);
 	give(from, "skip", options.skip, &none, 0);
 	give(from, "statistics", statistics, &none, 0);
-	options.observe = statistics ? (unsigned)WEIR_OBSERVE_STATISTICS : 0u;
+	give(from, "trace", trace, &none, 0);
+	give(from, "trace_events", options.trace_events, &none, 0);
+	give(from, "gpu_time", options.gpu_time, &none, 0);
+	options.observe = (statistics ? (unsigned)WEIR_OBSERVE_STATISTICS : 0u) |
+			  (trace ? (unsigned)WEIR_OBSERVE_TRACE : 0u);
 	options.ended = on_ended;
 	options.ended_arg = core;
 	if (is_inside(core) || !end_scheduler(core))
@@ -2443,6 +2592,85 @@ std::string statistics_text(Graph &self)
 	return text;
 }
 
+/* Returns how many records were dropped. */
+uint64_t write_trace(Graph &self, const char *path)
+{
+	Core *core = running_core(self);
+	uint64_t dropped = 0;
+	weir_status status;
+	Using use(core);
+
+	{
+		nb::gil_scoped_release released;
+		status = weir_scheduler_write_trace(core->scheduler, path, &dropped);
+	}
+	check(status);
+	return dropped;
+}
+
+nb::dict durations_of(const weir_durations &durations)
+{
+	nb::dict out;
+
+	out["count"] = durations.count;
+	out["sum"] = durations.sum_ns;
+	out["min"] = durations.min_ns;
+	out["max"] = durations.max_ns;
+	out["p50"] = durations.p50_ns;
+	out["p90"] = durations.p90_ns;
+	out["p99"] = durations.p99_ns;
+	return out;
+}
+
+/* For the tables of `weir run --stats`. */
+nb::object entity_times(Graph &self)
+{
+	weir_scheduler *scheduler = running_core(self)->scheduler;
+	weir_entity_times times = {sizeof times};
+	nb::dict all;
+
+	for (size_t i = 0; weir_scheduler_entity_times(scheduler, i, &times); i++) {
+		nb::dict out;
+		out["submit"] = durations_of(times.submit);
+		out["waited"] = durations_of(times.waited);
+		out["ready_to_compute"] = durations_of(times.ready_to_compute);
+		out["gpu_span"] = durations_of(times.gpu_span);
+		all[text_of(times.entity)] = out;
+	}
+	return all;
+}
+
+nb::object path_latencies(Graph &self)
+{
+	weir_scheduler *scheduler = running_core(self)->scheduler;
+	weir_path_latency path = {sizeof path};
+	nb::list all;
+
+	for (size_t i = 0; weir_scheduler_path_latency(scheduler, i, &path); i++) {
+		nb::dict out;
+		nb::list entities;
+		for (size_t k = 0; k < path.entity_count; k++)
+			entities.append(text_of(path.entities[k]));
+		out["entities"] = entities;
+		out["other"] = path.other;
+		out["count"] = path.count;
+		out["latency"] = durations_of(path.latency);
+		all.append(out);
+	}
+	return all;
+}
+
+nb::dict replay_counts(const weir_entity_counts &counts)
+{
+	nb::dict out;
+
+	out["hits"] = counts.replay_hits;
+	out["captures"] = counts.replay_captures;
+	out["evictions"] = counts.replay_evictions;
+	out["failures"] = counts.replay_failures;
+	return out;
+}
+
 nb::object entity_counts(Graph &self)
 {
 	weir_scheduler *scheduler = running_core(self)->scheduler;
@@ -2462,6 +2690,8 @@ nb::object entity_counts(Graph &self)
 		out["stamped"] = counts.stamped;
 		out["latency_ns"] = counts.latency_ns;
 		out["max_latency_ns"] = counts.max_latency_ns;
+		out["most_scratch"] = counts.most_scratch;
+		out["replay"] = replay_counts(counts);
 		all[text_of(counts.entity)] = out;
 	}
 	return all;
@@ -2518,6 +2748,18 @@ weir_entity *entity_of(Graph &self, const char *name)
 	if (!entity)
 		throw nb::key_error(name);
 	return entity;
+}
+
+/* The operator of an entity, and its parameters as the operator's start reads them. */
+nb::tuple entity_values(Graph &self, const char *name)
+{
+	const weir_entity *entity = entity_of(self, name);
+	const weir_operator *kind = weir_entity_operator(entity);
+	nb::dict values;
+
+	for (const weir_parameter *parameter = kind->parameters; parameter && parameter->name; parameter++)
+		values[text_of(parameter->name)] = value_of(weir_entity_values(entity), parameter);
+	return nb::make_tuple(text_of(kind->name), values);
 }
 
 /* ------------------------------------------------------------------------------------- inlets and outlets --
@@ -2668,6 +2910,17 @@ void log_to_stderr(int level)
 	(void)weir_log_set(level ? log_line : nullptr, (void *)(intptr_t)level);
 }
 
+/* Untrusted text as weir prints it. */
+std::string escape(const char *text)
+{
+	char shown[256];
+	std::string out;
+
+	while (*text)
+		out.append(shown, weir_text_escape(&text, sizeof shown, shown));
+	return out;
+}
+
 void in_child()
 {
 	generation++;
@@ -2743,6 +2996,7 @@ void bind_message(nb::module_ &module)
 			     })
 		.def_prop_ro("device", [](Message &self) { return tensor_of(self)->device; })
 		.def_prop_ro("nbytes", [](Message &self) { return weir_message_size(self.message); })
+		.def_prop_ro("address", message_address)
 		.def_prop_ro("stamp", message_stamp)
 		.def("unique", message_unique)
 		.def("check_readable", check_readable)
@@ -2769,6 +3023,7 @@ void bind_context(nb::module_ &module)
 		.def_ro("id", &Stream::id)
 		.def("record", stream_record)
 		.def("wait", stream_wait, arg("fence"))
+		.def("copy", stream_copy, arg("target"), arg("source"))
 		.def("__cuda_stream__", [](Stream &self) { return nb::make_tuple(0, stream_handle(self)); });
 	nb::class_<Fence>(module, "Fence")
 		.def("__repr__",
@@ -2786,6 +3041,7 @@ void bind_context(nb::module_ &module)
 		.def("tell", context_tell, arg("condition"), arg("told"))
 		.def("scratch", context_scratch, arg("nbytes"), arg("stream").none() = nb::none())
 		.def("empty", context_empty, arg("shape"), arg("dtype"), arg("on_host") = false)
+		.def("replay", context_replay, arg("key"), arg("enqueue"))
 		.def("sender", context_sender, arg("port"), arg("connection") = 0)
 		.def("watch", context_watch, arg("fd"), arg("read") = true, arg("write") = false,
 		     arg("condition") = "file_descriptor")
@@ -2846,6 +3102,10 @@ void bind_graph(nb::module_ &module)
 		.def("explain_line", explain_line)
 		.def("entity_counts", entity_counts)
 		.def("statistics", statistics_text)
+		.def("write_trace", write_trace)
+		.def("entity_times", entity_times)
+		.def("path_latencies", path_latencies)
+		.def("entity_values", entity_values)
 		.def("queue_counts", queue_counts)
 		.def("pool_counts", pool_counts)
 		.def("fileno", [](Graph &self) { return open_core(self)->ended; })
@@ -2891,6 +3151,8 @@ NB_MODULE(_weir, module)
 	module.def("version", weir_version);
 	module.def("log_to_stderr", log_to_stderr);
 	module.def("parse_duration", parse_duration);
+	module.def("escape", escape);
+	module.def("status_text", [](int status) { return weir_status_text((weir_status)status); });
 	module.def("settle", settle);
 	module.def("gil_takes", [] { return takes.load(); });
 	nb::module_::import_("atexit").attr("register")(nb::cpp_function(shut_down));

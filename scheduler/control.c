@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/output.h"
 #include "base/status.h"
 #include "base/struct.h"
 #include "scheduler/outlet.h"
@@ -277,8 +277,7 @@ static weir_status write_timeline(weir_scheduler *scheduler, struct wr_timeline 
 
 static weir_status fail_trace_file(const char *path)
 {
-	return wr_fail(WEIR_E_IO, "trace '%s': %s", wr_shown(path).text,
-		       errno == ENXIO ? "the FIFO has no reader" : strerror(errno));
+	return wr_fail(WEIR_E_IO, "trace '%s': %s", wr_shown(path).text, wr_output_why(errno));
 }
 
 weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *path, uint64_t *out)
@@ -296,11 +295,11 @@ weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *pa
 	if (!wr_run_ended(scheduler))
 		return wr_fail(WEIR_E_BUSY, "graph %s is running: write its trace after the run",
 			       scheduler->graph->plan->name);
-	fd = wr_file_create(path);
+	fd = wr_output_open(path);
 	if (fd < 0)
 		return fail_trace_file(path);
 	status = write_timeline(scheduler, timeline, fd, out);
-	if (!wr_file_end(path, fd, !status) && status != WEIR_E_NOMEM)
+	if (!wr_output_close(path, fd, !status) && status != WEIR_E_NOMEM)
 		status = fail_trace_file(path);
 	return status;
 }

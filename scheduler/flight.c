@@ -93,7 +93,7 @@ size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room,
 	if (pending)
 		return pending;
 	flight_complete_up_to(&entity->flight, tick);
-	if (entity->graph->scheduler && entity->graph->scheduler->trace)
+	if (entity->graph->scheduler->trace) /* one that asks: no run is without a scheduler */
 		wr_flight_trace(entity, entity->graph->scheduler);
 	return 0;
 }

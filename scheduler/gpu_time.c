@@ -4,6 +4,9 @@
  * Nothing waits: the owner looks at the first one of the list at each of its ticks and when it parks, and the
  * end of the run looks at all of them.
  *
+ * While completion flags are in use, the ticks that are not timed have spans without timers: what the poller
+ * learns of them costs the device nothing.
+ *
  * What fails here ends the timing of the entity in this run, and nothing else.
  */
 #include "scheduler/gpu_time.h"
@@ -31,13 +34,16 @@ struct name {
 
 struct wr_gpu_time {
 	struct wr_trace *trace;
-	uint64_t every;
+	uint64_t every;     /* one tick of so many is timed; 0: none */
+	bool flags;         /* the others have spans without timers */
 	bool on;            /* in this run */
-	bool timing;        /* the running tick is timed */
+	bool measuring;     /* the running tick has spans */
+	bool timing;        /* with timers */
 	size_t ticks;       /* timed and not read */
 	struct part *parts; /* [first, first + count) */
 	size_t first, count, room;
 	int64_t blocked; /* of the parts of the first tick that were read */
+	bool unknown;    /* of one of them nothing is known */
 	struct wr_span **spare;
 	size_t spare_count, spare_room;
 	struct name *names;
@@ -93,22 +99,20 @@ static void gpu_time_stop(weir_entity *entity)
 		wr_span_drop(time->parts[time->first + i].span);
 	while (time->spare_count)
 		wr_span_drop(time->spare[--time->spare_count]);
-	time->on = time->timing = false;
+	time->on = time->measuring = time->unknown = false;
 	time->first = time->count = time->ticks = 0;
 }
 
 static void gpu_time_fail(weir_entity *entity, weir_status status)
 {
-	const char *why = weir_last_error();
-
 	gpu_time_stop(entity);
 	if (status != WEIR_E_DEVICE) /* else the run fails, and says why */
 		wr_log(WEIR_LOG_WARN, "%s: its GPU time is not measured any more in this run: %s",
-		       entity->plan->name, *why ? why : weir_status_text(status));
+		       entity->plan->name, weir_last_error());
 }
 
 /* Makes room first, so that a span which is given back always finds some. */
-static weir_status span_make(weir_entity *entity, int device, struct wr_span **out)
+static weir_status span_make(weir_entity *entity, int device, bool timed, struct wr_span **out)
 {
 	struct wr_gpu_time *time = entity->gpu_time;
 	size_t all = time->spare_count + time->count + entity->streams.count + 1;
@@ -116,7 +120,10 @@ static weir_status span_make(weir_entity *entity, int device, struct wr_span **o
 
 	if (!status)
 		status = wr_grow(&time->parts, &time->room, all, sizeof *time->parts);
-	return status ? status : wr_span_create(entity->graph->system, device, out);
+	if (status)
+		return status;
+	return timed ? wr_span_create(entity->graph->system, device, out)
+		     : wr_span_create_untimed(entity->graph->system, device, out);
 }
 
 static void span_give_back(struct wr_gpu_time *time, struct wr_span *span)
@@ -129,13 +136,13 @@ static weir_status span_take(weir_entity *entity, int device, struct wr_span **o
 	struct wr_gpu_time *time = entity->gpu_time;
 
 	for (size_t i = time->spare_count; i-- > 0;) {
-		if (wr_span_device(time->spare[i]) != device)
+		if (wr_span_device(time->spare[i]) != device || wr_span_timed(time->spare[i]) != time->timing)
 			continue;
 		*out = time->spare[i];
 		time->spare[i] = time->spare[--time->spare_count];
 		return WEIR_OK;
 	}
-	return span_make(entity, device, out);
+	return span_make(entity, device, time->timing, out);
 }
 
 /* --- a run --- */
@@ -143,13 +150,14 @@ static weir_status span_take(weir_entity *entity, int device, struct wr_span **o
 void wr_gpu_time_begin_run(weir_entity *entity, const weir_scheduler *scheduler)
 {
 	struct wr_gpu_time *time = entity->gpu_time;
+	struct wr_system *system = entity->graph->system;
+	bool timers = scheduler->gpu_time && wr_system_times(system), flags = wr_system_flags(system);
 	struct wr_span *span = NULL;
 	weir_status status;
 
 	if (time)
-		time->on = time->timing = false;
-	if (!scheduler->gpu_time || !wr_trace_wants_device_work(scheduler->trace) ||
-	    !wr_system_times(entity->graph->system) || wr_system_failed(entity->graph->system))
+		time->on = time->measuring = false;
+	if ((!timers && !flags) || !wr_trace_wants_device_work(scheduler->trace) || wr_system_failed(system))
 		return;
 	if (!time)
 		time = entity->gpu_time = wr_alloc(1, sizeof *time);
@@ -159,10 +167,11 @@ void wr_gpu_time_begin_run(weir_entity *entity, const weir_scheduler *scheduler)
 		return;
 	}
 	time->trace = scheduler->trace;
-	time->every = (uint64_t)scheduler->gpu_time;
+	time->every = timers ? (uint64_t)scheduler->gpu_time : 0;
+	time->flags = flags;
 	time->on = true;
 	time->blocked = 0;
-	status = span_make(entity, entity->plan->device, &span);
+	status = span_make(entity, entity->plan->device, timers, &span);
 	if (status)
 		gpu_time_fail(entity, status);
 	else
@@ -197,7 +206,9 @@ void wr_gpu_time_finish(struct wr_gpu_time *time)
 /* The first tick of a run is often the longest, so it is timed only with all others. */
 static bool tick_is_due(const weir_entity *entity)
 {
-	return !((entity->context.tick + 1) % entity->gpu_time->every);
+	uint64_t every = entity->gpu_time->every;
+
+	return every && !((entity->context.tick + 1) % every);
 }
 
 void wr_gpu_time_begin_tick(weir_entity *entity, unsigned lane)
@@ -211,7 +222,8 @@ void wr_gpu_time_begin_tick(weir_entity *entity, unsigned lane)
 		time->timing = false;
 		wr_count(&entity->counters.gpu_skipped, 1);
 	}
-	for (size_t i = 0; time->timing && i < entity->streams.count; i++)
+	time->measuring = time->timing || (time->on && time->flags && time->count < WR_SPANS_UNREAD);
+	for (size_t i = 0; time->measuring && i < entity->streams.count; i++)
 		wr_gpu_time_add_stream(entity, i);
 }
 
@@ -220,7 +232,7 @@ void wr_gpu_time_add_stream(weir_entity *entity, size_t index)
 	struct wr_entity_stream *item = &entity->streams.items[index];
 	weir_status status;
 
-	if (!entity->gpu_time->timing)
+	if (!entity->gpu_time->measuring)
 		return;
 	status = span_take(entity, weir_stream_device(item->stream), &item->span);
 	if (status ==
@@ -250,19 +262,20 @@ void wr_gpu_time_end_tick(weir_entity *entity)
 	struct wr_gpu_time *time = entity->gpu_time;
 	size_t before = time->count;
 
-	for (size_t i = 0; time->timing && i < entity->streams.count; i++) {
+	for (size_t i = 0; time->measuring && i < entity->streams.count; i++) {
 		struct wr_entity_stream *item = &entity->streams.items[i];
 
 		if (!item->span)
 			continue;
+		wr_span_note_fence(item->span, item->stream);
 		if (wr_span_end(item->span)) /* it has ended before, if the stream was fenced */
 			part_add(entity, i);
 		else
 			span_give_back(time, item->span);
 		item->span = NULL;
 	}
-	time->timing = false;
-	time->ticks += time->count > before;
+	time->ticks += time->timing && time->count > before;
+	time->measuring = time->timing = false;
 }
 
 /* --- reading --- */
@@ -272,18 +285,23 @@ static void part_emit(weir_entity *entity, const struct wr_span_times *times, un
 {
 	struct wr_gpu_time *time = entity->gpu_time;
 	const struct part *part = &time->parts[time->first];
-	bool last = time->count == 1 || part[1].tick != part->tick;
+	bool last = time->count == 1 || part[1].tick != part->tick, timed = wr_span_timed(part->span);
 
-	wr_trace_device_work(time->trace, lane, entity->id, part->tick, part->name, times->begin, times->end,
-			     WR_TRACE_TIMERS);
+	if (times->known)
+		wr_trace_device_work(time->trace, lane, entity->id, part->tick, part->name, times->begin,
+				     times->end, timed ? WR_TRACE_TIMERS : WR_TRACE_POLLER);
+	time->unknown |= !times->known;
 	time->blocked += times->blocked;
 	if (!last)
 		return;
-	wr_trace_blocked(time->trace, lane, entity->id, part->tick, time->blocked);
-	wr_trace_complete(time->trace, lane, entity->id, part->tick);
-	wr_count(&entity->counters.gpu_ticks, 1);
+	if (!time->unknown) {
+		wr_trace_blocked(time->trace, lane, entity->id, part->tick, time->blocked);
+		wr_trace_complete(time->trace, lane, entity->id, part->tick);
+	}
+	wr_count(&entity->counters.gpu_ticks, timed);
+	time->ticks -= timed;
 	time->blocked = 0;
-	time->ticks--;
+	time->unknown = false;
 }
 
 void wr_gpu_time_read(weir_entity *entity, unsigned lane)

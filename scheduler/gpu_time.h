@@ -7,7 +7,10 @@
 
 #include "scheduler/entity.h"
 
-enum { WR_TIMED_TICKS = 16 }; /* of an entity, that are not read */
+enum {
+	WR_TIMED_TICKS = 16, /* of an entity, that are not read */
+	WR_SPANS_UNREAD = 64 /* with so many, of other ticks, too, a tick that is not timed gets none */
+};
 
 /* A run begins: ticks are timed if an observer wants it. Makes the first span, since that may take long. */
 void wr_gpu_time_begin_run(weir_entity *entity, const weir_scheduler *scheduler);

@@ -1,5 +1,6 @@
 #include "scheduler/path_times.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -262,14 +263,9 @@ static void keep_oldest(int64_t *kept, int64_t origin)
 void wr_path_times_take(struct wr_path_times *times, struct wr_connection *connection, size_t front)
 {
 	const struct wr_tags *tags = connection->queue.tags;
-	const uint8_t *map = connection->queue.id < times->paths->connection_count
-				     ? times->paths->maps[connection->queue.id]
-				     : NULL;
-	int64_t *kept;
+	const uint8_t *map = times->paths->maps[connection->queue.id];
+	int64_t *kept = times->entities[connection->receiver->id].origins;
 
-	if (!map)
-		return;
-	kept = times->entities[connection->receiver->id].origins;
 	for (size_t i = 0; i < front; i++) {
 		const uint64_t *origins = wr_tag_taken(tags, i) + 1;
 		for (uint32_t k = 0; k + 1 < tags->words; k++)
@@ -283,12 +279,13 @@ void wr_path_times_push(struct wr_connection *connection)
 	*wr_tags_origins(connection->queue.tags) = (uint64_t)wr_now();
 }
 
+/* Each connection of the graph has tags; those to outlets have no origins. */
 static void hand_on(const struct wr_entity_paths *own, const weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->output_count; i++)
 		for (size_t k = 0; k < entity->outputs[i].count; k++) {
 			struct wr_tags *tags = entity->outputs[i].connections[k]->queue.tags;
-			if (tags && tags->words > 1)
+			if (tags->words > 1)
 				memcpy(wr_tags_origins(tags), own->origins,
 				       own->count * sizeof *own->origins);
 		}
@@ -333,13 +330,14 @@ static void put_off_ends(struct wr_entity_paths *own, uint64_t tick, uint64_t ou
 	memcpy(pending->origins, own->origins, own->count * sizeof *own->origins);
 }
 
-/* The owner reports it, too. */
+/* The owner reports it, too. A finisher has no work on the device. */
 static void on_completed(void *arg, uint32_t id, uint64_t tick, int64_t end)
 {
 	struct wr_path_times *times = arg;
-	struct wr_entity_paths *own = id < times->entity_count ? &times->entities[id] : NULL;
+	struct wr_entity_paths *own = &times->entities[id];
 
-	for (size_t i = 0; own && own->pending && i < WR_ENDS_PENDING; i++) {
+	assert(id < times->entity_count);
+	for (size_t i = 0; own->pending && i < WR_ENDS_PENDING; i++) {
 		struct wr_pending_end *pending = &own->pending[i];
 		if (pending->tick != tick)
 			continue;
@@ -357,7 +355,7 @@ void wr_path_times_end(struct wr_path_times *times, weir_entity *entity, bool de
 
 	if (!own)
 		return;
-	if (own->source && own->count)
+	if (own->source)
 		own->origins[0] = tick->begun_at;
 	hand_on(own, entity);
 	outlets = own->end_count ? reached(own, entity) : 0;

@@ -64,7 +64,8 @@ void wr_path_times_reset(struct wr_path_times *times);   /* before a run */
 /* How many origins the tags of the connection carry. */
 size_t wr_path_times_origins(const struct wr_path_times *times, const struct wr_connection *connection);
 
-/* Owner: a tick begins; then, for each connection, its front is about to be taken: `front` tags were kept. */
+/* Owner: a tick begins; then, for each connection whose queue has tags, its front is about to be taken:
+ * `front` tags were kept. */
 void wr_path_times_begin(struct wr_path_times *times, weir_entity *entity);
 void wr_path_times_take(struct wr_path_times *times, struct wr_connection *connection, size_t front);
 /* Owner: compute has succeeded, nothing was delivered so far. device: the tick has device work. */

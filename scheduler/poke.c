@@ -86,20 +86,20 @@ static void waker_drop(struct wr_waker *waker)
 	wr_run_drop_live(scheduler_of(waker));
 }
 
-__attribute__((noinline)) static void trace_fire(weir_scheduler *scheduler, uint32_t entity)
+__attribute__((noinline)) static void trace_fire(weir_scheduler *scheduler, uint32_t entity, uint64_t token)
 {
-	wr_trace_fire(scheduler->trace, wr_lane_here(scheduler), entity);
+	wr_trace_fire(scheduler->trace, wr_lane_here(scheduler), entity, token);
 }
 
 /* What a poller's own look fires goes to its own queue; every other poke may come from a foreign thread. */
-static void waker_poke(struct wr_waker *waker, uint32_t entity)
+static void waker_poke(struct wr_waker *waker, uint32_t entity, uint64_t token)
 {
 	weir_scheduler *scheduler = scheduler_of(waker);
 	weir_entity *woken = wr_graph_entity_at(scheduler->graph, entity);
 	struct wr_worker *worker = wr_worker_here(scheduler);
 
-	if (scheduler->trace)
-		trace_fire(scheduler, entity);
+	if (scheduler->trace && token)
+		trace_fire(scheduler, entity, token);
 	if (!worker || !worker->polling) {
 		wr_poke_foreign(scheduler, woken);
 	} else if (wr_fetch_or(&woken->state, WR_POKED) == WR_IDLE) {

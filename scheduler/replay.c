@@ -328,9 +328,11 @@ static weir_status check_call(const weir_context *context, const void *key, size
 		return wr_fail(WEIR_E_INVALID, "%s: replay was called within enqueue", name);
 	if (!context->computing)
 		return wr_fail(WEIR_E_INVALID, "%s: replay is for compute only", name);
-	if (!key || !bytes || bytes > WEIR_REPLAY_KEY_MAX)
-		return wr_fail(WEIR_E_INVALID, "%s: replay: a key of %zu bytes: give 1 to %d", name,
-			       key ? bytes : 0, WEIR_REPLAY_KEY_MAX);
+	if (!key)
+		return wr_fail(WEIR_E_INVALID, "%s: replay needs a key, NULL was given", name);
+	if (!bytes || bytes > WEIR_REPLAY_KEY_MAX)
+		return wr_fail(WEIR_E_INVALID, "%s: replay: a key of %zu bytes: give 1 to %d", name, bytes,
+			       WEIR_REPLAY_KEY_MAX);
 	if (!enqueue)
 		return wr_fail(WEIR_E_INVALID, "%s: replay needs a function", name);
 	return WEIR_OK;

@@ -107,7 +107,7 @@ static void signal_fail(struct wr_signal *signal, void *arg)
 
 	(void)arg;
 	if (end != WR_TOKEN_GONE)
-		signal->sink.fired(&signal->sink, end == WR_TOKEN_WAS_CANCELLED);
+		signal->sink.fired(&signal->sink, token, end == WR_TOKEN_WAS_CANCELLED);
 }
 
 static void signals_fail(struct wr_system *system, struct wr_waker *waker)

@@ -99,6 +99,11 @@ weir_status wr_flag_word(struct wr_system *system, int device, _Atomic uint32_t 
 	return status == WEIR_E_DEVICE ? status : WEIR_OK; /* without a word the device is queried */
 }
 
+bool wr_system_flags(const struct wr_system *system)
+{
+	return wr_load(&((struct wr_system *)system)->flag_words.on);
+}
+
 weir_status wr_flag_check(struct wr_system *system)
 {
 	weir_status status = WEIR_OK;

@@ -204,16 +204,36 @@ uint64_t wr_flags_version(const struct wr_system *system)
 /* --- one armed signal --- */
 
 /*
+ * For spans without timers (span.c). If another thread noted the value as complete before, the event may be
+ * recorded again at any moment: the time is then less than that of the record.
+ */
+static void note_seen(const struct wr_armed_flag *flag, int64_t now)
+{
+	struct wr_event *event = wr_stream_event(flag->stream, flag->value);
+	int64_t since = flag->pending_at ? flag->pending_at : flag->made;
+
+	if (wr_load(&event->value) != flag->value)
+		return;
+	wr_store_relaxed(&event->seen_late, (uint32_t)clamp(now - since, 0, UINT32_MAX));
+	wr_store_relaxed(&event->seen_at, now);
+}
+
+/*
  * Returns true if the watched fence is complete. Without a stream, all fences were complete from the start.
  * The flag proves that the value is complete, since a device writes no flags after a fault; so the device
  * need not be queried.
  */
-static bool watched_fence_complete(const struct wr_armed_flag *flag)
+static bool watched_fence_complete(const struct wr_armed_flag *flag, int64_t now)
 {
-	if (!flag->stream || wr_load(&flag->stream->completed) >= flag->value)
+	if (!flag->stream)
 		return true;
+	if (wr_load(&flag->stream->completed) >= flag->value) {
+		note_seen(flag, now);
+		return true;
+	}
 	if ((int32_t)(wr_load(flag->word) - flag->target) < 0)
 		return false;
+	note_seen(flag, now);
 	wr_stream_note_complete(flag->stream, flag->value);
 	return true;
 }
@@ -313,7 +333,7 @@ static bool poller_recycle(struct wr_signal *signal, wr_token token)
 	if (end == WR_TOKEN_GONE && wr_load(&signal->ended) != token)
 		return false;
 	if (end == WR_TOKEN_WAS_PENDING && signal->entity != WR_NO_ENTITY)
-		signal->waker->poke(signal->waker, signal->entity);
+		signal->waker->poke(signal->waker, signal->entity, token);
 	wr_signal_release(signal); /* it has no signal stream */
 	wr_fetch_sub(&system->signals.pending, 1);
 	wr_fetch_sub(&system->poller.armed, 1);
@@ -327,7 +347,7 @@ static bool poll_one(struct wr_armed_flag *flag, int64_t now, bool *learned)
 {
 	if (!wr_token_pending(flag->token))
 		return poller_recycle(flag->signal, flag->token);
-	while (watched_fence_complete(flag)) {
+	while (watched_fence_complete(flag, now)) {
 		*learned |= work_learn(flag, now);
 		if (!watch_next_fence(flag, flag->fence + 1, 0))
 			return poller_recycle(flag->signal, flag->token);

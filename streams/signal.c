@@ -61,7 +61,7 @@ static void fences_note_complete(const struct wr_signal *signal)
 	}
 }
 
-static void signal_fired(struct wr_sink *sink, bool stale)
+static void signal_fired(struct wr_sink *sink, wr_token token, bool stale)
 {
 	struct wr_signal *signal = (struct wr_signal *)sink; /* its first member */
 	struct wr_waker *waker = signal->waker;
@@ -70,9 +70,9 @@ static void signal_fired(struct wr_sink *sink, bool stale)
 	if (stale)
 		wr_fetch_add(&signal->system->signals.stale, 1);
 	else if (signal->entity != WR_NO_ENTITY)
-		waker->poke(waker, signal->entity);
+		waker->poke(waker, signal->entity, token);
 	if (signal->by_flag) /* after the store it may already be reused */
-		wr_store(&signal->ended, wr_load(&signal->token));
+		wr_store(&signal->ended, token);
 	else
 		signal_push_fired(signal, waker);
 }
@@ -286,7 +286,7 @@ void wr_refused_poke(struct wr_system *system, struct wr_waker *waker, int devic
 	uint32_t entity;
 
 	while (most-- && refused_take(&system->signals, device, &entity)) {
-		waker->poke(waker, entity);
+		waker->poke(waker, entity, 0);
 		waker->drop(waker);
 	}
 }

@@ -32,7 +32,14 @@ struct wr_event {
 	/* the timeline value for which it was recorded; changed before it is recorded again */
 	_Atomic uint64_t value;
 	_Atomic int64_t recorded_at; /* when it was recorded; relaxed: readers check `value` afterwards */
-	_Atomic uint8_t marks;       /* enum wr_event_mark, of this very value */
+	/*
+	 * By the poller: when it saw the flag of the value written, and how long before it last saw that it
+	 * was not. Less than recorded_at: it did not look, or speaks of a value that the event stood for
+	 * before. Relaxed: written before the value is noted as complete.
+	 */
+	_Atomic int64_t seen_at;
+	_Atomic uint32_t seen_late;
+	_Atomic uint8_t marks; /* enum wr_event_mark, of this very value */
 };
 
 /*

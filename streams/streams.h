@@ -21,7 +21,8 @@ struct wr_sim;
  * (S1).
  */
 struct wr_waker {
-	void (*poke)(struct wr_waker *waker, uint32_t entity);
+	/* token: of the signal that fired; 0: none did, the entity is to look again */
+	void (*poke)(struct wr_waker *waker, uint32_t entity, uint64_t token);
 	/* wakes the loop thread, which calls wr_system_collect */
 	void (*kick)(struct wr_waker *waker);
 	/* takes a live reference. The caller holds one already, so the count is not 0 */
@@ -289,17 +290,28 @@ bool wr_executable_differs(const struct wr_executable *executable, const struct 
 			   char *what, size_t room);
 
 /* --- spans: when the device worked for an owner (T15). Thread: the stream's owner --- */
-struct wr_span; /* two timers of a device: the begin and the end of work on one stream */
+/* The begin and the end of work on one stream: by two timers of the device, or as far as the host knows. */
+struct wr_span;
 struct wr_span_times {
 	int64_t begin, end; /* on the clock of wr_now() */
 	/* of the owner's calls that enqueued the work: those that took longer than an enqueueing does */
 	int64_t blocked;
+	bool known; /* always with timers; else begin and end mean nothing */
 };
 /* Returns true if the device has timers. */
 bool wr_system_times(const struct wr_system *system);
 /* Not on hot paths: the first one of a device measures what its timers cost. Fails: WEIR_E_NOMEM,
  * WEIR_E_FAILED, WEIR_E_DEVICE; WEIR_E_BUSY (no text): another thread measures that now. */
 weir_status wr_span_create(struct wr_system *system, int device, struct wr_span **out);
+/*
+ * A span without timers: between the first call that enqueues its work, or what the stream had before, and
+ * the poller's first look that finds the flag of its fence written. Fails: WEIR_E_NOMEM.
+ */
+weir_status wr_span_create_untimed(struct wr_system *system, int device, struct wr_span **out);
+bool wr_span_timed(const struct wr_span *span);
+/* Without timers: the fence behind it is the last one of its stream. After the end of the tick is recorded.
+ */
+void wr_span_note_fence(struct wr_span *span, weir_stream *stream);
 /* Destroys it now or, if the device may still reach its timers, with the system. NULL is fine. */
 void wr_span_drop(struct wr_span *span);
 int wr_span_device(const struct wr_span *span);
@@ -393,6 +405,7 @@ weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const we
  * callback later. Thread: the stream's owner, at delivery.
  */
 weir_status wr_flag_write(weir_stream *stream);
+bool wr_system_flags(const struct wr_system *system); /* flags are in use */
 /* Called when a scheduler is made. Fails: WEIR_E_UNSUPPORTED: a device (named) cannot write flags. */
 weir_status wr_flag_check(struct wr_system *system);
 /*

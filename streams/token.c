@@ -177,11 +177,11 @@ bool wr_token_pending(wr_token token)
 
 /* --- the callback --- */
 
-static void sink_call(struct slot *slot, bool stale)
+static void sink_call(struct slot *slot, wr_token token, bool stale)
 {
 	struct wr_sink *sink = wr_load_relaxed(&slot->sink); /* acquired with the word */
 
-	sink->fired(sink, stale);
+	sink->fired(sink, token, stale);
 }
 
 /* Returns true if the token was detached: its slot is FREE now, and no sink is called. */
@@ -201,10 +201,10 @@ void wr_token_fire(void *argument)
 	wr_fetch_add(&slot->inside, 1);
 	switch (wr_token_end(token)) {
 	case WR_TOKEN_WAS_PENDING:
-		sink_call(slot, false);
+		sink_call(slot, token, false);
 		break;
 	case WR_TOKEN_WAS_CANCELLED:
-		sink_call(slot, true);
+		sink_call(slot, token, true);
 		break;
 	case WR_TOKEN_GONE:
 		detached = detached_release(token);

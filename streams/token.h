@@ -15,7 +15,7 @@
  * callback as inside. stale: the token was cancelled. Thread: device.
  */
 struct wr_sink {
-	void (*fired)(struct wr_sink *sink, bool stale);
+	void (*fired)(struct wr_sink *sink, wr_token token, bool stale);
 };
 
 enum wr_token_end { WR_TOKEN_GONE, WR_TOKEN_WAS_PENDING, WR_TOKEN_WAS_CANCELLED };

@@ -204,7 +204,7 @@ static void signal_poke_late(struct wr_signal *signal, wr_token token, const cha
 		       "yet: the thread that runs callbacks is busy, or too many streams are",
 		       producer);
 	if (signal->entity != WR_NO_ENTITY)
-		signal->waker->poke(signal->waker, signal->entity);
+		signal->waker->poke(signal->waker, signal->entity, 0);
 }
 
 static void signal_decide(struct wr_signal *signal, struct lost_search *search, wr_token token,

@@ -2,22 +2,15 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "base/output.h"
 
 enum { PIECE = 64 << 10 };
 
 static void write_piece(struct wr_chrome *chrome)
 {
-	size_t done = 0;
-
-	while (!chrome->error && done < chrome->text.length) {
-		ssize_t wrote = write(chrome->fd, chrome->text.text + done, chrome->text.length - done);
-
-		if (wrote >= 0)
-			done += (size_t)wrote;
-		else if (errno != EINTR)
-			chrome->error = errno;
-	}
+	if (!chrome->error && !wr_output_write(chrome->fd, chrome->text.text, chrome->text.length))
+		chrome->error = errno;
 	chrome->text.length = 0;
 }
 

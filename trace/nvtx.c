@@ -4,8 +4,8 @@
  * - Push/pop ranges, on the thread that they speak of: ticks, around compute, since tools project GPU work
  * onto such ranges only; captures and launches of replay inside of them; sleeps of workers.
  * - Process ranges, which any thread may end: a run; a signal, from its arming to its firing. One is open per
- *   entity at most: it ends at the latest when the entity ticks, arms anew or becomes DONE, so that a token
- *   that was cancelled, or that fired before its arming was noted, leaves none behind.
+ *   entity at most, and the firing of another token leaves it alone. It ends at the latest when the entity
+ *   ticks, arms anew or becomes DONE, so that a token that was cancelled leaves none behind.
  * - Marks: READY, steals, and what an entity waits for. A wait is no range: nearly all entities wait nearly
  * all the time, and a tool stacks ranges that overlap, one row each. It is marked once per reason between two
  * ticks.
@@ -68,6 +68,8 @@ struct entity_marks {
 	const char *name;
 	nvtxStringHandle_t registered, signal, capture, replay;
 	_Atomic uint64_t signal_range; /* open, or 0 */
+	_Atomic uint64_t signal_token; /* whose it is. Written while no range is open */
+	_Atomic uint64_t fired_token;  /* the last that was told */
 	/* by the events of the entity, which come one after the other */
 	struct reason *reasons;
 	size_t reason_count, reason_room;
@@ -317,13 +319,24 @@ static void mark(const struct nvtx *nvtx, enum category category, nvtxStringHand
 	nvtxDomainMarkEx(nvtx->domain, &event);
 }
 
-/* Replaces the open range of the entity's signal by `next`; 0: none. */
-static void signal_turn(const struct nvtx *nvtx, struct entity_marks *marks, nvtxRangeId_t next)
+/* Ends the open range of the entity's signal, whatever its token is. */
+static void signal_end(const struct nvtx *nvtx, struct entity_marks *marks)
 {
-	nvtxRangeId_t open =
-		next || wr_load(&marks->signal_range) ? wr_exchange(&marks->signal_range, next) : 0;
+	nvtxRangeId_t open = wr_load(&marks->signal_range) ? wr_exchange(&marks->signal_range, 0) : 0;
 
 	if (open)
+		nvtxDomainRangeEnd(nvtx->domain, open);
+}
+
+/*
+ * Ends the range if it is that of the token. The range is read before the token, which changes while no range
+ * is open, so a range that is still there at the CAS belongs to the token that was read.
+ */
+static void signal_end_of(const struct nvtx *nvtx, struct entity_marks *marks, uint64_t token)
+{
+	uint64_t open = wr_load(&marks->signal_range);
+
+	if (open && wr_load(&marks->signal_token) == token && wr_cas(&marks->signal_range, &open, 0))
 		nvtxDomainRangeEnd(nvtx->domain, open);
 }
 
@@ -334,7 +347,7 @@ static void nvtx_tick_begin(void *self, int64_t at, unsigned lane, uint32_t enti
 
 	(void)at, (void)lane;
 	if (marks) {
-		signal_turn(nvtx, marks, 0);
+		signal_end(nvtx, marks);
 		marks->marked = 0;
 	}
 	push(nvtx, CATEGORY_TICK, marks ? marks->registered : NULL, payload_of(entity, tick));
@@ -399,28 +412,38 @@ static void nvtx_arm(void *self, int64_t at, unsigned lane, uint32_t entity, uin
 	struct entity_marks *marks = marks_of(nvtx, entity);
 	nvtxEventAttributes_t range;
 
-	(void)at, (void)lane, (void)token, (void)kind;
+	(void)at, (void)lane, (void)kind;
 	if (!marks)
 		return;
+	signal_end(nvtx, marks);
 	range = attributes(CATEGORY_SIGNAL, marks->signal, payload_of(entity, 0));
-	signal_turn(nvtx, marks, nvtxDomainRangeStartEx(nvtx->domain, &range));
+	wr_store(&marks->signal_token, token);
+	wr_store(&marks->signal_range, nvtxDomainRangeStartEx(nvtx->domain, &range));
+	/* Either this sees that it has fired already, or the thread that tells so sees the range. */
+	if (wr_load(&marks->fired_token) == token)
+		signal_end_of(nvtx, marks, token);
 }
 
-static void nvtx_fire(void *self, int64_t at, unsigned lane, uint32_t entity)
+static void nvtx_fire(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t token)
+{
+	struct nvtx *nvtx = self;
+	struct entity_marks *marks = marks_of(nvtx, entity);
+
+	(void)at, (void)lane;
+	if (!marks)
+		return;
+	wr_store(&marks->fired_token, token);
+	signal_end_of(nvtx, marks, token);
+}
+
+static void nvtx_entity_done(void *self, int64_t at, unsigned lane, uint32_t entity)
 {
 	struct nvtx *nvtx = self;
 	struct entity_marks *marks = marks_of(nvtx, entity);
 
 	(void)at, (void)lane;
 	if (marks)
-		signal_turn(nvtx, marks, 0);
-}
-
-static void nvtx_entity_done(void *self, int64_t at, unsigned lane, uint32_t entity)
-{
-	struct nvtx *nvtx = self;
-
-	nvtx_fire(self, at, lane, entity);
+		signal_end(nvtx, marks);
 	for (size_t i = 0; i < nvtx->queue_room; i++) {
 		struct queue_counter *queue = &nvtx->queues[i];
 
@@ -479,7 +502,7 @@ static void nvtx_run_end(void *self, int64_t at, unsigned workers)
 
 	(void)at, (void)workers;
 	for (size_t i = 0; i < nvtx->entity_room; i++)
-		signal_turn(nvtx, &nvtx->entities[i], 0);
+		signal_end(nvtx, &nvtx->entities[i]);
 	nvtxDomainRangeEnd(nvtx->domain, nvtx->run_range);
 }
 

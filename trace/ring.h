@@ -17,7 +17,7 @@ enum wr_record_kind {
 	WR_RECORD_TAKE, /* subject: the queue; value: the message's sequence */
 	WR_RECORD_DELIVER,
 	WR_RECORD_DROP,
-	WR_RECORD_ARM, /* subject: the entity; value: a pointer to the signal's kind */
+	WR_RECORD_ARM, /* subject: the entity; value: the token; more: enum wr_trace_signal */
 	WR_RECORD_FIRE,
 	WR_RECORD_COMPLETE, /* value: the tick */
 	WR_RECORD_DEVICE,   /* value: the tick; more: a pointer to the stream's name. Followed by SPAN */

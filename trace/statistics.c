@@ -71,10 +71,11 @@ static weir_status statistics_open(const struct wr_trace_options *options, void 
 static void entity_begin(struct wr_entity_statistics *entity, int64_t at)
 {
 	wr_note(&entity->poked_at, at); /* all begin in a ready queue */
-	wr_note(&entity->fired_at, 0);
+	for (size_t i = 0; i < WR_FIRED; i++)
+		wr_note(&entity->fired[i].token, 0);
 	wr_note(&entity->source, 0);
-	entity->ticks = entity->device_tick = 0;
-	entity->ready_at = entity->begun_at = entity->ended_at = entity->armed_at = 0;
+	entity->ticks = entity->device_tick = entity->armed_token = 0;
+	entity->ready_at = entity->begun_at = entity->ended_at = 0;
 	entity->waiting = NULL;
 	for (size_t i = 0; i < WR_TICKS_REMEMBERED; i++)
 		entity->ready[i].tick = UINT64_MAX;
@@ -267,18 +268,27 @@ static struct wr_histogram *signal_latency(struct wr_entity_statistics *entity, 
 	return latency;
 }
 
+/* When the armed signal fired; 0: it has not, or its firing was not told so far. */
+static int64_t fired_at(const struct wr_entity_statistics *entity)
+{
+	for (size_t i = 0; i < WR_FIRED; i++)
+		if (wr_load_acquire(&entity->fired[i].token) == entity->armed_token)
+			return wr_read(&entity->fired[i].at);
+	return 0;
+}
+
 /* Its signal fired on any thread; the owner counts it, at its next review. */
 static void count_fired(struct wr_statistics *statistics, struct wr_entity_statistics *entity)
 {
-	int64_t fired_at = wr_read(&entity->fired_at);
+	int64_t at = entity->armed_token ? fired_at(entity) : 0;
 	struct wr_histogram *latency;
 
-	if (!entity->armed_at || fired_at < entity->armed_at)
+	if (!at)
 		return;
+	entity->armed_token = 0;
 	latency = tick_counts(statistics, entity->ticks) ? signal_latency(entity, entity->armed_kind) : NULL;
-	if (latency)
-		wr_histogram_add(latency, fired_at - entity->armed_at);
-	entity->armed_at = 0;
+	if (latency) /* it may fire before its arming is told */
+		wr_histogram_add(latency, at > entity->armed_at ? at - entity->armed_at : 0);
 }
 
 static void on_wait(void *self, int64_t at, unsigned lane, uint32_t id, const char *of, const char *why)
@@ -366,20 +376,38 @@ static void on_arm(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t 
 {
 	struct wr_entity_statistics *entity = entity_of(self, id);
 
-	(void)lane, (void)token;
+	(void)lane;
 	if (!entity)
 		return;
+	count_fired(self, entity);
+	entity->armed_token = token;
 	entity->armed_at = at;
 	entity->armed_kind = kind;
 }
 
-static void on_fire(void *self, int64_t at, unsigned lane, uint32_t id)
+static void on_fire(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t token)
 {
 	struct wr_entity_statistics *entity = entity_of(self, id);
+	struct wr_fired *fired;
 
 	(void)lane;
-	if (entity)
-		wr_note(&entity->fired_at, at);
+	if (!entity)
+		return;
+	fired = &entity->fired[wr_add_relaxed(&entity->fired_count, 1) % WR_FIRED];
+	wr_note(&fired->at, at);
+	wr_store_release(&fired->token, token);
+}
+
+/* The times of an entity have one source: timers, once a tick was timed. */
+static void device_source_note(struct wr_entity_statistics *entity, enum wr_trace_source source)
+{
+	unsigned known = wr_read(&entity->source);
+
+	if (known && (known == 1u + source || source != WR_TRACE_TIMERS))
+		return;
+	wr_histogram_clear(&entity->gpu_span);
+	wr_histogram_clear(&entity->done_latency);
+	wr_note(&entity->source, 1u + source);
 }
 
 /* One call per stream of the tick: the span is from the first to the last. */
@@ -391,6 +419,7 @@ static void on_device_work(void *self, int64_t at, unsigned lane, uint32_t id, u
 	(void)at, (void)lane, (void)stream;
 	if (!entity)
 		return;
+	device_source_note(entity, source);
 	if (entity->device_tick != tick + 1) {
 		entity->device_tick = tick + 1;
 		entity->device_begin = begin;
@@ -398,7 +427,7 @@ static void on_device_work(void *self, int64_t at, unsigned lane, uint32_t id, u
 	}
 	entity->device_begin = begin < entity->device_begin ? begin : entity->device_begin;
 	entity->device_end = end > entity->device_end ? end : entity->device_end;
-	wr_note(&entity->source, 1u + source);
+	entity->device_source = source;
 }
 
 static void on_blocked(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick, int64_t spent)
@@ -421,7 +450,7 @@ static void on_complete(void *self, int64_t at, unsigned lane, uint32_t id, uint
 		return;
 	entity->device_tick = 0;
 	ready = &entity->ready[tick % WR_TICKS_REMEMBERED];
-	if (tick_counts(statistics, tick)) {
+	if (tick_counts(statistics, tick) && wr_read(&entity->source) == 1u + entity->device_source) {
 		wr_histogram_add(&entity->gpu_span, entity->device_end - entity->device_begin);
 		if (ready->tick == tick)
 			wr_histogram_add(&entity->done_latency, entity->device_end - ready->ready_at);

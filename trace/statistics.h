@@ -16,7 +16,7 @@
 #include "trace/histogram.h"
 #include "trace/trace.h"
 
-enum { WR_SIGNALS_TRACED = WR_TRACE_FLAG + 1, WR_WAITS_LISTED = 64, WR_TICKS_REMEMBERED = 64 };
+enum { WR_SIGNALS_TRACED = WR_TRACE_FLAG + 1, WR_WAITS_LISTED = 64, WR_TICKS_REMEMBERED = 64, WR_FIRED = 2 };
 
 /* What an entity waited for, and how long each time. */
 struct wr_wait_times {
@@ -33,17 +33,25 @@ struct wr_ready_tick {
 /* Owner: the worker that runs the entity. */
 struct wr_entity_statistics {
 	_Atomic int64_t poked_at; /* the thread that puts it into a ready queue */
-	_Atomic int64_t fired_at; /* any thread: the last time when one of its signals fired */
+	/* Any thread: the last signals that fired. Two, since a firing may be told after that of the next
+	 * one. */
+	struct wr_fired {
+		_Atomic uint64_t token; /* written after `at` */
+		_Atomic int64_t at;
+	} fired[WR_FIRED];
+	_Atomic unsigned fired_count;
 
 	uint64_t ticks; /* begun, so also the number of the next one */
 	int64_t ready_at, begun_at, ended_at;
 	int64_t waits_since;           /* if `waiting` is not NULL */
 	struct wr_wait_times *waiting; /* the entry for what it waits for now */
-	int64_t armed_at;              /* 0: no signal is armed */
+	uint64_t armed_token;          /* 0: no signal is armed, or it has been counted */
+	int64_t armed_at;
 	enum wr_trace_signal armed_kind;
 	struct wr_ready_tick ready[WR_TICKS_REMEMBERED]; /* at tick % WR_TICKS_REMEMBERED */
 	uint64_t device_tick;                            /* whose device work is reported now, + 1 */
 	int64_t device_begin, device_end;
+	enum wr_trace_source device_source;
 
 	struct wr_histogram submit, blocked, queued, waited, gpu_span, done_latency;
 	struct wr_wait_times *_Atomic waits; /* a list */

@@ -127,7 +127,6 @@ static void timeline_run_end(void *self, int64_t at, unsigned workers)
 	}
 SUBJECT_ROW(ready, WR_RECORD_READY)
 SUBJECT_ROW(entity_done, WR_RECORD_ENTITY_DONE)
-SUBJECT_ROW(fire, WR_RECORD_FIRE)
 SUBJECT_ROW(replay_end, WR_RECORD_REPLAY_END)
 SUBJECT_ROW(steal, WR_RECORD_STEAL)
 NUMBER_ROW(tick_begin, WR_RECORD_TICK_BEGIN)
@@ -135,6 +134,7 @@ NUMBER_ROW(tick_end, WR_RECORD_TICK_END)
 NUMBER_ROW(deliver, WR_RECORD_DELIVER)
 NUMBER_ROW(drop, WR_RECORD_DROP)
 NUMBER_ROW(take, WR_RECORD_TAKE)
+NUMBER_ROW(fire, WR_RECORD_FIRE)
 NUMBER_ROW(complete, WR_RECORD_COMPLETE)
 NUMBER_ROW(flight, WR_RECORD_FLIGHT)
 NUMBER_ROW(pool_used, WR_RECORD_POOL)
@@ -151,8 +151,10 @@ static void timeline_wait(void *self, int64_t at, unsigned lane, uint32_t entity
 static void timeline_arm(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t token,
 			 enum wr_trace_signal kind)
 {
-	(void)token;
-	add(self, record_of(WR_RECORD_ARM, at, lane, entity, kind));
+	struct wr_record record = record_of(WR_RECORD_ARM, at, lane, entity, token);
+
+	record.more = kind;
+	add(self, record);
 }
 
 static void timeline_replay_begin(void *self, int64_t at, unsigned lane, uint32_t entity, bool capture)

@@ -24,7 +24,10 @@ struct wr_trace_options {
 /* What a signal is armed by. */
 enum wr_trace_signal { WR_TRACE_CALLBACK, WR_TRACE_INLINE, WR_TRACE_FLAG };
 /* How the time of device work was learned. */
-enum wr_trace_source { WR_TRACE_TIMERS, WR_TRACE_POLLER };
+enum wr_trace_source {
+	WR_TRACE_TIMERS,
+	WR_TRACE_POLLER /* of the flags: bounds, between which the work was done (T15) */
+};
 
 /*
  * Declarations: X(row, parameters, arguments). They are made before a run and describe what the events name
@@ -53,12 +56,13 @@ enum wr_trace_source { WR_TRACE_TIMERS, WR_TRACE_POLLER };
  * of a run, when all are in one. wait: a review ended in a park; `of` names the condition, the port or what
  * else was not met, `why` the reason; both live as long as the graph. deliver: a message was pushed;
  * `sequence` counts the pushes of the queue in this run. drop: of this or an earlier push, by the policy.
- * take: it became part of a tick. fire: the signal of the entity's last arm fired, or one that was cancelled
- * meanwhile. complete: the device work of the tick is known to be complete. device_work: it lasted from
- * `begin` to `end` on one stream (the name lives as long as the graph). blocked: so much of the tick's
- * compute went to calls that enqueued and had to wait; both come before `complete` of a tick whose GPU time
- * is measured (T15). wake: `worker` is woken. replay_begin, replay_end: around a capture and around the
- * launch of captured work.
+ * take: it became part of a tick. arm: a signal was armed, in place of the one before. fire: one fired; the
+ * device may be faster than the thread that arms, so this may come before `arm` of the same token, and after
+ * that of the next one. Signals that were replaced before they fired do not. complete: the device work of the
+ * tick is known to be complete. device_work: it lasted from `begin` to `end` on one stream (the name lives as
+ * long as the graph). blocked: so much of the tick's compute went to calls that enqueued and had to wait;
+ * both come before `complete` of a tick whose GPU time is measured (T15). wake: `worker` is woken.
+ * replay_begin, replay_end: around a capture and around the launch of captured work.
  */
 #define WR_TRACE_EVENTS(X)                                                                                   \
 	X(run_begin, (unsigned workers), (workers))                                                          \
@@ -76,7 +80,7 @@ enum wr_trace_source { WR_TRACE_TIMERS, WR_TRACE_POLLER };
 	X(take, (unsigned lane, uint32_t queue, uint64_t sequence), (lane, queue, sequence))                 \
 	X(arm, (unsigned lane, uint32_t entity, uint64_t token, enum wr_trace_signal kind),                  \
 	  (lane, entity, token, kind))                                                                       \
-	X(fire, (unsigned lane, uint32_t entity), (lane, entity))                                            \
+	X(fire, (unsigned lane, uint32_t entity, uint64_t token), (lane, entity, token))                     \
 	X(complete, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                   \
 	X(device_work,                                                                                       \
 	  (unsigned lane, uint32_t entity, uint64_t tick, const char *stream, int64_t begin, int64_t end,    \

@@ -91,13 +91,16 @@ void wr_tracks_arm(struct wr_tracks *tracks, const struct wr_record *record)
 	wr_chrome_instant(&tracks->chrome, wr_entity_track(record->subject), record->at, "signal armed");
 	wr_chrome_args(&tracks->chrome);
 	wr_chrome_text(&tracks->chrome, "kind",
-		       record->value < sizeof kinds / sizeof kinds[0] ? kinds[record->value] : "other");
+		       record->more < sizeof kinds / sizeof kinds[0] ? kinds[record->more] : "other");
+	wr_chrome_count(&tracks->chrome, "token", record->value);
 	wr_chrome_end(&tracks->chrome);
 }
 
 void wr_tracks_fire(struct wr_tracks *tracks, const struct wr_record *record)
 {
 	wr_chrome_instant(&tracks->chrome, wr_entity_track(record->subject), record->at, "signal fired");
+	wr_chrome_args(&tracks->chrome);
+	wr_chrome_count(&tracks->chrome, "token", record->value);
 	wr_chrome_end(&tracks->chrome);
 }
 

@@ -56,7 +56,8 @@ for (const queue of links) {
 }
 for (const entity of entities) {
 	entity.host = mean(entity.submit) * entity.ticks / duration;
-	entity.device = mean(entity.gpu_span) * entity.ticks / duration;
+	entity.timed = counted(entity.gpu_span) && entity.done_source !== "flag"; // what the poller saw may contain work of the entities before it
+	entity.device = entity.timed ? mean(entity.gpu_span) * entity.ticks / duration : 0;
 	entity.load = Math.max(entity.host, entity.device);
 	entity.found = findings.findIndex(finding => finding.entity === entity.name);
 }
@@ -282,7 +283,7 @@ function drawNode(node, narrow, choose) {
 	const one = node.entities.length === 1 ? node.entities[0] : null;
 	const load = Math.max(...node.entities.map(entity => entity.load));
 	const name = one ? one.name : `${node.entities.length} others`;
-	const device = one && counted(one.gpu_span);
+	const device = one && one.timed;
 	const text = one ? (device ? `host ${percent(one.host)} \u00b7 dev ${percent(one.device)}` : `host ${percent(one.host)}`) : `busiest ${percent(load)}`;
 	const shown = name.length > 19 ? `${name.slice(0, 18)}\u2026` : name;
 	const tint = Math.round(Math.min(1, load) * 46);
@@ -492,7 +493,7 @@ function drawTimes() {
 	const columns = [
 		["entity", entity => entity.name, entity => entity.name],
 		["in compute", entity => entity.host, entity => loadBar(entity.host, "var(--host)")],
-		["on the device", entity => entity.device, entity => counted(entity.gpu_span) ? loadBar(entity.device, "var(--device)") : MISSING],
+		["on the device", entity => entity.device, entity => entity.timed ? loadBar(entity.device, "var(--device)") : MISSING],
 		["ticks", entity => entity.ticks, entity => number(entity.ticks)],
 		["submit p50", ...of("submit", "p50")], ["submit p99", ...of("submit", "p99")],
 		["blocked p50", ...of("blocked", "p50")],

@@ -103,30 +103,43 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	return warm_up(context, self);
 }
 
-static weir_status compute(weir_context *context, void *state)
-{
-	const struct addc *self = state;
-	weir_message *from = weir_context_message(context, 0, 0), *to = NULL;
-	const weir_tensor *tensor = weir_message_tensor(from);
-	NppStreamContext npp = self->npp;
-	weir_stream *stream = NULL;
-	void *native = NULL;
-	weir_status status;
+/* What the work of one tick depends on: the key of its replay, without padding that is not set. */
+struct sum {
+	const struct addc *self;
+	const float *from;
+	float *to;
+	int64_t side;
+};
 
-	/* Ordered after the producer of the input; this also makes its device the thread's current one. */
-	status = weir_context_receive_stream(context, 0, true, false, &stream);
-	if (!status)
-		status = frames_native(context, stream, &native);
-	if (!status)
-		status = frames_check(context, tensor, weir_stream_device(stream));
+/* NPP is given the stream here: in a capture it is another one than in the tick. */
+static weir_status enqueue(weir_context *context, weir_stream *stream, void *arg)
+{
+	const struct sum *sum = arg;
+	NppStreamContext npp = sum->self->npp;
+	void *native = NULL;
+	weir_status status = frames_native(context, stream, &native);
+
 	npp.hStream = (cudaStream_t)native;
 	if (!status && cudaStreamGetFlags(npp.hStream, &npp.nStreamFlags) != cudaSuccess)
 		status = weir_context_fail(context, "cudaStreamGetFlags failed");
+	return status ? status : add_constant(context, sum->self, &npp, sum->from, sum->to, (int)sum->side);
+}
+
+static weir_status compute(weir_context *context, void *state)
+{
+	weir_message *from = weir_context_message(context, 0, 0), *to = NULL;
+	const weir_tensor *tensor = weir_message_tensor(from);
+	struct sum sum = {.self = state, .from = weir_message_data(from)};
+	weir_status status = frames_check(context, tensor, weir_context_device(context));
+
 	if (!status)
 		status = weir_context_create_tensor(context, tensor, false, &to);
-	if (!status)
-		status = add_constant(context, self, &npp, weir_message_data(from), weir_message_data(to),
-				      (int)tensor->shape[0]);
+	if (!status) {
+		sum.to = weir_message_data(to);
+		sum.side = tensor->shape[0];
+		/* Ordered after the producer of the input; the device is the thread's current one. */
+		status = weir_context_replay(context, &sum, sizeof sum, enqueue, &sum);
+	}
 	if (!status)
 		return weir_context_emit(context, 0, to);
 	weir_message_unref(to);

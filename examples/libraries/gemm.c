@@ -1,6 +1,6 @@
 /*
  * cuBLAS on weir's streams: `gemm` multiplies a matrix by itself. What allocates or waits (the handle, the
- * workspace, loading the kernel) is done in start; compute only enqueues.
+ * workspace, loading the kernel) is done in start; compute only enqueues, so a CUDA graph can replay it.
  */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -111,26 +111,41 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	return status;
 }
 
+/* What the work of one tick depends on: the key of its replay, without padding that is not set. */
+struct product {
+	const struct gemm *self;
+	const float *from;
+	float *to;
+	int64_t side;
+};
+
+/* The handle is given the stream here: in a capture it is another one than in the tick. */
+static weir_status enqueue(weir_context *context, weir_stream *stream, void *arg)
+{
+	const struct product *product = arg;
+	void *native = NULL;
+	weir_status status = frames_native(context, stream, &native);
+
+	return status ? status
+		      : square(context, product->self, native, product->from, product->to,
+			       (int)product->side);
+}
+
 static weir_status compute(weir_context *context, void *state)
 {
-	const struct gemm *self = state;
 	weir_message *from = weir_context_message(context, 0, 0), *to = NULL;
 	const weir_tensor *tensor = weir_message_tensor(from);
-	weir_stream *stream = NULL;
-	void *native = NULL;
-	weir_status status;
+	struct product product = {.self = state, .from = weir_message_data(from)};
+	weir_status status = frames_check(context, tensor, weir_context_device(context));
 
-	/* Ordered after the producer of the input; this also makes its device the thread's current one. */
-	status = weir_context_receive_stream(context, 0, true, false, &stream);
-	if (!status)
-		status = frames_native(context, stream, &native);
-	if (!status)
-		status = frames_check(context, tensor, weir_stream_device(stream));
 	if (!status)
 		status = weir_context_create_tensor(context, tensor, false, &to);
-	if (!status)
-		status = square(context, self, native, weir_message_data(from), weir_message_data(to),
-				(int)tensor->shape[0]);
+	if (!status) {
+		product.to = weir_message_data(to);
+		product.side = tensor->shape[0];
+		/* Ordered after the producer of the input; the device is the thread's current one. */
+		status = weir_context_replay(context, &product, sizeof product, enqueue, &product);
+	}
 	if (!status)
 		return weir_context_emit(context, 0, to);
 	weir_message_unref(to);

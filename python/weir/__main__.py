@@ -3,28 +3,20 @@
 import argparse
 import os
 import signal
+import stat
 import sys
 import traceback
 
-from weir import _weir
-from weir.errors import Error, Status, Timeout
-from weir.graph import Graph, check, show
+from weir import _weir, tables
+from weir.errors import Error, Status, Timeout, line_of
+from weir.graph import GPU_TIME, Graph, check, show
 from weir.operators import load_file
 
 FAILED, USAGE, REFUSED = 1, 2, 3
 CODES = {Status.OK: 0, Status.INVALID: REFUSED, Status.DEADLOCK: 4, Status.ABANDONED: 5}
 TURN = 0.2  # seconds between two looks at the counters
-MOST = 64  # entities listed
 LEVELS = ["off", "error", "warn", "info", "debug"]
 TIMES = ["max_duration", "explain_after"]
-
-
-def duration_text(seconds):
-    """Three digits and a unit: "1.23 s"."""
-    for unit, name in ((1, "s"), (1e-3, "ms")):
-        if seconds >= 0.9995 * unit:
-            return f"{seconds / unit:.3g} {name}"
-    return f"{seconds / 1e-6:.3g} us"
 
 
 def say(command, text):
@@ -60,7 +52,77 @@ def add_run_options(run):
     run.add_argument("--duration", dest="max_duration", metavar="TIME", help="drains after this time: 500ms, 10s")
     run.add_argument("--explain-after", metavar="TIME", help="explains a standstill after this time")
     run.add_argument("--root", metavar="DIR", help="confines the files of the built-in operators")
+    run.add_argument("--gpu-time", type=sampling, metavar="off|all|sample:N",
+                     help="the ticks whose time on the device is measured")
+    run.add_argument("--trace", metavar="FILE", help="writes the run's timeline, for Perfetto")
+    run.add_argument("--trace-events", type=positive, metavar="N", help="records that the timeline keeps per worker")
+    run.add_argument("--stats", action="store_true", help="prints times of entities and paths")
+    run.add_argument("--stats-file", metavar="FILE", help="writes all statistics as JSON")
+    run.add_argument("--stats-skip", type=natural, metavar="N", help="leaves the first N ticks of each entity out")
     run.add_argument("--quiet", action="store_true", help="prints errors only")
+
+
+def natural(text):
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"'{text}' is no number")
+    return int(text)
+
+
+def positive(text):
+    return natural(text) or natural("0 is too few;")
+
+
+def sampling(text):
+    if not GPU_TIME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is neither off, all nor sample:N")
+    return text
+
+
+class Output:
+    """A file that is written at the end of a run, and opened before it, so that a long run is not lost to a path
+    that cannot be written. One that could not be written whole is removed, unless it was there before.
+    """
+
+    def __init__(self, option, path):
+        self.option, self.path, self.made = option, path, False
+
+    def begin(self):
+        """Raises OSError. A FIFO or a device is not opened before it is written: its reader would see an end."""
+        if self.path is None:
+            return
+        self.made = not os.path.exists(self.path)
+        if self.is_special():
+            if not os.access(self.path, os.W_OK):
+                raise PermissionError(13, os.strerror(13))
+        else:
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_NOCTTY, 0o666))
+
+    def is_special(self):
+        try:
+            mode = os.stat(self.path).st_mode
+        except OSError:
+            return False
+        return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+    def write(self, write):
+        """Calls write(path), once; a failure is one line."""
+        path, self.path = self.path, None
+        if path is None:
+            return
+        try:
+            write(path)
+        except Error as error:
+            say("run", str(error))
+        except OSError as error:
+            say("run", f"{path}: {error.strerror}")
+            self.path = path
+            self.remove()
+
+    def remove(self):
+        """What was begun and not written."""
+        if self.path is not None and not self.is_special():
+            os.unlink(os.path.realpath(self.path))  # a link stays
+        self.path = None
 
 
 class Signals:
@@ -103,30 +165,13 @@ def wait(graph, explain_after):
             explain(graph)
 
 
-def summary(path, graph, outcome, first):
-    counts = graph.counts()
-    ending = f"stopped by {signal.Signals(first).name}" if first else "finished"
-    if outcome.status and not first:
-        ending = outcome.status.name.lower()
-    print(f"{path}: {ending} after {duration_text(outcome.duration)} on {graph.where}")
-    width = max([len("entity"), *map(len, counts["entities"])])
-    print(f"  {'entity':{width}}  {'ticks':>10}  {'received':>10}  {'emitted':>10}  {'in compute':>12}")
-    for name, c in list(counts["entities"].items())[:MOST]:
-        spent = duration_text(c["compute_ns"] / 1e9)
-        print(f"  {name:{width}}  {c['ticks']:>10}  {c['received']:>10}  {c['emitted']:>10}  {spent:>12}")
-    if len(counts["entities"]) > MOST:
-        print(f"  and {len(counts['entities']) - MOST} more")
-    for queue in counts["queues"]:
-        lost = [(queue["dropped"], "dropped"), (queue["closed"], "closed"), (queue["queued"], "left over"),
-                (queue["abandoned"], "abandoned")]
-        if any(count for count, _ in lost):
-            print(f"  {queue['from']} -> {queue['to']}: {', '.join(f'{n} {what}' for n, what in lost if n)}")
-
-
 def run_options(options):
     given = {name: getattr(options, name) for name in ("workers", "backend", "signal", "seed", "root")}
     given["max_in_flight"] = -1 if options.max_in_flight == 0 else options.max_in_flight
-    given["max_duration"] = options.max_duration
+    for name in ("max_duration", "gpu_time", "trace_events"):
+        given[name] = getattr(options, name)
+    given["statistics"] = bool(options.stats or options.stats_file)
+    given["trace"], given["skip"] = options.trace is not None, options.stats_skip
     return {name: value for name, value in given.items() if value is not None} | {"measure": not options.quiet}
 
 
@@ -138,20 +183,73 @@ def run(options, source):
     graph = Graph(**source)
     for warning in graph.warnings:
         print(warning, file=sys.stderr)
+    outputs = [Output("trace", options.trace), Output("stats-file", options.stats_file)]
+    try:
+        for output in outputs:
+            if not begin(output):
+                return FAILED
+        return run_graph(options, graph, *outputs)
+    finally:
+        for output in outputs:
+            if output.made:
+                output.remove()
+        graph.close()
+
+
+def begin(output):
+    try:
+        output.begin()
+    except OSError as error:
+        say("run", f"--{output.option} '{output.path}': {error.strerror}")
+        output.path = None
+        return False
+    return True
+
+
+def run_graph(options, graph, trace, statistics):
     signals = Signals(graph, options.quiet)
     error = None
     try:
-        outcome = wait(graph.start(**run_options(options)), options.explain_after)
+        graph.start(**run_options(options))
+        if options.seed is not None and not options.quiet and not graph.where.startswith("sim"):
+            say("run", "warning: --seed has no effect without --backend sim")
+        outcome = wait(graph, options.explain_after)
     except Error as failure:
         error, outcome = failure, failure.outcome
         if failure.__cause__ and not options.quiet:
             traceback.print_exception(failure.__cause__)
-    if outcome and not options.quiet:
-        summary(options.graph, graph, outcome, signals.first)
+    if outcome:
+        report(options, graph, outcome, signals.first)
+        statistics.write(lambda path: write_text(path, graph._core.statistics()))
+        trace.write(lambda path: write_trace(path, graph))
     if error:
         say("run", f"{options.graph}: {error}")
-    graph.close()
+    elif outcome.text:
+        say("run", f"{options.graph}: drained: {outcome.text}")
     return 128 + signals.first if signals.first else code_of(error)
+
+
+def report(options, graph, outcome, first):
+    """Prints the summary and the statistics; not behind frames that went to standard output."""
+    to = sys.stderr if tables.writes_to_stdout(graph, graph.counts()["entities"]) else sys.stdout
+    ending = f"stopped by {signal.Signals(first).name}" if first else "finished"
+    if outcome.status and not first:
+        ending = _weir.status_text(outcome.status)
+    if not options.quiet:
+        print(*tables.summary(options.graph, graph, outcome, ending), sep="\n", file=to)
+    if options.stats:
+        print(*tables.statistics(graph), sep="\n", file=to)
+
+
+def write_text(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def write_trace(path, graph):
+    dropped = graph.write_trace(path)
+    if dropped:
+        say("run", f"trace '{path}': the {dropped} oldest records were dropped; --trace-events keeps more")
 
 
 def code_of(error):
@@ -181,17 +279,30 @@ def execute(options, source):
     return 0
 
 
+def load(command, path):
+    """Runs a file of --python. A failure ends in one line; one within the file is printed with its traceback."""
+    if not os.path.isfile(path):
+        say(command, f"--python {path}: no such Python file")
+        return False
+    try:
+        load_file(path)
+    except Exception as error:
+        trace = error.__traceback__
+        while trace and trace.tb_frame.f_code.co_filename != path:
+            trace = trace.tb_next
+        traceback.print_exception(type(error), error, trace)
+        say(command, f"--python {path}: {line_of(error)}")
+        return False
+    return True
+
+
 def main(words=None):
     options = parser().parse_args(words)
     level = os.environ.get("WEIR_LOG", "off")
     _weir.log_to_stderr(LEVELS.index(level) if level in LEVELS else 0)
-    try:
-        for path in options.python:
-            load_file(path)
-    except Exception as error:
-        traceback.print_exception(error)
-        say(options.command, f"--python {error if isinstance(error, OSError) else options.python}")
-        return REFUSED
+    for path in options.python:
+        if not load(options.command, path):
+            return REFUSED
     source = {"path": options.graph, "set": options.set, "plugins": options.plugin}
     try:
         return execute(options, source)

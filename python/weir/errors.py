@@ -80,6 +80,7 @@ class Timeout(Error, TimeoutError):
     """Not in the time given: WEIR_E_TIMEOUT, or WEIR_E_BUSY of a call that was not to wait."""
 
 
+OWN = (os.path.dirname(__file__) + os.sep, "<frozen ")  # files of this package and of the import
 KINDS = {Status.CLOSED: Closed, Status.TIMEOUT: Timeout}
 
 
@@ -92,9 +93,9 @@ def make(status, text, entity=None, diagnostics=None):
 
 
 def line_of(exception):
-    """An exception as one line, with the place where it was raised: called by the module."""
+    """An exception as one line, with the last place outside of this package: called by the module."""
     text = f"{type(exception).__name__}: {exception}" if str(exception) else type(exception).__name__
-    frames = traceback.extract_tb(exception.__traceback__)
+    frames = [f for f in traceback.extract_tb(exception.__traceback__) if not f.filename.startswith(OWN)]
     if not frames:
         return text
     return f"{text} ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"

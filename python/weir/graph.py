@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 from dataclasses import dataclass
 
 from weir import _weir
@@ -12,7 +13,8 @@ from weir.operators import handles
 FORMATS = ["text", "json", "dot"]
 SECONDS = ("drain", "deadlock_grace", "max_duration", "worker_spin")
 OPTIONS = ("workers", "backend", "signal", "seed", "max_in_flight", "measure", "root", "statistics", "skip",
-           *SECONDS)
+           "trace", "trace_events", "gpu_time", *SECONDS)
+GPU_TIME = re.compile("off|all|sample:([1-9][0-9]{0,5}|1000000)")
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,17 @@ def _options(options):
     for name in SECONDS:
         if name in given:
             given[name] = -1 if given[name] < 0 else int(given[name] * 1e9)
+    if "gpu_time" in given:
+        given["gpu_time"] = _sampling(given["gpu_time"])
     return given
+
+
+def _sampling(text):
+    """weir_scheduler_options.gpu_time of "off", "all" or "sample:N"."""
+    found = GPU_TIME.fullmatch(text) if isinstance(text, str) else None
+    if not found:
+        raise ValueError(f"gpu_time is 'off', 'all' or 'sample:N' with N from 1 to 1000000, not {text!r}")
+    return {"off": -1, "all": 1}.get(text) or int(found[1])
 
 
 def _named(entity, text):
@@ -161,6 +173,12 @@ class Graph:
     def statistics(self):
         """All statistics of the current or last run, of start(statistics=True), as a dict: docs/statistics.md."""
         return json.loads(self._core.statistics())
+
+    def write_trace(self, path):
+        """Writes the timeline of the last run, of start(trace=True), in Chrome's trace event format, which
+        Perfetto opens: docs/profiling.md. Returns how many records had no room (trace_events): the oldest.
+        """
+        return self._core.write_trace(os.fspath(path))
 
     def fileno(self):
         """A descriptor that is readable once the run has ended. Do not read it."""

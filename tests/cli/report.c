@@ -402,7 +402,7 @@ static void latency_of_a_frame_is_the_sum_of_its_way(void **state)
 	assert_true(cli_slowest_read(&frames, &recorded, trace.bytes, trace.length, fault));
 	assert_int_equal(frames.frame_count, 12);
 	assert_int_equal(frames.count, CLI_SLOWEST_MAX);
-	steps = frames.steps.items;
+	steps = frames.traced.steps.items;
 	for (size_t i = 0; i < frames.count; i++)
 		way_is_whole(steps, &steps[frames.frames[i]], 4);
 	for (size_t i = 1; i < CLI_SLOWEST_MAX - 1; i++)

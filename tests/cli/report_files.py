@@ -4,6 +4,7 @@ leaves. `report_files.py WEIR FOLDER` checks some seeds, with `all` after it a h
 import json
 import os
 import pathlib
+import subprocess
 import sys
 
 import process
@@ -91,6 +92,15 @@ def page_is_whole_or_not_there(weir):
     for path, reason in [("/dev/full", "No space left on device"), (str(FOLDER / "no" / "page.html"), "No such file or directory"), (str(FOLDER), "Is a directory")]:
         ended = process.run(weir, "report", RUN, "-o", path)
         assert ended.returncode == 1 and ended.stderr == f"weir report: {path}: the page cannot be written: {reason}\n", ended
+    ended = process.run(weir, "report", RUN, "-o", str(page), **process.small_files(2000))
+    assert ended.returncode == 1 and ended.stderr == f"weir report: {page}: the page cannot be written: File too large\n", ended
+    assert not page.exists(), "a part was left"
+    os.mkfifo(page)
+    ended = process.run(weir, "report", RUN, "-o", str(page))
+    assert ended.returncode == 1 and ended.stderr == f"weir report: {page}: the page cannot be written: the FIFO has no reader\n", ended
+    with open("/dev/full", "w") as full:
+        ended = process.run(weir, "report", RUN, "-o", "-", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert ended.returncode == 1 and ended.stderr == "weir report: -: the page cannot be written: No space left on device\n", ended
     ended = process.run(weir, "report", RUN, "-o", "-")
     assert ended.returncode == 0 and ended.stdout.endswith("</html>\n")
     page.unlink()

@@ -3,9 +3,9 @@ import json
 import os
 import pathlib
 import re
-import resource
 import signal
 import tempfile
+import threading
 
 import process
 
@@ -102,17 +102,28 @@ def a_path_that_cannot_be_written_is_refused_before_the_run(weir):
         assert ended.stderr.count("\n") == 1 and "--stats-file" in ended.stderr and why in ended.stderr, ended
 
 
-def small_files():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
-
-
 def a_full_disk_costs_the_file_alone(weir):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "run.json")
-        ended = process.run(weir, "run", process.graph("ping.json"), *SIM, "--stats-file", path, preexec_fn=small_files)
+        ended = process.run(weir, "run", process.graph("ping.json"), *SIM, "--stats-file", path, **process.small_files(512))
         assert ended.returncode == 0 and "finished" in ended.stdout, ended
         assert ended.stderr.count("\n") == 1 and "run.json" in ended.stderr, ended
         assert not path.exists() and not os.listdir(folder), os.listdir(folder)
+
+
+def a_fifo_without_a_reader_costs_the_file_alone(weir):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "run.json")
+        os.mkfifo(path)
+        ended = process.run(weir, "run", process.graph("ping.json"), *SIM, "--stats-file", path)
+        assert ended.returncode == 0 and ended.stderr == f"weir run: {path}: the FIFO has no reader\n", ended
+        text = []
+        reader = threading.Thread(target=lambda: text.append(path.read_text()))
+        reader.start()
+        ended = process.run(weir, "run", process.graph("ping.json"), *SIM, "--stats-file", path)
+        reader.join()
+        assert ended.returncode == 0 and not ended.stderr, ended
+        agrees_with_itself(json.loads(text[0]))
 
 
 def a_run_that_does_not_begin_leaves_no_file(weir):
@@ -125,4 +136,5 @@ def a_run_that_does_not_begin_leaves_no_file(weir):
 if __name__ == "__main__":
     process.main([the_counts_are_those_of_the_summary, the_first_ticks_are_left_out, a_failing_run_writes_it_whole,
                   a_stopped_run_writes_it_whole, a_path_that_cannot_be_written_is_refused_before_the_run,
-                  a_full_disk_costs_the_file_alone, a_run_that_does_not_begin_leaves_no_file])
+                  a_full_disk_costs_the_file_alone, a_fifo_without_a_reader_costs_the_file_alone,
+                  a_run_that_does_not_begin_leaves_no_file])

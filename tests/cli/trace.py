@@ -5,7 +5,6 @@ trace.py WEIR FOLDER: FOLDER is scratch.
 import json
 import os
 import pathlib
-import resource
 import shutil
 import signal
 import subprocess
@@ -117,8 +116,7 @@ def sigint_leaves_a_whole_file(weir):
 
 def a_full_disk_is_one_line_and_removes_the_file(weir):
     fresh()
-    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))}
-    ended = run(weir, path=graph(count=1000), **limit)
+    ended = run(weir, path=graph(count=1000), **process.small_files(20000))
     assert ended.returncode == 0 and ended.stderr.count("\n") == 1, ended
     assert ended.stderr.startswith("weir run: trace '") and ended.stderr.endswith("File too large\n"), ended
     assert not FILE.exists()

@@ -84,6 +84,25 @@ def applications(given):
     together(given, [(application, *each) for each in applications_of(given)])
 
 
+# --- replay ---
+
+
+def replay_one(given, library):
+    count = 1000
+    name, wanted = f"6 replay, {library}", f"{count} right, half of them replayed"
+    words = [acceptance.HERE / "python_replay.py", "--library", library, "--count", count]
+    ended = program(given, name, wanted, words, 60)
+    if ended:
+        found = lines_of(ended)[-1]
+        seen = f"{found['right']} right, {found['hits']} replayed, {found['captures']} captured, {found['failures']} failed"
+        replayed = found["hits"] >= count // 2 and not found["failures"] or given.backend != "cuda"
+        row(name, wanted, seen, found["right"] == count and replayed)
+
+
+def replays(given):
+    together(given, [(replay_one, library) for library in (("cupy", "torch") if given.backend == "cuda" else ("numpy",))])
+
+
 # --- calls that synchronize ---
 
 
@@ -239,7 +258,9 @@ def arguments():
 
 def main():
     given = arguments()
-    steps = [applications, quiet, finished, networks, sanitized] if given.backend == "cuda" else [applications, finished, networks]
+    steps = [applications, replays, quiet, finished, networks, sanitized]
+    if given.backend != "cuda":
+        steps = [applications, replays, finished, networks]
     for step in steps:
         if not given.rows or step.__name__ in given.rows.split(","):
             step(given)

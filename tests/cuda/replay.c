@@ -4,12 +4,13 @@
  *   replay cost      a tick of 10 empty kernels: enqueued, replayed, and a graph launched by hand
  *   replay keys      addresses that alternate over 4 x 4 blocks: 16 captures, then none
  *   replay captures  --ticks N: N captures on one worker, while others allocate, copy, launch and arm signals
- *   replay refused   allocations and synchronizations in enqueue: the result is right, the key FAILED
+ *   replay refused   allocations and synchronizations in enqueue: the result is right, the key FAILED; and a
+ *                    replay on a stream that the operator captures
+ *   replay forgets   a key without the addresses; WEIR_DEBUG_REPLAY=1 finds it
  *   replay fault     a replayed kernel stores to NULL: the run ends and names the entity
- *   replay many      --ticks N: as many replays; memory in use after a tenth of them and at the end
- *   replay evicted   16 keys, of which 8 are kept, four at a time: captured, used twice, evicted, captured
- * again replay stops     --ticks N: as many runs, each stopped at some instant, drained or not, and begun
- * again
+ *   replay many      --ticks N: as many replays; memory in use after each tenth of them
+ *   replay evicted   16 keys, of which 8 are kept, each captured, used twice, evicted, and so on
+ *   replay stops     --ticks N: as many runs, each stopped at some instant, drained or not, and begun again
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -21,7 +22,7 @@
 #include "replay.h"
 #include "weir.h"
 
-enum { KERNELS = 10, SIDE = 4, NUMBERS = 256, SAMPLES = 1 << 17 };
+enum { KERNELS = 10, SIDE = 4, NUMBERS = 256, SAMPLES = 1 << 17, TENTHS = 10 };
 
 static const weir_kernel add = {sizeof(weir_kernel), "replay_add", NULL, replay_add_cuda};
 static const weir_kernel nothing = {sizeof(weir_kernel), "replay_nothing", NULL, replay_nothing_cuda};
@@ -29,8 +30,9 @@ static const weir_kernel nothing = {sizeof(weir_kernel), "replay_nothing", NULL,
 static struct {
 	const char *part;
 	uint64_t ticks;
-	_Atomic uint64_t wrong, checked, refused;
-	struct replay_memory early, late; /* of `many` */
+	_Atomic uint64_t wrong, checked, refused, captured;
+	char said[256];                      /* the first line of the log that has FAILED */
+	struct replay_memory memory[TENTHS]; /* of `many`: after each tenth of the ticks */
 	int64_t began[SAMPLES];
 } state;
 
@@ -59,17 +61,23 @@ static weir_status enqueue_nothing(weir_context *context, weir_stream *stream, v
 	return status;
 }
 
+/* Only `cost` takes times: their pages would count as memory of `many`. */
+static void note_tick(uint64_t tick)
+{
+	uint64_t tenth = state.ticks / TENTHS;
+
+	if (part_is("cost") && tick < SAMPLES)
+		state.began[tick] = now();
+	if (part_is("many") && (tick + 1) % tenth == 0 && tick / tenth < TENTHS)
+		replay_memory(&state.memory[tick / tenth]);
+}
+
 static weir_status tick_of_nothing(weir_context *context, void *own)
 {
 	uint64_t tick = weir_context_tick(context);
 
 	(void)own;
-	if (tick < SAMPLES)
-		state.began[tick] = now();
-	if (part_is("many") && tick == state.ticks / 10)
-		replay_memory(&state.early);
-	if (part_is("many") && tick + 1 >= state.ticks)
-		replay_memory(&state.late);
+	note_tick(tick);
 	if (tick + 1 >= state.ticks)
 		weir_context_finish(context);
 	return weir_context_replay(context, "nothing", 7, enqueue_nothing, NULL);
@@ -133,13 +141,30 @@ static weir_status add_by_replay(weir_context *context, struct own *own, uint64_
 	if (!status)
 		status = weir_stream_launch(stream, &add, &fill, sizeof fill);
 	if (!status)
-		status = weir_context_replay(context, &job, sizeof job, enqueue_add, &job);
+		status = part_is("forgets")
+				 ? weir_context_replay(context, &job.variant, sizeof job.variant, enqueue_add,
+						       &job)
+				 : weir_context_replay(context, &job, sizeof job, enqueue_add, &job);
 	if (!status)
 		status = weir_stream_copy(stream, weir_message_data(out), to, NUMBERS * sizeof *to);
 	if (!status)
 		return weir_context_emit(context, 0, out);
 	weir_message_unref(out);
 	return status;
+}
+
+/* A replay cannot be part of a capture of the operator's own. */
+static void replay_while_captured(weir_context *context)
+{
+	void *native = weir_stream_native(weir_context_stream(context));
+	weir_status status;
+
+	if (replay_capture_begin(native))
+		return;
+	status = weir_context_replay(context, "captured", 8, enqueue_nothing, NULL);
+	if (!replay_capture_end(native) && status == WEIR_E_UNSUPPORTED &&
+	    strstr(weir_last_error(), "is being captured"))
+		atomic_fetch_add(&state.captured, 1);
 }
 
 static weir_status replay_compute(weir_context *context, void *memory)
@@ -152,6 +177,8 @@ static weir_status replay_compute(weir_context *context, void *memory)
 		weir_context_finish(context);
 	if (status)
 		return status;
+	if (part_is("refused") && tick % 8 == 7)
+		replay_while_captured(context);
 	/* each key of `captures` comes twice: the first tick warms up, the second captures */
 	return add_by_replay(context, own, part_is("captures") ? tick / 32 : tick % 2);
 }
@@ -271,6 +298,14 @@ static weir_status make_graph(const weir_registry *registry, bool replays, weir_
 	return status;
 }
 
+static void print_memory(uint64_t hits)
+{
+	printf("{\"hits\": %" PRIu64 ", \"memory\": [", hits);
+	for (int i = 0; i < TENTHS; i++)
+		printf("%s[%zu, %zu]", i ? ", " : "", state.memory[i].host, state.memory[i].device);
+	printf("]}\n");
+}
+
 static void print_counts(weir_scheduler *scheduler, const weir_outcome *outcome)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
@@ -280,16 +315,15 @@ static void print_counts(weir_scheduler *scheduler, const weir_outcome *outcome)
 	       "%.3f, "
 	       "\"ticks\": %" PRIu64 ", \"hits\": %" PRIu64 ", \"captures\": %" PRIu64
 	       ", \"evictions\": %" PRIu64 ", \"failures\": %" PRIu64 ", \"checked\": %" PRIu64
-	       ", \"wrong\": %" PRIu64 ", \"refused\": %" PRIu64 "}\n",
+	       ", \"wrong\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"captured\": %" PRIu64
+	       ", \"said\": \"%s\"}\n",
 	       state.part, weir_status_text(outcome->status), outcome->text ? outcome->text : "",
 	       outcome->entity ? outcome->entity : "", (double)outcome->duration_ns / 1e9, counts.ticks,
 	       counts.replay_hits, counts.replay_captures, counts.replay_evictions, counts.replay_failures,
-	       (uint64_t)state.checked, (uint64_t)state.wrong, (uint64_t)state.refused);
+	       (uint64_t)state.checked, (uint64_t)state.wrong, (uint64_t)state.refused,
+	       (uint64_t)state.captured, state.said);
 	if (part_is("many"))
-		printf("{\"hits\": %" PRIu64 ", \"early_host\": %zu, \"late_host\": %zu, \"early_device\": "
-		       "%zu, \"late_device\": %zu}\n",
-		       counts.replay_hits, state.early.host, state.late.host, state.early.device,
-		       state.late.device);
+		print_memory(counts.replay_hits);
 }
 
 static weir_status run(const weir_registry *registry, bool replays, bool prints)
@@ -398,19 +432,29 @@ static weir_status measure_cost(const weir_registry *registry)
 	return status;
 }
 
+static void keep_failure(weir_log_level level, int64_t at, const char *line, void *arg)
+{
+	(void)level, (void)at, (void)arg;
+	if (!*state.said && strstr(line, "FAILED"))
+		snprintf(state.said, sizeof state.said, "%s", line);
+}
+
 int main(int argc, char **argv)
 {
 	weir_registry *registry = NULL;
 	weir_status status;
 
 	if (argc < 2) {
-		fprintf(stderr,
-			"usage: replay cost|keys|captures|refused|fault|many|evicted|stops [ticks]\n");
+		fprintf(stderr, "usage: replay cost|keys|captures|refused|forgets|fault|many|evicted|stops "
+				"[ticks]\n");
 		return 2;
 	}
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	state.part = argv[1];
 	state.ticks = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000;
+	if (state.ticks < TENTHS)
+		state.ticks = TENTHS;
+	weir_log_set(keep_failure, NULL);
 	status = weir_registry_create(&registry);
 	for (size_t i = 0; !status && i < sizeof operators / sizeof *operators; i++)
 		status = weir_registry_add_operator(registry, &operators[i]);

@@ -55,6 +55,22 @@ extern "C" int replay_synchronize(void *native)
 	return error;
 }
 
+extern "C" int replay_capture_begin(void *native)
+{
+	return cudaStreamBeginCapture((cudaStream_t)native, cudaStreamCaptureModeThreadLocal);
+}
+
+extern "C" int replay_capture_end(void *native)
+{
+	cudaGraph_t graph = NULL;
+	int error = cudaStreamEndCapture((cudaStream_t)native, &graph);
+
+	if (graph)
+		cudaGraphDestroy(graph);
+	cudaGetLastError();
+	return error;
+}
+
 extern "C" void replay_memory(struct replay_memory *out)
 {
 	FILE *file = fopen("/proc/self/statm", "r");

@@ -25,6 +25,10 @@ int replay_nothing_cuda(void *native, const void *arguments);
 int replay_allocate(void);
 int replay_synchronize(void *native);
 
+/* A capture that holds nothing. 0: it succeeded. */
+int replay_capture_begin(void *native);
+int replay_capture_end(void *native);
+
 /* Bytes in use: resident ones of the process; those of the device. */
 struct replay_memory {
 	size_t host, device;

@@ -9,8 +9,8 @@ import acceptance
 KEYS = 16  # 4 x 4 addresses
 
 
-def part(given, name, ticks, limit=60, fails=False):
-    ended = acceptance.run([given.program("replay"), name, ticks], limit)
+def part(given, name, ticks, limit=60, fails=False, env=None):
+    ended = acceptance.run([given.program("replay"), name, ticks], limit, env)
     assert (ended.returncode != 0) == fails, (ended.returncode, ended.stdout, ended.stderr)
     return json.loads(ended.stdout.splitlines()[-1])
 
@@ -55,6 +55,16 @@ def t13_what_a_capture_refuses_is_enqueued(given):
     came = part(given, "refused", 200)
     assert came["wrong"] == 0 and came["checked"] == 200, came
     assert came["failures"] > 0 and came["refused"] > 0 and came["hits"] == 0, came
+    assert came["captured"] == 200 // 8, came
+
+
+def t13_a_key_without_the_addresses_is_found(given):
+    wrong = part(given, "forgets", 1000)
+    assert wrong["wrong"] > 800 and wrong["failures"] == 0, wrong
+    came = part(given, "forgets", 1000, env=acceptance.environment(WEIR_DEBUG_REPLAY="1"))
+    acceptance.report(f"a key without the addresses: {came['wrong']} wrong results, then: {came['said']}")
+    assert came["failures"] == 2 and came["wrong"] < 200 and came["checked"] == 1000, came
+    assert came["said"].startswith("a:") and "parameter" in came["said"], came
 
 
 def f60_t13_a_fault_in_a_replayed_kernel_ends_the_run_and_names_the_entity(given):
@@ -71,6 +81,7 @@ acceptance.main(
         t13_runs_with_captures_and_launches_in_flight_may_be_stopped,
         t13_captures_and_other_threads_do_not_disturb_each_other,
         t13_what_a_capture_refuses_is_enqueued,
+        t13_a_key_without_the_addresses_is_found,
         f60_t13_a_fault_in_a_replayed_kernel_ends_the_run_and_names_the_entity,
     ],
     acceptance.arguments(captures=10000),

@@ -4,8 +4,11 @@ Each program has a time limit; a row is printed as soon as it is known, and the 
 --backend host the rows that need no GPU are run, with few repeats, as a check of this script. --rows NAME,... runs
 some of the functions below alone.
 """
+import concurrent.futures
+import itertools
 import json
 import os
+import pathlib
 import re
 import shutil
 import tempfile
@@ -13,9 +16,10 @@ from collections import Counter
 
 import acceptance
 import calls as recorded
+import observed as observers
 
 SANITIZER = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-FRAMES = 400
+FRAMES = {"long": 400, "short": 1500, "upscale": 4000}  # of bench/pipeline: runs of half a second or more
 WARM = 50  # frames of bench/pipeline that do not count
 rows = []
 
@@ -74,13 +78,32 @@ def compare(signal, work, forms, form):
     row(f"1 {form}, {signal}, {work}", "0.95 (2, 3, 2 ms); 0.97, 1.1 x; not behind", by_stage + beside, good)
 
 
+def pipeline(given, signal, work, *more, limit=90):
+    """Its forms, by name; its output is printed, as it says where time went."""
+    options = ["--rounds", given.rounds, "--frames", FRAMES[work], "--signal", signal, "--work", work, *more]
+    output = program(given, "pipeline", *options, limit=limit) or ""
+    print(output, end="", flush=True)
+    return forms_of(output), output
+
+
 def pipelines(given):
-    for signal in ("callback", "flag"):
-        options = ["--rounds", given.rounds, "--frames", FRAMES, "--signal", signal]
-        output = program(given, "pipeline", *options, limit=170)
-        for work, forms in forms_of(output or "").items():
+    for signal, work in itertools.product(("callback", "flag"), FRAMES):
+        for name, forms in pipeline(given, signal, work)[0].items():
             for form in ("weir", "weir with replay"):
-                compare(signal, work, forms, form)
+                compare(signal, name, forms, form)
+
+
+WENT = re.compile(r"    (a frame each .*)")
+
+
+def gaps(given):
+    """Where time goes in the pipeline of milliseconds: by flag, by a flag whose poller never sleeps, by callback."""
+    for signal, *more in ("flag",), ("flag", "--spin", 20), ("callback",):
+        forms, output = pipeline(given, signal, "long", "--forms", "three,weir", "--rounds", 3, *more)
+        went = WENT.findall(output)
+        for figures in forms.values():
+            for (form, (_, _, part)), why in zip(figures.items(), went):
+                row(f"1 2, 3, 2 ms, {form}, {' '.join(map(str, (signal, *more)))}", "-", f"{part:.3f}; {why}", None)
 
 
 def one_core(given):
@@ -141,10 +164,10 @@ def lines(given):
             row(name, "0.85" if wanted else "-", part, float(part) >= 0.85 if wanted else None)
 
 
-def replay_part(given, name, ticks, limit=120, fails=False):
+def replay_part(given, name, ticks, limit=120, fails=False, env=None):
     """The last line of JSON of a part of replay.c, or None: the row says why."""
     try:
-        ended = acceptance.run([given.program("replay"), name, ticks], limit)
+        ended = acceptance.run([given.program("replay"), name, ticks], limit, env)
     except AssertionError as error:
         row(f"replay {name}", "ends in time", str(error), False)
         return None
@@ -161,12 +184,6 @@ def replay_cost(came):
     seen = f"{tick / 1e3:.2f} us, by hand {raw / 1e3:.2f}, {eager / tick:.1f} x"
     holds = tick <= raw + 1500 and eager >= 5 * tick
     row("2 a replayed tick of 10 kernels", "by hand + 1.5 us; 5 x cheaper", seen, holds)
-
-
-def replay_many(came):
-    host, device = (came[f"late_{place}"] - came[f"early_{place}"] for place in ("host", "device"))
-    seen = f"{came['hits']} hits, {host / 1e6:+.1f} MB, device {device / 1e6:+.1f} MB"
-    row("2 10^6 replays", "memory flat", seen, host < 4e6 and device <= 0)
 
 
 def replay_keys(came):
@@ -192,19 +209,163 @@ def replay_fault(came):
     row("5 a fault in a replayed kernel", "2 s, names the entity", seen, came["seconds"] < 2 and "'a'" in came["text"])
 
 
+def replay_forgets(came):
+    seen = f"{came['wrong']} of {came['checked']} wrong, then {came['failures']} FAILED: {came['said'][:110]}"
+    holds = came["failures"] == 2 and came["wrong"] < 200 and "parameter" in came["said"]
+    row("3 a key without an address, WEIR_DEBUG_REPLAY=1", "found after 61 replays, named", seen, holds)
+
+
+def replay_refused(came):
+    seen = f"{came['refused']} calls, {came['failures']} FAILED, {came['wrong']} of {came['checked']} wrong"
+    seen += f"; {came['captured']} replays while the operator captures: {came['said'][:110]}"
+    holds = came["failures"] and came["refused"] and not came["wrong"] and not came["hits"] and came["captured"] == 25
+    row("4 cudaMalloc, a synchronization in enqueue; an own capture", "FAILED, results right", seen, bool(holds))
+
+
 def replays(given):
     for check, ticks in (
         (replay_cost, 20000),
-        (replay_many, 1000000),
         (replay_keys, 100000),
         (replay_evicted, 2000),
         (replay_captures, 20000),
+        (replay_forgets, 1000),
+        (replay_refused, 200),
         (replay_fault, 100000),
     ):
         name = check.__name__.removeprefix("replay_")
-        came = replay_part(given, name, ticks, fails=name == "fault")
+        env = acceptance.environment(WEIR_DEBUG_REPLAY="1") if name == "forgets" else None
+        came = replay_part(given, name, ticks, fails=name == "fault", env=env)
         if came:
             check(came)
+
+
+REPLAYS = 4000000
+CHUNK = 2 << 20  # bytes: what the driver takes from the device at a time
+
+
+def steps_of(bytes_after):
+    return " ".join(f"{(late - early) / 1e6:+.1f}" for early, late in zip(bytes_after, bytes_after[1:]))
+
+
+def flat(given):
+    """Memory after each tenth of many replays. A leak of one byte in two replays would be a chunk of the driver's in
+    the second half; a single chunk, somewhere, is the driver's own.
+    """
+    came = replay_part(given, "many", REPLAYS)
+    if not came:
+        return
+    host, device = zip(*came["memory"])
+    half, last = len(device) // 2 - 1, len(device) - 1
+    holds = device[last] <= device[half] and device[last] <= device[0] + CHUNK and host[last] < host[0] + 1e6
+    seen = f"{came['hits']} hits; MB more in each tenth: host {steps_of(host)}, device {steps_of(device)}"
+    row(f"2 {REPLAYS} replays", "memory flat: none in the 2nd half, 2 MiB in all", seen, holds and came["hits"] > 0)
+
+
+# --- an earlier point of a tick ---
+
+BEGINS = re.compile(r"begins ([-\d.]+) us after .*?; 9 of 10 within ([-\d.]+) us, the last after ([-\d.]+) us")
+
+
+def early(given):
+    """emit_at: from the end of a tick's first kernel, as a polling thread sees it, to the first output's reader."""
+    check = "t12_a_reader_begins_before_the_second_kernel_ends"
+    for signal in ("flag", "callback"):
+        found = []
+        for _ in range(3):
+            output = program(given, "handles", "--backend", given.backend, "--signal", signal, check)
+            found += [tuple(map(float, match)) for match in BEGINS.findall(output or "")]
+        if not found:
+            continue
+        half, most, last = sorted(found)[len(found) // 2]
+        seen = f"p50 {half:.1f} us, p90 {most:.1f}, last {last:.1f} (100 ticks; {len(found)} runs)"
+        wanted = signal == "flag" and given.backend == "cuda"
+        name = f"6 emit_at, second kernel 5 ms: first reader, {signal}"
+        row(name, "20 us after the first kernel" if wanted else "-", seen, most <= 20 if wanted else None)
+
+
+# --- the examples ---
+
+REPLAYED = re.compile(r"(\d+) replayed, (\d+) captured, (\d+) evicted, (\d+) failed")
+
+
+def run_changed(given, plugin, path, folder, change, *more, limit=60, env=None):
+    """Runs an example's graph after `change` was called with its JSON; returns its output."""
+    graph = json.loads((acceptance.ROOT / "examples" / path).read_text())
+    change(graph)
+    changed = os.path.join(folder, "graph.json")
+    with open(changed, "w") as file:
+        json.dump(graph, file)
+    library = os.path.join(given.examples, f"lib{plugin}.so")
+    ended = acceptance.run([given.weir, "run", "--plugin", library, changed, *more], limit, env)
+    assert ended.returncode == 0, (ended.returncode, (ended.stdout + ended.stderr)[-300:])
+    return ended.stdout + ended.stderr
+
+
+def pictures_of(given, backend, signal, workers, replay):
+    """{name: bytes} of the pictures that upscale writes, and how often it replayed."""
+
+    def few_blocks(graph):  # few keys, so that some frames are replayed
+        for pool in "frames", "upscaled":
+            graph["resources"][pool]["blocks"] = 2
+
+    with tempfile.TemporaryDirectory(prefix="weir-rows-") as folder:
+        settings = ["read.repeat=3", f"write.directory={folder}/out", "write.every=1", f"upscale.replay={replay}"]
+        options = [word for setting in settings for word in ("--set", setting)]
+        options += ["--backend", backend, "--signal", signal, "--workers", workers]
+        try:
+            output = run_changed(given, "upscale", "upscale/upscale.json", folder, few_blocks, *options)
+        except AssertionError as error:
+            return {"none": str(error).encode()}, -1
+        found = {path.name: path.read_bytes() for path in pathlib.Path(folder, "out").iterdir()}
+    hits = REPLAYED.search(output)
+    return found, int(hits[1]) if hits else 0
+
+
+def upscaled(given):
+    """Several runs at once: only their results count. The signal means nothing without a GPU, so each is run once there."""
+    backends = ["host", "sim"] + ["cuda"] * (given.backend == "cuda")
+    variants = [
+        (backend, signal, workers, replay)
+        for backend in backends
+        for signal, workers in itertools.product(("callback", "flag"), (1, 8))
+        for replay in ("true", "false")
+        if backend == "cuda" or (signal == "flag") == (workers == 8)
+    ]
+    with concurrent.futures.ThreadPoolExecutor(max(1, os.cpu_count() // 2)) as pool:
+        runs = list(pool.map(lambda variant: (variant, *pictures_of(given, *variant)), variants))
+    wanted = runs[0][1]
+    different = [" ".join(map(str, variant)) for variant, found, _ in runs if found != wanted]
+    unused = [" ".join(map(str, variant)) for variant, _, hits in runs if (hits > 0) != (variant[3] == "true")]
+    seen = f"{len(wanted)} pictures, {len(runs)} runs, different: {different or 0}"
+    seen += f", not replayed as set: {unused}" if unused else ""
+    holds = len(wanted) == 9 and len(set(wanted.values())) == 3 and not different and not unused
+    row(f"9 upscale on {', '.join(backends)}; 1, 8 workers; both signals; replay on, off", "identical", seen, holds)
+
+
+def libraries(given):
+    """cuBLAS and NPP, enqueued in a replay on the native handle. WEIR_DEBUG_REPLAY captures them again, and compares."""
+
+    def many_frames(graph):
+        graph["entities"][0]["conditions"][0]["count"] = 500
+
+    for (name, library), debug in itertools.product((("gemm", "cuBLAS"), ("addc", "NPP")), ("0", "1")):
+        env = acceptance.environment(WEIR_DEBUG_REPLAY=debug)
+        title = f"2 {library} in a replay{', WEIR_DEBUG_REPLAY=1' if debug == '1' else ''}"
+        if not os.path.exists(os.path.join(given.examples, f"lib{name}.so")):
+            row(title, "results right", f"{library} was not found by the build", None)
+            continue
+        with tempfile.TemporaryDirectory(prefix="weir-rows-") as folder:
+            try:
+                path = f"libraries/{name}.json"
+                output = run_changed(given, name, path, folder, many_frames, "--backend", given.backend, env=env)
+            except AssertionError as error:
+                row(title, "results right", str(error), False)
+                continue
+        right, counts = re.search(r"compare: (.*)", output), REPLAYED.search(output)
+        hits, captures, _, failed = map(int, counts.groups()) if counts else (0, 0, 0, 0)
+        seen = f"{right and right[1]}; {hits} replayed, {captures} captured, {failed} failed"
+        holds = right and right[1].startswith("500 frames") and hits > 400 and not failed
+        row(title, "results right, replayed, none failed", seen, bool(holds))
 
 
 # --- compute-sanitizer ---
@@ -228,6 +389,9 @@ def sanitized(given):
     for tool in ("memcheck", "racecheck"):
         for form in ("weir", "replay"):
             sanitize(given, f"1 {tool} on blocks that are used again, {form}", tool, [*pipeline, form], 60)
+    handles = [given.program("handles"), "--signal", "flag", "t11_scratch_memory_of_streams_that_overlap_keeps_its_contents"]
+    for tool in ("memcheck", "racecheck"):
+        sanitize(given, f"8 {tool}, scratch memory of streams that overlap", tool, handles, 60)
     replay = given.program("replay")
     stops = "5 memcheck, runs stopped with captures and launches in flight"
     sanitize(given, stops, "memcheck", [replay, "stops", 20], 90)
@@ -260,11 +424,21 @@ def nsight(given):
         row("6 Nsight Systems", "an export that agrees", (lines or [ended.stderr.strip()])[-1], None if lines else False)
 
 
+def observed(given):
+    for check in (observers.truths, observers.cost):
+        for found in check(given):
+            row(*found)
+
+
 def main():
-    given = acceptance.arguments(bench=".", rounds=5, rows="")
-    steps = [replays, lines, one_core, quiet, sanitized, lives, nsight, pipelines] if given.backend == "cuda" else [lives, lines]
+    given = acceptance.arguments(bench=".", examples=".", rounds=5, rows="")
+    steps = [replays, flat, early, upscaled, libraries, lines, one_core, quiet, sanitized]
+    steps += [lives, observed, nsight, pipelines, gaps]
+    chosen = given.rows.split(",") if given.rows else [step.__name__ for step in steps]
+    if not given.rows and given.backend != "cuda":
+        chosen = ["lives", "lines"]
     for step in steps:
-        if not given.rows or step.__name__ in given.rows.split(","):
+        if step.__name__ in chosen:
             step(given)
     print("\nrow | wanted | seen | holds", flush=True)
     for line in rows:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import time
 import pytest
 from conftest import graph_of
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = os.environ.get("WEIR_COMMAND")
 OPERATORS = """
 import time, weir
@@ -79,7 +82,20 @@ def test_a_wrong_graph_is_refused_with_its_place(files):
 def test_a_file_that_is_not_there_is_one_line_at_the_end(files):
     found = weir(files, "run", "--python", "nowhere.py", "graph.json", command=(sys.executable, "-m", "weir"))
     assert found.returncode == 3
-    assert found.stderr.splitlines()[-1] == "weir run: --python nowhere.py: no such Python file"
+    assert found.stderr == "weir run: --python nowhere.py: no such Python file\n"
+
+
+@pytest.mark.parametrize("text, line", [
+    ("import weir\n\n@weir.operator\nclass Wrong:\n    inputs = []\n",
+     "TypeError: class Wrong: it has no method compute(self, ctx) (wrong.py:3)"),
+    ("def (\n", "SyntaxError: invalid syntax (wrong.py, line 1)"),
+    ("import nothing_of_this_name\n", "ModuleNotFoundError: No module named 'nothing_of_this_name' (wrong.py:1)"),
+])
+def test_what_is_wrong_in_a_file_is_named_with_its_place(files, text, line):
+    (files / "wrong.py").write_text(text)
+    found = weir(files, "run", "--python", "wrong.py", "graph.json", command=(sys.executable, "-m", "weir"))
+    assert found.returncode == 3 and found.stderr.splitlines()[-1] == f"weir run: --python wrong.py: {line}"
+    assert "importlib" not in found.stderr and "operators.py" not in found.stderr.splitlines()[-1]
 
 
 @pytest.mark.skipif(not COMMAND, reason="the command was not built")
@@ -109,3 +125,115 @@ def test_a_signal_drains_the_run(files, command, number):
     out, errors = process.communicate(timeout=20)
     assert process.returncode == 128 + number
     assert f"stopped by {number.name}" in out and "stopping: work in flight" in errors
+
+
+@pytest.mark.skipif(not COMMAND, reason="the command was not built")
+@pytest.mark.parametrize("options", [["--stats"], ["--stats", "--stats-skip", "3", "--gpu-time", "all"], ["--quiet"]])
+@pytest.mark.parametrize("graph, sets", [("edges.json", ["--set", "read.repeat=4"]), ("slow.json", [])])
+def test_the_tables_are_those_of_the_command_without_python(tmp_path, graph, sets, options):
+    """On sim, where two runs take the same time."""
+    shutil.copytree(ROOT / "examples/images", tmp_path / "examples/images")
+    (tmp_path / graph).write_text((ROOT / "examples" / graph).read_text())
+    (tmp_path / "none.py").write_text("")
+    words = [graph, "--backend", "sim", "--seed", "7", *sets, *options]
+    with_python = weir(tmp_path, "run", "--python", "none.py", *words)
+    without = weir(tmp_path, "run", *words)
+    assert (with_python.returncode, with_python.stderr) == (0, without.stderr)
+    assert with_python.stdout == without.stdout and ("p99" in without.stdout) == ("--stats" in options)
+
+
+@pytest.mark.parametrize("command", both())
+def test_statistics_and_the_trace_are_written(files, command):
+    words = ["--python", "operators.py", "graph.json", "--quiet", "--backend", "host"]
+    found = weir(files, "run", *words, "--stats-file", "run.json", "--trace", "trace.json", command=command)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+    ticks = {e["name"]: e["ticks"] for e in json.loads((files / "run.json").read_text())["entities"]}
+    assert ticks == {"steps": 5, "end": 5}
+    events = json.loads((files / "trace.json").read_text())["traceEvents"]
+    assert sum(e.get("ph") == "B" and e.get("name") == "steps" for e in events) == 5
+    if command == (COMMAND,):
+        report = weir(files, "report", "--json", "run.json")
+        assert report.returncode == 0 and json.loads(report.stdout)
+
+
+@pytest.mark.parametrize("command", both())
+def test_statistics_of_a_run_that_failed_are_written(files, command):
+    words = ["--python", "operators.py", "graph.json", "--set", "steps.fail=true", "--stats-file", "run.json"]
+    found = weir(files, "run", *words, command=command)
+    assert found.returncode == 1 and json.loads((files / "run.json").read_text())["ending"] == "operator failed"
+    assert found.stdout.startswith("graph.json: operator failed after ")
+
+
+@pytest.mark.parametrize("option", ["stats-file", "trace"])
+def test_a_path_that_cannot_be_written_is_one_line_before_the_run(files, option):
+    words = ["--python", "operators.py", "graph.json", "--trace", "b.json", f"--{option}", "nowhere/a.json"]
+    found = weir(files, "run", *words, command=(sys.executable, "-m", "weir"))
+    assert (found.returncode, found.stdout) == (1, "")
+    assert found.stderr == f"weir run: --{option} 'nowhere/a.json': No such file or directory\n"
+    assert not (files / "b.json").exists()
+
+
+@pytest.mark.parametrize("option, path, text", [
+    ("--stats-file", "/dev/full", "/dev/full: No space left on device"), ("--trace", "/dev/full", "No space left"),
+])
+def test_a_file_that_cannot_be_written_whole_is_one_line_and_the_code_of_the_run(files, option, path, text):
+    words = ["--python", "operators.py", "graph.json", "--quiet", option, path]
+    found = weir(files, "run", *words, command=(sys.executable, "-m", "weir"))
+    assert found.returncode == 0 and found.stderr.startswith("weir run: ") and text in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+
+
+def test_a_run_that_does_not_start_leaves_no_file(files):
+    (files / "operators.py").write_text(OPERATORS.replace("def compute", "def start(self, ctx):\n        raise OSError('no camera')\n    def compute"))
+    words = ["--python", "operators.py", "graph.json", "--stats-file", "run.json", "--trace", "trace.json"]
+    found = weir(files, "run", *words, command=(sys.executable, "-m", "weir"))
+    assert found.returncode == 1 and "no camera" in found.stderr.splitlines()[-1]
+    assert sorted(path.name for path in files.iterdir() if path.suffix == ".json") == ["graph.json"]
+
+
+@pytest.mark.parametrize("words", [["--gpu-time", "sample:0"], ["--trace-events", "0"], ["--stats-skip", "-1"]])
+def test_wrong_values_are_refused(files, words):
+    found = weir(files, "run", "--python", "operators.py", "graph.json", *words, command=(sys.executable, "-m", "weir"))
+    assert found.returncode == 2 and words[0] in found.stderr.splitlines()[-1]
+
+
+FRAMES = """
+import weir
+
+@weir.operator
+class Inverts:
+    inputs, outputs = ["in"], ["out"]
+    def compute(self, ctx):
+        message = ctx.receive("in")
+        made = ctx.empty(message.shape, "uint8", on_host=True)
+        view = memoryview(made).cast("B")
+        view[:] = bytes(255 - value for value in memoryview(message).cast("B"))
+        ctx.emit("out", made)
+"""
+
+
+@pytest.mark.parametrize("command", both())
+def test_frames_go_through_an_operator_in_python_and_nothing_follows_them(tmp_path, command):
+    reader = {"name": "read", "operator": "frames_read", "parameters": {"width": 4, "height": 2, "channels": 3}}
+    entities = [reader, {"name": "invert", "operator": "Inverts"}, {"name": "write", "operator": "frames_write"}]
+    described = {"weir": 1, "entities": entities, "connections": [["read.out", "invert.in"], ["invert.out", "write.in"]]}
+    (tmp_path / "operators.py").write_text(FRAMES)
+    (tmp_path / "graph.json").write_text(json.dumps(described))
+    words = [*command, "run", "--python", "operators.py", "graph.json", "--stats"]
+    found = subprocess.run(words, cwd=tmp_path, input=bytes(range(24)) * 3, capture_output=True, timeout=60)
+    assert found.returncode == 0 and found.stdout == bytes(255 - i for i in range(24)) * 3
+    assert b"finished after" in found.stderr and b"p99" in found.stderr
+
+
+@pytest.mark.skipif(not COMMAND, reason="the command was not built")
+def test_a_plugin_comes_beside_a_python_file(files):
+    page = (ROOT / "docs/writing-conditions.md").read_text()
+    (files / "batch.c").write_text(page.split("```c example\n")[1].split("```")[0])
+    compile_ = ["cc", "-shared", "-fPIC", f"-I{ROOT}/include", "-o", files / "libbatch.so", files / "batch.c"]
+    subprocess.run(compile_, check=True)
+    graph = graph_of(("steps", "Steps"), ("end", "sink"))
+    graph["entities"][1] |= {"ports": {"in": {"capacity": 8, "take": "all"}},
+                             "conditions": [{"type": "batch", "port": "in", "size": 5}]}
+    (files / "graph.json").write_text(json.dumps(graph))
+    found = weir(files, "run", "--plugin", "./libbatch.so", "--python", "operators.py", "graph.json", "--backend", "host")
+    assert found.returncode == 0 and "  end              1           5" in found.stdout, found

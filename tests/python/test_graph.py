@@ -1,6 +1,8 @@
 """Graphs: reading, running, errors, inlets and outlets."""
 
 import json
+import pathlib
+import subprocess
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from conftest import graph_of
 
 import weir
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHAIN = graph_of(("a", "Count", {"count": 3}), ("b", "Collect"))
 
 
@@ -52,6 +55,30 @@ def test_statistics_are_those_of_the_counts(chain):
     graph.run(backend="host")
     with pytest.raises(weir.Error, match="WEIR_OBSERVE_STATISTICS"):
         graph.statistics()
+
+
+def test_the_trace_has_the_ticks(chain, tmp_path):
+    graph = chain(("a", "Count", {"count": 30}), ("b", "Collect"))
+    graph.run(backend="host", trace=True)
+    assert graph.write_trace(tmp_path / "trace.json") == 0
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert sum(e.get("ph") == "B" and e.get("name") == "a" for e in events) == 30
+    graph.run(backend="host", trace=True, trace_events=8)
+    assert graph.write_trace(tmp_path / "trace.json") > 0
+    graph.run(backend="host", trace=False)
+    with pytest.raises(weir.Error):
+        graph.write_trace(tmp_path / "trace.json")
+
+
+def test_the_time_on_the_device_is_measured_where_it_is_asked_for(chain):
+    graph = chain(("a", "Count", {"count": 30}), ("up", "upload"), ("down", "download"), ("b", "Collect"))
+    for gpu_time, ticks in (("all", 30), ("sample:10", 3), ("off", 0)):
+        graph.run(backend="host", statistics=True, gpu_time=gpu_time)
+        entities = {entity["name"]: entity for entity in graph.statistics()["entities"]}
+        assert entities["up"]["gpu_ticks"] == ticks, gpu_time
+    for wrong in ("sample:0", "sample:1000001", "some", 3):
+        with pytest.raises(ValueError, match="gpu_time is 'off', 'all' or 'sample:N'"):
+            graph.run(gpu_time=wrong)
 
 
 def test_an_error_in_a_file_has_its_place(tmp_path):
@@ -203,3 +230,30 @@ class Pass:
 
     def compute(self, ctx):
         ctx.emit("out", ctx.receive("in"))
+
+
+@weir.operator
+class Sizes:
+    """Keeps how many messages its ticks received."""
+
+    inputs = [weir.Port("in", capacity=32, take=-1)]
+
+    def start(self, ctx):
+        self.sizes = []
+
+    def compute(self, ctx):
+        self.sizes.append(len(ctx.receive_all("in")))
+
+
+def test_a_condition_of_a_plugin_decides_when_an_operator_in_python_ticks(tmp_path):
+    """That of docs/writing-conditions.md: batches of 8 and a rest."""
+    page = (ROOT / "docs/writing-conditions.md").read_text()
+    source, plugin = tmp_path / "batch.c", tmp_path / "libbatch.so"
+    source.write_text(page.split("```c example\n")[1].split("```")[0])
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{ROOT}/include", "-o", plugin, source], check=True)
+    described = graph_of(("a", "Count", {"count": 20}), ("b", "Sizes"))
+    described["entities"][1]["conditions"] = [{"type": "batch", "port": "in", "size": 8}]
+    with weir.Graph(described, plugins=[plugin]) as graph:
+        graph.run(backend="host", workers=1)
+        assert sum(graph["b"].sizes) == 20 and all(size >= 8 for size in graph["b"].sizes[:-1])
+    assert any("batch" in d.text for d in weir.check(described))

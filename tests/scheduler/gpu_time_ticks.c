@@ -288,6 +288,45 @@ TEST(t15_e01_a_timer_that_fails_ends_the_timing_and_not_the_run)
 		rig_in_world(1, run_refused);
 }
 
+static unsigned creates;
+
+/* The spans of the beginning (one for each entity) are made, and every third later one. */
+static weir_status create_busy(void *self, int device, void **out)
+{
+	unsigned n = creates++;
+
+	return n < 4 || n % 3 == 0 ? rig_real_backend(refusing)->timer_create(self, device, out)
+				   : WEIR_E_BUSY;
+}
+
+static void run_busy(void)
+{
+	struct rig *rig = refusing = observed("a:call count=20 in_flight=0 -> b:call", WEIR_GPU_TIME_ALL);
+
+	rig_own_backend(rig)->timer_create = create_busy;
+	creates = 0;
+	wr_store(&said.lines, 0);
+	weir_log_set(note_said, NULL);
+	ON("a", one_ms);
+	ON("b", take_it);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	weir_log_set(NULL, NULL);
+	assert_int_equal(rig_ticks(rig, "a"), 20);
+	assert_int_equal(wr_load(&said.lines), 0);
+	assert_in_range(span_count("a"), 1, 19);
+	for (size_t i = 0; i < span_count("a"); i++)
+		assert_int_equal(length_of(span_of("a", i)), 1 * MS);
+	assert_int_equal(rig_gpu_ticks(rig, "a", false), span_count("a"));
+	rig_restore_backend(rig);
+	rig_destroy(rig);
+}
+
+TEST(t15_a_tick_is_not_timed_on_a_device_whose_timers_another_thread_measures)
+{
+	(void)state_;
+	rig_in_world(1, run_busy);
+}
+
 static void run_without_timers(void)
 {
 	struct rig *rig = observed("a:call count=10 -> end", WEIR_GPU_TIME_ALL);
@@ -367,6 +406,7 @@ int main(void)
 		cmocka_unit_test(t15_a_tick_without_device_work_has_no_span),
 		cmocka_unit_test(t15_every_timed_tick_is_complete_before_the_run_is_over),
 		cmocka_unit_test(t15_e01_a_timer_that_fails_ends_the_timing_and_not_the_run),
+		cmocka_unit_test(t15_a_tick_is_not_timed_on_a_device_whose_timers_another_thread_measures),
 		cmocka_unit_test(t15_a_device_without_timers_runs),
 		cmocka_unit_test(t15_e06_a_wrong_option_is_refused),
 		cmocka_unit_test(

@@ -35,7 +35,10 @@ static void xb31_what_was_made_ends_without_memory(void **state)
 
 /* --- a whole life --- */
 
-/* One of each: a fan-in of many senders, initial messages, pools, partitions, flags, an inlet and outlets. */
+/*
+ * One of each: a fan-in of many senders, initial messages, pools, partitions, flags, an inlet and outlets;
+ * statistics, with the GPU time of all ticks.
+ */
 static const char all_kinds[] =
 	"a1:source ticks=1 -> many:end; a2:source ticks=1 -> many; a3:source ticks=1 -> many; "
 	"a4:source ticks=1 -> many; a5:source ticks=1 -> many; a6:source ticks=1 -> many; "
@@ -110,6 +113,16 @@ static weir_status run_explain(struct life *life)
 	return status;
 }
 
+static weir_status run_print_statistics(struct life *life)
+{
+	char *text = NULL;
+	weir_status status = weir_scheduler_print_statistics(life->rig->scheduler, &text);
+
+	assert_true(!status == (text != NULL));
+	weir_text_free(text);
+	return status;
+}
+
 static weir_status run_end(struct life *life)
 {
 	weir_status status;
@@ -139,6 +152,8 @@ static weir_status life_run(struct life *life)
 	status = number_push(life);
 	if (!status || status == WEIR_E_CLOSED) /* the run has failed meanwhile */
 		status = run_explain(life);
+	if (!status)
+		status = run_print_statistics(life);
 	ended = run_end(life);
 	return ended ? ended : status;
 }
@@ -153,6 +168,8 @@ static bool life_with_failure(int64_t n, bool all)
 	rig_resources = resources;
 	life.rig = rig_described(all_kinds, &life.description);
 	rig_resources = NULL;
+	life.rig->options.observe = WEIR_OBSERVE_STATISTICS;
+	life.rig->options.gpu_time = WEIR_GPU_TIME_ALL;
 	rig_on(life.rig, "all", rig_emit_on_all);
 	before = wr_memory_count();
 	wr_memory_fail_at(n, all);

@@ -279,6 +279,26 @@ static void t16_dropped_messages_end_no_path(void **state)
 	compare("source ticks=20 -> a:pass capacity=1 policy=pop -> end capacity=2 policy=reject");
 }
 
+static void t16_a_tick_keeps_the_ways_that_its_messages_came_and_no_others(void **state)
+{
+	(void)state;
+	compare("x:source ticks=7 -> p:pass -> end; y:source ticks=4 -> p.in");
+}
+
+/* `in` has the newest message, `in2` the oldest, on the same way. */
+static void t16_of_two_connections_between_the_same_entities_the_oldest_counts(void **state)
+{
+	(void)state;
+	compare("source ticks=12 -> a:pass -> end capacity=1 policy=pop delay=3ms; a.out2 -> end.in2 "
+		"capacity=8");
+}
+
+static void t16_a_way_does_not_go_around_a_cycle(void **state)
+{
+	(void)state;
+	compare("source ticks=6 -> a:pass -> b:pass -> end; b.out2 -> a.in2 initial_messages=1 capacity=2");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +306,9 @@ int main(void)
 		cmocka_unit_test(t16_each_way_through_a_diamond_is_a_path),
 		cmocka_unit_test(t16_what_a_tick_takes_counts_from_the_oldest),
 		cmocka_unit_test(t16_dropped_messages_end_no_path),
+		cmocka_unit_test(t16_a_tick_keeps_the_ways_that_its_messages_came_and_no_others),
+		cmocka_unit_test(t16_of_two_connections_between_the_same_entities_the_oldest_counts),
+		cmocka_unit_test(t16_a_way_does_not_go_around_a_cycle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -282,6 +282,31 @@ static void t16_what_is_folded_does_not_go_around_a_cycle(void **state)
 	wr_paths_destroy(paths);
 }
 
+/* Messages around a cycle and out of it: none of them is folded into what the cycle began with. */
+static void t16_what_is_folded_passes_no_connection_back_into_its_own_cycle(void **state)
+{
+	enum { STEPS = 7, LAST = 3 * STEPS, NEXT = LAST + 1, END = NEXT + 1 };
+	struct wr_ends ends[8 * STEPS + 3];
+	struct wr_paths *paths = NULL;
+	size_t count = make_ladder(ends, STEPS);
+
+	(void)state;
+	for (size_t i = 0; i < 4 * STEPS; i++, count++) { /* another ladder, to NEXT */
+		ends[count].sender = ends[i].sender + END;
+		ends[count].receiver = ends[i].receiver == LAST ? NEXT : ends[i].receiver + END;
+	}
+	ends[count++] = (struct wr_ends){LAST, NEXT};
+	ends[count++] = (struct wr_ends){NEXT, LAST};
+	ends[count++] = (struct wr_ends){LAST, WR_NO_ENTITY};
+	assert_int_equal(wr_paths_enumerate(ends, count, END + LAST, &paths), WEIR_OK);
+	assert_true(paths->entities[LAST].other);
+	assert_true(paths->entities[NEXT].other);
+	assert_int_equal(paths->maps[count - 3][WR_PREFIXES], WR_NO_PREFIX);
+	assert_int_equal(paths->maps[count - 2][WR_PREFIXES], WR_NO_PREFIX);
+	assert_null(paths->maps[count - 1]); /* an outlet */
+	wr_paths_destroy(paths);
+}
+
 static void f40_enumerating_survives_any_failed_malloc(void **state)
 {
 	struct drawn drawn = draw_graph(5);
@@ -306,6 +331,7 @@ int main(void)
 		cmocka_unit_test(t16_beyond_the_bound_the_rest_is_one_prefix),
 		cmocka_unit_test(t16_sources_beyond_the_bound_of_all_are_folded),
 		cmocka_unit_test(t16_what_is_folded_does_not_go_around_a_cycle),
+		cmocka_unit_test(t16_what_is_folded_passes_no_connection_back_into_its_own_cycle),
 		cmocka_unit_test(f40_enumerating_survives_any_failed_malloc),
 	};
 

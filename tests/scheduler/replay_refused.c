@@ -125,7 +125,7 @@ static weir_status misuse(struct rig *rig, weir_context *context)
 	rig_refused(rig, weir_context_replay(context, key, 257, enqueue_nothing, NULL), WEIR_E_INVALID,
 		    "key of 257");
 	rig_refused(rig, weir_context_replay(context, NULL, 8, enqueue_nothing, NULL), WEIR_E_INVALID,
-		    "key of 0");
+		    "needs a key");
 	rig_refused(rig, weir_context_replay(context, key, 8, NULL, NULL), WEIR_E_INVALID,
 		    "needs a function");
 	HOLDS(rig, !weir_context_replay(context, key, 256, enqueue_nothing, NULL));

@@ -331,7 +331,7 @@ bool rig_fill_wake(struct rig *rig)
 
 void rig_poke_late(weir_scheduler *scheduler, int fd)
 {
-	scheduler->waker.poke(&scheduler->waker, 0);
+	scheduler->waker.poke(&scheduler->waker, 0, 0);
 	scheduler->loop.wake = fd;
 	wr_loop_kick(&scheduler->loop);
 }

@@ -1,7 +1,6 @@
 /* The calls about statistics: what they give, on any thread, during a run; two schedulers at once. */
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/thread.h"
 #include "rig_streams.h"
 
@@ -165,28 +164,31 @@ TEST(t16_an_end_that_is_not_measured_is_counted)
 	rig_in_world(1, leave_out_what_is_not_measured);
 }
 
-TEST(f40_making_them_survives_any_failed_malloc)
+static void know_by_flag(void)
 {
-	weir_status status = WEIR_E_NOMEM;
-	struct rig *rig;
+	struct rig *rig = observed("a:call count=10 -> end");
+	weir_entity_times times;
+	char *text = NULL;
 
-	(void)state_;
-	rig_backend = "host";
-	rig = observed("source ticks=3 -> a:pass -> end; source -> end.in");
-	rig->options.workers = 1;
-	for (int64_t n = 0; status; n++) {
-		weir_scheduler *scheduler = NULL;
-
-		wr_memory_fail_at(n, false);
-		status = weir_scheduler_create(rig->graph, &rig->options, &scheduler);
-		wr_memory_fail_at(-1, false);
-		assert_true(!status || status == WEIR_E_NOMEM);
-		assert_int_equal(weir_scheduler_destroy(scheduler), WEIR_OK);
-	}
+	rig->options.signal = "flag";
+	rig->options.gpu_time = WEIR_GPU_TIME_OFF;
+	rig_on(rig, "a", work_for_5_ms);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(times_of(rig, 0).submit.count, 3);
+	times = times_of(rig, 0);
+	assert_true(times.gpu_span.count > 0 && times.gpu_span.min_ns >= 5 * MS);
+	assert_int_equal(times.done_latency.count, times.gpu_span.count);
+	assert_true(times.done_latency.min_ns >= 5 * MS);
+	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
+	assert_says(text, "\"done_source\":\"flag\"");
+	weir_text_free(text);
 	rig_destroy(rig);
-	rig_backend = "sim";
+}
+
+TEST(t15_g04_the_source_of_device_times_is_said)
+{
+	(void)state_;
+	rig_in_world(1, know_by_flag);
+	rig_on_host(know_by_flag);
 }
 
 struct reader {
@@ -255,7 +257,7 @@ int main(void)
 		cmocka_unit_test(t16_a_path_leads_from_an_inlet_to_an_outlet),
 		cmocka_unit_test(t16_a_path_ends_with_the_device_work_of_its_sink),
 		cmocka_unit_test(t16_an_end_that_is_not_measured_is_counted),
-		cmocka_unit_test(f40_making_them_survives_any_failed_malloc),
+		cmocka_unit_test(t15_g04_the_source_of_device_times_is_said),
 		cmocka_unit_test(b05_two_schedulers_are_read_while_they_run),
 	};
 

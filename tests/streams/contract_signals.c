@@ -119,15 +119,17 @@ RIG_BODY(g3_one_signal_waits_for_all_fences)
 RIG_BODY(g1_a_cancelled_signal_pokes_no_entity)
 {
 	weir_fence fence;
+	wr_token token;
 
 	rig_store(rig, rig->a, 1, 10 * MS);
 	fence = rig_record(rig->a);
 	wr_signal_cancel(rig->system, rig_arm(rig, 5, fence));
 	wr_signal_cancel(rig->system, 0);
-	rig_arm(rig, 6, fence);
+	token = rig_arm(rig, 6, fence);
 	rig_until_poked(rig, 6);
 	rig_until_none_outstanding(rig);
 	assert_int_equal(rig->waker.poked[5], 0);
+	assert_int_equal(rig->waker.fired[6], token);
 	assert_int_equal(wr_system_stale(rig->system), 1);
 }
 
@@ -162,6 +164,7 @@ RIG_BODY(g2_at_the_bound_entities_wait_in_order)
 	rig_until_none_outstanding(rig);
 	wr_system_collect(rig->system);
 	assert_int_equal(rig->waker.poked[3], 1);
+	assert_int_equal(rig->waker.fired[3], 0); /* no signal of it fired: it may try again */
 	assert_int_equal(rig->waker.poked[4], 0);
 	assert_int_equal(rig->waker.poked[5], 1);
 	assert_int_equal(rig->waker.live, rig->waker.poked[6] ? 0 : 1);

@@ -26,7 +26,7 @@ static struct wr_span *span_on(struct rig *rig, weir_stream *stream)
 /* Ends the span, waits for its work, and drops it. */
 static struct wr_span_times times_of(struct rig *rig, struct wr_span *span, weir_stream *stream)
 {
-	struct wr_span_times times = {0, 0, 0};
+	struct wr_span_times times = {0};
 
 	assert_true(wr_span_end(span));
 	rig_wait(rig, rig_record(stream));

@@ -105,6 +105,46 @@ RIG_BODY(g03_a_handle_is_given_out_when_no_inline_callback_is_being_enqueued)
 	assert_int_equal(wr_load(&rig->waker.poked[9]), 1);
 }
 
+/* --- spans (T15) --- */
+
+static struct wr_span *span_on(struct rig *rig, weir_stream *stream)
+{
+	struct wr_span *span = NULL;
+
+	assert_int_equal(wr_span_create(rig->system, 0, &span), WEIR_OK);
+	wr_span_arm(span, stream);
+	return span;
+}
+
+RIG_BODY(t15_giving_out_the_native_handle_begins_the_span)
+{
+	struct wr_span_times times;
+	struct wr_span *span = span_on(rig, rig->a);
+
+	have_native_streams(rig);
+	assert_non_null(weir_stream_native(rig->a));
+	assert_true(wr_span_end(span));
+	rig_wait(rig, rig_record(rig->a));
+	assert_int_equal(wr_span_read(span, &times), WEIR_OK);
+	assert_true(times.begin <= times.end);
+	wr_span_drop(span);
+}
+
+RIG_BODY(t15_work_that_the_program_captures_begins_no_span)
+{
+	struct wr_span *span;
+
+	have_native_streams(rig);
+	assert_non_null(weir_stream_native(rig->a));
+	span = span_on(rig, rig->a);
+	rig->backend.capturing = rig_in_capture;
+	rig_store(rig, rig->a, 1, 0);
+	rig->backend.capturing = wr_backend_host.capturing;
+	assert_false(wr_span_end(span));
+	wr_span_drop(span);
+	rig_read(rig, rig->a);
+}
+
 /* --- more busy streams than hardware queues --- */
 
 enum { BUSY = 33 };
@@ -211,6 +251,8 @@ int main(void)
 		cmocka_unit_test(xb24_a_complete_fence_is_not_waited_for_and_a_false_one_refused),
 		cmocka_unit_test(g03_a_native_handle_stays_the_same_and_makes_the_stream_dirty),
 		cmocka_unit_test(g03_a_handle_is_given_out_when_no_inline_callback_is_being_enqueued),
+		cmocka_unit_test(t15_giving_out_the_native_handle_begins_the_span),
+		cmocka_unit_test(t15_work_that_the_program_captures_begins_no_span),
 		cmocka_unit_test(e02_more_busy_streams_than_hardware_queues_are_warned_of_once),
 		cmocka_unit_test(e02_as_many_busy_streams_as_hardware_queues_are_no_crowd),
 		cmocka_unit_test(t05_where_nothing_remains_there_is_no_rest),

@@ -22,8 +22,10 @@ static struct rig_waker *rig_of_waker(struct wr_waker *waker)
 	return (struct rig_waker *)waker;
 }
 
-static void poke(struct wr_waker *waker, uint32_t entity)
+static void poke(struct wr_waker *waker, uint32_t entity, uint64_t token)
 {
+	if (token)
+		wr_store(&rig_of_waker(waker)->fired[entity % RIG_ENTITIES], token);
 	wr_fetch_add(&rig_of_waker(waker)->poked[entity % RIG_ENTITIES], 1);
 }
 

@@ -18,6 +18,7 @@ enum { RIG_ENTITIES = 1024 };
 struct rig_waker {
 	struct wr_waker waker;
 	_Atomic int poked[RIG_ENTITIES], kicked, live;
+	_Atomic uint64_t fired[RIG_ENTITIES]; /* the last token that poked it */
 };
 
 struct rig {

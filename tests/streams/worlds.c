@@ -84,10 +84,11 @@ static void drop(struct wr_waker *waker)
 }
 
 /* As in the scheduler: each poke takes a reference, unless the entity is DONE. */
-static void poke(struct wr_waker *waker, uint32_t entity)
+static void poke(struct wr_waker *waker, uint32_t entity, uint64_t token)
 {
 	struct world *world = world_of(waker);
 
+	(void)token;
 	take(waker);
 	if (wr_fetch_add(&world->poked[entity], 1) >= DONE)
 		drop(waker);

@@ -107,9 +107,9 @@ static void a_signal_is_a_range_from_its_arming_to_its_firing(void **state)
 	assert_int_equal(recorder_count("\"category\":4,\"name\":\"blur signal\",\"payload\":5497558138880,"),
 			 1);
 	assert_int_equal(open_ranges(), 1);
-	wr_trace_fire(*state, WR_LANE_OUTSIDE, 5);
+	wr_trace_fire(*state, WR_LANE_OUTSIDE, 5, 77);
 	assert_int_equal(open_ranges(), 0);
-	wr_trace_fire(*state, WR_LANE_OUTSIDE, 5); /* of a token that was cancelled meanwhile */
+	wr_trace_fire(*state, WR_LANE_OUTSIDE, 5, 77);
 	assert_int_equal(recorder_count("\"call\":\"end\""), 1);
 }
 
@@ -124,10 +124,20 @@ static void the_range_of_a_token_that_was_cancelled_ends(void **state)
 	wr_trace_tick_end(*state, 0, 5, 0);
 	assert_int_equal(open_ranges(), 1);
 	wr_trace_arm(*state, 0, 5, 79, WR_TRACE_FLAG);
+	wr_trace_fire(*state, WR_LANE_OUTSIDE, 5, 78); /* late: the range of 79 goes on */
+	assert_int_equal(open_ranges(), 2);
 	wr_trace_entity_done(*state, 0, 5);
 	assert_int_equal(open_ranges(), 1);
 	wr_trace_arm(*state, 0, 0, 80, WR_TRACE_INLINE);
 	wr_trace_run_end(*state, 4);
+	assert_int_equal(open_ranges(), 0);
+}
+
+static void a_signal_that_fires_before_its_arming_is_told_leaves_no_range(void **state)
+{
+	wr_trace_fire(*state, WR_LANE_OUTSIDE, 5, 77);
+	wr_trace_arm(*state, 0, 5, 77, WR_TRACE_CALLBACK);
+	assert_int_equal(recorder_count("\"call\":\"start\""), 1);
 	assert_int_equal(open_ranges(), 0);
 }
 
@@ -290,7 +300,7 @@ static void *fire_in_a_thread(void *trace)
 {
 	for (uint64_t tick = 0; tick < 100; tick++) {
 		wr_trace_tick_begin(trace, 1, 0, tick);
-		wr_trace_fire(trace, WR_LANE_OUTSIDE, 5);
+		wr_trace_fire(trace, WR_LANE_OUTSIDE, 5, tick + 1);
 		wr_trace_tick_end(trace, 1, 0, tick);
 	}
 	return NULL;
@@ -302,7 +312,7 @@ static void b05_two_threads_may_tell_at_once(void **state)
 
 	assert_int_equal(pthread_create(&thread, NULL, fire_in_a_thread, *state), 0);
 	for (uint64_t tick = 0; tick < 100; tick++) {
-		wr_trace_arm(*state, 0, 5, tick, WR_TRACE_CALLBACK);
+		wr_trace_arm(*state, 0, 5, tick + 1, WR_TRACE_CALLBACK);
 		wr_trace_tick_begin(*state, 0, 5, tick);
 		wr_trace_tick_end(*state, 0, 5, tick);
 	}
@@ -326,6 +336,7 @@ int main(void)
 		WITH_TRACE(a_run_is_a_range_of_the_process),
 		WITH_TRACE(a_signal_is_a_range_from_its_arming_to_its_firing),
 		WITH_TRACE(the_range_of_a_token_that_was_cancelled_ends),
+		WITH_TRACE(a_signal_that_fires_before_its_arming_is_told_leaves_no_range),
 		WITH_TRACE(a_reason_to_wait_is_marked_once_between_two_ticks),
 		WITH_TRACE(a_wait_without_memory_is_not_marked),
 		WITH_TRACE(captures_and_replays_are_ranges_inside_of_the_tick),

@@ -181,9 +181,10 @@ static void a_signal_lasts_from_arming_to_firing(void **state)
 
 	(void)state;
 	see->arm(self, 1100, 0, 1, 7, WR_TRACE_FLAG);
-	see->fire(self, 1170, WR_LANE_OUTSIDE, 1);
+	see->fire(self, 1170, WR_LANE_OUTSIDE, 1, 7);
 	see->wait(self, 1180, 0, 1, in, few);
 	see->arm(self, 1190, 0, 1, 8, WR_TRACE_FLAG); /* not fired */
+	see->fire(self, 1195, WR_LANE_OUTSIDE, 1, 6); /* an older one, late */
 	see->ready(self, 1200, 0, 1);
 	assert_int_equal(sum_of(wr_read(&self->entities[1].signals[WR_TRACE_FLAG])), 70);
 	assert_int_equal(wr_histogram_summary(wr_read(&self->entities[1].signals[WR_TRACE_FLAG])).count, 1);
@@ -198,6 +199,24 @@ static void completed(void *arg, uint32_t entity, uint64_t number, int64_t end)
 	assert_int_equal(entity, 1);
 	assert_int_equal(number, 0);
 	*(int64_t *)arg = end;
+}
+
+static void a_signal_that_fires_before_its_arming_is_told_took_no_time(void **state)
+{
+	struct wr_statistics *self = make(0);
+	struct wr_histogram *latency;
+
+	(void)state;
+	see->fire(self, 1170, WR_LANE_OUTSIDE, 1, 7);
+	see->arm(self, 1180, 0, 1, 7, WR_TRACE_CALLBACK);
+	see->arm(self, 1190, 0, 1, 8, WR_TRACE_CALLBACK);
+	see->fire(self, 1200, WR_LANE_OUTSIDE, 1, 8);
+	see->fire(self, 1210, WR_LANE_OUTSIDE, 1, 5); /* told after it */
+	see->wait(self, 1220, 0, 1, in, few);
+	latency = wr_read(&self->entities[1].signals[WR_TRACE_CALLBACK]);
+	assert_int_equal(wr_read(&latency->count), 2);
+	assert_int_equal(sum_of(latency), 10);
+	see->close(self);
 }
 
 static void device_work_is_from_the_first_stream_to_the_last(void **state)
@@ -215,6 +234,32 @@ static void device_work_is_from_the_first_stream_to_the_last(void **state)
 	assert_int_equal(sum_of(&self->entities[1].gpu_span), 750);
 	assert_int_equal(sum_of(&self->entities[1].done_latency), 850);
 	assert_int_equal(completed_end, 1900);
+	see->close(self);
+}
+
+static void device_tick(struct wr_statistics *self, uint64_t tick, int64_t length,
+			enum wr_trace_source source)
+{
+	see->device_work(self, 2000, 0, 1, tick, "b", 1200, 1200 + length, source);
+	see->complete(self, 2000, 0, 1, tick);
+}
+
+static void timers_replace_what_the_poller_saw(void **state)
+{
+	struct wr_statistics *self = make(0);
+	struct wr_entity_statistics *entity = &self->entities[1];
+
+	(void)state;
+	for (uint64_t i = 0; i < 4; i++)
+		tick(self, i, 1100, 1110, 1120);
+	device_tick(self, 0, 50, WR_TRACE_POLLER);
+	assert_int_equal(sum_of(&entity->gpu_span), 50);
+	assert_int_equal(wr_read(&entity->source), 1 + WR_TRACE_POLLER);
+	device_tick(self, 1, 30, WR_TRACE_TIMERS);
+	device_tick(self, 2, 50, WR_TRACE_POLLER);
+	assert_int_equal(sum_of(&entity->gpu_span), 30);
+	assert_int_equal(wr_read(&entity->done_latency.count), 1);
+	assert_int_equal(wr_read(&entity->source), 1 + WR_TRACE_TIMERS);
 	see->close(self);
 }
 
@@ -273,7 +318,7 @@ static void f40_open_and_events_survive_any_failed_malloc(void **state)
 	see->wait(self, 1100, 0, 1, in, few);
 	tick(self, 0, 1200, 1210, 1220);
 	see->arm(self, 1230, 0, 1, 7, WR_TRACE_FLAG);
-	see->fire(self, 1240, 0, 1);
+	see->fire(self, 1240, 0, 1, 7);
 	see->wait(self, 1250, 0, 1, in, few);
 	wr_memory_fail_at(-1, false);
 	assert_int_equal(wr_histogram_summary(&self->entities[1].submit).count, 1);
@@ -293,7 +338,9 @@ int main(void)
 		cmocka_unit_test(a_queue_that_drops_stays_full),
 		cmocka_unit_test(a_queue_holds_nothing_once_its_receiver_is_done),
 		cmocka_unit_test(a_signal_lasts_from_arming_to_firing),
+		cmocka_unit_test(a_signal_that_fires_before_its_arming_is_told_took_no_time),
 		cmocka_unit_test(device_work_is_from_the_first_stream_to_the_last),
+		cmocka_unit_test(timers_replace_what_the_poller_saw),
 		cmocka_unit_test(a_worker_is_busy_or_asleep),
 		cmocka_unit_test(a_run_counts_anew),
 		cmocka_unit_test(f40_open_and_events_survive_any_failed_malloc),

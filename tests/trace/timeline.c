@@ -225,7 +225,7 @@ static void counters_signals_and_drops_are_there(void **state)
 	TOLD.flight(*state, BEGIN + 1000, 0, 1, 3);
 	TOLD.pool_used(*state, BEGIN + 2000, 0, 0, 5);
 	TOLD.arm(*state, BEGIN + 3000, 0, 1, 77, WR_TRACE_FLAG);
-	TOLD.fire(*state, BEGIN + 4000, OUTSIDE, 1);
+	TOLD.fire(*state, BEGIN + 4000, OUTSIDE, 1, 77);
 	TOLD.complete(*state, BEGIN + 5000, 0, 1, 12);
 	TOLD.entity_done(*state, BEGIN + 6000, 0, 1);
 	TOLD.steal(*state, BEGIN + 7000, 1, 1);
@@ -234,8 +234,10 @@ static void counters_signals_and_drops_are_there(void **state)
 	assert_non_null(strstr(text, "\"ts\":2.000,\"name\":\"images\",\"args\":{\"blocks\":5}}"));
 	assert_non_null(strstr(text,
 			       ENTITY("i", "1001", "3.000") ",\"name\":\"signal armed\",\"s\":\"t\",\"args\":"
-							    "{\"kind\":\"flag\"}}"));
-	assert_non_null(strstr(text, ENTITY("i", "1001", "4.000") ",\"name\":\"signal fired\""));
+							    "{\"kind\":\"flag\",\"token\":77}}"));
+	assert_non_null(strstr(
+		text, ENTITY("i", "1001",
+			     "4.000") ",\"name\":\"signal fired\",\"s\":\"t\",\"args\":{\"token\":77}}"));
 	assert_non_null(strstr(text, ",\"name\":\"complete\",\"s\":\"t\",\"args\":{\"tick\":12}}"));
 	assert_non_null(strstr(text, ",\"name\":\"done\""));
 	assert_non_null(strstr(text, WORKER("i", "2", "7.000") ",\"name\":\"steal\",\"s\":\"t\",\"args\":"

@@ -1,0 +1,276 @@
+/* Statistics of graphs and runs of many forms: outlets, folded paths, pools, failures, other observers
+ * before. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rig_streams.h"
+
+#define TEST(name) static void name(void **state_)
+
+static struct rig *observed(const char *text)
+{
+	struct rig *rig = rig_of(text);
+
+	rig->options.observe = WEIR_OBSERVE_STATISTICS;
+	return rig;
+}
+
+static weir_path_latency path_of(struct rig *rig, size_t i)
+{
+	weir_path_latency path = {.size = sizeof path};
+
+	assert_true(weir_scheduler_path_latency(rig->scheduler, i, &path));
+	return path;
+}
+
+static char *text_of(struct rig *rig)
+{
+	char *text = NULL;
+
+	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
+	return text;
+}
+
+static void assert_text_says(struct rig *rig, const char *const *parts)
+{
+	char *text = text_of(rig);
+
+	for (; *parts; parts++)
+		assert_says(text, *parts);
+	weir_text_free(text);
+}
+
+/* --- ends --- */
+
+/* One in four goes to the second output. */
+static weir_status emit_to_one_of_two(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return weir_context_emit(context, rig_tick(context) % 4 == 3, rig_number(context, rig_tick(context)));
+}
+
+TEST(t16_a_path_ends_at_the_outlets_that_the_tick_emitted_to)
+{
+	static const char *const parts[] = {"\"outlet:a.out\"", "\"outlet:a.out2\"", "\"receiver\":null",
+					    "\"sender\":\"a\"", NULL};
+	struct rig *rig;
+	weir_outlet *first, *second;
+
+	(void)state_;
+	rig_backend = "host";
+	rig = observed("a:call count=8");
+	first = rig_outlet(rig, "a.out", 8, 0);
+	second = rig_outlet(rig, "a.out2", 8, 0);
+	rig_on(rig, "a", emit_to_one_of_two);
+	rig_start(rig);
+	for (int64_t i = 0; i < 8; i++)
+		assert_int_equal(rig_take(i % 4 == 3 ? second : first, SECOND * 10), i);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_string_equal(path_of(rig, 0).entities[1], "outlet:a.out");
+	assert_int_equal(path_of(rig, 0).count, 6);
+	assert_int_equal(path_of(rig, 0).latency.count, 6);
+	assert_string_equal(path_of(rig, 1).entities[1], "outlet:a.out2");
+	assert_int_equal(path_of(rig, 1).count, 2);
+	assert_int_equal(path_of(rig, 1).latency.count, 2);
+	assert_text_says(rig, parts);
+	rig_destroy(rig);
+	rig_backend = "sim";
+}
+
+/* The outlet's finisher waits for the device, and is on no path. */
+TEST(t16_a_path_to_an_outlet_ends_with_the_work_of_its_last_entity)
+{
+	weir_path_latency path;
+	struct rig *rig;
+	weir_outlet *outlet;
+
+	(void)state_;
+	rig_backend = "host";
+	rig = observed("a:call count=3");
+	rig->options.gpu_time = WEIR_GPU_TIME_ALL;
+	outlet = rig_outlet(rig, "a.out", 4, 0);
+	rig_on(rig, "a", rig_emit_on_current);
+	rig_start(rig);
+	for (int64_t i = 0; i < 3; i++)
+		assert_int_equal(rig_take(outlet, SECOND * 10), i);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	path = path_of(rig, 0);
+	assert_int_equal(path.entity_count, 2);
+	assert_int_equal(path.count, 3);
+	assert_int_equal(path.latency.count, 3);
+	rig_destroy(rig);
+	rig_backend = "sim";
+}
+
+static weir_status fail_at_tick_2(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return rig_tick(context) == 2 ? weir_context_fail(context, "enough") : WEIR_OK;
+}
+
+static void fail_the_sink(void)
+{
+	static const char *const parts[] = {"\"ending\":\"operator failed\"", NULL};
+	struct rig *rig = observed("source ticks=9 -> a:call");
+
+	rig_on(rig, "a", fail_at_tick_2);
+	assert_int_equal(rig_run(rig), WEIR_E_FAILED);
+	assert_int_equal(path_of(rig, 0).count, 2);
+	assert_text_says(rig, parts);
+	rig_destroy(rig);
+}
+
+TEST(t16_e01_a_tick_that_fails_ends_no_path)
+{
+	(void)state_;
+	rig_in_world(1, fail_the_sink);
+}
+
+/* --- more ways than are named --- */
+
+enum { STEPS = 7, TICKS = 5 };
+
+/* Each step has two ways to the next: 2^7 paths. */
+static void ladder_text(char *text, size_t room)
+{
+	size_t at = (size_t)snprintf(text, room, "m0:source ticks=%d", TICKS);
+
+	for (int i = 0; i < STEPS; i++)
+		at += (size_t)snprintf(text + at, room - at,
+				       "; m%d -> l%d:pass -> m%d:pass; m%d -> r%d:pass -> m%d.in2", i, i,
+				       i + 1, i, i, i + 1);
+	snprintf(text + at, room - at, "; m%d -> end", STEPS);
+}
+
+static void run_a_ladder(void)
+{
+	static const char *const parts[] = {
+		"\"entities\":[\"end\"],\"other\":true",
+		"paths beyond 64 of an entity and 4096 in all are one path 'other' of each sink", NULL};
+	char text[1024];
+	struct rig *rig;
+	weir_path_latency path = {.size = sizeof path};
+	size_t paths = 0, others = 0;
+
+	ladder_text(text, sizeof text);
+	rig = observed(text);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	for (; weir_scheduler_path_latency(rig->scheduler, paths, &path); paths++) {
+		assert_int_equal(path.count, TICKS);
+		assert_int_equal(path.latency.count, TICKS);
+		assert_int_equal(path.entity_count, path.other ? 1 : 2 * STEPS + 2);
+		others += path.other;
+	}
+	assert_int_equal(paths, 65);
+	assert_int_equal(others, 1);
+	assert_text_says(rig, parts);
+	rig_destroy(rig);
+}
+
+TEST(t16_paths_beyond_the_bound_are_counted_as_one)
+{
+	(void)state_;
+	rig_in_world(1, run_a_ladder);
+}
+
+/* --- what the text has --- */
+
+TEST(before_the_first_run_nothing_was_measured)
+{
+	static const char *const parts[] = {"\"ending\":\"not started\"", "\"workers\":[]",
+					    "\"count\":0,\"measured\":0}", NULL};
+	struct rig *rig = observed("source ticks=1 -> end");
+
+	(void)state_;
+	rig_make(rig);
+	assert_text_says(rig, parts);
+	rig_destroy(rig);
+}
+
+/* A pool without blocks, of which a tick takes as many bytes as its condition says. */
+static struct rig *observed_with_pools(void)
+{
+	weir_description *description = NULL;
+	struct rig *rig;
+
+	rig_resources = "{\"m\": {\"type\": \"memory_pool\", \"block_size\": 64, \"blocks\": 4}, "
+			"\"n\": {\"type\": \"memory_pool\", \"place\": \"host\", \"max_size\": 4096}}";
+	rig = rig_described("source ticks=2 pool=m -> p:pass pool=n -> end", &description);
+	rig_resources = NULL;
+	rig->options.observe = WEIR_OBSERVE_STATISTICS;
+	assert_int_equal(weir_description_put(description, "/entities/1/conditions/-",
+					      "{\"type\": \"memory_available\", \"min_bytes\": 8}"),
+			 WEIR_OK);
+	assert_int_equal(weir_graph_create(rig->registry, description, &rig->graph), WEIR_OK);
+	weir_description_destroy(description);
+	return rig;
+}
+
+TEST(s03_the_pools_are_told_in_blocks_or_in_bytes)
+{
+	static const char *const parts[] = {"{\"name\":\"m\",\"unit\":\"blocks\",\"capacity\":4,",
+					    "{\"name\":\"n\",\"unit\":\"bytes\",\"capacity\":4096,", NULL};
+	struct rig *rig = observed_with_pools();
+
+	(void)state_;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_text_says(rig, parts);
+	rig_destroy(rig);
+}
+
+/* --- other observers before, on the same graph --- */
+
+static void run_with(struct rig *rig, unsigned observe)
+{
+	if (rig->scheduler)
+		assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
+	rig->scheduler = NULL;
+	rig->options.observe = observe;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+}
+
+TEST(b05_each_scheduler_of_a_graph_observes_it_as_its_options_say)
+{
+	struct rig *rig = rig_of("source ticks=3 -> a:pass -> end");
+	weir_path_latency path = {.size = sizeof path};
+
+	(void)state_;
+	for (int i = 0; i < 2; i++) {
+		run_with(rig, WEIR_OBSERVE_TRACE);
+		assert_false(weir_scheduler_path_latency(rig->scheduler, 0, &path));
+		run_with(rig, WEIR_OBSERVE_STATISTICS);
+		assert_int_equal(path_of(rig, 0).count, 3);
+		assert_int_equal(path_of(rig, 0).latency.count, 3);
+		run_with(rig, 0);
+		assert_false(weir_scheduler_path_latency(rig->scheduler, 0, &path));
+	}
+	rig_destroy(rig);
+}
+
+TEST(e06_an_unknown_bit_of_observe_is_refused)
+{
+	struct rig *rig = rig_of("source ticks=1 -> end");
+
+	(void)state_;
+	rig->options.observe = 64;
+	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler), WEIR_E_INVALID);
+	assert_string_equal(weir_last_error(), "observe 0x40: use WEIR_OBSERVE_... bits");
+	rig_destroy(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t16_a_path_ends_at_the_outlets_that_the_tick_emitted_to),
+		cmocka_unit_test(t16_a_path_to_an_outlet_ends_with_the_work_of_its_last_entity),
+		cmocka_unit_test(t16_e01_a_tick_that_fails_ends_no_path),
+		cmocka_unit_test(t16_paths_beyond_the_bound_are_counted_as_one),
+		cmocka_unit_test(before_the_first_run_nothing_was_measured),
+		cmocka_unit_test(s03_the_pools_are_told_in_blocks_or_in_bytes),
+		cmocka_unit_test(b05_each_scheduler_of_a_graph_observes_it_as_its_options_say),
+		cmocka_unit_test(e06_an_unknown_bit_of_observe_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
