@@ -44,7 +44,8 @@ struct wr_span {
 
 	/* Without timers. */
 	int64_t enqueued_at;    /* before the first call */
-	uint64_t before, value; /* on the stream: 0, or what was not complete by then; the end */
+	uint64_t last;          /* of the stream by then */
+	uint64_t before, value; /* 0, or `last` if that was not complete by then; the end, 0: not recorded */
 	weir_stream *fenced;    /* the stream of these values */
 };
 
@@ -166,9 +167,8 @@ int64_t wr_span_enter(weir_stream *stream)
 	if (!span->begun && !stream->capture && !wr_stream_capturing(stream)) {
 		span->begun = true;
 		span_record(span, span->begin);
-		span->before = wr_load(&stream->submitted);
-		if (wr_load(&stream->completed) >= span->before)
-			span->before = 0;
+		span->last = wr_load(&stream->submitted);
+		span->before = wr_load(&stream->completed) < span->last ? span->last : 0;
 		return span->enqueued_at = wr_now();
 	}
 	return wr_now();
@@ -195,8 +195,10 @@ bool wr_span_end(struct wr_span *span)
 
 void wr_span_note_fence(struct wr_span *span, weir_stream *stream)
 {
+	uint64_t value = wr_load(&stream->submitted);
+
 	span->fenced = stream;
-	span->value = wr_load(&stream->submitted);
+	span->value = value > span->last ? value : 0;
 }
 
 /*
@@ -219,7 +221,7 @@ static weir_status span_read_seen(const struct wr_span *span, struct wr_span_tim
 	if (wr_load(&span->fenced->completed) < span->value)
 		return WEIR_E_BUSY;
 	times->begin = span->enqueued_at;
-	times->known = value_seen(span->fenced, span->value, &since, &times->end);
+	times->known = span->value && value_seen(span->fenced, span->value, &since, &times->end);
 	if (!times->known || !span->before)
 		return WEIR_OK;
 	times->known = value_seen(span->fenced, span->before, &since, &seen_at);
