@@ -1,6 +1,6 @@
 """Frames in pinned memory, a convolutional network on the GPU, the best class of each frame on the host.
 
-    python3 examples/python/network.py [--library torch|numpy] [--frames N] [--in-flight N] [--no-replay]
+    python3 examples/python/network.py [--library torch|numpy] [--backend cuda|host] [--frames N] [--in-flight N] [--no-replay]
 
     frames -> upload -> classify -> download -> top
        ^------------------ credit --------------'
@@ -37,10 +37,10 @@ class Numpy:
 class Torch:
     name = "torch"
 
-    def __init__(self):
+    def __init__(self, backend):
         import torch
 
-        self.torch, self.on_gpu = torch, torch.cuda.is_available()
+        self.torch, self.on_gpu = torch, backend != "host" and torch.cuda.is_available()
 
     def model(self, *sizes):
         return SqueezeNet(TorchLayers("cuda" if self.on_gpu else "cpu"), *sizes)
@@ -54,10 +54,13 @@ class Torch:
         return self.torch.from_dlpack(message)
 
 
-def choose(name=None):
-    """The library of that name, or torch if it is installed."""
+def choose(name=None, backend=None):
+    """The library of that name, or torch if it is installed; on the GPU if there is one."""
     name = name or ("torch" if importlib.util.find_spec("torch") else "numpy")
-    return Torch() if name == "torch" else Numpy()
+    library = Torch(backend) if name == "torch" else Numpy()
+    if backend == "cuda" and not library.on_gpu:
+        raise SystemExit(f"{name} sees no GPU")
+    return library
 
 
 def frames_of(library, height, width):
@@ -184,12 +187,13 @@ def main():
     global library
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", choices=["torch", "numpy"])
+    parser.add_argument("--backend", choices=["cuda", "host"])
     parser.add_argument("--frames", type=int, default=100)
     parser.add_argument("--in-flight", type=int, default=4)
     parser.add_argument("--size", type=int, default=224, help="of the picture that the network sees")
     parser.add_argument("--no-replay", action="store_true", help="launch each kernel, no CUDA graphs")
     options = parser.parse_args()
-    library = choose(options.library)
+    library = choose(options.library, options.backend)
     description = graph_of(options.frames, options.in_flight, not options.no_replay, size=options.size)
     with weir.Graph(description) as graph:
         # "flag": the host sees finished frames at once; docs/streams.md tells what that costs.

@@ -111,16 +111,17 @@ def rate_of(times, warm):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", choices=["torch", "numpy"])
+    parser.add_argument("--backend", choices=["cuda", "host"])
     parser.add_argument("--frames", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--in-flight", type=int, default=4)
-    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--size", type=int, default=448)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--signal", default="flag")
     parser.add_argument("--spin-us", type=int, default=1000)
     parser.add_argument("--replay", choices=["on", "off", "both"], default="both")
     given = parser.parse_args()
-    network.library = library = network.choose(given.library)
+    network.library = library = network.choose(given.library, given.backend)
     forms = [replay for replay in (True, False) if given.replay in ("both", "on" if replay else "off")]
     sides = {(form, replay): form(library, given, replay) for replay in forms for form in (ByHand, ByWeir)}
     for number in range(given.rounds):
