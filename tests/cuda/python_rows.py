@@ -146,6 +146,8 @@ def quiet_one(given, what, words, first=1):
     allocations = sum(bool(ALLOCATES.fullmatch(call)) for _, call in calls)
     launches = sum("Launch" in call for _, call in calls)
     seen = f"{len(calls)} calls, {launches} launches, {allocations} allocations in {frames - 1} frames; "
+    most = Counter(call for _, call in calls).most_common(5)
+    seen += f"most: {', '.join(f'{call} {n / (frames - 1):.1f}' for call, n in most)} a frame; "
     row(name, wanted, seen + f"that synchronize: {dict(bad) or 0}", not bad and launches >= frames)
 
 
