@@ -33,6 +33,9 @@ class Numpy:
     def of(self, message):
         return np.asarray(message)
 
+    def write(self, message, array):
+        np.asarray(message)[:] = array
+
 
 class Torch:
     name = "torch"
@@ -52,6 +55,9 @@ class Torch:
 
     def of(self, message):
         return self.torch.from_dlpack(message)
+
+    def write(self, message, array):
+        self.torch.from_dlpack(message).copy_(array, non_blocking=True)
 
 
 def choose(name=None, backend=None):
@@ -73,6 +79,7 @@ class Captured:
     """A model's work as a CUDA graph. The current stream of each call must be the same."""
 
     def __init__(self, torch, model, shape):
+        self.model = model  # the graph reads its weights
         self.frame = torch.zeros(shape, dtype=torch.uint8, device="cuda")
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -131,7 +138,7 @@ class Classify:
         ctx.set_stream("out", stream)
         out = ctx.empty([CLASSES], "float32")
         with stream:  # DLPack orders it behind the upload
-            library.of(out)[:] = self.models[lane](library.of(ctx.receive("in")))
+            library.write(out, self.models[lane](library.of(ctx.receive("in"))))
         ctx.emit("out", out)
 
 
