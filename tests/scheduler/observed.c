@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rig_inside.h"
 #include "rig_streams.h"
 
 #define TEST(name) static void name(void **state_)
@@ -127,6 +128,56 @@ TEST(t16_e01_a_tick_that_fails_ends_no_path)
 	rig_in_world(1, fail_the_sink);
 }
 
+/* The device works in every second tick. */
+static weir_status work_in_odd_ticks(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return rig_tick(context) % 2 ? rig_emit_sum(context, 0, weir_context_stream(context), 0, 1 * MS)
+				     : WEIR_OK;
+}
+
+static void leave_the_stream_idle(void)
+{
+	struct rig *rig = observed("source ticks=6 -> a:call");
+
+	rig->options.gpu_time = WEIR_GPU_TIME_OFF;
+	rig_on(rig, "a", work_in_odd_ticks);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(path_of(rig, 0).count, 6);
+	assert_int_equal(path_of(rig, 0).latency.count, 3);
+	rig_destroy(rig);
+}
+
+TEST(t16_a_tick_that_leaves_its_stream_idle_ends_its_path_itself)
+{
+	(void)state_;
+	rig_in_world(1, leave_the_stream_idle);
+}
+
+/* --- signals --- */
+
+static void refuse_signals(void)
+{
+	static const char *const parts[] = {"\"kind\":\"callback\"", NULL};
+	struct rig *rig = observed("a:source ticks=5 work=1ms -> x:end gate=in; "
+				   "b:source ticks=5 work=1ms -> y:end gate=in; "
+				   "c:source ticks=5 work=1ms -> z:end gate=in");
+
+	rig_with_knobs(rig, "callback", (struct wr_sim_knobs){0});
+	rig_bound_signals(rig, 1);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "x"), "0 1 2 3 4");
+	assert_string_equal(rig_text(rig, "z"), "0 1 2 3 4");
+	assert_text_says(rig, parts);
+	rig_destroy(rig);
+}
+
+TEST(g02_an_offer_of_a_signal_wakes_an_observed_entity_as_others)
+{
+	(void)state_;
+	rig_in_world(1, refuse_signals);
+}
+
 /* --- more ways than are named --- */
 
 enum { STEPS = 7, TICKS = 5 };
@@ -219,6 +270,28 @@ TEST(s03_the_pools_are_told_in_blocks_or_in_bytes)
 	rig_destroy(rig);
 }
 
+TEST(t15_the_graph_says_how_many_ticks_are_timed_unless_the_program_does)
+{
+	static const char *const parts[][2] = {{"\"gpu_time\":\"sample:8\"", NULL},
+					       {"\"gpu_time\":\"all\"", NULL}};
+
+	(void)state_;
+	for (int given = 0; given < 2; given++) {
+		weir_description *description = NULL;
+		struct rig *rig = rig_described("source ticks=1 -> end", &description);
+
+		rig->options.observe = WEIR_OBSERVE_STATISTICS;
+		rig->options.gpu_time = given ? WEIR_GPU_TIME_ALL : WEIR_GPU_TIME_DEFAULT;
+		assert_int_equal(weir_description_put(description, "/scheduler/gpu_time", "\"sample:8\""),
+				 WEIR_OK);
+		assert_int_equal(weir_graph_create(rig->registry, description, &rig->graph), WEIR_OK);
+		weir_description_destroy(description);
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_text_says(rig, parts[given]);
+		rig_destroy(rig);
+	}
+}
+
 /* --- other observers before, on the same graph --- */
 
 static void run_with(struct rig *rig, unsigned observe)
@@ -265,9 +338,12 @@ int main(void)
 		cmocka_unit_test(t16_a_path_ends_at_the_outlets_that_the_tick_emitted_to),
 		cmocka_unit_test(t16_a_path_to_an_outlet_ends_with_the_work_of_its_last_entity),
 		cmocka_unit_test(t16_e01_a_tick_that_fails_ends_no_path),
+		cmocka_unit_test(t16_a_tick_that_leaves_its_stream_idle_ends_its_path_itself),
+		cmocka_unit_test(g02_an_offer_of_a_signal_wakes_an_observed_entity_as_others),
 		cmocka_unit_test(t16_paths_beyond_the_bound_are_counted_as_one),
 		cmocka_unit_test(before_the_first_run_nothing_was_measured),
 		cmocka_unit_test(s03_the_pools_are_told_in_blocks_or_in_bytes),
+		cmocka_unit_test(t15_the_graph_says_how_many_ticks_are_timed_unless_the_program_does),
 		cmocka_unit_test(b05_each_scheduler_of_a_graph_observes_it_as_its_options_say),
 		cmocka_unit_test(e06_an_unknown_bit_of_observe_is_refused),
 	};

@@ -152,6 +152,34 @@ static weir_status give_without_reference(struct rig *rig, weir_context *context
 	return weir_context_emit(context, 0, weir_message_ref(image));
 }
 
+/* The pack is emitted twice, behind another message, and holds its part once. */
+static weir_status emit_pack_twice(struct rig *rig, weir_context *context)
+{
+	const weir_part parts[1] = {rig_part("image", rig_number(context, rig_tick(context)))};
+	weir_message *image = parts[0].message, *pack = NULL;
+
+	HOLDS(rig, !weir_message_pack(weir_context_graph(context), parts, 1, &pack));
+	HOLDS(rig, !weir_context_emit(context, 0, rig_number(context, 7)));
+	HOLDS(rig, !weir_context_emit(context, 0, weir_message_ref(pack)));
+	HOLDS(rig, !weir_context_emit(context, 1, pack));
+	rig_refused(rig, weir_context_emit(context, 1, image), WEIR_E_INVALID,
+		    "a.out2: emitted a message without a reference of its own");
+	return weir_context_emit(context, 1, weir_message_ref(image));
+}
+
+static void t09_xb04_a_part_of_an_emitted_pack_needs_a_reference(void **state)
+{
+	struct rig *rig =
+		rig_of("a:call count=2 -> x:end take=2 capacity=2; a.out2 -> y:end take=2 capacity=2; "
+		       "a.out max_emits=2; a.out2 max_emits=2");
+
+	(void)state;
+	rig_on(rig, "a", emit_pack_twice);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "a").emitted, 8);
+	rig_destroy(rig);
+}
+
 static void t09_xb04_giving_a_part_away_needs_a_reference(void **state)
 {
 	struct rig *rig = rig_of("a:call count=3 -> b:call -> end");
@@ -423,6 +451,7 @@ int main(void)
 		cmocka_unit_test(t09_sixty_four_long_names_fit_and_are_copied),
 		cmocka_unit_test(t09_parts_that_cannot_be_are_refused_by_name),
 		cmocka_unit_test(xb31_without_memory_a_pack_takes_nothing),
+		cmocka_unit_test(t09_xb04_a_part_of_an_emitted_pack_needs_a_reference),
 		cmocka_unit_test(t09_xb04_giving_a_part_away_needs_a_reference),
 		cmocka_unit_test(t09_xb04_a_pack_and_its_part_are_given_away_in_one_tick),
 		cmocka_unit_test(t09_xb24_a_program_names_producers_of_a_part_or_of_the_whole),
