@@ -3,6 +3,8 @@
  * received, made and emitted, until they are dropped. context_streams.c has the calls about streams. Thread:
  * owner.
  */
+#include <assert.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -173,18 +175,19 @@ static bool emit_allowed(const weir_context *context, unsigned output, const wei
 
 #define SEARCHED_MAX 256 /* messages searched per port; the rest of a larger batch is skipped */
 
-/* The same pack may come by two ways, or be received and emitted; `at` is a place in such a list. */
+/* The same pack may come by two ways, or be received and emitted; `at` is a searched place of such a list. */
 static bool pack_precedes(const weir_entity *entity, weir_message *const *at)
 {
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count && k < SEARCHED_MAX; k++)
 			if (&entity->inputs[i].taken[k] == at || entity->inputs[i].taken[k] == *at)
 				return &entity->inputs[i].taken[k] != at;
-	for (size_t i = 0; i < entity->output_count; i++)
+	for (size_t i = 0;; i++) { /* it is found */
+		assert(i < entity->output_count);
 		for (size_t k = 0; k < entity->outputs[i].emitted_count && k < SEARCHED_MAX; k++)
 			if (&entity->outputs[i].emitted[k] == at || entity->outputs[i].emitted[k] == *at)
 				return &entity->outputs[i].emitted[k] != at;
-	return false;
+	}
 }
 
 static size_t count_held_once(const weir_entity *entity, weir_message *const *at, const weir_message *part)

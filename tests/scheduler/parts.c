@@ -180,6 +180,39 @@ static void t09_xb04_a_part_of_an_emitted_pack_needs_a_reference(void **state)
 	rig_destroy(rig);
 }
 
+static weir_status emit_pack_by_two_ways(struct rig *rig, weir_context *context)
+{
+	const weir_part parts[1] = {rig_part("image", rig_number(context, rig_tick(context)))};
+	weir_message *pack = NULL;
+
+	HOLDS(rig, !weir_message_pack(weir_context_graph(context), parts, 1, &pack));
+	HOLDS(rig, !weir_context_emit(context, 0, weir_message_ref(pack)));
+	return weir_context_emit(context, 1, pack);
+}
+
+static weir_status pass_part_of_both(struct rig *rig, weir_context *context)
+{
+	weir_message *pack = weir_context_message(context, 0, 0);
+	weir_message *image = weir_message_part(pack, "image");
+
+	HOLDS(rig, pack == weir_context_message(context, 1, 0));
+	rig_refused(rig, weir_context_emit(context, 0, image), WEIR_E_INVALID,
+		    "b.out: emitted a message without a reference of its own");
+	return weir_context_emit(context, 0, weir_message_ref(image));
+}
+
+static void t09_xb04_a_pack_that_came_by_two_ways_holds_its_part_once(void **state)
+{
+	struct rig *rig = rig_of("a:call count=3 -> b:call -> end; a.out2 -> b.in2");
+
+	(void)state;
+	rig_on(rig, "a", emit_pack_by_two_ways);
+	rig_on(rig, "b", pass_part_of_both);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "0 1 2");
+	rig_destroy(rig);
+}
+
 static void t09_xb04_giving_a_part_away_needs_a_reference(void **state)
 {
 	struct rig *rig = rig_of("a:call count=3 -> b:call -> end");
@@ -452,6 +485,7 @@ int main(void)
 		cmocka_unit_test(t09_parts_that_cannot_be_are_refused_by_name),
 		cmocka_unit_test(xb31_without_memory_a_pack_takes_nothing),
 		cmocka_unit_test(t09_xb04_a_part_of_an_emitted_pack_needs_a_reference),
+		cmocka_unit_test(t09_xb04_a_pack_that_came_by_two_ways_holds_its_part_once),
 		cmocka_unit_test(t09_xb04_giving_a_part_away_needs_a_reference),
 		cmocka_unit_test(t09_xb04_a_pack_and_its_part_are_given_away_in_one_tick),
 		cmocka_unit_test(t09_xb24_a_program_names_producers_of_a_part_or_of_the_whole),
