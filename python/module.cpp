@@ -3010,7 +3010,7 @@ void bind_message(nb::module_ &module)
 	});
 }
 
-void bind_context(nb::module_ &module)
+void bind_streams(nb::module_ &module)
 {
 	using nb::arg;
 
@@ -3033,6 +3033,12 @@ void bind_context(nb::module_ &module)
 		     })
 		.def_prop_ro("stream", [](const Fence &self) { return self.fence.stream; })
 		.def_prop_ro("value", [](const Fence &self) { return self.fence.value; });
+}
+
+void bind_context(nb::module_ &module)
+{
+	using nb::arg;
+
 	nb::class_<Context>(module, "Context")
 		.def("receive", context_receive, arg("port"))
 		.def("receive_all", context_receive_all, arg("port"))
@@ -3145,6 +3151,7 @@ NB_MODULE(_weir, module)
 	nb::set_leak_warnings(false); /* globals of the main module live longer than the interpreter */
 	prepare();
 	bind_message(module);
+	bind_streams(module);
 	bind_context(module);
 	bind_graph(module);
 	bind_ends(module);
