@@ -1142,14 +1142,13 @@ void end_capsule(PyObject *capsule)
 		end_export((Export *)PyCapsule_GetContext(capsule));
 }
 
-/* DLPack's numbers: 0 and 1 are the legacy stream, 2 the thread's, which CUDA has as handles, too. */
-constexpr uintptr_t PER_THREAD = 2;
+/* As DLPack counts, and CUDA's handles: 0 and 1 are the legacy stream, 2 is the thread's. */
+constexpr uintptr_t LEGACY = 1, PER_THREAD = 2;
 
-void *native_of(nb::handle stream)
+/* One name for the legacy stream: NULL. */
+void *native_of(uintptr_t handle)
 {
-	uintptr_t number = stream.is_none() ? 1 : nb::cast<uintptr_t>(stream);
-
-	return number <= 1 ? nullptr : (void *)number;
+	return handle <= LEGACY ? nullptr : (void *)handle;
 }
 
 /* Puts the consumer's stream behind the work that produces the message, without a wait on the host. */
@@ -1161,7 +1160,7 @@ void order_consumer(Export *self, const weir_tensor *tensor, nb::handle stream)
 	if (!stream.is_none() && nb::cast<int64_t>(stream) == -1)
 		return;
 	self->device = tensor->device;
-	self->native = native_of(stream);
+	self->native = native_of(stream.is_none() ? LEGACY : nb::cast<uintptr_t>(stream));
 	for (size_t i = 0; i < count && i < WEIR_PARTS_MAX; i++)
 		check(weir_fence_enqueue(self->message.core->graph, fences[i], tensor->device, self->native));
 	/* The array may end on another thread, where that handle is another stream; the legacy one is behind
@@ -1800,11 +1799,11 @@ struct Fence {
 
 nb::object stream_of(Context &self, weir_stream *stream, bool current = false)
 {
-	void *native = weir_stream_native(stream);
+	uintptr_t handle = (uintptr_t)weir_stream_native(stream);
 
-	self.natives.push_back(native);
-	return nb::cast(Stream{stream, &self, self.run, self.calls, current, nb::find(self),
-			       (uintptr_t)native, weir_stream_device(stream), weir_stream_id(stream)},
+	self.natives.push_back(native_of(handle));
+	return nb::cast(Stream{stream, &self, self.run, self.calls, current, nb::find(self), handle,
+			       weir_stream_device(stream), weir_stream_id(stream)},
 			nb::rv_policy::move);
 }
 
@@ -1836,7 +1835,7 @@ void stream_use(Stream &self)
 	}
 	self.handle = (uintptr_t)weir_stream_native(self.stream);
 	if (self.call != of.calls)
-		of.natives.push_back((void *)self.handle);
+		of.natives.push_back(native_of(self.handle));
 	self.call = of.calls;
 }
 
@@ -2045,7 +2044,7 @@ void stream_copy(const Stream &self, const Message &target, const Message &sourc
 	const Context &of = *self.of;
 	weir_stream *stream = (of.inside(), usable(of, self));
 	size_t bytes = weir_message_size(source.message), room = weir_message_size(target.message);
-	bool fenced = source.borrowed || source.made_in == of.calls || of.replaying;
+	bool fenced = source.call == of.calls || of.replaying;
 	weir_copy copy = {sizeof copy,
 			  weir_message_data(target.message),
 			  weir_message_data(source.message),
@@ -2079,6 +2078,27 @@ struct Replay {
 	nb::object error;     /* that the last call of enqueue raised */
 };
 
+/*
+ * In a capture the stream's handle is another one, so the libraries' current stream is set here. Its number
+ * is of no use after the call.
+ */
+void call_enqueue(Replay *call, weir_stream *stream)
+{
+	std::vector<void *> natives = call->own->natives;
+	nb::object on = stream_of(*call->own, stream), none = nb::none();
+
+	on.attr("__enter__")();
+	try {
+		call->enqueue(on);
+	} catch (...) {
+		on.attr("__exit__")(none, none, none);
+		call->own->natives = natives;
+		throw;
+	}
+	on.attr("__exit__")(none, none, none);
+	call->own->natives = natives;
+}
+
 /* The GIL is released around the replay, in which a launch may wait for room in the device's queue. */
 weir_status replay_enqueue(weir_context *context, weir_stream *stream, void *arg)
 {
@@ -2088,7 +2108,7 @@ weir_status replay_enqueue(weir_context *context, weir_stream *stream, void *arg
 	PyEval_RestoreThread(call->state);
 	try {
 		call->error.reset();
-		call->enqueue(stream_of(*call->own, stream));
+		call_enqueue(call, stream);
 	} catch (nb::python_error &error) {
 		error.restore();
 		call->error = take_exception();

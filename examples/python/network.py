@@ -1,6 +1,6 @@
 """Frames in pinned memory, a convolutional network on the GPU, the best class of each frame on the host.
 
-    python3 examples/python/network.py [--library torch|numpy] [--frames N] [--in-flight N] [--no-replay]
+    python3 examples/python/network.py [--library torch|numpy] [--backend cuda|host] [--frames N] [--in-flight N] [--no-replay]
 
     frames -> upload -> classify -> download -> top
        ^------------------ credit --------------'
@@ -33,14 +33,17 @@ class Numpy:
     def of(self, message):
         return np.asarray(message)
 
+    def write(self, message, array):
+        np.asarray(message)[:] = array
+
 
 class Torch:
     name = "torch"
 
-    def __init__(self):
+    def __init__(self, backend):
         import torch
 
-        self.torch, self.on_gpu = torch, torch.cuda.is_available()
+        self.torch, self.on_gpu = torch, backend != "host" and torch.cuda.is_available()
 
     def model(self, *sizes):
         return SqueezeNet(TorchLayers("cuda" if self.on_gpu else "cpu"), *sizes)
@@ -53,11 +56,17 @@ class Torch:
     def of(self, message):
         return self.torch.from_dlpack(message)
 
+    def write(self, message, array):
+        self.torch.from_dlpack(message).copy_(array, non_blocking=True)
 
-def choose(name=None):
-    """The library of that name, or torch if it is installed."""
+
+def choose(name=None, backend=None):
+    """The library of that name, or torch if it is installed; on the GPU if there is one."""
     name = name or ("torch" if importlib.util.find_spec("torch") else "numpy")
-    return Torch() if name == "torch" else Numpy()
+    library = Torch(backend) if name == "torch" else Numpy()
+    if backend == "cuda" and not library.on_gpu:
+        raise SystemExit(f"{name} sees no GPU")
+    return library
 
 
 def frames_of(library, height, width):
@@ -70,6 +79,7 @@ class Captured:
     """A model's work as a CUDA graph. The current stream of each call must be the same."""
 
     def __init__(self, torch, model, shape):
+        self.model = model  # the graph reads its weights
         self.frame = torch.zeros(shape, dtype=torch.uint8, device="cuda")
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -128,7 +138,7 @@ class Classify:
         ctx.set_stream("out", stream)
         out = ctx.empty([CLASSES], "float32")
         with stream:  # DLPack orders it behind the upload
-            library.of(out)[:] = self.models[lane](library.of(ctx.receive("in")))
+            library.write(out, self.models[lane](library.of(ctx.receive("in"))))
         ctx.emit("out", out)
 
 
@@ -184,12 +194,13 @@ def main():
     global library
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", choices=["torch", "numpy"])
+    parser.add_argument("--backend", choices=["cuda", "host"])
     parser.add_argument("--frames", type=int, default=100)
     parser.add_argument("--in-flight", type=int, default=4)
     parser.add_argument("--size", type=int, default=224, help="of the picture that the network sees")
     parser.add_argument("--no-replay", action="store_true", help="launch each kernel, no CUDA graphs")
     options = parser.parse_args()
-    library = choose(options.library)
+    library = choose(options.library, options.backend)
     description = graph_of(options.frames, options.in_flight, not options.no_replay, size=options.size)
     with weir.Graph(description) as graph:
         # "flag": the host sees finished frames at once; docs/streams.md tells what that costs.

@@ -3,11 +3,11 @@
 Without CUDA (backend host) a stream has no handle, and the block changes nothing.
 """
 
-import contextlib
 import sys
 
 from weir._weir import Stream
 
+LEGACY = 1  # the handle of the default stream of a device
 known = {}  # (library, handle, device): the library's own object for the stream; a handle is a number to it
 LIMIT = 4096
 
@@ -21,7 +21,7 @@ class _Handle:
 
 
 def _cupy_stream(cupy, handle, device):
-    if not handle:
+    if handle <= LEGACY:
         return cupy.cuda.Stream.null
     if hasattr(cupy.cuda.Stream, "from_external"):
         return cupy.cuda.Stream.from_external(_Handle(handle))  # of the current device
@@ -29,7 +29,7 @@ def _cupy_stream(cupy, handle, device):
 
 
 def _torch_stream(torch, handle, device):
-    return torch.cuda.ExternalStream(handle, device) if handle else torch.cuda.default_stream(device)
+    return torch.cuda.ExternalStream(handle, device) if handle > LEGACY else torch.cuda.default_stream(device)
 
 
 def _known(make, library, handle, device):
@@ -41,23 +41,37 @@ def _known(make, library, handle, device):
     return known[key]
 
 
+def _blocks(handle, device):
+    """What `with` enters for a stream, in order."""
+    cupy, torch = sys.modules.get("cupy"), sys.modules.get("torch")
+    if cupy:
+        yield cupy.cuda.Device(device)
+        yield _known(_cupy_stream, cupy, handle, device)
+    if torch:
+        yield torch.cuda.stream(_known(_torch_stream, torch, handle, device))
+
+
+def _end(entered):
+    while entered:
+        entered.pop().__exit__(None, None, None)
+
+
 def _enter(self):
     self.use()
-    entered = contextlib.ExitStack()
-    if self.on_cuda:
-        cupy, torch = sys.modules.get("cupy"), sys.modules.get("torch")
-        handle, device = self.handle, self.device
-        if cupy:
-            entered.enter_context(cupy.cuda.Device(device))
-            entered.enter_context(_known(_cupy_stream, cupy, handle, device))
-        if torch:
-            entered.enter_context(torch.cuda.stream(_known(_torch_stream, torch, handle, device)))
+    entered = []
+    try:
+        for block in _blocks(self.handle, self.device) if self.on_cuda else ():
+            block.__enter__()
+            entered.append(block)
+    except BaseException:
+        _end(entered)
+        raise
     self.__dict__.setdefault("entered", []).append(entered)
     return self
 
 
 def _leave(self, *exception):
-    self.entered.pop().close()
+    _end(self.entered.pop())
 
 
 Stream.__enter__ = _enter

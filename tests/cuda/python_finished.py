@@ -6,7 +6,7 @@ tick, the other counts on the device, without any wait of its own, elements that
 Half of the lines are CuPy -> torch, half torch -> CuPy. Of each kind half of the consumers work on ctx.stream and half on a
 stream of their library, which only __dlpack__(stream=...) orders. In half of all lines the producer writes memory of weir's,
 on a stream that it keeps from start, and the consumer reads each array one tick late, behind a spin of its own: so its
-memory must not be used again meanwhile. --unordered passes -1 to __dlpack__, for no order: then wrong elements must be seen.
+memory must not be used again meanwhile. Two consumers read by __cuda_array_interface__ instead of DLPack. --unordered passes -1 to __dlpack__, for no order: then wrong elements must be seen.
 Prints a line of JSON. --backend host runs the lines in NumPy, as a check of this program.
 """
 
@@ -53,6 +53,9 @@ class Cupy:
 
     def of(self, exporter):
         return self.cupy.from_dlpack(exporter)
+
+    def shown(self, message):
+        return self.cupy.asarray(message)
 
     def stream(self):
         return self.cupy.cuda.Stream(non_blocking=True)
@@ -105,6 +108,8 @@ class Numpy:
     def of(self, message):
         return np.asarray(message)
 
+    shown = of
+
     def stream(self):
         return contextlib.nullcontext()
 
@@ -146,7 +151,7 @@ class Count:
     """Counts wrong elements on the device, in order of the stream alone."""
 
     inputs = [weir.Port("in", dtype="float32", device=True)]
-    parameters = {"library": "", "own": False, "late": False, "unordered": False, "spin_us": 1000}
+    parameters = {"library": "", "own": False, "late": False, "shown": False, "unordered": False, "spin_us": 1000}
 
     def start(self, ctx):
         self.array = libraries[self.library]
@@ -169,7 +174,8 @@ class Count:
                 self.wrong = self.array.zeros()
             if self.late:
                 self.array.spin(self.spin_us)
-            self.wrong += (self.array.of(message) != value).sum()
+            array = self.array.shown(message) if self.shown else self.array.of(message)
+            self.wrong += (array != value).sum()
 
 
 def line_of(i, given):
@@ -177,7 +183,9 @@ def line_of(i, given):
     names = ("numpy", "numpy") if given.backend == "host" else ("cupy", "torch")[:: 1 - 2 * (i % 2)]
     count = given.count // given.lines
     own, kept = given.unordered or i // 2 % 2 == 1, not given.unordered and i // 4 % 2 == 1
-    consumer = {"library": names[1], "own": own, "late": kept, "unordered": given.unordered, "spin_us": given.spin_us}
+    shown = names[1] != "torch" and not own and i // 8 % 2 == 1  # torch takes no read-only interface
+    consumer = {"library": names[1], "own": own, "late": kept, "shown": shown, "unordered": given.unordered,
+                "spin_us": given.spin_us}
     fill = {"library": names[0], "count": count, "spin_us": given.spin_us, "kept": kept}
     return [
         {"name": f"fill{i}", "operator": "Fill", "parameters": fill},

@@ -90,14 +90,14 @@ class ByHand:
 
 
 class ByWeir:
-    def __init__(self, library, given, replay):
-        self.given, self.replay = given, replay
+    def __init__(self, library, given, replay, workers):
+        self.given, self.replay, self.workers = given, replay, workers
         self.backend = "cuda" if library.on_gpu else "host"
 
     def run(self, count):
         given = self.given
         shape = {"height": HEIGHT, "width": WIDTH, "size": given.size}
-        options = {"workers": given.workers, "signal": given.signal, "worker_spin": given.spin_us / 1e6}
+        options = {"workers": self.workers, "signal": given.signal, "worker_spin": given.spin_us / 1e6}
         with weir.Graph(network.graph_of(count, given.in_flight, self.replay, keep=True, **shape)) as graph:
             graph.run(backend=self.backend, **options)
             top = graph["top"]
@@ -108,28 +108,35 @@ def rate_of(times, warm):
     return (len(times) - 1 - warm) / ((times[-1] - times[warm]) / 1e9)
 
 
+def compare(hand, ours, frames):
+    warm = min(50, frames // 4)
+    differ = sum(a != b for a, b in zip(hand[1], ours[1])) + abs(len(hand[1]) - len(ours[1]))
+    found = {"hand": rate_of(hand[2], warm), "weir": rate_of(ours[2], warm), "differ": differ}
+    return found | {"distinct": len(set(hand[1])), "frames": len(ours[1])}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", choices=["torch", "numpy"])
+    parser.add_argument("--backend", choices=["cuda", "host"])
     parser.add_argument("--frames", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--in-flight", type=int, default=4)
-    parser.add_argument("--size", type=int, default=224)
-    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--size", type=int, default=448)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--signal", default="flag")
     parser.add_argument("--spin-us", type=int, default=1000)
     parser.add_argument("--replay", choices=["on", "off", "both"], default="both")
     given = parser.parse_args()
-    network.library = library = network.choose(given.library)
+    network.library = library = network.choose(given.library, given.backend)
     forms = [replay for replay in (True, False) if given.replay in ("both", "on" if replay else "off")]
-    sides = {(form, replay): form(library, given, replay) for replay in forms for form in (ByHand, ByWeir)}
+    hands = {replay: ByHand(library, given, replay) for replay in forms}
     for number in range(given.rounds):
-        for replay in forms:
-            hand, ours = (sides[form, replay].run(given.frames) for form in (ByHand, ByWeir))
-            warm = min(50, given.frames // 4)
-            line = {"round": number, "replay": replay, "hand": rate_of(hand[2], warm), "weir": rate_of(ours[2], warm)}
-            line["differ"] = sum(a != b for a, b in zip(hand[1], ours[1])) + abs(len(hand[1]) - len(ours[1]))
-            print(json.dumps(line | {"distinct": len(set(hand[1])), "frames": len(ours[1])}), flush=True)
+        for replay, workers in [(replay, workers) for replay in forms for workers in given.workers]:
+            hand = hands[replay].run(given.frames)
+            ours = ByWeir(library, given, replay, workers).run(given.frames)
+            line = {"round": number, "replay": replay, "workers": workers, **compare(hand, ours, given.frames)}
+            print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 import ctypes
 import os
+import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -527,3 +529,52 @@ def test_a_stream_is_entered_inside_the_operator_alone():
     for use in (kept.__enter__, kept.use, lambda: kept.on_cuda):
         with pytest.raises(weir.Error, match="outside of start, compute and stop"):
             use()
+
+
+class Entered:
+    """A library's stream or device, which notes when it is entered."""
+
+    def __init__(self, log, *name):
+        self.log, self.name = log, name
+
+    def __enter__(self):
+        self.log.append(self.name)
+
+    def __exit__(self, *exception):
+        self.log.append("end")
+
+
+class OfCuda:
+    """A stream of a GPU, as python/weir/streams.py sees it."""
+
+    on_cuda, device = True, 0
+
+    def __init__(self, handle):
+        self.handle = handle
+
+    def use(self):
+        pass
+
+
+def libraries_of_cuda(log):
+    """What `with stream:` calls of CuPy and torch."""
+    streams = SimpleNamespace(null=Entered(log, "cupy", "null"),
+                              from_external=lambda s: Entered(log, "cupy", s.__cuda_stream__()[1]))
+    cupy = SimpleNamespace(cuda=SimpleNamespace(Stream=streams, Device=lambda d: Entered(log, "device", d)))
+    torch = SimpleNamespace(cuda=SimpleNamespace(stream=lambda s: s, ExternalStream=lambda h, d: Entered(log, "torch", h),
+                                                 default_stream=lambda d: Entered(log, "torch", "default")))
+    return {"cupy": cupy, "torch": torch}
+
+
+@pytest.mark.parametrize("handle, names", [(1, ("null", "default")), (0x7000, (0x7000, 0x7000))])
+def test_the_block_of_a_stream_enters_that_of_each_library(monkeypatch, handle, names):
+    from weir import streams
+
+    log = []
+    for name, library in libraries_of_cuda(log).items():
+        monkeypatch.setitem(sys.modules, name, library)
+    monkeypatch.setattr(streams, "known", {})
+    stream = OfCuda(handle)
+    streams._enter(stream)
+    streams._leave(stream)
+    assert log == [("device", 0), ("cupy", names[0]), ("torch", names[1]), "end", "end", "end"]

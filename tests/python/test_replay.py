@@ -221,3 +221,22 @@ def test_a_target_that_may_not_be_written_is_refused():
 
     run(meddle, replay=False)
     assert len(seen) == COUNT
+
+
+def test_enqueue_is_called_inside_the_block_of_its_stream(monkeypatch):
+    log = []
+
+    @weir.operator
+    class Blocks:
+        outputs = ["out"]
+
+        def compute(self, ctx):
+            ctx.replay(b"key", lambda stream: log.append("enqueue"))
+            if ctx.tick == 3:
+                ctx.finish()
+
+    monkeypatch.setattr(weir.Stream, "__enter__", lambda self: log.append("enter"))
+    monkeypatch.setattr(weir.Stream, "__exit__", lambda self, *exception: log.append("exit"))
+    with weir.Graph(graph_of(("blocks", "Blocks"), ("sink", "sink"))) as graph:
+        graph.run(backend="host")
+    assert len(log) >= 6 and log == len(log) // 3 * ["enter", "enqueue", "exit"]
