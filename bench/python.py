@@ -1,17 +1,23 @@
 """The cost of a tick in Python, and what a chain of operators in C keeps of its rate beside it. No pass or fail.
 
-    python3 bench/python.py [--quick]        with the package weir-gpu installed
+    python3 bench/python.py [--quick] [--seconds S]        with the package weir-gpu installed
+
+--seconds: how long each run with the chain in C takes.
 """
 
+import argparse
 import statistics
-import sys
 import time
 
 import weir
 
-QUICK = "--quick" in sys.argv
+parser = argparse.ArgumentParser()
+parser.add_argument("--quick", action="store_true")
+parser.add_argument("--seconds", type=float)
+given = parser.parse_args()
+QUICK = given.quick
 TICKS = 20_000 if QUICK else 400_000
-SECONDS = 0.1 if QUICK else 2.0
+SECONDS = given.seconds or (0.1 if QUICK else 2.0)
 ROUNDS = 2 if QUICK else 7
 
 
@@ -112,10 +118,10 @@ def main():
             for capacity in (1, 64):
                 least, median = tick_ns(source, workers, capacity)
                 print(f"  {source:12} {workers} workers, capacity {capacity:2}: {least:6.0f} {median:6.0f}")
-    print("C chain ping -> sink, messages per second; share of `beside another C chain`")
+    print("C chain ping -> sink, messages per second; parts of `alone, 2 workers` and of `beside another C chain`")
     rates = beside()
     for name, found in zip(CASES, rates):
-        print(f"  {name:48} {found:12,.0f}  {found / rates[2]:.2f}")
+        print(f"  {name:48} {found:12,.0f}  {found / rates[1]:.2f}  {found / rates[2]:.2f}")
 
 
 main()

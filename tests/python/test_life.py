@@ -202,6 +202,7 @@ def test_an_operator_that_keeps_its_graph_is_collected():
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer's allocator is not made for fork")
 def test_a_child_is_refused_the_graphs_of_its_parent_and_makes_its_own():
     assert script("""
 graph = weir.Graph(ENDLESS)
