@@ -110,6 +110,12 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_enti
 	add_counts(text, entity);
 	add_histogram(text, ",\n \"submit\":", &times->submit);
 	add_histogram(text, ",\n \"blocked\":", &times->blocked);
+	if (wr_read(&times->cpu_ticks))
+		wr_text_add(text,
+			    ",\n \"cpu\":{\"count\":%" PRIu64 ",\"time\":%" PRId64 ",\"of\":%" PRId64
+			    ",\"waits\":%" PRIu64 "}",
+			    wr_read(&times->cpu_ticks), wr_read(&times->cpu_time), wr_read(&times->cpu_of),
+			    wr_read(&times->cpu_waits));
 	add_histogram(text, ",\n \"gpu_span\":", &times->gpu_span);
 	add_histogram(text, ",\n \"done_latency\":", &times->done_latency);
 	if (source)

@@ -53,6 +53,7 @@ static weir_status statistics_open(const struct wr_trace_options *options, void 
 	if (!statistics)
 		return WEIR_E_NOMEM;
 	statistics->skip = options->skip;
+	statistics->simulated = options->simulated;
 	statistics->entity_count = options->entities;
 	statistics->queue_count = options->queues;
 	statistics->worker_count = options->workers;
@@ -75,6 +76,10 @@ static void entity_begin(struct wr_entity_statistics *entity, int64_t at)
 	for (size_t i = 0; i < WR_FIRED; i++)
 		wr_note(&entity->fired[i].token, 0);
 	wr_note(&entity->source, 0);
+	wr_note(&entity->cpu_ticks, 0);
+	wr_note(&entity->cpu_waits, 0);
+	wr_note(&entity->cpu_time, 0);
+	wr_note(&entity->cpu_of, 0);
 	entity->ticks = entity->device_tick = entity->armed_token = 0;
 	entity->ready_at = entity->begun_at = entity->ended_at = 0;
 	entity->waiting = NULL;
@@ -310,6 +315,25 @@ static void on_poke(void *self, int64_t at, unsigned lane, uint32_t id)
 
 /* --- ticks --- */
 
+/* Asking the system takes as long as ten events, so of short ticks only some are measured. */
+static bool use_is_measured(const struct wr_statistics *statistics, const struct wr_entity_statistics *entity,
+			    uint64_t tick)
+{
+	return !statistics->simulated && tick_counts(statistics, tick) &&
+	       (tick % WR_USE_SAMPLED == 0 || entity->ended_at - entity->begun_at >= WR_USE_LONG);
+}
+
+/* It may only be called by the thread that called compute. */
+static void count_use(struct wr_entity_statistics *entity, int64_t at)
+{
+	struct wr_thread_use now = wr_thread_use();
+
+	wr_count(&entity->cpu_ticks, 1);
+	wr_count(&entity->cpu_waits, now.waits - entity->used.waits);
+	wr_count(&entity->cpu_time, now.cpu - entity->used.cpu);
+	wr_count(&entity->cpu_of, at - entity->begun_at);
+}
+
 static void on_tick_begin(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick)
 {
 	struct wr_entity_statistics *entity = entity_of(self, id);
@@ -319,10 +343,13 @@ static void on_tick_begin(void *self, int64_t at, unsigned lane, uint32_t id, ui
 		worker->begun_at = at;
 	if (!entity)
 		return;
+	entity->use_measured = use_is_measured(self, entity, tick);
 	entity->begun_at = at;
 	entity->ready[tick % WR_TICKS_REMEMBERED] = (struct wr_ready_tick){tick, entity->ready_at};
 	if (tick_counts(self, tick))
 		wr_histogram_add(&entity->queued, at - entity->ready_at);
+	if (entity->use_measured)
+		entity->used = wr_thread_use();
 }
 
 static void on_tick_end(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick)
@@ -336,6 +363,8 @@ static void on_tick_end(void *self, int64_t at, unsigned lane, uint32_t id, uint
 	}
 	if (!entity)
 		return;
+	if (entity->use_measured)
+		count_use(entity, at);
 	entity->ended_at = at;
 	entity->ticks = tick + 1;
 	if (tick_counts(self, tick))

@@ -263,6 +263,26 @@ static void timers_replace_what_the_poller_saw(void **state)
 	see->close(self);
 }
 
+static void the_use_of_the_processor_is_measured_in_some_ticks(void **state)
+{
+	struct wr_statistics *self = make(0);
+	struct wr_entity_statistics *entity = &self->entities[1];
+
+	(void)state;
+	for (uint64_t i = 0; i < 40; i++)
+		tick(self, i, 1100, 1110, 1120);
+	assert_int_equal(wr_read(&entity->cpu_ticks), 3); /* 0, 16, 32 */
+	assert_int_equal(wr_read(&entity->cpu_of), 30);
+	tick(self, 40, 1100, 1110, 1110 + WR_USE_LONG);
+	tick(self, 41, 50000, 50010, 50020);
+	tick(self, 42, 50000, 50010, 50020);
+	assert_int_equal(wr_read(&entity->cpu_ticks), 4); /* 41, after a long one */
+	self->simulated = true;
+	tick(self, 48, 1100, 1110, 1120);
+	assert_int_equal(wr_read(&entity->cpu_ticks), 4);
+	see->close(self);
+}
+
 static void a_worker_is_busy_or_asleep(void **state)
 {
 	struct wr_statistics *self = make(0);
@@ -341,6 +361,7 @@ int main(void)
 		cmocka_unit_test(a_signal_that_fires_before_its_arming_is_told_took_no_time),
 		cmocka_unit_test(device_work_is_from_the_first_stream_to_the_last),
 		cmocka_unit_test(timers_replace_what_the_poller_saw),
+		cmocka_unit_test(the_use_of_the_processor_is_measured_in_some_ticks),
 		cmocka_unit_test(a_worker_is_busy_or_asleep),
 		cmocka_unit_test(a_run_counts_anew),
 		cmocka_unit_test(f40_open_and_events_survive_any_failed_malloc),
