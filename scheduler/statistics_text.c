@@ -177,7 +177,21 @@ static void add_queues(struct wr_text *text, weir_graph *graph, struct wr_statis
 
 /* --- pools, workers, signals --- */
 
-static void add_pools(struct wr_text *text, weir_graph *graph)
+/* Of all entities together. */
+static void add_pool_waits(struct wr_text *text, struct wr_statistics *statistics, uint32_t pool)
+{
+	struct wr_histogram all = {0};
+
+	for (size_t i = 0; i < statistics->entity_count; i++)
+		for (struct wr_wait_times *wait = wr_load_acquire(&statistics->entities[i].waits); wait;
+		     wait = wr_load_acquire(&wait->next))
+			if (wait->pool == pool + 1)
+				wr_histogram_merge(&all, &wait->time);
+	add_histogram(text, ",\"wait_time\":", &all);
+	wr_histogram_finish(&all);
+}
+
+static void add_pools(struct wr_text *text, weir_graph *graph, struct wr_statistics *statistics)
 {
 	struct list list = {text, false};
 
@@ -191,9 +205,11 @@ static void add_pools(struct wr_text *text, weir_graph *graph)
 		add_name(text, ",\"unit\":", counts.block_size ? "blocks" : "bytes");
 		wr_text_add(text,
 			    ",\"capacity\":%" PRIu64 ",\"most_used\":%" PRIu64 ",\"allocations\":%" PRIu64
-			    ",\"waits\":%" PRIu64 ",\"busy\":%" PRIu64 "}",
+			    ",\"waits\":%" PRIu64 ",\"busy\":%" PRIu64,
 			    counts.capacity, counts.most_used, counts.allocations, counts.refused,
 			    counts.busy);
+		add_pool_waits(text, statistics, (uint32_t)i);
+		wr_text_add(text, "}");
 	}
 	wr_text_add(text, "]");
 }
@@ -349,7 +365,7 @@ void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statist
 	add_name(text, ",\"ending\":", ending_text(scheduler, statistics));
 	add_entities(text, graph, statistics);
 	add_queues(text, graph, statistics);
-	add_pools(text, graph);
+	add_pools(text, graph, statistics);
 	add_workers(text, statistics);
 	add_signals(text, statistics);
 	add_paths(text, scheduler->paths);

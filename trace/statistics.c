@@ -83,6 +83,7 @@ static void entity_begin(struct wr_entity_statistics *entity, int64_t at)
 	entity->ticks = entity->device_tick = entity->armed_token = 0;
 	entity->ready_at = entity->begun_at = entity->ended_at = 0;
 	entity->waiting = NULL;
+	entity->refused_by = 0;
 	for (size_t i = 0; i < WR_TICKS_REMEMBERED; i++)
 		entity->ready[i].tick = UINT64_MAX;
 	for (struct wr_wait_times *wait = wr_read(&entity->waits); wait; wait = wr_read(&wait->next))
@@ -197,7 +198,8 @@ static bool tick_counts(const struct wr_statistics *statistics, uint64_t tick)
 }
 
 /* Release: a reader that sees the entry sees its names. */
-static struct wr_wait_times *waits_add(struct wr_entity_statistics *entity, const char *of, const char *why)
+static struct wr_wait_times *waits_add(struct wr_entity_statistics *entity, const char *of, const char *why,
+				       uint32_t pool)
 {
 	struct wr_wait_times *wait;
 
@@ -208,6 +210,7 @@ static struct wr_wait_times *waits_add(struct wr_entity_statistics *entity, cons
 		return NULL;
 	wait->of = of;
 	wait->why = why;
+	wait->pool = pool;
 	wr_note(&wait->next, wr_read(&entity->waits));
 	wr_store_release(&entity->waits, wait);
 	entity->waits_listed++;
@@ -215,13 +218,14 @@ static struct wr_wait_times *waits_add(struct wr_entity_statistics *entity, cons
 }
 
 /* The texts live as long as the graph, so that pointers tell them apart. */
-static struct wr_wait_times *waits_find(struct wr_entity_statistics *entity, const char *of, const char *why)
+static struct wr_wait_times *waits_find(struct wr_entity_statistics *entity, const char *of, const char *why,
+					uint32_t pool)
 {
 	struct wr_wait_times *wait = wr_read(&entity->waits);
 
-	while (wait && (wait->of != of || wait->why != why))
+	while (wait && (wait->of != of || wait->why != why || wait->pool != pool))
 		wait = wr_read(&wait->next);
-	return wait ? wait : waits_add(entity, of, why);
+	return wait ? wait : waits_add(entity, of, why, pool);
 }
 
 static void wait_end(struct wr_statistics *statistics, struct wr_entity_statistics *entity, int64_t at)
@@ -269,19 +273,31 @@ static void count_fired(struct wr_statistics *statistics, struct wr_entity_stati
 		wr_histogram_add(latency, at > entity->armed_at ? at - entity->armed_at : 0);
 }
 
+static void on_refused(void *self, int64_t at, unsigned lane, uint32_t id, uint32_t pool)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+
+	(void)at, (void)lane;
+	if (entity)
+		entity->refused_by = pool + 1;
+}
+
 static void on_wait(void *self, int64_t at, unsigned lane, uint32_t id, const char *of, const char *why)
 {
 	struct wr_entity_statistics *entity = entity_of(self, id);
+	uint32_t pool = entity ? entity->refused_by : 0;
 
 	(void)lane;
 	if (!entity)
 		return;
+	entity->refused_by = 0;
 	count_fired(self, entity);
-	if (entity->waiting && entity->waiting->of == of && entity->waiting->why == why)
+	if (entity->waiting && entity->waiting->of == of && entity->waiting->why == why &&
+	    entity->waiting->pool == pool)
 		return; /* a poke that changed nothing */
 	if (entity->waiting)
 		wait_end(self, entity, at);
-	entity->waiting = waits_find(entity, of, why);
+	entity->waiting = waits_find(entity, of, why, pool);
 	entity->waits_since = at;
 }
 
@@ -474,6 +490,7 @@ const struct wr_observer wr_statistics = {
 	.tick_begin = on_tick_begin,
 	.tick_end = on_tick_end,
 	.ready = on_ready,
+	.refused = on_refused,
 	.wait = on_wait,
 	.poke = on_poke,
 	.entity_done = wr_statistics_on_entity_done,

@@ -26,6 +26,7 @@ enum {
 /* What an entity waited for, and how long each time. */
 struct wr_wait_times {
 	const char *of, *why;
+	uint32_t pool; /* that had too little, + 1; 0: none */
 	struct wr_histogram time;
 	struct wr_wait_times *_Atomic next;
 };
@@ -61,6 +62,7 @@ struct wr_entity_statistics {
 	struct wr_histogram submit, blocked, queued, waited, gpu_span, done_latency;
 	struct wr_wait_times *_Atomic waits; /* a list */
 	size_t waits_listed;
+	uint32_t refused_by; /* the pool for which the next wait is, + 1; 0: none */
 	struct wr_histogram *_Atomic signals[WR_SIGNALS_TRACED]; /* made by the first of its kind */
 	struct wr_thread_use used;                               /* when compute began, if `use_measured` */
 	bool use_measured;

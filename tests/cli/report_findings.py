@@ -77,6 +77,13 @@ def findings(weir, graph, seed):
     return json.loads(ended.stdout)["findings"]
 
 
+def pool_waits_are_those_of_its_entities(run):
+    waits = [wait["time"] for entity in run["entities"] for wait in entity["waits"] if wait["of"] == "memory_available"]
+    time = run["pools"][0]["wait_time"]
+    assert time["count"] == sum(each["count"] for each in waits) > 0, (time, waits)
+    assert time["sum"] == sum(each["sum"] for each in waits) > 0, (time, waits)
+
+
 def planted_bottlenecks_are_named(weir):
     wrong, count = [], 100 if ALL else len(CAUSES)
     for seed in range(count):
@@ -85,6 +92,8 @@ def planted_bottlenecks_are_named(weir):
         found = findings(weir, graph, seed)
         if not found or found[0]["cause"] != cause or (entities and found[0]["entity"] not in entities):
             wrong.append((seed, cause, entities, [(each["entity"], each["cause"]) for each in found]))
+        if cause == "pool":
+            pool_waits_are_those_of_its_entities(json.loads((FOLDER / "run.json").read_text()))
     assert len(wrong) <= count // 20, f"{len(wrong)} of {count}: {wrong}"
 
 

@@ -100,6 +100,31 @@ static void a_wait_is_split_where_another_condition_is_the_unmet_one(void **stat
 	see->close(self);
 }
 
+static void waits_for_memory_are_told_apart_by_pool(void **state)
+{
+	struct wr_statistics *self = make(0);
+	struct wr_wait_times *wait;
+
+	(void)state;
+	see->refused(self, 1100, 0, 1, 0);
+	see->wait(self, 1100, 0, 1, "memory_available", few);
+	see->refused(self, 1150, 0, 1, 1); /* the first pool has some, the second has not */
+	see->wait(self, 1150, 0, 1, "memory_available", few);
+	see->wait(self, 1180, 0, 1, in, few);
+	see->poke(self, 1200, 0, 1);
+	tick(self, 0, 1200, 1210, 1220);
+	wait = wr_read(&self->entities[1].waits);
+	assert_int_equal(wait->pool, 0);
+	assert_int_equal(sum_of(&wait->time), 20);
+	wait = wr_read(&wait->next);
+	assert_int_equal(wait->pool, 1 + 1);
+	assert_int_equal(sum_of(&wait->time), 30);
+	wait = wr_read(&wait->next);
+	assert_int_equal(wait->pool, 0 + 1);
+	assert_int_equal(sum_of(&wait->time), 50);
+	see->close(self);
+}
+
 static void a_tick_that_follows_at_once_is_ready_at_its_review(void **state)
 {
 	struct wr_statistics *self = make(0);
@@ -352,6 +377,7 @@ int main(void)
 		cmocka_unit_test(a_wait_lasts_from_the_park_to_the_poke_and_then_a_worker_is_waited_for),
 		cmocka_unit_test(a_poke_that_changes_nothing_ends_no_wait),
 		cmocka_unit_test(a_wait_is_split_where_another_condition_is_the_unmet_one),
+		cmocka_unit_test(waits_for_memory_are_told_apart_by_pool),
 		cmocka_unit_test(a_tick_that_follows_at_once_is_ready_at_its_review),
 		cmocka_unit_test(the_first_ticks_are_left_out_with_their_waits),
 		cmocka_unit_test(depth_is_weighted_by_time),
