@@ -103,7 +103,7 @@ static void add_counts(struct wr_text *text, weir_entity *entity)
 
 static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_entity_statistics *times)
 {
-	unsigned source = wr_read(&times->source);
+	const char *source = wr_statistics_source(times);
 
 	add_name(text, "{\"name\":", entity->plan->name);
 	add_name(text, ",\"operator\":", entity->plan->kind->name);
@@ -119,7 +119,7 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_enti
 	add_histogram(text, ",\n \"gpu_span\":", &times->gpu_span);
 	add_histogram(text, ",\n \"done_latency\":", &times->done_latency);
 	if (source)
-		add_name(text, ",\"done_source\":", source == 1 + WR_TRACE_TIMERS ? "timers" : "flag");
+		add_name(text, ",\"done_source\":", source);
 	wr_text_add(text, ",\"gpu_ticks\":%" PRIu64, wr_read(&times->gpu_span.count));
 	add_histogram(text, ",\n \"ready_to_compute\":", &times->queued);
 	add_waits(text, times);

@@ -510,6 +510,14 @@ const struct wr_observer wr_statistics = {
 
 /* --- readers --- */
 
+const char *wr_statistics_source(struct wr_entity_statistics *entity)
+{
+	static const char *const names[] = {NULL, [1 + WR_TRACE_TIMERS] = "timers",
+					    [1 + WR_TRACE_POLLER] = "flag"};
+
+	return names[wr_read(&entity->source)];
+}
+
 int64_t wr_statistics_now(struct wr_statistics *statistics)
 {
 	int64_t now = wr_read(&statistics->ended_at);

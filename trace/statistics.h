@@ -119,6 +119,9 @@ struct wr_statistics {
 /* The time of the last event, or the end of the run; 0: no run yet. Thread: any. */
 int64_t wr_statistics_now(struct wr_statistics *statistics);
 
+/* How device times were learned: "timers", "flag", or NULL: none were. Thread: any. */
+const char *wr_statistics_source(struct wr_entity_statistics *entity);
+
 struct wr_depth {
 	double mean;
 	uint64_t most;
