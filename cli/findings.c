@@ -28,6 +28,7 @@
 #define READY_WAIT   0.25 /* READY entities that wait for a worker, on average */
 #define WAIT_LONG    0.15
 #define BLOCKED_MOST 0.5  /* of the time in compute */
+#define WAITS_MOST   0.75 /* likewise, in any call that waits */
 #define DROPS_MANY   0.01 /* of the messages pushed */
 
 enum { CAPACITY_MAX = 65536, WORKERS_MAX = 64 }; /* as in a graph file */
@@ -273,11 +274,24 @@ static double median_of_others(const struct cli_recorded *recorded, double like)
 	return median;
 }
 
+/*
+ * How much of its time in compute the entity waits, in calls of weir or of others. A tick that was preempted
+ * waits for nothing, though it is not on a core.
+ */
+static double waits_of(const struct cli_entity *entity)
+{
+	const struct cli_cpu *cpu = &entity->cpu;
+	double blocked = entity->submit.sum ? (double)entity->blocked.sum / (double)entity->submit.sum : 0;
+	double off = cpu->of && cpu->waits >= cpu->count ? 1 - (double)cpu->time / (double)cpu->of : 0;
+
+	return blocked >= BLOCKED_MOST ? blocked : off >= WAITS_MOST ? off : 0;
+}
+
 static void say_stage(struct cli_findings *out, const struct cli_recorded *recorded, size_t i, double others)
 {
 	const struct cli_entity *entity = cli_recorded_entity(recorded, i);
 	double host = cli_host_load(recorded, i), device = cli_device_load(recorded, i);
-	double blocked = entity->submit.sum ? (double)entity->blocked.sum / (double)entity->submit.sum : 0;
+	double blocked = waits_of(entity);
 	struct cli_finding *finding;
 
 	if (device > host) {
@@ -290,7 +304,7 @@ static void say_stage(struct cli_findings *out, const struct cli_recorded *recor
 			    "two entities",
 			    wr_shown(entity->name).text, time_of(mean_of(&entity->gpu_span)).text,
 			    percent(device), percent(others), time_of(mean_of(&entity->submit)).text);
-	} else if (blocked >= BLOCKED_MOST) {
+	} else if (blocked > 0) {
 		finding = finding_add(out, CLI_CAUSE_BLOCKS, i, host);
 		finding_say(finding,
 			    "'%s' is in compute for %d %% of the run (%s a tick), and %d %% of that it waits "

@@ -60,6 +60,15 @@ static const struct field wait_fields[] = {
 };
 static const struct shape wait = SHAPE(cli_wait, wait_fields);
 
+static const struct field cpu_fields[] = {
+	FIELD(cli_cpu, COUNT, count),
+	FIELD(cli_cpu, COUNT, time),
+	FIELD(cli_cpu, COUNT, of),
+	FIELD(cli_cpu, COUNT, waits),
+	{0},
+};
+static const struct shape cpu = SHAPE(cli_cpu, cpu_fields);
+
 static const struct field entity_fields[] = {
 	NEEDED(cli_entity, TEXT, name),
 	FIELD(cli_entity, TEXT, operator),
@@ -71,6 +80,7 @@ static const struct field entity_fields[] = {
 	FIELD(cli_entity, COUNT, max_in_flight),
 	SHAPED(cli_entity, OBJECT, submit, histogram),
 	SHAPED(cli_entity, OBJECT, blocked, histogram),
+	SHAPED(cli_entity, OBJECT, cpu, cpu),
 	SHAPED(cli_entity, OBJECT, gpu_span, histogram),
 	SHAPED(cli_entity, OBJECT, done_latency, histogram),
 	SHAPED(cli_entity, OBJECT, ready_to_compute, histogram),

@@ -23,10 +23,16 @@ struct cli_wait {
 	struct cli_histogram time;
 };
 
+/* Of `count` ticks: their time on a core, that in compute, and how often they waited for something. */
+struct cli_cpu {
+	int64_t count, time, of, waits;
+};
+
 struct cli_entity {
 	char *name, *operator;
 	int64_t ticks, received, emitted, lost, most_in_flight, max_in_flight;
 	struct cli_histogram submit, blocked, gpu_span, done_latency, ready_to_compute;
+	struct cli_cpu cpu;
 	struct cli_list waits; /* of struct cli_wait */
 	int64_t gpu_ticks;
 	char *done_source; /* NULL: no device work was measured */

@@ -63,7 +63,7 @@ static void print_entity(int width, bool gpu, const weir_entity_times *times)
 	print_time(times->ready_to_compute.count, times->ready_to_compute.p99_ns);
 	if (gpu)
 		print_times(&times->gpu_span);
-	putchar('\n');
+	puts(gpu && times->done_source && !strcmp(times->done_source, "flag") ? "  by flag" : "");
 }
 
 static void print_entities(weir_scheduler *scheduler)

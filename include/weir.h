@@ -481,6 +481,8 @@ typedef struct {
 	weir_durations waited;           /* for its conditions, all together */
 	weir_durations gpu_span; /* first device work after the waits for inputs to the last: sampled ticks */
 	weir_durations done_latency; /* READY to all device work complete: sampled ticks */
+	const char *done_source; /* of these two: "timers"; "flag": bounds that the poller of flags saw, of
+				    all ticks that it saw; NULL: none was measured. A literal */
 } weir_entity_times;
 typedef struct {
 	size_t size;

@@ -146,17 +146,17 @@ void wr_claims_note_owed(weir_entity *entity)
 		entity->claims[i].owed_before = wr_load_relaxed(&entity->claims[i].owed);
 }
 
-bool wr_claims_take(weir_entity *entity)
+struct wr_shared *wr_claims_take(weir_entity *entity)
 {
 	size_t taken = 0;
 
 	while (taken < entity->claim_count && claim_take(&entity->claims[taken]))
 		taken++;
 	if (taken == entity->claim_count)
-		return true;
+		return NULL;
 	for (size_t i = 0; i < taken; i++)
 		claim_release(&entity->claims[i]);
-	return false;
+	return entity->claims[taken].from;
 }
 
 void wr_claims_release(weir_entity *entity)

@@ -57,8 +57,8 @@ weir_entity *wr_shared_release_locked(struct wr_shared *shared, uint64_t units);
  * which makes each step of a set of claims end (descending ones livelock).
  */
 void wr_claims_note_owed(weir_entity *entity); /* when a review begins, after the exchange to RUNNING */
-/* Claims everything for one tick, or nothing: then the entity is in the list of what it lacks. */
-bool wr_claims_take(weir_entity *entity);
+/* Claims everything for one tick, or nothing: then the entity is in the list of what it lacks, returned. */
+struct wr_shared *wr_claims_take(weir_entity *entity);
 void wr_claims_release(weir_entity *entity); /* after compute: what the tick did not use */
 void wr_claims_pass_on(weir_entity *entity); /* the review did not end in a tick: passes offers on */
 void wr_claims_end(weir_entity *entity);     /* the entity is DONE */

@@ -231,12 +231,14 @@ static inline enum step review_entity(struct wr_worker *worker, weir_scheduler *
  * closed and nothing armed: the poke that offers it what comes back wakes it. What the device is done with by
  * now comes back at once, and the poke finds this entity RUNNING; for the rest the loop is kicked (T4).
  */
-static bool claim_for_tick(weir_scheduler *scheduler, weir_entity *entity)
+static bool claim_for_tick(struct wr_worker *worker, weir_scheduler *scheduler, weir_entity *entity)
 {
 	weir_verdict *verdict = &entity->verdict;
+	struct wr_shared *lacks = wr_claims_take(entity);
 
-	if (wr_claims_take(entity))
+	if (!lacks)
 		return true;
+	wr_trace_refused(scheduler->trace, worker->local.index, entity->id, lacks->id);
 	wr_wait_disarm(scheduler, entity);
 	wr_system_run_deferred_frees(scheduler->graph->system, false);
 	verdict->answer = WR_WAIT;
@@ -254,7 +256,7 @@ __attribute__((noinline)) static enum step review_claims(struct wr_worker *worke
 
 	wr_claims_note_owed(entity);
 	step = review_entity(worker, scheduler, entity);
-	if (step == STEP_TICK && !claim_for_tick(scheduler, entity))
+	if (step == STEP_TICK && !claim_for_tick(worker, scheduler, entity))
 		step = STEP_PARK;
 	if (step == STEP_PARK)
 		wr_claims_pass_on(entity);

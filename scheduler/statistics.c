@@ -28,6 +28,7 @@ bool weir_scheduler_entity_times(weir_scheduler *scheduler, size_t i, weir_entit
 		.waited = wr_histogram_summary(&entity->waited),
 		.gpu_span = wr_histogram_summary(&entity->gpu_span),
 		.done_latency = wr_histogram_summary(&entity->done_latency),
+		.done_source = wr_statistics_source(entity),
 	};
 	return !wr_struct_fill(out, &times, sizeof times, "weir_entity_times");
 }

@@ -103,17 +103,23 @@ static void add_counts(struct wr_text *text, weir_entity *entity)
 
 static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_entity_statistics *times)
 {
-	unsigned source = wr_read(&times->source);
+	const char *source = wr_statistics_source(times);
 
 	add_name(text, "{\"name\":", entity->plan->name);
 	add_name(text, ",\"operator\":", entity->plan->kind->name);
 	add_counts(text, entity);
 	add_histogram(text, ",\n \"submit\":", &times->submit);
 	add_histogram(text, ",\n \"blocked\":", &times->blocked);
+	if (wr_read(&times->cpu_ticks))
+		wr_text_add(text,
+			    ",\n \"cpu\":{\"count\":%" PRIu64 ",\"time\":%" PRId64 ",\"of\":%" PRId64
+			    ",\"waits\":%" PRIu64 "}",
+			    wr_read(&times->cpu_ticks), wr_read(&times->cpu_time), wr_read(&times->cpu_of),
+			    wr_read(&times->cpu_waits));
 	add_histogram(text, ",\n \"gpu_span\":", &times->gpu_span);
 	add_histogram(text, ",\n \"done_latency\":", &times->done_latency);
 	if (source)
-		add_name(text, ",\"done_source\":", source == 1 + WR_TRACE_TIMERS ? "timers" : "flag");
+		add_name(text, ",\"done_source\":", source);
 	wr_text_add(text, ",\"gpu_ticks\":%" PRIu64, wr_read(&times->gpu_span.count));
 	add_histogram(text, ",\n \"ready_to_compute\":", &times->queued);
 	add_waits(text, times);
@@ -171,7 +177,21 @@ static void add_queues(struct wr_text *text, weir_graph *graph, struct wr_statis
 
 /* --- pools, workers, signals --- */
 
-static void add_pools(struct wr_text *text, weir_graph *graph)
+/* Of all entities together. */
+static void add_pool_waits(struct wr_text *text, struct wr_statistics *statistics, uint32_t pool)
+{
+	struct wr_histogram all = {0};
+
+	for (size_t i = 0; i < statistics->entity_count; i++)
+		for (struct wr_wait_times *wait = wr_load_acquire(&statistics->entities[i].waits); wait;
+		     wait = wr_load_acquire(&wait->next))
+			if (wait->pool == pool + 1)
+				wr_histogram_merge(&all, &wait->time);
+	add_histogram(text, ",\"wait_time\":", &all);
+	wr_histogram_finish(&all);
+}
+
+static void add_pools(struct wr_text *text, weir_graph *graph, struct wr_statistics *statistics)
 {
 	struct list list = {text, false};
 
@@ -185,9 +205,11 @@ static void add_pools(struct wr_text *text, weir_graph *graph)
 		add_name(text, ",\"unit\":", counts.block_size ? "blocks" : "bytes");
 		wr_text_add(text,
 			    ",\"capacity\":%" PRIu64 ",\"most_used\":%" PRIu64 ",\"allocations\":%" PRIu64
-			    ",\"waits\":%" PRIu64 ",\"busy\":%" PRIu64 "}",
+			    ",\"waits\":%" PRIu64 ",\"busy\":%" PRIu64,
 			    counts.capacity, counts.most_used, counts.allocations, counts.refused,
 			    counts.busy);
+		add_pool_waits(text, statistics, (uint32_t)i);
+		wr_text_add(text, "}");
 	}
 	wr_text_add(text, "]");
 }
@@ -343,7 +365,7 @@ void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statist
 	add_name(text, ",\"ending\":", ending_text(scheduler, statistics));
 	add_entities(text, graph, statistics);
 	add_queues(text, graph, statistics);
-	add_pools(text, graph);
+	add_pools(text, graph, statistics);
 	add_workers(text, statistics);
 	add_signals(text, statistics);
 	add_paths(text, scheduler->paths);

@@ -53,6 +53,7 @@ static weir_status statistics_open(const struct wr_trace_options *options, void 
 	if (!statistics)
 		return WEIR_E_NOMEM;
 	statistics->skip = options->skip;
+	statistics->simulated = options->simulated;
 	statistics->entity_count = options->entities;
 	statistics->queue_count = options->queues;
 	statistics->worker_count = options->workers;
@@ -75,9 +76,14 @@ static void entity_begin(struct wr_entity_statistics *entity, int64_t at)
 	for (size_t i = 0; i < WR_FIRED; i++)
 		wr_note(&entity->fired[i].token, 0);
 	wr_note(&entity->source, 0);
+	wr_note(&entity->cpu_ticks, 0);
+	wr_note(&entity->cpu_waits, 0);
+	wr_note(&entity->cpu_time, 0);
+	wr_note(&entity->cpu_of, 0);
 	entity->ticks = entity->device_tick = entity->armed_token = 0;
 	entity->ready_at = entity->begun_at = entity->ended_at = 0;
 	entity->waiting = NULL;
+	entity->refused_by = 0;
 	for (size_t i = 0; i < WR_TICKS_REMEMBERED; i++)
 		entity->ready[i].tick = UINT64_MAX;
 	for (struct wr_wait_times *wait = wr_read(&entity->waits); wait; wait = wr_read(&wait->next))
@@ -192,7 +198,8 @@ static bool tick_counts(const struct wr_statistics *statistics, uint64_t tick)
 }
 
 /* Release: a reader that sees the entry sees its names. */
-static struct wr_wait_times *waits_add(struct wr_entity_statistics *entity, const char *of, const char *why)
+static struct wr_wait_times *waits_add(struct wr_entity_statistics *entity, const char *of, const char *why,
+				       uint32_t pool)
 {
 	struct wr_wait_times *wait;
 
@@ -203,6 +210,7 @@ static struct wr_wait_times *waits_add(struct wr_entity_statistics *entity, cons
 		return NULL;
 	wait->of = of;
 	wait->why = why;
+	wait->pool = pool;
 	wr_note(&wait->next, wr_read(&entity->waits));
 	wr_store_release(&entity->waits, wait);
 	entity->waits_listed++;
@@ -210,13 +218,14 @@ static struct wr_wait_times *waits_add(struct wr_entity_statistics *entity, cons
 }
 
 /* The texts live as long as the graph, so that pointers tell them apart. */
-static struct wr_wait_times *waits_find(struct wr_entity_statistics *entity, const char *of, const char *why)
+static struct wr_wait_times *waits_find(struct wr_entity_statistics *entity, const char *of, const char *why,
+					uint32_t pool)
 {
 	struct wr_wait_times *wait = wr_read(&entity->waits);
 
-	while (wait && (wait->of != of || wait->why != why))
+	while (wait && (wait->of != of || wait->why != why || wait->pool != pool))
 		wait = wr_read(&wait->next);
-	return wait ? wait : waits_add(entity, of, why);
+	return wait ? wait : waits_add(entity, of, why, pool);
 }
 
 static void wait_end(struct wr_statistics *statistics, struct wr_entity_statistics *entity, int64_t at)
@@ -264,19 +273,31 @@ static void count_fired(struct wr_statistics *statistics, struct wr_entity_stati
 		wr_histogram_add(latency, at > entity->armed_at ? at - entity->armed_at : 0);
 }
 
+static void on_refused(void *self, int64_t at, unsigned lane, uint32_t id, uint32_t pool)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+
+	(void)at, (void)lane;
+	if (entity)
+		entity->refused_by = pool + 1;
+}
+
 static void on_wait(void *self, int64_t at, unsigned lane, uint32_t id, const char *of, const char *why)
 {
 	struct wr_entity_statistics *entity = entity_of(self, id);
+	uint32_t pool = entity ? entity->refused_by : 0;
 
 	(void)lane;
 	if (!entity)
 		return;
+	entity->refused_by = 0;
 	count_fired(self, entity);
-	if (entity->waiting && entity->waiting->of == of && entity->waiting->why == why)
+	if (entity->waiting && entity->waiting->of == of && entity->waiting->why == why &&
+	    entity->waiting->pool == pool)
 		return; /* a poke that changed nothing */
 	if (entity->waiting)
 		wait_end(self, entity, at);
-	entity->waiting = waits_find(entity, of, why);
+	entity->waiting = waits_find(entity, of, why, pool);
 	entity->waits_since = at;
 }
 
@@ -310,6 +331,25 @@ static void on_poke(void *self, int64_t at, unsigned lane, uint32_t id)
 
 /* --- ticks --- */
 
+/* Asking the system takes as long as ten events, so of short ticks only some are measured. */
+static bool use_is_measured(const struct wr_statistics *statistics, const struct wr_entity_statistics *entity,
+			    uint64_t tick)
+{
+	return !statistics->simulated && tick_counts(statistics, tick) &&
+	       (tick % WR_USE_SAMPLED == 0 || entity->ended_at - entity->begun_at >= WR_USE_LONG);
+}
+
+/* It may only be called by the thread that called compute. */
+static void count_use(struct wr_entity_statistics *entity, int64_t at)
+{
+	struct wr_thread_use now = wr_thread_use();
+
+	wr_count(&entity->cpu_ticks, 1);
+	wr_count(&entity->cpu_waits, now.waits - entity->used.waits);
+	wr_count(&entity->cpu_time, now.cpu - entity->used.cpu);
+	wr_count(&entity->cpu_of, at - entity->begun_at);
+}
+
 static void on_tick_begin(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick)
 {
 	struct wr_entity_statistics *entity = entity_of(self, id);
@@ -319,10 +359,13 @@ static void on_tick_begin(void *self, int64_t at, unsigned lane, uint32_t id, ui
 		worker->begun_at = at;
 	if (!entity)
 		return;
+	entity->use_measured = use_is_measured(self, entity, tick);
 	entity->begun_at = at;
 	entity->ready[tick % WR_TICKS_REMEMBERED] = (struct wr_ready_tick){tick, entity->ready_at};
 	if (tick_counts(self, tick))
 		wr_histogram_add(&entity->queued, at - entity->ready_at);
+	if (entity->use_measured)
+		entity->used = wr_thread_use();
 }
 
 static void on_tick_end(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick)
@@ -336,6 +379,8 @@ static void on_tick_end(void *self, int64_t at, unsigned lane, uint32_t id, uint
 	}
 	if (!entity)
 		return;
+	if (entity->use_measured)
+		count_use(entity, at);
 	entity->ended_at = at;
 	entity->ticks = tick + 1;
 	if (tick_counts(self, tick))
@@ -445,6 +490,7 @@ const struct wr_observer wr_statistics = {
 	.tick_begin = on_tick_begin,
 	.tick_end = on_tick_end,
 	.ready = on_ready,
+	.refused = on_refused,
 	.wait = on_wait,
 	.poke = on_poke,
 	.entity_done = wr_statistics_on_entity_done,
@@ -463,6 +509,14 @@ const struct wr_observer wr_statistics = {
 };
 
 /* --- readers --- */
+
+const char *wr_statistics_source(struct wr_entity_statistics *entity)
+{
+	static const char *const names[] = {NULL, [1 + WR_TRACE_TIMERS] = "timers",
+					    [1 + WR_TRACE_POLLER] = "flag"};
+
+	return names[wr_read(&entity->source)];
+}
 
 int64_t wr_statistics_now(struct wr_statistics *statistics)
 {

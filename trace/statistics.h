@@ -13,14 +13,20 @@
 #ifndef WR_TRACE_STATISTICS_H
 #define WR_TRACE_STATISTICS_H
 
+#include "base/clock.h"
 #include "trace/histogram.h"
 #include "trace/trace.h"
 
 enum { WR_SIGNALS_TRACED = WR_TRACE_FLAG + 1, WR_WAITS_LISTED = 64, WR_TICKS_REMEMBERED = 64, WR_FIRED = 2 };
+enum {
+	WR_USE_SAMPLED = 16, /* the use of the processor is measured in one tick of so many, */
+	WR_USE_LONG = 20000  /* and in those that follow one that took so long, ns */
+};
 
 /* What an entity waited for, and how long each time. */
 struct wr_wait_times {
 	const char *of, *why;
+	uint32_t pool; /* that had too little, + 1; 0: none */
 	struct wr_histogram time;
 	struct wr_wait_times *_Atomic next;
 };
@@ -56,7 +62,13 @@ struct wr_entity_statistics {
 	struct wr_histogram submit, blocked, queued, waited, gpu_span, done_latency;
 	struct wr_wait_times *_Atomic waits; /* a list */
 	size_t waits_listed;
+	uint32_t refused_by; /* the pool for which the next wait is, + 1; 0: none */
 	struct wr_histogram *_Atomic signals[WR_SIGNALS_TRACED]; /* made by the first of its kind */
+	struct wr_thread_use used;                               /* when compute began, if `use_measured` */
+	bool use_measured;
+	/* Of the ticks whose use of the processor is measured: how many, the sums, their time in compute. */
+	_Atomic uint64_t cpu_ticks, cpu_waits;
+	_Atomic int64_t cpu_time, cpu_of;
 	_Atomic unsigned source; /* 1 + enum wr_trace_source; 0: no device work */
 };
 
@@ -90,7 +102,8 @@ struct wr_worker_statistics {
 };
 
 struct wr_statistics {
-	uint64_t skip; /* ticks of each entity that are left out */
+	uint64_t skip;  /* ticks of each entity that are left out */
+	bool simulated; /* time is virtual */
 	struct wr_entity_statistics *entities;
 	struct wr_queue_statistics *queues;
 	struct wr_worker_statistics *workers;
@@ -105,6 +118,9 @@ struct wr_statistics {
 
 /* The time of the last event, or the end of the run; 0: no run yet. Thread: any. */
 int64_t wr_statistics_now(struct wr_statistics *statistics);
+
+/* How device times were learned: "timers", "flag", or NULL: none were. Thread: any. */
+const char *wr_statistics_source(struct wr_entity_statistics *entity);
 
 struct wr_depth {
 	double mean;

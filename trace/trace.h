@@ -54,7 +54,8 @@ enum wr_trace_source {
  * helper thread of compute, around what it enqueues for the tick. ready: a review
  * answered READY. poke: an idle entity, or one after a row of ticks, enters a ready queue; not at the start
  * of a run, when all are in one. wait: a review ended in a park; `of` names the condition, the port or what
- * else was not met, `why` the reason; both live as long as the graph. deliver: a message was pushed;
+ * else was not met, `why` the reason; both live as long as the graph. refused: a
+ * pool has too little for the tick; the wait that follows is for it. deliver: a message was pushed;
  * `sequence` counts the pushes of the queue in this run. drop: of this or an earlier push, by the policy.
  * take: it became part of a tick. arm: a signal was armed, in place of the one before. fire: one fired; the
  * device may be faster than the thread that arms, so this may come before `arm` of the same token, and after
@@ -74,6 +75,7 @@ enum wr_trace_source {
 	X(ready, (unsigned lane, uint32_t entity), (lane, entity))                                           \
 	X(poke, (unsigned lane, uint32_t entity), (lane, entity))                                            \
 	X(wait, (unsigned lane, uint32_t entity, const char *of, const char *why), (lane, entity, of, why))  \
+	X(refused, (unsigned lane, uint32_t entity, uint32_t pool), (lane, entity, pool))                    \
 	X(entity_done, (unsigned lane, uint32_t entity), (lane, entity))                                     \
 	X(deliver, (unsigned lane, uint32_t queue, uint64_t sequence), (lane, queue, sequence))              \
 	X(drop, (unsigned lane, uint32_t queue, uint64_t sequence), (lane, queue, sequence))                 \

@@ -77,6 +77,13 @@ def findings(weir, graph, seed):
     return json.loads(ended.stdout)["findings"]
 
 
+def pool_waits_are_those_of_its_entities(run):
+    waits = [wait["time"] for entity in run["entities"] for wait in entity["waits"] if wait["of"] == "memory_available"]
+    time = run["pools"][0]["wait_time"]
+    assert time["count"] == sum(each["count"] for each in waits) > 0, (time, waits)
+    assert time["sum"] == sum(each["sum"] for each in waits) > 0, (time, waits)
+
+
 def planted_bottlenecks_are_named(weir):
     wrong, count = [], 100 if ALL else len(CAUSES)
     for seed in range(count):
@@ -85,6 +92,8 @@ def planted_bottlenecks_are_named(weir):
         found = findings(weir, graph, seed)
         if not found or found[0]["cause"] != cause or (entities and found[0]["entity"] not in entities):
             wrong.append((seed, cause, entities, [(each["entity"], each["cause"]) for each in found]))
+        if cause == "pool":
+            pool_waits_are_those_of_its_entities(json.loads((FOLDER / "run.json").read_text()))
     assert len(wrong) <= count // 20, f"{len(wrong)} of {count}: {wrong}"
 
 
@@ -98,10 +107,28 @@ def balanced_graphs_have_no_finding(weir):
         assert not found, (seed, found)
 
 
+def computes_that_wait_are_told_from_those_that_work(weir):
+    """On real threads, with one stage that is slow in compute."""
+    for works, cause in ((False, "blocks"), (True, "compute")):
+        graph = {"weir": 1, "scheduler": {"workers": 3}, "entities": [
+            stage("read", 500, conditions=[{"type": "count", "count": 20}]), stage("slow", 5000), stage("write", 500)],
+            "connections": [["read.out", "slow.in"], ["slow.out", "write.in"]]}
+        graph["entities"][1]["parameters"]["works"] = works
+        path, statistics = FOLDER / "threads.json", FOLDER / "threads-run.json"
+        path.write_text(json.dumps(graph))
+        ended = process.run(weir, "run", str(path), "--plugin", PLUGIN, "--backend", "host", "--quiet", "--stats-file", str(statistics))
+        assert ended.returncode == 0, ended.stderr
+        cpu = json.loads(statistics.read_text())["entities"][1]["cpu"]
+        assert cpu["count"] == 20 and cpu["of"] > 90_000_000, cpu
+        assert cpu["time"] > 90_000_000 if works else cpu["time"] < 50_000_000 and cpu["waits"] >= 20, cpu
+        found = json.loads(process.run(weir, "report", "--json", str(statistics)).stdout)["findings"]
+        assert [(each["entity"], each["cause"]) for each in found] == [("slow", cause)], (cpu, found)
+
+
 sys.argv = sys.argv[:2]
 options = process.run(sys.argv[1], "run", "--help").stdout
 if "--stats-file" not in options or "--gpu-time" not in options:
     print("skipped: this weir records no statistics")
     sys.exit(77)
 FOLDER.mkdir(exist_ok=True)
-process.main([planted_bottlenecks_are_named, balanced_graphs_have_no_finding])
+process.main([planted_bottlenecks_are_named, balanced_graphs_have_no_finding, computes_that_wait_are_told_from_those_that_work])

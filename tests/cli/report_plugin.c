@@ -1,8 +1,11 @@
 /* A plugin whose operator `stage` takes time as it is told: of the host in compute, then of the device. */
+#include <time.h>
+
 #include "weir.h"
 
 struct stage {
 	int64_t host, device;
+	bool works; /* on the host; else it sleeps there */
 };
 
 static int sleep_on_device(const void *arguments)
@@ -16,6 +19,7 @@ static const weir_kernel kernel = {.size = sizeof kernel, .name = "stage", .host
 static const weir_parameter parameters[] = {
 	{.size = sizeof(weir_parameter), .name = "host", .type = WEIR_TYPE_DURATION, .fallback = "\"0s\""},
 	{.size = sizeof(weir_parameter), .name = "device", .type = WEIR_TYPE_DURATION, .fallback = "\"0s\""},
+	{.size = sizeof(weir_parameter), .name = "works", .type = WEIR_TYPE_BOOL, .fallback = "false"},
 	{.name = NULL},
 };
 
@@ -37,6 +41,7 @@ static weir_status stage_start(weir_context *context, void *state, const weir_va
 	(void)context;
 	self->host = weir_values_int(values, "host");
 	self->device = weir_values_int(values, "device");
+	self->works = weir_values_bool(values, "works");
 	return WEIR_OK;
 }
 
@@ -46,6 +51,17 @@ static int64_t varied(int64_t duration, uint64_t tick)
 	uint64_t drawn = (tick + 1) * 0x9e3779b97f4a7c15u >> 40;
 
 	return duration - duration / 20 + (int64_t)((uint64_t)duration / 10 * drawn >> 24);
+}
+
+/* As long on a core, however busy the machine is. */
+static void work(int64_t ns)
+{
+	struct timespec begin, now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < ns);
 }
 
 static weir_status stage_compute(weir_context *context, void *state)
@@ -60,7 +76,10 @@ static weir_status stage_compute(weir_context *context, void *state)
 	weir_stream *stream;
 	weir_status status = weir_context_create_tensor(context, &like, false, &out);
 
-	weir_sleep(varied(self->host, tick));
+	if (self->works)
+		work(varied(self->host, tick));
+	else
+		weir_sleep(varied(self->host, tick));
 	if (!status && self->device) {
 		stream = weir_context_stream(context);
 		status = stream ? weir_stream_launch(stream, &kernel, &device, sizeof device) : WEIR_E_DEVICE;

@@ -39,7 +39,7 @@ static void set_up(void)
 		world.entities[e].claim_count = 1;
 		world.entities[e].graph = &world.graph;
 		wr_claims_note_owed(&world.entities[e]);
-		assert_int_equal(wr_claims_take(&world.entities[e]), e == A);
+		assert_int_equal(!wr_claims_take(&world.entities[e]), e == A);
 	}
 	world.claims[A].held = 0;
 }

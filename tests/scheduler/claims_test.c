@@ -56,7 +56,7 @@ static void claims(int e, int r, uint64_t units)
 static bool review(int e)
 {
 	wr_claims_note_owed(&rig.entities[e]);
-	if (wr_claims_take(&rig.entities[e]))
+	if (!wr_claims_take(&rig.entities[e]))
 		return true;
 	wr_claims_pass_on(&rig.entities[e]);
 	return false;

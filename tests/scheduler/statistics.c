@@ -178,6 +178,7 @@ static void know_by_flag(void)
 	assert_true(times.gpu_span.count > 0 && times.gpu_span.min_ns >= 5 * MS);
 	assert_int_equal(times.done_latency.count, times.gpu_span.count);
 	assert_true(times.done_latency.min_ns >= 5 * MS);
+	assert_string_equal(times.done_source, "flag");
 	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
 	assert_says(text, "\"done_source\":\"flag\"");
 	weir_text_free(text);

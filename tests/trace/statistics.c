@@ -100,6 +100,31 @@ static void a_wait_is_split_where_another_condition_is_the_unmet_one(void **stat
 	see->close(self);
 }
 
+static void waits_for_memory_are_told_apart_by_pool(void **state)
+{
+	struct wr_statistics *self = make(0);
+	struct wr_wait_times *wait;
+
+	(void)state;
+	see->refused(self, 1100, 0, 1, 0);
+	see->wait(self, 1100, 0, 1, "memory_available", few);
+	see->refused(self, 1150, 0, 1, 1); /* the first pool has some, the second has not */
+	see->wait(self, 1150, 0, 1, "memory_available", few);
+	see->wait(self, 1180, 0, 1, in, few);
+	see->poke(self, 1200, 0, 1);
+	tick(self, 0, 1200, 1210, 1220);
+	wait = wr_read(&self->entities[1].waits);
+	assert_int_equal(wait->pool, 0);
+	assert_int_equal(sum_of(&wait->time), 20);
+	wait = wr_read(&wait->next);
+	assert_int_equal(wait->pool, 1 + 1);
+	assert_int_equal(sum_of(&wait->time), 30);
+	wait = wr_read(&wait->next);
+	assert_int_equal(wait->pool, 0 + 1);
+	assert_int_equal(sum_of(&wait->time), 50);
+	see->close(self);
+}
+
 static void a_tick_that_follows_at_once_is_ready_at_its_review(void **state)
 {
 	struct wr_statistics *self = make(0);
@@ -263,6 +288,26 @@ static void timers_replace_what_the_poller_saw(void **state)
 	see->close(self);
 }
 
+static void the_use_of_the_processor_is_measured_in_some_ticks(void **state)
+{
+	struct wr_statistics *self = make(0);
+	struct wr_entity_statistics *entity = &self->entities[1];
+
+	(void)state;
+	for (uint64_t i = 0; i < 40; i++)
+		tick(self, i, 1100, 1110, 1120);
+	assert_int_equal(wr_read(&entity->cpu_ticks), 3); /* 0, 16, 32 */
+	assert_int_equal(wr_read(&entity->cpu_of), 30);
+	tick(self, 40, 1100, 1110, 1110 + WR_USE_LONG);
+	tick(self, 41, 50000, 50010, 50020);
+	tick(self, 42, 50000, 50010, 50020);
+	assert_int_equal(wr_read(&entity->cpu_ticks), 4); /* 41, after a long one */
+	self->simulated = true;
+	tick(self, 48, 1100, 1110, 1120);
+	assert_int_equal(wr_read(&entity->cpu_ticks), 4);
+	see->close(self);
+}
+
 static void a_worker_is_busy_or_asleep(void **state)
 {
 	struct wr_statistics *self = make(0);
@@ -332,6 +377,7 @@ int main(void)
 		cmocka_unit_test(a_wait_lasts_from_the_park_to_the_poke_and_then_a_worker_is_waited_for),
 		cmocka_unit_test(a_poke_that_changes_nothing_ends_no_wait),
 		cmocka_unit_test(a_wait_is_split_where_another_condition_is_the_unmet_one),
+		cmocka_unit_test(waits_for_memory_are_told_apart_by_pool),
 		cmocka_unit_test(a_tick_that_follows_at_once_is_ready_at_its_review),
 		cmocka_unit_test(the_first_ticks_are_left_out_with_their_waits),
 		cmocka_unit_test(depth_is_weighted_by_time),
@@ -341,6 +387,7 @@ int main(void)
 		cmocka_unit_test(a_signal_that_fires_before_its_arming_is_told_took_no_time),
 		cmocka_unit_test(device_work_is_from_the_first_stream_to_the_last),
 		cmocka_unit_test(timers_replace_what_the_poller_saw),
+		cmocka_unit_test(the_use_of_the_processor_is_measured_in_some_ticks),
 		cmocka_unit_test(a_worker_is_busy_or_asleep),
 		cmocka_unit_test(a_run_counts_anew),
 		cmocka_unit_test(f40_open_and_events_survive_any_failed_malloc),
