@@ -237,7 +237,11 @@ def networks(given):
     if given.backend != "cuda":
         words += ["--library", "numpy", "--size", 64, "--workers", 2]
     ended = program(given, "5 network", wanted, [*words, *given.network.split()], 150)
-    found = lines_of(ended) if ended else []
+    lines = lines_of(ended) if ended else []
+    for times in [line for line in lines if "times" in line]:
+        workers = times.pop("times")
+        row(f"5 us from READY to compute + in compute, {workers} workers", "-", str(times), None)
+    found = [line for line in lines if "round" in line]
     for replay in (True, False):
         forms = [network_form(found, replay, workers) for workers in sorted({line["workers"] for line in found})]
         forms = [form for form in forms if form]

@@ -36,7 +36,8 @@ def test_the_network_gives_the_bytes_of_a_loop_by_hand():
     options = ["--library", "numpy", "--frames", "20", "--size", "32", "--rounds", "1", "--replay", "off", "--workers", "2"]
     found = python(ROOT / "tests/cuda/python_network.py", *options)
     assert (found.returncode, found.stderr) == (0, "")
-    line = json.loads(found.stdout)
+    line, times = map(json.loads, found.stdout.splitlines())
+    assert set(times) == {"times", "frames", "upload", "classify", "download", "top"}
     assert (line["differ"], line["distinct"], line["frames"]) == (0, 16, 20)
 
 
