@@ -193,7 +193,7 @@ def finished(given):
 def sanitize_one(given, what, words, more):
     name, wanted = f"4 memcheck, {what}", "0 errors"
     # CuPy and torch probe for functions that a driver lacks: errors of calls are not errors of memory.
-    limit = 60 if given.quick else 180
+    limit = 50 if given.quick else 180
     before = ["timeout", "-k", "5", str(limit), SANITIZER, "--tool", "memcheck", "--report-api-errors", "no"]
     ended = program(given, name, wanted, words, limit + 20, [*before, "--error-exitcode", "99"], **more)
     if ended:
@@ -236,6 +236,8 @@ def networks(given):
     words += ["--backend", given.backend]
     if given.backend != "cuda":
         words += ["--library", "numpy", "--size", 64, "--workers", 2]
+    elif given.quick:
+        words += ["--workers", 1, 4]
     ended = program(given, "5 network", wanted, [*words, *given.network.split()], 150)
     lines = lines_of(ended) if ended else []
     for times in [line for line in lines if "times" in line]:
@@ -269,18 +271,20 @@ def arguments():
     small = given.quick or given.backend != "cuda"
     given.count, given.messages, given.frames = (50, 4000, 300) if small else (300, 100000, 2000)
     given.rounds = 1 if small else given.rounds
-    given.jobs = max(1, min(8, (os.cpu_count() or 2) // 2))
+    given.jobs = max(3, min(8, (os.cpu_count() or 2) // 2))
     return given
 
 
 def main():
     given = arguments()
-    steps = [applications, replays, quiet, finished, networks, sanitized]
-    if given.backend != "cuda":
-        steps = [applications, replays, finished, networks]
-    for step in steps:
-        if not given.rows or step.__name__ in given.rows.split(","):
-            step(given)
+    groups = [[applications, replays, quiet], [networks], [finished], [sanitized]]
+    if given.quick:
+        groups[2:] = [[finished, sanitized]]
+    for group in groups:
+        steps = [step for step in group if not given.rows or step.__name__ in given.rows.split(",")]
+        steps = [step for step in steps if given.backend == "cuda" or step not in (quiet, sanitized)]
+        if steps:
+            together(given, [(step,) for step in steps])
     print("\nrow | wanted | seen | holds", flush=True)
     for line in sorted(rows):
         print(" | ".join(line), flush=True)
