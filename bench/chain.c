@@ -9,98 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "chain.h"
-#include "weir.h"
+#include "chain_graph.h"
+#include "program.h"
 
 enum { REPETITIONS = 11 };
 
 static uint64_t ticks_least = 2000000; /* per repetition */
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "chain: %s: %s\n", what, weir_last_error());
-	exit(1);
-}
-
-static void check(weir_status status, const char *what)
-{
-	if (status)
-		fail(what);
-}
-
-/* --- the operators --- */
-
-struct source {
-	uint64_t left;
-};
-
-static uint64_t messages_wanted;
-
-static weir_status source_start(weir_context *context, void *state, const weir_values *values)
-{
-	(void)context;
-	(void)values;
-	((struct source *)state)->left = messages_wanted;
-	return WEIR_OK;
-}
-
-static weir_status source_compute(weir_context *context, void *state)
-{
-	struct source *self = state;
-	weir_message *message;
-	weir_status status = weir_message_create_empty(weir_context_graph(context), &message);
-
-	if (status)
-		return status;
-	if (--self->left == 0)
-		weir_context_finish(context);
-	return weir_context_emit(context, 0, message);
-}
-
-static weir_status pass_compute(weir_context *context, void *state)
-{
-	(void)state;
-	return weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
-}
-
-static weir_status sink_compute(weir_context *context, void *state)
-{
-	*(uint64_t *)state += weir_context_count(context, 0);
-	return WEIR_OK;
-}
-
-static const weir_port in[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
-static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
-
-static const weir_operator source = {
-	.size = sizeof(weir_operator),
-	.name = "chain_source",
-	.help = "makes empty messages",
-	.state_size = sizeof(struct source),
-	.outputs = out,
-	.start = source_start,
-	.compute = source_compute,
-};
-
-static const weir_operator pass = {
-	.size = sizeof(weir_operator),
-	.name = "chain_pass",
-	.help = "hands its message on",
-	.inputs = in,
-	.outputs = out,
-	.compute = pass_compute,
-};
-
-static const weir_operator sink = {
-	.size = sizeof(weir_operator),
-	.name = "chain_sink",
-	.help = "counts",
-	.state_size = sizeof(uint64_t),
-	.inputs = in,
-	.compute = sink_compute,
-};
 
 /* --- weir's chain --- */
 
@@ -111,50 +27,30 @@ struct chain {
 	weir_scheduler *scheduler;
 };
 
-static void describe(weir_description *description, size_t entities, unsigned capacity)
-{
-	char name[32], from[40] = "", to[40], pointer[80], value[16];
-
-	snprintf(value, sizeof value, "%u", capacity);
-	for (size_t i = 0; i < entities; i++) {
-		const char *kind = !i ? "chain_source" : i + 1 < entities ? "chain_pass" : "chain_sink";
-		snprintf(name, sizeof name, "e%zu", i);
-		snprintf(to, sizeof to, "%s.in", name);
-		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/in/capacity", i);
-		check(weir_description_add_entity(description, name, kind), "add");
-		if (i) {
-			check(weir_description_put(description, pointer, value), "put");
-			check(weir_description_connect(description, from, to), "connect");
-		}
-		snprintf(from, sizeof from, "%s.out", name);
-	}
-}
-
 static void chain_open(struct chain *chain, size_t entities, unsigned capacity, unsigned workers)
 {
 	const weir_scheduler_options options = {
 		.size = sizeof options, .workers = workers, .backend = "host"};
 
 	*chain = (struct chain){0};
-	check(weir_registry_create(&chain->registry), "registry");
-	check(weir_registry_add_operator(chain->registry, &source), "source");
-	check(weir_registry_add_operator(chain->registry, &pass), "pass");
-	check(weir_registry_add_operator(chain->registry, &sink), "sink");
-	check(weir_description_create(&chain->description), "description");
-	describe(chain->description, entities, capacity);
-	check(weir_graph_create(chain->registry, chain->description, &chain->graph), "graph");
-	check(weir_scheduler_create(chain->graph, &options, &chain->scheduler), "scheduler");
+	must(weir_registry_create(&chain->registry), "registry");
+	chain_register(chain->registry, chain_operators);
+	chain->description = chain_describe(entities, capacity);
+	must(weir_graph_create(chain->registry, chain->description, &chain->graph), "graph");
+	must(weir_scheduler_create(chain->graph, &options, &chain->scheduler), "scheduler");
 }
 
 static double chain_run(struct chain *chain, uint64_t messages, size_t entities)
 {
 	weir_outcome outcome = {.size = sizeof outcome};
 
-	messages_wanted = messages;
-	check(weir_scheduler_start(chain->scheduler), "start");
-	check(weir_scheduler_wait(chain->scheduler, -1, &outcome), "wait");
-	if (outcome.ticks != messages * entities)
-		fail("some ticks are missing");
+	chain_messages = messages;
+	must(weir_scheduler_start(chain->scheduler), "start");
+	must(weir_scheduler_wait(chain->scheduler, -1, &outcome), "wait");
+	if (outcome.ticks != messages * entities) {
+		fprintf(stderr, "chain: some ticks are missing\n");
+		exit(1);
+	}
 	return (double)outcome.duration_ns / (double)outcome.ticks;
 }
 
@@ -179,24 +75,16 @@ static uint64_t stage_compute(struct stage *stage, uint64_t message)
 	return message;
 }
 
-static double now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
 static double calls_run(volatile struct stage *stages, size_t entities, uint64_t messages)
 {
-	double begin = now_ns();
+	int64_t begin = now();
 
 	for (uint64_t i = 0; i < messages; i++) {
 		uint64_t message = i;
 		for (size_t k = 0; k < entities; k++) /* volatile: hides the callee from the compiler */
 			message = stages[k].compute((struct stage *)&stages[k], message);
 	}
-	return (now_ns() - begin) / ((double)messages * (double)entities);
+	return (double)(now() - begin) / ((double)messages * (double)entities);
 }
 
 /* --- measuring --- */

@@ -154,17 +154,39 @@ static double median_of(const by_round all, size_t offset)
 
 #define MEDIAN(all, field) median_of(all, offsetof(struct pipeline_figures, field))
 
+/*
+ * The median over the rounds of one form's double to another's in the same round: what makes a round slow
+ * makes both slow.
+ */
+static double median_beside(const by_round all, const by_round others, size_t offset)
+{
+	double found[ROUNDS_MAX];
+
+	for (int round = 0; round < rounds; round++) {
+		double one, other;
+
+		memcpy(&one, (const char *)&all[round] + offset, sizeof one);
+		memcpy(&other, (const char *)&others[round] + offset, sizeof other);
+		found[round] = one / other;
+	}
+	return pipeline_median(found, rounds);
+}
+
+#define BESIDE(all, others, field) median_beside(all, others, offsetof(struct pipeline_figures, field))
+
 static void print_form(int form, by_round found[FORMS], int64_t slowest_ns)
 {
-	double rate = MEDIAN(found[form], rate), tail = MEDIAN(found[form], most);
+	double rate = MEDIAN(found[form], rate);
 
 	printf("  %-36s %9.1f frames/s, latency p50 %8.3f ms, p99 %8.3f ms", form_names[form], rate,
-	       MEDIAN(found[form], half), tail);
+	       MEDIAN(found[form], half), MEDIAN(found[form], most));
 	if (slowest_ns)
 		printf(", %.3f of the slowest stage", rate * (double)slowest_ns / 1e9);
 	if (form > 2 && is_measured(1))
-		printf("; beside three streams %.3f and %.3f", rate / MEDIAN(found[1], rate),
-		       tail / MEDIAN(found[1], most));
+		printf("; beside three streams %.3f, p99 %.3f", BESIDE(found[form], found[1], rate),
+		       BESIDE(found[form], found[1], most));
+	if (form > 2 && is_measured(2))
+		printf("; beside graphs %.3f", BESIDE(found[form], found[2], rate));
 	printf("\n");
 }
 

@@ -7,17 +7,12 @@
  */
 #include <string.h>
 
+#include "chain_graph.h"
 #include "program.h"
 
 enum { ROUNDS = 11, MOST = 100 };
 
-static uint64_t messages_wanted;
-
-/* --- the operators --- */
-
-struct source {
-	uint64_t left;
-};
+/* --- the operators: those of the chain, and 1 us of work --- */
 
 static void work(void)
 {
@@ -27,99 +22,36 @@ static void work(void)
 		;
 }
 
-static weir_status source_start(weir_context *context, void *state, const weir_values *values)
-{
-	(void)context;
-	(void)values;
-	((struct source *)state)->left = messages_wanted;
-	return WEIR_OK;
-}
-
 static weir_status source_compute(weir_context *context, void *state)
 {
-	struct source *self = state;
-	weir_message *message;
-	weir_status status = weir_message_create_empty(weir_context_graph(context), &message);
-
-	if (status)
-		return status;
 	work();
-	if (--self->left == 0)
-		weir_context_finish(context);
-	return weir_context_emit(context, 0, message);
+	return chain_source_compute(context, state);
 }
 
 static weir_status pass_compute(weir_context *context, void *state)
 {
-	(void)state;
 	work();
-	return weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
+	return chain_pass_compute(context, state);
 }
 
 static weir_status sink_compute(weir_context *context, void *state)
 {
-	(void)context;
-	(void)state;
 	work();
-	return WEIR_OK;
+	return chain_sink_compute(context, state);
 }
 
-static const weir_port in[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
-static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
+static void register_operators(weir_registry *registry)
+{
+	static weir_operator operators[CHAIN_KINDS]; /* the registry borrows them */
 
-static const weir_operator operators[] = {
-	{
-		.size = sizeof(weir_operator),
-		.name = "trace_source",
-		.help = "makes empty messages",
-		.state_size = sizeof(struct source),
-		.outputs = out,
-		.start = source_start,
-		.compute = source_compute,
-	},
-	{
-		.size = sizeof(weir_operator),
-		.name = "trace_pass",
-		.help = "hands its message on",
-		.inputs = in,
-		.outputs = out,
-		.compute = pass_compute,
-	},
-	{
-		.size = sizeof(weir_operator),
-		.name = "trace_sink",
-		.help = "takes 1 us",
-		.inputs = in,
-		.compute = sink_compute,
-	},
-};
+	memcpy(operators, chain_operators, sizeof operators);
+	operators[CHAIN_SOURCE].compute = source_compute;
+	operators[CHAIN_PASS].compute = pass_compute;
+	operators[CHAIN_SINK].compute = sink_compute;
+	chain_register(registry, operators);
+}
 
 /* --- runs --- */
-
-static weir_description *describe(size_t entities)
-{
-	weir_description *description = NULL;
-	char name[32], from[40] = "", to[40], pointer[80];
-
-	must(weir_description_create(&description), "description");
-	for (size_t i = 0; i < entities; i++) {
-		snprintf(name, sizeof name, "e%zu", i);
-		snprintf(to, sizeof to, "%s.in", name);
-		snprintf(pointer, sizeof pointer, "/entities/%zu/ports/in/capacity", i);
-		must(weir_description_add_entity(description, name,
-						 operators[!i                 ? 0
-							   : i + 1 < entities ? 1
-									      : 2]
-							 .name),
-		     "entity");
-		if (i) {
-			must(weir_description_put(description, pointer, "4"), "capacity");
-			must(weir_description_connect(description, from, to), "connection");
-		}
-		snprintf(from, sizeof from, "%s.out", name);
-	}
-	return description;
-}
 
 /* How a run is observed. */
 struct mode {
@@ -144,15 +76,14 @@ static double run_once(size_t entities, unsigned observe, size_t kept, uint64_t 
 		.observe = observe,
 		.trace_events = kept,
 	};
-	weir_description *description = describe(entities);
+	weir_description *description = chain_describe(entities, 4);
 	weir_registry *registry = NULL;
 	weir_graph *graph = NULL;
 	weir_scheduler *scheduler = NULL;
 	weir_outcome outcome = {.size = sizeof outcome};
 
 	must(weir_registry_create(&registry), "registry");
-	for (size_t i = 0; i < 3; i++)
-		must(weir_registry_add_operator(registry, &operators[i]), "operator");
+	register_operators(registry);
 	must(weir_graph_create(registry, description, &graph), "graph");
 	must(weir_scheduler_create(graph, &options, &scheduler), "scheduler");
 	must(weir_scheduler_start(scheduler), "start");
@@ -172,7 +103,7 @@ static double events_per_tick(size_t entities)
 	uint64_t dropped = 0;
 
 	run_once(entities, WEIR_OBSERVE_TRACE, 1, &dropped);
-	return (double)dropped / ((double)messages_wanted * (double)entities);
+	return (double)dropped / ((double)chain_messages * (double)entities);
 }
 
 static void measure(size_t entities, size_t rounds)
@@ -201,7 +132,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: trace [--quick] [ENTITIES]\n");
 		return 2;
 	}
-	messages_wanted = (quick ? 2000 : 400000) / entities;
+	chain_messages = (quick ? 2000 : 400000) / entities;
 	measure(entities, quick ? 1 : ROUNDS);
 	return 0;
 }

@@ -49,7 +49,7 @@ static void find_operator(struct wr_build *build, struct wr_plan_entity *entity,
 	for (size_t i = 0; weir_registry_operator(build->registry, i); i++)
 		wr_nearest_try(&nearest, weir_registry_operator(build->registry, i)->name);
 	wr_report(&build->reports, WR_W_UNKNOWN_OPERATOR, &(struct wr_at){at, "operator", 0}, name->place,
-		  "there is no operator '%s'%s: `weir operators` lists them, --plugin adds some",
+		  "there is no operator '%s'%s: `weir operators` lists them, --plugin or --python adds some",
 		  wr_shown(name->string).text, wr_nearest_hint(&nearest).text);
 }
 

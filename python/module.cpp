@@ -1369,6 +1369,25 @@ nb::object message_dtype(const Message &self)
 	return dtype ? text_of(dtype->name) : nb::none();
 }
 
+/* "Message(tensor, float32 on the host, shape (3, 4))" */
+std::string message_repr(const Message &self)
+{
+	const weir_tensor *tensor;
+	std::string text = std::string("Message(") + message_kind(self);
+
+	check_core(self.core.get());
+	tensor = weir_message_tensor(self.message);
+	if (tensor) {
+		nb::object shape = numbers(tensor->shape, tensor->dimensions);
+		text += ", " + described(tensor) + ", shape " + nb::cast<std::string>(nb::str(shape));
+	}
+	if (weir_message_kind(self.message) == WEIR_KIND_BYTES)
+		text += ", " + std::to_string(weir_message_size(self.message));
+	for (size_t i = 0; i < weir_message_parts(self.message); i++)
+		text += (i ? " " : ", ") + std::string(weir_message_part_name(self.message, i));
+	return text + ")";
+}
+
 /* Of the first element, for the keys of a replay. */
 uintptr_t message_address(const Message &self)
 {
@@ -2986,6 +3005,7 @@ void bind_message(nb::module_ &module)
 
 	nb::class_<Message>(module, "Message", nb::type_slots(message_slots))
 		.def_prop_ro("kind", message_kind)
+		.def("__repr__", message_repr)
 		.def_prop_ro("object", message_object)
 		.def_prop_ro("parts", message_parts)
 		.def("__getitem__", message_part)

@@ -14,7 +14,7 @@
 void wr_flight_reset(struct wr_flight *flight, size_t bound)
 {
 	flight->bound = bound;
-	flight->ticks = flight->completed = flight->operations = flight->largest_tick = 0;
+	flight->ticks = flight->completed = flight->operations = flight->largest_tick = flight->told = 0;
 	flight->first = flight->count = 0;
 }
 
@@ -90,19 +90,20 @@ size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room,
 	if (tick > entity->flight.ticks)
 		tick = entity->flight.ticks;
 	pending = flight_find_pending(entity, tick, out, room);
-	if (pending)
-		return pending;
-	flight_complete_up_to(&entity->flight, tick);
-	if (entity->graph->scheduler->trace) /* one that asks: no run is without a scheduler */
-		wr_flight_trace(entity, entity->graph->scheduler);
-	return 0;
+	if (!pending)
+		flight_complete_up_to(&entity->flight, tick);
+	return pending;
 }
 
-void wr_flight_trace(const weir_entity *entity, const weir_scheduler *scheduler)
+void wr_flight_trace(weir_entity *entity, const weir_scheduler *scheduler, unsigned lane)
 {
-	if (entity->flight.bound)
-		wr_trace_flight(scheduler->trace, wr_lane_here(scheduler), entity->id,
-				entity->flight.ticks - entity->flight.completed);
+	struct wr_flight *flight = &entity->flight;
+	uint64_t ticks = flight->ticks - flight->completed;
+
+	if (!flight->bound || ticks == flight->told)
+		return;
+	flight->told = ticks;
+	wr_trace_flight(scheduler->trace, lane, entity->id, ticks);
 }
 
 /* --- for conditions --- */

@@ -101,11 +101,14 @@ static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 	return status;
 }
 
-static enum wr_trace_signal signal_traced(int signal)
+__attribute__((noinline)) static void trace_arm(struct wr_worker *worker, weir_entity *entity)
 {
-	if (signal == WR_SIGNAL_FLAG)
-		return WR_TRACE_FLAG;
-	return signal == WR_SIGNAL_INLINE ? WR_TRACE_INLINE : WR_TRACE_CALLBACK;
+	int signal = entity->verdict.signal;
+
+	wr_trace_arm(worker->scheduler->trace, worker->local.index, entity->id, entity->wait.token,
+		     signal == WR_SIGNAL_FLAG     ? WR_TRACE_FLAG
+		     : signal == WR_SIGNAL_INLINE ? WR_TRACE_INLINE
+						  : WR_TRACE_CALLBACK);
 }
 
 static weir_status arm_signal(struct wr_worker *worker, weir_entity *entity)
@@ -134,8 +137,8 @@ static weir_status arm_signal(struct wr_worker *worker, weir_entity *entity)
 	wait->in_fifo = false;
 	memcpy(wait->fences, verdict->fences, sizeof *wait->fences * verdict->fence_count);
 	wait->fence_count = verdict->fence_count;
-	wr_trace_arm(scheduler->trace, worker->local.index, entity->id, wait->token,
-		     signal_traced(verdict->signal));
+	if (scheduler->trace)
+		trace_arm(worker, entity);
 	return WEIR_OK;
 }
 
@@ -261,6 +264,7 @@ __attribute__((noinline)) static enum step review_claims(struct wr_worker *worke
 /* Not inlined: a park that is not observed pays one branch. */
 __attribute__((noinline)) static void trace_park(struct wr_worker *worker, weir_entity *entity)
 {
+	wr_flight_trace(entity, worker->scheduler, worker->local.index);
 	if (entity->gpu_time)
 		wr_gpu_time_read(entity, worker->local.index);
 	wr_trace_wait(worker->scheduler->trace, worker->local.index, entity->id,

@@ -79,6 +79,7 @@ __attribute__((noinline)) static void begin_traced(struct wr_worker *worker, wei
 {
 	struct wr_path_times *paths = worker->scheduler->paths;
 
+	wr_flight_trace(entity, worker->scheduler, worker->local.index);
 	if (entity->gpu_time)
 		wr_gpu_time_begin_tick(entity, worker->local.index);
 	if (paths)
@@ -395,7 +396,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 			wr_context_unref_made(&entity->context);
 			status = wr_flight_note_tick(entity);
 			if (scheduler->trace)
-				wr_flight_trace(entity, scheduler);
+				wr_flight_trace(entity, scheduler, worker->local.index);
 		}
 	}
 	if (status) {

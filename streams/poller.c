@@ -207,13 +207,14 @@ uint64_t wr_flags_version(const struct wr_system *system)
  * For spans without timers (span.c). If another thread noted the value as complete before, the event may be
  * recorded again at any moment: the time is then less than that of the record.
  */
-static void note_seen(const struct wr_armed_flag *flag, int64_t now)
+static void note_seen(const struct wr_armed_flag *flag)
 {
 	struct wr_event *event = wr_stream_event(flag->stream, flag->value);
-	int64_t since = flag->pending_at ? flag->pending_at : flag->made;
+	int64_t since = flag->pending_at ? flag->pending_at : flag->made, now;
 
-	if (wr_load(&event->value) != flag->value)
+	if (!wr_load_relaxed(&flag->stream->system->poller.notes) || wr_load(&event->value) != flag->value)
 		return;
+	now = wr_now(); /* the poll began before the flag was written */
 	wr_store_relaxed(&event->seen_late, (uint32_t)clamp(now - since, 0, UINT32_MAX));
 	wr_store_relaxed(&event->seen_at, now);
 }
@@ -223,17 +224,17 @@ static void note_seen(const struct wr_armed_flag *flag, int64_t now)
  * The flag proves that the value is complete, since a device writes no flags after a fault; so the device
  * need not be queried.
  */
-static bool watched_fence_complete(const struct wr_armed_flag *flag, int64_t now)
+static bool watched_fence_complete(const struct wr_armed_flag *flag)
 {
 	if (!flag->stream)
 		return true;
 	if (wr_load(&flag->stream->completed) >= flag->value) {
-		note_seen(flag, now);
+		note_seen(flag);
 		return true;
 	}
 	if ((int32_t)(wr_load(flag->word) - flag->target) < 0)
 		return false;
-	note_seen(flag, now);
+	note_seen(flag);
 	wr_stream_note_complete(flag->stream, flag->value);
 	return true;
 }
@@ -347,7 +348,7 @@ static bool poll_one(struct wr_armed_flag *flag, int64_t now, bool *learned)
 {
 	if (!wr_token_pending(flag->token))
 		return poller_recycle(flag->signal, flag->token);
-	while (watched_fence_complete(flag, now)) {
+	while (watched_fence_complete(flag)) {
 		*learned |= work_learn(flag, now);
 		if (!watch_next_fence(flag, flag->fence + 1, 0))
 			return poller_recycle(flag->signal, flag->token);

@@ -48,6 +48,7 @@ struct wr_poller {
 	struct wr_estimate lateness; /* of sleeps. Used by the worker that is the poller */
 	_Atomic int64_t margin;      /* how much earlier a sleep must end */
 	bool spins;                  /* the backend's; tests set it before a run */
+	_Atomic bool notes;          /* a span wants to know when flags were seen written (span.c) */
 };
 
 void wr_poller_init(struct wr_poller *poller, bool spins);

@@ -93,6 +93,7 @@ weir_status wr_span_create_untimed(struct wr_system *system, int device, struct 
 		return WEIR_E_NOMEM;
 	span->system = system;
 	span->device = device;
+	wr_store_relaxed(&system->poller.notes, true);
 	*out = span;
 	return WEIR_OK;
 }

@@ -1,6 +1,7 @@
 #include "trace/statistics.h"
 
 #include "base/memory.h"
+#include "trace/statistics_queues.h"
 
 /* --- open, close --- */
 
@@ -92,21 +93,6 @@ static void entity_begin(struct wr_entity_statistics *entity, int64_t at)
 	wr_histogram_clear(&entity->done_latency);
 }
 
-static void queue_begin(struct wr_queue_statistics *queue)
-{
-	wr_note(&queue->entered, 0);
-	wr_note(&queue->entered_sum, 0);
-	wr_note(&queue->dropped, 0);
-	wr_note(&queue->dropped_sum, 0);
-	wr_note(&queue->most, 0);
-	wr_note(&queue->full_at, 0);
-	wr_note(&queue->full_taken, 0);
-	wr_note(&queue->taken, 0);
-	wr_note(&queue->taken_sum, 0);
-	wr_note(&queue->full_time, 0);
-	wr_note(&queue->closed_at, 0);
-}
-
 static void worker_begin(struct wr_worker_statistics *worker, int64_t at)
 {
 	wr_note(&worker->ticks, 0);
@@ -125,8 +111,7 @@ static void on_run_begin(void *self, int64_t at, unsigned workers)
 
 	for (size_t i = 0; i < statistics->entity_count; i++)
 		entity_begin(&statistics->entities[i], at);
-	for (size_t i = 0; i < statistics->queue_count; i++)
-		queue_begin(&statistics->queues[i]);
+	wr_statistics_begin_queues(statistics);
 	for (size_t i = 0; i < statistics->worker_count; i++)
 		worker_begin(&statistics->workers[i], at);
 	wr_note(&statistics->workers_running, workers);
@@ -140,18 +125,6 @@ static void on_run_end(void *self, int64_t at, unsigned workers)
 
 	(void)workers;
 	wr_note(&statistics->ended_at, at);
-}
-
-static void on_queue(void *self, uint32_t queue, uint32_t sender, uint32_t receiver, const char *from,
-		     const char *to, uint32_t capacity)
-{
-	struct wr_statistics *statistics = self;
-
-	(void)sender, (void)from, (void)to;
-	if (queue >= statistics->queue_count)
-		return;
-	statistics->queues[queue].receiver = receiver;
-	statistics->queues[queue].capacity = capacity;
 }
 
 /* --- workers --- */
@@ -459,86 +432,14 @@ static void on_complete(void *self, int64_t at, unsigned lane, uint32_t id, uint
 		statistics->completed(statistics->completed_arg, id, tick, entity->device_end);
 }
 
-/* --- queues --- */
-
-static struct wr_queue_statistics *queue_of(struct wr_statistics *statistics, uint32_t queue)
-{
-	return queue < statistics->queue_count ? &statistics->queues[queue] : NULL;
-}
-
-/*
- * The sender says when the queue became full, and after how many takes; the receiver's next take ends that
- * time if no other take has come between, which the sender may not have seen yet. full_taken is written last
- * and read first: what the receiver reads then belongs together, since the sender says it again only after a
- * take.
- */
-static void note_depth(struct wr_queue_statistics *queue, int64_t at)
-{
-	uint64_t taken = wr_read(&queue->taken);
-	uint64_t depth = wr_read(&queue->entered) - wr_read(&queue->dropped) - taken;
-
-	depth = depth < queue->capacity ? depth : queue->capacity;
-	if (depth > wr_read(&queue->most))
-		wr_note(&queue->most, depth);
-	if (depth < queue->capacity || wr_read(&queue->full_taken) == taken + 1)
-		return;
-	wr_note(&queue->full_at, at);
-	wr_store_release(&queue->full_taken, taken + 1);
-}
-
-static void on_deliver(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t sequence)
-{
-	struct wr_queue_statistics *queue = queue_of(self, id);
-
-	(void)lane, (void)sequence;
-	if (!queue || wr_read(&queue->closed_at))
-		return;
-	wr_count(&queue->entered, 1);
-	wr_count(&queue->entered_sum, (uint64_t)at);
-	note_depth(queue, at);
-}
-
-static void on_drop(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t sequence)
-{
-	struct wr_queue_statistics *queue = queue_of(self, id);
-
-	(void)lane, (void)sequence;
-	if (!queue || wr_read(&queue->closed_at))
-		return;
-	wr_count(&queue->dropped, 1);
-	wr_count(&queue->dropped_sum, (uint64_t)at);
-}
-
-static void on_take(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t sequence)
-{
-	struct wr_queue_statistics *queue = queue_of(self, id);
-
-	(void)lane, (void)sequence;
-	if (!queue)
-		return;
-	if (wr_load_acquire(&queue->full_taken) == wr_read(&queue->taken) + 1)
-		wr_count(&queue->full_time, at - wr_read(&queue->full_at));
-	wr_count(&queue->taken, 1);
-	wr_count(&queue->taken_sum, (uint64_t)at);
-}
-
-/* The receiver drops what its queues hold. */
-static void on_entity_done(void *self, int64_t at, unsigned lane, uint32_t entity)
-{
-	struct wr_statistics *statistics = self;
-
-	(void)lane;
-	for (size_t i = 0; i < statistics->queue_count; i++)
-		if (statistics->queues[i].receiver == entity)
-			wr_note(&statistics->queues[i].closed_at, at);
-}
+/* --- all --- */
 
 const struct wr_observer wr_statistics = {
 	.name = "statistics",
 	.open = statistics_open,
 	.close = statistics_close,
 	.tags = true,
-	.queue = on_queue,
+	.queue = wr_statistics_on_queue,
 	.run_begin = on_run_begin,
 	.run_end = on_run_end,
 	.tick_begin = on_tick_begin,
@@ -546,10 +447,10 @@ const struct wr_observer wr_statistics = {
 	.ready = on_ready,
 	.wait = on_wait,
 	.poke = on_poke,
-	.entity_done = on_entity_done,
-	.deliver = on_deliver,
-	.drop = on_drop,
-	.take = on_take,
+	.entity_done = wr_statistics_on_entity_done,
+	.deliver = wr_statistics_on_deliver,
+	.drop = wr_statistics_on_drop,
+	.take = wr_statistics_on_take,
 	.arm = on_arm,
 	.fire = on_fire,
 	.blocked = on_blocked,
@@ -576,25 +477,6 @@ int64_t wr_statistics_now(struct wr_statistics *statistics)
 		now = at > now ? at : now;
 	}
 	return now;
-}
-
-/* A reading while the queue is used is off by what passes meanwhile; then the difference may be negative. */
-struct wr_depth wr_statistics_depth(struct wr_statistics *statistics, size_t i)
-{
-	struct wr_queue_statistics *queue = &statistics->queues[i];
-	uint64_t taken = wr_read(&queue->taken), dropped = wr_read(&queue->dropped);
-	uint64_t left = wr_read(&queue->entered) - taken - dropped;
-	int64_t begun_at = wr_read(&statistics->begun_at), now = wr_statistics_now(statistics);
-	int64_t closed_at = wr_read(&queue->closed_at), end = closed_at ? closed_at : now, sum;
-	struct wr_depth depth = {.most = wr_read(&queue->most), .full_time = wr_read(&queue->full_time)};
-
-	sum = (int64_t)(wr_read(&queue->taken_sum) + wr_read(&queue->dropped_sum) -
-			wr_read(&queue->entered_sum) + left * (uint64_t)end);
-	if (now > begun_at && sum > 0)
-		depth.mean = (double)sum / (double)(now - begun_at);
-	if (wr_load_acquire(&queue->full_taken) == taken + 1 && end > wr_read(&queue->full_at))
-		depth.full_time += end - wr_read(&queue->full_at);
-	return depth;
 }
 
 int64_t wr_statistics_asleep(struct wr_statistics *statistics, size_t i)

@@ -108,7 +108,7 @@ struct sum {
 	const struct addc *self;
 	const float *from;
 	float *to;
-	int64_t side;
+	int64_t side, flags; /* of the stream */
 };
 
 /* NPP is given the stream here: in a capture it is another one than in the tick. */
@@ -120,9 +120,22 @@ static weir_status enqueue(weir_context *context, weir_stream *stream, void *arg
 	weir_status status = frames_native(context, stream, &native);
 
 	npp.hStream = (cudaStream_t)native;
-	if (!status && cudaStreamGetFlags(npp.hStream, &npp.nStreamFlags) != cudaSuccess)
-		status = weir_context_fail(context, "cudaStreamGetFlags failed");
+	npp.nStreamFlags = (unsigned)sum->flags;
 	return status ? status : add_constant(context, sum->self, &npp, sum->from, sum->to, (int)sum->side);
+}
+
+/* Before the replay: CUDA refuses most questions about a stream that is captured, and the capture is lost. */
+static weir_status query_flags(weir_context *context, int64_t *out)
+{
+	weir_stream *stream = weir_context_stream(context);
+	unsigned flags = 0;
+	void *native = NULL;
+	weir_status status = stream ? frames_native(context, stream, &native) : WEIR_E_DEVICE;
+
+	if (!status && cudaStreamGetFlags((cudaStream_t)native, &flags) != cudaSuccess)
+		status = weir_context_fail(context, "cudaStreamGetFlags failed");
+	*out = flags;
+	return status;
 }
 
 static weir_status compute(weir_context *context, void *state)
@@ -132,6 +145,8 @@ static weir_status compute(weir_context *context, void *state)
 	struct sum sum = {.self = state, .from = weir_message_data(from)};
 	weir_status status = frames_check(context, tensor, weir_context_device(context));
 
+	if (!status)
+		status = query_flags(context, &sum.flags);
 	if (!status)
 		status = weir_context_create_tensor(context, tensor, false, &to);
 	if (!status) {

@@ -94,7 +94,10 @@ def make(status, text, entity=None, diagnostics=None):
 
 def line_of(exception):
     """An exception as one line, with the last place outside of this package: called by the module."""
-    text = f"{type(exception).__name__}: {exception}" if str(exception) else type(exception).__name__
+    if isinstance(exception, Error):
+        text = str(exception).removeprefix(f"{exception.entity}: ")
+    else:
+        text = f"{type(exception).__name__}: {exception}" if str(exception) else type(exception).__name__
     frames = [f for f in traceback.extract_tb(exception.__traceback__) if not f.filename.startswith(OWN)]
     if not frames:
         return text

@@ -3,6 +3,7 @@
 A class is checked where it is registered; an error names the class and the attribute.
 """
 
+import inspect
 import json
 import os
 from dataclasses import dataclass
@@ -101,8 +102,8 @@ def operator(cls=None, *, name=None):
     """
     if cls is None:
         return lambda wanted: operator(wanted, name=name)
+    _check_class(cls)
     name = name or cls.__name__
-    _check_class(cls, name)
     known = registered.get(name)
     if known and (known[0].__module__, known[0].__qualname__) != (cls.__module__, cls.__qualname__):
         raise TypeError(f"class {cls.__name__}: operator '{name}' is class {known[0].__module__}.{known[0].__qualname__}")
@@ -123,17 +124,28 @@ def _wrong(cls, attribute, why):
     return TypeError(f"class {cls.__name__}: {attribute}: {why}")
 
 
-def _check_class(cls, name):
+def _check_class(cls):
     if not isinstance(cls, type):
         raise TypeError(f"weir.operator decorates classes, not {cls!r}")
     if not callable(getattr(cls, "compute", None)):
         raise TypeError(f"class {cls.__name__}: it has no method compute(self, ctx)")
-    for method in ("start", "stop"):
+    for method in ("start", "compute", "stop"):
         if not callable(getattr(cls, method, cls)):
             raise _wrong(cls, method, "it is not a method")
+        _check_arguments(cls, method)
     for flag in ("uses_stream", "effects"):
         if not isinstance(getattr(cls, flag, False), bool):
             raise _wrong(cls, flag, "it is True or False")
+
+
+def _check_arguments(cls, method):
+    function = inspect.getattr_static(cls, method, None)
+    if not inspect.isfunction(function):
+        return
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError as error:
+        raise _wrong(cls, method, f"it is called as {method}(self, ctx): {error}") from None
 
 
 def _make(cls, name):
@@ -163,6 +175,7 @@ def _port(cls, place, port, is_input):
         raise _wrong(cls, place, f"{port!r} is neither a name nor a weir.Port")
     place = f"{place} '{port.name}'"
     _check_flags(cls, place, port)
+    _check_help(cls, place, port.help)
     for flag in ("any_size", "take", "capacity", "device"):
         if not is_input and getattr(port, flag):
             raise _wrong(cls, place, f"{flag} is for inputs")
@@ -192,9 +205,9 @@ def _check_flags(cls, place, port):
 
 
 def _row(cls, place, port):
-    kinds = [port.kinds] if isinstance(port.kinds, str) else list(port.kinds or ())
+    kinds = port.kinds if isinstance(port.kinds, (list, tuple)) else [port.kinds] if port.kinds else []
     for kind in kinds:
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise _wrong(cls, place, f"there is no kind {kind!r}; there are {', '.join(KINDS)}")
     mask = 0
     for kind in kinds:
@@ -219,7 +232,19 @@ def _conditions(cls):
     listed = getattr(cls, "conditions", ())
     if not isinstance(listed, (list, tuple)) or not all(isinstance(condition, dict) for condition in listed):
         raise _wrong(cls, "conditions", "it is a list of dicts, as in a graph file")
-    return [json.dumps(condition) for condition in listed]
+    return [_json(cls, f"conditions[{i}]", condition) for i, condition in enumerate(listed)]
+
+
+def _json(cls, place, value):
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise _wrong(cls, place, str(error)) from None
+
+
+def _check_help(cls, place, text):
+    if not isinstance(text, str):
+        raise _wrong(cls, place, f"the help {text!r} is no text")
 
 
 def _parameters(cls):
@@ -242,16 +267,27 @@ def _parameter(cls, name, value):
     kind = OF_PYTHON.get(value.type, value.type)
     if kind not in TYPES:
         raise _wrong(cls, place, f"{value.type!r} is no type; there are bool, int, float, str, list, {', '.join(TYPES[4:-1])}")
+    _check_help(cls, place, value.help)
+    _check_bounds(cls, place, kind, value)
     _check_default(cls, place, kind, value)
     return {
         "name": name,
         "type": TYPES.index(kind) + 1,
-        "fallback": None if value.default is None else json.dumps(value.default),
+        "fallback": None if value.default is None else _json(cls, place, value.default),
         "help": value.help,
         "min": value.min,
         "max": value.max,
         "choices": "|".join(value.choices),
     }
+
+
+def _check_bounds(cls, place, kind, value):
+    for bound in ("min", "max"):
+        if type(getattr(value, bound)) is not int or abs(getattr(value, bound)) >= 2**63:
+            raise _wrong(cls, place, f"{bound} is a whole number, not {getattr(value, bound)!r}")
+    listed = isinstance(value.choices, (list, tuple)) and all(isinstance(choice, str) for choice in value.choices)
+    if not listed or (kind == "choice") != bool(value.choices):
+        raise _wrong(cls, place, "a choice, and nothing else, has choices: a list of texts")
 
 
 def _is_number(value):

@@ -3,10 +3,12 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 
 GRAPHS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "graphs")
 LIMIT = 60  # seconds: the command never hangs
 started = []  # processes that a failing test may leave running
+counts = tempfile.TemporaryDirectory()  # of branches, see small_files
 
 
 def environment():
@@ -17,9 +19,9 @@ def environment():
 
 def small_files(limit):
     """Options of a process whose files may have so many bytes: a disk that is full. In a build that counts branches its counts
-    go nowhere, since files of counts that are cut off would spoil those of all processes."""
-    nowhere = {"GCOV_PREFIX": "/dev/null", "GCOV_ERROR_FILE": "/dev/null"}
-    return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)), "env": {**environment(), **nowhere}}
+    go elsewhere, since files of counts that are cut off would spoil those of all processes."""
+    elsewhere = {"GCOV_PREFIX": counts.name, "GCOV_ERROR_FILE": "/dev/null"}
+    return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)), "env": {**environment(), **elsewhere}}
 
 
 def graph(name):

@@ -194,6 +194,23 @@ def test_a_port_refuses_what_it_does_not_expect(demand, value, text):
     assert caught.value.entity == "once"
 
 
+@pytest.mark.parametrize("value, text", [
+    (np.zeros((3, 4), np.float32), "Message(tensor, float32 on the host, shape (3, 4))"),
+    (np.zeros((4, 4))[:, ::2], "Message(tensor, float64 on the host, not contiguous, shape (4, 2))"),
+    (b"abc", "Message(bytes, 3)"),
+    ({"a": None, "b": "text"}, "Message(parts, a b)"),
+    (None, "Message(empty)"),
+    ("text", "Message(object)"),
+])
+def test_a_message_says_what_it_is(value, text):
+    assert repr(through(value)) == text
+
+
+def test_a_refusal_is_said_without_the_type_of_the_exception():
+    with pytest.raises(weir.Error, match=r"^'once': input 'in' refuses an array of float64 .*\(test_arrays.py:\d+\)$"):
+        run_compute(lambda self, ctx: ctx.receive("in"), inputs=[weir.Port("in", dtype="uint8")], feed=np.ones(3))
+
+
 def test_a_kind_that_the_port_refuses():
     with pytest.raises(weir.Error, match="kind|accept"):
         run_compute(lambda self, ctx: ctx.emit("out", "text"), outputs=[weir.Port("out", kinds="tensor")])

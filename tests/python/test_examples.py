@@ -11,6 +11,7 @@ import textwrap
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMAND = os.environ.get("WEIR_COMMAND")
 LONG = bool(os.environ.get("WEIR_LONG"))
 STREAMS = ROOT / "examples/python/streams.py"
 
@@ -63,12 +64,27 @@ def test_the_program_of_the_manual_runs(tmp_path):
     assert (found.returncode, found.stderr) == (0, "") and "ticks=20" in found.stdout
 
 
+@pytest.mark.skipif(not COMMAND, reason="the command was not built")
+def test_the_shell_line_of_the_manual_runs(tmp_path):
+    """Its file and its graph, with frames of 8 x 4 pixels from here."""
+    text = (ROOT / "docs/python.md").read_text()
+    section = text[text.index("### In the command") : text.index("In the shell:")]
+    file, graph = section.split("and a graph that names it")
+    indented = ["\n".join(line[1:] for line in part.splitlines() if line.startswith("\t") or not line) for part in (file, graph)]
+    (tmp_path / "operators.py").write_text(textwrap.dedent(indented[0]))
+    (tmp_path / "graph.json").write_text(indented[1])
+    sets = [word for pair in ("read.width=8", "read.height=4", "threshold.level=80") for word in ("--set", pair)]
+    words = [COMMAND, "run", "--python", "operators.py", "graph.json", *sets]
+    found = subprocess.run(words, cwd=tmp_path, input=bytes(range(64, 96)) * 2, capture_output=True, timeout=60)
+    assert (found.returncode, found.stdout) == (0, (bytes(16) + bytes([255]) * 16) * 2), found.stderr
+
+
 def test_the_names_of_the_manual_exist():
     import weir
 
     text = (ROOT / "docs/python.md").read_text()
     sink = weir.Graph({"weir": 1, "entities": [{"name": "a", "operator": "sink"}]})
-    for name in set(re.findall(r"`graph\.(\w+)", text)):
+    for name in set(re.findall(r"`graph\.(?!json)(\w+)", text)):
         assert name in dir(sink), name
     for name in set(re.findall(r"`ctx\.(\w+)", text)):
         assert hasattr(weir.Context, name), name

@@ -36,8 +36,9 @@ def test_a_class_without_compute_is_refused():
 
 
 def test_no_class_is_refused():
-    with pytest.raises(TypeError, match="decorates classes"):
-        weir.operator(lambda ctx: None)
+    for wrong in (lambda ctx: None, 3):
+        with pytest.raises(TypeError, match="decorates classes"):
+            weir.operator(wrong)
 
 
 @pytest.mark.parametrize("ports, text", [
@@ -57,6 +58,8 @@ def test_no_class_is_refused():
     ({"inputs": ["in", "in"]}, "'in' appears twice"),
     ({"inputs": ["in put"]}, "'in put' is not a valid port name"),
     ({"inputs": "in"}, "inputs: it is a list"),
+    ({"inputs": [weir.Port("in", kinds=3)]}, "inputs[0] 'in': there is no kind 3"),
+    ({"inputs": [weir.Port("in", help=3)]}, "inputs[0] 'in': the help 3 is no text"),
     ({"inputs": [7]}, "inputs[0]: 7 is neither"),
 ])
 def test_ports_with_wrong_flags_are_refused(ports, text):
@@ -73,11 +76,25 @@ def test_ports_with_wrong_flags_are_refused(ports, text):
     ({"set": {1, 2}}, "parameters['set']: <class 'set'> is no type"),
     ({"period": weir.duration("10 miles")}, "'period'"),
     ({"compute": 1}, "the class has a method compute"),
+    ({"mode": weir.Parameter("choice", "a", choices="abc")}, "parameters['mode']: a choice, and nothing else, has choices"),
+    ({"mode": weir.Parameter("choice", "a")}, "parameters['mode']: a choice, and nothing else, has choices"),
+    ({"radius": weir.Parameter(int, 1, help=7)}, "parameters['radius']: the help 7 is no text"),
+    ({"radius": weir.Parameter(int, 1, min="0")}, "parameters['radius']: min is a whole number, not '0'"),
+    ({"period": weir.duration({1})}, "parameters['period']: Object of type set is not JSON"),
     ({"radius": weir.Parameter(int, 30, max=20)}, "radius"),
     (["radius"], "parameters: it is a dict"),
 ])
 def test_wrong_parameters_are_refused(parameters, text):
     refused(new(parameters=parameters), text)
+
+
+@pytest.mark.parametrize("attributes, text", [
+    ({"compute": lambda self: None}, "compute: it is called as compute(self, ctx)"),
+    ({"start": lambda self, ctx, more: None}, "start: it is called as start(self, ctx)"),
+    ({"conditions": [{"type": {1}}]}, "conditions[0]: Object of type set is not JSON"),
+])
+def test_other_wrong_attributes_are_refused(attributes, text):
+    refused(new(**attributes), text)
 
 
 def test_a_name_of_a_built_in_operator_is_refused():

@@ -44,21 +44,7 @@ static weir_status observe(const struct wr_trace_options *options, void **self)
 	return WEIR_OK;
 }
 
-static void note_work(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick,
-		      const char *stream, int64_t begin, int64_t end, enum wr_trace_source source)
-{
-	(void)self;
-	(void)at;
-	(void)lane;
-	(void)entity;
-	(void)tick;
-	(void)stream;
-	(void)begin;
-	(void)end;
-	(void)source;
-}
-
-static const struct wr_observer observer = {.name = "test", .open = observe, .device_work = note_work};
+static const struct wr_observer observer = {.name = "test", .open = observe, .device_work = rig_ignore_work};
 
 static weir_status emit_copy(struct rig *rig, weir_context *context)
 {

@@ -1,5 +1,7 @@
 /* T15: whose GPU time it is, and how much. In a simulated world the device adds nothing, so figures are
  * exact. */
+#include <string.h>
+
 #include "gpu_time_rig.h"
 
 /* --- the truths --- */
@@ -246,6 +248,58 @@ TEST(t15_t13_a_replayed_tick_has_the_span_of_an_enqueued_one)
 	rig_in_world(1, run_replay);
 }
 
+static weir_status enqueue_on_two_streams(weir_context *context, weir_stream *stream, void *arg)
+{
+	struct rig_sum sum = {&replayed, {NULL, NULL}, 1, 2 * MS};
+	weir_stream *side = NULL;
+	weir_status status = weir_context_allocate_stream(context, "side", &side);
+
+	(void)arg;
+	if (!status)
+		status = weir_stream_launch(stream, &rig_adder, &sum, sizeof sum);
+	if (!status)
+		status = weir_context_synchronize_streams(context, &stream, 1, side);
+	sum.ns = 3 * MS;
+	if (!status)
+		status = weir_stream_launch(side, &rig_adder, &sum, sizeof sum);
+	return status ? status : weir_context_synchronize_streams(context, &side, 1, stream);
+}
+
+static weir_status replay_two_streams(struct rig *rig, weir_context *context)
+{
+	weir_status status = weir_context_replay(context, "k", 1, enqueue_on_two_streams, NULL);
+
+	(void)rig;
+	return status ? status : weir_context_emit(context, 0, rig_number(context, 0));
+}
+
+/* Two entities replay at once: what one launch does is one entity's, and has one span. */
+static void run_two_replays(void)
+{
+	struct rig *rig = observed("a:call count=8 -> x:end; b:call count=8 -> y:end", WEIR_GPU_TIME_ALL);
+	size_t launched = 0;
+
+	ON("a", replay_two_streams);
+	ON("b", replay_two_ms);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_true(rig_counts(rig, "a").replay_hits > 0 && rig_counts(rig, "b").replay_hits > 0);
+	for (size_t i = 0; i < span_count("a"); i++)
+		launched += !strcmp(span_of("a", i)->stream, "a") && length_of(span_of("a", i)) == 5 * MS;
+	assert_true(launched >= rig_counts(rig, "a").replay_hits);
+	assert_int_equal(span_count("b"), 8);
+	for (size_t i = 0; i < 8; i++)
+		assert_int_equal(length_of(span_of("b", i)), 2 * MS);
+	rig_destroy(rig);
+}
+
+TEST(t15_t13_replayed_work_of_two_streams_is_one_span_of_its_entity)
+{
+	(void)state_;
+	rig_resources = RIG_POOL("");
+	rig_in_world(1, run_two_replays);
+	rig_resources = NULL;
+}
+
 /* --- several streams of an entity --- */
 
 static weir_status on_two_streams(struct rig *rig, weir_context *context)
@@ -298,6 +352,7 @@ int main(void)
 		cmocka_unit_test(t15_a_span_is_not_how_long_the_device_was_busy),
 		cmocka_unit_test(t15_each_entity_is_charged_for_its_own_work),
 		cmocka_unit_test(t15_t13_a_replayed_tick_has_the_span_of_an_enqueued_one),
+		cmocka_unit_test(t15_t13_replayed_work_of_two_streams_is_one_span_of_its_entity),
 		cmocka_unit_test(t15_each_stream_of_an_entity_has_a_span),
 	};
 

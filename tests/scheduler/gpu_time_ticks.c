@@ -156,22 +156,8 @@ static void count_complete(void *self, int64_t at, unsigned lane, uint32_t entit
 	wr_fetch_add(&completed, 1);
 }
 
-static void ignore_work(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick,
-			const char *stream, int64_t begin, int64_t end, enum wr_trace_source source)
-{
-	(void)self;
-	(void)at;
-	(void)lane;
-	(void)entity;
-	(void)tick;
-	(void)stream;
-	(void)begin;
-	(void)end;
-	(void)source;
-}
-
 static const struct wr_observer counter = {
-	.name = "counter", .open = counter_open, .device_work = ignore_work, .complete = count_complete};
+	.name = "counter", .open = counter_open, .device_work = rig_ignore_work, .complete = count_complete};
 
 static weir_status work_a_little(struct rig *rig, weir_context *context)
 {

@@ -93,6 +93,9 @@ void rig_poke_late(weir_scheduler *scheduler,
 void rig_lose_message(struct rig *rig, const char *to); /* as if it were pushed into that end and then gone */
 void rig_lose_emission(struct rig *rig, const char *entity); /* as if one were emitted and not pushed */
 weir_status rig_observe(struct rig *rig, const struct wr_observer *observer);
+/* A device_work of observers that only have it so that GPU time is measured. */
+void rig_ignore_work(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick,
+		     const char *stream, int64_t begin, int64_t end, enum wr_trace_source source);
 /* Statistics and the observer, of a rig that was made with WEIR_OBSERVE_STATISTICS. */
 weir_status rig_observe_beside(struct rig *rig, const struct wr_observer *observer);
 

@@ -244,6 +244,107 @@ RIG_BODY(t15_truth_times_stay_on_the_clock_of_the_host)
 	}
 }
 
+/* One launch of work that was captured from two streams: its span is on the stream of the launch (T13). */
+RIG_BODY(t15_t13_truth_two_streams_in_one_executable)
+{
+	weir_stream *streams[] = {rig->a, rig->b};
+	struct wr_capture *capture = NULL;
+	struct wr_executable *executable = NULL;
+	struct wr_span *span, *other;
+	struct wr_span_times times;
+
+	warm(rig);
+	assert_int_equal(wr_capture_create(rig->system, &capture), WEIR_OK);
+	assert_int_equal(wr_capture_begin(capture, streams, 2), WEIR_OK);
+	rig_add(rig, rig->a, 1, 3 * MS);
+	assert_int_equal(wr_capture_order(capture, rig->a, rig->b), WEIR_OK);
+	work_beside(rig, rig->b, 1, 5 * MS);
+	assert_int_equal(wr_capture_order(capture, rig->b, rig->a), WEIR_OK);
+	assert_int_equal(wr_capture_end(capture, &executable), WEIR_OK);
+	assert_int_equal(wr_executable_launch(executable, rig->a), WEIR_OK); /* the first one uploads it */
+	rig_wait(rig, rig_record(rig->a));
+	span = span_on(rig, rig->a);
+	other = span_on(rig, rig->b);
+	assert_int_equal(wr_executable_launch(executable, rig->a), WEIR_OK);
+	times = times_of(rig, span, rig->a);
+	assert_false(wr_span_end(other));
+	wr_span_drop(other);
+	assert_length(&times, 8 * MS);
+	wr_executable_drop(executable);
+	wr_capture_destroy(capture);
+}
+
+/* --- without timers: what the poller of the flags sees --- */
+
+static void begin_untimed(struct rig *rig, struct wr_span **out)
+{
+	assert_int_equal(wr_span_create_untimed(rig->system, 0, out), WEIR_OK);
+	assert_false(wr_span_timed(*out));
+	wr_span_arm(*out, rig->a);
+}
+
+static weir_fence end_untimed(struct rig *rig, struct wr_span *span)
+{
+	weir_fence fence;
+
+	assert_true(wr_span_end(span));
+	fence = rig_record_flag(rig->a);
+	wr_span_note_fence(span, rig->a);
+	return fence;
+}
+
+/* The poller looks again after a sixteenth of the wait, and sleeps end late. */
+static void assert_bounds(struct wr_span *span, int64_t ns)
+{
+	struct wr_span_times times = {0};
+	int64_t length;
+
+	assert_int_equal(wr_span_read(span, &times), WEIR_OK);
+	assert_true(times.known);
+	length = times.end - times.begin;
+	assert_true(length >= ns - (rig_is("cuda") ? ns / 20 : 0));
+	assert_true(rig_is("host") || length <= ns + ns / 4 + 500 * US);
+	wr_span_drop(span);
+}
+
+RIG_BODY(t15_g04_truth_by_flag_two_ticks_on_one_stream)
+{
+	struct wr_span *spans[2];
+	struct wr_span_times times;
+	weir_fence fences[2];
+
+	if (wr_flag_check(rig->system))
+		return;
+	warm(rig);
+	begin_untimed(rig, &spans[0]);
+	rig_store(rig, rig->a, 1, 8 * MS);
+	fences[0] = end_untimed(rig, spans[0]);
+	begin_untimed(rig, &spans[1]);
+	rig_add(rig, rig->a, 1, 4 * MS);
+	fences[1] = end_untimed(rig, spans[1]);
+	assert_int_equal(wr_span_read(spans[1], &times), WEIR_E_BUSY);
+	rig_arm_flag(rig, 1, fences[0]);
+	rig_arm_flag(rig, 2, fences[1]);
+	rig_poll_until_idle(rig);
+	assert_bounds(spans[0], 8 * MS);
+	assert_bounds(spans[1], 4 * MS); /* not of the first */
+}
+
+RIG_BODY(t15_g04_what_the_poller_did_not_see_is_not_known)
+{
+	struct wr_span_times times = {0};
+	struct wr_span *span;
+
+	if (wr_flag_check(rig->system))
+		return;
+	begin_untimed(rig, &span);
+	rig_store(rig, rig->a, 1, 1 * MS);
+	rig_wait(rig, end_untimed(rig, span));
+	assert_int_equal(wr_span_read(span, &times), WEIR_OK);
+	assert_false(times.known);
+	wr_span_drop(span);
+}
+
 /* --- what a span is --- */
 
 RIG_BODY(t15_a_copy_begins_a_span)
@@ -352,6 +453,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(t15_truth_100_kernels_of_2_us_one_every_50_us),
 	cmocka_unit_test(t15_truth_two_ticks_on_one_stream),
 	cmocka_unit_test(t15_truth_times_stay_on_the_clock_of_the_host),
+	cmocka_unit_test(t15_t13_truth_two_streams_in_one_executable),
+	cmocka_unit_test(t15_g04_truth_by_flag_two_ticks_on_one_stream),
+	cmocka_unit_test(t15_g04_what_the_poller_did_not_see_is_not_known),
 	cmocka_unit_test(t15_a_copy_begins_a_span),
 	cmocka_unit_test(t15_without_work_a_span_does_not_begin),
 	cmocka_unit_test(t15_a_span_is_read_when_its_work_is_complete_and_used_again),
