@@ -91,15 +91,17 @@ class ByHand:
 
 
 class ByWeir:
-    def __init__(self, library, given, replay, workers):
-        self.given, self.replay, self.workers = given, replay, workers
+    def __init__(self, library, given, replay, form):
+        self.given, self.replay, self.form = given, replay, form
+        self.workers, self.direct = int(form.removesuffix("d")), form.endswith("d")
         self.backend = "cuda" if library.on_gpu else "host"
 
     def run(self, count, **more):
         given = self.given
         shape = {"height": HEIGHT, "width": WIDTH, "size": given.size}
         options = {"workers": self.workers, "signal": given.signal, "worker_spin": given.spin_us / 1e6}
-        with weir.Graph(network.graph_of(count, given.in_flight, self.replay, keep=True, **shape)) as graph:
+        description = network.graph_of(count, given.in_flight, self.replay, keep=True, **shape)
+        with weir.Graph(network.direct_of(description) if self.direct else description) as graph:
             graph.run(backend=self.backend, **options, **more)
             if more:
                 self.entities = graph.statistics()["entities"]
@@ -114,7 +116,7 @@ def rate_of(times, warm):
 def times_of(side, count):
     """Median us from READY to compute and inside compute, of each entity, in a run that counts them."""
     side.run(count, statistics=True, gpu_time="off", skip=count // 4)
-    times = {"times": side.workers}
+    times = {"times": side.form}
     for entity in side.entities:
         medians = [entity[name]["p50"] / 1e3 for name in ("ready_to_compute", "submit")]
         times[entity["name"]] = "{:.0f} + {:.0f}".format(*medians)
@@ -136,7 +138,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--in-flight", type=int, default=4)
     parser.add_argument("--size", type=int, default=448)
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--workers", nargs="+", default=["1", "4", "1d", "2d", "4d"], help="d: with --direct")
     parser.add_argument("--signal", default="flag")
     parser.add_argument("--spin-us", type=int, default=1000)
     parser.add_argument("--replay", choices=["on", "off", "both"], default="both")

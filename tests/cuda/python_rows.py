@@ -226,7 +226,7 @@ def network_form(found, replay, workers):
         return None
     parts = [line["weir"] / line["hand"] for line in rounds]
     rates = [statistics.median(line[side] for line in rounds) for side in ("weir", "hand")]
-    text = f"{workers} workers {statistics.median(parts):.3f} ({', '.join(f'{part:.3f}' for part in parts)})"
+    text = f"{workers.replace('d', ' direct')} workers {statistics.median(parts):.3f} ({', '.join(f'{part:.3f}' for part in parts)})"
     return statistics.median(parts), f"{text}, {rates[0]:.0f} frames/s, by hand {rates[1]:.0f}"
 
 
@@ -235,14 +235,14 @@ def networks(given):
     words = [acceptance.HERE / "python_network.py", "--frames", given.frames, "--rounds", given.rounds]
     words += ["--backend", given.backend]
     if given.backend != "cuda":
-        words += ["--library", "numpy", "--size", 64, "--workers", 2]
+        words += ["--library", "numpy", "--size", 64, "--workers", 2, "2d"]
     elif given.quick:
-        words += ["--workers", 1, 4]
+        words += ["--workers", 1, 4, "1d", "4d"]
     ended = program(given, "5 network", wanted, [*words, *given.network.split()], 150)
     lines = lines_of(ended) if ended else []
     for times in [line for line in lines if "times" in line]:
         workers = times.pop("times")
-        row(f"5 us from READY to compute + in compute, {workers} workers", "-", str(times), None)
+        row(f"5 us from READY to compute + in compute, {workers.replace('d', ' direct')} workers", "-", str(times), None)
     found = [line for line in lines if "round" in line]
     for replay in (True, False):
         forms = [network_form(found, replay, workers) for workers in sorted({line["workers"] for line in found})]
@@ -271,6 +271,7 @@ def arguments():
     small = given.quick or given.backend != "cuda"
     given.count, given.messages, given.frames = (50, 4000, 300) if small else (300, 100000, 2000)
     given.rounds = 1 if small else given.rounds
+    given.frames = 40 if given.backend != "cuda" else given.frames
     given.jobs = max(3, min(8, (os.cpu_count() or 2) // 2))
     return given
 
