@@ -2,12 +2,12 @@
 
     python3 examples/python/network.py [--library torch|numpy] [--backend cuda|host] [--frames N] [--in-flight N] [--no-replay]
 
-    frames -> upload -> classify -> download -> top
-       ^------------------ credit --------------'
+    frames -> upload -> classify -> download -> top         or, with --direct,         frames -> classify -> top
+       ^------------------ credit --------------'                                         ^------ credit -----'
 
 `top` sends an empty message back for each frame that is done, and `frames` begins with as many of them as frames may be in
 flight. `classify` is torch: each frame in flight has a stream of its own and, with replay, a CUDA graph that was captured
-before the first frame. Without a GPU the same graph runs on `host`, with torch's CPU or NumPy.
+before the first frame. With --direct it copies to the device and back itself, which takes fewer ticks. Without a GPU the same graph runs on `host`, with torch's CPU or NumPy.
 """
 
 import argparse
@@ -36,6 +36,9 @@ class Numpy:
     def write(self, message, array):
         np.asarray(message)[:] = array
 
+    def upload(self, array):
+        return array
+
 
 class Torch:
     name = "torch"
@@ -58,6 +61,9 @@ class Torch:
 
     def write(self, message, array):
         self.torch.from_dlpack(message).copy_(array, non_blocking=True)
+
+    def upload(self, array):
+        return array.to("cuda", non_blocking=True) if self.on_gpu else array
 
 
 def choose(name=None, backend=None):
@@ -123,10 +129,11 @@ class Classify:
     inputs = [weir.Port("in", dtype="uint8", device=True)]
     outputs = ["out"]
     parameters = {"height": 480, "width": 640, "size": 224, "streams": 4, "replay": True}
+    direct = False
 
     def start(self, ctx):
         model = library.model(self.height, self.width, self.size)
-        self.models = [model] * self.streams
+        self.models = [(lambda frame: model(library.upload(frame))) if self.direct else model] * self.streams
         if self.replay and ctx.on_cuda:  # the device may be waited for here, before the first tick
             shape = (self.height, self.width, 3)
             self.models = [Captured(library.torch, model, shape) for _ in self.models]
@@ -136,10 +143,19 @@ class Classify:
         lane = ctx.tick % self.streams
         stream = ctx.allocate_stream(f"frame{lane}") if ctx.on_cuda else ctx.stream
         ctx.set_stream("out", stream)
-        out = ctx.empty([CLASSES], "float32")
+        out = ctx.empty([CLASSES], "float32", on_host=self.direct)
         with stream:  # DLPack orders it behind the upload
             library.write(out, self.models[lane](library.of(ctx.receive("in"))))
         ctx.emit("out", out)
+
+
+@weir.operator
+class ClassifyDirect(Classify):
+    """As Classify, for frames in pinned memory; the scores are copied to pinned memory, too."""
+
+    inputs = [weir.Port("in", dtype="uint8", place="host")]
+    outputs = [weir.Port("out", host=True)]
+    direct = True
 
 
 @weir.operator
@@ -161,6 +177,14 @@ class Top:
         if self.keep:
             self.scores.append(scores.tobytes())
         ctx.emit("credit", None)
+
+
+def direct_of(graph):
+    """The graph without `upload` and `download`."""
+    graph["entities"] = [entity for entity in graph["entities"] if entity["name"] not in ("upload", "download")]
+    graph["entities"][1]["operator"] = "ClassifyDirect"
+    graph["connections"] = [["frames.out", "classify.in"], ["classify.out", "top.in"], graph["connections"][-1]]
+    return graph
 
 
 def graph_of(count, in_flight, replay=True, height=480, width=640, size=224, keep=False):
@@ -199,10 +223,11 @@ def main():
     parser.add_argument("--in-flight", type=int, default=4)
     parser.add_argument("--size", type=int, default=224, help="of the picture that the network sees")
     parser.add_argument("--no-replay", action="store_true", help="launch each kernel, no CUDA graphs")
+    parser.add_argument("--direct", action="store_true", help="the operator of the network copies, too")
     options = parser.parse_args()
     library = choose(options.library, options.backend)
     description = graph_of(options.frames, options.in_flight, not options.no_replay, size=options.size)
-    with weir.Graph(description) as graph:
+    with weir.Graph(direct_of(description) if options.direct else description) as graph:
         # "flag": the host sees finished frames at once; docs/streams.md tells what that costs.
         graph.run(backend="cuda" if library.on_gpu else "host", signal="flag")
         top = graph["top"]

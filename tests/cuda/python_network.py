@@ -1,7 +1,8 @@
 """examples/python/network.py beside the same work by hand: one thread of torch, a stream and a CUDA graph for each frame in
 flight. Both read the same pinned frames and give the scores of each frame; their bytes are compared.
 
-Prints a line of JSON for each round: frames/s from the 50th frame to the last, how many scores differ. --backend host runs
+Prints a line of JSON for each round: frames/s from the 50th frame to the last, how many scores differ; then one for each number
+of workers, with where the host's time goes. --backend host runs
 torch's CPU or NumPy on both sides, as a check of this program.
 """
 
@@ -90,22 +91,36 @@ class ByHand:
 
 
 class ByWeir:
-    def __init__(self, library, given, replay, workers):
-        self.given, self.replay, self.workers = given, replay, workers
+    def __init__(self, library, given, replay, form):
+        self.given, self.replay, self.form = given, replay, form
+        self.workers, self.direct = int(form.removesuffix("d")), form.endswith("d")
         self.backend = "cuda" if library.on_gpu else "host"
 
-    def run(self, count):
+    def run(self, count, **more):
         given = self.given
         shape = {"height": HEIGHT, "width": WIDTH, "size": given.size}
         options = {"workers": self.workers, "signal": given.signal, "worker_spin": given.spin_us / 1e6}
-        with weir.Graph(network.graph_of(count, given.in_flight, self.replay, keep=True, **shape)) as graph:
-            graph.run(backend=self.backend, **options)
+        description = network.graph_of(count, given.in_flight, self.replay, keep=True, **shape)
+        with weir.Graph(network.direct_of(description) if self.direct else description) as graph:
+            graph.run(backend=self.backend, **options, **more)
+            if more:
+                self.entities = graph.statistics()["entities"]
             top = graph["top"]
             return top.best, top.scores, top.times
 
 
 def rate_of(times, warm):
     return (len(times) - 1 - warm) / ((times[-1] - times[warm]) / 1e9)
+
+
+def times_of(side, count):
+    """Median us from READY to compute and inside compute, of each entity, in a run that counts them."""
+    side.run(count, statistics=True, gpu_time="off", skip=count // 4)
+    times = {"times": side.form}
+    for entity in side.entities:
+        medians = [entity[name]["p50"] / 1e3 for name in ("ready_to_compute", "submit")]
+        times[entity["name"]] = "{:.0f} + {:.0f}".format(*medians)
+    return times
 
 
 def compare(hand, ours, frames):
@@ -123,7 +138,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--in-flight", type=int, default=4)
     parser.add_argument("--size", type=int, default=448)
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--workers", nargs="+", default=["1", "4", "1d", "2d", "4d"], help="d: with --direct")
     parser.add_argument("--signal", default="flag")
     parser.add_argument("--spin-us", type=int, default=1000)
     parser.add_argument("--replay", choices=["on", "off", "both"], default="both")
@@ -133,10 +148,13 @@ def main():
     hands = {replay: ByHand(library, given, replay) for replay in forms}
     for number in range(given.rounds):
         for replay, workers in [(replay, workers) for replay in forms for workers in given.workers]:
-            hand = hands[replay].run(given.frames)
-            ours = ByWeir(library, given, replay, workers).run(given.frames)
-            line = {"round": number, "replay": replay, "workers": workers, **compare(hand, ours, given.frames)}
+            count = given.frames if replay else max(20, given.frames // 4)  # launches take most of the time then
+            hand = hands[replay].run(count)
+            ours = ByWeir(library, given, replay, workers).run(count)
+            line = {"round": number, "replay": replay, "workers": workers, **compare(hand, ours, count)}
             print(json.dumps(line), flush=True)
+    for workers in given.workers:
+        print(json.dumps(times_of(ByWeir(library, given, forms[0], workers), given.frames)), flush=True)
 
 
 if __name__ == "__main__":

@@ -193,7 +193,7 @@ def finished(given):
 def sanitize_one(given, what, words, more):
     name, wanted = f"4 memcheck, {what}", "0 errors"
     # CuPy and torch probe for functions that a driver lacks: errors of calls are not errors of memory.
-    limit = 60 if given.quick else 180
+    limit = 50 if given.quick else 180
     before = ["timeout", "-k", "5", str(limit), SANITIZER, "--tool", "memcheck", "--report-api-errors", "no"]
     ended = program(given, name, wanted, words, limit + 20, [*before, "--error-exitcode", "99"], **more)
     if ended:
@@ -226,7 +226,7 @@ def network_form(found, replay, workers):
         return None
     parts = [line["weir"] / line["hand"] for line in rounds]
     rates = [statistics.median(line[side] for line in rounds) for side in ("weir", "hand")]
-    text = f"{workers} workers {statistics.median(parts):.3f} ({', '.join(f'{part:.3f}' for part in parts)})"
+    text = f"{workers.replace('d', ' direct')} workers {statistics.median(parts):.3f} ({', '.join(f'{part:.3f}' for part in parts)})"
     return statistics.median(parts), f"{text}, {rates[0]:.0f} frames/s, by hand {rates[1]:.0f}"
 
 
@@ -235,9 +235,15 @@ def networks(given):
     words = [acceptance.HERE / "python_network.py", "--frames", given.frames, "--rounds", given.rounds]
     words += ["--backend", given.backend]
     if given.backend != "cuda":
-        words += ["--library", "numpy", "--size", 64, "--workers", 2]
+        words += ["--library", "numpy", "--size", 64, "--workers", 2, "2d"]
+    elif given.quick:
+        words += ["--workers", 1, 4, "1d", "4d"]
     ended = program(given, "5 network", wanted, [*words, *given.network.split()], 150)
-    found = lines_of(ended) if ended else []
+    lines = lines_of(ended) if ended else []
+    for times in [line for line in lines if "times" in line]:
+        workers = times.pop("times")
+        row(f"5 us from READY to compute + in compute, {workers.replace('d', ' direct')} workers", "-", str(times), None)
+    found = [line for line in lines if "round" in line]
     for replay in (True, False):
         forms = [network_form(found, replay, workers) for workers in sorted({line["workers"] for line in found})]
         forms = [form for form in forms if form]
@@ -265,18 +271,21 @@ def arguments():
     small = given.quick or given.backend != "cuda"
     given.count, given.messages, given.frames = (50, 4000, 300) if small else (300, 100000, 2000)
     given.rounds = 1 if small else given.rounds
-    given.jobs = max(1, min(8, (os.cpu_count() or 2) // 2))
+    given.frames = 40 if given.backend != "cuda" else given.frames
+    given.jobs = max(3, min(8, (os.cpu_count() or 2) // 2))
     return given
 
 
 def main():
     given = arguments()
-    steps = [applications, replays, quiet, finished, networks, sanitized]
-    if given.backend != "cuda":
-        steps = [applications, replays, finished, networks]
-    for step in steps:
-        if not given.rows or step.__name__ in given.rows.split(","):
-            step(given)
+    groups = [[applications, replays, quiet], [networks], [finished], [sanitized]]
+    if given.quick:
+        groups[2:] = [[finished, sanitized]]
+    for group in groups:
+        steps = [step for step in group if not given.rows or step.__name__ in given.rows.split(",")]
+        steps = [step for step in steps if given.backend == "cuda" or step not in (quiet, sanitized)]
+        if steps:
+            together(given, [(step,) for step in steps])
     print("\nrow | wanted | seen | holds", flush=True)
     for line in sorted(rows):
         print(" | ".join(line), flush=True)

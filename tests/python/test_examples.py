@@ -27,8 +27,10 @@ def test_the_application_with_streams_runs_on_the_host(options):
     assert found.stdout == "numpy on host: 50 results, 4.0 to 151.0\n"
 
 
-def test_the_network_runs_on_the_host():
-    found = python(ROOT / "examples/python/network.py", "--library", "numpy", "--frames", "20", "--size", "32")
+@pytest.mark.parametrize("options", [[], ["--direct"]], ids=["copies", "direct"])
+def test_the_network_runs_on_the_host(options):
+    options = ["--library", "numpy", "--frames", "20", "--size", "32", *options]
+    found = python(ROOT / "examples/python/network.py", *options)
     assert (found.returncode, found.stderr) == (0, "")
     assert re.fullmatch(r"numpy on host: 20 frames, \d+ frames/s; classes \[.*\] \.\.\.\n", found.stdout)
 
@@ -37,7 +39,8 @@ def test_the_network_gives_the_bytes_of_a_loop_by_hand():
     options = ["--library", "numpy", "--frames", "20", "--size", "32", "--rounds", "1", "--replay", "off", "--workers", "2"]
     found = python(ROOT / "tests/cuda/python_network.py", *options)
     assert (found.returncode, found.stderr) == (0, "")
-    line = json.loads(found.stdout)
+    line, times = map(json.loads, found.stdout.splitlines())
+    assert set(times) == {"times", "frames", "upload", "classify", "download", "top"}
     assert (line["differ"], line["distinct"], line["frames"]) == (0, 16, 20)
 
 
