@@ -303,7 +303,7 @@ static void assert_bounds(struct wr_span *span, int64_t ns)
 	assert_true(times.known);
 	length = times.end - times.begin;
 	assert_true(length >= ns - (rig_is("cuda") ? ns / 20 : 0));
-	assert_true(rig_is("host") || length <= ns + ns / 4 + 500 * US);
+	assert_true(rig_is("host") || length <= ns + ns / 2 + MS);
 	wr_span_drop(span);
 }
 
