@@ -154,6 +154,25 @@ TEST(t16_a_tick_that_leaves_its_stream_idle_ends_its_path_itself)
 	rig_in_world(1, leave_the_stream_idle);
 }
 
+static void skip_two_ticks(void)
+{
+	struct rig *rig = observed("source ticks=6 -> a:call");
+
+	rig->options.gpu_time = WEIR_GPU_TIME_ALL;
+	rig->options.skip = 2;
+	rig_on(rig, "a", rig_emit_on_current);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(path_of(rig, 0).count, 4);
+	assert_int_equal(path_of(rig, 0).latency.count, 4);
+	rig_destroy(rig);
+}
+
+TEST(t16_device_work_of_ticks_that_are_left_out_ends_no_path)
+{
+	(void)state_;
+	rig_in_world(1, skip_two_ticks);
+}
+
 /* --- signals --- */
 
 static void refuse_signals(void)
@@ -339,6 +358,7 @@ int main(void)
 		cmocka_unit_test(t16_a_path_to_an_outlet_ends_with_the_work_of_its_last_entity),
 		cmocka_unit_test(t16_e01_a_tick_that_fails_ends_no_path),
 		cmocka_unit_test(t16_a_tick_that_leaves_its_stream_idle_ends_its_path_itself),
+		cmocka_unit_test(t16_device_work_of_ticks_that_are_left_out_ends_no_path),
 		cmocka_unit_test(g02_an_offer_of_a_signal_wakes_an_observed_entity_as_others),
 		cmocka_unit_test(t16_paths_beyond_the_bound_are_counted_as_one),
 		cmocka_unit_test(before_the_first_run_nothing_was_measured),

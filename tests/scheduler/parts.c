@@ -190,6 +190,39 @@ static weir_status emit_pack_by_two_ways(struct rig *rig, weir_context *context)
 	return weir_context_emit(context, 1, pack);
 }
 
+static weir_status emit_two_packs(struct rig *rig, weir_context *context)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		const weir_part parts[1] = {rig_part("image", rig_number(context, i))};
+		weir_message *pack = NULL;
+
+		HOLDS(rig, !weir_message_pack(weir_context_graph(context), parts, 1, &pack));
+		HOLDS(rig, !weir_context_emit(context, i, pack));
+	}
+	return WEIR_OK;
+}
+
+static weir_status pass_part_of_second(struct rig *rig, weir_context *context)
+{
+	weir_message *image = weir_message_part(weir_context_message(context, 1, 0), "image");
+
+	rig_refused(rig, weir_context_emit(context, 0, image), WEIR_E_INVALID,
+		    "b.out: emitted a message without a reference of its own");
+	return weir_context_emit(context, 0, weir_message_ref(image));
+}
+
+static void t09_xb04_a_part_of_the_second_pack_needs_a_reference(void **state)
+{
+	struct rig *rig = rig_of("a:call count=2 -> b:call -> end; a.out2 -> b.in2");
+
+	(void)state;
+	rig_on(rig, "a", emit_two_packs);
+	rig_on(rig, "b", pass_part_of_second);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "1 1");
+	rig_destroy(rig);
+}
+
 static weir_status pass_part_of_both(struct rig *rig, weir_context *context)
 {
 	weir_message *pack = weir_context_message(context, 0, 0);
@@ -485,6 +518,7 @@ int main(void)
 		cmocka_unit_test(t09_parts_that_cannot_be_are_refused_by_name),
 		cmocka_unit_test(xb31_without_memory_a_pack_takes_nothing),
 		cmocka_unit_test(t09_xb04_a_part_of_an_emitted_pack_needs_a_reference),
+		cmocka_unit_test(t09_xb04_a_part_of_the_second_pack_needs_a_reference),
 		cmocka_unit_test(t09_xb04_a_pack_that_came_by_two_ways_holds_its_part_once),
 		cmocka_unit_test(t09_xb04_giving_a_part_away_needs_a_reference),
 		cmocka_unit_test(t09_xb04_a_pack_and_its_part_are_given_away_in_one_tick),
