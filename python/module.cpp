@@ -2654,6 +2654,7 @@ nb::object entity_times(Graph &self)
 		out["waited"] = durations_of(times.waited);
 		out["ready_to_compute"] = durations_of(times.ready_to_compute);
 		out["gpu_span"] = durations_of(times.gpu_span);
+		out["done_source"] = times.done_source ? nb::object(nb::str(times.done_source)) : nb::none();
 		all[text_of(times.entity)] = out;
 	}
 	return all;

@@ -131,7 +131,8 @@ def _time_rows(times):
     yield f"  {'entity':{width}}" + "".join(f"  {name:>8}" for name in names)
     for name, t in list(times.items())[:LISTED]:
         row = _times(t["submit"]) + _times(t["waited"], "p50", "p99") + _times(t["ready_to_compute"], "p50", "p99")
-        yield f"  {name:{width}}{row}" + (_times(t["gpu_span"]) if gpu else "")
+        source = "  by flag" if gpu and t["done_source"] == "flag" else ""
+        yield f"  {name:{width}}{row}" + (_times(t["gpu_span"]) if gpu else "") + source
     if len(times) > LISTED:
         yield f"  and {len(times) - LISTED} more"
 

@@ -22,6 +22,16 @@ def entities_of(given, signal, folder):
         return {entity["name"]: entity for entity in json.load(file)["entities"]}
 
 
+def contract(given):
+    """The truths of tests/streams/contract_timers.c: spans of enqueued work, of waits, of launches."""
+    test = os.path.join(given.programs, "..", "streams", "cuda")
+    ended = acceptance.run([test, given.backend])
+    lines = ended.stdout + ended.stderr
+    good, bad = lines.count("[       OK ] t15_"), re.findall(r"\[  FAILED  \] (t15_\w+)", lines)
+    seen = f"{good} hold; failed: {', '.join(dict.fromkeys(bad)) or 0}"
+    yield "12 truths of spans", "all hold", seen, good >= 10 and not bad
+
+
 def truths(given):
     """Kernels of known duration behind each other, enqueued far ahead: each entity's own time, not its producer's."""
     for signal in ("callback", "flag"):

@@ -424,7 +424,7 @@ def nsight(given):
 
 
 def observed(given):
-    for check in (observers.truths, observers.cost):
+    for check in (observers.contract, observers.truths, observers.cost):
         for found in check(given):
             row(*found)
 
