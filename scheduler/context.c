@@ -3,8 +3,6 @@
  * received, made and emitted, until they are dropped. context_streams.c has the calls about streams. Thread:
  * owner.
  */
-#include <assert.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -182,12 +180,11 @@ static bool pack_precedes(const weir_entity *entity, weir_message *const *at)
 		for (size_t k = 0; k < entity->inputs[i].taken_count && k < SEARCHED_MAX; k++)
 			if (&entity->inputs[i].taken[k] == at || entity->inputs[i].taken[k] == *at)
 				return &entity->inputs[i].taken[k] != at;
-	for (size_t i = 0;; i++) { /* it is found */
-		assert(i < entity->output_count);
+	for (size_t i = 0; i < entity->output_count; i++) /* it is found */
 		for (size_t k = 0; k < entity->outputs[i].emitted_count && k < SEARCHED_MAX; k++)
 			if (&entity->outputs[i].emitted[k] == at || entity->outputs[i].emitted[k] == *at)
 				return &entity->outputs[i].emitted[k] != at;
-	}
+	return false;
 }
 
 static size_t count_held_once(const weir_entity *entity, weir_message *const *at, const weir_message *part)
