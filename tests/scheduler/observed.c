@@ -9,14 +9,6 @@
 
 #define TEST(name) static void name(void **state_)
 
-static struct rig *observed(const char *text)
-{
-	struct rig *rig = rig_of(text);
-
-	rig->options.observe = WEIR_OBSERVE_STATISTICS;
-	return rig;
-}
-
 static weir_path_latency path_of(struct rig *rig, size_t i)
 {
 	weir_path_latency path = {.size = sizeof path};
@@ -60,7 +52,7 @@ TEST(t16_a_path_ends_at_the_outlets_that_the_tick_emitted_to)
 
 	(void)state_;
 	rig_backend = "host";
-	rig = observed("a:call count=8");
+	rig = rig_observed("a:call count=8");
 	first = rig_outlet(rig, "a.out", 8, 0);
 	second = rig_outlet(rig, "a.out2", 8, 0);
 	rig_on(rig, "a", emit_to_one_of_two);
@@ -88,7 +80,7 @@ TEST(t16_a_path_to_an_outlet_ends_with_the_work_of_its_last_entity)
 
 	(void)state_;
 	rig_backend = "host";
-	rig = observed("a:call count=3");
+	rig = rig_observed("a:call count=3");
 	rig->options.gpu_time = WEIR_GPU_TIME_ALL;
 	outlet = rig_outlet(rig, "a.out", 4, 0);
 	rig_on(rig, "a", rig_emit_on_current);
@@ -113,7 +105,7 @@ static weir_status fail_at_tick_2(struct rig *rig, weir_context *context)
 static void fail_the_sink(void)
 {
 	static const char *const parts[] = {"\"ending\":\"operator failed\"", NULL};
-	struct rig *rig = observed("source ticks=9 -> a:call");
+	struct rig *rig = rig_observed("source ticks=9 -> a:call");
 
 	rig_on(rig, "a", fail_at_tick_2);
 	assert_int_equal(rig_run(rig), WEIR_E_FAILED);
@@ -138,7 +130,7 @@ static weir_status work_in_odd_ticks(struct rig *rig, weir_context *context)
 
 static void leave_the_stream_idle(void)
 {
-	struct rig *rig = observed("source ticks=6 -> a:call");
+	struct rig *rig = rig_observed("source ticks=6 -> a:call");
 
 	rig->options.gpu_time = WEIR_GPU_TIME_OFF;
 	rig_on(rig, "a", work_in_odd_ticks);
@@ -156,7 +148,7 @@ TEST(t16_a_tick_that_leaves_its_stream_idle_ends_its_path_itself)
 
 static void skip_two_ticks(void)
 {
-	struct rig *rig = observed("source ticks=6 -> a:call");
+	struct rig *rig = rig_observed("source ticks=6 -> a:call");
 
 	rig->options.gpu_time = WEIR_GPU_TIME_ALL;
 	rig->options.skip = 2;
@@ -178,9 +170,9 @@ TEST(t16_device_work_of_ticks_that_are_left_out_ends_no_path)
 static void refuse_signals(void)
 {
 	static const char *const parts[] = {"\"kind\":\"callback\"", NULL};
-	struct rig *rig = observed("a:source ticks=5 work=1ms -> x:end gate=in; "
-				   "b:source ticks=5 work=1ms -> y:end gate=in; "
-				   "c:source ticks=5 work=1ms -> z:end gate=in");
+	struct rig *rig = rig_observed("a:source ticks=5 work=1ms -> x:end gate=in; "
+				       "b:source ticks=5 work=1ms -> y:end gate=in; "
+				       "c:source ticks=5 work=1ms -> z:end gate=in");
 
 	rig_with_knobs(rig, "callback", (struct wr_sim_knobs){0});
 	rig_bound_signals(rig, 1);
@@ -224,7 +216,7 @@ static void run_a_ladder(void)
 	size_t paths = 0, others = 0;
 
 	ladder_text(text, sizeof text);
-	rig = observed(text);
+	rig = rig_observed(text);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	for (; weir_scheduler_path_latency(rig->scheduler, paths, &path); paths++) {
 		assert_int_equal(path.count, TICKS);
@@ -250,7 +242,7 @@ TEST(before_the_first_run_nothing_was_measured)
 {
 	static const char *const parts[] = {"\"ending\":\"not started\"", "\"workers\":[]",
 					    "\"count\":0,\"measured\":0}", NULL};
-	struct rig *rig = observed("source ticks=1 -> end");
+	struct rig *rig = rig_observed("source ticks=1 -> end");
 
 	(void)state_;
 	rig_make(rig);

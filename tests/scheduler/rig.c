@@ -78,6 +78,14 @@ struct rig *rig_of(const char *text)
 	return rig;
 }
 
+struct rig *rig_observed(const char *text)
+{
+	struct rig *rig = rig_of(text);
+
+	rig->options.observe = WEIR_OBSERVE_STATISTICS;
+	return rig;
+}
+
 struct rig_entity *rig_entity(struct rig *rig, const char *name)
 {
 	for (size_t i = 0; i < rig->entity_count; i++)

@@ -68,6 +68,7 @@ struct rig {
 
 /* On rig_backend, two workers; the options may be changed before rig_make. */
 struct rig *rig_of(const char *text);
+struct rig *rig_observed(const char *text);                          /* with statistics */
 struct rig *rig_described(const char *text, weir_description **out); /* without its graph */
 void rig_on(struct rig *rig, const char *entity, rig_fn *compute);   /* the function of a `call` */
 struct rig_entity *rig_entity(struct rig *rig, const char *name);

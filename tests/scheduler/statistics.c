@@ -6,14 +6,6 @@
 
 #define TEST(name) static void name(void **state_)
 
-static struct rig *observed(const char *text)
-{
-	struct rig *rig = rig_of(text);
-
-	rig->options.observe = WEIR_OBSERVE_STATISTICS;
-	return rig;
-}
-
 static weir_entity_times times_of(struct rig *rig, size_t i)
 {
 	weir_entity_times times = {.size = sizeof times};
@@ -41,7 +33,7 @@ TEST(without_the_bit_there_are_none)
 
 static void count_every_tick(void)
 {
-	struct rig *rig = observed("source ticks=40 -> a:pass -> end; source -> other:end policy=pop");
+	struct rig *rig = rig_observed("source ticks=40 -> a:pass -> end; source -> other:end policy=pop");
 	weir_path_latency path = {.size = sizeof path};
 	size_t paths = 0;
 
@@ -82,7 +74,7 @@ TEST(t16_a_path_leads_from_an_inlet_to_an_outlet)
 
 	(void)state_;
 	rig_backend = "host";
-	rig = observed("p:pass -> q:pass");
+	rig = rig_observed("p:pass -> q:pass");
 	outlet = rig_outlet(rig, "q.out", 4, 0);
 	assert_int_equal(weir_graph_add_inlet(rig->graph, "p.in", &inlet), WEIR_OK);
 	rig_start(rig);
@@ -112,7 +104,7 @@ static weir_status work_for_5_ms(struct rig *rig, weir_context *context)
 
 static struct rig *run_with_device_sink(int gpu_time)
 {
-	struct rig *rig = observed("source ticks=3 -> a:call");
+	struct rig *rig = rig_observed("source ticks=3 -> a:call");
 
 	rig->options.gpu_time = gpu_time;
 	rig_on(rig, "a", work_for_5_ms);
@@ -166,7 +158,7 @@ TEST(t16_an_end_that_is_not_measured_is_counted)
 
 static void know_by_flag(void)
 {
-	struct rig *rig = observed("a:call count=10 -> end");
+	struct rig *rig = rig_observed("a:call count=10 -> end");
 	weir_entity_times times;
 	char *text = NULL;
 
@@ -228,7 +220,7 @@ TEST(b05_two_schedulers_are_read_while_they_run)
 	(void)state_;
 	rig_backend = "host";
 	for (size_t i = 0; i < 2; i++) {
-		rigs[i] = observed(
+		rigs[i] = rig_observed(
 			i ? "source ticks=1500 -> end capacity=4"
 			  : "source ticks=1500 -> a:pass -> b:pass capacity=2 -> end; source -> end.in");
 		rig_make(rigs[i]);
