@@ -7,6 +7,8 @@
  *
  * WEIR_DEBUG_REPLAY=1 captures the work of a READY key again in each CHECKED-th of its ticks, and
  * compares. The number is a prime: addresses alternate with small periods, and must not come in step with it.
+ * Libraries pass structures with padding that they never write, which holds what the stack held: so that it
+ * is the same in each capture, the stack below enqueue is filled with one byte before.
  */
 #include "scheduler/replay.h"
 
@@ -20,7 +22,7 @@
 #include "scheduler/scheduler.h"
 #include "scheduler/worker.h"
 
-enum { CHECKED = 61 };
+enum { CHECKED = 61, FILLED_STACK = 1 << 15, FILL = 0xA5 };
 
 /* A call of weir_context_replay. */
 struct call {
@@ -139,6 +141,15 @@ static weir_status list_streams(const struct call *call, size_t *count)
 	return WEIR_OK;
 }
 
+/* Volatile, so that the writes stay; not inlined, so that they lie where the next call's frames do. */
+static __attribute__((noinline)) void fill_stack(void)
+{
+	volatile unsigned char stack[FILLED_STACK];
+
+	for (size_t i = 0; i < sizeof stack; i++)
+		stack[i] = FILL;
+}
+
 /* Calls `enqueue` in a capture, in which the context refuses what cannot be replayed. */
 static void enqueue_captured(const struct call *call, struct wr_capture *capture)
 {
@@ -149,6 +160,8 @@ static void enqueue_captured(const struct call *call, struct wr_capture *capture
 	context->computing = false;
 	wr_scratch_fix(call->entity, true);
 	*wr_error_here() = 0;
+	if (call->entity->replays->checked)
+		fill_stack();
 	status = call->enqueue(context, call->stream, call->arg);
 	wr_scratch_fix(call->entity, false);
 	context->computing = true;

@@ -202,6 +202,17 @@ static const char *kernel_name(const struct wr_cuda_driver *driver, const CUDA_K
 	return "?";
 }
 
+/* The first byte that differs; `size` if none does. */
+static size_t first_difference(const void *one, const void *two, size_t size)
+{
+	const unsigned char *bytes = one, *others = two;
+	size_t i = 0;
+
+	while (i < size && bytes[i] == others[i])
+		i++;
+	return i;
+}
+
 static bool kernel_parameters_differ(const struct comparison *self, const CUDA_KERNEL_NODE_PARAMS_v2 *one,
 				     const CUDA_KERNEL_NODE_PARAMS_v2 *two)
 {
@@ -209,10 +220,15 @@ static bool kernel_parameters_differ(const struct comparison *self, const CUDA_K
 
 	for (size_t i = 0;
 	     one->kernelParams && two->kernelParams && parameter_size(self->driver, one, i, &size); i++) {
-		if (!memcmp(one->kernelParams[i], two->kernelParams[i], size))
+		const unsigned char *bytes = one->kernelParams[i], *others = two->kernelParams[i];
+		size_t at = first_difference(bytes, others, size);
+
+		if (at == size)
 			continue;
-		snprintf(self->what, self->room, "node %zu: parameter %zu of kernel '%s' differs", self->node,
-			 i, kernel_name(self->driver, one));
+		snprintf(self->what, self->room,
+			 "node %zu: parameter %zu of kernel '%s' differs: byte %zu of %zu is 0x%02x, then "
+			 "0x%02x",
+			 self->node, i, kernel_name(self->driver, one), at, size, bytes[at], others[at]);
 		return true;
 	}
 	return false;

@@ -338,6 +338,58 @@ TEST(t13_debugging_finds_an_address_that_the_key_leaves_out)
 	unsetenv("WEIR_DEBUG_REPLAY");
 }
 
+/* A structure with bytes that are never written, as padding is not. */
+struct with_padding {
+	struct rig_sum sum;
+	unsigned char padding[64];
+};
+
+static weir_status enqueue_with_padding(weir_context *context, weir_stream *stream, void *arg)
+{
+	struct with_padding all;
+
+	(void)context;
+	all.sum = *(const struct rig_sum *)arg;
+	return weir_stream_launch(stream, &rig_adder, &all, sizeof all);
+}
+
+/* Leaves other bytes on the stack in each tick. */
+static __attribute__((noinline)) void write_stack(int64_t tick)
+{
+	volatile unsigned char stack[1 << 14];
+
+	for (size_t i = 0; i < sizeof stack; i++)
+		stack[i] = (unsigned char)tick;
+}
+
+static weir_status replay_with_padding(struct rig *rig, weir_context *context)
+{
+	struct rig_sum sum = {&blocks[1][0], {NULL, NULL}, 5, 0};
+
+	(void)rig;
+	write_stack(rig_tick(context));
+	return weir_context_replay(context, "all", 3, enqueue_with_padding, &sum);
+}
+
+static void check_padding(void)
+{
+	struct rig *rig = rig_for("a:call count=200");
+
+	rig_on(rig, "a", replay_with_padding);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "a").replay_failures, 0);
+	assert_int_equal(rig_counts(rig, "a").replay_captures, 4); /* one, and 3 checks */
+	rig_destroy(rig);
+}
+
+TEST(t13_debugging_does_not_compare_what_the_stack_held_before)
+{
+	(void)state_;
+	setenv("WEIR_DEBUG_REPLAY", "1", 1);
+	rig_everywhere(check_padding);
+	unsetenv("WEIR_DEBUG_REPLAY");
+}
+
 /* What enqueue does when it is called for the third time: after the warm-up and the capture, by the check. */
 enum { ENQUEUES_NOTHING, FAILS, TAKES_A_STREAM };
 
@@ -476,6 +528,7 @@ int main(void)
 		cmocka_unit_test(t13_a_key_is_warm_after_so_many_ticks),
 		cmocka_unit_test(t13_without_replay_the_work_is_enqueued_in_each_tick),
 		cmocka_unit_test(t13_debugging_finds_an_address_that_the_key_leaves_out),
+		cmocka_unit_test(t13_debugging_does_not_compare_what_the_stack_held_before),
 		cmocka_unit_test(t13_debugging_finds_work_that_is_enqueued_otherwise),
 		cmocka_unit_test(t13_debugging_is_off_for_0_and_an_empty_text),
 		cmocka_unit_test(t13_s07_e04_runs_end_while_replays_are_in_flight),
