@@ -124,6 +124,7 @@ int main(int count, char **arguments)
 			must(WEIR_E_NOMEM, "thread");
 	pthread_barrier_wait(&tenth);
 	early = use_now();
+	fprintf(stderr, "lives: %lu graphs in %.1f s\n", graphs / 10, (double)(now() - begin) / 1e9);
 	atomic_store(&made, graphs / 10);
 	pthread_barrier_wait(&tenth);
 	for (unsigned i = 0; i < threads; i++)

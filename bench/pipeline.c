@@ -1,6 +1,6 @@
 /*
  * Frames/s and latency of upload -> compute -> download: by weir, and by three programs in plain CUDA. Of
- * each, the rounds are interleaved; figures are medians over the rounds.
+ * each, the rounds are interleaved; figures are medians over the rounds, then the best ones.
  *
  * usage: pipeline [--rounds N] [--frames N] [--ahead N] [--workers N] [--spin MS] [--signal NAME]
  *                 [--work NAME] [--forms NAME,...]
@@ -174,6 +174,42 @@ static double median_beside(const by_round all, const by_round others, size_t of
 
 #define BESIDE(all, others, field) median_beside(all, others, offsetof(struct pipeline_figures, field))
 
+/*
+ * The least or the greatest of a double over the rounds. A stall of the machine makes a round worse, and none
+ * better: if each form had one round without stalls, the best ones compare the forms alone.
+ */
+static double best_of(const by_round all, size_t offset, bool greatest)
+{
+	double best = 0;
+
+	for (int round = 0; round < rounds; round++) {
+		double one;
+
+		memcpy(&one, (const char *)&all[round] + offset, sizeof one);
+		if (!round || (greatest ? one > best : one < best))
+			best = one;
+	}
+	return best;
+}
+
+#define MOST(all, field)  best_of(all, offsetof(struct pipeline_figures, field), true)
+#define LEAST(all, field) best_of(all, offsetof(struct pipeline_figures, field), false)
+
+static void print_best(int form, by_round found[FORMS], int64_t slowest_ns)
+{
+	double rate = MOST(found[form], rate), tail = LEAST(found[form], most);
+
+	printf("    best of the rounds: %.1f frames/s, p99 %.3f ms", rate, tail);
+	if (slowest_ns)
+		printf(", %.3f of the slowest stage", rate * (double)slowest_ns / 1e9);
+	if (form > 2 && is_measured(1))
+		printf("; beside three streams %.3f, p99 %.3f", rate / MOST(found[1], rate),
+		       tail / LEAST(found[1], most));
+	if (form > 2 && is_measured(2))
+		printf("; beside graphs %.3f", rate / MOST(found[2], rate));
+	printf("\n");
+}
+
 static void print_form(int form, by_round found[FORMS], int64_t slowest_ns)
 {
 	double rate = MEDIAN(found[form], rate);
@@ -234,6 +270,7 @@ static void compare(const struct pipeline_work *work, int64_t slowest_ns)
 	for (int form = 0; form < FORMS; form++)
 		if (is_measured(form)) {
 			print_form(form, found, slowest_ns);
+			print_best(form, found, slowest_ns);
 			print_reasons(found[form]);
 		}
 	print_copies(work, "after");

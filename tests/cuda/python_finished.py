@@ -1,23 +1,26 @@
 """Lines of two operators whose libraries differ: one spins on the device and then fills an array with the number of its
 tick, the other counts on the device, without any wait of its own, elements that are not that number.
 
-    python_finished.py [--count N] [--lines N] [--spin-us N] [--unordered]
+    python_finished.py [--count N] [--lines N] [--spin-us N] [--unordered] [--limit S]
 
 Half of the lines are CuPy -> torch, half torch -> CuPy. Of each kind half of the consumers work on ctx.stream and half on a
 stream of their library, which only __dlpack__(stream=...) orders. In half of all lines the producer writes memory of weir's,
 on a stream that it keeps from start, and the consumer reads each array one tick late, behind a spin of its own: so its
 memory must not be used again meanwhile. Two consumers read by __cuda_array_interface__ instead of DLPack. --unordered passes -1 to __dlpack__, for no order: then wrong elements must be seen.
-Prints a line of JSON. --backend host runs the lines in NumPy, as a check of this program.
+Prints a line of JSON; on stderr how far it is. After --limit seconds it says where each thread is, and exits. --backend host runs the lines in NumPy, as a check of this program.
 """
 
 import argparse
 import contextlib
+import faulthandler
 import json
+import sys
 import time
 
 import numpy as np
 import weir
 
+BEGIN = time.perf_counter()
 ELEMENTS = 1 << 14
 CYCLES_PER_US = 1980  # at a GPU's highest clock, so that the spin is never shorter
 SPIN = r"""
@@ -209,6 +212,10 @@ def finish():
         libraries["torch"].torch.cuda.synchronize()
 
 
+def say(what):
+    print(f"{time.perf_counter() - BEGIN:.1f} s: {what}", file=sys.stderr, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", default="cuda")
@@ -217,13 +224,18 @@ def main():
     parser.add_argument("--spin-us", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--unordered", action="store_true")
+    parser.add_argument("--limit", type=float, default=0)
     given = parser.parse_args()
+    if given.limit:
+        faulthandler.dump_traceback_later(given.limit, exit=True)
     libraries.update({"numpy": Numpy()} if given.backend == "host" else {"cupy": Cupy(), "torch": Torch()})
     for library in libraries.values():
         library.warm()
+    say("kernels are loaded")
     with weir.Graph(graph_of(given)) as graph:
         begin = time.perf_counter()
         graph.run(backend=given.backend, workers=given.workers)
+        say("the run has ended")
         finish()
         seconds = time.perf_counter() - begin
         counters = [graph[f"count{i}"] for i in range(given.lines)]

@@ -209,7 +209,7 @@ def sanitized(given):
     # Without torch's cache each tensor is an allocation, and a use after its end is seen.
     bare = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
     tasks = [(sanitize_one, what, [*words, "--count", 5], bare) for _, what, words in applications_of(given)]
-    lines = [acceptance.HERE / "python_finished.py", "--count", 64, "--spin-us", 100]
+    lines = [acceptance.HERE / "python_finished.py", "--count", 64, "--spin-us", 100, "--limit", 45 if given.quick else 170]
     frames = [NETWORK, "--library", "torch", "--backend", "cuda", "--frames", 8, "--size", 64]
     tasks += [(sanitize_one, "lines of two libraries", lines, {}), (sanitize_one, "network, replay", frames, {})]
     tasks.append((sanitize_one, "network, no replay", [*frames, "--no-replay"], {}))
