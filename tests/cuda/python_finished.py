@@ -1,7 +1,7 @@
 """Lines of two operators whose libraries differ: one spins on the device and then fills an array with the number of its
 tick, the other counts on the device, without any wait of its own, elements that are not that number.
 
-    python_finished.py [--count N] [--lines N] [--spin-us N] [--unordered] [--limit S]
+    python_finished.py [--count N] [--lines N] [--spin-us N] [--signal NAME] [--unordered] [--limit S]
 
 Half of the lines are CuPy -> torch, half torch -> CuPy. Of each kind half of the consumers work on ctx.stream and half on a
 stream of their library, which only __dlpack__(stream=...) orders. In half of all lines the producer writes memory of weir's,
@@ -223,6 +223,7 @@ def main():
     parser.add_argument("--lines", type=int, default=16)
     parser.add_argument("--spin-us", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--signal", default="callback")
     parser.add_argument("--unordered", action="store_true")
     parser.add_argument("--limit", type=float, default=0)
     given = parser.parse_args()
@@ -234,7 +235,7 @@ def main():
     say("kernels are loaded")
     with weir.Graph(graph_of(given)) as graph:
         begin = time.perf_counter()
-        graph.run(backend=given.backend, workers=given.workers)
+        graph.run(backend=given.backend, workers=given.workers, signal=given.signal)
         say("the run has ended")
         finish()
         seconds = time.perf_counter() - begin
