@@ -194,7 +194,10 @@ def sanitize_one(given, what, words, more):
     name, wanted = f"4 memcheck, {what}", "0 errors"
     # CuPy and torch probe for functions that a driver lacks: errors of calls are not errors of memory.
     limit = 50 if given.quick else 180
-    before = ["timeout", "-k", "5", str(limit), SANITIZER, "--tool", "memcheck", "--report-api-errors", "no"]
+    # In each launch it takes Python's stack, under a lock of its own and with the GIL: a deadlock with a thread that holds
+    # the GIL in a call of CUDA.
+    quietly = ["--report-api-errors", "no", "--show-backtrace", "no"]
+    before = ["timeout", "-k", "5", str(limit), SANITIZER, "--tool", "memcheck", *quietly]
     ended = program(given, name, wanted, words, limit + 20, [*before, "--error-exitcode", "99"], **more)
     if ended:
         summary = [line.strip("= ") for line in (ended.stdout + ended.stderr).splitlines() if "SUMMARY" in line]

@@ -415,7 +415,7 @@ def sanitized(given):
 
 
 def lives(given):
-    graphs = 5000 if given.backend == "cuda" else 80
+    graphs = 500 if given.backend == "cuda" else 80  # each takes 50 ms of the driver's time there
     output = program(given, "lives", "--backend", given.backend, "--graphs", graphs, limit=150) or ""
     found = re.search(r"heap (\d+) bytes after a tenth, (\d+) at the end; resident ([\d.]+) MB, ([\d.]+)", output)
     if found:
