@@ -74,7 +74,7 @@ static void print_headline(const char *path, weir_scheduler *scheduler, const we
 
 	cli_print_escaped(stdout, path);
 	printf(": %s after %s on %s", ending(outcome), cli_duration(duration, outcome->duration_ns), where);
-	if (cli_frames(scheduler, &ticks, &frames) && outcome->duration_ns > 0)
+	if (cli_frames(scheduler, &ticks, &frames) && frames && outcome->duration_ns > 0)
 		printf(", %s frames/s", cli_rate(rate, (double)frames * 1e9 / (double)outcome->duration_ns));
 	putchar('\n');
 }

@@ -110,7 +110,11 @@ static void replay_fail(const struct call *call, struct wr_replay *replay, weir_
 			const char *why)
 {
 	struct wr_replays *replays = call->entity->replays;
+	const char *name = call->entity->plan->name;
+	size_t length = strlen(name);
 
+	if (!strncmp(why, name, length) && !strncmp(why + length, ": ", 2))
+		why += length + 2; /* the line begins with it */
 	replay->state = WR_REPLAY_FAILED;
 	if (replay->executable)
 		wr_replays_retire(replays, replay->executable);
@@ -119,8 +123,7 @@ static void replay_fail(const struct call *call, struct wr_replay *replay, weir_
 	if (!strncmp(replays->said, why, sizeof replays->said - 1))
 		return;
 	snprintf(replays->said, sizeof replays->said, "%s", why);
-	wr_log(level, "%s: replay FAILED: %s: its work is enqueued in each tick from now on",
-	       call->entity->plan->name, why);
+	wr_log(level, "%s: replay FAILED: %s: its work is enqueued in each tick from now on", name, why);
 }
 
 /* The current stream, then the others. */

@@ -64,6 +64,12 @@ def a_rate_is_written_out(weir):
         assert re.search(f", {wanted} frames/s$", first) and not re.search(r"\de[+-]?\d", ended.stdout), ended
 
 
+def a_run_without_frames_has_no_rate(weir):
+    ended = process.run(weir, "run", process.graph("ping.json"), "--backend", "sim", "--set", "work.duration=1h", "--duration", "1s")
+    first = ended.stdout.split("\n")[0]
+    assert "abandoned after" in first and "frames/s" not in first, ended
+
+
 def nobody_reads_stdout(weir):
     ping = process.graph("ping.json")
     for arguments in (["operators"], ["run", ping, *HOST], ["show", ping]):
@@ -118,6 +124,7 @@ process.main(
         a_pipe_sees_whole_lines_only,
         the_duration_ends_the_run,
         a_rate_is_written_out,
+        a_run_without_frames_has_no_rate,
         nobody_reads_stdout,
         nobody_reads_stderr,
         a_full_disk_is_a_failure,

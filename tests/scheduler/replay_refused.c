@@ -35,6 +35,7 @@ static void refuse_each(void)
 			assert_int_equal(rig_counts(rig, "a").replay_hits, 0);
 			assert_int_equal(said.lines, 1);
 			assert_says(said.text, "a: replay FAILED: ");
+			assert_null(strstr(said.text, "FAILED: a: "));
 			assert_says(said.text, reasons[trouble]);
 		}
 		rig_destroy(rig);
