@@ -96,6 +96,7 @@ void cli_say(const char *format, ...) WEIR_PRINTF(1, 2);
 /* Prints the last error; if memory ran out, with `path` in front. path may be NULL. */
 void cli_say_error(weir_status status, const char *path);
 void cli_say_for(const char *command); /* borrows the name */
+const char *cli_said_for(void);        /* that name; "" at first */
 /*
  * Prints text from a file, a plugin or the command line, with control characters escaped (weir_text_escape).
  */
@@ -103,10 +104,13 @@ void cli_print_escaped(FILE *to, const char *text);
 int cli_code_of(weir_status status);
 
 /*
- * log.c: the library's log on stderr, if WEIR_LOG is set. arg: an int, the least severe level that is
- * printed.
+ * log.c: the library's log on stderr: warnings and errors, or what WEIR_LOG asks for. arg: an int, the least
+ * severe level that is printed.
  */
 void cli_log_open(void);
+void cli_log_quiet(void);            /* errors only, unless WEIR_LOG is set; before the run */
+void cli_log_over_progress(bool on); /* a progress line stands on the terminal: lines of the log replace it */
+#define CLI_CLEAR_LINE "\r\033[K"
 void cli_log_line(weir_log_level level, int64_t at, const char *text, void *arg);
 
 /* summary.c: numbers as text; both return text */
@@ -181,7 +185,7 @@ void cli_standstill_listen(void); /* installs the SIGUSR1 handler */
 /* Call it every turn_ns. */
 void cli_standstill_look(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns);
 
-/* progress.c and summary.c: the progress line and the summary of a run. */
+/* progress.c: the progress line. */
 struct cli_progress {
 	bool on; /* stderr is a terminal */
 	int64_t elapsed_ns;
@@ -190,6 +194,8 @@ struct cli_progress {
 /* Call it every CLI_PROGRESS_NS. */
 void cli_progress_show(struct cli_progress *progress, weir_scheduler *scheduler);
 void cli_progress_clear(const struct cli_progress *progress);
+
+/* summary.c: the summary of a run. */
 /* Ticks of all entities, and of the slowest sink (= frames). Returns false if there is no sink. */
 bool cli_frames(weir_scheduler *scheduler, uint64_t *ticks, uint64_t *frames);
 /* Returns true if an entity writes frames to stdout. */

@@ -1,9 +1,10 @@
 /*
- * WEIR_LOG: the library's log on stderr. Writing must never block or end the program (F51), and stderr is
- * shared: its O_NONBLOCK flag with the parent's terminal, its file offset with other writers. So a pipe or
- * terminal is opened again for each line, non-blocking; a socket is sent to with MSG_DONTWAIT; a regular
- * file never blocks. A line that cannot be written is dropped, and the next one that is written says how
- * many were lost. No stdio: the interrupted code may hold its locks.
+ * The library's log on stderr: warnings and errors as lines of the command, or what WEIR_LOG asks for, with
+ * times. Writing must never block or end the program (F51), and stderr is shared: its O_NONBLOCK flag with
+ * the parent's terminal, its file offset with other writers. So a pipe or terminal is opened again for each
+ * line, non-blocking; a socket is sent to with MSG_DONTWAIT; a regular file never blocks. A line that cannot
+ * be written is dropped, and the next one that is written says how many were lost. No stdio: the interrupted
+ * code may hold its locks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,9 @@ static const char *const level_names[] = {"off", "error", "warn", "info", "debug
 enum { LEVELS = sizeof level_names / sizeof level_names[0] };
 
 static _Atomic unsigned long long lost; /* lines dropped since the last one that was written */
+static int wanted_level;
+static bool asked;                 /* WEIR_LOG is set */
+static _Atomic bool over_progress; /* a line that is not ended stands on the terminal */
 
 static ssize_t write_opened_again(const char *line, size_t length)
 {
@@ -78,16 +82,25 @@ static bool write_quietly(const char *line, size_t length)
 	return written == (ssize_t)length;
 }
 
+static void put_head(char *head, size_t room, weir_log_level level, int64_t at)
+{
+	if (asked)
+		snprintf(head, room, "weir %.6f %s: ", (double)at / 1e9, level_names[level]);
+	else
+		snprintf(head, room, "weir%s%s: %s", *cli_said_for() ? " " : "", cli_said_for(),
+			 level == WEIR_LOG_WARN ? "warning: " : "");
+}
+
 static size_t put_line(char *line, size_t room, weir_log_level level, int64_t at, const char *text)
 {
 	unsigned long long missing = lost;
-	char note[48] = "";
+	char head[64], note[48] = "";
 	int length;
 
 	if (missing)
 		snprintf(note, sizeof note, "(%llu lines lost) ", missing);
-	length = snprintf(line, room - 1, "weir %.6f %s: %s%s", (double)at / 1e9, level_names[level], note,
-			  text);
+	put_head(head, sizeof head, level, at);
+	length = snprintf(line, room - 1, "%s%s%s%s", over_progress ? CLI_CLEAR_LINE : "", head, note, text);
 	if ((size_t)length > room - 2)
 		length = (int)room - 2;
 	line[length++] = '\n';
@@ -111,12 +124,24 @@ void cli_log_line(weir_log_level level, int64_t at, const char *text, void *arg)
 
 void cli_log_open(void)
 {
-	static int wanted;
 	const char *name = getenv("WEIR_LOG");
 
-	for (int i = 0; name && i < LEVELS; i++)
+	asked = name && *name;
+	wanted_level = asked ? 0 : WEIR_LOG_WARN;
+	for (int i = 0; asked && i < LEVELS; i++)
 		if (!strcasecmp(name, level_names[i]))
-			wanted = i;
-	if (wanted && weir_log_set(cli_log_line, &wanted))
+			wanted_level = i;
+	if (wanted_level && weir_log_set(cli_log_line, &wanted_level))
 		cli_say("%s", weir_last_error());
+}
+
+void cli_log_quiet(void)
+{
+	if (!asked)
+		wanted_level = WEIR_LOG_ERROR;
+}
+
+void cli_log_over_progress(bool on)
+{
+	over_progress = on;
 }

@@ -36,7 +36,8 @@ static void print_help(FILE *to)
 	      "  0  finished            3  graph or plugin refused       130  ended by SIGINT\n"
 	      "  1  failed              4  deadlock                      143  ended by SIGTERM\n"
 	      "  2  wrong usage         5  abandoned: no end in time\n\n"
-	      "WEIR_LOG=error|warn|info|debug makes the library log to stderr.\n",
+	      "WEIR_LOG=off|error|warn|info|debug: what the library logs on stderr; warnings if it is not "
+	      "set.\n",
 	      to);
 }
 
@@ -112,11 +113,15 @@ static int dispatch(int argc, char **argv)
 	return run_command(find_command(word), argc - 1, argv + 1);
 }
 
-/* Otherwise a file opened later would get the number of a closed stdout and receive what is printed. */
+/*
+ * Otherwise a file opened later would get the number of a closed stdout and receive what is printed. What is
+ * printed on a closed stdout is lost; a closed stdin stays one that cannot be read, since an empty one would
+ * be taken for input that has ended.
+ */
 static void fill_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) < 0)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_WRONLY) < 0)
 			return;
 }
 

@@ -7,27 +7,6 @@
 
 #include "cli/cli.h"
 
-static bool is_sink(const weir_entity_counts *counts)
-{
-	return counts->received && !counts->emitted && !counts->unconnected;
-}
-
-bool cli_frames(weir_scheduler *scheduler, uint64_t *ticks, uint64_t *frames)
-{
-	weir_entity_counts counts = {.size = sizeof counts};
-	bool found = false;
-
-	*ticks = *frames = 0;
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
-		*ticks += counts.ticks;
-		if (is_sink(&counts) && (!found || counts.ticks < *frames)) {
-			*frames = counts.ticks;
-			found = true;
-		}
-	}
-	return found;
-}
-
 void cli_progress_show(struct cli_progress *progress, weir_scheduler *scheduler)
 {
 	uint64_t ticks, frames;
@@ -39,17 +18,19 @@ void cli_progress_show(struct cli_progress *progress, weir_scheduler *scheduler)
 		return;
 	seconds = (double)progress->elapsed_ns / 1e9;
 	if (cli_frames(scheduler, &ticks, &frames))
-		fprintf(stderr, "\r\033[K%.1f s  %" PRIu64 " ticks  %" PRIu64 " frames  %s frames/s", seconds,
-			ticks, frames, cli_rate(rate, (double)frames / seconds));
+		fprintf(stderr, CLI_CLEAR_LINE "%.1f s  %" PRIu64 " ticks  %" PRIu64 " frames  %s frames/s",
+			seconds, ticks, frames, cli_rate(rate, (double)frames / seconds));
 	else
-		fprintf(stderr, "\r\033[K%.1f s  %" PRIu64 " ticks", seconds, ticks);
+		fprintf(stderr, CLI_CLEAR_LINE "%.1f s  %" PRIu64 " ticks", seconds, ticks);
 	fflush(stderr);
+	cli_log_over_progress(true);
 }
 
 void cli_progress_clear(const struct cli_progress *progress)
 {
+	cli_log_over_progress(false);
 	if (progress->on && progress->elapsed_ns)
-		fputs("\r\033[K", stderr);
+		fputs(CLI_CLEAR_LINE, stderr);
 }
 
 /* --- standing still --- */

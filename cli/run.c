@@ -96,7 +96,7 @@ static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *
 /* The text of the first signal; on a terminal it replaces the progress line. */
 static const char *drain_line(bool quiet, bool moving)
 {
-	return quiet ? "" : moving ? "\r\033[K" DRAINS : DRAINS;
+	return quiet ? "" : moving ? CLI_CLEAR_LINE DRAINS : DRAINS;
 }
 
 /* Errors of the library's calls begin with the entity's name, those of an operator do not. */
@@ -183,6 +183,8 @@ static int run_graph(const struct cli_options *options)
 	/* Otherwise streams share a hardware queue, and a long kernel on one delays short ones on another. */
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	cli_standstill_listen();
+	if (options->quiet)
+		cli_log_quiet();
 	code = make_run(&run, options);
 	if (!code && (code = code_if_stopped(code)))
 		cli_say("%s: stopped before the run began", options->argument);

@@ -11,6 +11,11 @@ void cli_say_for(const char *command)
 	subcommand = command;
 }
 
+const char *cli_said_for(void)
+{
+	return subcommand;
+}
+
 void cli_print_escaped(FILE *to, const char *text)
 {
 	char shown[256];

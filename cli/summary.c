@@ -55,6 +55,29 @@ const char *cli_rate(char text[32], double rate)
 	return text;
 }
 
+/* --- frames --- */
+
+static bool is_sink(const weir_entity_counts *counts)
+{
+	return counts->received && !counts->emitted && !counts->unconnected;
+}
+
+bool cli_frames(weir_scheduler *scheduler, uint64_t *ticks, uint64_t *frames)
+{
+	weir_entity_counts counts = {.size = sizeof counts};
+	bool found = false;
+
+	*ticks = *frames = 0;
+	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+		*ticks += counts.ticks;
+		if (is_sink(&counts) && (!found || counts.ticks < *frames)) {
+			*frames = counts.ticks;
+			found = true;
+		}
+	}
+	return found;
+}
+
 /* --- the table --- */
 
 enum { LISTED = 64 }; /* most entities listed */

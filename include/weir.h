@@ -1276,6 +1276,21 @@ enum { WEIR_WATCH_READ = 1, WEIR_WATCH_WRITE = 2 };
  * condition, fd is not open, unknown events.
  */
 WEIR_API weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd, unsigned events);
+/*
+ * Writes into text, of `room` bytes, which object stalls and how far the work with it is, for a line of the
+ * log: "nothing comes from standard input: frame 17 has 100 of 921600 bytes". Text is "" before. The entity's
+ * compute does not run meanwhile. Thread: review.
+ */
+typedef void weir_watch_fn(char *text, size_t room, void *arg);
+/*
+ * Lets weir log a line (WEIR_LOG_WARN) when the condition has waited after_ns for the descriptor of
+ * weir_entity_watch, and another one when it goes on: once for each such wait. Nothing ends because of it.
+ * The line comes up to 250 ms late, and not while the entity waits for something else. 0: no line, the state
+ * at first. text may be NULL; arg is borrowed until the end of the run, which ends this, too. Thread: any,
+ * but not a POSIX signal handler. Fails: WEIR_E_INVALID: no such condition, after_ns is negative.
+ */
+WEIR_API weir_status weir_entity_watch_warn(weir_entity *entity, const char *condition, int64_t after_ns,
+					    weir_watch_fn *text, void *arg);
 
 /* -------------------------------------------------------------------------------- conditions: the view -- */
 

@@ -31,6 +31,21 @@ static weir_status fail_open(weir_context *context, const struct wr_channel *cha
 	return WEIR_E_IO;
 }
 
+/* Also false for the standard input of a command that was started without one. */
+static bool is_open_for(int fd, bool write)
+{
+	int mode = fcntl(fd, F_GETFL) & O_ACCMODE;
+
+	return mode == O_RDWR || mode == (write ? O_WRONLY : O_RDONLY);
+}
+
+static weir_status fail_mode(weir_context *context, const struct wr_channel *channel, bool write)
+{
+	weir_context_fail(context, "%s: closed, or not open for %s", channel->name,
+			  write ? "writing" : "reading");
+	return WEIR_E_IO;
+}
+
 /* Opens a FIFO without waiting for its other end. */
 static int open_path(weir_context *context, const char *path, bool write)
 {
@@ -69,8 +84,19 @@ static void name_channel(struct wr_channel *channel, const char *path, int descr
 		snprintf(channel->name, sizeof channel->name, "standard %s", write ? "output" : "input");
 }
 
+/* The entity waits for it, and a line is logged if it waits for long. */
+static weir_status watch_channel(weir_context *context, const struct wr_channel *channel, unsigned events,
+				 int64_t warn_after, weir_watch_fn *stalled, void *state)
+{
+	weir_entity *entity = weir_context_entity(context);
+	weir_status status = weir_entity_watch(entity, "file_descriptor", channel->fd, events);
+
+	return status ? status
+		      : weir_entity_watch_warn(entity, "file_descriptor", warn_after, stalled, state);
+}
+
 weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, const weir_values *values,
-			    bool write)
+			    bool write, weir_watch_fn *stalled, void *state)
 {
 	const char *path = weir_values_string(values, "path");
 	int descriptor = (int)weir_values_int(values, "descriptor");
@@ -87,12 +113,14 @@ weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, c
 	}
 	if (channel->fd < 0 || fstat(channel->fd, &about))
 		return fail_open(context, channel, write, errno);
+	if (!is_open_for(channel->fd, write))
+		return fail_mode(context, channel, write);
 	if (!channel->own)
 		take_inherited(channel, about.st_mode, write);
 	channel->file = S_ISREG(about.st_mode);
 	channel->socket = S_ISSOCK(about.st_mode);
-	status = weir_entity_watch(weir_context_entity(context), "file_descriptor", channel->fd,
-				   write ? WEIR_WATCH_WRITE : WEIR_WATCH_READ);
+	status = watch_channel(context, channel, write ? WEIR_WATCH_WRITE : WEIR_WATCH_READ,
+			       weir_values_int(values, "warn_after"), stalled, state);
 	if (status)
 		wr_channel_close(channel);
 	return status;

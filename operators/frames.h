@@ -11,8 +11,8 @@
 
 enum { WR_FRAMES_TEXT = 128, WR_FRAMES_SIDE_MAX = 1 << 15, WR_FRAMES_BYTES_MAX = 1 << 30 };
 
-/* Parameters of both operators. */
-#define WR_FRAMES_PARAMETERS(what)                                                                           \
+/* Parameters of both operators. `stalled`: what the other end does not do. */
+#define WR_FRAMES_PARAMETERS(what, stalled)                                                                  \
 	{                                                                                                    \
 		.size = sizeof(weir_parameter),                                                              \
 		.name = "path",                                                                              \
@@ -30,6 +30,15 @@ enum { WR_FRAMES_TEXT = 128, WR_FRAMES_SIDE_MAX = 1 << 15, WR_FRAMES_BYTES_MAX =
 			.help = "a descriptor that the process was started with, instead of the path; -1: "  \
 				"none",                                                                      \
 		},                                                                                           \
+		{                                                                                            \
+			.size = sizeof(weir_parameter),                                                      \
+			.name = "warn_after",                                                                \
+			.type = WEIR_TYPE_DURATION,                                                          \
+			.fallback = "\"10s\"",                                                               \
+			.min = 0,                                                                            \
+			.max = INT64_MAX,                                                                    \
+			.help = "logs a line when " stalled " for so long; 0s: none",                        \
+		},                                                                                           \
 	{                                                                                                    \
 		.size = sizeof(weir_parameter), .name = "format", .type = WEIR_TYPE_CHOICE,                  \
 		.fallback = "\"raw\"", .choices = "raw|y4m",                                                 \
@@ -43,9 +52,12 @@ struct wr_channel {
 	char name[WR_FRAMES_TEXT];      /* "'clip.y4m'", "standard input" */
 };
 
-/* Opens what `path` and `descriptor` name and lets the entity wait for it. */
+/*
+ * Opens what `path` and `descriptor` name and lets the entity wait for it. If the other end stalls,
+ * stalled(state) tells how far the frame is.
+ */
 weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, const weir_values *values,
-			    bool write);
+			    bool write, weir_watch_fn *stalled, void *state);
 void wr_channel_close(struct wr_channel *channel);
 /* Bytes up to the end of a regular file; -1: it is none. */
 int64_t wr_channel_left(const struct wr_channel *channel);

@@ -32,7 +32,7 @@ struct frames_read {
 };
 
 static const weir_parameter parameters[] = {
-	WR_FRAMES_PARAMETERS("a file, a FIFO or a device; \"-\": standard input"),
+	WR_FRAMES_PARAMETERS("a file, a FIFO or a device; \"-\": standard input", "nothing comes"),
 	{
 		.size = sizeof(weir_parameter),
 		.name = "width",
@@ -175,10 +175,29 @@ static void frames_read_stop(weir_context *context, void *state)
 	wr_channel_close(&self->channel);
 }
 
+/* For the line about a writer that stalls. */
+static void frames_read_stalled(char *text, size_t room, void *state)
+{
+	const struct frames_read *self = state;
+	int length = snprintf(text, room, "nothing comes from %s: ", self->channel.name);
+
+	text += length, room -= (size_t)length;
+	if (self->stage == HEADER)
+		snprintf(text, room, "its Y4M header is not complete");
+	else if (self->length)
+		snprintf(text, room, "the Y4M line of frame %" PRIu64 " is not complete", self->frames);
+	else if (self->got)
+		snprintf(text, room, "frame %" PRIu64 " has %zu of %zu bytes", self->frames, self->got,
+			 self->bytes);
+	else
+		snprintf(text, room, "%" PRIu64 " frames came", self->frames);
+}
+
 static weir_status frames_read_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct frames_read *self = state;
-	weir_status status = wr_channel_open(context, &self->channel, values, false);
+	weir_status status =
+		wr_channel_open(context, &self->channel, values, false, frames_read_stalled, self);
 
 	self->y4m = !strcmp(weir_values_string(values, "format"), "y4m");
 	self->drop = !strcmp(weir_values_string(values, "partial"), "drop");

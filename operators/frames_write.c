@@ -26,7 +26,8 @@ struct frames_write {
 };
 
 static const weir_parameter parameters[] = {
-	WR_FRAMES_PARAMETERS("a file, which is replaced, or a FIFO that is read; \"-\": standard output"),
+	WR_FRAMES_PARAMETERS("a file, which is replaced, or a FIFO that is read; \"-\": standard output",
+			     "nothing can be written"),
 	{
 		.size = sizeof(weir_parameter),
 		.name = "planes",
@@ -74,6 +75,20 @@ static bool is_rate(const char *text)
 	return sscanf(text, "%9d:%9d%n", &a, &b, &end) == 2 && a > 0 && b > 0 && !text[end];
 }
 
+/* For the line about a reader that stalls. */
+static void frames_write_stalled(char *text, size_t room, void *state)
+{
+	const struct frames_write *self = state;
+	int length = snprintf(text, room, "%s takes nothing: ", self->channel.name);
+
+	text += length, room -= (size_t)length;
+	if (self->message)
+		snprintf(text, room, "%zu of %zu bytes of frame %" PRIu64 " are written", self->written,
+			 self->head_length + weir_message_size(self->message), self->frames - 1);
+	else
+		snprintf(text, room, "%" PRIu64 " frames are written", self->frames);
+}
+
 static weir_status frames_write_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct frames_write *self = state;
@@ -85,7 +100,7 @@ static weir_status frames_write_start(weir_context *context, void *state, const 
 	if (!is_rate(self->rate))
 		return weir_context_fail(context, "rate '%.40s': write a fraction, as 30:1 or 30000:1001",
 					 self->rate);
-	return wr_channel_open(context, &self->channel, values, true);
+	return wr_channel_open(context, &self->channel, values, true, frames_write_stalled, self);
 }
 
 /* --- the next message --- */

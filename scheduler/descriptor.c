@@ -11,6 +11,10 @@
  * the second one is a duplicate. A descriptor that is closed disappears from the set without a report; the
  * loop looks for that four times a second, as long as some descriptor is armed.
  *
+ * In the same looks it finds the descriptors that stall (weir_entity_watch_warn). It marks them as late and
+ * pokes the entity; the review that follows logs the line, since only the entity's owner may call what tells
+ * how far the work with it is.
+ *
  * A simulated loop has no epoll set: it asks the armed descriptors every 10 ms of virtual time. They take
  * real time, so if threads outside of the world may make them ready, it waits for that meanwhile.
  */
@@ -23,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "scheduler/ask.h"
@@ -32,6 +37,8 @@
 #define LOOK_NS    250000000 /* between two looks for closed descriptors */
 #define VIRTUAL_NS 10000000  /* between two looks of a simulated loop */
 #define REAL_MS    1         /* how long each of these waits */
+
+enum { WAIT_TEXT = 256 }; /* what is logged of a wait */
 
 static void descriptor_lock(struct wr_descriptor *descriptor)
 {
@@ -89,6 +96,7 @@ static void remove_locked(struct wr_descriptor *descriptor)
 	descriptor->in_set = -1;
 	descriptor->armed = false;
 	descriptor->since = 0;
+	descriptor->late = descriptor->warned = false;
 }
 
 static void set_descriptor(struct wr_descriptor *descriptor, int fd, unsigned events)
@@ -133,7 +141,45 @@ weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd
 	return WEIR_OK;
 }
 
+static void set_warning(struct wr_descriptor *descriptor, int64_t after_ns, weir_watch_fn *text, void *arg)
+{
+	descriptor_lock(descriptor);
+	descriptor->warn_ns = after_ns;
+	descriptor->text = text;
+	descriptor->text_arg = arg;
+	descriptor_unlock(descriptor);
+}
+
+weir_status weir_entity_watch_warn(weir_entity *entity, const char *condition, int64_t after_ns,
+				   weir_watch_fn *text, void *arg)
+{
+	struct wr_condition *found = NULL;
+	weir_status status = wr_condition_find(entity, condition, &found);
+	struct wr_descriptor *descriptor;
+
+	if (!status && after_ns < 0)
+		status = wr_fail(WEIR_E_INVALID, "%s: condition '%s': a warning after %lld ns",
+				 entity->plan->name, condition, (long long)after_ns);
+	if (status)
+		return status;
+	descriptor = condition_descriptor(entity, found);
+	if (!descriptor)
+		return wr_fail(WEIR_E_NOMEM, "out of memory");
+	set_warning(descriptor, after_ns, text, arg);
+	return WEIR_OK;
+}
+
 /* --- the review --- */
+
+/* "has waited 12.3 s for descriptor 0 (readable)" */
+static void write_wait(char *text, size_t room, int64_t waited, int fd, unsigned events)
+{
+	static const char *const words[] = {"none", "readable", "writable", "readable or writable"};
+
+	snprintf(text, room, "has waited %.1f %s for descriptor %d (%s)",
+		 (double)waited / (waited < 1000000000 ? 1e6 : 1e9), waited < 1000000000 ? "ms" : "s", fd,
+		 words[events]);
+}
 
 /* Returns poll's events of the descriptor, 0 if it is not ready. The lock is held. */
 static short poll_locked(const struct wr_descriptor *descriptor, int timeout_ms)
@@ -145,25 +191,39 @@ static short poll_locked(const struct wr_descriptor *descriptor, int timeout_ms)
 	return poll(&about, 1, timeout_ms) > 0 ? about.revents : 0;
 }
 
+/* Writes what is logged of a stall that ends; "" if none was logged. */
+static void end_wait_locked(struct wr_descriptor *descriptor, char *text, size_t room)
+{
+	*text = 0;
+	if (descriptor->warned)
+		write_wait(text, room, wr_now() - descriptor->since, descriptor->fd, descriptor->events);
+	descriptor->since = 0;
+	descriptor->late = descriptor->warned = false;
+}
+
 weir_watched weir_view_watched(const weir_view *view)
 {
 	struct wr_condition *condition = (struct wr_condition *)view->condition;
 	struct wr_descriptor *descriptor = wr_load(&condition->descriptor);
 	weir_watched watched = WEIR_WATCHED_NOTHING;
+	char waited[WAIT_TEXT];
 	short ready = 0;
 
 	if (!descriptor)
 		return watched;
+	*waited = 0;
 	descriptor_lock(descriptor);
 	if (descriptor->fd >= 0) {
 		ready = poll_locked(descriptor, 0);
 		watched = ready ? WEIR_WATCHED_READY : WEIR_WATCHED_WAITING;
 		if (ready)
-			descriptor->since = 0;
+			end_wait_locked(descriptor, waited, sizeof waited);
 		else if (!descriptor->since)
 			descriptor->since = wr_now();
 	}
 	descriptor_unlock(descriptor);
+	if (*waited)
+		wr_log(WEIR_LOG_WARN, "%s: goes on: %s", descriptor->entity->plan->name, waited);
 	if (ready & POLLNVAL)
 		wr_view_misuse(view,
 			       "watches a descriptor that was closed: call weir_entity_watch with -1 before "
@@ -217,23 +277,57 @@ static weir_status fail_arming(const struct wr_descriptor *descriptor, int fd, i
 		       descriptor->entity->plan->name, descriptor->condition, fd, strerror(error));
 }
 
+/* What is logged of a descriptor that stalls. */
+struct stall {
+	weir_watch_fn *text;
+	void *arg;
+	char waited[WAIT_TEXT]; /* "": nothing */
+};
+
+static void take_stall_locked(struct wr_descriptor *descriptor, struct stall *stall)
+{
+	*stall->waited = 0;
+	if (!descriptor->late)
+		return;
+	descriptor->late = false;
+	descriptor->warned = true;
+	stall->text = descriptor->text;
+	stall->arg = descriptor->text_arg;
+	write_wait(stall->waited, sizeof stall->waited, wr_now() - descriptor->since, descriptor->fd,
+		   descriptor->events);
+}
+
+/* The entity's owner calls this without a lock; the operator's state is not in use. */
+static void log_stall(const weir_entity *entity, const struct stall *stall)
+{
+	char text[WAIT_TEXT] = "";
+
+	if (stall->text && wr_log_on())
+		stall->text(text, sizeof text, stall->arg);
+	wr_log(WEIR_LOG_WARN, "%s: %s%s%s", entity->plan->name, stall->waited, *text ? ": " : "", text);
+}
+
 /*
  * Arms the descriptor if a review has found it not ready. A thread that watches another one meanwhile pokes
  * the entity afterwards.
  */
 static weir_status arm_descriptor(weir_scheduler *scheduler, struct wr_descriptor *descriptor)
 {
+	struct stall stall;
 	bool first = false;
 	int error = 0, fd;
 
 	descriptor_lock(descriptor);
 	fd = descriptor->fd;
+	take_stall_locked(descriptor, &stall);
 	if (fd >= 0 && descriptor->since && !descriptor->armed) {
 		first = descriptor->in_set < 0;
 		error = arm_locked(&scheduler->loop, descriptor);
 		descriptor->armed = !error;
 	}
 	descriptor_unlock(descriptor);
+	if (*stall.waited)
+		log_stall(descriptor->entity, &stall);
 	if (first)
 		wr_loop_kick(&scheduler->loop); /* so that it looks for closed descriptors from now on */
 	return error ? fail_arming(descriptor, fd, error) : WEIR_OK;
@@ -253,7 +347,6 @@ weir_status wr_descriptors_arm(weir_scheduler *scheduler, weir_entity *entity)
 
 bool wr_descriptor_describe(struct wr_condition *condition, char *text, size_t room)
 {
-	static const char *const words[] = {"none", "readable", "writable", "readable or writable"};
 	struct wr_descriptor *descriptor = wr_load(&condition->descriptor);
 	int64_t since = 0;
 	unsigned events = 0;
@@ -268,10 +361,7 @@ bool wr_descriptor_describe(struct wr_condition *condition, char *text, size_t r
 	}
 	if (fd < 0 || !since)
 		return false;
-	since = wr_now() - since;
-	snprintf(text, room, "has waited %.1f %s for descriptor %d (%s)",
-		 (double)since / (since < 1000000000 ? 1e6 : 1e9), since < 1000000000 ? "ms" : "s", fd,
-		 words[events]);
+	write_wait(text, room, wr_now() - since, fd, events);
 	return true;
 }
 
@@ -295,6 +385,22 @@ void wr_descriptors_poke(weir_scheduler *scheduler)
 		count = wr_loop_reported(&scheduler->loop, ROOM, reported);
 	for (size_t i = 0; i < count; i++)
 		report_descriptor(reported[i]);
+}
+
+/* Pokes the entity once for each stall that is to be logged. An entity that waits for something else is none.
+ */
+static void check_stalled(struct wr_descriptor *descriptor, int64_t now)
+{
+	bool late;
+
+	descriptor_lock(descriptor);
+	late = descriptor->warn_ns && descriptor->armed && descriptor->since && !descriptor->late &&
+	       !descriptor->warned && now - descriptor->since >= descriptor->warn_ns;
+	if (late)
+		descriptor->late = true;
+	descriptor_unlock(descriptor);
+	if (late)
+		wr_poke(descriptor->entity);
 }
 
 /* Arming it anew fails if it was closed, even if its number is that of another file now. */
@@ -326,13 +432,15 @@ static bool simulate_report(struct wr_descriptor *descriptor, int timeout_ms)
 }
 
 /* Returns true if some are armed. */
-static bool simulate_reports(weir_scheduler *scheduler)
+static bool simulate_reports(weir_scheduler *scheduler, int64_t now)
 {
 	struct wr_descriptor *waits = NULL, *descriptor = wr_load(&scheduler->graph->descriptors);
 
-	for (; descriptor; descriptor = descriptor->next)
+	for (; descriptor; descriptor = descriptor->next) {
 		if (simulate_report(descriptor, 0))
 			waits = descriptor;
+		check_stalled(descriptor, now);
+	}
 	if (waits && scheduler->graph->owns_world)
 		simulate_report(waits, REAL_MS);
 	return waits;
@@ -345,11 +453,13 @@ int64_t wr_descriptors_check(weir_scheduler *scheduler, int64_t now)
 	if (!descriptor)
 		return INT64_MAX;
 	if (scheduler->loop.simulated)
-		return simulate_reports(scheduler) ? wr_time_add(now, VIRTUAL_NS) : INT64_MAX;
+		return simulate_reports(scheduler, now) ? wr_time_add(now, VIRTUAL_NS) : INT64_MAX;
 	if (now < scheduler->descriptors_at)
 		return scheduler->descriptors_at;
-	for (; descriptor; descriptor = descriptor->next)
+	for (; descriptor; descriptor = descriptor->next) {
 		check_closed(scheduler, descriptor);
+		check_stalled(descriptor, now);
+	}
 	scheduler->descriptors_at = wr_time_add(now, LOOK_NS);
 	return scheduler->descriptors_at;
 }
@@ -360,6 +470,8 @@ void wr_descriptors_forget(weir_scheduler *scheduler)
 {
 	struct wr_descriptor *descriptor = wr_load(&scheduler->graph->descriptors);
 
-	for (; descriptor; descriptor = descriptor->next)
+	for (; descriptor; descriptor = descriptor->next) {
 		set_descriptor(descriptor, -1, 0);
+		set_warning(descriptor, 0, NULL, NULL);
+	}
 }

@@ -86,6 +86,13 @@ struct wr_descriptor {
 	int in_set;      /* fd, or a duplicate of it, in the loop's epoll set; -1: none */
 	bool armed;      /* it will be reported once */
 	int64_t since;   /* when a review first found it not ready; 0: it was ready */
+
+	/* a line about a descriptor that stalls */
+	int64_t warn_ns; /* after so long; 0: none */
+	bool late;       /* the loop has found that it is due; the entity's owner logs it */
+	bool warned;     /* it was logged */
+	weir_watch_fn *text;
+	void *text_arg;
 };
 
 struct wr_condition {

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -150,12 +151,49 @@ def a_reader_that_stalls_for_ten_seconds_loses_nothing(weir):
     data = clip(4096 * 1024 // FRAME)  # more than a pipe holds
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "long.rgb").write_bytes(data)
-    options = ["--backend", "sim", "--quiet", "--explain-after", "10s"]
+    options = ["--backend", "sim", "--explain-after", "10s"]
     child = process.start(weir, "run", *options, graph({"path": str(FOLDER / "long.rgb")}), text=False)
-    line = child.stderr.readline().decode()
-    assert "no tick for 10 s: write waits: file_descriptor: has waited 10" in line and "(writable)" in line, line
+    lines = child.stderr.readline().decode() + child.stderr.readline().decode()
+    assert "no tick for 10 s: write waits: file_descriptor: has waited 10" in lines and "(writable)" in lines, lines
+    assert "warning: write: has waited 10.0 s" in lines and "standard output takes nothing: " in lines, lines
     assert child.stdout.read() == data
     assert child.wait(process.LIMIT) == 0, child.stderr.read()
+
+
+def a_stall_is_one_line_at_each_end(weir):
+    """A second of virtual time at the reader; a shorter time, of the host, at the writer."""
+    child = process.start(weir, "run", "--backend", "sim", graph({"warn_after": "1s"}), stdin=subprocess.PIPE, text=False)
+    child.stdin.write(clip(1) + b"x" * 100)
+    child.stdin.flush()
+    line = child.stderr.readline().decode()
+    assert line == ("weir run: warning: read: has waited 1.0 s for descriptor 0 (readable): nothing comes from standard input: "
+                    f"frame 1 has 100 of {FRAME} bytes\n"), line
+    child.stdin.write(clip(1)[100:])
+    child.stdin.close()
+    assert child.stdout.read(2 * FRAME).startswith(clip(1))
+    line = child.stderr.readline().decode()
+    assert line.startswith("weir run: warning: read: goes on: has waited "), line
+    assert child.wait(process.LIMIT) == 0 and "warning" not in child.stderr.read().decode()
+
+    path = graph({"path": "/dev/zero"}, {"warn_after": "20ms"})
+    child = process.start(weir, "run", "--backend", "host", path, text=False)
+    line = child.stderr.readline().decode()
+    assert re.fullmatch(r"weir run: warning: write: has waited \d+\.\d ms for descriptor \d+ \(writable\): standard output takes "
+                        rf"nothing: \d+ of {FRAME} bytes of frame \d+ are written\n", line), line
+    child.stdout.close()
+    assert child.wait(process.LIMIT) == 0
+    assert child.stderr.read().decode().count("warning") == 1, "one line when it goes on"
+
+
+def warnings_can_be_had_otherwise(weir):
+    for words, log, wanted in ((["--quiet"], None, b""), ([], "off", b""), ([], "warn", b" warn: read: has waited 20.0 ms"),
+                               (["--set", "read.warn_after=0s"], None, b"")):
+        env = {**process.environment(), **({"WEIR_LOG": log} if log else {})}
+        options = ["--backend", "sim", "--duration", "100ms", *words]
+        child = process.start(weir, "run", *options, graph({"warn_after": "20ms"}), stdin=subprocess.PIPE, text=False, env=env)
+        assert child.wait(process.LIMIT) == 0
+        found = b"".join(line for line in child.stderr.read().splitlines() if b"has waited" in line)
+        assert wanted in found and bool(wanted) == bool(found), (words, log, found)
 
 
 def a_stalled_reader_holds_the_senders_back(weir):
@@ -231,6 +269,7 @@ def what_cannot_be_is_one_line(weir):
         ({"path": "none.rgb"}, {}, "'none.rgb': No such file or directory"),
         ({"path": "."}, {}, "Is a directory"),
         ({"descriptor": 77}, {}, "descriptor 77: Bad file descriptor"),
+        ({}, {"descriptor": 0}, "descriptor 0: closed, or not open for writing"),
         ({}, {"rate": "25"}, "rate '25': write a fraction"),
         ({"width": 32768, "height": 32768, "channels": 4}, {}, "at most 1 GiB"),
         ({}, {"path": "/dev/full"}, "'/dev/full': No space left on device"),
@@ -243,6 +282,14 @@ def what_cannot_be_is_one_line(weir):
     path.unlink(missing_ok=True)
     os.mkfifo(path)
     said(run(weir, clip(3), {}, {"path": str(path)}), "nothing reads this FIFO yet")
+
+
+def a_closed_standard_input_is_one_line(weir):
+    for words in ((graph(),), ("-",)):
+        ended = process.run(weir, "run", "--backend", "host", *words, text=False, preexec_fn=lambda: os.close(0))
+        closed = "standard input: cannot be read" if words == ("-",) else "read: standard input: closed, or not open for reading"
+        said(ended, closed)
+        assert ended.returncode != 0, ended
 
 
 def the_root_holds_for_its_paths(weir):
@@ -277,6 +324,7 @@ process.main([
     thousand_frames_come_out_as_they_went_in, a_chain_of_processes_works, files_fifos_and_descriptors_serve_too,
     types_and_records_have_their_sizes, the_end_in_mid_frame_is_one_line, a_reader_that_leaves_drains_the_run,
     a_silent_writer_and_a_stalled_reader_cost_nothing, a_reader_that_stalls_for_ten_seconds_loses_nothing,
+    a_stall_is_one_line_at_each_end, warnings_can_be_had_otherwise, a_closed_standard_input_is_one_line,
     a_stalled_reader_holds_the_senders_back, descriptors_keep_their_flags,
     y4m_is_read_and_written, headers_that_lie_are_refused, what_cannot_be_is_one_line, the_root_holds_for_its_paths,
     pictures_go_through_operators, the_readme_s_graph_gives_edges,

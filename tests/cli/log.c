@@ -73,6 +73,22 @@ static int put_stderr_back(void **state)
 	return 0;
 }
 
+static int with_weir_log(void **state)
+{
+	(void)state;
+	setenv("WEIR_LOG", "info", 1);
+	cli_log_open();
+	return 0;
+}
+
+static int without_weir_log(void **state)
+{
+	(void)state;
+	unsetenv("WEIR_LOG");
+	cli_log_open();
+	return 0;
+}
+
 static int wanted = WEIR_LOG_INFO;
 
 static void tell(weir_log_level level, const char *text)
@@ -88,6 +104,27 @@ static void b04_only_what_was_asked_for_is_written(void **state)
 	assert_string_equal(read_all(), "");
 	tell(WEIR_LOG_INFO, "asked for");
 	assert_string_equal(read_all(), "weir 0.001500 info: asked for\n");
+}
+
+static void warnings_are_lines_of_the_command_unless_a_log_was_asked_for(void **state)
+{
+	(void)state;
+	cli_say_for("run");
+	stderr_is_end(false);
+	tell(WEIR_LOG_WARN, "read: has waited");
+	tell(WEIR_LOG_ERROR, "read: failed");
+	assert_string_equal(read_all(), "weir run: warning: read: has waited\nweir run: read: failed\n");
+}
+
+static void a_line_replaces_the_progress_line(void **state)
+{
+	(void)state;
+	stderr_is_end(false);
+	cli_log_over_progress(true);
+	tell(WEIR_LOG_INFO, "a");
+	cli_log_over_progress(false);
+	tell(WEIR_LOG_INFO, "b");
+	assert_string_equal(read_all(), CLI_CLEAR_LINE "weir 0.001500 info: a\nweir 0.001500 info: b\n");
 }
 
 static void a_long_line_is_cut_and_still_ends(void **state)
@@ -162,16 +199,21 @@ static void f51_no_stderr_at_all_is_fine(void **state)
 	assert_string_equal(read_all(), "");
 }
 
+#define LOGGED(test) cmocka_unit_test_setup_teardown(test, with_weir_log, put_stderr_back)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(b04_only_what_was_asked_for_is_written, put_stderr_back),
-		cmocka_unit_test_teardown(a_long_line_is_cut_and_still_ends, put_stderr_back),
-		cmocka_unit_test_teardown(f51_a_full_pipe_never_blocks_and_losses_are_told, put_stderr_back),
-		cmocka_unit_test_teardown(f51_a_full_socket_never_blocks_either, put_stderr_back),
-		cmocka_unit_test_teardown(f51_a_closed_pipe_does_not_kill, put_stderr_back),
-		cmocka_unit_test_teardown(f51_a_closed_socket_does_not_kill, put_stderr_back),
-		cmocka_unit_test_teardown(f51_no_stderr_at_all_is_fine, put_stderr_back),
+		LOGGED(b04_only_what_was_asked_for_is_written),
+		cmocka_unit_test_setup_teardown(warnings_are_lines_of_the_command_unless_a_log_was_asked_for,
+						without_weir_log, put_stderr_back),
+		LOGGED(a_line_replaces_the_progress_line),
+		LOGGED(a_long_line_is_cut_and_still_ends),
+		LOGGED(f51_a_full_pipe_never_blocks_and_losses_are_told),
+		LOGGED(f51_a_full_socket_never_blocks_either),
+		LOGGED(f51_a_closed_pipe_does_not_kill),
+		LOGGED(f51_a_closed_socket_does_not_kill),
+		LOGGED(f51_no_stderr_at_all_is_fine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,244 @@
+/*
+ * The line about a descriptor that stalls (C9, weir_entity_watch_warn). `z` reads what is there; nothing
+ * comes for longer than it may wait without a line.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+#define TEST(name) static void name(void **state_)
+
+static int ends[2]; /* of the pipe: z reads from the first */
+static int64_t after = 10 * SECOND;
+static bool computing, met; /* met: the text was asked for while z computed */
+static char said[4096];
+static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void note_line(weir_log_level level, int64_t at, const char *line, void *arg)
+{
+	(void)at;
+	(void)arg;
+	pthread_mutex_lock(&said_lock);
+	if (level == WEIR_LOG_WARN)
+		snprintf(said + strlen(said), sizeof said - strlen(said), "%s\n", line);
+	pthread_mutex_unlock(&said_lock);
+}
+
+static bool was_said(const char *part)
+{
+	bool found;
+
+	pthread_mutex_lock(&said_lock);
+	found = strstr(said, part);
+	pthread_mutex_unlock(&said_lock);
+	return found;
+}
+
+static void write_progress(char *text, size_t room, void *arg)
+{
+	met |= computing;
+	snprintf(text, room, "%d bytes came", *(int *)arg);
+}
+
+static int came;
+
+static weir_status watch_pipe(struct rig *rig, weir_context *context)
+{
+	weir_entity *z = weir_context_entity(context);
+
+	HOLDS(rig, !weir_entity_watch_warn(z, "file_descriptor", after, write_progress, &came));
+	return weir_entity_watch(z, "file_descriptor", ends[0], WEIR_WATCH_READ);
+}
+
+static weir_status read_bytes(struct rig *rig, weir_context *context)
+{
+	char bytes[16];
+	ssize_t count;
+
+	computing = true;
+	count = read(ends[0], bytes, sizeof bytes);
+	HOLDS(rig, count >= 0);
+	came += count > 0 ? (int)count : 0;
+	computing = false;
+	return count ? WEIR_OK : weir_context_finish(context);
+}
+
+static struct rig *rig_reading(const char *graph)
+{
+	struct rig *rig = rig_of(graph);
+
+	said[0] = 0;
+	came = 0;
+	met = false;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(weir_log_set(note_line, NULL), WEIR_OK);
+	rig_on(rig, "z", read_bytes);
+	rig_entity(rig, "z")->start = watch_pipe;
+	return rig;
+}
+
+static void pass(struct rig *rig, int64_t time)
+{
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, time, NULL), WEIR_E_TIMEOUT);
+}
+
+static void put(const char *bytes)
+{
+	assert_int_equal(write(ends[1], bytes, strlen(bytes)), (ssize_t)strlen(bytes));
+}
+
+static void end_run(struct rig *rig)
+{
+	close(ends[1]);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(weir_log_set(NULL, NULL), WEIR_OK);
+	assert_false(met);
+	rig_destroy(rig);
+	close(ends[0]);
+}
+
+/* The descriptor's number, as it stands in the lines. */
+static const char *line(const char *format)
+{
+	static char text[256];
+
+	snprintf(text, sizeof text, format, ends[0]);
+	return text;
+}
+
+static void stall_twice(void)
+{
+	struct rig *rig = rig_reading("z:call condition=file_descriptor");
+
+	rig_start(rig);
+	put("abc");
+	pass(rig, 9 * SECOND);
+	assert_string_equal(said, "");
+	pass(rig, 60 * SECOND);
+	assert_string_equal(said, line("z: has waited 10.0 s for descriptor %d (readable): 3 bytes came\n"));
+	said[0] = 0;
+	put("de");
+	pass(rig, 5 * SECOND);
+	assert_string_equal(said, line("z: goes on: has waited 69.0 s for descriptor %d (readable)\n"));
+	said[0] = 0;
+	pass(rig, 6 * SECOND);
+	assert_string_equal(said, line("z: has waited 10.0 s for descriptor %d (readable): 5 bytes came\n"));
+	assert_int_equal(rig_ticks(rig, "z"), 2); /* no tick because of a line */
+	end_run(rig);
+}
+
+TEST(c09_a_stall_is_one_line_and_one_when_it_goes_on)
+{
+	(void)state_;
+	after = 10 * SECOND;
+	rig_in_worlds(20, stall_twice);
+}
+
+static void stall_for_less(void)
+{
+	struct rig *rig = rig_reading("z:call condition=file_descriptor");
+
+	rig_start(rig);
+	for (int i = 0; i < 5; i++) {
+		pass(rig, 9 * SECOND);
+		put("x");
+	}
+	pass(rig, MS);
+	assert_string_equal(said, "");
+	end_run(rig);
+}
+
+static void stall_without_a_line(void)
+{
+	struct rig *rig = rig_reading("z:call condition=file_descriptor");
+
+	rig_start(rig);
+	pass(rig, 100 * SECOND);
+	assert_string_equal(said, "");
+	end_run(rig);
+}
+
+TEST(c09_no_line_about_shorter_waits_or_if_none_is_wanted)
+{
+	(void)state_;
+	after = 10 * SECOND;
+	rig_in_worlds(5, stall_for_less);
+	after = 0;
+	rig_in_worlds(5, stall_without_a_line);
+}
+
+static void wait_beside_another(void)
+{
+	struct rig *rig = rig_reading("z:call condition=file_descriptor condition=boolean; "
+				      "y:call condition=file_descriptor"); /* y keeps the run open */
+
+	rig_start(rig);
+	assert_int_equal(weir_entity_enable(weir_graph_entity(rig->graph, "z"), false), WEIR_OK);
+	put("a"); /* the descriptor is ready, and the entity is not */
+	pass(rig, 100 * SECOND);
+	assert_string_equal(said, "");
+	weir_scheduler_stop(rig->scheduler, true);
+	end_run(rig);
+}
+
+TEST(c09_no_line_while_the_entity_waits_for_something_else)
+{
+	(void)state_;
+	after = 10 * SECOND;
+	rig_in_worlds(5, wait_beside_another);
+}
+
+static void wait_until_said(struct rig *rig, const char *part)
+{
+	for (int i = 0; i < 20000 && !was_said(part); i++)
+		pass(rig, MS);
+	assert_true(was_said(part));
+}
+
+static void stall_on_the_host(void)
+{
+	struct rig *rig = rig_reading("z:call condition=file_descriptor");
+
+	rig_start(rig);
+	wait_until_said(rig, "(readable): 0 bytes came\n");
+	put("a");
+	wait_until_said(rig, "z: goes on: has waited ");
+	end_run(rig);
+}
+
+TEST(c09_the_loop_of_a_real_run_finds_a_stall)
+{
+	(void)state_;
+	after = 10 * MS;
+	rig_on_host(stall_on_the_host);
+}
+
+TEST(c09_a_warning_that_cannot_be_is_refused)
+{
+	struct rig *rig = rig_of("z:call condition=file_descriptor");
+	weir_entity *z = weir_graph_entity(rig->graph, "z");
+
+	(void)state_;
+	assert_int_equal(weir_entity_watch_warn(z, "other", SECOND, NULL, NULL), WEIR_E_INVALID);
+	assert_says(weir_last_error(), "z has no condition 'other'");
+	assert_int_equal(weir_entity_watch_warn(z, "file_descriptor", -1, NULL, NULL), WEIR_E_INVALID);
+	assert_says(weir_last_error(), "a warning after -1 ns");
+	rig_make(rig);
+	rig_destroy(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(c09_a_stall_is_one_line_and_one_when_it_goes_on),
+		cmocka_unit_test(c09_no_line_about_shorter_waits_or_if_none_is_wanted),
+		cmocka_unit_test(c09_no_line_while_the_entity_waits_for_something_else),
+		cmocka_unit_test(c09_the_loop_of_a_real_run_finds_a_stall),
+		cmocka_unit_test(c09_a_warning_that_cannot_be_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
