@@ -1,6 +1,8 @@
 /*
- * The command `weir`, written against the public header, and words, units and nearest of base/. main.c has
- * the table of subcommands, options.c the table of options; docs/command.md is the manual.
+ * The command `weir`, written against the public header, and words, units, nearest and output of base/.
+ * main.c has the table of subcommands, options.c the table of options; docs/command.md is the manual. What it
+ * prints of kinds and of runs (kinds.c, summary.c, statistics.c, log.c, say.c) is part of the Python module,
+ * too.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -102,6 +104,8 @@ const char *cli_said_for(void);        /* that name; "" at first */
  */
 void cli_print_escaped(FILE *to, const char *text);
 int cli_code_of(weir_status status);
+/* At the end: returns the exit code, CLI_FAILED instead of CLI_OK if stdout could not be written. */
+int cli_flush(int code);
 
 /*
  * log.c: the library's log on stderr: warnings and errors, or what WEIR_LOG asks for. arg: an int, the least
@@ -167,12 +171,19 @@ int cli_output_begin(struct cli_output *output, const char *option, const char *
 void cli_output_write(struct cli_output *output, const char *text);
 void cli_output_give_up(struct cli_output *output); /* without a run; after a write it does nothing */
 
-/* trace.c: the file of --trace. As cli_output_write. */
+/* The files of --trace and --stats-file. As cli_output_write. */
 void cli_trace_write(struct cli_output *output, weir_scheduler *scheduler);
-
-/* statistics.c: the tables of --stats; the file of --stats-file. */
-void cli_statistics(weir_scheduler *scheduler);
 void cli_statistics_write(struct cli_output *output, weir_scheduler *scheduler);
+
+/* statistics.c: the tables of --stats. */
+void cli_statistics(weir_scheduler *scheduler);
+
+/*
+ * kinds.c: prints all operators, or conditions, of the registry, or all about one. Returns CLI_USAGE after
+ * printing that there is none of that name.
+ */
+int cli_operators_print(const weir_registry *registry, const char *name);
+int cli_conditions_print(const weir_registry *registry, const char *name);
 
 /* progress.c: explains why a run makes no progress. */
 struct cli_standstill {

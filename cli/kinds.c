@@ -1,4 +1,4 @@
-/* weir operators and weir conditions: a list of the registry's kinds, or all about one. */
+/* What weir operators and weir conditions print: a list of the registry's kinds, or all about one. */
 #include <stdio.h>
 #include <string.h>
 
@@ -255,7 +255,7 @@ static void print_condition(const weir_registry *registry, size_t i)
 	print_keys(kind);
 }
 
-/* --- the commands --- */
+/* --- lists --- */
 
 static const char *operator_name(const weir_registry *registry, size_t i)
 {
@@ -326,45 +326,20 @@ static int print_one(const struct list *list, const weir_registry *registry, con
 	return CLI_USAGE;
 }
 
-static int print_list(const struct list *list, const struct cli_options *options)
+static int print_kinds(const struct list *list, const weir_registry *registry, const char *name)
 {
-	weir_registry *registry = NULL;
-	int code;
-
-	cli_signals_unblock();
-	code = cli_registry_load(&registry, options);
-	if (!code && options->argument)
-		code = print_one(list, registry, options->argument);
-	else if (!code)
-		print_all(list, registry);
-	weir_registry_destroy(registry);
-	return code;
+	if (name)
+		return print_one(list, registry, name);
+	print_all(list, registry);
+	return CLI_OK;
 }
 
-static int run_operators(const struct cli_options *options)
+int cli_operators_print(const weir_registry *registry, const char *name)
 {
-	return print_list(&operators, options);
+	return print_kinds(&operators, registry, name);
 }
 
-static int run_conditions(const struct cli_options *options)
+int cli_conditions_print(const weir_registry *registry, const char *name)
 {
-	return print_list(&conditions, options);
+	return print_kinds(&conditions, registry, name);
 }
-
-const struct cli_command cli_operators = {
-	.name = "operators",
-	.argument = "[NAME]",
-	.help = "lists the operators, or all about one",
-	.text = "With a NAME: its parameters with types, bounds and defaults, and its ports.\n",
-	.options = CLI_PLUGIN,
-	.run = run_operators,
-};
-
-const struct cli_command cli_conditions = {
-	.name = "conditions",
-	.argument = "[NAME]",
-	.help = "lists the conditions, or all about one",
-	.text = "With a NAME: its parameters with types, bounds and defaults, and the keys beside them.\n",
-	.options = CLI_PLUGIN,
-	.run = run_conditions,
-};

@@ -1,6 +1,7 @@
 /*
  * Loads what the command line names: plugins, the graph, the values of --set. Every error is printed; the
- * caller gets the exit code. `weir check` and `weir show` do hardly more than that and are here, too.
+ * caller gets the exit code. `weir check`, `weir show`, `weir operators` and `weir conditions` do hardly more
+ * than that and are here, too.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -212,4 +213,48 @@ const struct cli_command cli_show = {
 		"weir show --dot GRAPH | dot -Tsvg.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_JSON | CLI_DOT,
 	.run = run_show,
+};
+
+/* --- weir operators, weir conditions --- */
+
+static int print_kinds(const struct cli_options *options,
+		       int (*print)(const weir_registry *registry, const char *name))
+{
+	weir_registry *registry = NULL;
+	int code;
+
+	cli_signals_unblock();
+	code = cli_registry_load(&registry, options);
+	if (!code)
+		code = print(registry, options->argument);
+	weir_registry_destroy(registry);
+	return code;
+}
+
+static int run_operators(const struct cli_options *options)
+{
+	return print_kinds(options, cli_operators_print);
+}
+
+static int run_conditions(const struct cli_options *options)
+{
+	return print_kinds(options, cli_conditions_print);
+}
+
+const struct cli_command cli_operators = {
+	.name = "operators",
+	.argument = "[NAME]",
+	.help = "lists the operators, or all about one",
+	.text = "With a NAME: its parameters with types, bounds and defaults, and its ports.\n",
+	.options = CLI_PLUGIN | CLI_PYTHON,
+	.run = run_operators,
+};
+
+const struct cli_command cli_conditions = {
+	.name = "conditions",
+	.argument = "[NAME]",
+	.help = "lists the conditions, or all about one",
+	.text = "With a NAME: its parameters with types, bounds and defaults, and the keys beside them.\n",
+	.options = CLI_PLUGIN,
+	.run = run_conditions,
 };

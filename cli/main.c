@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -125,28 +124,6 @@ static void fill_standard_descriptors(void)
 			return;
 }
 
-/* A reader that closed its end of stdout is no failure. */
-static bool reader_is_gone(void)
-{
-	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
-
-	return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
-}
-
-static int flush_stdout(int code)
-{
-	bool lost = ferror(stdout);
-
-	errno = 0; /* do not report the error of an earlier write */
-	lost |= fflush(stdout) != 0;
-	if (!lost || reader_is_gone())
-		return code;
-	if (code == CLI_FAILED && !errno)
-		return code; /* an operator's write failed, which ended the run and was reported */
-	cli_say("cannot write to stdout%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
-	return code ? code : CLI_FAILED;
-}
-
 int main(int argc, char **argv)
 {
 	cli_signals_block(); /* first: every thread, the CUDA driver's included, inherits the mask */
@@ -154,5 +131,5 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a failed write */
 	fill_standard_descriptors();
 	cli_log_open();
-	return flush_stdout(dispatch(argc, argv));
+	return cli_flush(dispatch(argc, argv));
 }

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -62,5 +63,40 @@ void cli_output_give_up(struct cli_output *output)
 {
 	if (output->path && output->made)
 		wr_output_remove(output->path);
+	output->path = NULL;
+}
+
+/* --- what a run leaves --- */
+
+void cli_statistics_write(struct cli_output *output, weir_scheduler *scheduler)
+{
+	char *text = NULL;
+	weir_status status;
+
+	if (!output->path)
+		return;
+	status = weir_scheduler_print_statistics(scheduler, &text);
+	if (status) {
+		cli_say_error(status, output->path);
+		return;
+	}
+	cli_output_write(output, text);
+	weir_text_free(text);
+}
+
+/* The library writes this file. */
+void cli_trace_write(struct cli_output *output, weir_scheduler *scheduler)
+{
+	uint64_t dropped = 0;
+	weir_status status;
+
+	if (!output->path)
+		return;
+	status = weir_scheduler_write_trace(scheduler, output->path, &dropped);
+	if (status)
+		cli_say_error(status, output->path);
+	else if (dropped)
+		cli_say("trace '%s': the %" PRIu64 " oldest records were dropped; --trace-events keeps more",
+			output->path, dropped);
 	output->path = NULL;
 }

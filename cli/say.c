@@ -1,5 +1,9 @@
+#include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/words.h"
 #include "cli/cli.h"
@@ -48,6 +52,28 @@ void cli_say_error(weir_status status, const char *path)
 		cli_say("%s: %s", path, weir_last_error());
 	else
 		cli_say("%s", weir_last_error());
+}
+
+/* A reader that closed its end of stdout is no failure. */
+static bool reader_is_gone(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+	return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
+}
+
+int cli_flush(int code)
+{
+	bool lost = ferror(stdout);
+
+	errno = 0; /* do not report the error of an earlier write */
+	lost |= fflush(stdout) != 0;
+	if (!lost || reader_is_gone())
+		return code;
+	if (code == CLI_FAILED && !errno)
+		return code; /* an operator's write failed, which ended the run and was reported */
+	cli_say("cannot write to stdout%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
+	return code ? code : CLI_FAILED;
 }
 
 int cli_code_of(weir_status status)

@@ -141,19 +141,3 @@ void cli_statistics(weir_scheduler *scheduler)
 	print_entities(scheduler);
 	print_paths(scheduler);
 }
-
-void cli_statistics_write(struct cli_output *output, weir_scheduler *scheduler)
-{
-	char *text = NULL;
-	weir_status status;
-
-	if (!output->path)
-		return;
-	status = weir_scheduler_print_statistics(scheduler, &text);
-	if (status) {
-		cli_say_error(status, output->path);
-		return;
-	}
-	cli_output_write(output, text);
-	weir_text_free(text);
-}

@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -38,6 +39,10 @@
 #include <vector>
 
 #include <weir.h>
+
+extern "C" {
+#include "cli/cli.h"
+}
 
 namespace nb = nanobind;
 
@@ -2189,7 +2194,9 @@ void add_parameters(Kind *kind, nb::list parameters)
 		own.help = kind->keep(nb::cast<std::string>(parameter["help"]));
 		own.min = nb::cast<int64_t>(parameter["min"]);
 		own.max = nb::cast<int64_t>(parameter["max"]);
-		own.choices = kind->keep(nb::cast<std::string>(parameter["choices"]));
+		std::string choices = nb::cast<std::string>(parameter["choices"]);
+		if (!choices.empty())
+			own.choices = kind->keep(choices);
 		kind->parameters.push_back(own);
 	}
 	kind->parameters.push_back({});
@@ -2261,16 +2268,22 @@ struct Plan {
 	}
 };
 
-void read_plan(Plan &plan, const std::string &source, bool is_path, const std::vector<std::string> &sets,
-	       const std::vector<std::string> &plugins, const std::vector<KindHandle *> &kinds)
+void fill_registry(Plan &plan, const std::vector<std::string> &plugins,
+		   const std::vector<KindHandle *> &kinds)
 {
-	void *list = &plan.diagnostics;
-
 	plan.check(weir_registry_create(&plan.registry));
 	for (const KindHandle *handle : kinds)
 		plan.check(weir_registry_add_operator(plan.registry, &handle->kind->table));
 	for (const std::string &plugin : plugins)
 		plan.check(weir_registry_load(plan.registry, plugin.c_str()));
+}
+
+void read_plan(Plan &plan, const std::string &source, bool is_path, const std::vector<std::string> &sets,
+	       const std::vector<std::string> &plugins, const std::vector<KindHandle *> &kinds)
+{
+	void *list = &plan.diagnostics;
+
+	fill_registry(plan, plugins, kinds);
 	if (is_path)
 		plan.check(weir_description_read(source.c_str(), add_diagnostic, list, &plan.description));
 	else
@@ -2627,59 +2640,6 @@ uint64_t write_trace(Graph &self, const char *path)
 	return dropped;
 }
 
-nb::dict durations_of(const weir_durations &durations)
-{
-	nb::dict out;
-
-	out["count"] = durations.count;
-	out["sum"] = durations.sum_ns;
-	out["min"] = durations.min_ns;
-	out["max"] = durations.max_ns;
-	out["p50"] = durations.p50_ns;
-	out["p90"] = durations.p90_ns;
-	out["p99"] = durations.p99_ns;
-	return out;
-}
-
-/* For the tables of `weir run --stats`. */
-nb::object entity_times(Graph &self)
-{
-	weir_scheduler *scheduler = running_core(self)->scheduler;
-	weir_entity_times times = {sizeof times};
-	nb::dict all;
-
-	for (size_t i = 0; weir_scheduler_entity_times(scheduler, i, &times); i++) {
-		nb::dict out;
-		out["submit"] = durations_of(times.submit);
-		out["waited"] = durations_of(times.waited);
-		out["ready_to_compute"] = durations_of(times.ready_to_compute);
-		out["gpu_span"] = durations_of(times.gpu_span);
-		out["done_source"] = times.done_source ? nb::object(nb::str(times.done_source)) : nb::none();
-		all[text_of(times.entity)] = out;
-	}
-	return all;
-}
-
-nb::object path_latencies(Graph &self)
-{
-	weir_scheduler *scheduler = running_core(self)->scheduler;
-	weir_path_latency path = {sizeof path};
-	nb::list all;
-
-	for (size_t i = 0; weir_scheduler_path_latency(scheduler, i, &path); i++) {
-		nb::dict out;
-		nb::list entities;
-		for (size_t k = 0; k < path.entity_count; k++)
-			entities.append(text_of(path.entities[k]));
-		out["entities"] = entities;
-		out["other"] = path.other;
-		out["count"] = path.count;
-		out["latency"] = durations_of(path.latency);
-		all.append(out);
-	}
-	return all;
-}
-
 nb::dict replay_counts(const weir_entity_counts &counts)
 {
 	nb::dict out;
@@ -2770,16 +2730,46 @@ weir_entity *entity_of(Graph &self, const char *name)
 	return entity;
 }
 
-/* The operator of an entity, and its parameters as the operator's start reads them. */
-nb::tuple entity_values(Graph &self, const char *name)
-{
-	const weir_entity *entity = entity_of(self, name);
-	const weir_operator *kind = weir_entity_operator(entity);
-	nb::dict values;
+/* ------------------------------------------------------------------------------------------- the command --
+ * What `python3 -m weir` prints as the command weir does, by the command's own code, on C's stdout.
+ */
 
-	for (const weir_parameter *parameter = kind->parameters; parameter && parameter->name; parameter++)
-		values[text_of(parameter->name)] = value_of(weir_entity_values(entity), parameter);
-	return nb::make_tuple(text_of(kind->name), values);
+/* The process is a command of that name from now on: its lines, and the library's log on stderr. */
+void become_command(std::string name, bool quiet)
+{
+	static std::string kept;
+
+	kept = std::move(name);
+	setvbuf(stdout, nullptr, _IOFBF, BUFSIZ); /* an unbuffered Python would write each word alone */
+	cli_say_for(kept.c_str());
+	nb::gil_scoped_release released;
+	cli_log_open();
+	if (quiet)
+		cli_log_quiet();
+}
+
+int print_operators(nb::object name, std::vector<std::string> plugins, std::vector<KindHandle *> kinds)
+{
+	Plan plan;
+
+	fill_registry(plan, plugins, kinds);
+	return cli_operators_print(plan.registry,
+				   name.is_none() ? nullptr : nb::cast<std::string>(name).c_str());
+}
+
+void print_summary(Graph &self, const char *path, int status, int posix_signal, double duration,
+		   uint64_t discarded, nb::object waiting)
+{
+	Core *core = running_core(self);
+	std::string waits = waiting.is_none() ? "" : nb::cast<std::string>(waiting);
+	weir_outcome outcome = {sizeof outcome};
+
+	outcome.status = (weir_status)status;
+	outcome.posix_signal = posix_signal;
+	outcome.duration_ns = llround(duration * 1e9);
+	outcome.discarded = discarded;
+	outcome.waiting = waits.empty() ? nullptr : waits.c_str();
+	cli_summary(path, core->graph, core->scheduler, &outcome);
 }
 
 /* ------------------------------------------------------------------------------------- inlets and outlets --
@@ -3130,9 +3120,14 @@ void bind_graph(nb::module_ &module)
 		.def("entity_counts", entity_counts)
 		.def("statistics", statistics_text)
 		.def("write_trace", write_trace)
-		.def("entity_times", entity_times)
-		.def("path_latencies", path_latencies)
-		.def("entity_values", entity_values)
+		.def("print_summary", print_summary, arg("path"), arg("status"), arg("posix_signal"),
+		     arg("duration"), arg("discarded"), arg("waiting").none())
+		.def("print_statistics", [](Graph &self) { cli_statistics(running_core(self)->scheduler); })
+		.def("writes_to_stdout",
+		     [](Graph &self) {
+			     Core *core = running_core(self);
+			     return cli_writes_to_stdout(core->graph, core->scheduler);
+		     })
 		.def("queue_counts", queue_counts)
 		.def("pool_counts", pool_counts)
 		.def("fileno", [](Graph &self) { return open_core(self)->ended; })
@@ -3178,6 +3173,11 @@ NB_MODULE(_weir, module)
 	bind_ends(module);
 	module.def("version", weir_version);
 	module.def("log_to_stderr", log_to_stderr);
+	module.def("become_command", become_command);
+	module.def("print_operators", print_operators, nb::arg("name").none(), nb::arg("plugins"),
+		   nb::arg("kinds"));
+	module.def("flush", [] { fflush(stdout); });
+	module.def("end_output", cli_flush);
 	module.def("parse_duration", parse_duration);
 	module.def("escape", escape);
 	module.def("status_text", [](int status) { return weir_status_text((weir_status)status); });

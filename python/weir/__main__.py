@@ -1,4 +1,4 @@
-"""python3 -m weir run|check|show GRAPH: what the command weir does with --python FILE."""
+"""python3 -m weir run|check|show GRAPH, operators [NAME]: what the command weir does with --python FILE."""
 
 import argparse
 import os
@@ -7,20 +7,20 @@ import stat
 import sys
 import traceback
 
-from weir import _weir, tables
+from weir import _weir
 from weir.errors import Error, Status, Timeout, line_of
 from weir.graph import GPU_TIME, Graph, check, show
-from weir.operators import load_file
+from weir.operators import handles, load_file
 
 FAILED, USAGE, REFUSED = 1, 2, 3
 CODES = {Status.OK: 0, Status.INVALID: REFUSED, Status.DEADLOCK: 4, Status.ABANDONED: 5}
 TURN = 0.2  # seconds between two looks at the counters
-LEVELS = ["off", "error", "warn", "info", "debug"]
 TIMES = ["max_duration", "explain_after"]
 
 
 def say(command, text):
     sys.stdout.flush()
+    _weir.flush()  # C's
     print(f"weir {command}: {text}", file=sys.stderr)
 
 
@@ -31,11 +31,14 @@ def parser():
                         ("show", "prints what a graph resolves to")):
         own = commands.add_parser(name, help=help_)
         own.add_argument("graph", metavar="GRAPH", help="a file; -: standard input")
+        own.add_argument("--set", action="append", default=[], metavar="E.P=VALUE", help="sets a parameter")
+    kinds = commands.add_parser("operators", help="lists the operators, or all about one")
+    kinds.add_argument("name", nargs="?", metavar="NAME")
+    for own in commands.choices.values():
         own.add_argument("--python", action="append", default=[], metavar="FILE",
                          help="runs a Python file that registers operators")
         own.add_argument("--plugin", action="append", default=[], metavar="FILE",
                          help="loads operators and conditions in C")
-        own.add_argument("--set", action="append", default=[], metavar="E.P=VALUE", help="sets a parameter")
     show_ = commands.choices["show"]
     show_.add_argument("--json", dest="format", action="store_const", const="json", default="text")
     show_.add_argument("--dot", dest="format", action="store_const", const="dot")
@@ -231,14 +234,14 @@ def run_graph(options, graph, trace, statistics):
 
 def report(options, graph, outcome, first):
     """Prints the summary and the statistics; not behind frames that went to standard output."""
-    to = sys.stderr if tables.writes_to_stdout(graph, graph.counts()["entities"]) else sys.stdout
-    ending = f"stopped by {signal.Signals(first).name}" if first else "finished"
-    if outcome.status and not first:
-        ending = _weir.status_text(outcome.status)
+    sys.stdout.flush()
+    if graph._core.writes_to_stdout():
+        os.dup2(2, 1)
     if not options.quiet:
-        print(*tables.summary(options.graph, graph, outcome, ending), sep="\n", file=to)
+        graph._core.print_summary(options.graph, outcome.status, first, outcome.duration, outcome.discarded,
+                                  outcome.waiting)
     if options.stats:
-        print(*tables.statistics(graph), sep="\n", file=to)
+        graph._core.print_statistics()
 
 
 def write_text(path, text):
@@ -267,6 +270,8 @@ def refuse(options, error):
 def execute(options, source):
     if options.command == "run":
         return run(options, source)
+    if options.command == "operators":
+        return _weir.print_operators(options.name, options.plugin, handles())
     if options.command == "show":
         sys.stdout.write(show(format=options.format, **source))
         return 0
@@ -298,16 +303,19 @@ def load(command, path):
 
 def main(words=None):
     options = parser().parse_args(words)
-    level = os.environ.get("WEIR_LOG", "off")
-    _weir.log_to_stderr(LEVELS.index(level) if level in LEVELS else 0)
+    _weir.become_command(options.command, options.command == "run" and options.quiet)
     for path in options.python:
         if not load(options.command, path):
             return REFUSED
-    source = {"path": options.graph, "set": options.set, "plugins": options.plugin}
+    source = {"plugins": options.plugin}
+    if options.command != "operators":
+        source |= {"path": options.graph, "set": options.set}
     try:
-        return execute(options, source)
+        code = execute(options, source)
     except Error as error:
-        return refuse(options, error)
+        code = refuse(options, error)
+    sys.stdout.flush()
+    return _weir.end_output(code)
 
 
 if __name__ == "__main__":

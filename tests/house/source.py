@@ -16,7 +16,7 @@ MAY_USE = {
     "operators": [],
     "scheduler": ["base", "sim", "trace", "streams", "graphs"],
     "cli": ["base/nearest.h", "base/output.h", "base/units.h", "base/words.h"],
-    "python": [],
+    "python": ["cli/cli.h"],
     "examples": [],
     "bench": [],
 }

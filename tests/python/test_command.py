@@ -73,6 +73,52 @@ def test_check_and_show_know_the_operators(files, command):
     assert json.loads(shown)["entities"][0]["parameters"]["count"] == 5
 
 
+@pytest.mark.parametrize("command", both())
+def test_operators_of_a_file_are_listed(files, command):
+    (files / "operators.py").write_text(OPERATORS.replace("class Steps:", 'class Steps:\n    """Emits eight bytes a tick."""', 1))
+    all_ = weir(files, "operators", "--python", "operators.py", command=command)
+    assert (all_.returncode, all_.stderr) == (0, "")
+    lines = [line.split(maxsplit=1) for line in all_.stdout.splitlines()]
+    assert ["Steps", "Emits eight bytes a tick."] in lines and "frames_read" in dict(lines)
+    one = weir(files, "operators", "Steps", "--python", "operators.py", command=command)
+    assert one.returncode == 0 and one.stdout == (
+        "Steps: Emits eight bytes a tick.\n\nparameters\n  count: integer; default 5\n"
+        "  fail: true or false; default false\n\noutputs\n  out: any message; at most 1 a tick\n")
+    wrong = weir(files, "operators", "Step", "--python", "operators.py", command=command)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr == "weir operators: no operator 'Step' (did you mean 'Steps'?)\n"
+
+
+@pytest.mark.skipif(not COMMAND, reason="the command was not built")
+def test_what_is_said_of_a_built_in_operator_is_that_of_the_command_without_python(files):
+    for words in (["operators", "frames_read"], ["operators", "--plugin", "nowhere.so"]):
+        with_python, without = weir(files, *words, "--python", "operators.py"), weir(files, *words)
+        assert (with_python.returncode, with_python.stdout, with_python.stderr) == \
+            (without.returncode, without.stdout, without.stderr)
+
+
+@pytest.mark.parametrize("command", both())
+def test_a_full_disk_behind_the_summary_is_one_line(files, command):
+    with open("/dev/full", "w") as full:
+        found = subprocess.run([*command, "run", "--python", "operators.py", "graph.json"], cwd=files, stdout=full,
+                               stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (found.returncode, found.stderr) == (1, "weir run: cannot write to stdout: No space left on device\n")
+
+
+@pytest.mark.parametrize("command", both())
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_warning_of_the_library_is_a_line_of_the_command(files, command, quiet):
+    entities = [{"name": "read", "operator": "frames_read", "parameters": {"bytes": 8, "warn_after": "20ms"}},
+                {"name": "end", "operator": "sink"}]
+    (files / "graph.json").write_text(json.dumps({"weir": 1, "entities": entities, "connections": [["read.out", "end.in"]]}))
+    words = ["run", "--python", "operators.py", "graph.json", "--backend", "sim", "--duration", "100ms", *["--quiet"] * quiet]
+    reader, writer = os.pipe()
+    found = weir(files, *words, command=command, stdin=reader)
+    os.close(reader), os.close(writer)
+    line = "weir run: warning: read: has waited 20.0 ms for descriptor 0 (readable): nothing comes from standard input: 0 frames came\n"
+    assert (found.returncode, found.stderr) == (0, "" if quiet else line)
+
+
 def test_a_wrong_graph_is_refused_with_its_place(files):
     (files / "graph.json").write_text('{"weir": 1, "entities": [{"name": "a", "operator": "Stops"}]}')
     found = weir(files, "run", "--python", "operators.py", "graph.json", command=(sys.executable, "-m", "weir"))
