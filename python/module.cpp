@@ -604,7 +604,7 @@ struct Message {
 	Ref core;
 	bool writable = false;
 	bool borrowed = false; /* received in the compute that goes on; see Context.lent */
-	uint64_t made_in = 0;  /* the call of an operator that made it; 0: none */
+	bool made = false;     /* by ctx.empty: in `call` it may be written even if it was emitted */
 	bool shown = false;    /* by __cuda_array_interface__, which names no stream of the reader's */
 	uint64_t call = 0;     /* received or made in this call: the end of its tick fences the payload */
 
@@ -613,7 +613,7 @@ struct Message {
 	}
 	Message(Message &&other) noexcept
 	    : message(other.message), core(std::move(other.core)), writable(other.writable),
-	      borrowed(other.borrowed), made_in(other.made_in), shown(other.shown), call(other.call)
+	      borrowed(other.borrowed), made(other.made), shown(other.shown), call(other.call)
 	{
 		other.message = nullptr;
 	}
@@ -2019,7 +2019,7 @@ nb::object context_empty(Context &self, std::vector<int64_t> shape, const char *
 	check(weir_context_create_tensor(self.inside(), &like, on_host, &message), self.name());
 	nb::object out = message_of(message, self.core, self.calls);
 	nb::cast<Message *>(out)->writable = true;
-	nb::cast<Message *>(out)->made_in = self.calls;
+	nb::cast<Message *>(out)->made = true;
 	return out;
 }
 
@@ -2065,7 +2065,8 @@ void stream_copy(const Stream &self, const Message &target, const Message &sourc
 		raise(WEIR_E_INVALID,
 		      ("a copy of " + std::to_string(bytes) + " bytes to " + std::to_string(room)).c_str(),
 		      of.name());
-	if (target.made_in != of.calls && !(target.writable && weir_message_unique(target.message)))
+	bool made_now = target.made && target.call == of.calls;
+	if (!made_now && !(target.writable && weir_message_unique(target.message)))
 		raise(WEIR_E_INVALID,
 		      "the target of a copy is from ctx.empty of this tick, or one whose unique() returned "
 		      "True",

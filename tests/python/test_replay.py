@@ -223,6 +223,45 @@ def test_a_target_that_may_not_be_written_is_refused():
     assert len(seen) == COUNT
 
 
+def test_which_arrays_may_be_targets():
+    """Those of ctx.empty of this tick, also when they were emitted; not what was received, unless nothing else has it."""
+    seen = []
+
+    @weir.operator
+    class Targets:
+        inputs, outputs = ["in"], [weir.Port("out", optional=True)]
+        uses_stream = True
+
+        def allows(self, ctx, target):
+            try:
+                ctx.stream.copy(target, self.source)
+            except weir.Error:
+                return False
+            return True
+
+        def compute(self, ctx):
+            received, made = ctx.receive("in"), ctx.empty((16,), "uint8")
+            if ctx.tick:
+                seen.append(("of an earlier tick, emitted", self.allows(ctx, self.emitted)))
+                seen.append(("of an earlier tick, not emitted", self.allows(ctx, self.kept)))
+            self.source, self.kept, self.emitted = ctx.empty((16,), "uint8"), ctx.empty((16,), "uint8"), made
+            seen.append(("received", self.allows(ctx, received)))
+            seen.append(("received, unique", received.unique() and self.allows(ctx, received)))
+            seen.append(("made", self.allows(ctx, made)))
+            ctx.emit("out", made)
+            seen.append(("made, emitted", self.allows(ctx, made)))
+            if ctx.tick:
+                ctx.finish()
+
+    graph = graph_of(("fills", "Fills"), ("targets", "Targets"))
+    with weir.Graph(graph) as graph:
+        graph.run(backend="host")
+    assert dict(seen) == {
+        "received": False, "received, unique": True, "made": True, "made, emitted": True,
+        "of an earlier tick, emitted": False, "of an earlier tick, not emitted": True,
+    } and len(seen) == 10
+
+
 def test_enqueue_is_called_inside_the_block_of_its_stream(monkeypatch):
     log = []
 
