@@ -1,8 +1,8 @@
 /*
  * The command `weir`, written against the public header, and words, units, nearest and output of base/.
  * main.c has the table of subcommands, options.c the table of options; docs/command.md is the manual. What it
- * prints of kinds and of runs (kinds.c, summary.c, statistics.c, log.c, say.c) is part of the Python module,
- * too.
+ * prints and writes of kinds and of runs (kinds.c, summary.c, statistics.c, output.c, log.c, say.c) is part
+ * of the Python module, too.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -155,7 +155,7 @@ int cli_signals_take(void);        /* consumes a pending one; returns its number
 void cli_signals_drain(weir_scheduler *scheduler, const char *line);
 int cli_signals_drained(void); /* after the run; returns the signal that drained it, or 0 */
 
-/* output.c: writes a file, FIFO or device. Returns NULL, or why not; then no part of a file is left. */
+/* output.c: writes a file, FIFO or device. Returns NULL, or why not; then an old file stays. */
 const char *cli_write_file(const char *path, const char *text, size_t bytes);
 /*
  * A file that is written at the end of a run. It is looked at, and made, before the run; a made one
@@ -167,7 +167,7 @@ struct cli_output {
 };
 /* Returns an exit code, after printing the reason of a failure. path may be NULL. */
 int cli_output_begin(struct cli_output *output, const char *option, const char *path);
-/* A failure is printed and what was written removed; it does not change the exit code of the run. */
+/* A failure is printed, and a made file removed; it does not change the exit code of the run. */
 void cli_output_write(struct cli_output *output, const char *text);
 void cli_output_give_up(struct cli_output *output); /* without a run; after a write it does nothing */
 

@@ -1,7 +1,7 @@
 /*
  * Files that the command writes. One that is written at the end of a run is looked at before it, so that a
- * long run is not lost to a path that cannot be written, and made if it was missing. A file that could not be
- * written whole is removed.
+ * long run is not lost to a path that cannot be written, and made if it was missing; if it cannot be written
+ * whole at the end, a made one is removed, and an older one stays.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +16,10 @@
 
 const char *cli_write_file(const char *path, const char *text, size_t bytes)
 {
-	int fd = wr_output_open(path);
+	struct wr_output_file output;
 
-	if (fd >= 0 && wr_output_close(path, fd, wr_output_write(fd, text, bytes)))
+	if (wr_output_open(&output, path) &&
+	    wr_output_close(&output, wr_output_write(output.fd, text, bytes)))
 		return NULL;
 	return wr_output_why(errno);
 }
@@ -54,8 +55,10 @@ void cli_output_write(struct cli_output *output, const char *text)
 {
 	const char *why = output->path ? cli_write_file(output->path, text, strlen(text)) : NULL;
 
-	if (why)
+	if (why) {
 		cli_say("%s: %s", output->path, why);
+		cli_output_give_up(output);
+	}
 	output->path = NULL;
 }
 
@@ -78,6 +81,7 @@ void cli_statistics_write(struct cli_output *output, weir_scheduler *scheduler)
 	status = weir_scheduler_print_statistics(scheduler, &text);
 	if (status) {
 		cli_say_error(status, output->path);
+		cli_output_give_up(output);
 		return;
 	}
 	cli_output_write(output, text);
@@ -93,9 +97,10 @@ void cli_trace_write(struct cli_output *output, weir_scheduler *scheduler)
 	if (!output->path)
 		return;
 	status = weir_scheduler_write_trace(scheduler, output->path, &dropped);
-	if (status)
+	if (status) {
 		cli_say_error(status, output->path);
-	else if (dropped)
+		cli_output_give_up(output);
+	} else if (dropped)
 		cli_say("trace '%s': the %" PRIu64 " oldest records were dropped; --trace-events keeps more",
 			output->path, dropped);
 	output->path = NULL;

@@ -403,11 +403,11 @@ WEIR_API weir_status weir_scheduler_explain_line(weir_scheduler *scheduler, char
 
 /*
  * Writes the timeline of the last run in Chrome's trace event format (JSON), which Perfetto and
- * chrome://tracing open; docs/profiling.md describes the rows. The file is replaced; a link is followed; a
- * FIFO must have a reader. If it cannot be written whole it is removed. *out: how many records were dropped,
- * as there was room for newer ones only; out may be NULL. Thread: one, while no run is on. Fails:
- * WEIR_E_INVALID: options.observe is without WEIR_OBSERVE_TRACE; WEIR_E_BUSY: a run is on, or called inside
- * `ended`; WEIR_E_IO; WEIR_E_NOMEM.
+ * chrome://tracing open; docs/profiling.md describes the rows. An old file is replaced when the new one is
+ * whole, and stays if it cannot be written; a link is followed; a FIFO must have a reader. *out: how many
+ * records were dropped, as there was room for newer ones only; out may be NULL. Thread: one, while no run is
+ * on. Fails: WEIR_E_INVALID: options.observe is without WEIR_OBSERVE_TRACE; WEIR_E_BUSY: a run is on, or
+ * called inside `ended`; WEIR_E_IO; WEIR_E_NOMEM.
  */
 WEIR_API weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *path, uint64_t *out);
 

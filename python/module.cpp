@@ -2758,6 +2758,38 @@ int print_operators(nb::object name, std::vector<std::string> plugins, std::vect
 				   name.is_none() ? nullptr : nb::cast<std::string>(name).c_str());
 }
 
+/* The file of --trace or --stats-file. */
+struct Output {
+	std::string option, path;
+	cli_output output;
+
+	Output(std::string of, nb::object at) : option(std::move(of)), output{nullptr, false}
+	{
+		if (!at.is_none())
+			path = nb::cast<nb::bytes>(at).c_str();
+	}
+	Output(const Output &) = delete;
+};
+
+bool output_begin(Output &self)
+{
+	const char *path = self.path.empty() ? nullptr : self.path.c_str();
+
+	return cli_output_begin(&self.output, self.option.c_str(), path) == CLI_OK;
+}
+
+void output_write(Output &self, Graph &graph)
+{
+	Core *core = running_core(graph);
+	Using use(core);
+	nb::gil_scoped_release released;
+
+	if (self.option == "trace")
+		cli_trace_write(&self.output, core->scheduler);
+	else
+		cli_statistics_write(&self.output, core->scheduler);
+}
+
 void print_summary(Graph &self, const char *path, int status, int posix_signal, double duration,
 		   uint64_t discarded, nb::object waiting)
 {
@@ -3174,6 +3206,11 @@ NB_MODULE(_weir, module)
 	bind_ends(module);
 	module.def("version", weir_version);
 	module.def("log_to_stderr", log_to_stderr);
+	nb::class_<Output>(module, "Output")
+		.def(nb::init<std::string, nb::object>(), nb::arg("option"), nb::arg("path").none())
+		.def("begin", output_begin)
+		.def("write", output_write)
+		.def("give_up", [](Output &self) { cli_output_give_up(&self.output); });
 	module.def("become_command", become_command);
 	module.def("print_operators", print_operators, nb::arg("name").none(), nb::arg("plugins"),
 		   nb::arg("kinds"));

@@ -284,7 +284,7 @@ weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *pa
 {
 	struct wr_timeline *timeline = wr_trace_self(scheduler->trace, &wr_timeline);
 	weir_status status = wr_scheduler_check_call(scheduler, "write_trace");
-	int fd;
+	struct wr_output_file output;
 
 	if (status)
 		return status;
@@ -295,11 +295,10 @@ weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *pa
 	if (!wr_run_ended(scheduler))
 		return wr_fail(WEIR_E_BUSY, "graph %s is running: write its trace after the run",
 			       scheduler->graph->plan->name);
-	fd = wr_output_open(path);
-	if (fd < 0)
+	if (!wr_output_open(&output, path))
 		return fail_trace_file(path);
-	status = write_timeline(scheduler, timeline, fd, out);
-	if (!wr_output_close(path, fd, !status) && status != WEIR_E_NOMEM)
+	status = write_timeline(scheduler, timeline, output.fd, out);
+	if (!wr_output_close(&output, !status) && status != WEIR_E_NOMEM)
 		status = fail_trace_file(path);
 	return status;
 }

@@ -3,7 +3,6 @@
 import argparse
 import os
 import signal
-import stat
 import sys
 import traceback
 
@@ -81,53 +80,6 @@ def sampling(text):
     return text
 
 
-class Output:
-    """A file that is written at the end of a run, and opened before it, so that a long run is not lost to a path
-    that cannot be written. One that could not be written whole is removed, unless it was there before.
-    """
-
-    def __init__(self, option, path):
-        self.option, self.path, self.made = option, path, False
-
-    def begin(self):
-        """Raises OSError. A FIFO or a device is not opened before it is written: its reader would see an end."""
-        if self.path is None:
-            return
-        self.made = not os.path.exists(self.path)
-        if self.is_special():
-            if not os.access(self.path, os.W_OK):
-                raise PermissionError(13, os.strerror(13))
-        else:
-            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_NOCTTY, 0o666))
-
-    def is_special(self):
-        try:
-            mode = os.stat(self.path).st_mode
-        except OSError:
-            return False
-        return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-
-    def write(self, write):
-        """Calls write(path), once; a failure is one line."""
-        path, self.path = self.path, None
-        if path is None:
-            return
-        try:
-            write(path)
-        except Error as error:
-            say("run", str(error))
-        except OSError as error:
-            say("run", f"{path}: {error.strerror}")
-            self.path = path
-            self.remove()
-
-    def remove(self):
-        """What was begun and not written."""
-        if self.path is not None and not self.is_special():
-            os.unlink(os.path.realpath(self.path))  # a link stays
-        self.path = None
-
-
 class Signals:
     """SIGINT and SIGTERM: the first drains the run, the second exits at once. SIGUSR1 explains."""
 
@@ -186,30 +138,19 @@ def run(options, source):
     graph = Graph(**source)
     for warning in graph.warnings:
         print(warning, file=sys.stderr)
-    outputs = [Output("trace", options.trace), Output("stats-file", options.stats_file)]
+    files = {"stats-file": options.stats_file, "trace": options.trace}
+    outputs = [_weir.Output(option, path and os.fsencode(path)) for option, path in files.items()]
     try:
-        for output in outputs:
-            if not begin(output):
-                return FAILED
-        return run_graph(options, graph, *outputs)
+        if not all(output.begin() for output in reversed(outputs)):
+            return FAILED
+        return run_graph(options, graph, outputs)
     finally:
         for output in outputs:
-            if output.made:
-                output.remove()
+            output.give_up()
         graph.close()
 
 
-def begin(output):
-    try:
-        output.begin()
-    except OSError as error:
-        say("run", f"--{output.option} '{output.path}': {error.strerror}")
-        output.path = None
-        return False
-    return True
-
-
-def run_graph(options, graph, trace, statistics):
+def run_graph(options, graph, outputs):
     signals = Signals(graph, options.quiet)
     error = None
     try:
@@ -223,8 +164,8 @@ def run_graph(options, graph, trace, statistics):
             traceback.print_exception(failure.__cause__)
     if outcome:
         report(options, graph, outcome, signals.first)
-        statistics.write(lambda path: write_text(path, graph._core.statistics()))
-        trace.write(lambda path: write_trace(path, graph))
+        for output in outputs:
+            output.write(graph._core)
     if error:
         say("run", f"{options.graph}: {error}")
     elif outcome.text:
@@ -242,17 +183,6 @@ def report(options, graph, outcome, first):
                                   outcome.waiting)
     if options.stats:
         graph._core.print_statistics()
-
-
-def write_text(path, text):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
-def write_trace(path, graph):
-    dropped = graph.write_trace(path)
-    if dropped:
-        say("run", f"trace '{path}': the {dropped} oldest records were dropped; --trace-events keeps more")
 
 
 def code_of(error):

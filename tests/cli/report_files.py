@@ -94,7 +94,11 @@ def page_is_whole_or_not_there(weir):
         assert ended.returncode == 1 and ended.stderr == f"weir report: {path}: the page cannot be written: {reason}\n", ended
     ended = process.run(weir, "report", RUN, "-o", str(page), **process.small_files(2000))
     assert ended.returncode == 1 and ended.stderr == f"weir report: {page}: the page cannot be written: File too large\n", ended
-    assert not page.exists(), "a part was left"
+    assert page.read_text().rstrip().endswith("</html>"), "the old page is lost"
+    page.unlink()
+    ended = process.run(weir, "report", RUN, "-o", str(page), **process.small_files(2000))
+    assert ended.returncode == 1 and not page.exists(), "a part was left"
+    assert not list(FOLDER.glob(".weir-*")), "a part was left"
     os.mkfifo(page)
     ended = process.run(weir, "report", RUN, "-o", str(page))
     assert ended.returncode == 1 and ended.stderr == f"weir report: {page}: the page cannot be written: the FIFO has no reader\n", ended

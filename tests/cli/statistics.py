@@ -109,6 +109,10 @@ def a_full_disk_costs_the_file_alone(weir):
         assert ended.returncode == 0 and "finished" in ended.stdout, ended
         assert ended.stderr.count("\n") == 1 and "run.json" in ended.stderr, ended
         assert not path.exists() and not os.listdir(folder), os.listdir(folder)
+        path.write_text("old")
+        ended = process.run(weir, "run", process.graph("ping.json"), *SIM, "--stats-file", path, **process.small_files(512))
+        assert ended.returncode == 0 and ended.stderr.count("\n") == 1, ended
+        assert path.read_text() == "old" and os.listdir(folder) == ["run.json"], os.listdir(folder)
 
 
 def a_fifo_without_a_reader_costs_the_file_alone(weir):

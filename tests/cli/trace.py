@@ -114,12 +114,16 @@ def sigint_leaves_a_whole_file(weir):
     assert ticks_of()["end"] >= 1
 
 
-def a_full_disk_is_one_line_and_removes_the_file(weir):
+def a_full_disk_is_one_line_and_leaves_the_old_file_or_none(weir):
     fresh()
     ended = run(weir, path=graph(count=1000), **process.small_files(20000))
     assert ended.returncode == 0 and ended.stderr.count("\n") == 1, ended
     assert ended.stderr.startswith("weir run: trace '") and ended.stderr.endswith("File too large\n"), ended
     assert not FILE.exists()
+    FILE.write_text("old")
+    ended = run(weir, path=graph(count=1000), **process.small_files(20000))
+    assert ended.returncode == 0 and ended.stderr.endswith("File too large\n") and FILE.read_text() == "old", ended
+    assert not list(FILE.parent.glob(".weir-*")), "a part was left"
     ended = run(weir, trace="/dev/full")
     assert ended.returncode == 0 and "trace '/dev/full': No space left on device\n" in ended.stderr, ended
     assert os.path.exists("/dev/full")
@@ -204,7 +208,7 @@ process.main(
         a_run_without_ticks_is_a_timeline,
         a_failing_compute_leaves_a_whole_file,
         sigint_leaves_a_whole_file,
-        a_full_disk_is_one_line_and_removes_the_file,
+        a_full_disk_is_one_line_and_leaves_the_old_file_or_none,
         a_full_disk_does_not_change_the_code_of_a_failure,
         a_path_that_cannot_be_written_ends_the_command_before_the_run,
         a_run_that_does_not_start_leaves_no_file,

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -227,6 +228,17 @@ def test_a_file_that_cannot_be_written_whole_is_one_line_and_the_code_of_the_run
     found = weir(files, "run", *words, command=(sys.executable, "-m", "weir"))
     assert found.returncode == 0 and found.stderr.startswith("weir run: ") and text in found.stderr
     assert len(found.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", both())
+def test_an_old_file_stays_if_the_new_one_cannot_be_written_whole(files, command):
+    (files / "run.json").write_text("old")
+    words = ["--python", "operators.py", "graph.json", "--quiet", "--stats-file", "run.json", "--trace", "trace.json"]
+    found = weir(files, "run", *words, command=command, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)))
+    assert found.returncode == 0 and sorted(line.split(": ")[-1] for line in found.stderr.splitlines()) == ["File too large"] * 2
+    assert (files / "run.json").read_text() == "old" and not (files / "trace.json").exists()
+    assert not list(files.glob(".weir-*"))
 
 
 def test_a_run_that_does_not_start_leaves_no_file(files):
