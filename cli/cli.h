@@ -1,8 +1,7 @@
 /*
  * The command `weir`, written against the public header, and words, units, nearest and output of base/.
- * main.c has the table of subcommands, options.c the table of options; docs/command.md is the manual. What it
- * prints and writes of kinds and of runs (kinds.c, summary.c, statistics.c, output.c, log.c, say.c) is part
- * of the Python module, too.
+ * main.c has the table of subcommands, options.c the table of options; docs/command.md is the manual. The
+ * Python module has the files that run no graph, and those that print and write what a run leaves.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -71,6 +70,9 @@ struct cli_options {
 	bool seeded, limited, quiet, help; /* limited: duration_ns was given */
 	bool python;                       /* --python: another process reads its files */
 	weir_format format;
+	weir_status (*add)(weir_registry *registry,
+			   void *arg); /* adds operators before the plugins'; NULL: none */
+	void *add_arg;
 };
 
 struct cli_command {

@@ -2735,7 +2735,7 @@ weir_entity *entity_of(Graph &self, const char *name)
 }
 
 /* ------------------------------------------------------------------------------------------- the command --
- * What `python3 -m weir` prints as the command weir does, by the command's own code, on C's stdout.
+ * What `python3 -m weir` does as the command weir does, by the command's own code, on C's stdout.
  */
 
 /* The process is a command of that name from now on: its lines, and the library's log on stderr. */
@@ -2752,13 +2752,46 @@ void become_command(std::string name, bool quiet)
 		cli_log_quiet();
 }
 
-int print_operators(nb::object name, std::vector<std::string> plugins, std::vector<KindHandle *> kinds)
+weir_status add_kinds(weir_registry *registry, void *arg)
 {
-	Plan plan;
+	weir_status status = WEIR_OK;
 
-	fill_registry(plan, plugins, kinds);
-	return cli_operators_print(plan.registry,
-				   name.is_none() ? nullptr : nb::cast<std::string>(name).c_str());
+	for (const KindHandle *handle : *(const std::vector<KindHandle *> *)arg)
+		if (!status)
+			status = weir_registry_add_operator(registry, &handle->kind->table);
+	return status;
+}
+
+std::vector<const char *> pointers_of(const std::vector<std::string> &texts)
+{
+	std::vector<const char *> out;
+
+	for (const std::string &text : texts)
+		out.push_back(text.c_str());
+	return out;
+}
+
+/* weir check, weir show and weir operators. argument: GRAPH or NAME. Returns the exit code. */
+int run_command(std::string name, nb::object argument, std::vector<std::string> sets,
+		std::vector<std::string> plugins, int format, std::vector<KindHandle *> kinds)
+{
+	const cli_command *const known[] = {&cli_check, &cli_show, &cli_operators};
+	std::vector<const char *> set_list = pointers_of(sets), plugin_list = pointers_of(plugins);
+	std::string text = argument.is_none() ? "" : nb::cast<std::string>(argument);
+	cli_options options = {};
+
+	options.argument = argument.is_none() ? nullptr : text.c_str();
+	options.sets = set_list.data();
+	options.set_count = set_list.size();
+	options.plugins = plugin_list.data();
+	options.plugin_count = plugin_list.size();
+	options.format = (weir_format)format;
+	options.add = add_kinds;
+	options.add_arg = &kinds;
+	for (const cli_command *command : known)
+		if (name == command->name)
+			return command->run(&options);
+	return CLI_USAGE;
 }
 
 /* The file of --trace or --stats-file. */
@@ -3215,8 +3248,8 @@ NB_MODULE(_weir, module)
 		.def("write", output_write)
 		.def("give_up", [](Output &self) { cli_output_give_up(&self.output); });
 	module.def("become_command", become_command);
-	module.def("print_operators", print_operators, nb::arg("name").none(), nb::arg("plugins"),
-		   nb::arg("kinds"));
+	module.def("run_command", run_command, nb::arg("name"), nb::arg("argument").none(), nb::arg("sets"),
+		   nb::arg("plugins"), nb::arg("format"), nb::arg("kinds"));
 	module.def("flush", [] { fflush(stdout); });
 	module.def("end_output", cli_flush);
 	module.def("parse_duration", parse_duration);

@@ -8,7 +8,7 @@ import traceback
 
 from weir import _weir
 from weir.errors import Error, Status, Timeout, line_of
-from weir.graph import GPU_TIME, Graph, check, show
+from weir.graph import FORMATS, GPU_TIME, Graph
 from weir.operators import handles, load_file
 
 FAILED, USAGE, REFUSED = 1, 2, 3
@@ -32,7 +32,7 @@ def parser():
         own.add_argument("graph", metavar="GRAPH", help="a file; -: standard input")
         own.add_argument("--set", action="append", default=[], metavar="E.P=VALUE", help="sets a parameter")
     kinds = commands.add_parser("operators", help="lists the operators, or all about one")
-    kinds.add_argument("name", nargs="?", metavar="NAME")
+    kinds.add_argument("graph", nargs="?", metavar="NAME")
     for own in commands.choices.values():
         own.add_argument("--python", action="append", default=[], metavar="FILE",
                          help="runs a Python file that registers operators")
@@ -197,21 +197,11 @@ def refuse(options, error):
     return REFUSED if error.status in (Status.INVALID, Status.IO) else FAILED
 
 
-def execute(options, source):
+def execute(options):
     if options.command == "run":
-        return run(options, source)
-    if options.command == "operators":
-        return _weir.print_operators(options.name, options.plugin, handles())
-    if options.command == "show":
-        sys.stdout.write(show(format=options.format, **source))
-        return 0
-    found = check(**source)
-    for diagnostic in found:
-        print(diagnostic, file=sys.stderr)
-    if any(not d.warning for d in found):
-        return REFUSED
-    print(f"{options.graph}: no errors{f', {len(found)} warnings' if found else ''}")
-    return 0
+        return run(options, {"path": options.graph, "set": options.set, "plugins": options.plugin})
+    sets, format_ = getattr(options, "set", []), FORMATS.index(getattr(options, "format", "text"))
+    return _weir.run_command(options.command, options.graph, sets, options.plugin, format_, handles())
 
 
 def load(command, path):
@@ -237,11 +227,8 @@ def main(words=None):
     for path in options.python:
         if not load(options.command, path):
             return REFUSED
-    source = {"plugins": options.plugin}
-    if options.command != "operators":
-        source |= {"path": options.graph, "set": options.set}
     try:
-        code = execute(options, source)
+        code = execute(options)
     except Error as error:
         code = refuse(options, error)
     sys.stdout.flush()

@@ -90,12 +90,24 @@ def test_operators_of_a_file_are_listed(files, command):
     assert wrong.stderr == "weir operators: no operator 'Step' (did you mean 'Steps'?)\n"
 
 
+POOLED = {"weir": 1, "resources": {"frames": {"type": "memory_pool", "blocks": 2, "block_size": 64}, "idle": {"type": "stream_pool"}},
+          "entities": [{"name": "read", "operator": "frames_read", "parameters": {"bytes": 8}, "resources": ["frames"]},
+                       {"name": "end", "operator": "sink"}], "connections": [["read.out", "end.in"]]}
+
+
 @pytest.mark.skipif(not COMMAND, reason="the command was not built")
-def test_what_is_said_of_a_built_in_operator_is_that_of_the_command_without_python(files):
-    for words in (["operators", "frames_read"], ["operators", "--plugin", "nowhere.so"]):
-        with_python, without = weir(files, *words, "--python", "operators.py"), weir(files, *words)
-        assert (with_python.returncode, with_python.stdout, with_python.stderr) == \
-            (without.returncode, without.stdout, without.stderr)
+@pytest.mark.parametrize("words", [
+    ["operators", "frames_read"], ["operators", "--plugin", "nowhere.so"],
+    ["check", "edges.json"], ["check", "-"], ["check", "pooled.json"], ["check", "nowhere.json"],
+    ["check", "--set", "blur.radus=3", "edges.json"], ["check", "--set", "nope", "edges.json"],
+    ["show", "--json", "--set", "blur.radius=3", "edges.json"], ["show", "--dot", "edges.json"], ["show", "pooled.json"],
+])
+def test_what_is_said_without_a_run_is_that_of_the_command_without_python(files, words):
+    (files / "edges.json").write_text((ROOT / "examples/edges.json").read_text())
+    (files / "pooled.json").write_text(json.dumps(POOLED))
+    ended = [weir(files, *words, *python, stdin=open(files / "edges.json")) for python in ([], ["--python", "operators.py"])]
+    without, with_python = [(one.returncode, one.stdout, one.stderr) for one in ended]
+    assert with_python == without and any(without[1:])
 
 
 @pytest.mark.parametrize("command", both())

@@ -1,8 +1,6 @@
 """Operators in Python: registration and its errors, parameters, exceptions, the context."""
 
 import ctypes
-import os
-import re
 import sys
 import threading
 import time
@@ -149,65 +147,6 @@ def test_wrong_values_in_a_graph_are_refused(parameters, text):
 
 
 # ---- conditions
-
-
-@weir.operator
-class Reader:
-    """Sleeps until its pipe has something to read."""
-
-    outputs = ["out"]
-    conditions = [{"type": "file_descriptor"}]
-    fd, warn_after = -1, 0
-
-    def start(self, ctx):
-        ctx.watch(Reader.fd, warn_after=Reader.warn_after)
-
-    def compute(self, ctx):
-        data = os.read(Reader.fd, 100)
-        if data:
-            ctx.emit("out", data)
-        else:
-            ctx.watch(-1)
-            ctx.finish()
-
-
-def test_an_operator_brings_its_condition_and_sleeps_on_a_descriptor():
-    Reader.fd, end = os.pipe()
-    with weir.Graph(graph_of(("a", "Reader"))) as graph:
-        outlet = graph.outlet("a.out")
-        graph.start(backend="host")
-        for text in (b"one", b"two"):
-            os.write(end, text)
-            assert bytes(outlet.take(10)) == text
-        os.close(end)
-        assert list(outlet) == [] and graph.wait(10).status == weir.Status.OK
-    os.close(Reader.fd)
-
-
-def test_a_wait_that_is_long_is_logged(capfd, monkeypatch):
-    monkeypatch.setattr(Reader, "warn_after", 0.01)
-    Reader.fd, end = os.pipe()
-    weir.log_to_stderr(2)
-    try:
-        with weir.Graph(graph_of(("a", "Reader", {}), ("end", "sink"))) as graph:
-            graph.start(backend="host")
-            said, until = "", time.monotonic() + 10
-            while "has waited" not in said and time.monotonic() < until:
-                time.sleep(0.01)
-                said += capfd.readouterr().err
-            os.close(end)
-            graph.wait(10)
-    finally:
-        weir.log_to_stderr(0)
-        os.close(Reader.fd)
-    assert re.fullmatch(rf"weir: a: has waited \d+\.\d ms for descriptor {Reader.fd} \(readable\)\n", said), said
-
-
-def test_a_negative_time_is_refused(monkeypatch):
-    monkeypatch.setattr(Reader, "warn_after", -1)
-    with weir.Graph(graph_of(("a", "Reader", {}), ("end", "sink"))) as graph:
-        with pytest.raises(weir.Error, match="a warning after -1000000000 ns"):
-            graph.run(backend="host")
 
 
 @pytest.mark.parametrize("conditions, text", [("periodic", "conditions: it is a list of dicts"),
