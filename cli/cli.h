@@ -69,6 +69,7 @@ struct cli_options {
 	bool seeded, limited, quiet, help; /* limited: duration_ns was given */
 	bool python;                       /* --python: another process reads its files */
 	weir_format format;
+	bool json, dot; /* that were given */
 };
 
 struct cli_command {
