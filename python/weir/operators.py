@@ -106,7 +106,8 @@ def operator(cls=None, *, name=None):
     name = name or cls.__name__
     known = registered.get(name)
     if known and (known[0].__module__, known[0].__qualname__) != (cls.__module__, cls.__qualname__):
-        raise TypeError(f"class {cls.__name__}: operator '{name}' is class {known[0].__module__}.{known[0].__qualname__}")
+        other = f"{known[0].__module__}.{known[0].__qualname__}"
+        raise TypeError(f"class {cls.__name__}: there is an operator '{name}' already, class {other}: give this one another name")
     registered[name] = (cls, _make(cls, name))
     return cls
 
@@ -287,7 +288,7 @@ def _check_bounds(cls, place, kind, value):
             raise _wrong(cls, place, f"{bound} is a whole number, not {getattr(value, bound)!r}")
     listed = isinstance(value.choices, (list, tuple)) and all(isinstance(choice, str) for choice in value.choices)
     if not listed or (kind == "choice") != bool(value.choices):
-        raise _wrong(cls, place, "a choice, and nothing else, has choices: a list of texts")
+        raise _wrong(cls, place, 'choices, a list of texts, belong to the type "choice": weir.Parameter("choice", "a", choices=["a", "b"])')
 
 
 def _is_number(value):
