@@ -76,6 +76,7 @@ def test_ports_with_wrong_flags_are_refused(ports, text):
     ({"set": {1, 2}}, "parameters['set']: <class 'set'> is no type"),
     ({"period": weir.duration("10 miles")}, "'period'"),
     ({"compute": 1}, "the class has a method compute"),
+    ({"inputs": 1}, "the attribute inputs of the class describes the operator"),
     ({"mode": weir.Parameter("choice", "a", choices="abc")}, "parameters['mode']: choices, a list of texts, belong to the type \"choice\""),
     ({"mode": weir.Parameter("choice", "a")}, "parameters['mode']: choices, a list of texts, belong to the type \"choice\""),
     ({"radius": weir.Parameter(int, 1, help=7)}, "parameters['radius']: the help 7 is no text"),
@@ -88,9 +89,20 @@ def test_wrong_parameters_are_refused(parameters, text):
     refused(new(parameters=parameters), text)
 
 
+async def waits(self, ctx):
+    pass
+
+
+def yields(self, ctx):
+    yield
+
+
 @pytest.mark.parametrize("attributes, text", [
     ({"compute": lambda self: None}, "compute: it is called as compute(self, ctx)"),
     ({"start": lambda self, ctx, more: None}, "start: it is called as start(self, ctx)"),
+    ({"compute": waits}, "compute: weir calls it as a plain function: without async and yield"),
+    ({"start": yields}, "start: weir calls it as a plain function"),
+    ({"__init__": lambda self, radius: None}, "__init__: it is called without arguments; what a graph sets is in parameters"),
     ({"conditions": [{"type": {1}}]}, "conditions[0]: Object of type set is not JSON"),
 ])
 def test_other_wrong_attributes_are_refused(attributes, text):
