@@ -70,6 +70,7 @@ struct cli_options {
 	bool seeded, limited, quiet, help; /* limited: duration_ns was given */
 	bool python;                       /* --python: another process reads its files */
 	weir_format format;
+	bool json, dot; /* that were given */
 	weir_status (*add)(weir_registry *registry,
 			   void *arg); /* adds operators before the plugins'; NULL: none */
 	void *add_arg;

@@ -181,6 +181,30 @@ static bool is_dropping(const struct cli_queue *queue)
 	return queue->dropped && (double)queue->dropped >= DROPS_MANY * (double)queue->pushed;
 }
 
+/* What holds the receiver up: itself, or what follows it. */
+static void say_drops(struct cli_finding *finding, const struct cli_recorded *recorded,
+		      const struct cli_queue *queue)
+{
+	size_t receiver = queue->receiver_at;
+	double room = receiver == CLI_NO_ENTITY ? 0 : wait_share(recorded, receiver, WAIT_ROOM);
+	struct wr_shown name = name_of(recorded, receiver);
+	char why[256];
+
+	if (room >= WAIT_LONG && load_at(recorded, receiver) < LOAD_IDLE)
+		snprintf(
+			why, sizeof why,
+			"'%s' waits %d %% of the run for room: what follows it is too slow; make that faster",
+			name.text, percent(room));
+	else
+		snprintf(why, sizeof why, "'%s' takes them too slowly; make it faster", name.text);
+	finding_say(finding,
+		    "the queue %s -> %s dropped %" PRId64 " of %" PRId64
+		    " messages (policy %s, capacity %" PRId64
+		    "): %s, send less, or raise \"capacity\" if they come in bursts",
+		    wr_shown(queue->from).text, wr_shown(queue->to).text, queue->dropped, queue->pushed,
+		    wr_shown(queue->policy ? queue->policy : "?").text, queue->capacity, why);
+}
+
 static void find_drops(struct cli_findings *out, const struct cli_recorded *recorded)
 {
 	const struct cli_queue *queues = recorded->queues.items, *worst = NULL;
@@ -194,15 +218,7 @@ static void find_drops(struct cli_findings *out, const struct cli_recorded *reco
 	finding = finding_add(out, CLI_CAUSE_DROPS, worst->receiver_at,
 			      (double)worst->dropped / (double)worst->pushed);
 	finding->what = worst->to;
-	finding_say(finding,
-		    "the queue %s -> %s dropped %" PRId64 " of %" PRId64
-		    " messages (policy %s, capacity %" PRId64
-		    "): '%s' takes them too slowly; make it faster, send less, or raise \"capacity\" if they "
-		    "come in "
-		    "bursts",
-		    wr_shown(worst->from).text, wr_shown(worst->to).text, worst->dropped, worst->pushed,
-		    wr_shown(worst->policy ? worst->policy : "?").text, worst->capacity,
-		    name_of(recorded, worst->receiver_at).text);
+	say_drops(finding, recorded, worst);
 }
 
 /* --- too few workers --- */

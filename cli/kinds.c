@@ -197,8 +197,11 @@ static void print_outputs(const weir_port *ports)
 
 static void print_title(const char *name, const char *help)
 {
-	printf("%s: ", name);
-	cli_print_escaped(stdout, help ? help : "");
+	fputs(name, stdout);
+	if (help && *help) {
+		fputs(": ", stdout);
+		cli_print_escaped(stdout, help);
+	}
 	putchar('\n');
 }
 

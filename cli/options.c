@@ -183,14 +183,14 @@ static bool take_json(struct cli_options *options, const char *value)
 {
 	(void)value;
 	options->format = WEIR_FORMAT_JSON;
-	return true;
+	return options->json = true;
 }
 
 static bool take_dot(struct cli_options *options, const char *value)
 {
 	(void)value;
 	options->format = WEIR_FORMAT_DOT;
-	return true;
+	return options->dot = true;
 }
 
 static bool take_output(struct cli_options *options, const char *value)
@@ -337,6 +337,19 @@ static int read_options(struct cli_options *options, int argc, char **argv, cons
 	return code;
 }
 
+/* Options that are right alone and wrong together. */
+static int check_pairs(const struct cli_options *options)
+{
+	if (options->json && options->dot)
+		cli_say("--json and --dot are two formats: give one of them");
+	else if (options->trace && options->stats_file && !strcmp(options->trace, options->stats_file))
+		cli_say("--trace and --stats-file name the same file '%s': give each its own",
+			options->trace);
+	else
+		return CLI_OK;
+	return CLI_USAGE;
+}
+
 static int read_argument(struct cli_options *options, const struct cli_command *command, int argc,
 			 char **argv)
 {
@@ -378,6 +391,8 @@ int cli_options_read(struct cli_options *options, const struct cli_command *comm
 		return CLI_FAILED;
 	}
 	code = read_options(options, argc, argv, known, command->options & CLI_OUTPUT ? ":ho:" : ":h");
+	if (!code)
+		code = check_pairs(options);
 	return code ? code : read_argument(options, command, argc - optind, argv + optind);
 }
 

@@ -87,8 +87,9 @@ static bool stood_too_long(struct cli_standstill *standstill, weir_scheduler *sc
 		after = DRAIN_PATIENCE_NS;
 	cli_frames(scheduler, &ticks, &frames);
 	if (timer_restarts(standstill, ticks, stopping)) {
-		standstill->stood_ns = 0;
+		standstill->stood_ns = 0; /* the last tick may have ended just now */
 		standstill->told = false;
+		return false;
 	}
 	standstill->stood_ns += turn_ns;
 	return after && !standstill->told && standstill->stood_ns >= after;

@@ -67,7 +67,8 @@ weir_status weir_description_parse(const char *json, size_t length, weir_diagnos
 weir_status weir_description_read(const char *path, weir_diagnostic_fn *fn, void *arg, weir_description **out)
 {
 	struct wr_text text = {0};
-	weir_status status = wr_file_read(&text, path);
+	weir_status status = path ? wr_file_read(&text, path)
+				  : wr_fail(WEIR_E_INVALID, "a path is needed, NULL was given");
 
 	if (!status)
 		status = description_parse(out, strcmp(path, "-") ? path : "<stdin>",

@@ -199,6 +199,23 @@ static bool is_comment(const json_error_t *error)
 	return strstr(error->text, "near '/") || strstr(error->text, "near '#");
 }
 
+static bool is_blank(const struct scan *scan)
+{
+	const char *at = scan->at;
+
+	while (at < scan->end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n'))
+		at++;
+	return at == scan->end;
+}
+
+/* What jansson does not know: what the writer probably meant. */
+static const char *syntax_hint(const struct scan *scan, const json_error_t *error)
+{
+	if (is_comment(error))
+		return ": JSON has no comments, write \"comment\": \"...\" in an object";
+	return is_blank(scan) ? ": the text is empty" : "";
+}
+
 static weir_status check_syntax(struct scan *scan, struct wr_reports *reports)
 {
 	json_error_t error;
@@ -213,8 +230,7 @@ static weir_status check_syntax(struct scan *scan, struct wr_reports *reports)
 	wr_report(reports, WR_W_SYNTAX, NULL, place, "not JSON: %s%s",
 		  json_error_code(&error) == json_error_null_character ? "\\u0000 cannot be in a string"
 								       : wr_shown(error.text).text,
-		  is_comment(&error) ? ": JSON has no comments, write \"comment\": \"...\" in an object"
-				     : "");
+		  syntax_hint(scan, &error));
 	return WEIR_E_INVALID;
 }
 

@@ -68,7 +68,13 @@ static struct wr_shown bound_shown(weir_parameter_type type, int64_t value)
 	return shown;
 }
 
-static void setting_check_bounds(const struct reading *reading, struct wr_place place, int64_t value)
+/* A quantity that was written with a unit is shown as it was written. */
+static struct wr_shown given_shown(weir_parameter_type type, const struct wr_value *given, int64_t value)
+{
+	return given->type == WR_STRING ? wr_shown(given->string) : bound_shown(type, value);
+}
+
+static void setting_check_bounds(const struct reading *reading, const struct wr_value *given, int64_t value)
 {
 	const weir_parameter *parameter = reading->setting->parameter;
 	bool open = !parameter->min && !parameter->max;
@@ -78,12 +84,14 @@ static void setting_check_bounds(const struct reading *reading, struct wr_place 
 	if (value >= min && value <= max)
 		reading->setting->integer = value;
 	else if (max == INT64_MAX)
-		wr_report(reading->reports, WR_W_RANGE, reading->at, place,
-			  "%s is out of range: must be at least %s", bound_shown(parameter->type, value).text,
+		wr_report(reading->reports, WR_W_RANGE, reading->at, given->place,
+			  "%s is out of range: must be at least %s",
+			  given_shown(parameter->type, given, value).text,
 			  bound_shown(parameter->type, min).text);
 	else
-		wr_report(reading->reports, WR_W_RANGE, reading->at, place,
-			  "%s is out of range: must be %s to %s", bound_shown(parameter->type, value).text,
+		wr_report(reading->reports, WR_W_RANGE, reading->at, given->place,
+			  "%s is out of range: must be %s to %s",
+			  given_shown(parameter->type, given, value).text,
 			  bound_shown(parameter->type, min).text, bound_shown(parameter->type, max).text);
 }
 
@@ -92,7 +100,7 @@ static void setting_read_duration(const struct reading *reading, const struct wr
 	int64_t ns;
 
 	if (wr_field_duration(reading->reports, reading->at, value, true, &ns))
-		setting_check_bounds(reading, value->place, ns);
+		setting_check_bounds(reading, value, ns);
 }
 
 /* An integer, or a size. */
@@ -102,12 +110,12 @@ static void setting_read_quantity(const struct reading *reading, const struct wr
 	int64_t number;
 
 	if (value->type == WR_INTEGER) {
-		setting_check_bounds(reading, value->place, value->integer);
+		setting_check_bounds(reading, value, value->integer);
 		return;
 	}
 	wrong = wr_size_read(value->string, &number);
 	if (!wrong)
-		setting_check_bounds(reading, value->place, number);
+		setting_check_bounds(reading, value, number);
 	else
 		wr_report(reading->reports, WR_W_SIZE, reading->at, value->place, WR_SIZE_WRONG,
 			  wr_shown(value->string).text, wrong);
@@ -249,7 +257,7 @@ static weir_status setting_read_fallback(struct reading *reading)
 	if (!parameter->fallback) {
 		wr_report(reading->reports, WR_W_MISSING_PARAMETER, source->at, source->place,
 			  "%s '%s' needs the parameter '%s': %s", source->kind, source->name, parameter->name,
-			  parameter->help ? parameter->help : "it has no default");
+			  parameter->help && *parameter->help ? parameter->help : "it has no default");
 		return WEIR_OK;
 	}
 	status = wr_json_read(&value, parameter->fallback, strlen(parameter->fallback), reading->reports);

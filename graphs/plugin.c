@@ -66,10 +66,15 @@ static weir_status check_file(const char *path, int fd)
 
 static weir_status load_failure(const char *path)
 {
-	const char *why = dlerror();
+	const char *why = dlerror(), *end = NULL;
 
+	if (why && !strncmp(why, "/proc/self/fd/", strlen("/proc/self/fd/")))
+		end = strstr(why,
+			     ": "); /* the path by which the linker knows it means nothing to the reader */
 	return wr_fail(WEIR_E_INVALID, "plugin '%s' cannot be loaded: %s", wr_shown(path).text,
-		       why ? why : "the linker says no more");
+		       end   ? end + 2
+		       : why ? why
+			     : "the linker says no more");
 }
 
 /* --- without /proc --- */

@@ -208,7 +208,7 @@ WEIR_API weir_status weir_graph_open(const char *path, weir_graph **out);
  */
 WEIR_API weir_status weir_graph_create(const weir_registry *registry, const weir_description *description,
 				       weir_graph **out);
-/* The entity of that name; NULL if there is none. */
+/* The entity of that name; NULL if there is none: calls about an entity that return a status refuse it. */
 WEIR_API weir_entity *weir_graph_entity(weir_graph *graph, const char *name);
 WEIR_API const char *weir_entity_name(const weir_entity *entity);
 /* The table that was added to the registry. */
@@ -1469,10 +1469,7 @@ typedef struct {
  * Default. Thread: one. Fails: WEIR_E_INVALID: a name or value that cannot be.
  */
 
-/*
- * A description declares a graph: docs/graph-format.md. It can be read from JSON or built by calls, with the
- * same result. Reading one opens no device and starts no thread.
- */
+/* An error or a warning, with its place. */
 typedef struct {
 	size_t size;
 	int number;                 /* 12 for W012; docs/errors.md explains each */
@@ -1564,9 +1561,8 @@ typedef struct {
 	uint64_t claimed; /* what one tick of each user claims, in sum */
 } weir_pool_needs;
 /*
- * For each memory pool of a description that weir_description_check has passed since its last change. i: 0,
- * 1,
- * ... until it returns false. Borrows `pool` until the description changes.
+ * For each memory pool of a description that weir_description_check has passed since its last change; i is 0,
+ * 1, ... until it returns false. Borrows `pool` until the description changes.
  */
 WEIR_API bool weir_description_pool_needs(const weir_description *description, size_t i,
 					  weir_pool_needs *out);

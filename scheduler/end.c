@@ -153,6 +153,11 @@ static bool is_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *left
 	return true;
 }
 
+static void add_held(struct report *report, size_t held)
+{
+	wr_text_add(&report->text, " (%zu message%s)", held, held == 1 ? "" : "s");
+}
+
 /* Adds one entity that was not DONE at the end of a drain, and the reason. */
 static void add_undrained(struct report *report, weir_entity *entity)
 {
@@ -161,12 +166,29 @@ static void add_undrained(struct report *report, weir_entity *entity)
 	wr_text_add(&report->text, "%s%s", report->last ? ", " : "", entity->plan->name);
 	report->last = entity->plan->name;
 	if (held)
-		wr_text_add(&report->text, " (%zu message%s)", held, held == 1 ? "" : "s");
+		add_held(report, held);
 	else if (!wr_entity_streams_idle(entity))
 		wr_text_add(&report->text, " (its stream has work)");
 }
 
-/* One line: the entities that were not DONE when the drain timed out (S7). Call before emptying queues. */
+/* The program has not taken them; its finisher's references are to messages of the same queue. */
+static void add_untaken(struct report *report, const struct wr_connection *connection)
+{
+	weir_outlet *outlet = connection->outlet;
+	size_t held;
+
+	wr_mutex_lock(&outlet->lock);
+	held = wr_queue_count(&outlet->connection->queue);
+	wr_mutex_unlock(&outlet->lock);
+	if (!held)
+		return;
+	wr_text_add(&report->text, "%soutlet of '%s'", report->last ? ", " : "", connection->from);
+	report->last = connection->from;
+	add_held(report, held);
+}
+
+/* One line: the entities that were not DONE when the drain timed out (S7), and what outlets hold. Call before
+ * emptying queues. */
 static char *undrained_text(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
@@ -180,9 +202,9 @@ static char *undrained_text(weir_scheduler *scheduler)
 	for (size_t i = 0; i < graph->entity_count; i++)
 		if (!is_done(&graph->entities[i]))
 			add_undrained(&report, &graph->entities[i]);
-	for (size_t i = graph->entity_count; i < wr_graph_count_all(graph); i++)
-		if (wr_entity_queued(wr_graph_entity_at(graph, i))) /* else the text names its sender only */
-			add_undrained(&report, wr_graph_entity_at(graph, i));
+	for (size_t i = 0; i < graph->connection_count; i++)
+		if (graph->connections[i]->outlet)
+			add_untaken(&report, graph->connections[i]);
 	if (!report.last)
 		wr_text_add(&report.text, "work on the device");
 	if (report.text.status) {

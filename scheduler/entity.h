@@ -275,7 +275,9 @@ bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const 
  * graph. Thread: owner.
  */
 weir_status wr_entity_refuse_fence(weir_entity *entity);
-/* The condition of that name. Fails: WEIR_E_INVALID: there is none. Thread: any. */
+/* Sets the last error of a call whose entity is NULL; returns WEIR_E_INVALID. */
+weir_status wr_entity_refuse_null(void);
+/* The condition of that name. Fails: WEIR_E_INVALID: there is none, or the entity is NULL. Thread: any. */
 weir_status wr_condition_find(weir_entity *entity, const char *name, struct wr_condition **out);
 /* When the program told the condition this fence; 0: it did not. Thread: any. */
 int64_t wr_told_fence_at(struct wr_condition *condition, weir_fence fence);

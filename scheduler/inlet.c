@@ -197,8 +197,10 @@ static weir_status inlet_push(weir_scheduler *scheduler, void *arg)
 	wr_mutex_lock(&inlet->lock);
 	status = wait_for_room_locked(inlet, until);
 	if (status)
-		wr_fail(status, "inlet of %s: %s", inlet->connection->receiver->plan->name,
-			status == WEIR_E_CLOSED ? "it is closed" : "no room in the queue");
+		wr_fail(status, "inlet of %s: %s", inlet->connection->to,
+			status == WEIR_E_CLOSED
+				? "it is closed, by the program, a drain, or since its receiver is done"
+				: "no room in the queue");
 	else
 		status = check_fault_locked(inlet);
 	if (!status)
@@ -222,13 +224,18 @@ weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t ti
 	struct push push = {inlet, message, timeout_ns};
 
 	if (!message || wr_message_pool(message) != inlet->graph->pool)
-		return wr_fail(WEIR_E_INVALID, "inlet: the message belongs to another graph");
+		return wr_fail(WEIR_E_INVALID, "inlet of %s: %s", inlet->connection->to,
+			       message ? "the message belongs to another graph"
+				       : "a message is needed, NULL was given");
 	if (!takes_kind(inlet, weir_message_kind(message)))
 		return wr_fail(WEIR_E_INVALID, "inlet of %s: the port does not take messages of this kind",
 			       inlet->connection->to);
 	if (!inlet->graph->scheduler)
-		return wr_fail(WEIR_E_CLOSED, "inlet: no run is on");
+		return wr_fail(WEIR_E_CLOSED, "inlet of %s: no run is on: push after the start",
+			       inlet->connection->to);
 	if (timeout_ns && wr_thread_local())
-		return wr_fail(WEIR_E_INVALID, "inlet: a worker must not wait for room; push with timeout 0");
+		return wr_fail(WEIR_E_INVALID,
+			       "inlet of %s: a worker must not wait for room: push with timeout 0",
+			       inlet->connection->to);
 	return wr_world_call(inlet->graph->scheduler, inlet_push, &push);
 }

@@ -423,7 +423,7 @@ static weir_status check_given_stream(const weir_entity *entity, const weir_stre
 
 weir_status weir_entity_use_stream(weir_entity *entity, weir_stream *stream)
 {
-	weir_status status = check_given_stream(entity, stream);
+	weir_status status = entity ? check_given_stream(entity, stream) : wr_entity_refuse_null();
 
 	if (status)
 		return status;

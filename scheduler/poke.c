@@ -51,6 +51,8 @@ bool wr_poke(weir_entity *entity)
 
 weir_status weir_entity_poke(weir_entity *entity)
 {
+	if (!entity)
+		return wr_fail_in_handler(WEIR_E_INVALID, "poke", "an entity is needed, NULL was given");
 	if (wr_poke(entity))
 		return WEIR_OK;
 	return wr_fail_in_handler(WEIR_E_CLOSED, entity->plan->name, "no run is on: poke it after the start");

@@ -164,6 +164,21 @@ static void collect_claim(struct collecting *collecting, const struct wr_unmet *
 	wr_text_finish(&detail);
 }
 
+struct time_text {
+	char text[24];
+};
+
+static struct time_text time_text(int64_t ns)
+{
+	struct time_text time;
+
+	if (ns < 1000000000)
+		snprintf(time.text, sizeof time.text, "%.4g ms", (double)ns / 1e6);
+	else
+		snprintf(time.text, sizeof time.text, "%.4g s", (double)ns / 1e9);
+	return time;
+}
+
 static void collect_condition(const struct wr_unmet *unmet, void *arg)
 {
 	struct collecting *collecting = arg;
@@ -181,8 +196,8 @@ static void collect_condition(const struct wr_unmet *unmet, void *arg)
 	snprintf(text, sizeof text, "%s", unmet->detail);
 	if (!strcmp(unmet->verdict, "WAIT_TIME")) {
 		left -= wr_now();
-		snprintf(text, sizeof text, "%s, due in %.4g ms", unmet->detail,
-			 left > 0 ? (double)left / 1e6 : 0.0);
+		snprintf(text, sizeof text, "%s, due in %s", unmet->detail,
+			 time_text(left > 0 ? left : 0).text);
 	}
 	cause.detail = text;
 	if (!strcmp(unmet->verdict, "WAIT"))
@@ -230,7 +245,7 @@ static void collect_published(struct wr_standstill *standstill, weir_entity *ent
 
 	cause.condition = since || !of ? "compute" : (char *)of;
 	if (since > 1)
-		snprintf(detail, sizeof detail, "runs for %.4g s", (double)(wr_now() - since) / 1e9);
+		snprintf(detail, sizeof detail, "runs for %s", time_text(wr_now() - since).text);
 	else
 		wr_shown_cut(detail, sizeof detail, since || !why ? "runs now" : why);
 	cause.detail = detail;

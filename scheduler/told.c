@@ -11,18 +11,41 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/nearest.h"
 #include "base/status.h"
 #include "scheduler/graph.h"
 #include "scheduler/ready.h"
 
+weir_status wr_entity_refuse_null(void)
+{
+	return wr_fail(WEIR_E_INVALID,
+		       "an entity is needed, NULL was given: weir_graph_entity gives NULL for a "
+		       "name that the graph does not have");
+}
+
+static weir_status refuse_condition(const weir_entity *entity, const char *name)
+{
+	struct wr_nearest nearest = {.wanted = name};
+
+	for (size_t i = 0; i < entity->condition_count; i++)
+		wr_nearest_try(&nearest, entity->conditions[i].plan->name);
+	if (nearest.best)
+		return wr_fail(WEIR_E_INVALID, "%s has no condition '%s' (did you mean '%s'?)",
+			       entity->plan->name, wr_shown(name).text, nearest.best);
+	return wr_fail(WEIR_E_INVALID, "%s has no condition '%s': add it to \"conditions\" of the entity",
+		       entity->plan->name, wr_shown(name).text);
+}
+
 weir_status wr_condition_find(weir_entity *entity, const char *name, struct wr_condition **out)
 {
+	if (!entity)
+		return wr_entity_refuse_null();
 	for (size_t i = 0; i < entity->condition_count; i++)
 		if (!strcmp(entity->conditions[i].plan->name, name)) {
 			*out = &entity->conditions[i];
 			return WEIR_OK;
 		}
-	return wr_fail(WEIR_E_INVALID, "%s has no condition '%s'", entity->plan->name, name);
+	return refuse_condition(entity, name);
 }
 
 /* --- words --- */
@@ -41,6 +64,8 @@ weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_to
 
 weir_status weir_entity_enable(weir_entity *entity, bool on)
 {
+	if (!entity)
+		return wr_entity_refuse_null();
 	for (size_t i = 0; i < entity->condition_count; i++)
 		if (!strcmp(entity->conditions[i].plan->kind->name, "boolean"))
 			return weir_entity_tell(entity, entity->conditions[i].plan->name,

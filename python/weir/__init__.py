@@ -1,6 +1,6 @@
 """weir: an event-driven scheduler for GPU pipelines. docs/python.md is the manual."""
 
-from weir import arrays as _arrays  # gives Message __array__
+from weir import arrays as _arrays  # what NumPy's users expect of Message and ctx
 from weir import streams as _streams  # gives Stream its context manager
 from weir._weir import Context, Fence, Message, Object, Stream, log_to_stderr
 from weir._weir import version as _version

@@ -1,9 +1,10 @@
-"""`numpy.asarray(message)`: NumPy forgets why a buffer is refused, so this says it."""
+"""What users of arrays expect of the module's classes."""
 
-from weir._weir import Message
+from weir._weir import Context, Message
 
 
 def _array(self, dtype=None, copy=None):
+    """`numpy.asarray(message)`: NumPy forgets why a buffer is refused, so this says it."""
     import numpy
 
     self.check_readable()
@@ -14,3 +15,15 @@ def _array(self, dtype=None, copy=None):
 
 
 Message.__array__ = _array
+
+_empty_of_names = Context.empty
+
+
+def _empty(self, shape, dtype, on_host=False):
+    """New pooled memory, of the device or pinned. dtype: a name, or what NumPy, CuPy and torch have for it."""
+    if not isinstance(dtype, str):  # numpy.float32, numpy.dtype("float32"), torch.float32
+        dtype = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype).rpartition(".")[2]
+    return _empty_of_names(self, (shape,) if isinstance(shape, int) else shape, dtype, on_host)
+
+
+Context.empty = _empty

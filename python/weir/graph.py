@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import numbers
+import operator
 import os
 import re
 from dataclasses import dataclass
@@ -14,6 +16,9 @@ FORMATS = ["text", "json", "dot"]
 SECONDS = ("drain", "deadlock_grace", "max_duration", "worker_spin")
 OPTIONS = ("workers", "backend", "signal", "seed", "max_in_flight", "measure", "root", "statistics", "skip",
            "trace", "trace_events", "gpu_time", *SECONDS)
+FLAGS = ("measure", "statistics", "trace")
+TEXTS = ("backend", "signal")
+NUMBERS = {"workers": 2**32, "seed": 2**64, "max_in_flight": 2**31, "skip": 2**64, "trace_events": 2**64}  # below
 GPU_TIME = re.compile("off|all|sample:([1-9][0-9]{0,5}|1000000)")
 
 
@@ -36,20 +41,72 @@ def _source(graph, path):
     """What the module reads: a text or path, and whether it is a path."""
     if path is not None:
         return os.fspath(path), True
-    return (graph if isinstance(graph, str) else json.dumps(graph)), False
+    if isinstance(graph, str):
+        return graph, False
+    try:
+        return json.dumps(graph), False
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"a graph is a dict of what JSON has, or a text: {error}") from None
+
+
+def _listed(name, values):
+    """A text is a list of its letters."""
+    if isinstance(values, (str, bytes, os.PathLike)):
+        raise TypeError(f"{name} is a list, not one: [{values!r}]")
+    return [os.fspath(value) for value in values]
+
+
+def _is_number(value, kind=numbers.Real):
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _option(name, value):
+    """What the module takes for it."""
+    if name in SECONDS:
+        if not _is_number(value) or value != value:
+            raise TypeError(f"{name} is a number of seconds, not {value!r}")
+        return -1 if value < 0 else int(min(value * 1e9, 2.0**63 - 1024))
+    if name in NUMBERS:
+        least = 1 - NUMBERS[name] if name == "max_in_flight" else 0
+        if not _is_number(value, numbers.Integral) or not least <= value < NUMBERS[name]:
+            raise TypeError(f"{name} is a whole number from {least} to {NUMBERS[name] - 1}, not {value!r}")
+        return int(value)
+    if name in FLAGS and not isinstance(value, bool):
+        raise TypeError(f"{name} is True or False, not {value!r}")
+    if name in TEXTS and not isinstance(value, str):
+        raise TypeError(f"{name} is a text, not {value!r}")
+    return _sampling(value) if name == "gpu_time" else os.fspath(value) if name == "root" else value
 
 
 def _options(options):
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise TypeError(f"there is no option '{unknown[0]}'; there are {', '.join(OPTIONS)}")
-    given = {name: value for name, value in options.items() if value is not None}
-    for name in SECONDS:
-        if name in given:
-            given[name] = -1 if given[name] < 0 else int(given[name] * 1e9)
-    if "gpu_time" in given:
-        given["gpu_time"] = _sampling(given["gpu_time"])
-    return given
+    return {name: _option(name, value) for name, value in options.items() if value is not None}
+
+
+def _check_timeout(timeout):
+    if timeout is not None and not _is_number(timeout):
+        raise TypeError(f"a timeout is a number of seconds, or None, not {timeout!r}")
+
+
+def _stamp(stamp):
+    if stamp is None:
+        return None
+    try:
+        time, tag = (operator.index(each) for each in stamp)
+    except (TypeError, ValueError):
+        raise TypeError(f"a stamp is (time, tag), whole numbers, the time as graph.now; not {stamp!r}") from None
+    if not (-(2**63) <= time < 2**63 and 0 <= tag < 2**64):
+        raise ValueError(f"a time has 64 bits, a tag too and no sign; the stamp is {stamp!r}")
+    return time, tag
+
+
+def _about(entity, call, *arguments):
+    try:
+        call(entity, *arguments)
+    except KeyError:
+        raise KeyError(f"the graph has no entity {entity!r}") from None
 
 
 def _sampling(text):
@@ -73,9 +130,10 @@ class Graph:
 
     def __init__(self, graph=None, *, path=None, set=(), plugins=()):
         text, is_path = _source(graph, path)
-        self._core = _weir.make_graph(text, is_path, list(set), [os.fspath(p) for p in plugins], handles())
+        self._core = _weir.make_graph(text, is_path, _listed("set", set), _listed("plugins", plugins), handles())
         self._made = None
         self._inlets, self._outlets = {}, {}
+        self._started, self._blocks = False, []  # the last start's block may follow; True: a block of a run
         self.warnings = [d for d in (Diagnostic(*row) for row in self._core.warnings) if d.warning]
 
     @classmethod
@@ -102,12 +160,15 @@ class Graph:
         if status:
             entity = next(iter(self._core.failures), None)
             raise self._failure(make(status, _named(entity, text), entity))
+        self._started = True
         return self
 
     def wait(self, timeout=None):
         """Waits for the end of the run and returns its Outcome; raises weir.Error if it failed, and
         weir.Timeout after the timeout, in seconds. Ctrl-C drains the run; then KeyboardInterrupt is raised.
         """
+        _check_timeout(timeout)
+        self._started = False
         found = self._core.wait(timeout)
         if found is None:
             raise Timeout(Status.TIMEOUT, "the run goes on")
@@ -188,19 +249,23 @@ class Graph:
 
     def __getitem__(self, entity):
         """The instance of a Python operator in the current or last run."""
-        return self._core.instances[entity]
+        instances = self._core.instances
+        if entity not in instances:
+            have = ", ".join(instances) or "none"
+            raise KeyError(f"{entity!r} is no entity whose operator in Python has run; there are: {have}")
+        return instances[entity]
 
     def enable(self, entity, on=True):
         """Tells the entity's condition `boolean` READY or WAIT."""
-        self._core.enable(entity, on)
+        _about(entity, self._core.enable, on)
 
     def tell(self, entity, condition, told):
         """Tells a condition "ready", "wait", "event_waiting", "event_done", "never", or a Fence."""
-        self._core.tell(entity, condition, told)
+        _about(entity, self._core.tell, condition, told)
 
     def poke(self, entity):
         """Asks the entity's conditions again."""
-        self._core.poke(entity)
+        _about(entity, self._core.poke)
 
     # ---- inlets and outlets
 
@@ -228,15 +293,21 @@ class Graph:
         self._made = None
 
     def __enter__(self):
+        self._blocks.append(self._started)
+        self._started = False
         return self
 
     def __exit__(self, kind, *_):
-        """Of `with graph.start():`: closes the inlets and waits; after an exception the run is cut short."""
+        """Closes the inlets and waits; after an exception the run is cut short. Of `with weir.Graph(...)`, and after
+        an exception, closes the graph; of `with graph.start()` does not: its counts and statistics stay.
+        """
+        of_run = self._blocks.pop()
         if kind is None and self.running:
             for inlet in self._inlets.values():
                 inlet.close()
             self.wait()
-        self.close()
+        if kind is not None or not of_run:
+            self.close()
 
 
 class Inlet:
@@ -251,11 +322,12 @@ class Inlet:
         timeout: seconds to wait for room; None: without limit; 0: raises weir.Error (BUSY) at once.
         stamp: (time, tag). Raises weir.Closed outside of a run, during a drain, and if the receiver is done.
         """
-        self._inlet.push(value, timeout, stamp)
+        _check_timeout(timeout)
+        self._inlet.push(value, timeout, _stamp(stamp))
 
     async def push_async(self, value, stamp=None):
         """The same in asyncio: waits for room without blocking the loop."""
-        delay = 0.0005
+        stamp, delay = _stamp(stamp), 0.0005
         while True:
             try:
                 return self._inlet.push(value, 0, stamp)
@@ -280,6 +352,7 @@ class Outlet:
         """The next message. timeout: in seconds; None: without limit; raises weir.Timeout, and weir.Closed when
         no more will come.
         """
+        _check_timeout(timeout)
         return self._outlet.take(timeout)
 
     def fileno(self):
@@ -320,7 +393,7 @@ def check(graph=None, *, path=None, set=(), plugins=()):
     """All errors and warnings of a graph, as weir check finds them: a list of Diagnostic."""
     text, is_path = _source(graph, path)
     try:
-        found = _weir.check_graph(text, is_path, list(set), [os.fspath(p) for p in plugins], handles())
+        found = _weir.check_graph(text, is_path, _listed("set", set), _listed("plugins", plugins), handles())
     except Error as error:
         if not error.diagnostics:
             raise
@@ -331,5 +404,7 @@ def check(graph=None, *, path=None, set=(), plugins=()):
 def show(graph=None, *, path=None, format="text", set=(), plugins=()):
     """The graph with all defaults filled in, as weir show prints it. format: "text", "json" or "dot"."""
     text, is_path = _source(graph, path)
+    if format not in FORMATS:
+        raise ValueError(f"format is one of {', '.join(FORMATS)}, not {format!r}")
     kind = FORMATS.index(format)
-    return _weir.show_graph(text, is_path, kind, list(set), [os.fspath(p) for p in plugins], handles())
+    return _weir.show_graph(text, is_path, kind, _listed("set", set), _listed("plugins", plugins), handles())

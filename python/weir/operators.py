@@ -106,7 +106,8 @@ def operator(cls=None, *, name=None):
     name = name or cls.__name__
     known = registered.get(name)
     if known and (known[0].__module__, known[0].__qualname__) != (cls.__module__, cls.__qualname__):
-        raise TypeError(f"class {cls.__name__}: operator '{name}' is class {known[0].__module__}.{known[0].__qualname__}")
+        other = f"{known[0].__module__}.{known[0].__qualname__}"
+        raise TypeError(f"class {cls.__name__}: there is an operator '{name}' already, class {other}: give this one another name")
     registered[name] = (cls, _make(cls, name))
     return cls
 
@@ -133,6 +134,12 @@ def _check_class(cls):
         if not callable(getattr(cls, method, cls)):
             raise _wrong(cls, method, "it is not a method")
         _check_arguments(cls, method)
+    try:
+        inspect.signature(cls).bind()
+    except TypeError as error:
+        raise _wrong(cls, "__init__", f"it is called without arguments; what a graph sets is in parameters: {error}") from None
+    except ValueError:
+        pass  # of a class in C
     for flag in ("uses_stream", "effects"):
         if not isinstance(getattr(cls, flag, False), bool):
             raise _wrong(cls, flag, "it is True or False")
@@ -142,6 +149,8 @@ def _check_arguments(cls, method):
     function = inspect.getattr_static(cls, method, None)
     if not inspect.isfunction(function):
         return
+    if any(check(function) for check in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)):
+        raise _wrong(cls, method, "weir calls it as a plain function: without async and yield")
     try:
         inspect.signature(function).bind(None, None)
     except TypeError as error:
@@ -254,12 +263,17 @@ def _parameters(cls):
     return [_parameter(cls, name, value) for name, value in listed.items()]
 
 
+ATTRIBUTES = ("inputs", "outputs", "parameters", "conditions", "uses_stream", "effects")
+
+
 def _parameter(cls, name, value):
     place = f"parameters[{name!r}]"
     if not isinstance(name, str):
         raise _wrong(cls, place, "the name is not a string")
     if callable(getattr(cls, name, None)):
         raise _wrong(cls, place, f"the class has a method {name}")
+    if name in ATTRIBUTES:
+        raise _wrong(cls, place, f"the attribute {name} of the class describes the operator: give the parameter another name")
     if isinstance(value, type):
         value = Parameter(value)
     if not isinstance(value, Parameter):
@@ -287,7 +301,7 @@ def _check_bounds(cls, place, kind, value):
             raise _wrong(cls, place, f"{bound} is a whole number, not {getattr(value, bound)!r}")
     listed = isinstance(value.choices, (list, tuple)) and all(isinstance(choice, str) for choice in value.choices)
     if not listed or (kind == "choice") != bool(value.choices):
-        raise _wrong(cls, place, "a choice, and nothing else, has choices: a list of texts")
+        raise _wrong(cls, place, 'choices, a list of texts, belong to the type "choice": weir.Parameter("choice", "a", choices=["a", "b"])')
 
 
 def _is_number(value):

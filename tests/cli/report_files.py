@@ -73,6 +73,7 @@ def bad_traces_are_refused_in_one_line(weir):
     about = lambda **more: json.dumps({**data, "otherData": {**data["otherData"], **more}})
     refused(weir, about(graph="other.json"), "the trace of another run (other.json, 77.2 ms) than the statistics (simulated.json, 77.2 ms)", trace=True)
     refused(weir, about(duration_ns=10**9), "the trace of another run", trace=True)
+    refused(weir, about(duration_ns=data["otherData"]["duration_ns"] + 1), "the trace of another run", trace=True)
     refused(weir, about(weir_trace=2), "a trace of version 2, this command reads version 1", trace=True)
     refused(weir, good.replace('"stage0"', '"other"'), "the trace of another run", trace=True)
     refused(weir, json.dumps({**data, "traceEvents": []}), "the trace has no tick; leave it out", trace=True)

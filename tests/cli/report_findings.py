@@ -125,10 +125,26 @@ def computes_that_wait_are_told_from_those_that_work(weir):
         assert [(each["entity"], each["cause"]) for each in found] == [("slow", cause)], (cpu, found)
 
 
+def drops_before_a_stage_that_waits_for_room_name_what_follows_it(weir):
+    stages = [stage("read", 2000, conditions=[{"type": "count", "count": FRAMES}]),
+              stage("decode", 500, ports={"in": {"policy": "pop"}}), stage("slow", 9000), stage("write", 100)]
+    connections = [[f"{a['name']}.out", f"{b['name']}.in"] for a, b in zip(stages, stages[1:])]
+    found = findings(weir, {"weir": 1, "scheduler": {"workers": 4}, "entities": stages, "connections": connections}, 1)
+    assert [(each["entity"], each["cause"]) for each in found[:2]] == [("decode", "drops"), ("slow", "compute")], found
+    assert "of the run for room: what follows it is too slow" in found[0]["text"], found
+
+
 sys.argv = sys.argv[:2]
 options = process.run(sys.argv[1], "run", "--help").stdout
 if "--stats-file" not in options or "--gpu-time" not in options:
     print("skipped: this weir records no statistics")
     sys.exit(77)
 FOLDER.mkdir(exist_ok=True)
-process.main([planted_bottlenecks_are_named, balanced_graphs_have_no_finding, computes_that_wait_are_told_from_those_that_work])
+process.main(
+    [
+        planted_bottlenecks_are_named,
+        balanced_graphs_have_no_finding,
+        computes_that_wait_are_told_from_those_that_work,
+        drops_before_a_stage_that_waits_for_room_name_what_follows_it,
+    ]
+)

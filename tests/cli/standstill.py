@@ -83,6 +83,15 @@ def xb16_a_graph_that_ticks_is_not_told_to_stand(weir):
     assert "no tick" not in ended.stderr, ended.stderr
 
 
+def xb16_a_tick_within_the_last_look_is_no_standstill(weir):
+    """The command looks every 200 ms: a time below that does not make a standstill of what it did not see."""
+    entities = [{"name": "source", "operator": "ping", "conditions": [{"type": "periodic", "period": "5ms"}]}, {"name": "end", "operator": "sink"}]
+    path = FOLDER / "often.json"
+    path.write_text(json.dumps({"weir": 1, "entities": entities, "connections": [["source.out", "end.in"]]}))
+    ended = process.run(weir, "run", str(path), *HOST, "--explain-after", "1ms", "--duration", "700ms")
+    assert ended.returncode == 0 and "no tick" not in ended.stderr, ended.stderr
+
+
 def hangs(**scheduler):
     """A compute of 7 s, and 1 s to drain."""
     entities = [{"name": "source", "operator": "ping"}]
@@ -118,6 +127,7 @@ process.main(
         xb16_after_a_time_without_a_tick_it_is_told_once,
         xb16_on_sim_the_time_is_virtual,
         xb16_a_graph_that_ticks_is_not_told_to_stand,
+        xb16_a_tick_within_the_last_look_is_no_standstill,
         xb16_a_compute_that_hangs_past_its_drain_is_named,
         xb16_so_is_one_that_hangs_past_the_drain_of_a_duration,
     ]

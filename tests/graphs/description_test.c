@@ -120,6 +120,8 @@ static void e06_a_file_that_is_not_there_is_named(void **state)
 	assert_int_equal(weir_description_read("no\x1bsuch.json", NULL, NULL, &description), WEIR_E_IO);
 	assert_non_null(strstr(weir_last_error(), "no\\u001bsuch.json"));
 	assert_int_equal(weir_description_read(".", NULL, NULL, &description), WEIR_E_IO);
+	assert_int_equal(weir_description_read(NULL, NULL, NULL, &description), WEIR_E_INVALID);
+	assert_string_equal(weir_last_error(), "a path is needed, NULL was given");
 	assert_null(description);
 }
 

@@ -240,6 +240,7 @@ static void f91_what_is_no_shared_object_is_refused(void **state)
 	assert_int_equal(write(fd, "no object", 9), 9);
 	close(fd);
 	assert_refused(rig, path, WEIR_E_INVALID, "cannot be loaded");
+	assert_null(strstr(weir_last_error(), "/proc/self/fd")); /* the path by which it was opened */
 	unlink(path);
 }
 

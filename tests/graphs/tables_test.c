@@ -284,6 +284,32 @@ static void a_table_of_another_size_is_taken_as_far_as_it_is_known(void **state)
 	weir_registry_destroy(registry);
 }
 
+/* W019 shows the help of the parameter that is missing. */
+static void a_missing_parameter_without_help_is_named_all_the_same(void **state)
+{
+	static const char graph[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"mine\"}]}";
+	static const char *const helps[] = {NULL, ""};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		const weir_parameter parameters[] = {
+			PARAMETER(.name = "n", .type = WEIR_TYPE_INT, .help = helps[i]), {.name = NULL}};
+		const weir_operator table = {.size = sizeof table, .name = "mine", .parameters = parameters};
+		weir_registry *registry;
+		weir_description *description;
+
+		assert_int_equal(weir_registry_create(&registry), WEIR_OK);
+		assert_int_equal(weir_registry_add_operator(registry, &table), WEIR_OK);
+		assert_int_equal(weir_description_parse(graph, sizeof graph - 1, NULL, NULL, &description),
+				 WEIR_OK);
+		assert_said(weir_description_check(description, registry, NULL, NULL),
+			    "operator 'mine' needs the parameter 'n': it has no default (W019)");
+		weir_description_destroy(description);
+		weir_registry_destroy(registry);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,6 +322,7 @@ int main(void)
 		cmocka_unit_test(f40_without_memory_an_operator_brings_all_or_is_refused),
 		cmocka_unit_test(f40_without_memory_an_entity_has_all_that_is_brought_or_no_plan),
 		cmocka_unit_test(a_table_of_another_size_is_taken_as_far_as_it_is_known),
+		cmocka_unit_test(a_missing_parameter_without_help_is_named_all_the_same),
 	};
 
 	return cmocka_run_group_tests_name("graphs/tables", tests, NULL, NULL);

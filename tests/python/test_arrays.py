@@ -267,3 +267,23 @@ def test_an_array_of_a_device_is_taken_by_dlpack_though_it_has_a_buffer(chain):
     graph = chain(("a", "EmitOnDevice"), ("b", "Collect"))
     graph.run(backend="host")
     assert graph["b"].seen[0].tolist() == [7, 7, 7]
+
+
+class Torch:
+    """As torch writes its types."""
+
+    def __str__(self):
+        return "torch.int16"
+
+
+def test_empty_takes_the_types_of_other_libraries_and_a_number_as_a_shape():
+    made = []
+
+    def compute(self, ctx):
+        for dtype in ("int16", np.int16, np.dtype("int16"), Torch()):
+            made.append(ctx.empty(3, dtype))
+        with pytest.raises(weir.Error, match="there is no dtype 'complex128'"):
+            ctx.empty((3,), np.complex128)
+
+    run_compute(compute)
+    assert [(message.shape, message.dtype) for message in made] == [((3,), "int16")] * 4

@@ -110,6 +110,86 @@ def test_an_unknown_option_is_named(chain):
         chain(("a", "Count"), ("b", "Collect")).run(worker=1)
 
 
+@pytest.mark.parametrize("name, value, text", [
+    ("workers", -1, "workers is a whole number from 0"),
+    ("workers", "4", "not '4'"),
+    ("workers", True, "not True"),
+    ("seed", 2**64, "seed is a whole number from 0 to 18446744073709551615"),
+    ("max_in_flight", 2**31, "max_in_flight is a whole number from -"),
+    ("drain", "5s", "drain is a number of seconds, not '5s'"),
+    ("max_duration", float("nan"), "max_duration is a number of seconds"),
+    ("measure", 1, "measure is True or False"),
+    ("backend", 3, "backend is a text"),
+])
+def test_an_option_of_another_type_is_named(chain, name, value, text):
+    with pytest.raises(TypeError, match=text):
+        chain(("a", "Count"), ("b", "Collect")).run(**{name: value})
+
+
+def test_options_take_numbers_of_numpy_and_any_time(chain):
+    graph = chain(("a", "Count"), ("b", "Collect"))
+    assert graph.run(workers=np.int64(2), drain=np.float32(0.5), max_duration=float("inf"), deadlock_grace=-1).ticks == 20
+
+
+def test_one_text_is_no_list_of_them():
+    for name in ("set", "plugins"):
+        with pytest.raises(TypeError, match=f"{name} is a list, not one: "):
+            weir.Graph(CHAIN, **{name: "one"})
+
+
+def test_a_graph_of_what_json_lacks_is_refused():
+    for wrong in (b"{}", {"weir": np.int64(1)}):
+        with pytest.raises(TypeError, match="a graph is a dict of what JSON has, or a text: "):
+            weir.Graph(wrong)
+    with pytest.raises(ValueError, match="format is one of text, json, dot, not 'xml'"):
+        weir.show(CHAIN, format="xml")
+
+
+def test_an_entity_that_is_not_there_is_named(chain):
+    graph = chain(("a", "Count"), ("b", "Collect"))
+    for call in (lambda: graph.enable("x"), lambda: graph.tell("x", "boolean", "ready"), lambda: graph.poke("x")):
+        with pytest.raises(KeyError, match="the graph has no entity 'x'"):
+            call()
+    graph.run()
+    with pytest.raises(KeyError, match="'x' is no entity whose operator in Python has run; there are: a, b"):
+        graph["x"]
+
+
+def test_timeouts_and_stamps_of_another_type_are_named():
+    graph = weir.Graph({"weir": 1, "entities": [{"name": "b", "operator": "Collect"}], "connections": []})
+    inlet = graph.inlet("b.in")
+    with graph.start():
+        for call in (lambda: inlet.push(None, timeout="1"), lambda: graph.wait("1")):
+            with pytest.raises(TypeError, match="a timeout is a number of seconds, or None, not '1'"):
+                call()
+        for stamp in (3, (1, 2, 3), ("now", 1), (0.5, 1)):
+            with pytest.raises(TypeError, match="a stamp is \\(time, tag\\)"):
+                inlet.push(None, stamp=stamp)
+        with pytest.raises(ValueError, match="64 bits"):
+            inlet.push(None, stamp=(0, -1))
+        inlet.push(None, timeout=np.float32(1), stamp=(np.int64(5), np.uint8(7)))
+    assert graph.counts()["entities"]["b"]["received"] == 1
+    graph.close()
+
+
+def test_the_end_of_a_runs_block_keeps_what_it_counted_and_that_of_a_graph_does_not():
+    with weir.Graph(CHAIN) as graph:
+        for _ in range(2):
+            with graph.start(statistics=True):
+                pass
+            assert graph.counts()["entities"]["b"]["received"] == 3
+            assert graph.statistics()["ending"] == "finished"
+            assert len(graph["b"].seen) == 3
+        assert not graph.running
+    with pytest.raises(weir.Error, match="was not started"):
+        graph.counts()
+    with pytest.raises(ValueError), graph.start():
+        raise ValueError
+    with pytest.raises(weir.Error, match="was not started"):
+        graph.counts()
+
+
+
 def test_an_unknown_backend_is_refused(chain):
     with pytest.raises(weir.Error, match="backend"):
         chain(("a", "Count"), ("b", "Collect")).run(backend="tpu")

@@ -75,8 +75,9 @@ def test_ports_with_wrong_flags_are_refused(ports, text):
     ({"set": {1, 2}}, "parameters['set']: <class 'set'> is no type"),
     ({"period": weir.duration("10 miles")}, "'period'"),
     ({"compute": 1}, "the class has a method compute"),
-    ({"mode": weir.Parameter("choice", "a", choices="abc")}, "parameters['mode']: a choice, and nothing else, has choices"),
-    ({"mode": weir.Parameter("choice", "a")}, "parameters['mode']: a choice, and nothing else, has choices"),
+    ({"inputs": 1}, "the attribute inputs of the class describes the operator"),
+    ({"mode": weir.Parameter("choice", "a", choices="abc")}, "parameters['mode']: choices, a list of texts, belong to the type \"choice\""),
+    ({"mode": weir.Parameter("choice", "a")}, "parameters['mode']: choices, a list of texts, belong to the type \"choice\""),
     ({"radius": weir.Parameter(int, 1, help=7)}, "parameters['radius']: the help 7 is no text"),
     ({"radius": weir.Parameter(int, 1, min="0")}, "parameters['radius']: min is a whole number, not '0'"),
     ({"period": weir.duration({1})}, "parameters['period']: Object of type set is not JSON"),
@@ -87,9 +88,20 @@ def test_wrong_parameters_are_refused(parameters, text):
     refused(new(parameters=parameters), text)
 
 
+async def waits(self, ctx):
+    pass
+
+
+def yields(self, ctx):
+    yield
+
+
 @pytest.mark.parametrize("attributes, text", [
     ({"compute": lambda self: None}, "compute: it is called as compute(self, ctx)"),
     ({"start": lambda self, ctx, more: None}, "start: it is called as start(self, ctx)"),
+    ({"compute": waits}, "compute: weir calls it as a plain function: without async and yield"),
+    ({"start": yields}, "start: weir calls it as a plain function"),
+    ({"__init__": lambda self, radius: None}, "__init__: it is called without arguments; what a graph sets is in parameters"),
     ({"conditions": [{"type": {1}}]}, "conditions[0]: Object of type set is not JSON"),
 ])
 def test_other_wrong_attributes_are_refused(attributes, text):
@@ -104,7 +116,7 @@ def test_a_name_in_use_is_refused_and_a_class_may_be_registered_again():
     first = type("Again", (), {"compute": lambda self, ctx: None})
     weir.operator(first)
     weir.operator(type("Again", (), {"compute": lambda self, ctx: None}))
-    with pytest.raises(TypeError, match="operator 'Again' is class"):
+    with pytest.raises(TypeError, match="there is an operator 'Again' already, class .*another name"):
         weir.operator(new(), name="Again")
 
 

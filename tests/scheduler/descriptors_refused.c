@@ -27,7 +27,8 @@ TEST(c09_what_cannot_be_watched_is_refused_at_the_call)
 	weir_entity *z = weir_graph_entity(rig->graph, "z");
 
 	(void)state_;
-	assert_refused(weir_entity_watch(z, "other", 0, WEIR_WATCH_READ), "z has no condition 'other'");
+	assert_refused(weir_entity_watch(z, "other", 0, WEIR_WATCH_READ),
+		       "z has no condition 'other': add it to \"conditions\" of the entity");
 	assert_refused(watch(z, 1 << 20, WEIR_WATCH_READ),
 		       "descriptor 1048576 cannot be watched: it is not open");
 	assert_refused(watch(z, 0, 0), "WEIR_WATCH_READ, WEIR_WATCH_WRITE or both");

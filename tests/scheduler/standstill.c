@@ -224,7 +224,10 @@ static void xb16_a_compute_that_hangs_past_its_drain_is_named(void **state)
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT); /* in compute */
 	weir_scheduler_stop(rig->scheduler, true);
-	text = explanation_after(rig, 10 * SECOND - 10 * MS);
+	text = explanation_after(rig, 90 * MS);
+	assert_string_equal(text, "source waits: compute: runs for 100 ms (BUSY); 1 other waits behind it");
+	weir_text_free(text);
+	text = explanation_after(rig, 10 * SECOND - 100 * MS);
 	assert_string_equal(text, "source waits: compute: runs for 10 s (BUSY)");
 	weir_text_free(text);
 	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);

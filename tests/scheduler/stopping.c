@@ -56,6 +56,25 @@ static void s07_a_drain_that_takes_too_long_abandons_the_rest_by_name(void **sta
 	rig_destroy(rig);
 }
 
+/* With its finisher, and with none: messages without device work need none. */
+static void s07_a_drain_names_the_outlet_that_the_program_leaves_full(void **state)
+{
+	(void)state;
+	for (unsigned flags = 0; flags <= WEIR_OUTLET_EARLY; flags++) {
+		struct rig *rig = rig_of("source ticks=3 -> end");
+
+		rig->options.drain_ns = 100 * MS;
+		rig_outlet(rig, "source.out", 2, flags);
+		rig_start(rig);
+		assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT);
+		weir_scheduler_stop(rig->scheduler, true);
+		assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
+		assert_says(rig->outcome.text, "outlet of 'source.out' (2 messages)");
+		assert_int_equal(rig->outcome.abandoned, 2);
+		rig_destroy(rig);
+	}
+}
+
 static void s07_max_duration_drains(void **state)
 {
 	struct rig *rig = rig_of("source period=10ms -> end");
@@ -305,6 +324,7 @@ int main(void)
 		cmocka_unit_test(s07_a_drain_lets_what_is_under_way_arrive),
 		cmocka_unit_test(s07_a_drain_ends_cycles_at_their_roots),
 		cmocka_unit_test(s07_a_drain_that_takes_too_long_abandons_the_rest_by_name),
+		cmocka_unit_test(s07_a_drain_names_the_outlet_that_the_program_leaves_full),
 		cmocka_unit_test(s07_max_duration_drains),
 		cmocka_unit_test(s07_cut_short_means_at_once),
 		cmocka_unit_test(s07_operators_see_that_a_drain_is_on),

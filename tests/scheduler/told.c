@@ -362,7 +362,11 @@ static void refuse_fences(void)
 	assert_int_equal(tell(rig, enqueue(stream_of(other), 1, MS)), WEIR_E_INVALID);
 	assert_int_equal(weir_entity_tell_fence(weir_graph_entity(rig->graph, "z"), "other", fence),
 			 WEIR_E_INVALID);
-	assert_string_equal(weir_last_error(), "z has no condition 'other'");
+	assert_string_equal(weir_last_error(),
+			    "z has no condition 'other': add it to \"conditions\" of the entity");
+	assert_int_equal(weir_entity_tell_fence(weir_graph_entity(rig->graph, "z"), "fense", fence),
+			 WEIR_E_INVALID);
+	assert_string_equal(weir_last_error(), "z has no condition 'fense' (did you mean 'fence'?)");
 	tell_never(rig); /* nothing that was refused is waited for */
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "z"), 0);
@@ -503,6 +507,29 @@ static void c06_a_condition_of_the_programs_own_is_told_fences(void **state)
 	rig_in_worlds(50, tell_own);
 }
 
+/* weir_graph_entity gives NULL for a name that was mistyped. */
+static void c06_an_entity_that_is_not_there_is_refused_by_each_call(void **state)
+{
+	static const char why[] = "an entity is needed, NULL was given";
+	struct rig *rig = rig_of("source ticks=1 -> end");
+	weir_entity *none;
+
+	(void)state;
+	rig_make(rig);
+	none = weir_graph_entity(rig->graph, "ennd");
+	assert_null(none);
+	assert_int_equal(weir_entity_tell(none, "boolean", WEIR_TOLD_READY), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), why));
+	assert_int_equal(weir_entity_enable(none, true), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), why));
+	assert_int_equal(weir_entity_tell_fence(none, "fence", (weir_fence){0, 0}), WEIR_E_INVALID);
+	assert_int_equal(weir_entity_watch(none, "file_descriptor", 0, WEIR_WATCH_READ), WEIR_E_INVALID);
+	assert_int_equal(weir_entity_use_stream(none, NULL), WEIR_E_INVALID);
+	assert_int_equal(weir_entity_poke(none), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), why));
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -517,6 +544,7 @@ int main(void)
 		cmocka_unit_test(c05_c06_an_explanation_is_of_the_fence_that_it_waits_for),
 		cmocka_unit_test(c06_a_fence_that_was_not_looked_at_is_not_used),
 		cmocka_unit_test(c06_a_fence_that_was_not_recorded_in_this_graph_is_refused),
+		cmocka_unit_test(c06_an_entity_that_is_not_there_is_refused_by_each_call),
 		cmocka_unit_test(c06_e02_work_that_fails_never_makes_it_ready),
 		cmocka_unit_test(c06_a_condition_of_the_programs_own_is_told_fences),
 	};
