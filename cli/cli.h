@@ -70,8 +70,8 @@ struct cli_options {
 	bool seeded, limited, quiet, help; /* limited: duration_ns was given */
 	bool python;                       /* --python: another process reads its files */
 	weir_format format;
-	weir_status (*add)(weir_registry *registry,
-			   void *arg); /* adds operators before the plugins'; NULL: none */
+	/* Adds operators, before those of the plugins; NULL: none. */
+	weir_status (*add)(weir_registry *registry, void *arg);
 	void *add_arg;
 };
 
