@@ -50,7 +50,7 @@ static bool find_target(const char *path, char target[PATH_MAX])
 		link[length] = 0;
 		if (*link != '/' && !join_path(target, folder, link))
 			return false;
-		memcpy(at, *link == '/' ? link : target, PATH_MAX);
+		strcpy(at, *link == '/' ? link : target);
 	}
 	return false;
 }

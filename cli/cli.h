@@ -71,8 +71,8 @@ struct cli_options {
 	bool python;                       /* --python: another process reads its files */
 	weir_format format;
 	bool json, dot; /* that were given */
-	weir_status (*add)(weir_registry *registry,
-			   void *arg); /* adds operators before the plugins'; NULL: none */
+	/* Adds operators, before those of the plugins; NULL: none. */
+	weir_status (*add)(weir_registry *registry, void *arg);
 	void *add_arg;
 };
 

@@ -2272,14 +2272,15 @@ struct Plan {
 	}
 };
 
-void fill_registry(Plan &plan, const std::vector<std::string> &plugins,
-		   const std::vector<KindHandle *> &kinds)
+/* arg: a vector of KindHandle *. */
+weir_status add_kinds(weir_registry *registry, void *arg)
 {
-	plan.check(weir_registry_create(&plan.registry));
-	for (const KindHandle *handle : kinds)
-		plan.check(weir_registry_add_operator(plan.registry, &handle->kind->table));
-	for (const std::string &plugin : plugins)
-		plan.check(weir_registry_load(plan.registry, plugin.c_str()));
+	weir_status status = WEIR_OK;
+
+	for (const KindHandle *handle : *(const std::vector<KindHandle *> *)arg)
+		if (!status)
+			status = weir_registry_add_operator(registry, &handle->kind->table);
+	return status;
 }
 
 void read_plan(Plan &plan, const std::string &source, bool is_path, const std::vector<std::string> &sets,
@@ -2287,7 +2288,10 @@ void read_plan(Plan &plan, const std::string &source, bool is_path, const std::v
 {
 	void *list = &plan.diagnostics;
 
-	fill_registry(plan, plugins, kinds);
+	plan.check(weir_registry_create(&plan.registry));
+	plan.check(add_kinds(plan.registry, (void *)&kinds));
+	for (const std::string &plugin : plugins)
+		plan.check(weir_registry_load(plan.registry, plugin.c_str()));
 	if (is_path)
 		plan.check(weir_description_read(source.c_str(), add_diagnostic, list, &plan.description));
 	else
@@ -2750,16 +2754,6 @@ void become_command(std::string name, bool quiet)
 	cli_log_open();
 	if (quiet)
 		cli_log_quiet();
-}
-
-weir_status add_kinds(weir_registry *registry, void *arg)
-{
-	weir_status status = WEIR_OK;
-
-	for (const KindHandle *handle : *(const std::vector<KindHandle *> *)arg)
-		if (!status)
-			status = weir_registry_add_operator(registry, &handle->kind->table);
-	return status;
 }
 
 std::vector<const char *> pointers_of(const std::vector<std::string> &texts)

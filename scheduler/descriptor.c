@@ -387,8 +387,7 @@ void wr_descriptors_poke(weir_scheduler *scheduler)
 		report_descriptor(reported[i]);
 }
 
-/* Pokes the entity once for each stall that is to be logged. An entity that waits for something else is none.
- */
+/* Pokes the entity once for each stall. It is none while the entity waits for something else (not armed). */
 static void check_stalled(struct wr_descriptor *descriptor, int64_t now)
 {
 	bool late;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -172,24 +173,40 @@ static void what_a_program_pushes_and_takes_has_arrows(void **state)
 	destroy(&run);
 }
 
-static void f40_if_memory_runs_out_no_file_is_left(void **state)
+static off_t size_of(const struct run *run)
+{
+	struct stat about;
+
+	return stat(run->path, &about) ? -1 : about.st_size;
+}
+
+/* old: the size of the file that is there, -1: none. */
+static void assert_stays_without_memory(off_t old)
 {
 	weir_status status = WEIR_E_NOMEM;
 	struct run run;
 
-	(void)state;
-	make(&run, two, WEIR_OBSERVE_TRACE);
+	make(&run, two, WEIR_OBSERVE_TRACE); /* makes an empty file */
+	if (old < 0)
+		unlink(run.path);
 	assert_int_equal(weir_scheduler_run(run.scheduler), WEIR_OK);
 	for (int64_t n = 0; status == WEIR_E_NOMEM; n++) {
 		wr_memory_fail_at(n, false);
 		status = weir_scheduler_write_trace(run.scheduler, run.path, NULL);
 		wr_memory_fail_at(-1, false);
-		assert_int_equal(access(run.path, F_OK), status ? -1 : 0);
+		assert_true(status ? size_of(&run) == old : size_of(&run) > 0);
 	}
 	assert_int_equal(status, WEIR_OK);
 	write_and_read(&run);
 	assert_int_equal(ticks_of(&run, "end"), 20);
 	destroy(&run);
+}
+
+static void f40_if_memory_runs_out_the_old_file_stays_or_none_is_left(void **state)
+{
+	(void)state;
+	assert_stays_without_memory(-1);
+	assert_stays_without_memory(0);
 }
 
 static void write_at_the_end(weir_scheduler *scheduler, void *arg)
@@ -258,7 +275,7 @@ int main(void)
 		cmocka_unit_test(without_the_option_there_is_no_trace),
 		cmocka_unit_test(too_many_records_are_refused),
 		cmocka_unit_test(what_a_program_pushes_and_takes_has_arrows),
-		cmocka_unit_test(f40_if_memory_runs_out_no_file_is_left),
+		cmocka_unit_test(f40_if_memory_runs_out_the_old_file_stays_or_none_is_left),
 		cmocka_unit_test(inside_ended_nothing_is_written),
 		cmocka_unit_test(two_schedulers_at_once_write_two_files),
 	};
