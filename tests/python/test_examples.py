@@ -46,7 +46,7 @@ def test_the_network_gives_the_bytes_of_a_loop_by_hand():
 
 def test_lines_of_two_libraries_count_what_they_read():
     found = python(ROOT / "tests/cuda/python_finished.py", "--backend", "host", "--count", "160", "--lines", "16")
-    assert found.returncode == 0, found.stderr  # which says how far it is
+    assert found.returncode == 0 and found.stderr.endswith("s: the run has ended\n"), found.stderr
     line = json.loads(found.stdout)
     assert (line["seen"], line["wrong_in_numpy"]) == (160, 0)
 
