@@ -67,10 +67,10 @@ struct cli_options {
 	int64_t duration_ns, explain_after_ns;
 	int gpu_time;                      /* 0: not given; -1: off; else one tick of so many */
 	int max_in_flight;                 /* 0: not given; -1: unbounded */
+	bool json, dot;                    /* formats that were given */
 	bool seeded, limited, quiet, help; /* limited: duration_ns was given */
 	bool python;                       /* --python: another process reads its files */
 	weir_format format;
-	bool json, dot; /* that were given */
 	/* Adds operators, before those of the plugins; NULL: none. */
 	weir_status (*add)(weir_registry *registry, void *arg);
 	void *add_arg;

@@ -60,6 +60,8 @@ static int make_run(struct run *run, const struct cli_options *options)
 	return cli_code_of(status);
 }
 
+enum { ROUNDS = 16 }; /* in the time of --explain-after: a standstill is told a sixteenth late at most */
+
 /*
  * Returns how long to wait per round; -1: until the end. On `sim` the time is virtual and each round is one
  * more event of the simulation, so rounds are used only with --explain-after.
@@ -69,7 +71,9 @@ static int64_t turn_length(weir_scheduler *scheduler, const struct cli_progress 
 {
 	if (progress->on || strncmp(weir_scheduler_where(scheduler), "sim", 3))
 		return CLI_PROGRESS_NS;
-	return standstill->after_ns ? standstill->after_ns : -1;
+	if (!standstill->after_ns)
+		return -1;
+	return standstill->after_ns < ROUNDS ? 1 : standstill->after_ns / ROUNDS;
 }
 
 static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *progress,
