@@ -54,20 +54,24 @@ static int read_place(struct wr_build *build, const struct wr_at *at, const stru
 	return WEIR_DEVICE_HOST;
 }
 
-/* The pool has either blocks or max_size; a missing key of one form is reported at the resource. */
-static void check_form(struct wr_build *build, const struct wr_resource *resource, const struct wr_at *at,
-		       const struct wr_value *size, const struct wr_value *blocks, const struct wr_value *max)
+/*
+ * The pool has either blocks or max_size; a missing key of one form is reported at the resource. A key whose
+ * value has a wrong type, which is reported, is there.
+ */
+static void check_form(struct wr_build *build, const struct wr_value *object, const struct wr_at *at)
 {
-	struct wr_place here = resource->member->value.place;
+	const struct wr_value *size = wr_value_find(object, "block_size");
+	const struct wr_value *blocks = wr_value_find(object, "blocks");
+	const struct wr_value *max = wr_value_find(object, "max_size");
 
 	if (max && (size || blocks))
 		wr_report(&build->reports, WR_W_POOL_SIZES, &(struct wr_at){at, "max_size", 0}, max->place,
 			  "the pool has blocks as well: keep \"max_size\", or \"block_size\" and \"blocks\"");
 	else if (!max && !size && !blocks)
-		wr_report(&build->reports, WR_W_MISSING_KEY, at, here,
+		wr_report(&build->reports, WR_W_MISSING_KEY, at, object->place,
 			  "a memory_pool needs \"block_size\" and \"blocks\", or \"max_size\"");
 	else if (!max && (!size || !blocks))
-		wr_report(&build->reports, WR_W_MISSING_KEY, at, here,
+		wr_report(&build->reports, WR_W_MISSING_KEY, at, object->place,
 			  "a memory_pool of blocks needs the key '%s'", size ? "blocks" : "block_size");
 }
 
@@ -87,7 +91,7 @@ weir_status wr_build_memory_pool(struct wr_build *build, struct wr_resource *res
 
 	wr_fields_read(&build->reports, at, &resource->member->value, "a memory_pool", fields, found);
 	pool->device = read_place(build, at, found[DEVICE], found[PLACE]);
-	check_form(build, resource, at, found[SIZE], found[BLOCKS], found[MAX]);
+	check_form(build, &resource->member->value, at);
 	pool->block_size = read_size(build, at, "block_size", found[SIZE]);
 	pool->blocks = (uint32_t)wr_field_integer(&build->reports, &(struct wr_at){at, "blocks", 0},
 						  found[BLOCKS], 1, BLOCKS_MAX, 0);

@@ -655,22 +655,38 @@ bool strides_of(const Py_buffer *view, int64_t *strides)
 	for (int i = 0; i < view->ndim; i++) {
 		if (view->strides[i] % view->itemsize)
 			raise(WEIR_E_INVALID, "the array's strides are no multiples of its element");
+		if (view->strides[i] < 0 && view->shape[i] > 1 && !view->readonly)
+			raise(WEIR_E_INVALID, "the array has a negative stride: emit array.copy()");
 		strides[i] = view->strides[i] / view->itemsize;
 	}
 	return true;
 }
 
+/* A type of elements that weir does not have: by the name that the library gives it, else by `format`. */
+[[noreturn]] void refuse_type(nb::handle array, const std::string &format)
+{
+	nb::object type = nb::steal(PyObject_GetAttrString(array.ptr(), "dtype"));
+	nb::object name = type.is_valid() ? nb::steal(PyObject_Str(type.ptr())) : nb::object();
+	const char *text = name.is_valid() ? PyUnicode_AsUTF8(name.ptr()) : nullptr;
+
+	PyErr_Clear();
+	raise(WEIR_E_INVALID, ("arrays of " + (text ? text : "the format '" + format + "'") +
+			       " are not messages of weir: emit array.view(\"uint8\") or "
+			       "array.astype(...), or weir.Object(array)")
+				      .c_str());
+}
+
 /* The type of a buffer's elements: "B", "<f4" of NumPy is "f". */
-const Dtype *dtype_of_buffer(const Py_buffer *view)
+const Dtype *dtype_of_buffer(const Py_buffer *view, nb::handle array)
 {
 	const char *format = view->format ? view->format : "B";
-	std::string text = "arrays of the type '" + std::string(format) + "' are not messages of weir";
+	std::string whole = format;
 	const char *found;
 
 	format += strchr("@=<", *format) && *format;
 	found = *format && !format[1] ? strchr("bhilqnBHILQNefdc", *format) : nullptr;
 	if (!found)
-		raise(WEIR_E_INVALID, text.c_str());
+		refuse_type(array, whole);
 	return dtype_of(strchr("bhilqn", *found)    ? 0
 			: strchr("BHILQNc", *found) ? 1
 						    : 2,
@@ -699,7 +715,7 @@ void from_buffer(Draft &draft, const Destination &to, nb::handle value)
 	}
 	std::unique_ptr<Holder, void (*)(Holder *)> guard(holder, drop_holder);
 	holder->keeps = Keeps::BUFFER;
-	const Dtype *dtype = dtype_of_buffer(view);
+	const Dtype *dtype = dtype_of_buffer(view, value);
 	if (view->ndim > WEIR_DIMENSIONS_MAX)
 		raise(WEIR_E_INVALID, "arrays have at most 8 dimensions");
 	for (int i = 0; i < view->ndim; i++)
@@ -798,15 +814,13 @@ const DLTensor *open_capsule(nb::handle capsule, Holder *holder)
 	return &holder->managed->tensor;
 }
 
-void check_dltensor(const DLTensor *from)
+void check_dltensor(const DLTensor *from, nb::handle array)
 {
 	if (from->dimensions > WEIR_DIMENSIONS_MAX)
 		raise(WEIR_E_INVALID, "arrays have at most 8 dimensions");
 	if (from->type.lanes > 1 || !dtype_of(from->type.code, from->type.bits))
-		raise(WEIR_E_INVALID,
-		      ("arrays of DLPack's type " + std::to_string(from->type.code) + " with " +
-		       std::to_string(from->type.bits) + " bits are not messages of weir")
-			      .c_str());
+		refuse_type(array, "DLPack " + std::to_string(from->type.code) + ", " +
+					   std::to_string(from->type.bits) + " bits");
 }
 
 void from_dlpack(Draft &draft, const Destination &to, nb::handle value)
@@ -824,7 +838,7 @@ void from_dlpack(Draft &draft, const Destination &to, nb::handle value)
 	capsule = export_of(value, stream ? stream_number(stream) : nb::none());
 	std::unique_ptr<Holder, void (*)(Holder *)> holder(take_holder(), drop_holder);
 	const DLTensor *from = open_capsule(capsule, holder.get());
-	check_dltensor(from);
+	check_dltensor(from, value);
 	tensor = {sizeof tensor,
 		  (char *)from->data + from->byte_offset,
 		  on_device ? id : WEIR_DEVICE_HOST,
@@ -879,8 +893,17 @@ void from_parts(Draft &draft, const Destination &to, nb::dict parts)
 		if (!nb::isinstance<nb::str>(name))
 			raise(WEIR_E_INVALID,
 			      "the names of parts are strings; weir.Object(value) passes a dict as it is");
+		const char *text = PyUnicode_AsUTF8(name.ptr());
+		if (!text)
+			throw nb::python_error();
+		if (PyDict_Check(value.ptr())) /* it may even contain itself */
+			raise(WEIR_E_INVALID,
+			      (std::string("part '") + text +
+			       "': it is a dict, and a part has no parts: put its values into the message, "
+			       "or weir.Object(value)")
+				      .c_str());
 		make_message(drafts[names.size()], to, value);
-		names.push_back(nb::cast<std::string>(name));
+		names.push_back(text);
 	}
 	for (size_t i = 0; i < names.size(); i++)
 		list.push_back({sizeof(weir_part), names[i].c_str(), drafts[i].message});
@@ -1553,11 +1576,11 @@ weir_status fail_with(weir_context *context, nb::handle error)
 	nb::object line = nb::steal(
 		PyObject_CallMethod(nb::module_::import_("weir.errors").ptr(), "line_of", "O", error.ptr()));
 
-	if (!line.is_valid()) {
+	const char *text = line.is_valid() ? PyUnicode_AsUTF8(line.ptr()) : nullptr;
+
+	if (!text)
 		PyErr_Clear();
-		return weir_context_fail(context, "an exception without a text");
-	}
-	return weir_context_fail(context, "%s", nb::cast<std::string>(line).c_str());
+	return weir_context_fail(context, "%s", text ? text : "an exception without a text");
 }
 
 /* Keeps the exception for weir.Error, and ends the run. */
@@ -2504,6 +2527,7 @@ int64_t limit_of(nb::handle timeout)
 template <typename Call> weir_status in_slices(Core *core, int64_t limit, Call call)
 {
 	int64_t slice = slice_of(core), left = limit;
+	int ending_slices = 10;
 	weir_status status;
 	Using use(core);
 
@@ -2516,11 +2540,21 @@ template <typename Call> weir_status in_slices(Core *core, int64_t limit, Call c
 		settle();
 		if (status != WEIR_E_TIMEOUT)
 			return status;
+		if (core->ending && !ending_slices--)
+			return status; /* a compute goes on, and `end_scheduler` waits for this thread */
 		if (PyErr_CheckSignals())
 			throw nb::python_error();
 		left -= now;
 	} while (limit < 0 || left > 0);
 	return status;
+}
+
+/* As check, after in_slices: a call that was cut short by the end of the graph says so. */
+void check_waited(const Core *core, weir_status status)
+{
+	if (status == WEIR_E_TIMEOUT)
+		check_open(core);
+	check(status);
 }
 
 nb::dict outcome_of(const weir_outcome *outcome)
@@ -2567,6 +2601,8 @@ nb::object wait_run(Graph &self, nb::object timeout)
 		PyErr_SetObject((PyObject *)Py_TYPE(interrupt.ptr()), interrupt.ptr());
 		throw nb::python_error();
 	}
+	if (status == WEIR_E_TIMEOUT)
+		check_open(core);
 	if (status == WEIR_E_TIMEOUT && weir_scheduler_running(core->scheduler))
 		return nb::none();
 	if (status && !outcome.status)
@@ -2881,7 +2917,7 @@ void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::object st
 		status = in_slices(core, limit, [&](int64_t ns) {
 			return weir_inlet_push(self.inlet, draft.message, ns);
 		});
-	check(status);
+	check_waited(core, status);
 	draft.take();
 	settle();
 }
@@ -2904,7 +2940,7 @@ nb::object outlet_take(Outlet &self, nb::object timeout)
 	if (status == WEIR_E_TIMEOUT && limit)
 		status = in_slices(core, limit,
 				   [&](int64_t ns) { return weir_outlet_take(self.outlet, ns, &message); });
-	check(status);
+	check_waited(core, status);
 	settle();
 	return message_of(message, core);
 }
@@ -2923,7 +2959,7 @@ nb::object outlet_next(Outlet &self)
 	if (status == WEIR_E_TIMEOUT)
 		status = in_slices(core, -1,
 				   [&](int64_t ns) { return weir_outlet_take(self.outlet, ns, &message); });
-	if (status == WEIR_E_CLOSED)
+	if (status == WEIR_E_CLOSED || (status == WEIR_E_TIMEOUT && core->ending))
 		return nb::none();
 	check(status);
 	return message_of(message, core);

@@ -325,17 +325,25 @@ void wr_claim_describe(const struct wr_claim *claim, char *text, size_t room)
 		 claim->units);
 }
 
-/* The units of the pool in the messages of a queue that no other thread uses. */
+/* The units of the pool in a message and its parts. */
+static uint64_t message_units(const struct wr_memory_pool *pool, const weir_message *message)
+{
+	uint64_t units = 0;
+
+	if (wr_message_memory_pool(message) == pool)
+		units = units_of(pool, weir_message_size(message));
+	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
+		units += message_units(pool, weir_message_part_at(message, i));
+	return units;
+}
+
+/* Those in the messages of a queue that no other thread uses. */
 static uint64_t queue_units(const struct wr_memory_pool *pool, struct wr_queue *queue)
 {
 	uint64_t units = 0;
 
-	for (uint64_t i = wr_read(&queue->head); i != wr_read(&queue->tail); i++) {
-		const weir_message *message = *wr_queue_slot(queue, i);
-
-		if (wr_message_memory_pool(message) == pool)
-			units += units_of(pool, weir_message_size(message));
-	}
+	for (uint64_t i = wr_read(&queue->head); i != wr_read(&queue->tail); i++)
+		units += message_units(pool, *wr_queue_slot(queue, i));
 	return units;
 }
 
@@ -343,7 +351,7 @@ weir_entity *wr_memory_pool_holders(struct wr_memory_pool *pool, struct wr_text 
 {
 	const weir_graph *graph = pool->graph;
 	weir_entity *holder = NULL;
-	uint64_t most = 0;
+	uint64_t most = 0, found = pool->outside;
 	const char *between = ": ";
 
 	for (size_t i = 0; i < graph->connection_count; i++) {
@@ -355,12 +363,17 @@ weir_entity *wr_memory_pool_holders(struct wr_memory_pool *pool, struct wr_text 
 		wr_text_add(text, "%s%" PRIu64 " in %s -> %s", between, units, connection->from,
 			    connection->to);
 		between = ", ";
+		found += units;
 		if (units > most && connection->receiver) {
 			most = units;
 			holder = connection->receiver;
 		}
 	}
-	if (pool->outside)
+	if (pool->outside) {
 		wr_text_add(text, "%s%" PRIu64 " held by the program", between, pool->outside);
+		between = ", ";
+	}
+	if (pool->shared.used > found)
+		wr_text_add(text, "%s%" PRIu64 " kept by operators", between, pool->shared.used - found);
 	return holder;
 }

@@ -70,7 +70,7 @@ void wr_memory_pool_count(struct wr_memory_pool *pool, weir_pool_counts *out); /
 /* "0 of 8 blocks of pool 'frames' are free, a tick needs 2". */
 void wr_claim_describe(const struct wr_claim *claim, char *text, size_t room);
 /*
- * At the end of a run: adds where the pool's memory is (": 2 in a.out -> b.in, 1 held by the program").
+ * At the end of a run: adds where the pool's memory is (": 2 in a.out -> b.in, 1 kept by operators").
  * Returns the receiver whose queues hold the most, or NULL.
  */
 weir_entity *wr_memory_pool_holders(struct wr_memory_pool *pool, struct wr_text *text);

@@ -93,11 +93,19 @@ def make(status, text, entity=None, diagnostics=None):
 
 
 def line_of(exception):
-    """An exception as one line, with the last place outside of this package: called by the module."""
+    """An exception as one line of UTF-8, with the last place outside of this package: called by the module."""
+    return _line_of(exception).encode(errors="backslashreplace").decode().replace("\0", "\\0")
+
+
+def _line_of(exception):
+    try:
+        said = str(exception)
+    except Exception as error:
+        said = f"its text raises {type(error).__name__}"
     if isinstance(exception, Error):
-        text = str(exception).removeprefix(f"{exception.entity}: ")
+        text = said.removeprefix(f"{exception.entity}: ")
     else:
-        text = f"{type(exception).__name__}: {exception}" if str(exception) else type(exception).__name__
+        text = f"{type(exception).__name__}: {said}" if said else type(exception).__name__
     frames = [f for f in traceback.extract_tb(exception.__traceback__) if not f.filename.startswith(OWN)]
     if not frames:
         return text

@@ -170,12 +170,21 @@ def test_an_array_on_another_device_than_the_stream_is_refused():
     assert caught.value.entity == "once"
 
 
+def dict_in_itself():
+    value = {"here": np.zeros(3)}
+    value["again"] = value
+    return value
+
+
 @pytest.mark.parametrize("value, text", [
-    (np.zeros(3, bool), "type '\\?'"), (np.zeros(3, complex), "type 'Zd'"), (np.zeros(3, ">f4"), "type '>f'"),
+    (np.zeros(3, bool), r"arrays of bool .*array.view\(\"uint8\"\)"), (np.zeros(3, complex), "arrays of complex128"),
+    (np.zeros(3, ">f4"), "arrays of >f4"), (memoryview(b"abc").cast("?"), r"the format '\?'"),
     (np.zeros((1,) * 9), "at most 8 dimensions"), (Legacy(), "neither DLPack nor a buffer"),
     (Elsewhere(), "neither on the host nor on a CUDA device"), ({1: 2}, "names of parts are strings"),
-    ({}, "parts"), (np.arange(5)[::-1], "strides"),
-], ids=["bool", "complex", "big-endian", "dimensions", "no DLPack", "device", "names", "empty dict", "backwards"])
+    ({}, "parts"), (np.arange(5)[::-1], r"negative stride: emit array.copy\(\)"),
+    ({"outer": {"inner": 1}}, r"part 'outer': it is a dict.* weir.Object"), (dict_in_itself(), "part 'again': it is a dict"),
+], ids=["bool", "complex", "big-endian", "buffer", "dimensions", "no DLPack", "device", "names", "empty dict", "backwards",
+        "dict in a dict", "dict in itself"])
 def test_what_cannot_be_a_message_is_refused(value, text):
     with pytest.raises(weir.Error, match=text):
         through(value)

@@ -174,6 +174,44 @@ outlet.take(10)
 """)
 
 
+def test_the_end_of_a_graph_does_not_wait_for_threads_that_wait():
+    """At exit a thread that is left in a call would end the process: without the GIL it cannot go on."""
+    script("""
+@weir.operator
+class Slow:
+    inputs = ["in"]
+    outputs = ["out"]
+    def compute(self, ctx):
+        global ended
+        begun.set()
+        time.sleep(0.6)
+        ended = time.monotonic()
+
+def wait(call):
+    try:
+        call()
+    except (weir.Closed, StopIteration):
+        left.append(time.monotonic())
+
+begun, left = threading.Event(), []
+graph = weir.Graph({"weir": 1, "entities": [{"name": "slow", "operator": "Slow"}]})
+inlet, outlet = graph.inlet("slow.in"), graph.outlet("slow.out")
+graph.start(backend="host", workers=1)
+inlet.push(b"0")
+begun.wait()
+inlet.push(b"1")
+calls = [outlet.take, lambda: next(iter(outlet)), graph.wait, lambda: inlet.push(b"2")]
+threads = [threading.Thread(target=wait, args=[call]) for call in calls]
+for thread in threads:
+    thread.start()
+time.sleep(0.05)
+graph.close()
+for thread in threads:
+    thread.join()
+assert len(left) == 4 and max(left) < ended, (left, ended)
+""")
+
+
 def test_a_graph_that_is_dropped_ends_its_run():
     graph = weir.Graph(graph_of(("a", "Forever"), ("b", "Drop"))).start(backend="host", workers=2)
     while len(_workers()) < 3:  # and the loop

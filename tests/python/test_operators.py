@@ -210,6 +210,24 @@ def test_an_exception_ends_the_run_with_entity_type_message_and_traceback(where)
         assert isinstance(error.__cause__, ValueError) and "in fail" in error.traceback
 
 
+class Unsayable(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("raised, text", [
+    (ValueError("half a pair: \ud800"), r"ValueError: half a pair: \\+ud800 \("), (ValueError("cut\0off"), r"ValueError: cut\\+0off \("),
+    (Unsayable(), r"Unsayable: its text raises RuntimeError \("),
+], ids=["surrogate", "NUL", "no text"])
+def test_an_exception_whose_text_cannot_be_printed_is_named_all_the_same(raised, text):
+    def compute(self, ctx):
+        raise raised
+
+    with pytest.raises(weir.Error, match=text) as caught:
+        run_compute(compute)
+    assert caught.value.__cause__ is raised
+
+
 def test_an_exception_of_init_ends_the_start():
     Fails.broken = True
     try:

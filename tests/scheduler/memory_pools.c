@@ -312,6 +312,51 @@ static void c05_a_deadlock_names_the_pool_and_where_its_blocks_are(void **state)
 	rig_destroy(rig);
 }
 
+static weir_message *kept[2];
+
+static weir_status keep(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	kept[weir_context_tick(context)] = weir_message_ref(weir_context_message(context, 0, 0));
+	return WEIR_OK;
+}
+
+static void c05_a_deadlock_names_blocks_that_operators_keep(void **state)
+{
+	struct rig *rig = with(BLOCKS("2"), "a:call pool=m -> b:call");
+
+	(void)state;
+	rig_on(rig, "a", emit_number);
+	rig_on(rig, "b", keep);
+	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
+	assert_says(rig->outcome.text,
+		    "0 of 2 blocks of pool 'm' are free, a tick needs 1: 2 kept by operators");
+	weir_message_unref(kept[0]);
+	weir_message_unref(kept[1]);
+	rig_destroy(rig);
+}
+
+static weir_status emit_pack(struct rig *rig, weir_context *context)
+{
+	weir_message *message = NULL, *pack = NULL;
+
+	HOLDS(rig, weir_context_create_tensor(context, &rig_one_number, true, &message) == WEIR_OK);
+	HOLDS(rig, weir_message_pack(rig->graph, &(weir_part){sizeof(weir_part), "number", message}, 1,
+				     &pack) == WEIR_OK);
+	return weir_context_emit(context, 0, pack);
+}
+
+static void c05_t09_a_deadlock_names_blocks_in_parts(void **state)
+{
+	struct rig *rig = with(BLOCKS("2"), "a:call pool=m -> b:end capacity=3 take=3");
+
+	(void)state;
+	rig_on(rig, "a", emit_pack);
+	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
+	assert_says(rig->outcome.text, "a tick needs 1: 2 in a.out -> b.in (");
+	rig_destroy(rig);
+}
+
 /* --- two pools --- */
 
 /* Takes a block of each pool, emits that of the host. */
@@ -501,6 +546,8 @@ int main(void)
 		cmocka_unit_test(s03_more_than_was_claimed_is_busy_and_the_run_goes_on),
 		cmocka_unit_test(s03_a_tensor_larger_than_a_block_is_refused),
 		cmocka_unit_test(c05_a_deadlock_names_the_pool_and_where_its_blocks_are),
+		cmocka_unit_test(c05_a_deadlock_names_blocks_that_operators_keep),
+		cmocka_unit_test(c05_t09_a_deadlock_names_blocks_in_parts),
 		cmocka_unit_test(s03_two_pools_that_are_named_in_opposite_order_never_stall),
 		cmocka_unit_test(s03_b05_memory_that_another_graph_frees_wakes_the_entity),
 		cmocka_unit_test(s03_a_pool_of_the_callers_blocks_gives_these),
