@@ -62,6 +62,12 @@ static bool is_sink(const weir_entity_counts *counts)
 	return counts->received && !counts->emitted && !counts->unconnected;
 }
 
+/* A tick may receive several messages; one that goes on with a message (frames_write) receives none. */
+static uint64_t frames_of(const weir_entity_counts *sink)
+{
+	return sink->ticks < sink->received ? sink->ticks : sink->received;
+}
+
 bool cli_frames(weir_scheduler *scheduler, uint64_t *ticks, uint64_t *frames)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
@@ -70,8 +76,8 @@ bool cli_frames(weir_scheduler *scheduler, uint64_t *ticks, uint64_t *frames)
 	*ticks = *frames = 0;
 	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
 		*ticks += counts.ticks;
-		if (is_sink(&counts) && (!found || counts.ticks < *frames)) {
-			*frames = counts.ticks;
+		if (is_sink(&counts) && (!found || frames_of(&counts) < *frames)) {
+			*frames = frames_of(&counts);
 			found = true;
 		}
 	}
@@ -228,7 +234,8 @@ static void print_pools(weir_scheduler *scheduler)
 	}
 }
 
-bool cli_writes_to_stdout(weir_graph *graph, weir_scheduler *scheduler)
+/* The first entity of that operator, frames_read or frames_write, that uses the descriptor; NULL: none. */
+static const char *user_of(int fd, const char *kind, weir_graph *graph, weir_scheduler *scheduler)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
@@ -236,14 +243,24 @@ bool cli_writes_to_stdout(weir_graph *graph, weir_scheduler *scheduler)
 		const weir_entity *entity = weir_graph_entity(graph, counts.entity);
 		const weir_values *values = weir_entity_values(entity);
 
-		if (strcmp(weir_entity_operator(entity)->name, "frames_write"))
+		if (strcmp(weir_entity_operator(entity)->name, kind))
 			continue;
-		if (weir_values_int(values, "descriptor") == STDOUT_FILENO ||
+		if (weir_values_int(values, "descriptor") == fd ||
 		    (weir_values_int(values, "descriptor") < 0 &&
 		     !strcmp(weir_values_string(values, "path"), "-")))
-			return true;
+			return counts.entity;
 	}
-	return false;
+	return NULL;
+}
+
+bool cli_writes_to_stdout(weir_graph *graph, weir_scheduler *scheduler)
+{
+	return user_of(STDOUT_FILENO, "frames_write", graph, scheduler);
+}
+
+const char *cli_reader_of_stdin(weir_graph *graph, weir_scheduler *scheduler)
+{
+	return user_of(STDIN_FILENO, "frames_read", graph, scheduler);
 }
 
 static bool writes_to_directory(const weir_operator *kind)

@@ -196,6 +196,28 @@ def warnings_can_be_had_otherwise(weir):
         assert wanted in found and bool(wanted) == bool(found), (words, log, found)
 
 
+def frames_of_the_summary_are_frames_and_not_ticks(weir):
+    """A frame that the reader takes in parts costs several ticks."""
+    path = graph({"bytes": "3MiB", "width": 0, "height": 0, "path": str(FOLDER / "zeros")})
+    with open(FOLDER / "zeros", "wb") as zeros:
+        zeros.truncate(4 * 3 << 20)
+    child = process.start(weir, "run", "--backend", "sim", path, text=False)
+    out, err = child.communicate(timeout=process.LIMIT)
+    took, unit, rate = re.search(r"finished after ([\d.]+) (us|ms|s) on sim: seed 0, ([\d.,]+) frames/s", err.decode()).groups()
+    ticks, received = map(int, re.search(r"^  write +(\d+) +(\d+) ", err.decode(), re.M).groups())
+    assert ticks > received == len(out) / (3 << 20) == 4, (ticks, received, len(out))
+    assert abs(float(took) / {"s": 1, "ms": 1e3, "us": 1e6}[unit] * float(rate.replace(",", "")) - received) < 0.02 * received, err
+
+
+def a_graph_on_standard_input_leaves_no_frames_there(weir):
+    with open(graph()) as file:
+        ended = process.run(weir, "run", "--quiet", "-", text=False, stdin=file)
+    said(ended, "-: 'read' reads frames from standard input, where the graph was: give one of them as a file")
+    assert ended.returncode == 2
+    with open(graph({"path": "/dev/null"})) as file:
+        assert process.run(weir, "run", "--quiet", "-", text=False, stdin=file).returncode == 0
+
+
 def a_stalled_reader_holds_the_senders_back(weir):
     child = process.start(weir, "run", "--backend", "host", "--workers", "1", graph({"path": "/dev/zero"}), text=False)
     child.stdout.read(FRAME)
@@ -325,6 +347,7 @@ process.main([
     types_and_records_have_their_sizes, the_end_in_mid_frame_is_one_line, a_reader_that_leaves_drains_the_run,
     a_silent_writer_and_a_stalled_reader_cost_nothing, a_reader_that_stalls_for_ten_seconds_loses_nothing,
     a_stall_is_one_line_at_each_end, warnings_can_be_had_otherwise, a_closed_standard_input_is_one_line,
+    frames_of_the_summary_are_frames_and_not_ticks, a_graph_on_standard_input_leaves_no_frames_there,
     a_stalled_reader_holds_the_senders_back, descriptors_keep_their_flags,
     y4m_is_read_and_written, headers_that_lie_are_refused, what_cannot_be_is_one_line, the_root_holds_for_its_paths,
     pictures_go_through_operators, the_readme_s_graph_gives_edges,

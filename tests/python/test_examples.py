@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import zipfile
 
 import pytest
 
@@ -101,8 +102,12 @@ def test_the_wheel_runs_where_there_is_no_compiler(tmp_path):
     assert build.returncode == 0, build.stderr
     [wheel] = tmp_path.glob("weir_gpu-*.whl")
     assert python("-m", "venv", tmp_path / "venv").returncode == 0
-    # The PATH has the environment alone: no compiler, no cmake.
-    settings = {"PATH": str(tmp_path / "venv/bin")}
+    # The PATH has the environment alone: no compiler, no cmake. An installed libweir of another version is in the way.
+    [own] = [name for name in zipfile.ZipFile(wheel).namelist() if "libweir.so" in name]
+    other = tmp_path / "lib" / pathlib.Path(own).name
+    other.parent.mkdir()
+    other.write_bytes(b"no library")
+    settings = {"PATH": str(tmp_path / "venv/bin"), "LD_LIBRARY_PATH": str(other.parent)}
     install = subprocess.run([tmp_path / "venv/bin/pip", "install", "-q", wheel, "numpy"], env=settings,
                              capture_output=True, text=True)
     assert install.returncode == 0, install.stderr
