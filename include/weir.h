@@ -873,7 +873,10 @@ WEIR_API weir_entity *weir_context_entity(weir_context *context);
 WEIR_API uint64_t weir_context_tick(const weir_context *context);
 /* The run's clock, ns. */
 WEIR_API int64_t weir_context_now(const weir_context *context);
-/* Returns true if a drain is on. */
+/*
+ * Returns true if the run is ending: it drains, or it is cut short. A compute that takes long can ask again
+ * and again, and return early.
+ */
 WEIR_API bool weir_context_stopping(const weir_context *context);
 /* Messages received by this tick on the input, all queues. */
 WEIR_API size_t weir_context_count(const weir_context *context, unsigned input);

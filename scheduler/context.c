@@ -62,7 +62,9 @@ void weir_context_leave(weir_context *context)
 
 bool weir_context_stopping(const weir_context *context)
 {
-	return context->stopping;
+	const weir_scheduler *scheduler = wr_load_acquire(&context->entity->scheduler);
+
+	return scheduler && wr_load_relaxed(&scheduler->stop_asked);
 }
 
 size_t weir_context_count(const weir_context *context, unsigned input)

@@ -148,7 +148,6 @@ struct weir_context {
 	weir_entity *entity;
 	bool computing;    /* emit is allowed */
 	bool stream_used;  /* the current stream already waits for all inputs (T3) */
-	bool stopping;     /* the run is draining */
 	bool stamp_set;    /* by the operator, for what this tick emits */
 	size_t references; /* of the tick: received, made, emitted */
 	uint64_t tick;

@@ -383,10 +383,8 @@ static weir_status entity_deliver(struct wr_worker *worker, weir_entity *entity)
 weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
-	weir_status status;
+	weir_status status = take_and_compute(worker, entity);
 
-	entity->context.stopping = wr_load_relaxed(&scheduler->stop_asked) & WR_STOP_DRAIN;
-	status = take_and_compute(worker, entity);
 	if (entity->claim_count)
 		wr_claims_release(entity);
 	if (!status && entity->streams.count) {

@@ -110,6 +110,24 @@ except KeyboardInterrupt:
     assert float(delays[0]) < 0.2
 
 
+def test_a_compute_that_takes_long_sees_ctrl_c():
+    delays = script(INTERRUPT + """
+@weir.operator
+class Long:
+    def compute(self, ctx):
+        until = time.monotonic() + 5
+        while not ctx.stopping and time.monotonic() < until:
+            time.sleep(0.001)
+
+at = interrupt()
+try:
+    weir.Graph({"weir": 1, "entities": [{"name": "long", "operator": "Long"}]}).run(backend="host")
+except KeyboardInterrupt:
+    print(time.monotonic() - at)
+""")
+    assert len(delays) == 1 and float(delays[0]) < 0.2
+
+
 def test_the_handler_of_the_program_is_called_in_a_wait():
     assert script("""
 class Alarm(Exception): pass

@@ -121,6 +121,35 @@ static void s07_operators_see_that_a_drain_is_on(void **state)
 	rig_destroy(rig);
 }
 
+static weir_status compute_until_it_ends(struct rig *rig, weir_context *context)
+{
+	int64_t until = weir_context_now(context) + 5000 * MS;
+
+	wr_store(&rig->told, 1);
+	while (!weir_context_stopping(context) && weir_context_now(context) < until)
+		weir_sleep(MS);
+	wr_store(&rig->told, 2 + weir_context_stopping(context));
+	return WEIR_OK;
+}
+
+static void s07_a_compute_that_is_running_sees_the_end(void **state)
+{
+	(void)state;
+	for (int drain = 0; drain < 2; drain++) {
+		struct rig *rig = rig_of("c:call");
+
+		rig->options.backend = "host"; /* a simulated run has no other thread that could stop it */
+		rig_on(rig, "c", compute_until_it_ends);
+		rig_start(rig);
+		while (wr_load(&rig->told) != 1)
+			weir_sleep(MS / 10);
+		weir_scheduler_stop(rig->scheduler, drain);
+		assert_int_equal(rig_wait(rig), WEIR_OK);
+		assert_int_equal(wr_load(&rig->told), 3);
+		rig_destroy(rig);
+	}
+}
+
 static void note_that_streams_are_idle(struct rig *rig, weir_context *context)
 {
 	weir_fence fence = *(weir_fence *)rig->own;
@@ -328,6 +357,7 @@ int main(void)
 		cmocka_unit_test(s07_max_duration_drains),
 		cmocka_unit_test(s07_cut_short_means_at_once),
 		cmocka_unit_test(s07_operators_see_that_a_drain_is_on),
+		cmocka_unit_test(s07_a_compute_that_is_running_sees_the_end),
 		cmocka_unit_test(s07_stop_runs_after_the_streams_have_drained),
 		cmocka_unit_test(s07_f17_stop_from_compute_twice_and_after_the_end),
 		cmocka_unit_test(s07_f17_stop_from_two_threads_at_once),
