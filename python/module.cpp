@@ -2336,6 +2336,22 @@ nb::object check_graph(std::string source, bool is_path, std::vector<std::string
 	return plan.diagnostics;
 }
 
+/* The Python object of a core that has its graph and registry. */
+Graph *own_core(std::unique_ptr<Core> core)
+{
+	core->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	{
+		std::lock_guard<std::mutex> guard(cores_lock);
+		core->next = cores;
+		cores = core.get();
+	}
+	Graph *graph = new Graph(core.get());
+	core->references.fetch_sub(1); /* the first count is the object's */
+	core.release();
+	graph->warnings = nb::list();
+	return graph;
+}
+
 Graph *make_graph(std::string source, bool is_path, std::vector<std::string> sets,
 		  std::vector<std::string> plugins, std::vector<KindHandle *> kinds)
 {
@@ -2347,15 +2363,7 @@ Graph *make_graph(std::string source, bool is_path, std::vector<std::string> set
 	plan.check(weir_graph_create(plan.registry, plan.description, &core->graph));
 	core->registry = plan.registry;
 	plan.registry = nullptr;
-	core->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	{
-		std::lock_guard<std::mutex> guard(cores_lock);
-		core->next = cores;
-		cores = core.get();
-	}
-	Graph *graph = new Graph(core.get());
-	core->references.fetch_sub(1); /* the first count is the object's */
-	core.release();
+	Graph *graph = own_core(std::move(core));
 	graph->warnings = plan.diagnostics;
 	return graph;
 }
@@ -2801,27 +2809,72 @@ std::vector<const char *> pointers_of(const std::vector<std::string> &texts)
 	return out;
 }
 
-/* weir check, weir show and weir operators. argument: GRAPH or NAME. Returns the exit code. */
+/* The options of a command that needs no run. argument: GRAPH or NAME; None: not given. */
+struct Given {
+	std::string argument;
+	std::vector<std::string> sets, plugins;
+	std::vector<KindHandle *> kinds;
+	std::vector<const char *> set_list, plugin_list;
+	cli_options options = {};
+
+	Given(nb::object of, std::vector<std::string> set, std::vector<std::string> plugin,
+	      std::vector<KindHandle *> kind)
+	    : argument(of.is_none() ? "" : nb::cast<std::string>(of)), sets(std::move(set)),
+	      plugins(std::move(plugin)), kinds(std::move(kind)), set_list(pointers_of(sets)),
+	      plugin_list(pointers_of(plugins))
+	{
+		options.argument = of.is_none() ? nullptr : argument.c_str();
+		options.sets = set_list.data();
+		options.set_count = set_list.size();
+		options.plugins = plugin_list.data();
+		options.plugin_count = plugin_list.size();
+		options.add = add_kinds;
+		options.add_arg = &kinds;
+	}
+	Given(const Given &) = delete;
+};
+
+/* weir check, weir show and weir operators. Returns the exit code. */
 int run_command(std::string name, nb::object argument, std::vector<std::string> sets,
 		std::vector<std::string> plugins, int format, std::vector<KindHandle *> kinds)
 {
 	const cli_command *const known[] = {&cli_check, &cli_show, &cli_operators};
-	std::vector<const char *> set_list = pointers_of(sets), plugin_list = pointers_of(plugins);
-	std::string text = argument.is_none() ? "" : nb::cast<std::string>(argument);
-	cli_options options = {};
+	Given given(argument, sets, plugins, kinds);
 
-	options.argument = argument.is_none() ? nullptr : text.c_str();
-	options.sets = set_list.data();
-	options.set_count = set_list.size();
-	options.plugins = plugin_list.data();
-	options.plugin_count = plugin_list.size();
-	options.format = (weir_format)format;
-	options.add = add_kinds;
-	options.add_arg = &kinds;
+	given.options.format = (weir_format)format;
 	for (const cli_command *command : known)
 		if (name == command->name)
-			return command->run(&options);
+			return command->run(&given.options);
 	return CLI_USAGE;
+}
+
+/* The graph of weir run, or the exit code; what is wrong is printed. SIGINT ends the process while it is
+ * read. */
+nb::object load_graph(nb::object argument, std::vector<std::string> sets, std::vector<std::string> plugins,
+		      std::vector<KindHandle *> kinds)
+{
+	Given given(argument, sets, plugins, kinds);
+	std::unique_ptr<Core> core(new Core());
+	cli_graph source = {};
+	int code;
+
+	settle();
+	source.interruptible = true;
+	code = cli_graph_load(&source, &given.options);
+	cli_signals_unblock();
+	if (!code) {
+		weir_status status = weir_graph_create(source.registry, source.description, &core->graph);
+
+		if (status)
+			cli_say_error(status, given.options.argument);
+		code = cli_code_of(status);
+		core->registry = source.registry;
+		source.registry = nullptr;
+	}
+	cli_graph_finish(&source);
+	if (code)
+		return nb::int_(code);
+	return nb::cast(own_core(std::move(core)), nb::rv_policy::take_ownership);
 }
 
 /* The file of --trace or --stats-file. */
@@ -3280,6 +3333,8 @@ NB_MODULE(_weir, module)
 	module.def("become_command", become_command);
 	module.def("run_command", run_command, nb::arg("name"), nb::arg("argument").none(), nb::arg("sets"),
 		   nb::arg("plugins"), nb::arg("format"), nb::arg("kinds"));
+	module.def("load_graph", load_graph);
+	module.def("code_of", [](int status) { return cli_code_of((weir_status)status); });
 	module.def("flush", [] { fflush(stdout); });
 	module.def("end_output", cli_flush);
 	module.def("parse_duration", parse_duration);

@@ -7,14 +7,12 @@ import sys
 import traceback
 
 from weir import _weir
-from weir.errors import Error, Status, Timeout, line_of
+from weir.errors import Error, Timeout, line_of
 from weir.graph import FORMATS, GPU_TIME, Graph
 from weir.operators import handles, load_file
 
-FAILED, USAGE, REFUSED = 1, 2, 3
-CODES = {Status.OK: 0, Status.INVALID: REFUSED, Status.DEADLOCK: 4, Status.ABANDONED: 5}
+FAILED, REFUSED = 1, 3
 TURN = 0.2  # seconds between two looks at the counters
-TIMES = ["max_duration", "explain_after"]
 
 
 def say(command, text):
@@ -51,8 +49,8 @@ def add_run_options(run):
     run.add_argument("--signal", choices=["callback", "callback_inline", "flag"])
     run.add_argument("--seed", type=int, metavar="N")
     run.add_argument("--max-in-flight", type=int, metavar="N", help="0: no bound")
-    run.add_argument("--duration", dest="max_duration", metavar="TIME", help="drains after this time: 500ms, 10s")
-    run.add_argument("--explain-after", metavar="TIME", help="explains a standstill after this time")
+    run.add_argument("--duration", dest="max_duration", type=seconds, metavar="TIME", help="drains after this time: 500ms, 10s")
+    run.add_argument("--explain-after", type=seconds, metavar="TIME", help="explains a standstill after this time")
     run.add_argument("--root", metavar="DIR", help="confines the files of the built-in operators")
     run.add_argument("--gpu-time", type=sampling, metavar="off|all|sample:N",
                      help="the ticks whose time on the device is measured")
@@ -68,6 +66,13 @@ def natural(text):
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"'{text}' is no number")
     return int(text)
+
+
+def seconds(text):
+    try:
+        return _weir.parse_duration(text) / 1e9
+    except Error as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def positive(text):
@@ -130,14 +135,12 @@ def run_options(options):
     return {name: value for name, value in given.items() if value is not None} | {"measure": not options.quiet}
 
 
-def run(options, source):
-    for name in TIMES:
-        if getattr(options, name) is not None:
-            setattr(options, name, _weir.parse_duration(getattr(options, name)) / 1e9)
+def run(options):
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
-    graph = Graph(**source)
-    for warning in graph.warnings:
-        print(warning, file=sys.stderr)
+    loaded = _weir.load_graph(options.graph, options.set, options.plugin, handles())
+    if isinstance(loaded, int):
+        return loaded
+    graph = Graph._of(loaded)
     files = {"stats-file": options.stats_file, "trace": options.trace}
     outputs = [_weir.Output(option, path and os.fsencode(path)) for option, path in files.items()]
     try:
@@ -186,20 +189,12 @@ def report(options, graph, outcome, first):
 
 
 def code_of(error):
-    return CODES.get(error.status, FAILED) if error else 0
-
-
-def refuse(options, error):
-    for found in error.diagnostics:
-        print(found, file=sys.stderr)
-    if not error.diagnostics:
-        say(options.command, f"{error}")
-    return REFUSED if error.status in (Status.INVALID, Status.IO) else FAILED
+    return _weir.code_of(error.status) if error else 0
 
 
 def execute(options):
     if options.command == "run":
-        return run(options, {"path": options.graph, "set": options.set, "plugins": options.plugin})
+        return run(options)
     sets, format_ = getattr(options, "set", []), FORMATS.index(getattr(options, "format", "text"))
     return _weir.run_command(options.command, options.graph, sets, options.plugin, format_, handles())
 
@@ -227,10 +222,7 @@ def main(words=None):
     for path in options.python:
         if not load(options.command, path):
             return REFUSED
-    try:
-        code = execute(options)
-    except Error as error:
-        code = refuse(options, error)
+    code = execute(options)
     sys.stdout.flush()
     return _weir.end_output(code)
 

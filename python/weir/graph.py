@@ -130,11 +130,20 @@ class Graph:
 
     def __init__(self, graph=None, *, path=None, set=(), plugins=()):
         text, is_path = _source(graph, path)
-        self._core = _weir.make_graph(text, is_path, _listed("set", set), _listed("plugins", plugins), handles())
+        self._own(_weir.make_graph(text, is_path, _listed("set", set), _listed("plugins", plugins), handles()))
+
+    def _own(self, core):
+        self._core = core
         self._made = None
         self._inlets, self._outlets = {}, {}
         self._started, self._blocks = False, []  # the last start's block may follow; True: a block of a run
         self.warnings = [d for d in (Diagnostic(*row) for row in self._core.warnings) if d.warning]
+
+    @classmethod
+    def _of(cls, core):
+        graph = cls.__new__(cls)
+        graph._own(core)
+        return graph
 
     @classmethod
     def read(cls, path, *, set=(), plugins=()):

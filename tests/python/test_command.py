@@ -1,13 +1,16 @@
 """`weir run --python FILE` and `python3 -m weir`."""
 
+import fcntl
 import json
 import os
 import pathlib
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
@@ -100,14 +103,28 @@ POOLED = {"weir": 1, "resources": {"frames": {"type": "memory_pool", "blocks": 2
     ["operators", "frames_read"], ["operators", "--plugin", "nowhere.so"],
     ["check", "edges.json"], ["check", "-"], ["check", "pooled.json"], ["check", "nowhere.json"],
     ["check", "--set", "blur.radus=3", "edges.json"], ["check", "--set", "nope", "edges.json"],
+    ["run", "--set", "blur.radus=3", "edges.json"], ["run", "--set", "nope", "edges.json"], ["run", "nowhere.json"],
     ["show", "--json", "--set", "blur.radius=3", "edges.json"], ["show", "--dot", "edges.json"], ["show", "pooled.json"],
 ])
-def test_what_is_said_without_a_run_is_that_of_the_command_without_python(files, words):
+def test_what_is_said_before_a_run_is_that_of_the_command_without_python(files, words):
     (files / "edges.json").write_text((ROOT / "examples/edges.json").read_text())
     (files / "pooled.json").write_text(json.dumps(POOLED))
     ended = [weir(files, *words, *python, stdin=open(files / "edges.json")) for python in ([], ["--python", "operators.py"])]
     without, with_python = [(one.returncode, one.stdout, one.stderr) for one in ended]
     assert with_python == without and any(without[1:])
+
+
+@pytest.mark.parametrize("command", both())
+def test_sigint_while_the_graph_is_read_ends_the_process(files, command):
+    reader, writer = os.pipe()
+    os.write(writer, b"{")
+    process = subprocess.Popen([*command, "run", "--python", "operators.py", "-"], cwd=files, stdin=reader, stderr=subprocess.PIPE)
+    while process.poll() is None and struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, bytes(4)))[0]:
+        time.sleep(0.01)  # it was not read yet
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=20)[1]
+    os.close(reader), os.close(writer)
+    assert (process.returncode, said) == (130, b"weir run: stopped before the run began\n")
 
 
 @pytest.mark.parametrize("command", both())
@@ -178,7 +195,7 @@ def test_no_python_is_one_line(files):
 def test_a_signal_drains_the_run(files, command, number):
     words = [*command, "run", "--python", "operators.py", "graph.json", "--set", "steps.count=-1"]
     process = subprocess.Popen(words, cwd=files, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not (files / "begun").exists():
+    while not (files / "begun").exists() and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(number)
     out, errors = process.communicate(timeout=20)
