@@ -893,9 +893,12 @@ void from_parts(Draft &draft, const Destination &to, nb::dict parts)
 		if (!nb::isinstance<nb::str>(name))
 			raise(WEIR_E_INVALID,
 			      "the names of parts are strings; weir.Object(value) passes a dict as it is");
-		const char *text = PyUnicode_AsUTF8(name.ptr());
+		Py_ssize_t bytes;
+		const char *text = PyUnicode_AsUTF8AndSize(name.ptr(), &bytes);
 		if (!text)
 			throw nb::python_error();
+		if (strlen(text) != (size_t)bytes)
+			raise(WEIR_E_INVALID, "the name of a part has a NUL");
 		if (PyDict_Check(value.ptr())) /* it may even contain itself */
 			raise(WEIR_E_INVALID,
 			      (std::string("part '") + text +

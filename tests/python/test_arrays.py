@@ -181,9 +181,9 @@ def dict_in_itself():
     (np.zeros(3, ">f4"), "arrays of >f4"), (memoryview(b"abc").cast("?"), r"the format '\?'"),
     (np.zeros((1,) * 9), "at most 8 dimensions"), (Legacy(), "neither DLPack nor a buffer"),
     (Elsewhere(), "neither on the host nor on a CUDA device"), ({1: 2}, "names of parts are strings"),
-    ({}, "parts"), (np.arange(5)[::-1], r"negative stride: emit array.copy\(\)"),
+    ({"a\0b": 1}, "name of a part has a NUL"), ({}, "parts"), (np.arange(5)[::-1], r"negative stride: emit array.copy\(\)"),
     ({"outer": {"inner": 1}}, r"part 'outer': it is a dict.* weir.Object"), (dict_in_itself(), "part 'again': it is a dict"),
-], ids=["bool", "complex", "big-endian", "buffer", "dimensions", "no DLPack", "device", "names", "empty dict", "backwards",
+], ids=["bool", "complex", "big-endian", "buffer", "dimensions", "no DLPack", "device", "names", "NUL", "empty dict", "backwards",
         "dict in a dict", "dict in itself"])
 def test_what_cannot_be_a_message_is_refused(value, text):
     with pytest.raises(weir.Error, match=text):
