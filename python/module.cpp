@@ -8,9 +8,9 @@
  *
  * The GIL is taken around start, compute and stop of a Python operator (`Hold`) and nowhere else: what weir
  * calls on its threads besides, the destructors of payloads, only puts its argument on a list (`let_go`). The
- * list is emptied (`settle`) where Python calls the module anyway, so it never holds more than what was in
- * flight at the last emit or push. A call that may block, or in which weir calls an operator, releases the
- * GIL.
+ * list is emptied (`settle`) where Python calls the module anyway, and where a program drops a message, so it
+ * never holds more than what was in flight at the last emit or push. A call that may block, or in which weir
+ * calls an operator, releases the GIL.
  *
  * A worker keeps one thread state from its first compute to its end. At the exit of the interpreter
  * `shut_down` ends all runs, so no worker lives when the interpreter finalizes; what is destroyed later is
@@ -1284,6 +1284,8 @@ Message::~Message()
 		for (void *native : readers_of(*this))
 			note_reader(core.get(), message, weir_message_tensor(message)->device, native);
 	weir_message_unref(message);
+	if (!depth && let_go_of.load(std::memory_order_relaxed))
+		drop_holders(); /* a program that drops its last message may not call the module again */
 }
 
 /* "<f4" */

@@ -63,6 +63,21 @@ def test_the_array_lives_as_long_as_its_message_and_no_longer():
     assert gone() is None
 
 
+def test_the_array_goes_with_the_last_message_after_the_run():
+    gone = []
+
+    def emit(self, ctx):
+        array = np.arange(10.0).view(type("Own", (np.ndarray,), {}))
+        gone.append(weakref.ref(array))
+        ctx.emit("out", array)
+
+    kept = run_compute(emit, outputs=["out"])
+    assert gone[0]() is not None
+    kept.clear()
+    gc.collect()
+    assert gone[0]() is None
+
+
 def test_messages_are_read_only():
     message = through(np.zeros(3))
     with pytest.raises(ValueError):
