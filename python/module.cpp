@@ -667,7 +667,7 @@ bool strides_of(const Py_buffer *view, int64_t *strides)
 {
 	nb::object type = nb::steal(PyObject_GetAttrString(array.ptr(), "dtype"));
 	nb::object name = type.is_valid() ? nb::steal(PyObject_Str(type.ptr())) : nb::object();
-	const char *text = name.is_valid() ? PyUnicode_AsUTF8(name.ptr()) : nullptr;
+	const char *text = name.is_valid() ? PyUnicode_AsUTF8AndSize(name.ptr(), nullptr) : nullptr;
 
 	PyErr_Clear();
 	raise(WEIR_E_INVALID, ("arrays of " + (text ? text : "the format '" + format + "'") +
@@ -1581,7 +1581,7 @@ weir_status fail_with(weir_context *context, nb::handle error)
 	nb::object line = nb::steal(
 		PyObject_CallMethod(nb::module_::import_("weir.errors").ptr(), "line_of", "O", error.ptr()));
 
-	const char *text = line.is_valid() ? PyUnicode_AsUTF8(line.ptr()) : nullptr;
+	const char *text = line.is_valid() ? PyUnicode_AsUTF8AndSize(line.ptr(), nullptr) : nullptr;
 
 	if (!text)
 		PyErr_Clear();

@@ -22,7 +22,7 @@
 #include "scheduler/scheduler.h"
 #include "scheduler/worker.h"
 
-enum { CHECKED = 61, FILLED_STACK = 1 << 15, FILL = 0xA5 };
+enum { CHECKED = 61, FILLED_STACK = 1 << 15, FRAME = 512, FILL = 0xA5 };
 
 /* A call of weir_context_replay. */
 struct call {
@@ -153,6 +153,18 @@ static __attribute__((noinline)) void fill_stack(void)
 		stack[i] = FILL;
 }
 
+/* Its frame covers what fill_stack's has above the array, so that enqueue's begins within what was filled. */
+static __attribute__((noinline)) weir_status enqueue_on_filled_stack(const struct call *call)
+{
+	volatile unsigned char above[FRAME];
+	weir_status status;
+
+	above[0] = FILL;
+	status = call->enqueue(call->context, call->stream, call->arg);
+	(void)above[0]; /* it is in use until here: no tail call */
+	return status;
+}
+
 /* Calls `enqueue` in a capture, in which the context refuses what cannot be replayed. */
 static void enqueue_captured(const struct call *call, struct wr_capture *capture)
 {
@@ -163,9 +175,12 @@ static void enqueue_captured(const struct call *call, struct wr_capture *capture
 	context->computing = false;
 	wr_scratch_fix(call->entity, true);
 	*wr_error_here() = 0;
-	if (call->entity->replays->checked)
+	if (call->entity->replays->checked) {
 		fill_stack();
-	status = call->enqueue(context, call->stream, call->arg);
+		status = enqueue_on_filled_stack(call);
+	} else {
+		status = call->enqueue(context, call->stream, call->arg);
+	}
 	wr_scratch_fix(call->entity, false);
 	context->computing = true;
 	context->capture = NULL;
