@@ -382,9 +382,20 @@ static void check_padding(void)
 	rig_destroy(rig);
 }
 
+/* ThreadSanitizer's own calls, at the beginning of each function, write where the next frame will be. */
+#ifdef __has_feature
+#define FILLS !__has_feature(thread_sanitizer)
+#elif defined(__SANITIZE_THREAD__)
+#define FILLS false
+#else
+#define FILLS true
+#endif
+
 TEST(t13_debugging_does_not_compare_what_the_stack_held_before)
 {
 	(void)state_;
+	if (!FILLS)
+		skip();
 	setenv("WEIR_DEBUG_REPLAY", "1", 1);
 	rig_everywhere(check_padding);
 	unsetenv("WEIR_DEBUG_REPLAY");
