@@ -64,7 +64,7 @@ bool weir_context_stopping(const weir_context *context)
 {
 	const weir_scheduler *scheduler = wr_load_acquire(&context->entity->scheduler);
 
-	return scheduler && wr_load_relaxed(&scheduler->stop_asked);
+	return wr_load_relaxed(&scheduler->stop_asked);
 }
 
 size_t weir_context_count(const weir_context *context, unsigned input)

@@ -14,6 +14,8 @@
 static int ends[2]; /* of the pipe: z reads from the first */
 static int64_t after = 10 * SECOND;
 static bool computing, met; /* met: the text was asked for while z computed */
+static bool wordless;       /* z gives no text */
+static int asked;           /* for the text */
 static char said[4096];
 static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -40,6 +42,7 @@ static bool was_said(const char *part)
 static void write_progress(char *text, size_t room, void *arg)
 {
 	met |= computing;
+	asked++;
 	snprintf(text, room, "%d bytes came", *(int *)arg);
 }
 
@@ -49,7 +52,8 @@ static weir_status watch_pipe(struct rig *rig, weir_context *context)
 {
 	weir_entity *z = weir_context_entity(context);
 
-	HOLDS(rig, !weir_entity_watch_warn(z, "file_descriptor", after, write_progress, &came));
+	HOLDS(rig,
+	      !weir_entity_watch_warn(z, "file_descriptor", after, wordless ? NULL : write_progress, &came));
 	return weir_entity_watch(z, "file_descriptor", ends[0], WEIR_WATCH_READ);
 }
 
@@ -71,7 +75,7 @@ static struct rig *rig_reading(const char *graph)
 	struct rig *rig = rig_of(graph);
 
 	said[0] = 0;
-	came = 0;
+	came = asked = 0;
 	met = false;
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(weir_log_set(note_line, NULL), WEIR_OK);
@@ -135,6 +139,41 @@ TEST(c09_a_stall_is_one_line_and_one_when_it_goes_on)
 	(void)state_;
 	after = 10 * SECOND;
 	rig_in_worlds(20, stall_twice);
+}
+
+static void stall_without_text(void)
+{
+	struct rig *rig = rig_reading("z:call condition=file_descriptor");
+
+	rig_start(rig);
+	pass(rig, 60 * SECOND);
+	assert_string_equal(said, line("z: has waited 10.0 s for descriptor %d (readable)\n"));
+	end_run(rig);
+}
+
+/* Nothing listens to the log. */
+static void stall_unheard(void)
+{
+	struct rig *rig = rig_reading("z:call condition=file_descriptor");
+
+	assert_int_equal(weir_log_set(NULL, NULL), WEIR_OK);
+	rig_start(rig);
+	pass(rig, 60 * SECOND);
+	put("abc");
+	pass(rig, SECOND);
+	assert_int_equal(came, 3);
+	assert_int_equal(asked, 0);
+	end_run(rig);
+}
+
+TEST(c09_a_stall_without_a_text_or_a_log)
+{
+	(void)state_;
+	after = 10 * SECOND;
+	wordless = true;
+	rig_in_worlds(5, stall_without_text);
+	wordless = false;
+	rig_in_worlds(5, stall_unheard);
 }
 
 static void stall_for_less(void)
@@ -234,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c09_a_stall_is_one_line_and_one_when_it_goes_on),
+		cmocka_unit_test(c09_a_stall_without_a_text_or_a_log),
 		cmocka_unit_test(c09_no_line_about_shorter_waits_or_if_none_is_wanted),
 		cmocka_unit_test(c09_no_line_while_the_entity_waits_for_something_else),
 		cmocka_unit_test(c09_the_loop_of_a_real_run_finds_a_stall),
