@@ -142,13 +142,22 @@ static bool is_measured(int form)
 
 typedef struct pipeline_figures by_round[ROUNDS_MAX];
 
+/* The double at `offset` of a round's figures. */
+static double value_at(const by_round all, int round, size_t offset)
+{
+	double value;
+
+	memcpy(&value, (const char *)&all[round] + offset, sizeof value);
+	return value;
+}
+
 /* The median over the rounds of the double at `offset`. */
 static double median_of(const by_round all, size_t offset)
 {
 	double found[ROUNDS_MAX];
 
 	for (int round = 0; round < rounds; round++)
-		memcpy(&found[round], (const char *)&all[round] + offset, sizeof found[round]);
+		found[round] = value_at(all, round, offset);
 	return pipeline_median(found, rounds);
 }
 
@@ -162,13 +171,8 @@ static double median_beside(const by_round all, const by_round others, size_t of
 {
 	double found[ROUNDS_MAX];
 
-	for (int round = 0; round < rounds; round++) {
-		double one, other;
-
-		memcpy(&one, (const char *)&all[round] + offset, sizeof one);
-		memcpy(&other, (const char *)&others[round] + offset, sizeof other);
-		found[round] = one / other;
-	}
+	for (int round = 0; round < rounds; round++)
+		found[round] = value_at(all, round, offset) / value_at(others, round, offset);
 	return pipeline_median(found, rounds);
 }
 
@@ -180,13 +184,12 @@ static double median_beside(const by_round all, const by_round others, size_t of
  */
 static double best_of(const by_round all, size_t offset, bool greatest)
 {
-	double best = 0;
+	double best = value_at(all, 0, offset);
 
-	for (int round = 0; round < rounds; round++) {
-		double one;
+	for (int round = 1; round < rounds; round++) {
+		double one = value_at(all, round, offset);
 
-		memcpy(&one, (const char *)&all[round] + offset, sizeof one);
-		if (!round || (greatest ? one > best : one < best))
+		if (greatest ? one > best : one < best)
 			best = one;
 	}
 	return best;
