@@ -199,11 +199,16 @@ static bool is_comment(const json_error_t *error)
 	return strstr(error->text, "near '/") || strstr(error->text, "near '#");
 }
 
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static bool is_blank(const struct scan *scan)
 {
 	const char *at = scan->at;
 
-	while (at < scan->end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n'))
+	while (at < scan->end && is_space(*at))
 		at++;
 	return at == scan->end;
 }
@@ -236,7 +241,7 @@ static weir_status check_syntax(struct scan *scan, struct wr_reports *reports)
 
 static void skip_blanks(struct scan *scan)
 {
-	while (scan->at < scan->end && strchr(" \t\r\n", *scan->at))
+	while (scan->at < scan->end && is_space(*scan->at))
 		scan_step(scan);
 }
 
