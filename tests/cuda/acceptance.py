@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ ROOT = HERE.parents[1]
 EDGES = ROOT / "examples" / "edges.json"
 SKIPPED = 77
 LIMIT = 60  # seconds: nothing hangs
+REPLAYED = re.compile(r"(\d+) replayed, (\d+) captured, (\d+) evicted, (\d+) failed")  # in a summary
 
 
 def graph(name):
@@ -57,6 +59,19 @@ def run_json(command, limit=LIMIT):
     ended = run(command, limit)
     assert ended.returncode == 0, (ended.returncode, ended.stdout, ended.stderr)
     return json.loads(ended.stdout)
+
+
+def run_changed(given, plugin, path, folder, change, *more, limit=60, env=None):
+    """Runs an example's graph after `change` was called with its JSON; returns its output."""
+    graph = json.loads((ROOT / "examples" / path).read_text())
+    change(graph)
+    changed = os.path.join(folder, "graph.json")
+    with open(changed, "w") as file:
+        json.dump(graph, file)
+    library = os.path.join(given.examples, f"lib{plugin}.so")
+    ended = run([given.weir, "run", "--plugin", library, changed, *more], limit, env)
+    assert ended.returncode == 0, (ended.returncode, (ended.stdout + ended.stderr)[-300:])
+    return ended.stdout + ended.stderr
 
 
 def report(line):

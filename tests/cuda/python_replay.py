@@ -1,7 +1,8 @@
 """out = 2 * in + 1 by ctx.replay, with kernels of CuPy or torch and memory of weir's: the host checks each result.
 
-    python_replay.py --library cupy|torch|numpy [--count N]
+    python_replay.py --library cupy|torch|numpy [--count N] [--devices A,B]
 
+The numbers are made on device A (0) and doubled on device B (0); if that is another one, 'upload' copies them.
 Prints a line of JSON: how many results were right, how often the work was replayed and captured.
 """
 
@@ -67,17 +68,22 @@ class Check:
         self.right += bool((np.asarray(ctx.receive("in")) == 2 * ctx.tick + 1).all())
 
 
-def graph_of(count):
+def graph_of(count, made_on, doubled_on):
     entities = [
         {"name": "numbers", "operator": "Numbers", "parameters": {"count": count}, "max_in_flight": 4},
+        {"name": "across", "operator": "upload"},
         {"name": "twice", "operator": "Twice", "replay": {"instances": 256}},
         {"name": "download", "operator": "download"},
         {"name": "check", "operator": "Check"},
     ]
+    if made_on == doubled_on:
+        del entities[1]
+    entities[0]["resources"] = ["making"]
     names = [entity["name"] for entity in entities]
     connections = [[f"{a}.out", f"{b}.in"] for a, b in zip(names, names[1:])]
-    pool = {"type": "stream_pool", "max_size": 4, "default": True}
-    return {"weir": 1, "resources": {"streams": pool}, "entities": entities, "connections": connections}
+    making = {"type": "stream_pool", "max_size": 4, "device": made_on}
+    pools = {"making": making, "doubling": {**making, "device": doubled_on, "default": True}}
+    return {"weir": 1, "resources": pools, "entities": entities, "connections": connections}
 
 
 def main():
@@ -85,9 +91,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", choices=["cupy", "torch", "numpy"], required=True)
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--devices", default="0,0")
     given = parser.parse_args()
     library = __import__(given.library)
-    with weir.Graph(graph_of(given.count)) as graph:
+    with weir.Graph(graph_of(given.count, *map(int, given.devices.split(",")))) as graph:
         graph.run(backend="host" if library is np else "cuda")
         replay = graph.counts()["entities"]["twice"]["replay"]
         print(json.dumps({"library": given.library, "right": graph["check"].right, **replay}), flush=True)

@@ -5,6 +5,7 @@ the rows that need no GPU, with NumPy, as a check of this script. --rows NAME,..
 """
 import argparse
 import glob
+import itertools
 import json
 import os
 import re
@@ -87,10 +88,10 @@ def applications(given):
 # --- replay ---
 
 
-def replay_one(given, library):
+def replay_one(given, library, on="0,0"):
     count = 1000
-    name, wanted = f"6 replay, {library}", f"{count} right, half of them replayed"
-    words = [acceptance.HERE / "python_replay.py", "--library", library, "--count", count]
+    name, wanted = f"6 replay, {library}{', devices ' + on if on != '0,0' else ''}", f"{count} right, half of them replayed"
+    words = [acceptance.HERE / "python_replay.py", "--library", library, "--count", count, "--devices", on]
     ended = program(given, name, wanted, words, 60)
     if ended:
         found = lines_of(ended)[-1]
@@ -101,6 +102,15 @@ def replay_one(given, library):
 
 def replays(given):
     together(given, [(replay_one, library) for library in (("cupy", "torch") if given.backend == "cuda" else ("numpy",))])
+
+
+def devices(given):
+    """On a machine with two GPUs: the second alone, and from each to the other."""
+    if given.backend == "cuda" and len(glob.glob("/dev/nvidia[0-9]*")) < 2:
+        row("6 replay, devices", "two GPUs", "one GPU", None)
+        return
+    libraries = ("cupy", "torch") if given.backend == "cuda" else ("numpy",)
+    together(given, [(replay_one, *each) for each in itertools.product(libraries, ("1,1", "0,1", "1,0"))])
 
 
 # --- calls that synchronize ---
@@ -281,7 +291,7 @@ def arguments():
 
 def main():
     given = arguments()
-    groups = [[applications, replays, quiet], [networks], [finished], [sanitized]]
+    groups = [[applications, replays, devices, quiet], [networks], [finished], [sanitized]]
     if given.quick:
         groups[2:] = [[finished, sanitized]]
     for group in groups:

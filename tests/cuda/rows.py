@@ -300,22 +300,6 @@ def early(given):
 
 # --- the examples ---
 
-REPLAYED = re.compile(r"(\d+) replayed, (\d+) captured, (\d+) evicted, (\d+) failed")
-
-
-def run_changed(given, plugin, path, folder, change, *more, limit=60, env=None):
-    """Runs an example's graph after `change` was called with its JSON; returns its output."""
-    graph = json.loads((acceptance.ROOT / "examples" / path).read_text())
-    change(graph)
-    changed = os.path.join(folder, "graph.json")
-    with open(changed, "w") as file:
-        json.dump(graph, file)
-    library = os.path.join(given.examples, f"lib{plugin}.so")
-    ended = acceptance.run([given.weir, "run", "--plugin", library, changed, *more], limit, env)
-    assert ended.returncode == 0, (ended.returncode, (ended.stdout + ended.stderr)[-300:])
-    return ended.stdout + ended.stderr
-
-
 def pictures_of(given, backend, signal, workers, replay):
     """{name: bytes} of the pictures that upscale writes, and how often it replayed."""
 
@@ -328,11 +312,11 @@ def pictures_of(given, backend, signal, workers, replay):
         options = [word for setting in settings for word in ("--set", setting)]
         options += ["--backend", backend, "--signal", signal, "--workers", workers]
         try:
-            output = run_changed(given, "upscale", "upscale/upscale.json", folder, few_blocks, *options)
+            output = acceptance.run_changed(given, "upscale", "upscale/upscale.json", folder, few_blocks, *options)
         except AssertionError as error:
             return {"none": str(error).encode()}, -1
         found = {path.name: path.read_bytes() for path in pathlib.Path(folder, "out").iterdir()}
-    hits = REPLAYED.search(output)
+    hits = acceptance.REPLAYED.search(output)
     return found, int(hits[1]) if hits else 0
 
 
@@ -372,11 +356,11 @@ def libraries(given):
         with tempfile.TemporaryDirectory(prefix="weir-rows-") as folder:
             try:
                 path = f"libraries/{name}.json"
-                output = run_changed(given, name, path, folder, many_frames, "--backend", given.backend, env=env)
+                output = acceptance.run_changed(given, name, path, folder, many_frames, "--backend", given.backend, env=env)
             except AssertionError as error:
                 row(title, "results right", str(error), False)
                 continue
-        right, counts = re.search(r"compare: (.*)", output), REPLAYED.search(output)
+        right, counts = re.search(r"compare: (.*)", output), acceptance.REPLAYED.search(output)
         hits, captures, _, failed = map(int, counts.groups()) if counts else (0, 0, 0, 0)
         why = re.search(r"replay FAILED: (.*)", output)
         seen = f"{right and right[1]}; {hits} replayed, {captures} captured, {failed} failed"
