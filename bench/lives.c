@@ -23,6 +23,7 @@ static pthread_barrier_t tenth;
 
 static const char graph_text[] =
 	"{\"weir\": 1,"
+	" \"scheduler\": {\"device_memory\": \"1MiB\", \"host_memory\": \"1MiB\"}," /* pinning takes time */
 	" \"resources\": {"
 	"  \"d\": {\"type\": \"memory_pool\", \"device\": 0, \"block_size\": 256, \"blocks\": 2},"
 	"  \"h\": {\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": 256, \"blocks\": 2}},"

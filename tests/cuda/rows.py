@@ -403,7 +403,7 @@ def sanitized(given):
 
 
 def lives(given):
-    graphs = 500 if given.backend == "cuda" else 80  # each takes 50 ms of the driver's time there
+    graphs = 2000 if given.backend == "cuda" else 80
     output = program(given, "lives", "--backend", given.backend, "--graphs", graphs, limit=150) or ""
     found = re.search(r"heap (\d+) bytes after a tenth, (\d+) at the end; resident ([\d.]+) MB, ([\d.]+)", output)
     if found:
