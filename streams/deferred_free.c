@@ -2,7 +2,8 @@
  * The deferred-free list (T4): payloads without references that the device may still use.
  *
  * To process the list a thread takes all of it, queries the device without a lock, releases the entries that
- * are complete and puts the others back, those with user destructors into the list of ready ones. An entry
+ * are complete and puts the others back, those with user destructors into the list of ready ones. The list is
+ * in the order in which the last references were dropped, so blocks of memory become free in it. An entry
  * holds a live reference only if a worker of the run added it: the worker holds one itself, while a foreign
  * thread or a worker of another run must not take one. If references are dropped (`ref_drops`) while the
  * entries are off the list, the thread that puts them back sees the changed count and drops theirs.
@@ -43,14 +44,46 @@ static bool entry_known_complete(struct wr_system *system, const struct wr_defer
 	return true;
 }
 
-static void entry_put_locked(struct wr_system *system, struct wr_deferred_free *entry, bool ready)
+static void list_append(struct wr_deferred_list *list, struct wr_deferred_free *entry)
 {
-	struct wr_deferred_free **list =
-		ready ? &system->deferred_frees.ready : &system->deferred_frees.listed;
+	entry->next = NULL;
+	if (list->last)
+		list->last->next = entry;
+	else
+		list->first = entry;
+	list->last = entry;
+}
 
-	entry->next = *list;
-	*list = entry;
-	wr_fetch_add(ready ? &system->deferred_frees.ready_count : &system->deferred_frees.count, 1);
+static struct wr_deferred_free *list_pop(struct wr_deferred_list *list)
+{
+	struct wr_deferred_free *entry = list->first;
+
+	if (!entry)
+		return NULL;
+	list->first = entry->next;
+	if (!list->first)
+		list->last = NULL;
+	return entry;
+}
+
+/* Both are in order. */
+static void list_merge(struct wr_deferred_list *list, struct wr_deferred_list *added)
+{
+	struct wr_deferred_free **at = &list->first, *entry;
+
+	while (added->first) {
+		while (*at && (int32_t)((*at)->number - added->first->number) < 0)
+			at = &(*at)->next;
+		if (!*at) {
+			*at = added->first;
+			list->last = added->last;
+			return;
+		}
+		entry = list_pop(added);
+		entry->next = *at;
+		*at = entry;
+		at = &entry->next;
+	}
 }
 
 bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry)
@@ -65,7 +98,9 @@ bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry)
 		waker->take(waker);
 	entry->referenced = waker != NULL;
 	wr_mutex_lock(&system->deferred_frees.lock);
-	entry_put_locked(system, entry, false);
+	entry->number = system->deferred_frees.numbers++;
+	list_append(&system->deferred_frees.listed, entry);
+	wr_fetch_add(&system->deferred_frees.count, 1);
 	wr_mutex_unlock(&system->deferred_frees.lock);
 	wr_watch_wake(system);
 	return false;
@@ -84,14 +119,14 @@ bool wr_system_deferred_frees_ready(const struct wr_system *system)
 }
 
 /* Takes the whole list; *ref_drops is the count at that moment. */
-static struct wr_deferred_free *list_take(struct wr_system *system, uint64_t *ref_drops)
+static struct wr_deferred_list list_take(struct wr_system *system, uint64_t *ref_drops)
 {
-	struct wr_deferred_free *list;
+	struct wr_deferred_list list;
 
 	wr_mutex_lock(&system->deferred_frees.lock);
 	*ref_drops = system->deferred_frees.ref_drops;
 	list = system->deferred_frees.listed;
-	system->deferred_frees.listed = NULL;
+	system->deferred_frees.listed = (struct wr_deferred_list){NULL, NULL};
 	wr_store(&system->deferred_frees.count, 0);
 	wr_mutex_unlock(&system->deferred_frees.lock);
 	return list;
@@ -102,11 +137,9 @@ static struct wr_deferred_free *ready_pop(struct wr_system *system)
 	struct wr_deferred_free *entry;
 
 	wr_mutex_lock(&system->deferred_frees.lock);
-	entry = system->deferred_frees.ready;
-	if (entry) {
-		system->deferred_frees.ready = entry->next;
+	entry = list_pop(&system->deferred_frees.ready);
+	if (entry)
 		wr_fetch_sub(&system->deferred_frees.ready_count, 1);
-	}
 	wr_mutex_unlock(&system->deferred_frees.lock);
 	return entry;
 }
@@ -126,25 +159,6 @@ static bool entry_wanted(const struct wr_deferred_free *entry)
 	return entry->refused && wr_load(entry->refused);
 }
 
-/* Returns true if an entity waits for its memory. */
-static bool entry_put_back(struct wr_system *system, struct wr_deferred_free *entry, bool ready,
-			   uint64_t ref_drops, struct wr_waker *waker)
-{
-	bool refs_dropped, wanted;
-
-	wr_mutex_lock(&system->deferred_frees.lock);
-	refs_dropped = ref_drops != system->deferred_frees.ref_drops;
-	if (refs_dropped) {
-		wr_mutex_unlock(&system->deferred_frees.lock);
-		entry_drop_ref(entry, waker);
-		wr_mutex_lock(&system->deferred_frees.lock);
-	}
-	entry_put_locked(system, entry, ready);
-	wanted = entry_wanted(entry);
-	wr_mutex_unlock(&system->deferred_frees.lock);
-	return wanted;
-}
-
 /* Frees the payload, which embeds the entry, before it drops the reference (S4). */
 static void entry_release(struct wr_deferred_free *entry, struct wr_waker *waker)
 {
@@ -155,30 +169,74 @@ static void entry_release(struct wr_deferred_free *entry, struct wr_waker *waker
 		waker->drop(waker);
 }
 
-/* What was put back: entries that are not complete, and some of these for whose memory an entity waits. */
-struct left {
-	bool incomplete, wanted, destructors;
+/* Entries that are off the list, and what was put back of them. */
+struct pass {
+	struct wr_deferred_list incomplete, ready; /* ready: complete, with a destructor */
+	uint64_t incomplete_count, ready_count;
+	uint64_t ref_drops;
 };
+
+struct left {
+	bool incomplete, wanted, destructors; /* wanted: an entity waits for memory that is incomplete */
+};
+
+static void pass_drop_refs(const struct pass *pass, struct wr_waker *waker)
+{
+	for (struct wr_deferred_free *entry = pass->incomplete.first; entry; entry = entry->next)
+		entry_drop_ref(entry, waker);
+	for (struct wr_deferred_free *entry = pass->ready.first; entry; entry = entry->next)
+		entry_drop_ref(entry, waker);
+}
+
+static bool list_wanted(const struct wr_deferred_list *list)
+{
+	for (struct wr_deferred_free *entry = list->first; entry; entry = entry->next)
+		if (entry_wanted(entry))
+			return true;
+	return false;
+}
+
+static struct left pass_put_back(struct wr_system *system, struct pass *pass, struct wr_waker *waker)
+{
+	struct left left = {pass->incomplete.first, false, pass->ready.first};
+	struct wr_deferred_free *entry;
+
+	if (!left.incomplete && !left.destructors)
+		return left;
+	wr_mutex_lock(&system->deferred_frees.lock);
+	if (pass->ref_drops != system->deferred_frees.ref_drops) {
+		wr_mutex_unlock(&system->deferred_frees.lock);
+		pass_drop_refs(pass, waker);
+		wr_mutex_lock(&system->deferred_frees.lock);
+	}
+	wr_fetch_add(&system->deferred_frees.count, pass->incomplete_count);
+	wr_fetch_add(&system->deferred_frees.ready_count, pass->ready_count);
+	left.wanted = list_wanted(&pass->incomplete);
+	list_merge(&system->deferred_frees.listed, &pass->incomplete);
+	while ((entry = list_pop(&pass->ready)))
+		list_append(&system->deferred_frees.ready, entry);
+	wr_mutex_unlock(&system->deferred_frees.lock);
+	return left;
+}
 
 static struct left list_process(struct wr_system *system, struct wr_waker *waker)
 {
-	uint64_t ref_drops;
-	struct left left = {false, false, false};
-	struct wr_deferred_free *entry = list_take(system, &ref_drops);
+	struct pass pass = {.ref_drops = 0};
+	struct wr_deferred_list list = list_take(system, &pass.ref_drops);
+	struct wr_deferred_free *entry;
 
-	while (entry) {
-		struct wr_deferred_free *next = entry->next;
+	while ((entry = list_pop(&list))) {
 		bool done = entry_complete(system, entry);
 
-		if (done && !entry->destructor)
+		if (done && !entry->destructor) {
 			entry_release(entry, waker);
-		else
-			left.wanted |= entry_put_back(system, entry, done, ref_drops, waker) && !done;
-		left.destructors |= done;
-		left.incomplete |= !done;
-		entry = next;
+			continue;
+		}
+		list_append(done ? &pass.ready : &pass.incomplete, entry);
+		pass.ready_count += done;
+		pass.incomplete_count += !done;
 	}
-	return left;
+	return pass_put_back(system, &pass, waker);
 }
 
 static void ref_drop(struct wr_system *system)
@@ -267,7 +325,7 @@ bool wr_deferred_frees_note_wanted(struct wr_system *system)
 	bool complete = false;
 
 	wr_mutex_lock(&system->deferred_frees.lock);
-	for (struct wr_deferred_free *entry = system->deferred_frees.listed; entry; entry = entry->next)
+	for (struct wr_deferred_free *entry = system->deferred_frees.listed.first; entry; entry = entry->next)
 		if (entry_wanted(entry))
 			complete |= entry_note_wanted(system, entry);
 	wr_mutex_unlock(&system->deferred_frees.lock);
@@ -291,7 +349,8 @@ void wr_deferred_frees_drop_refs(struct wr_system *system, struct wr_waker *wake
 
 	wr_mutex_lock(&system->deferred_frees.lock);
 	system->deferred_frees.ref_drops++;
-	n = drop_refs_locked(system->deferred_frees.listed) + drop_refs_locked(system->deferred_frees.ready);
+	n = drop_refs_locked(system->deferred_frees.listed.first) +
+	    drop_refs_locked(system->deferred_frees.ready.first);
 	wr_mutex_unlock(&system->deferred_frees.lock);
 	while (n--)
 		waker->drop(waker);

@@ -367,10 +367,11 @@ struct wr_deferred_free {
 	void (*release)(struct wr_deferred_free *);
 	/* the number of entities that were refused and wait for such memory; NULL: none ever does */
 	_Atomic size_t *refused;
-	uint32_t count;  /* of fences */
-	bool destructor; /* release calls a user's function: only on a worker */
-	bool foreign;    /* dropped by a worker of another run, which holds no live reference of this one */
-	bool referenced; /* holds a live reference */
+	uint32_t number;         /* in the order of the list; wraps around */
+	uint32_t count : 29;     /* of fences */
+	uint32_t destructor : 1; /* release calls a user's function: only on a worker */
+	uint32_t foreign : 1;    /* dropped by a worker of another run, without a live reference */
+	uint32_t referenced : 1; /* holds a live reference */
 };
 /*
  * Returns true if the use set is complete: nothing was listed, the caller

@@ -13,6 +13,10 @@
 #include "streams/stream.h"
 #include "streams/table.h"
 
+struct wr_deferred_list {
+	struct wr_deferred_free *first, *last;
+};
+
 struct wr_system {
 	const struct wr_backend *backend; /* this and the next five: written once, at creation */
 	void *native;                     /* the backend's own record */
@@ -53,9 +57,10 @@ struct wr_system {
 	struct wr_poller poller;
 	struct {
 		struct wr_mutex lock;
-		/* ready: complete, but the destructor has to run on a worker. Guarded by lock */
-		struct wr_deferred_free *listed, *ready;
-		uint64_t ref_drops; /* guarded by lock */
+		/* The next four: guarded by lock. Ready: complete, but the destructor needs a worker */
+		struct wr_deferred_list listed, ready;
+		uint32_t numbers;
+		uint64_t ref_drops;
 		_Atomic size_t count, ready_count;
 	} deferred_frees;
 };

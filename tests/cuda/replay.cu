@@ -120,48 +120,57 @@ static cudaError_t make_graph(cudaStream_t stream, int kernels, cudaGraphExec_t 
 	return error;
 }
 
-static cudaError_t measure(cudaStream_t stream, cudaEvent_t event, cudaGraphExec_t exec, int64_t *spent)
+struct replay_hand {
+	cudaStream_t stream;
+	cudaEvent_t event;
+	cudaGraphExec_t exec;
+	int64_t spent[BURST * BURSTS];
+	int count;
+};
+
+extern "C" struct replay_hand *replay_hand_open(int kernels)
+{
+	struct replay_hand *hand = (struct replay_hand *)calloc(1, sizeof *hand);
+	cudaError_t error = hand ? cudaStreamCreateWithFlags(&hand->stream, cudaStreamNonBlocking)
+				 : cudaErrorMemoryAllocation;
+
+	if (!error)
+		error = cudaEventCreateWithFlags(&hand->event, cudaEventDisableTiming);
+	if (!error)
+		error = (cudaError_t)replay_nothing_cuda(hand->stream, NULL);
+	if (!error)
+		error = make_graph(hand->stream, kernels, &hand->exec);
+	if (!error)
+		error = cudaStreamSynchronize(hand->stream);
+	if (!error)
+		return hand;
+	free(hand);
+	return NULL;
+}
+
+extern "C" bool replay_hand_burst(struct replay_hand *hand)
 {
 	cudaError_t error = cudaSuccess;
 
-	for (int burst = 0; !error && burst < BURSTS; burst++) {
-		for (int i = 0; !error && i < BURST; i++) {
-			int64_t begin = now();
-			error = cudaGraphLaunch(exec, stream);
-			if (!error)
-				error = cudaEventRecord(event, stream);
-			*spent++ = now() - begin;
-		}
+	for (int i = 0; !error && i < BURST && hand->count < BURST * BURSTS; i++) {
+		int64_t begin = now();
+		error = cudaGraphLaunch(hand->exec, hand->stream);
 		if (!error)
-			error = cudaStreamSynchronize(stream);
+			error = cudaEventRecord(hand->event, hand->stream);
+		hand->spent[hand->count++] = now() - begin;
 	}
-	return error;
+	return !error && !cudaStreamSynchronize(hand->stream);
 }
 
-extern "C" bool replay_raw(int kernels, double *out)
+extern "C" double replay_hand_close(struct replay_hand *hand)
 {
-	int64_t *spent = (int64_t *)calloc(BURST * BURSTS, sizeof *spent);
-	cudaGraphExec_t exec = NULL;
-	cudaStream_t stream = NULL;
-	cudaEvent_t event = NULL;
-	cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+	double median;
 
-	if (!error)
-		error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-	if (!error)
-		error = (cudaError_t)replay_nothing_cuda(stream, NULL);
-	if (!error)
-		error = make_graph(stream, kernels, &exec);
-	if (!error)
-		error = measure(stream, event, exec, spent);
-	qsort(spent, BURST * BURSTS, sizeof *spent, compare);
-	*out = (double)spent[BURST * BURSTS / 2];
-	free(spent);
-	if (exec)
-		cudaGraphExecDestroy(exec);
-	if (event)
-		cudaEventDestroy(event);
-	if (stream)
-		cudaStreamDestroy(stream);
-	return !error;
+	qsort(hand->spent, (size_t)hand->count, sizeof *hand->spent, compare);
+	median = (double)hand->spent[hand->count / 2];
+	cudaGraphExecDestroy(hand->exec);
+	cudaEventDestroy(hand->event);
+	cudaStreamDestroy(hand->stream);
+	free(hand);
+	return median;
 }

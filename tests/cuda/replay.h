@@ -35,8 +35,12 @@ struct replay_memory {
 };
 void replay_memory(struct replay_memory *out);
 
-/* By hand: ns of one launch of a graph of `kernels` empty kernels and one event record, the median. */
-bool replay_raw(int kernels, double *out);
+/* By hand, on the thread that calls: launches of a graph of `kernels` empty kernels, each with an event
+ * record. */
+struct replay_hand;
+struct replay_hand *replay_hand_open(int kernels);  /* NULL: a call of CUDA's failed */
+bool replay_hand_burst(struct replay_hand *hand);   /* some of them, then waits for their end */
+double replay_hand_close(struct replay_hand *hand); /* the median of one, in ns */
 
 #ifdef __cplusplus
 }

@@ -141,99 +141,12 @@ static void s03_t04_the_last_of_two_readers_wakes(void **state)
 	under_all_signals(3, POOL(3), "a:call pool=m count=12 -> b:call capacity=4; a -> c:call capacity=4");
 }
 
-/* --- a pipeline whose stages have as many blocks as frames are in flight --- */
-
-enum { FRAMES = 60 };
-
-static weir_status emit_after(weir_context *context, bool on_host, int64_t ns)
-{
-	const struct reading reading = {0, 0, ns};
-	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, on_host, &message);
-
-	if (!status && ns)
-		status = weir_stream_launch(weir_context_stream(context), &reader, &reading, sizeof reading);
-	if (!status)
-		return weir_context_emit(context, 0, message);
-	weir_message_unref(message);
-	return status;
-}
-
-static weir_status make_input(struct rig *rig, weir_context *context)
-{
-	(void)rig;
-	if (rig_tick(context) == FRAMES)
-		return weir_context_finish(context);
-	return emit_after(context, true, 0);
-}
-
-static weir_status upload(struct rig *rig, weir_context *context)
-{
-	(void)rig;
-	return emit_after(context, false, 2 * MS);
-}
-
-static weir_status compute(struct rig *rig, weir_context *context)
-{
-	(void)rig;
-	return emit_after(context, false, 3 * MS);
-}
-
-static weir_status download(struct rig *rig, weir_context *context)
-{
-	(void)rig;
-	return emit_after(context, true, 2 * MS);
-}
-
-static weir_status send_credit(struct rig *rig, weir_context *context)
-{
-	(void)rig;
-	return weir_context_emit(context, 0, rig_number(context, 0));
-}
-
-static void run_pipeline(void)
-{
-	struct rig *rig;
-
-	rig_resources = pool_text;
-	rig = rig_of(
-		"s:call pool=i -> u:call capacity=4 pool=u -> c:call capacity=4 pool=c -> d:call "
-		"capacity=4 pool=o -> e:host effects=true capacity=4 -> s.in initial_messages=4 capacity=4");
-	rig_resources = NULL;
-	rig->options.signal = signal_kind;
-	rig_on(rig, "s", make_input);
-	rig_on(rig, "u", upload);
-	rig_on(rig, "c", compute);
-	rig_on(rig, "d", download);
-	rig_on(rig, "e", send_credit);
-	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(rig_ticks(rig, "e"), FRAMES);
-	if (!strcmp(rig_backend, "sim"))
-		assert_in_range(rig->outcome.duration_ns, FRAMES * 3 * MS, FRAMES * 3 * MS * 11 / 10);
-	rig_destroy(rig);
-}
-
-#define BLOCKS(name, place)                                                                                  \
-	"\"" name "\": {\"type\": \"memory_pool\", " place "\"block_size\": 64, \"blocks\": 4}"
-
-static void s03_t04_a_pipeline_over_pools_keeps_its_slowest_stage_busy(void **state)
-{
-	(void)state;
-	pool_text = "{" BLOCKS("i", "\"place\": \"host\", ") ", " BLOCKS("u", "") ", " BLOCKS(
-		"c", "") ", " BLOCKS("o", "\"place\": \"host\", ") "}";
-	for (int i = 0; i < 3; i += 2) { /* callback_inline stalls the producer's stream */
-		signal_kind = rig_signals[i];
-		rig_in_worlds(5, run_pipeline);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s03_t04_one_block_wakes_at_its_readers_end),
 		cmocka_unit_test(s03_t04_blocks_behind_each_other_wake_one_by_one),
 		cmocka_unit_test(s03_t04_the_last_of_two_readers_wakes),
-		cmocka_unit_test(s03_t04_a_pipeline_over_pools_keeps_its_slowest_stage_busy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

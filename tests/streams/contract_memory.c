@@ -165,6 +165,65 @@ RIG_BODY(t4_a_payload_is_released_when_its_use_set_is_complete)
 	assert_int_equal(payload.released, 0);
 }
 
+struct in_order {
+	struct rig_payload payload; /* the first member */
+	struct rig *rig;
+	int *releases, place;    /* place: 1 is the first one released */
+	struct in_order *listed; /* while this one is released, by a thread that has taken the list */
+	weir_fence fence;        /* of `listed` */
+};
+
+static void defer_in_order(struct in_order *self, weir_fence fence);
+
+static void release_in_order(struct wr_deferred_free *entry)
+{
+	struct in_order *self = (struct in_order *)(void *)entry;
+
+	self->place = ++*self->releases;
+	if (self->listed)
+		defer_in_order(self->listed, self->fence);
+}
+
+static void defer_in_order(struct in_order *self, weir_fence fence)
+{
+	self->payload.fences[0] = fence;
+	self->payload.retired = (struct wr_deferred_free){
+		.fences = self->payload.fences, .count = 1, .release = release_in_order};
+	assert_false(wr_defer_free(self->rig->system, &self->payload.retired));
+}
+
+/* The second one is complete early; the fourth is listed while the first and the third are off the list. */
+RIG_BODY(t4_payloads_are_released_in_the_order_in_which_they_were_dropped)
+{
+	int releases = 0;
+	struct in_order all[5];
+	weir_fence late, soon;
+
+	for (int i = 0; i < 5; i++)
+		all[i] = (struct in_order){.rig = rig, .releases = &releases};
+	rig_meet(rig, rig->a, 2); /* ends when c meets it */
+	late = rig_record(rig->a);
+	rig_add(rig, rig->b, 0, 20 * MS);
+	soon = rig_record(rig->b);
+	all[1].listed = &all[3];
+	all[1].fence = late;
+	defer_in_order(&all[0], late);
+	defer_in_order(&all[1], soon);
+	defer_in_order(&all[2], late);
+	rig_wait(rig, soon);
+	wr_system_run_deferred_frees(rig->system, false);
+	assert_int_equal(all[1].place, 1);
+	assert_int_equal(releases, 1);
+	defer_in_order(&all[4], late);
+	rig_meet(rig, rig->c, 2);
+	rig_wait(rig, late);
+	wr_system_run_deferred_frees(rig->system, false);
+	assert_int_equal(all[0].place, 2);
+	assert_int_equal(all[2].place, 3);
+	assert_int_equal(all[3].place, 4);
+	assert_int_equal(all[4].place, 5);
+}
+
 RIG_BODY(t4_a_worker_lists_with_a_reference)
 {
 	struct rig_payload payload;
@@ -259,6 +318,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(t4_blocks_do_not_overlap),
 	cmocka_unit_test(t4_what_is_reserved_is_not_asked_of_the_device_again),
 	cmocka_unit_test(t4_a_payload_is_released_when_its_use_set_is_complete),
+	cmocka_unit_test(t4_payloads_are_released_in_the_order_in_which_they_were_dropped),
 	cmocka_unit_test(t4_a_worker_lists_with_a_reference),
 	cmocka_unit_test(b5_a_worker_of_another_run_lists_without_a_reference),
 	cmocka_unit_test(b3_destructors_run_only_where_they_may),

@@ -344,7 +344,7 @@ static void release_and_drop_refs(struct wr_deferred_free *entry)
 	wr_deferred_frees_drop_refs(dropping->system, &dropping->waker.waker);
 }
 
-/* The list is processed from its end: the entry of 'a' is off the list when the references are dropped. */
+/* The entry of 'a' is off the list, to be put back, when the references are dropped. */
 RIG_BODY(s04_references_that_are_dropped_while_entries_are_off_the_list_are_dropped_once)
 {
 	struct rig_payload pending, done;
