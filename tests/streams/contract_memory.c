@@ -201,10 +201,11 @@ RIG_BODY(t4_payloads_are_released_in_the_order_in_which_they_were_dropped)
 
 	for (int i = 0; i < 5; i++)
 		all[i] = (struct in_order){.rig = rig, .releases = &releases};
+	rig_store(rig, rig->b, 0, 20 * MS);
+	soon = rig_record(rig->b);
+	assert_int_equal(weir_stream_wait(rig->a, soon), WEIR_OK);
 	rig_meet(rig, rig->a, 2); /* ends when c meets it */
 	late = rig_record(rig->a);
-	rig_add(rig, rig->b, 0, 20 * MS);
-	soon = rig_record(rig->b);
 	all[1].listed = &all[3];
 	all[1].fence = late;
 	defer_in_order(&all[0], late);
