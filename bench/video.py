@@ -27,7 +27,7 @@ def options():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--frames", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--stall", type=float, default=10, help="seconds for which a writer and a reader stall")
+    parser.add_argument("--stall", type=float, default=12, help="seconds for which a writer and a reader stall; weir says so after 10")
     parser.add_argument("--quick", action="store_true", help="few frames; whether it runs at all")
     given = parser.parse_args()
     if given.quick:

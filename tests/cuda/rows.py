@@ -405,11 +405,12 @@ def sanitized(given):
 def lives(given):
     graphs = 2000 if given.backend == "cuda" else 80
     output = program(given, "lives", "--backend", given.backend, "--graphs", graphs, limit=150) or ""
-    found = re.search(r"heap (\d+) bytes after a tenth, (\d+) at the end; resident ([\d.]+) MB, ([\d.]+)", output)
+    found = re.search(r"([\d.]+) s; heap (\d+) bytes after a tenth, (\d+) at the end; resident ([\d.]+) MB, ([\d.]+)", output)
     if found:
-        early, late = int(found[1]), int(found[2])
-        flat = late < early + 300000 and float(found[4]) < float(found[3]) + 16
-        row(f"8 {graphs} graphs on 8 threads", "bytes flat", f"heap {early} -> {late}, resident {found[3]} -> {found[4]} MB", flat)
+        early, late = int(found[2]), int(found[3])
+        flat = late < early + 300000 and float(found[5]) < float(found[4]) + 16
+        seen = f"heap {early} -> {late}, resident {found[4]} -> {found[5]} MB, {found[1]} s"
+        row(f"8 {graphs} graphs on 8 threads", "bytes flat", seen, flat)
 
 
 def nsight(given):
