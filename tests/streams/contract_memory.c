@@ -225,6 +225,36 @@ RIG_BODY(t4_payloads_are_released_in_the_order_in_which_they_were_dropped)
 	assert_int_equal(all[4].place, 5);
 }
 
+/* A message that was kept longer: memory comes back at the earlier of the two fences that it waits for. */
+RIG_BODY(t04_s03_the_earliest_fence_that_wanted_memory_waits_for_is_armed)
+{
+	_Atomic size_t refused = 1;
+	struct rig_payload payloads[2] = {0};
+	weir_fence fences[2];
+
+	rig_meet(rig, rig->a, 2);
+	fences[0] = rig_record(rig->a);
+	rig_store(rig, rig->a, 1, 0);
+	fences[1] = rig_record(rig->a);
+	for (int i = 0; i < 2; i++) {
+		payloads[i].fences[0] = fences[1 - i]; /* the later one is dropped first */
+		payloads[i].retired = (struct wr_deferred_free){.fences = payloads[i].fences,
+								.count = 1,
+								.release = rig_count_release,
+								.refused = &refused,
+								.foreign = true};
+		assert_false(wr_defer_free(rig->system, &payloads[i].retired));
+	}
+	assert_false(wr_deferred_frees_note_wanted(rig->system));
+	assert_int_equal(rig->a->wanted.value, fences[0].value);
+	rig->a->wanted = (weir_fence){0};
+	rig_meet(rig, rig->c, 2);
+	rig_wait(rig, fences[1]);
+	wr_store(&refused, 0);
+	wr_system_run_deferred_frees(rig->system, false);
+	assert_int_equal(payloads[0].released + payloads[1].released, 2);
+}
+
 RIG_BODY(t4_a_worker_lists_with_a_reference)
 {
 	struct rig_payload payload;
@@ -320,6 +350,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(t4_what_is_reserved_is_not_asked_of_the_device_again),
 	cmocka_unit_test(t4_a_payload_is_released_when_its_use_set_is_complete),
 	cmocka_unit_test(t4_payloads_are_released_in_the_order_in_which_they_were_dropped),
+	cmocka_unit_test(t04_s03_the_earliest_fence_that_wanted_memory_waits_for_is_armed),
 	cmocka_unit_test(t4_a_worker_lists_with_a_reference),
 	cmocka_unit_test(b5_a_worker_of_another_run_lists_without_a_reference),
 	cmocka_unit_test(b3_destructors_run_only_where_they_may),
