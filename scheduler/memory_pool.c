@@ -25,15 +25,6 @@ static uint64_t units_of(const struct wr_memory_pool *pool, size_t bytes)
 
 /* --- making --- */
 
-static weir_status make_lists(struct wr_memory_pool *pool)
-{
-	size_t count = pool->plan->blocks;
-
-	pool->blocks = wr_alloc(count, sizeof *pool->blocks);
-	pool->freed = pool->blocks ? wr_alloc(count, sizeof *pool->freed) : NULL;
-	return pool->freed ? WEIR_OK : WEIR_E_NOMEM;
-}
-
 weir_status wr_memory_pools_make(weir_graph *graph)
 {
 	size_t count = graph->plan->memory_pool_count;
@@ -54,7 +45,7 @@ weir_status wr_memory_pools_make(weir_graph *graph)
 		graph->memory_pool_count = i + 1;
 		status = wr_shared_init(&pool->shared);
 		if (!status && in_blocks(pool))
-			status = make_lists(pool);
+			status = wr_blocks_init(&pool->blocks, pool->plan->blocks);
 	}
 	return status;
 }
@@ -63,21 +54,9 @@ void wr_memory_pools_destroy(weir_graph *graph)
 {
 	for (size_t i = 0; i < graph->memory_pool_count; i++) {
 		wr_shared_finish(&graph->memory_pools[i].shared);
-		wr_free(graph->memory_pools[i].blocks);
-		wr_free(graph->memory_pools[i].freed);
+		wr_blocks_finish(&graph->memory_pools[i].blocks);
 	}
 	wr_free(graph->memory_pools);
-}
-
-/* The blocks of one region, or those of the program. */
-static void list_blocks(struct wr_memory_pool *pool, char *region, uint64_t stride)
-{
-	size_t count = pool->plan->blocks;
-
-	for (size_t i = 0; i < count; i++)
-		pool->blocks[i] = region ? region + i * stride : pool->plan->memory[i];
-	pool->free_count = count;
-	pool->used_before = pool->first = 0;
 }
 
 static weir_status open_pool(struct wr_memory_pool *pool)
@@ -94,7 +73,7 @@ static weir_status open_pool(struct wr_memory_pool *pool)
 	if (!plan->memory)
 		status = wr_system_alloc_region(pool->system, plan->device, stride * plan->blocks, &region);
 	if (!status)
-		list_blocks(pool, region, stride);
+		wr_blocks_fill(&pool->blocks, region, stride, plan->memory);
 	if (status == WEIR_E_NOMEM)
 		return wr_fail(status,
 			       "memory pool '%s': there are no %u blocks of %s: lower blocks or "
@@ -114,10 +93,8 @@ weir_status wr_memory_pools_open(weir_graph *graph)
 
 void wr_memory_pools_close(weir_graph *graph)
 {
-	for (size_t i = 0; i < graph->memory_pool_count; i++) {
+	for (size_t i = 0; i < graph->memory_pool_count; i++)
 		graph->memory_pools[i].system = NULL;
-		graph->memory_pools[i].free_count = 0;
-	}
 }
 
 void wr_memory_pools_reset(weir_graph *graph)
@@ -128,6 +105,8 @@ void wr_memory_pools_reset(weir_graph *graph)
 		wr_shared_reset(&pool->shared);
 		wr_mutex_lock(&pool->shared.lock);
 		pool->taken = pool->failed = 0;
+		if (in_blocks(pool))
+			wr_blocks_rest(&pool->blocks);
 		wr_mutex_unlock(&pool->shared.lock);
 	}
 }
@@ -157,29 +136,6 @@ struct wr_claim *wr_entity_memory(const weir_entity *entity, bool on_host)
 	return NULL;
 }
 
-/* Free blocks that were in use before. */
-static size_t freed_count(const struct wr_memory_pool *pool)
-{
-	return pool->free_count - (pool->plan->blocks - pool->used_before);
-}
-
-static void *block_take_locked(struct wr_memory_pool *pool)
-{
-	bool used = freed_count(pool) > 0;
-	void *block = used ? pool->freed[pool->first] : pool->blocks[pool->used_before++];
-
-	if (used)
-		pool->first = (pool->first + 1) % pool->plan->blocks;
-	pool->free_count--;
-	return block;
-}
-
-static void block_free_locked(struct wr_memory_pool *pool, void *block)
-{
-	pool->freed[(pool->first + freed_count(pool)) % pool->plan->blocks] = block;
-	pool->free_count++;
-}
-
 /* Uses up the claim first; more than that only if it is free. */
 static bool take_units_locked(struct wr_claim *claim, uint64_t units)
 {
@@ -200,7 +156,7 @@ static bool take_units(struct wr_claim *claim, uint64_t units, void **block)
 	taken = take_units_locked(claim, units);
 	if (taken) {
 		pool->taken++;
-		*block = in_blocks(pool) ? block_take_locked(pool) : NULL;
+		*block = in_blocks(pool) ? wr_blocks_take(&pool->blocks) : NULL;
 	}
 	wr_mutex_unlock(&pool->shared.lock);
 	return taken;
@@ -248,7 +204,7 @@ static void memory_free(struct wr_memory_pool *pool, void *data, size_t bytes, b
 		wr_system_free(pool->system, pool->plan->device, data, bytes);
 	wr_mutex_lock(&pool->shared.lock);
 	if (in_blocks(pool))
-		block_free_locked(pool, data);
+		wr_blocks_give_back(&pool->blocks, data);
 	pool->outside -= outside ? units : 0;
 	if (outside && !pool->outside && pool->shared.first)
 		oldest = pool->shared.first->entity;

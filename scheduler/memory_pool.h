@@ -3,16 +3,13 @@
  * pool is an array of blocks, which keep their addresses as long as the graph has its system; with `max_size`
  * it is a bound on bytes of the system's arena. Ticks take from it what their claims hold (claim.h), and more
  * only if something is left.
- *
- * The block that became free first is taken first; one that was never in use only if no other is free. So the
- * blocks of a steady pipeline take turns, those of several pools in step with each other: replay meets few
- * pairs of addresses, and all of them early. A pool that is larger than needed uses only what is needed.
  */
 #ifndef WR_SCHEDULER_MEMORY_POOL_H
 #define WR_SCHEDULER_MEMORY_POOL_H
 
 #include "base/text.h"
 #include "graphs/plan.h"
+#include "scheduler/blocks.h"
 #include "scheduler/claim.h"
 #include "streams/streams.h"
 
@@ -39,12 +36,9 @@ struct wr_memory_pool {
 	const struct wr_plan_memory_pool *plan;
 	weir_graph *graph;
 	struct wr_system *system; /* NULL: the graph has none; constant during a run */
-	void **blocks;            /* those that were in use before come first */
-	void **freed;             /* a ring: of these, the free ones in the order in which they became free */
-	size_t first;             /* in freed */
-	size_t used_before, free_count;
-	uint64_t outside; /* units that a program took from outlets, until they are free */
-	uint64_t taken;   /* of this run: allocations; those that found too little */
+	struct wr_blocks blocks;  /* block form */
+	uint64_t outside;         /* units that a program took from outlets, until they are free */
+	uint64_t taken;           /* of this run: allocations; those that found too little */
 	uint64_t failed;
 };
 

@@ -3,7 +3,8 @@
  *
  * To process the list a thread takes all of it, queries the device without a lock, releases the entries that
  * are complete and puts the others back, those with user destructors into the list of ready ones. The list is
- * in the order in which the last references were dropped, so blocks of memory become free in it. An entry
+ * in the order in which entries were listed, and so is what one pass releases; what is complete when its last
+ * reference is dropped is never listed, and may come before older entries. An entry
  * holds a live reference only if a worker of the run added it: the worker holds one itself, while a foreign
  * thread or a worker of another run must not take one. If references are dropped (`ref_drops`) while the
  * entries are off the list, the thread that puts them back sees the changed count and drops theirs.
@@ -66,20 +67,33 @@ static struct wr_deferred_free *list_pop(struct wr_deferred_list *list)
 	return entry;
 }
 
-/* Both are in order. */
+static bool is_before(const struct wr_deferred_free *entry, const struct wr_deferred_free *other)
+{
+	return (int32_t)(entry->number - other->number) < 0;
+}
+
+/* Both are in order. Nearly always all of `added` is older: what a pass has left, before what came meanwhile.
+ */
 static void list_merge(struct wr_deferred_list *list, struct wr_deferred_list *added)
 {
 	struct wr_deferred_free **at = &list->first, *entry;
 
-	while (added->first) {
-		while (*at && (int32_t)((*at)->number - added->first->number) < 0)
+	if (!added->first)
+		return;
+	if (list->first && is_before(added->last, list->first)) {
+		added->last->next = list->first;
+		list->first = added->first;
+		return;
+	}
+	while ((entry = added->first)) {
+		while (*at && is_before(*at, entry))
 			at = &(*at)->next;
 		if (!*at) {
-			*at = added->first;
+			*at = entry;
 			list->last = added->last;
 			return;
 		}
-		entry = list_pop(added);
+		list_pop(added);
 		entry->next = *at;
 		*at = entry;
 		at = &entry->next;

@@ -128,6 +128,7 @@ struct replay_hand {
 	int count;
 };
 
+/* What a failed call leaves is freed with the process, which then ends. */
 extern "C" struct replay_hand *replay_hand_open(int kernels)
 {
 	struct replay_hand *hand = (struct replay_hand *)calloc(1, sizeof *hand);

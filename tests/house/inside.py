@@ -18,6 +18,7 @@ MAY = [
     ("tests/scheduler/paths.c", ("scheduler",), "paths are plain data: they are what is compared"),
     ("tests/scheduler/message_rig.h", ("scheduler",), "the rig of messages without a graph"),
     ("tests/scheduler/claims_rig.h", ("scheduler",), "the rig of claims, which have no public form"),
+    ("tests/scheduler/blocks_rig.h", ("scheduler",), "the rig of blocks, which have no public form"),
     ("tests/scheduler/system.[ch]", ("scheduler",), "stands for streams/ beside them"),
     ("tests/streams/rig.h", ("streams",), "the rig of systems"),
     ("tests/graphs/*", ("graphs",), "descriptions and plans are plain data: they are what is compared"),

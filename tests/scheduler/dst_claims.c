@@ -259,7 +259,7 @@ static void check_pool(struct wr_memory_pool *pool)
 	struct wr_shared *shared = &pool->shared;
 	bool told = false;
 
-	if (shared->used > shared->size || pool->free_count > shared->size)
+	if (shared->used > shared->size || wr_blocks_free(&pool->blocks) > shared->size)
 		fails("%s: %llu of %llu blocks are in use", pool->plan->name,
 		      (unsigned long long)shared->used, (unsigned long long)shared->size);
 	for (size_t i = 0; i < world.graph->entity_count; i++)
@@ -335,7 +335,8 @@ static void check_returned(void)
 		const struct wr_memory_pool *pool = &world.graph->memory_pools[i];
 
 		if (left_over() ? pool->shared.used > left_over()
-				: pool->shared.used || pool->outside || pool->free_count != pool->shared.size)
+				: pool->shared.used || pool->outside ||
+					  wr_blocks_free(&pool->blocks) != pool->shared.size)
 			fails("%s: %llu blocks are in use after the run, %llu outside", pool->plan->name,
 			      (unsigned long long)pool->shared.used, (unsigned long long)pool->outside);
 	}

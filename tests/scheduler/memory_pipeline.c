@@ -146,71 +146,11 @@ static void s03_t13_a_busy_pipeline_over_pools_meets_as_many_pairs_as_blocks(voi
 	uneven = false;
 }
 
-/* --- one entity --- */
-
-static weir_message *number_of_pool(struct rig *rig, weir_context *context)
-{
-	weir_message *message = NULL;
-
-	HOLDS(rig, !weir_context_create_tensor(context, &rig_one_number, true, &message));
-	return message;
-}
-
-/* Of four blocks the first tick takes 0, 1 and 2; the second one frees 1, then 0, and takes three. */
-static weir_status take_and_free(struct rig *rig, weir_context *context)
-{
-	static const int order[] = {1, 0, 3}; /* 3 was never in use */
-	weir_message **held = rig->own;
-	const char *first;
-	size_t apart;
-
-	for (int i = 0; !rig_tick(context) && i < 3; i++)
-		held[i] = number_of_pool(rig, context);
-	if (!rig_tick(context))
-		return WEIR_OK;
-	first = weir_message_data(held[0]);
-	apart = (size_t)((const char *)weir_message_data(held[1]) - first);
-	weir_message_unref(held[1]);
-	weir_message_unref(held[0]);
-	for (int i = 0; i < 3; i++) {
-		weir_message *message = held[order[i]] = number_of_pool(rig, context);
-		HOLDS(rig, (const char *)weir_message_data(message) == first + (size_t)order[i] * apart);
-	}
-	return weir_context_finish(context);
-}
-
-static void blocks_take_turns(void)
-{
-	weir_message *held[4] = {NULL};
-	weir_pool_counts counts = {.size = sizeof counts};
-	struct rig *rig;
-
-	rig_resources = "{" BLOCKS("m", HOST) "}";
-	rig = rig_of("a:call pool=m");
-	rig_resources = NULL;
-	rig->own = held;
-	rig_on(rig, "a", take_and_free);
-	assert_int_equal(rig_run(rig), WEIR_OK);
-	for (int i = 0; i < 4; i++)
-		weir_message_unref(held[i]);
-	assert_true(weir_scheduler_pool_counts(rig->scheduler, 0, &counts));
-	assert_int_equal(counts.allocations, 6);
-	assert_int_equal(counts.used, 0);
-	rig_destroy(rig);
-}
-
-static void s03_the_block_that_became_free_first_is_taken_first(void **state)
-{
-	(void)state;
-	rig_everywhere(blocks_take_turns);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s03_t04_a_pipeline_over_pools_keeps_its_slowest_stage_busy),
 		cmocka_unit_test(s03_t13_a_busy_pipeline_over_pools_meets_as_many_pairs_as_blocks),
-		cmocka_unit_test(s03_the_block_that_became_free_first_is_taken_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,6 +171,7 @@ struct in_order {
 	int *releases, place;    /* place: 1 is the first one released */
 	struct in_order *listed; /* while this one is released, by a thread that has taken the list */
 	weir_fence fence;        /* of `listed` */
+	uint32_t number;         /* of `listed`; 0: the next one */
 };
 
 static void defer_in_order(struct in_order *self, weir_fence fence);
@@ -180,8 +181,11 @@ static void release_in_order(struct wr_deferred_free *entry)
 	struct in_order *self = (struct in_order *)(void *)entry;
 
 	self->place = ++*self->releases;
-	if (self->listed)
-		defer_in_order(self->listed, self->fence);
+	if (!self->listed)
+		return;
+	defer_in_order(self->listed, self->fence);
+	if (self->number)
+		self->listed->payload.retired.number = self->number;
 }
 
 static void defer_in_order(struct in_order *self, weir_fence fence)
@@ -193,14 +197,15 @@ static void defer_in_order(struct in_order *self, weir_fence fence)
 }
 
 /* The second one is complete early; the fourth is listed while the first and the third are off the list. */
-RIG_BODY(t4_payloads_are_released_in_the_order_in_which_they_were_dropped)
+static void release_five(struct rig *rig, int *places, uint32_t begin, uint32_t number)
 {
 	int releases = 0;
 	struct in_order all[5];
 	weir_fence late, soon;
 
 	for (int i = 0; i < 5; i++)
-		all[i] = (struct in_order){.rig = rig, .releases = &releases};
+		all[i] = (struct in_order){.rig = rig, .releases = &releases, .number = number};
+	rig->system->deferred_frees.numbers = begin;
 	rig_store(rig, rig->b, 0, 20 * MS);
 	soon = rig_record(rig->b);
 	assert_int_equal(weir_stream_wait(rig->a, soon), WEIR_OK);
@@ -217,12 +222,40 @@ RIG_BODY(t4_payloads_are_released_in_the_order_in_which_they_were_dropped)
 	assert_int_equal(releases, 1);
 	defer_in_order(&all[4], late);
 	rig_meet(rig, rig->c, 2);
+	rig_wait(rig, rig_record(rig->c));
 	rig_wait(rig, late);
 	wr_system_run_deferred_frees(rig->system, false);
-	assert_int_equal(all[0].place, 2);
-	assert_int_equal(all[2].place, 3);
-	assert_int_equal(all[3].place, 4);
-	assert_int_equal(all[4].place, 5);
+	for (int i = 0; i < 5; i++)
+		places[i] = all[i].place;
+}
+
+RIG_BODY(t4_payloads_are_released_in_the_order_in_which_they_were_dropped)
+{
+	static const int expected[] = {2, 1, 3, 4, 5};
+	int places[5];
+
+	release_five(rig, places, UINT32_MAX - 1, 0); /* the numbers wrap around */
+	assert_memory_equal(places, expected, sizeof places);
+}
+
+/* As if a thread that has taken an older list put it back meanwhile. */
+static void release_older_first(struct rig *rig, uint32_t begin, uint32_t older)
+{
+	static const int expected[] = {3, 1, 4, 2, 5};
+	int places[5];
+
+	release_five(rig, places, begin, older);
+	assert_memory_equal(places, expected, sizeof places);
+}
+
+RIG_BODY(t4_older_payloads_that_another_thread_puts_back_come_first)
+{
+	release_older_first(rig, 100, 50);
+}
+
+RIG_BODY(t4_older_payloads_come_first_where_numbers_wrap_around)
+{
+	release_older_first(rig, UINT32_MAX - 1, UINT32_MAX - 9);
 }
 
 /* A message that was kept longer: memory comes back at the earlier of the two fences that it waits for. */
@@ -249,6 +282,7 @@ RIG_BODY(t04_s03_the_earliest_fence_that_wanted_memory_waits_for_is_armed)
 	assert_int_equal(rig->a->wanted.value, fences[0].value);
 	rig->a->wanted = (weir_fence){0};
 	rig_meet(rig, rig->c, 2);
+	rig_wait(rig, rig_record(rig->c));
 	rig_wait(rig, fences[1]);
 	wr_store(&refused, 0);
 	wr_system_run_deferred_frees(rig->system, false);
@@ -350,6 +384,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(t4_what_is_reserved_is_not_asked_of_the_device_again),
 	cmocka_unit_test(t4_a_payload_is_released_when_its_use_set_is_complete),
 	cmocka_unit_test(t4_payloads_are_released_in_the_order_in_which_they_were_dropped),
+	cmocka_unit_test(t4_older_payloads_come_first_where_numbers_wrap_around),
+	cmocka_unit_test(t4_older_payloads_that_another_thread_puts_back_come_first),
 	cmocka_unit_test(t04_s03_the_earliest_fence_that_wanted_memory_waits_for_is_armed),
 	cmocka_unit_test(t4_a_worker_lists_with_a_reference),
 	cmocka_unit_test(b5_a_worker_of_another_run_lists_without_a_reference),

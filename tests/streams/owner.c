@@ -344,10 +344,10 @@ static void release_and_drop_refs(struct wr_deferred_free *entry)
 	wr_deferred_frees_drop_refs(dropping->system, &dropping->waker.waker);
 }
 
-/* The entry of 'a' is off the list, to be put back, when the references are dropped. */
+/* When the references are dropped one entry is off the list as incomplete, one as it has a destructor. */
 RIG_BODY(s04_references_that_are_dropped_while_entries_are_off_the_list_are_dropped_once)
 {
-	struct rig_payload pending, done;
+	struct rig_payload pending, destroyed, done;
 	int live = wr_load(&rig->waker.live);
 	weir_fence fences[2];
 
@@ -357,19 +357,22 @@ RIG_BODY(s04_references_that_are_dropped_while_entries_are_off_the_list_are_drop
 	fences[1] = rig_record(rig->b);
 	wr_thread_set_local(rig); /* as a worker, which alone takes references */
 	assert_false(rig_defer(rig, &pending, fences[0], false));
+	assert_false(rig_defer(rig, &destroyed, fences[1], true));
 	assert_false(rig_defer(rig, &done, fences[1], false));
 	wr_thread_set_local(NULL);
-	assert_int_equal(wr_load(&rig->waker.live), live + 2);
+	assert_int_equal(wr_load(&rig->waker.live), live + 3);
 	dropping = rig;
 	done.retired.release = release_and_drop_refs;
 	rig_wait(rig, fences[1]);
-	wr_system_run_deferred_frees(rig->system, true);
+	wr_system_run_deferred_frees(rig->system, false);
 	assert_int_equal(done.released, 1);
+	assert_int_equal(destroyed.released, 0);
 	assert_int_equal(pending.released, 0);
 	assert_int_equal(wr_load(&rig->waker.live), live);
 	rig_wait(rig, fences[0]);
 	wr_system_run_deferred_frees(rig->system, true);
 	assert_int_equal(pending.released, 1);
+	assert_int_equal(destroyed.released, 1);
 	assert_int_equal(wr_load(&rig->waker.live), live);
 }
 
