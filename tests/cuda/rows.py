@@ -108,13 +108,13 @@ WENT = re.compile(r"    (a frame each .*)")
 
 
 def gaps(given):
-    """Where time goes in the pipeline of milliseconds: by flag, by a flag whose poller never sleeps, by callback."""
-    for signal, *more in ("flag",), ("flag", "--spin", 20), ("callback",):
-        forms, output = pipeline(given, signal, "long", "--forms", "three,weir", "--rounds", 3, *more)
+    """Where time goes: by flag, by a flag whose poller never sleeps, by callback."""
+    for work, (signal, *more) in itertools.product(("long", "short"), (("flag",), ("flag", "--spin", 20), ("callback",))):
+        forms, output = pipeline(given, signal, work, "--forms", "three,weir", "--rounds", 3, *more)
         went = WENT.findall(output)
-        for figures in forms.values():
+        for name, figures in forms.items():
             for (form, ((part, _), _)), why in zip(figures.items(), went):
-                row(f"1 2, 3, 2 ms, {form}, {' '.join(map(str, (signal, *more)))}", "-", f"{part:.3f}; {why}", None)
+                row(f"1 {name}, {form}, {' '.join(map(str, (signal, *more)))}", "-", f"{part:.3f}; {why}", None)
 
 
 def few_cores(given):
