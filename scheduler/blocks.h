@@ -8,6 +8,7 @@
 #ifndef WR_SCHEDULER_BLOCKS_H
 #define WR_SCHEDULER_BLOCKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "weir.h"
@@ -28,6 +29,11 @@ void wr_blocks_finish(struct wr_blocks *blocks);
 void wr_blocks_fill(struct wr_blocks *blocks, void *region, size_t stride, void *const *listed);
 void wr_blocks_rest(struct wr_blocks *blocks); /* those that are free; before a run */
 size_t wr_blocks_free(const struct wr_blocks *blocks);
+/* Returns true if one that takes turns is free; else the next one taken has rested. */
+static inline bool wr_blocks_take_turns(const struct wr_blocks *blocks)
+{
+	return blocks->ring_count > 0;
+}
 void *wr_blocks_take(struct wr_blocks *blocks); /* one is free */
 void wr_blocks_give_back(struct wr_blocks *blocks, void *block);
 

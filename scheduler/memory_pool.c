@@ -147,13 +147,15 @@ static bool take_units_locked(struct wr_claim *claim, uint64_t units)
 	return true;
 }
 
-static bool take_units(struct wr_claim *claim, uint64_t units, void **block)
+/* `rested`: also a block that rests (blocks.h). */
+static bool take_units(struct wr_claim *claim, uint64_t units, bool rested, void **block)
 {
 	struct wr_memory_pool *pool = wr_memory_pool_of(claim);
 	bool taken;
 
 	wr_mutex_lock(&pool->shared.lock);
-	taken = take_units_locked(claim, units);
+	taken = (rested || !in_blocks(pool) || wr_blocks_take_turns(&pool->blocks)) &&
+		take_units_locked(claim, units);
 	if (taken) {
 		pool->taken++;
 		*block = in_blocks(pool) ? wr_blocks_take(&pool->blocks) : NULL;
@@ -222,9 +224,10 @@ static weir_status memory_take(struct wr_claim *claim, size_t bytes, void **out)
 
 	if (status)
 		return status;
-	if (!take_units(claim, units, &data)) {
+	/* A block that the device has left takes its turn before one that rests. */
+	if (!take_units(claim, units, false, &data)) {
 		wr_system_run_deferred_frees(pool->system, false);
-		if (!take_units(claim, units, &data))
+		if (!take_units(claim, units, true, &data))
 			return refuse_take(claim, units);
 	}
 	if (!in_blocks(pool))

@@ -91,16 +91,21 @@ static weir_status send_credit(struct rig *rig, weir_context *context)
 }
 
 #define HOST "\"place\": \"host\", "
-#define BLOCKS(name, place)                                                                                  \
-	"\"" name "\": {\"type\": \"memory_pool\", " place "\"block_size\": 64, \"blocks\": 4}"
+#define BLOCKS(name, place, n)                                                                               \
+	"\"" name "\": {\"type\": \"memory_pool\", " place "\"block_size\": 64, \"blocks\": " n "}"
+#define POOLS(n)                                                                                             \
+	"{" BLOCKS("i", HOST, n) ", " BLOCKS("u", "", n) ", " BLOCKS("c", "", n) ", " BLOCKS("o", HOST, n) "}"
+
+static const char *pools = POOLS("4");
+static uint64_t most_used; /* of any pool */
 
 static void run_pipeline(void)
 {
+	weir_pool_counts counts = {.size = sizeof counts};
 	struct rig *rig;
 
 	pair_count = 0;
-	rig_resources =
-		"{" BLOCKS("i", HOST) ", " BLOCKS("u", "") ", " BLOCKS("c", "") ", " BLOCKS("o", HOST) "}";
+	rig_resources = pools;
 	rig = rig_of(
 		"s:call pool=i -> u:call capacity=4 pool=u -> c:call capacity=4 pool=c -> d:call "
 		"capacity=4 pool=o -> e:host effects=true capacity=4 -> s.in initial_messages=4 capacity=4");
@@ -115,6 +120,9 @@ static void run_pipeline(void)
 	assert_int_equal(rig_ticks(rig, "e"), FRAMES);
 	if (!strcmp(rig_backend, "sim") && !uneven)
 		assert_in_range(rig->outcome.duration_ns, FRAMES * COMPUTE, FRAMES * COMPUTE * 11 / 10);
+	most_used = 0;
+	for (size_t i = 0; weir_scheduler_pool_counts(rig->scheduler, i, &counts); i++)
+		most_used = counts.most_used > most_used ? counts.most_used : most_used;
 	rig_destroy(rig);
 }
 
@@ -146,11 +154,29 @@ static void s03_t13_a_busy_pipeline_over_pools_meets_as_many_pairs_as_blocks(voi
 	uneven = false;
 }
 
+/* What the device has left is taken before a block that was not in use lately. */
+static void run_with_many_blocks(void)
+{
+	run_pipeline();
+	assert_in_range(most_used, 1, 2 * IN_FLIGHT);
+}
+
+static void s03_t13_a_pipeline_over_large_pools_uses_few_blocks(void **state)
+{
+	(void)state;
+	uneven = true;
+	pools = POOLS("32");
+	under_signals(run_with_many_blocks);
+	pools = POOLS("4");
+	uneven = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s03_t04_a_pipeline_over_pools_keeps_its_slowest_stage_busy),
 		cmocka_unit_test(s03_t13_a_busy_pipeline_over_pools_meets_as_many_pairs_as_blocks),
+		cmocka_unit_test(s03_t13_a_pipeline_over_large_pools_uses_few_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
