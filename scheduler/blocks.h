@@ -30,7 +30,7 @@ void wr_blocks_fill(struct wr_blocks *blocks, void *region, size_t stride, void 
 void wr_blocks_rest(struct wr_blocks *blocks); /* those that are free; before a run */
 size_t wr_blocks_free(const struct wr_blocks *blocks);
 /* Returns true if one that takes turns is free; else the next one taken has rested. */
-static inline bool wr_blocks_take_turns(const struct wr_blocks *blocks)
+static inline bool wr_blocks_have_turn(const struct wr_blocks *blocks)
 {
 	return blocks->ring_count > 0;
 }

@@ -154,7 +154,7 @@ static bool take_units(struct wr_claim *claim, uint64_t units, bool rested, void
 	bool taken;
 
 	wr_mutex_lock(&pool->shared.lock);
-	taken = (rested || !in_blocks(pool) || wr_blocks_take_turns(&pool->blocks)) &&
+	taken = (rested || !in_blocks(pool) || wr_blocks_have_turn(&pool->blocks)) &&
 		take_units_locked(claim, units);
 	if (taken) {
 		pool->taken++;

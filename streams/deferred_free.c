@@ -72,8 +72,7 @@ static bool is_before(const struct wr_deferred_free *entry, const struct wr_defe
 	return (int32_t)(entry->number - other->number) < 0;
 }
 
-/* Both are in order. Nearly always all of `added` is older: what a pass has left, before what came meanwhile.
- */
+/* Both are in order. What a pass has left is nearly always older than all that came meanwhile. */
 static void list_merge(struct wr_deferred_list *list, struct wr_deferred_list *added)
 {
 	struct wr_deferred_free **at = &list->first, *entry;

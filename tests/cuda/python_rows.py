@@ -57,9 +57,13 @@ def lines_of(ended):
     return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
 
 
+def libraries(given):
+    return ("cupy", "torch") if given.backend == "cuda" else ("numpy",)
+
+
 def applications_of(given):
     """(library, what the row says, arguments)"""
-    for library in ("cupy", "torch") if given.backend == "cuda" else ("numpy",):
+    for library in libraries(given):
         for what, more in (("streams", []), ("default stream", ["--default-stream"])):
             yield library, f"{library}, {what}", [STREAMS, "--library", library, *more]
 
@@ -101,7 +105,7 @@ def replay_one(given, library, on="0,0"):
 
 
 def replays(given):
-    together(given, [(replay_one, library) for library in (("cupy", "torch") if given.backend == "cuda" else ("numpy",))])
+    together(given, [(replay_one, library) for library in libraries(given)])
 
 
 def devices(given):
@@ -109,8 +113,7 @@ def devices(given):
     if given.backend == "cuda" and len(glob.glob("/dev/nvidia[0-9]*")) < 2:
         row("6 replay, devices", "two GPUs", "one GPU", None)
         return
-    libraries = ("cupy", "torch") if given.backend == "cuda" else ("numpy",)
-    together(given, [(replay_one, *each) for each in itertools.product(libraries, ("1,1", "0,1", "1,0"))])
+    together(given, [(replay_one, *each) for each in itertools.product(libraries(given), ("1,1", "0,1", "1,0"))])
 
 
 # --- calls that synchronize ---
