@@ -9,7 +9,8 @@ import acceptance
 
 SPINS = acceptance.ROOT / "tests" / "trace" / "graphs" / "spins.json"
 KERNELS = {"short": 500_000, "long": 2_000_000, "middle": 1_000_000}  # ns of each kernel of spins.json
-ROUNDS = 5
+ROUNDS = 9
+FRAMES = 3000
 
 
 def entities_of(given, signal, folder):
@@ -44,20 +45,27 @@ def truths(given):
         yield f"12 GPU time of 0.5, 2, 1 ms kernels, {signal}", "within 5 %", seen, holds
 
 
-def frames_per_second(given, *options):
-    command = [given.weir, "run", acceptance.EDGES, "--backend", given.backend, "--set", "read.repeat=15"]
-    ended = acceptance.run([*command, "--set", "write.every=1000", *options])
-    found = re.search(r"([\d.]+) frames/s", ended.stdout)
+def frames_per_second(given, frames, *options):
+    """Of examples/frames.json, which reads raw frames: decoding pictures would bound the rate, and hide a cost."""
+    command = [given.weir, "run", acceptance.FRAMES, "--backend", given.backend, "--set", f"read.path={frames}"]
+    ended = acceptance.run([*command, "--set", "write.path=/dev/null", *options])
+    found = re.search(r"([\d.,]+) frames/s", ended.stdout)
     assert ended.returncode == 0 and found, (ended.returncode, ended.stderr[-300:])
-    return float(found[1])
+    return float(found[1].replace(",", ""))
 
 
 def cost(given):
-    """Statistics with sampled GPU time, beside none: interleaved runs of examples/edges."""
+    """Statistics with sampled GPU time, beside none: interleaved runs, each first in half of the rounds."""
+    rates = {True: [], False: []}
     with tempfile.TemporaryDirectory(prefix="weir-observed-") as folder:
+        frames = os.path.join(folder, "frames.rgb")
+        with open(frames, "wb") as file:
+            file.truncate(FRAMES * 640 * 480 * 3)
         seen = ["--gpu-time", "sample:64", "--stats-file", os.path.join(folder, "run.json")]
-        pairs = [(frames_per_second(given, *seen), frames_per_second(given)) for _ in range(ROUNDS)]
-    ratio = statistics.median(with_them / without for with_them, without in pairs)
-    rates = statistics.median(without for _, without in pairs)
-    name = "12 examples/edges with statistics and sample:64"
-    yield name, ">= 0.98 of its frames/s", f"{ratio:.3f} of {rates:.0f} frames/s, {ROUNDS} rounds", ratio >= 0.98
+        for turn in range(ROUNDS):
+            for observed in (turn % 2 == 0, turn % 2 == 1):
+                rates[observed].append(frames_per_second(given, frames, *(seen if observed else ())))
+    best, middle = (of(rates[True]) / of(rates[False]) for of in (max, statistics.median))
+    rate = max(rates[False])
+    said = f"{middle:.3f} of {rate:.0f} frames/s as the medians of {ROUNDS} runs each, {best:.3f} in the best"
+    yield "12 examples/frames with statistics and sample:64", ">= 0.98 of its frames/s", said, middle >= 0.98
