@@ -209,13 +209,15 @@ struct cli_progress {
 void cli_progress_show(struct cli_progress *progress, weir_scheduler *scheduler);
 void cli_progress_clear(const struct cli_progress *progress);
 
+/* standard.c: entities that read or write frames on standard input and output. */
+/* Returns true if an entity writes frames to stdout. */
+bool cli_writes_to_stdout(weir_graph *graph, weir_scheduler *scheduler);
+/* path: GRAPH of the command. Says what is wrong and returns CLI_USAGE if both come from standard input. */
+int cli_check_stdin(const char *path, weir_graph *graph, weir_scheduler *scheduler);
+
 /* summary.c: the summary of a run. */
 /* Ticks of all entities, and frames of the slowest sink. Returns false if there is no sink. */
 bool cli_frames(weir_scheduler *scheduler, uint64_t *ticks, uint64_t *frames);
-/* Returns true if an entity writes frames to stdout. */
-bool cli_writes_to_stdout(weir_graph *graph, weir_scheduler *scheduler);
-/* The first entity that reads frames from stdin; NULL: none. */
-const char *cli_reader_of_stdin(weir_graph *graph, weir_scheduler *scheduler);
 void cli_summary(const char *path, weir_graph *graph, weir_scheduler *scheduler, const weir_outcome *outcome);
 
 #endif

@@ -22,19 +22,6 @@ static void say_make_failure(weir_status status, const char *path)
 		cli_say_error(status, path);
 }
 
-/* The graph has used standard input up: a reader of frames would find its end. */
-static int check_stdin(const struct run *run, const struct cli_options *options)
-{
-	const char *reader =
-		strcmp(options->argument, "-") ? NULL : cli_reader_of_stdin(run->graph, run->scheduler);
-
-	if (!reader)
-		return CLI_OK;
-	cli_say("-: '%s' reads frames from standard input, where the graph was: give one of them as a file",
-		reader);
-	return CLI_USAGE;
-}
-
 static int make_run(struct run *run, const struct cli_options *options)
 {
 	weir_scheduler_options settings = {
@@ -70,7 +57,9 @@ static int make_run(struct run *run, const struct cli_options *options)
 	else if (options->seeded && !options->quiet &&
 		 strncmp(weir_scheduler_where(run->scheduler), "sim", 3))
 		cli_say("warning: --seed has no effect without --backend sim");
-	return status ? cli_code_of(status) : check_stdin(run, options);
+	if (status)
+		return cli_code_of(status);
+	return cli_check_stdin(options->argument, run->graph, run->scheduler);
 }
 
 enum { ROUNDS = 16 }; /* in the time of --explain-after: a standstill is told a sixteenth late at most */

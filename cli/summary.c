@@ -234,35 +234,6 @@ static void print_pools(weir_scheduler *scheduler)
 	}
 }
 
-/* The first entity of that operator, frames_read or frames_write, that uses the descriptor; NULL: none. */
-static const char *user_of(int fd, const char *kind, weir_graph *graph, weir_scheduler *scheduler)
-{
-	weir_entity_counts counts = {.size = sizeof counts};
-
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
-		const weir_entity *entity = weir_graph_entity(graph, counts.entity);
-		const weir_values *values = weir_entity_values(entity);
-
-		if (strcmp(weir_entity_operator(entity)->name, kind))
-			continue;
-		if (weir_values_int(values, "descriptor") == fd ||
-		    (weir_values_int(values, "descriptor") < 0 &&
-		     !strcmp(weir_values_string(values, "path"), "-")))
-			return counts.entity;
-	}
-	return NULL;
-}
-
-bool cli_writes_to_stdout(weir_graph *graph, weir_scheduler *scheduler)
-{
-	return user_of(STDOUT_FILENO, "frames_write", graph, scheduler);
-}
-
-const char *cli_reader_of_stdin(weir_graph *graph, weir_scheduler *scheduler)
-{
-	return user_of(STDIN_FILENO, "frames_read", graph, scheduler);
-}
-
 static bool writes_to_directory(const weir_operator *kind)
 {
 	for (const weir_parameter *parameter = kind->parameters; parameter && parameter->name; parameter++)

@@ -3285,6 +3285,11 @@ void bind_graph(nb::module_ &module)
 			     Core *core = running_core(self);
 			     return cli_writes_to_stdout(core->graph, core->scheduler);
 		     })
+		.def("check_stdin",
+		     [](Graph &self, const char *path) {
+			     Core *core = running_core(self);
+			     return cli_check_stdin(path, core->graph, core->scheduler);
+		     })
 		.def("queue_counts", queue_counts)
 		.def("pool_counts", pool_counts)
 		.def("fileno", [](Graph &self) { return open_core(self)->ended; })

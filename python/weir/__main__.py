@@ -157,7 +157,10 @@ def run_graph(options, graph, outputs):
     signals = Signals(graph, options.quiet)
     error = None
     try:
-        graph.start(**run_options(options))
+        graph._prepare(run_options(options))
+        if code := graph._core.check_stdin(options.graph):
+            return code
+        graph.start()
         if options.seed is not None and not options.quiet and not graph.where.startswith("sim"):
             say("run", "warning: --seed has no effect without --backend sim")
         outcome = wait(graph, options.explain_after)

@@ -37,10 +37,18 @@ class Outcome:
     waiting: str | None
 
 
+def _text(name, value):
+    """A text or a path, as C takes it."""
+    text = os.fspath(value)
+    if isinstance(text, str) and "\0" in text:
+        raise ValueError(f"{name} has a NUL character: {text!r}")
+    return text
+
+
 def _source(graph, path):
     """What the module reads: a text or path, and whether it is a path."""
     if path is not None:
-        return os.fspath(path), True
+        return _text("path", path), True
     if isinstance(graph, str):
         return graph, False
     try:
@@ -53,7 +61,7 @@ def _listed(name, values):
     """A text is a list of its letters."""
     if isinstance(values, (str, bytes, os.PathLike)):
         raise TypeError(f"{name} is a list, not one: [{values!r}]")
-    return [os.fspath(value) for value in values]
+    return [_text(name, value) for value in values]
 
 
 def _is_number(value, kind=numbers.Real):
@@ -75,7 +83,7 @@ def _option(name, value):
         raise TypeError(f"{name} is True or False, not {value!r}")
     if name in TEXTS and not isinstance(value, str):
         raise TypeError(f"{name} is a text, not {value!r}")
-    return _sampling(value) if name == "gpu_time" else os.fspath(value) if name == "root" else value
+    return _sampling(value) if name == "gpu_time" else _text(name, value) if name in (*TEXTS, "root") else value
 
 
 def _options(options):
@@ -160,10 +168,7 @@ class Graph:
         """Starts a run. The options are those of weir_scheduler_options, times in seconds; without any,
         those of the run before. Returns the graph, so that `with graph.start():` waits at the end.
         """
-        given = _options(options)
-        if not self._core.has_scheduler() or (options and given != self._made):
-            self._core.create(given)
-            self._made = given
+        self._prepare(options)
         self._core.failures.clear()
         status, text = self._core.start()
         if status:
@@ -171,6 +176,12 @@ class Graph:
             raise self._failure(make(status, _named(entity, text), entity))
         self._started = True
         return self
+
+    def _prepare(self, options):
+        given = _options(options)
+        if not self._core.has_scheduler() or (options and given != self._made):
+            self._core.create(given)
+            self._made = given
 
     def wait(self, timeout=None):
         """Waits for the end of the run and returns its Outcome; raises weir.Error if it failed, and
@@ -248,7 +259,7 @@ class Graph:
         """Writes the timeline of the last run, of start(trace=True), in Chrome's trace event format, which
         Perfetto opens: docs/profiling.md. Returns how many records had no room (trace_events): the oldest.
         """
-        return self._core.write_trace(os.fspath(path))
+        return self._core.write_trace(_text("path", path))
 
     def fileno(self):
         """A descriptor that is readable once the run has ended. Do not read it."""

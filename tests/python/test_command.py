@@ -299,17 +299,34 @@ class Inverts:
 """
 
 
-@pytest.mark.parametrize("command", both())
-def test_frames_go_through_an_operator_in_python_and_nothing_follows_them(tmp_path, command):
+@pytest.fixture
+def frames(tmp_path):
+    """frames_read from standard input -> an operator in Python -> frames_write to standard output"""
     reader = {"name": "read", "operator": "frames_read", "parameters": {"width": 4, "height": 2, "channels": 3}}
     entities = [reader, {"name": "invert", "operator": "Inverts"}, {"name": "write", "operator": "frames_write"}]
     described = {"weir": 1, "entities": entities, "connections": [["read.out", "invert.in"], ["invert.out", "write.in"]]}
     (tmp_path / "operators.py").write_text(FRAMES)
     (tmp_path / "graph.json").write_text(json.dumps(described))
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", both())
+def test_frames_go_through_an_operator_in_python_and_nothing_follows_them(frames, command):
     words = [*command, "run", "--python", "operators.py", "graph.json", "--stats"]
-    found = subprocess.run(words, cwd=tmp_path, input=bytes(range(24)) * 3, capture_output=True, timeout=60)
+    found = subprocess.run(words, cwd=frames, input=bytes(range(24)) * 3, capture_output=True, timeout=60)
     assert found.returncode == 0 and found.stdout == bytes(255 - i for i in range(24)) * 3
     assert b"finished after" in found.stderr and b"p99" in found.stderr
+
+
+@pytest.mark.parametrize("command", both())
+def test_a_graph_on_standard_input_leaves_no_frames_there(frames, command):
+    words, described = ("run", "--python", "operators.py", "-"), (frames / "graph.json").read_text()
+    found = weir(frames, *words, command=command, input=described)
+    line = "weir run: -: 'read' reads frames from standard input, where the graph was: give one of them as a file\n"
+    assert (found.returncode, found.stdout, found.stderr) == (2, "", line)
+    (frames / "frames.rgb").write_bytes(bytes(24))
+    found = weir(frames, *words, "--set", "read.path=frames.rgb", "--set", "write.path=out.rgb", command=command, input=described)
+    assert found.returncode == 0 and (frames / "out.rgb").read_bytes() == bytes([255] * 24)
 
 
 @pytest.mark.skipif(not COMMAND, reason="the command was not built")

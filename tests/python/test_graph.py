@@ -137,6 +137,16 @@ def test_one_text_is_no_list_of_them():
             weir.Graph(CHAIN, **{name: "one"})
 
 
+def test_a_text_that_c_would_cut_is_refused(chain):
+    nul = "cut\0off"
+    for given in ({"set": [f"a.text={nul}"]}, {"plugins": [nul]}, {"path": nul}):
+        with pytest.raises(ValueError, match=rf"{next(iter(given))} has a NUL character: '.*cut\\x00off'"):
+            weir.Graph(**({"graph": CHAIN} | given))
+    for name in ("backend", "signal", "root"):
+        with pytest.raises(ValueError, match=f"{name} has a NUL character: "):
+            chain(("a", "Count"), ("b", "Collect")).run(**{name: nul})
+
+
 def test_a_graph_of_what_json_lacks_is_refused():
     for wrong in (b"{}", {"weir": np.int64(1)}):
         with pytest.raises(TypeError, match="a graph is a dict of what JSON has, or a text: "):
