@@ -198,10 +198,11 @@ def warnings_can_be_had_otherwise(weir):
 
 def frames_of_the_summary_are_frames_and_not_ticks(weir):
     """A frame that the reader takes in parts costs several ticks."""
-    path = graph({"bytes": "3MiB", "width": 0, "height": 0, "path": str(FOLDER / "zeros")})
+    path = graph({"bytes": "3MiB", "width": 0, "height": 0, "path": str(FOLDER / "zeros")}, {"warn_after": "1ms"})
     with open(FOLDER / "zeros", "wb") as zeros:
         zeros.truncate(4 * 3 << 20)
     child = process.start(weir, "run", "--backend", "sim", path, text=False)
+    assert b"write: has waited" in child.stderr.readline()  # before it, nothing is read: the first frame is cut
     out, err = child.communicate(timeout=process.LIMIT)
     took, unit, rate = re.search(r"finished after ([\d.]+) (us|ms|s) on sim: seed 0, ([\d.,]+) frames/s", err.decode()).groups()
     ticks, received = map(int, re.search(r"^  write +(\d+) +(\d+) ", err.decode(), re.M).groups())
