@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 

@@ -83,7 +83,9 @@ def _option(name, value):
         raise TypeError(f"{name} is True or False, not {value!r}")
     if name in TEXTS and not isinstance(value, str):
         raise TypeError(f"{name} is a text, not {value!r}")
-    return _sampling(value) if name == "gpu_time" else _text(name, value) if name in (*TEXTS, "root") else value
+    if name == "gpu_time":
+        return _sampling(value)
+    return _text(name, value) if name in (*TEXTS, "root") else value
 
 
 def _options(options):

@@ -16,7 +16,6 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 EDGES = ROOT / "examples" / "edges.json"
-FRAMES = ROOT / "examples" / "frames.json"
 SKIPPED = 77
 LIMIT = 60  # seconds: nothing hangs
 REPLAYED = re.compile(r"(\d+) replayed, (\d+) captured, (\d+) evicted, (\d+) failed")  # in a summary

@@ -7,6 +7,7 @@ import tempfile
 
 import acceptance
 
+RAW = acceptance.ROOT / "examples" / "frames.json"
 SPINS = acceptance.ROOT / "tests" / "trace" / "graphs" / "spins.json"
 KERNELS = {"short": 500_000, "long": 2_000_000, "middle": 1_000_000}  # ns of each kernel of spins.json
 ROUNDS = 9
@@ -47,7 +48,7 @@ def truths(given):
 
 def frames_per_second(given, frames, *options):
     """Of examples/frames.json, which reads raw frames: decoding pictures would bound the rate, and hide a cost."""
-    command = [given.weir, "run", acceptance.FRAMES, "--backend", given.backend, "--set", f"read.path={frames}"]
+    command = [given.weir, "run", RAW, "--backend", given.backend, "--set", f"read.path={frames}"]
     ended = acceptance.run([*command, "--set", "write.path=/dev/null", *options])
     found = re.search(r"([\d.,]+) frames/s", ended.stdout)
     assert ended.returncode == 0 and found, (ended.returncode, ended.stderr[-300:])
@@ -66,6 +67,6 @@ def cost(given):
             for observed in (turn % 2 == 0, turn % 2 == 1):
                 rates[observed].append(frames_per_second(given, frames, *(seen if observed else ())))
     best, middle = (of(rates[True]) / of(rates[False]) for of in (max, statistics.median))
-    rate = max(rates[False])
+    rate = statistics.median(rates[False])
     said = f"{middle:.3f} of {rate:.0f} frames/s as the medians of {ROUNDS} runs each, {best:.3f} in the best"
     yield "12 examples/frames with statistics and sample:64", ">= 0.98 of its frames/s", said, middle >= 0.98
