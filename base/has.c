@@ -9,6 +9,7 @@
 #include "weir.h"
 
 static const char *const functions[] = {
+	"weir_cause_text",
 	"weir_context_adopt",
 	"weir_context_allocate_stream",
 	"weir_context_count",
@@ -164,6 +165,7 @@ static const char *const functions[] = {
 	"weir_verdict_fence",
 	"weir_verdict_never",
 	"weir_verdict_ready",
+	"weir_verdict_set_cause",
 	"weir_verdict_until",
 	"weir_verdict_wait",
 	"weir_verdict_watched",

@@ -59,6 +59,18 @@ const char *weir_status_text(weir_status status)
 	return "unknown status";
 }
 
+const char *weir_cause_text(weir_cause cause)
+{
+	switch (cause) {
+#define CAUSE_CASE(name, value, text)                                                                        \
+	case name:                                                                                           \
+		return text;
+		WEIR_CAUSE_TABLE(CAUSE_CASE)
+#undef CAUSE_CASE
+	}
+	return "unknown";
+}
+
 weir_status wr_fail_in_handler(weir_status status, const char *name, const char *text)
 {
 	struct wr_words words = wr_words_in(wr_error_here(), WR_ERROR_BYTES);

@@ -7,6 +7,7 @@
 static void asynchronous_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_TOLD, -1, 0);
 	switch (weir_view_told(view)) {
 	case WEIR_TOLD_NOTHING:
 	case WEIR_TOLD_READY:

@@ -44,6 +44,7 @@ static void boolean_ask(const void *state, const weir_view *view, weir_verdict *
 {
 	weir_told told = weir_view_told(view);
 
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_TOLD, -1, 0);
 	if (told == WEIR_TOLD_NEVER)
 		weir_verdict_never(verdict, "told never");
 	else if (is_enabled(state, told))

@@ -28,10 +28,12 @@ static void count_ask(const void *state, const weir_view *view, weir_verdict *ve
 	const struct count *self = state;
 
 	(void)view;
-	if (self->left == 0)
-		weir_verdict_never(verdict, "all its ticks are done");
-	else
+	if (self->left) {
 		weir_verdict_ready(verdict);
+		return;
+	}
+	weir_verdict_never(verdict, "all its ticks are done");
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_DONE, -1, 0);
 }
 
 static void count_ticked(void *state, const weir_view *view)

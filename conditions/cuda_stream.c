@@ -46,8 +46,10 @@ static size_t wait_for_port(unsigned port, const weir_view *view, weir_verdict *
 
 	if (pending > FENCES)
 		pending = FENCES;
-	if (pending)
+	if (pending) {
 		weir_verdict_wait(verdict, "work on the device is not finished");
+		weir_verdict_set_cause(verdict, WEIR_CAUSE_DEVICE, (int)port, 0);
+	}
 	for (size_t i = 0; i < pending; i++)
 		weir_verdict_fence(verdict, fences[i]);
 	return pending;

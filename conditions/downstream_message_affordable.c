@@ -38,10 +38,12 @@ static void downstream_ask(const void *state, const weir_view *view, weir_verdic
 	const struct downstream *self = state;
 	size_t needed = self->min_size ? self->min_size : weir_view_emits(view, self->port);
 
-	if (weir_view_room(view, self->port) >= needed)
+	if (weir_view_room(view, self->port) >= needed) {
 		weir_verdict_ready(verdict);
-	else
-		weir_verdict_wait(verdict, "no room behind the output");
+		return;
+	}
+	weir_verdict_wait(verdict, "no room behind the output");
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_ROOM, (int)self->port, needed);
 }
 
 const weir_condition wr_downstream_message_affordable = {

@@ -38,6 +38,7 @@ static void fence_ask(const void *state, const weir_view *view, weir_verdict *ve
 	bool never = weir_view_told(view) == WEIR_TOLD_NEVER; /* before the fence: it is told after that */
 	const weir_fence *fence = self->once ? weir_view_fence_next(view) : weir_view_fence_told(view);
 
+	weir_verdict_set_cause(verdict, fence ? WEIR_CAUSE_DEVICE : WEIR_CAUSE_TOLD, -1, 0);
 	if (never && (!fence || !self->once)) {
 		weir_verdict_never(verdict, "told never");
 	} else if (!fence) {

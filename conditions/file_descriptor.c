@@ -8,6 +8,7 @@
 static void file_descriptor_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_DESCRIPTOR, -1, 0);
 	if (weir_view_told(view) == WEIR_TOLD_NEVER) {
 		weir_verdict_never(verdict, "told never");
 		return;

@@ -30,6 +30,7 @@ static void in_flight_ask(const void *state, const weir_view *view, weir_verdict
 		return;
 	}
 	weir_verdict_wait(verdict, "max_in_flight of its ticks are on the device");
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_BOUND, -1, 0);
 	for (size_t i = 0; i < pending && i < FENCES; i++)
 		weir_verdict_fence(verdict, fences[i]);
 }

@@ -48,9 +48,12 @@ static void message_available_ask(const void *state, const weir_view *view, weir
 	bool each = weir_view_any_size(view, self->port);
 
 	if (has_enough(self, view, each) ||
-	    !weir_view_connected(view, self->port)) /* an unconnected port needs no messages */
+	    !weir_view_connected(view, self->port)) { /* an unconnected port needs no messages */
 		weir_verdict_ready(verdict);
-	else if (weir_view_ended(view, self->port, self->min_size))
+		return;
+	}
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_MESSAGES, (int)self->port, self->min_size);
+	if (weir_view_ended(view, self->port, self->min_size))
 		weir_verdict_never(verdict, each ? "too few messages, and a sender is closed"
 						 : "too few messages, and all senders are closed");
 	else

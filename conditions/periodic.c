@@ -88,6 +88,7 @@ static void periodic_ask(const void *state, const weir_view *view, weir_verdict 
 	}
 	weir_verdict_wait(verdict, self->begun ? "the period is not over" : "the first tick is not due yet");
 	weir_verdict_until(verdict, at);
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_TIME, -1, 0);
 }
 
 /* The number of ticks that are lost: those that came due after `at` until this one began. */

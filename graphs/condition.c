@@ -198,6 +198,19 @@ bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port
 	return false;
 }
 
+bool wr_condition_port(const struct wr_plan_condition *condition, unsigned *port, bool *input)
+{
+	for (size_t i = 0; i < condition->values->count; i++) {
+		const struct wr_setting *setting = &condition->values->settings[i];
+		if (!setting->port_count)
+			continue;
+		*port = setting->ports[0];
+		*input = wr_parameter_is_input(setting->parameter);
+		return true;
+	}
+	return false;
+}
+
 static bool is_named(const struct wr_plan_entity *entity, unsigned port, bool input)
 {
 	for (size_t i = 0; i < entity->condition_count; i++)

@@ -181,5 +181,7 @@ const struct wr_plan_input *wr_plan_inlet(const struct wr_plan *plan, size_t i);
 const struct wr_plan_output *wr_plan_outlet(const struct wr_plan *plan, size_t i);
 /* Returns true if a parameter of the condition names that input, or output. */
 bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port, bool input);
+/* The first port that a parameter of the condition names; returns false if there is none. */
+bool wr_condition_port(const struct wr_plan_condition *condition, unsigned *port, bool *input);
 
 #endif

@@ -187,6 +187,52 @@ typedef struct {
 	uint64_t stream, value;
 } weir_fence;
 
+/*
+ * What an entity waits for, or why a run ended. Programs and tools act on causes; the texts beside them are
+ * for people, and change. X(name, value, text).
+ *
+ *   NONE        nothing is known, or nothing is to be said
+ *   MESSAGES    an input has too few messages
+ *   ROOM        a queue behind an output has too little room
+ *   DEVICE      work on the device is not finished
+ *   MEMORY      a memory pool has too little
+ *   BOUND       max_in_flight of its ticks are on the device
+ *   TIME        its time has not come
+ *   DESCRIPTOR  a descriptor is not ready, or none is watched
+ *   TOLD        the program has told it to wait, or has told nothing so far (boolean, asynchronous, fence)
+ *   OWN         a condition of the program's, or of a plugin's, that names no other cause
+ *   WORKER      it is READY, or is being reviewed: it waits for a worker
+ *   COMPUTE     it is in compute
+ *   START       a start function, or what begins a run
+ *   DRAIN       the run drains
+ *   DONE        nothing is left to do: its ticks are counted out, or all its receivers are DONE
+ */
+#define WEIR_CAUSE_TABLE(X)                                                                                  \
+	X(WEIR_CAUSE_NONE, 0, "none")                                                                        \
+	X(WEIR_CAUSE_MESSAGES, 1, "messages")                                                                \
+	X(WEIR_CAUSE_ROOM, 2, "room")                                                                        \
+	X(WEIR_CAUSE_DEVICE, 3, "device")                                                                    \
+	X(WEIR_CAUSE_MEMORY, 4, "memory")                                                                    \
+	X(WEIR_CAUSE_BOUND, 5, "bound")                                                                      \
+	X(WEIR_CAUSE_TIME, 6, "time")                                                                        \
+	X(WEIR_CAUSE_DESCRIPTOR, 7, "descriptor")                                                            \
+	X(WEIR_CAUSE_TOLD, 8, "told")                                                                        \
+	X(WEIR_CAUSE_OWN, 9, "own")                                                                          \
+	X(WEIR_CAUSE_WORKER, 10, "worker")                                                                   \
+	X(WEIR_CAUSE_COMPUTE, 11, "compute")                                                                 \
+	X(WEIR_CAUSE_START, 12, "start")                                                                     \
+	X(WEIR_CAUSE_DRAIN, 13, "drain")                                                                     \
+	X(WEIR_CAUSE_DONE, 14, "done")
+
+typedef enum {
+#define WEIR_CAUSE_ENUM(name, value, text) name = value,
+	WEIR_CAUSE_TABLE(WEIR_CAUSE_ENUM)
+#undef WEIR_CAUSE_ENUM
+} weir_cause;
+
+/* One word, as in statistics and traces; "unknown" for any other value. */
+WEIR_API const char *weir_cause_text(weir_cause cause);
+
 /* ----------------------------------------------------------------------------------------------- graph -- */
 
 /*
@@ -1415,6 +1461,13 @@ WEIR_API void weir_verdict_fence(weir_verdict *verdict, weir_fence fence);
 WEIR_API void weir_verdict_external(weir_verdict *verdict);
 /* Wait; ask again when the watched descriptor (weir_entity_watch) is ready; keeps the run open. */
 WEIR_API void weir_verdict_watched(weir_verdict *verdict);
+/*
+ * Beside wait or never: what it is for. Explanations, statistics and reports judge by it, never by `why`.
+ * Without it the cause is WEIR_CAUSE_OWN, about the first port that a parameter names. port: the output for
+ * WEIR_CAUSE_ROOM, else the input; -1: none. needed: the messages, or the room, that the port must have; 0:
+ * what a tick takes or emits. A cause or port that there is not fails the run and names the condition.
+ */
+WEIR_API void weir_verdict_set_cause(weir_verdict *verdict, weir_cause cause, int port, size_t needed);
 
 /* ----------------------------------------------------------------------------------- registry, plugins -- */
 

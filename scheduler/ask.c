@@ -40,6 +40,8 @@ struct sum {
 	uint8_t external;
 	size_t fences;
 	int signal; /* of the conditions that named the fences */
+	weir_cause cause;
+	uint32_t on; /* its subject, as in wr_cause_word */
 	const char *why, *of;
 };
 
@@ -89,6 +91,8 @@ __attribute__((noinline)) static void add_to_sum(struct sum *sum, weir_verdict *
 		sum->fences = child->fence_count;
 		sum->signal = join ? join_signals(sum->signal, signal) : signal;
 		sum->rank = rank;
+		sum->cause = child->cause;
+		sum->on = child->on;
 		sum->why = child->why;
 		sum->of = of;
 	} else {
@@ -115,6 +119,33 @@ weir_status wr_entity_verdict_failure(const weir_entity *entity)
 	return wr_fail(verdict->failed, "condition '%s' %s", verdict->misuse_of, verdict->misuse);
 }
 
+/* The first port that a parameter of the condition names, if it is an input. */
+static uint32_t named_input(const struct wr_condition *condition)
+{
+	bool input = false;
+	unsigned port = 0;
+
+	return wr_condition_port(condition->plan, &port, &input) && input ? port : WR_NO_SUBJECT;
+}
+
+__attribute__((noinline)) void wr_verdict_check_cause(weir_view *view)
+{
+	const weir_entity *entity = view->entity;
+	weir_verdict *verdict = &view->entity->verdict;
+	size_t ports = verdict->cause == WEIR_CAUSE_ROOM ? entity->output_count : entity->input_count;
+
+	if (!verdict->cause)
+		wr_verdict_give_cause(verdict, WEIR_CAUSE_OWN, named_input(view->condition));
+	else if (verdict->cause > WEIR_CAUSE_DONE)
+		wr_view_misuse(view, "gave a cause that is none of weir_cause");
+	else if (verdict->on != WR_NO_SUBJECT && verdict->on >= ports)
+		wr_view_misuse(view, "gave its cause a port that the entity does not have: "
+				     "take the index from weir_values_int");
+	if (verdict->on >= ports ||
+	    verdict->cause == WEIR_CAUSE_MEMORY) /* only the scheduler numbers pools */
+		verdict->on = WR_NO_SUBJECT;
+}
+
 /* Asks conditions [from, to), which are of one phase. Returns false if one of them is NEVER. */
 __attribute__((always_inline)) static inline bool ask_phase(weir_view *view, size_t from, size_t to,
 							    struct sum *sum)
@@ -128,6 +159,7 @@ __attribute__((always_inline)) static inline bool ask_phase(weir_view *view, siz
 			continue;
 		if (entity->verdict.answer >= WR_SILENT)
 			return refuse_verdict(view);
+		wr_verdict_check_cause(view);
 		if (entity->verdict.answer == WR_NEVER) {
 			sum->of = condition->plan->name;
 			return false;
@@ -167,6 +199,7 @@ static bool ask_content_ports(weir_view *view, struct sum *sum)
 			continue;
 		wr_verdict_clear(&entity->verdict);
 		weir_verdict_wait(&entity->verdict, "too few messages");
+		wr_verdict_give_cause(&entity->verdict, WEIR_CAUSE_MESSAGES, i);
 		add_to_sum(sum, &entity->verdict, WR_SIGNAL_CALLBACK, entity->inputs[i].plan->port->name);
 		if (weir_view_ended(view, i, 0))
 			return false;
@@ -174,23 +207,32 @@ static bool ask_content_ports(weir_view *view, struct sum *sum)
 	return true;
 }
 
-bool wr_entity_lacks_room(weir_entity *entity)
+/* The first output that lacks room; WR_NO_SUBJECT: none does. */
+static uint32_t output_without_room(weir_entity *entity)
 {
 	weir_view view = {.entity = entity};
 
 	for (unsigned i = 0; i < entity->output_count; i++)
 		if (weir_view_room(&view, i) < entity->outputs[i].max_emits)
-			return true;
-	return false;
+			return i;
+	return WR_NO_SUBJECT;
+}
+
+bool wr_entity_lacks_room(weir_entity *entity)
+{
+	return output_without_room(entity) != WR_NO_SUBJECT;
 }
 
 /* For outputs that no default condition watches: a `block` queue must have room all the same (S3). */
 static void ask_output_room(weir_entity *entity, struct sum *sum)
 {
-	if (!wr_entity_lacks_room(entity))
+	uint32_t output = output_without_room(entity);
+
+	if (output == WR_NO_SUBJECT)
 		return;
 	wr_verdict_clear(&entity->verdict);
 	weir_verdict_wait(&entity->verdict, "no room behind an output");
+	wr_verdict_give_cause(&entity->verdict, WEIR_CAUSE_ROOM, output);
 	add_to_sum(sum, &entity->verdict, WR_SIGNAL_CALLBACK, "room");
 }
 
@@ -250,8 +292,10 @@ bool wr_gate_ask(weir_view *view, unsigned input)
 	size_t pending = weir_view_pending(view, input, FENCES, fences);
 
 	wr_verdict_clear(verdict);
-	if (pending)
+	if (pending) {
 		weir_verdict_wait(verdict, "waits for device work");
+		wr_verdict_give_cause(verdict, WEIR_CAUSE_DEVICE, input);
+	}
 	for (size_t i = 0; i < pending && i < FENCES; i++)
 		weir_verdict_fence(verdict, fences[i]);
 	return pending;
@@ -378,12 +422,15 @@ static enum wr_answer publish_verdict(const weir_view *view, enum wr_answer answ
 	verdict->external = sum->external;
 	verdict->signal = sum->signal;
 	if (answer == WR_WAIT) {
+		verdict->cause = sum->cause;
+		verdict->on = sum->on;
 		verdict->why = sum->why;
 		verdict->repeats_past = time_repeats(view, sum->at);
 	}
-	/* Both are literals. A reader that sees a mixed pair shows an outdated reason, nothing worse. */
+	/* Literals and a word. A reader that sees a mixed set shows an outdated reason, nothing worse. */
 	wr_store_relaxed(&entity->why, verdict->why);
 	wr_store_relaxed(&entity->why_of, sum->of);
+	wr_store_relaxed(&entity->cause, wr_cause_word(verdict->cause, verdict->on));
 	return answer;
 }
 
@@ -434,8 +481,10 @@ __attribute__((noinline)) static void ask_in_flight(weir_view *view, struct sum 
 	const struct wr_condition *condition = &view->entity->conditions[0];
 
 	wr_condition_ask(view, condition);
-	if (view->entity->verdict.answer == WR_WAIT)
-		add_to_sum(sum, &view->entity->verdict, condition->signal, condition->plan->name);
+	if (view->entity->verdict.answer != WR_WAIT)
+		return;
+	wr_verdict_check_cause(view);
+	add_to_sum(sum, &view->entity->verdict, condition->signal, condition->plan->name);
 }
 
 /* Returns false if one of them is NEVER. */
@@ -458,8 +507,12 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 
 	entity->verdict.fence_count = 0;
 	if (entity->finished || (draining && entity->root) || receivers_done(entity)) {
-		const char *why = draining ? "draining" : "all receivers are done";
-		entity->verdict.why = entity->finished ? "finished" : why;
+		bool done = entity->finished || !draining;
+		wr_verdict_give_cause(&entity->verdict, done ? WEIR_CAUSE_DONE : WEIR_CAUSE_DRAIN,
+				      WR_NO_SUBJECT);
+		entity->verdict.why = entity->finished ? "finished"
+				      : draining       ? "draining"
+						       : "all receivers are done";
 		return publish_verdict(&view, WR_NEVER, &sum);
 	}
 	if (!ask_gathering(&view, &sum))
@@ -469,6 +522,7 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	if (entity->output_unwatched)
 		ask_output_room(entity, &sum);
 	if (draining && drain_ends_wait(&sum) && inputs_closed_and_empty(&view)) {
+		wr_verdict_give_cause(&entity->verdict, WEIR_CAUSE_DRAIN, WR_NO_SUBJECT);
 		entity->verdict.why = "draining";
 		return publish_verdict(&view, WR_NEVER, &sum);
 	}

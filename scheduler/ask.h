@@ -8,6 +8,7 @@
 static inline void wr_verdict_clear(weir_verdict *verdict)
 {
 	verdict->answer = WR_SILENT;
+	verdict->cause = WEIR_CAUSE_NONE;
 	verdict->why = NULL;
 	verdict->external = 0;
 	verdict->at = INT64_MAX;
@@ -33,6 +34,17 @@ static inline void wr_condition_ask(weir_view *view, const struct wr_condition *
 	view->condition = condition;
 	condition->ask(condition->state, view, &view->entity->verdict);
 }
+
+/* A wait or NEVER of the scheduler's own. */
+static inline void wr_verdict_give_cause(weir_verdict *verdict, weir_cause cause, uint32_t on)
+{
+	verdict->cause = cause;
+	verdict->on = on;
+	verdict->needed = 0;
+}
+
+/* Completes and checks the cause of the condition that was asked last and does not hold. */
+void wr_verdict_check_cause(weir_view *view);
 
 /* Asks the implied gate of the port (C8). Returns true, with a WAIT verdict, if its front is not finished. */
 bool wr_gate_ask(weir_view *view, unsigned input);

@@ -41,8 +41,29 @@ struct wr_claim;
 /* Bits of weir_verdict.external. */
 enum { WR_OUTSIDE = 1, WR_DESCRIPTOR = 2 };
 
+#define WR_NO_SUBJECT UINT32_MAX
+/*
+ * A cause and its subject in one word, for other threads. The subject of MEMORY is the resource's id
+ * (wr_shared), that of ROOM an output, that of every other cause an input, by index.
+ */
+static inline uint64_t wr_cause_word(weir_cause cause, uint32_t on)
+{
+	return (uint64_t)on << 32 | (uint32_t)cause;
+}
+static inline weir_cause wr_cause_of_word(uint64_t word)
+{
+	return (weir_cause)(uint32_t)word;
+}
+static inline uint32_t wr_subject_of_word(uint64_t word)
+{
+	return (uint32_t)(word >> 32);
+}
+
 struct weir_verdict {
 	enum wr_answer answer;
+	weir_cause cause; /* of WAIT and NEVER */
+	uint32_t on;      /* what it is about, as in wr_cause_word; or WR_NO_SUBJECT */
+	size_t needed;    /* messages or room that the port must have; 0: what a tick takes or emits */
 	const char *why;
 	uint8_t external;   /* waits for something outside; DESCRIPTOR: for a watched descriptor */
 	int64_t at;         /* INT64_MAX: no time was named */
@@ -168,6 +189,7 @@ struct weir_entity {
 	weir_entity *timer_next;         /* written by the thread that listed it */
 	_Atomic(const char *) why;       /* the last published verdict (C5): the reason */
 	_Atomic(const char *) why_of;    /* and the name of the condition */
+	_Atomic uint64_t cause;          /* and wr_cause_word */
 	_Atomic int64_t computing_since; /* start of the running compute; 0: none; 1: not measured */
 
 	/* constant during a run, unless the comment says otherwise */
@@ -232,10 +254,26 @@ struct weir_view {
 	bool has_now;
 };
 
+/* What one that does not hold says; PARKED: all hold, but the entity was not woken. */
+enum wr_says {
+	WR_SAYS_WAIT, /* until a poke */
+	WR_SAYS_TIME,
+	WR_SAYS_EVENT,
+	WR_SAYS_NEVER,
+	WR_SAYS_BUSY,
+	WR_SAYS_PARKED,
+	WR_SAYS_NOTHING, /* misuse: no verdict */
+	WR_SAYS_TWO      /* misuse: two verdicts */
+};
+
 /* What keeps an entity from being READY. The strings are lent until the function that gets them returns. */
 struct wr_unmet {
 	const char *condition; /* "message_available on in", "gate on in", "in", "drain" */
-	const char *verdict, *detail;
+	enum wr_says says;
+	weir_cause cause;
+	uint32_t on;   /* its subject, as in wr_cause_word */
+	size_t needed; /* as in weir_verdict */
+	const char *detail;
 	const struct wr_plan_condition *plan; /* NULL: a gate, a port that lacks messages, a drain */
 	struct wr_condition *asked;           /* of that plan, or NULL */
 	const struct wr_input *input;         /* the port that it names: one of these, or neither */

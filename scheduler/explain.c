@@ -60,30 +60,41 @@ static const char *verdict_reason(const weir_verdict *verdict)
 	return verdict->at != INT64_MAX ? "waits for its time" : "not ready";
 }
 
+static enum wr_says verdict_says(const weir_verdict *verdict)
+{
+	switch (verdict->answer) {
+	case WR_READY:
+	case WR_WAIT:
+		if (verdict->external || verdict->fence_count)
+			return WR_SAYS_EVENT;
+		return verdict->at != INT64_MAX ? WR_SAYS_TIME : WR_SAYS_WAIT;
+	case WR_NEVER:
+		return WR_SAYS_NEVER;
+	case WR_SILENT:
+		return WR_SAYS_NOTHING;
+	case WR_MISUSED:
+		break;
+	}
+	return WR_SAYS_TWO;
+}
+
 /* Adds verdict and detail to what is unmet, and reports it. */
 static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unmet_fn *fn, void *arg)
 {
 	const weir_verdict *verdict = &entity->verdict;
-	static const char *const words[] = {[WR_READY] = "READY",
-					    [WR_WAIT] = "WAIT",
-					    [WR_NEVER] = "NEVER",
-					    [WR_SILENT] = "SILENT",
-					    [WR_MISUSED] = "MISUSED"};
-	bool in_flight = unmet->plan && unmet->plan->kind == entity->graph->plan->in_flight.kind;
 	int64_t told_at = unmet->asked && verdict->fence_count == 1
 				  ? wr_told_fence_at(unmet->asked, verdict->fences[0])
 				  : 0;
 	char detail[200];
 
-	unmet->verdict = words[verdict->answer];
+	unmet->says = verdict_says(verdict);
+	unmet->cause = verdict->cause;
+	unmet->on = verdict->on;
+	unmet->needed = verdict->needed;
 	unmet->detail = detail;
-	if (verdict->answer == WR_WAIT && (verdict->external || verdict->fence_count))
-		unmet->verdict = "WAIT_EVENT";
-	else if (verdict->answer == WR_WAIT && verdict->at != INT64_MAX)
-		unmet->verdict = "WAIT_TIME";
 	if (told_at)
 		detail_told(entity, told_at, detail, sizeof detail);
-	else if (verdict->fence_count && in_flight)
+	else if (verdict->fence_count && verdict->cause == WEIR_CAUSE_BOUND)
 		detail_in_flight(entity, detail, sizeof detail);
 	else if (verdict->fence_count)
 		detail_fences(entity, detail, sizeof detail);
@@ -93,23 +104,20 @@ static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unme
 	fn(unmet, arg);
 }
 
-/* Finds the first port that a parameter of the condition names. Returns false if there is none. */
+/* Finds the port of the cause, else the first one that a parameter names. Returns false if there is none. */
 static bool find_port(const weir_entity *entity, struct wr_unmet *unmet)
 {
-	const weir_parameter *parameter = unmet->plan->kind->parameters;
-	const weir_values *values = unmet->plan->values;
+	const weir_verdict *verdict = &entity->verdict;
+	bool input = verdict->cause != WEIR_CAUSE_ROOM;
+	unsigned port = verdict->on;
 
-	for (; parameter && parameter->name; parameter++) {
-		if (parameter->type == WEIR_TYPE_INPUT)
-			unmet->input = &entity->inputs[weir_values_int(values, parameter->name)];
-		else if (parameter->type == WEIR_TYPE_OUTPUT)
-			unmet->output = &entity->outputs[weir_values_int(values, parameter->name)];
-		else if (parameter->type == WEIR_TYPE_INPUTS)
-			unmet->input = &entity->inputs[weir_values_at(values, parameter->name, 0)];
-		if (unmet->input || unmet->output)
-			return true;
-	}
-	return false;
+	if (port == WR_NO_SUBJECT && !wr_condition_port(unmet->plan, &port, &input))
+		return false;
+	if (input)
+		unmet->input = &entity->inputs[port];
+	else
+		unmet->output = &entity->outputs[port];
+	return true;
 }
 
 /* Writes "cuda_stream on in", or the condition's name alone if it names no port. */
@@ -151,7 +159,9 @@ static void explain_gates(weir_view *view, bool *met, wr_unmet_fn *fn, void *arg
 		detail_fences(entity, fences, sizeof fences);
 		snprintf(detail, sizeof detail, "waits for device work on '%s': %s", port, fences);
 		fn(&(struct wr_unmet){.condition = name,
-				      .verdict = "WAIT_EVENT",
+				      .says = WR_SAYS_EVENT,
+				      .cause = WEIR_CAUSE_DEVICE,
+				      .on = i,
 				      .detail = detail,
 				      .input = &entity->inputs[i]},
 		   arg);
@@ -170,6 +180,7 @@ static void ask_condition(weir_view *view, const struct wr_condition *condition)
 {
 	view->entity->verdict.fence_count = 0;
 	wr_condition_ask(view, condition);
+	wr_verdict_check_cause(view);
 }
 
 static bool names_unknown_fence(weir_view *view, const struct wr_condition *condition)
@@ -259,6 +270,7 @@ static void explain_content_ports(weir_view *view, bool *met, wr_unmet_fn *fn, v
 		entity->verdict.fence_count = 0;
 		wr_verdict_clear(&entity->verdict);
 		weir_verdict_wait(&entity->verdict, "too few messages");
+		wr_verdict_give_cause(&entity->verdict, WEIR_CAUSE_MESSAGES, i);
 		explain_verdict(entity, &unmet, fn, arg);
 	}
 }
@@ -272,7 +284,9 @@ static void explain_claims(weir_entity *entity, wr_unmet_fn *fn, void *arg)
 			continue;
 		wr_claim_describe(&entity->claims[i], detail, sizeof detail);
 		fn(&(struct wr_unmet){.condition = "memory_available",
-				      .verdict = "WAIT",
+				      .says = WR_SAYS_WAIT,
+				      .cause = WEIR_CAUSE_MEMORY,
+				      .on = entity->claims[i].from->id,
 				      .detail = detail,
 				      .claim = &entity->claims[i]},
 		   arg);
@@ -293,5 +307,10 @@ void wr_entity_explain(weir_entity *entity, bool draining, wr_unmet_fn *fn, void
 	if (met && entity->fronts_closed)
 		explain_claims(entity, fn, arg);
 	if (met && draining && entity->root)
-		fn(&(struct wr_unmet){.condition = "drain", .verdict = "NEVER", .detail = "draining"}, arg);
+		fn(&(struct wr_unmet){.condition = "drain",
+				      .says = WR_SAYS_NEVER,
+				      .cause = WEIR_CAUSE_DRAIN,
+				      .on = WR_NO_SUBJECT,
+				      .detail = "draining"},
+		   arg);
 }

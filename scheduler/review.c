@@ -231,20 +231,22 @@ static inline enum step review_entity(struct wr_worker *worker, weir_scheduler *
  * closed and nothing armed: the poke that offers it what comes back wakes it. What the device is done with by
  * now comes back at once, and the poke finds this entity RUNNING; for the rest the loop is kicked (T4).
  */
-static bool claim_for_tick(struct wr_worker *worker, weir_scheduler *scheduler, weir_entity *entity)
+static bool claim_for_tick(weir_scheduler *scheduler, weir_entity *entity)
 {
 	weir_verdict *verdict = &entity->verdict;
 	struct wr_shared *lacks = wr_claims_take(entity);
 
 	if (!lacks)
 		return true;
-	wr_trace_refused(scheduler->trace, worker->local.index, entity->id, lacks->id);
 	wr_wait_disarm(scheduler, entity);
 	wr_system_run_deferred_frees(scheduler->graph->system, false);
 	verdict->answer = WR_WAIT;
 	verdict->why = "too little is free of what it claims";
+	verdict->cause = WEIR_CAUSE_MEMORY;
+	verdict->on = lacks->id;
 	wr_store_relaxed(&entity->why, verdict->why);
 	wr_store_relaxed(&entity->why_of, "memory_available");
+	wr_store_relaxed(&entity->cause, wr_cause_word(WEIR_CAUSE_MEMORY, lacks->id));
 	return false;
 }
 
@@ -256,7 +258,7 @@ __attribute__((noinline)) static enum step review_claims(struct wr_worker *worke
 
 	wr_claims_note_owed(entity);
 	step = review_entity(worker, scheduler, entity);
-	if (step == STEP_TICK && !claim_for_tick(worker, scheduler, entity))
+	if (step == STEP_TICK && !claim_for_tick(scheduler, entity))
 		step = STEP_PARK;
 	if (step == STEP_PARK)
 		wr_claims_pass_on(entity);
@@ -269,8 +271,8 @@ __attribute__((noinline)) static void trace_park(struct wr_worker *worker, weir_
 	wr_flight_trace(entity, worker->scheduler, worker->local.index);
 	if (entity->gpu_time)
 		wr_gpu_time_read(entity, worker->local.index);
-	wr_trace_wait(worker->scheduler->trace, worker->local.index, entity->id,
-		      wr_load_relaxed(&entity->why_of), entity->verdict.why);
+	wr_trace_wait(worker->scheduler->trace, worker->local.index, entity->id, entity->verdict.cause,
+		      entity->verdict.on, wr_load_relaxed(&entity->why_of), entity->verdict.why);
 }
 
 /* Returns true if the entity is parked now; false if it was poked meanwhile and is RUNNING again. */

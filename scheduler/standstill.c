@@ -92,7 +92,8 @@ static uint32_t blamed_by_outlet(const struct wr_connection *connection)
 	return readable ? WR_NO_ENTITY : outlet->finisher->entity.id;
 }
 
-static void blame_receiver(const struct wr_output *output, struct wr_cause *cause)
+/* Blames the receiver whose queue has the least room, of those with less than is needed. */
+static void blame_receiver(const struct wr_output *output, size_t needed, struct wr_cause *cause)
 {
 	size_t least = SIZE_MAX;
 
@@ -104,7 +105,7 @@ static void blame_receiver(const struct wr_output *output, struct wr_cause *caus
 		if (connection->sender_owns || wr_load_acquire(&connection->receiver_done))
 			continue;
 		room = wr_queue_room(&connection->queue);
-		if (room >= output->max_emits || room >= least)
+		if (room >= needed || room >= least)
 			continue;
 		least = room;
 		cause->connection = connection;
@@ -115,25 +116,13 @@ static void blame_receiver(const struct wr_output *output, struct wr_cause *caus
 	}
 }
 
-/* The number of messages that the condition needs: its min_size, or what a tick takes. */
-static size_t wanted_by(const struct wr_unmet *unmet)
-{
-	const weir_parameter *parameter = unmet->plan ? unmet->plan->kind->parameters : NULL;
-
-	for (; parameter && parameter->name; parameter++)
-		if (!strcmp(parameter->name, "min_size") && parameter->type == WEIR_TYPE_INT &&
-		    weir_values_int(unmet->plan->values, "min_size") > 0)
-			return (size_t)weir_values_int(unmet->plan->values, "min_size");
-	return unmet->input->need;
-}
-
 static void blame_by_port(struct collecting *collecting, const struct wr_unmet *unmet, struct wr_cause *cause)
 {
 	if (unmet->input)
-		blame_sender(unmet->input, wanted_by(unmet), cause);
+		blame_sender(unmet->input, unmet->needed ? unmet->needed : unmet->input->need, cause);
 	if (!unmet->output)
 		return;
-	blame_receiver(unmet->output, cause);
+	blame_receiver(unmet->output, unmet->needed ? unmet->needed : unmet->output->max_emits, cause);
 	collecting->room = true;
 }
 
@@ -150,13 +139,20 @@ static void blame_holder(const struct wr_standstill *standstill, const struct wr
 	cause->blames = holder ? index_of(holder) : WR_NO_ENTITY;
 }
 
+static struct wr_cause cause_of(const struct collecting *collecting, const struct wr_unmet *unmet)
+{
+	return (struct wr_cause){.entity = collecting->entity->id,
+				 .blames = WR_NO_ENTITY,
+				 .says = unmet->says,
+				 .cause = unmet->cause,
+				 .on = unmet->on,
+				 .condition = (char *)unmet->condition};
+}
+
 static void collect_claim(struct collecting *collecting, const struct wr_unmet *unmet)
 {
 	struct wr_text detail = {0};
-	struct wr_cause cause = {.entity = collecting->entity->id,
-				 .blames = WR_NO_ENTITY,
-				 .verdict = unmet->verdict,
-				 .condition = (char *)unmet->condition};
+	struct wr_cause cause = cause_of(collecting, unmet);
 
 	blame_holder(collecting->standstill, unmet, &detail, &cause);
 	cause.detail = detail.status ? (char *)unmet->detail : detail.text;
@@ -182,10 +178,7 @@ static struct time_text time_text(int64_t ns)
 static void collect_condition(const struct wr_unmet *unmet, void *arg)
 {
 	struct collecting *collecting = arg;
-	struct wr_cause cause = {.entity = collecting->entity->id,
-				 .blames = WR_NO_ENTITY,
-				 .verdict = unmet->verdict,
-				 .condition = (char *)unmet->condition};
+	struct wr_cause cause = cause_of(collecting, unmet);
 	char text[256];
 	int64_t left = collecting->entity->verdict.at;
 
@@ -194,13 +187,13 @@ static void collect_condition(const struct wr_unmet *unmet, void *arg)
 		return;
 	}
 	snprintf(text, sizeof text, "%s", unmet->detail);
-	if (!strcmp(unmet->verdict, "WAIT_TIME")) {
+	if (unmet->says == WR_SAYS_TIME) {
 		left -= wr_now();
 		snprintf(text, sizeof text, "%s, due in %s", unmet->detail,
 			 time_text(left > 0 ? left : 0).text);
 	}
 	cause.detail = text;
-	if (!strcmp(unmet->verdict, "WAIT"))
+	if (unmet->says == WR_SAYS_WAIT)
 		blame_by_port(collecting, unmet, &cause);
 	add_cause(collecting->standstill, &cause);
 }
@@ -214,11 +207,13 @@ static void collect_room(struct collecting *collecting)
 		char condition[80];
 		struct wr_cause cause = {.entity = entity->id,
 					 .blames = WR_NO_ENTITY,
-					 .verdict = "WAIT",
+					 .says = WR_SAYS_WAIT,
+					 .cause = WEIR_CAUSE_ROOM,
+					 .on = (uint32_t)i,
 					 .condition = condition,
 					 .detail = "no room behind the output"};
 
-		blame_receiver(&entity->outputs[i], &cause);
+		blame_receiver(&entity->outputs[i], entity->outputs[i].max_emits, &cause);
 		snprintf(condition, sizeof condition, "room on %s", entity->outputs[i].plan->port->name);
 		if (cause.connection)
 			add_cause(collecting->standstill, &cause);
@@ -235,12 +230,19 @@ static void collect_owned(struct wr_standstill *standstill, weir_entity *entity,
 		collect_room(&collecting);
 }
 
-/* A busy entity: how long it has been computing, if that is measured, or its last published verdict. */
+/*
+ * A busy entity: how long it has been computing, if that is measured, or the text of its last published
+ * verdict: it waits for a worker to ask again.
+ */
 static void collect_published(struct wr_standstill *standstill, weir_entity *entity)
 {
 	const char *why = wr_load_relaxed(&entity->why), *of = wr_load_relaxed(&entity->why_of);
 	int64_t since = wr_read(&entity->computing_since);
-	struct wr_cause cause = {.entity = entity->id, .blames = WR_NO_ENTITY, .verdict = "BUSY"};
+	struct wr_cause cause = {.entity = entity->id,
+				 .blames = WR_NO_ENTITY,
+				 .says = WR_SAYS_BUSY,
+				 .cause = since ? WEIR_CAUSE_COMPUTE : WEIR_CAUSE_WORKER,
+				 .on = WR_NO_SUBJECT};
 	char detail[160];
 
 	cause.condition = since || !of ? "compute" : (char *)of;
@@ -296,7 +298,9 @@ static void collect_patiently(struct wr_standstill *standstill, weir_scheduler *
 			struct wr_cause cause = {
 				.entity = entity->id,
 				.blames = WR_NO_ENTITY,
-				.verdict = "PARKED",
+				.says = WR_SAYS_PARKED,
+				.cause = WEIR_CAUSE_NONE,
+				.on = WR_NO_SUBJECT,
 				.condition = "poke",
 				.detail = "parked, though nothing is unmet: a condition became READY without "
 					  "a poke (weir_entity_poke), or weir has a bug: report it"};

@@ -12,8 +12,10 @@
 /* One thing that an entity waits for. */
 struct wr_cause {
 	uint32_t entity;
-	uint32_t blames;                  /* the entity that could change it; WR_NO_ENTITY: a root cause */
-	const char *verdict;              /* string literal */
+	uint32_t blames; /* the entity that could change it; WR_NO_ENTITY: a root cause */
+	enum wr_says says;
+	weir_cause cause;
+	uint32_t on;                      /* its subject, as in wr_cause_word */
 	char *condition, *detail;         /* detail: without the counts of the queue */
 	const struct wr_claim *claim;     /* the claim that was refused; NULL: none */
 	struct wr_connection *connection; /* the full or empty queue; NULL: no queue is the cause */
@@ -31,6 +33,8 @@ struct wr_standstill {
 	uint8_t *marks;     /* per entity: enum wr_walk_mark */
 	weir_status status; /* WEIR_E_NOMEM once an allocation has failed */
 };
+/* "WAIT_TIME": the verdict, for weir_explain_fn. */
+const char *wr_says_text(enum wr_says says);
 enum wr_walk_mark { WR_UNSEEN, WR_WALKED, WR_BEHIND, WR_ROOT };
 
 /*

@@ -13,6 +13,17 @@
 
 enum { PRINTED_MOST = 8 }; /* root causes and circular waits */
 
+const char *wr_says_text(enum wr_says says)
+{
+	static const char *const words[] = {
+		[WR_SAYS_WAIT] = "WAIT",      [WR_SAYS_TIME] = "WAIT_TIME", [WR_SAYS_EVENT] = "WAIT_EVENT",
+		[WR_SAYS_NEVER] = "NEVER",    [WR_SAYS_BUSY] = "BUSY",      [WR_SAYS_PARKED] = "PARKED",
+		[WR_SAYS_NOTHING] = "SILENT", [WR_SAYS_TWO] = "MISUSED",
+	};
+
+	return words[says];
+}
+
 /* The cause that the entity is followed along; NULL: it waits for nothing. */
 static const struct wr_cause *followed_cause(const struct wr_standstill *s, size_t entity)
 {
@@ -52,7 +63,7 @@ static void print_cause(const struct wr_standstill *s, const struct wr_cause *ca
 		print_queue(cause, text);
 	else
 		wr_text_add(text, "%s waits: %s: %s (%s)", name, cause->condition, cause->detail,
-			    cause->verdict);
+			    wr_says_text(cause->says));
 }
 
 /* All root causes of one entity. */
@@ -174,8 +185,8 @@ static void explain_cause(const struct wr_standstill *s, const struct wr_cause *
 		wr_text_add(&detail, ": ");
 		print_queue(cause, &detail);
 	}
-	fn(wr_graph_entity_at(s->graph, cause->entity)->plan->name, cause->condition, cause->verdict,
-	   detail.status ? cause->detail : detail.text, arg);
+	fn(wr_graph_entity_at(s->graph, cause->entity)->plan->name, cause->condition,
+	   wr_says_text(cause->says), detail.status ? cause->detail : detail.text, arg);
 	wr_text_finish(&detail);
 }
 
@@ -211,7 +222,7 @@ static void inlets_text(weir_graph *graph, struct wr_text *text)
 static bool waits_for_pokes_only(const struct wr_standstill *s)
 {
 	for (size_t i = 0; i < s->count; i++)
-		if (strcmp(s->list[i].verdict, "WAIT") && strcmp(s->list[i].verdict, "NEVER"))
+		if (s->list[i].says != WR_SAYS_WAIT && s->list[i].says != WR_SAYS_NEVER)
 			return false;
 	return s->count;
 }

@@ -59,18 +59,34 @@ static void add_histogram(struct wr_text *text, const char *before, struct wr_hi
 
 /* --- entities --- */
 
-static void add_waits(struct wr_text *text, struct wr_entity_statistics *entity)
+/* The name of what the wait was about: a pool, or a port; NULL: nothing is known. */
+static const char *subject_name(const weir_entity *entity, const struct wr_wait_for *what)
+{
+	const weir_graph *graph = entity->graph;
+
+	if (what->on == UINT32_MAX)
+		return NULL;
+	if (what->cause == WEIR_CAUSE_MEMORY)
+		return graph->memory_pools[what->on].plan->name;
+	if (what->cause == WEIR_CAUSE_ROOM)
+		return entity->outputs[what->on].plan->port->name;
+	return entity->inputs[what->on].plan->port->name;
+}
+
+static void add_waits(struct wr_text *text, const weir_entity *entity, struct wr_entity_statistics *times)
 {
 	struct list list = {text, false};
 
 	wr_text_add(text, ",\n \"waits\":[");
-	for (struct wr_wait_times *wait = wr_load_acquire(&entity->waits); wait;
+	for (struct wr_wait_times *wait = wr_load_acquire(&times->waits); wait;
 	     wait = wr_load_acquire(&wait->next)) {
 		if (!wr_read(&wait->time.count))
 			continue;
 		add_comma(&list, ",\n  ");
-		add_name(text, "{\"of\":", wait->of);
-		add_name(text, ",\"why\":", wait->why);
+		add_name(text, "{\"cause\":", weir_cause_text(wait->what.cause));
+		add_name(text, ",\"on\":", subject_name(entity, &wait->what));
+		add_name(text, ",\"of\":", wait->what.of);
+		add_name(text, ",\"why\":", wait->what.why);
 		add_histogram(text, ",\"time\":", &wait->time);
 		wr_text_add(text, "}");
 	}
@@ -122,7 +138,7 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_enti
 		add_name(text, ",\"done_source\":", source);
 	wr_text_add(text, ",\"gpu_ticks\":%" PRIu64, wr_read(&times->gpu_span.count));
 	add_histogram(text, ",\n \"ready_to_compute\":", &times->queued);
-	add_waits(text, times);
+	add_waits(text, entity, times);
 	wr_text_add(text, "}");
 }
 
@@ -185,7 +201,7 @@ static void add_pool_waits(struct wr_text *text, struct wr_statistics *statistic
 	for (size_t i = 0; i < statistics->entity_count; i++)
 		for (struct wr_wait_times *wait = wr_load_acquire(&statistics->entities[i].waits); wait;
 		     wait = wr_load_acquire(&wait->next))
-			if (wait->pool == pool + 1)
+			if (wait->what.cause == WEIR_CAUSE_MEMORY && wait->what.on == pool)
 				wr_histogram_merge(&all, &wait->time);
 	add_histogram(text, ",\"wait_time\":", &all);
 	wr_histogram_finish(&all);

@@ -324,3 +324,10 @@ void weir_verdict_watched(weir_verdict *verdict)
 	verdict_add_wait(verdict);
 	verdict->external |= WR_DESCRIPTOR;
 }
+
+void weir_verdict_set_cause(weir_verdict *verdict, weir_cause cause, int port, size_t needed)
+{
+	verdict->cause = cause;
+	verdict->on = port < 0 ? WR_NO_SUBJECT : (uint32_t)port;
+	verdict->needed = needed;
+}

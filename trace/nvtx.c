@@ -392,13 +392,14 @@ static size_t reason_find(struct nvtx *nvtx, struct entity_marks *marks, const c
 	return marks->reason_count;
 }
 
-static void nvtx_wait(void *self, int64_t at, unsigned lane, uint32_t entity, const char *of, const char *why)
+static void nvtx_wait(void *self, int64_t at, unsigned lane, uint32_t entity, weir_cause cause, uint32_t on,
+		      const char *of, const char *why)
 {
 	struct nvtx *nvtx = self;
 	struct entity_marks *marks = marks_of(nvtx, entity);
 	size_t reason = marks ? reason_find(nvtx, marks, of, why) : 0;
 
-	(void)at, (void)lane;
+	(void)at, (void)lane, (void)cause, (void)on;
 	if (!reason || reason == marks->marked)
 		return;
 	marks->marked = reason;

@@ -35,7 +35,7 @@ struct wr_record {
 	int64_t at;
 	uint64_t value, more;
 	uint32_t subject;
-	uint16_t kind;
+	uint8_t kind, cause; /* enum wr_record_kind; of WAIT: weir_cause */
 	uint16_t lane;
 };
 _Static_assert(sizeof(struct wr_record) == 32, "two records fill a cache line");

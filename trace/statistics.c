@@ -83,7 +83,6 @@ static void entity_begin(struct wr_entity_statistics *entity, int64_t at)
 	entity->ticks = entity->device_tick = entity->armed_token = 0;
 	entity->ready_at = entity->begun_at = entity->ended_at = 0;
 	entity->waiting = NULL;
-	entity->refused_by = 0;
 	for (size_t i = 0; i < WR_TICKS_REMEMBERED; i++)
 		entity->ready[i].tick = UINT64_MAX;
 	for (struct wr_wait_times *wait = wr_read(&entity->waits); wait; wait = wr_read(&wait->next))
@@ -198,8 +197,7 @@ static bool tick_counts(const struct wr_statistics *statistics, uint64_t tick)
 }
 
 /* Release: a reader that sees the entry sees its names. */
-static struct wr_wait_times *waits_add(struct wr_entity_statistics *entity, const char *of, const char *why,
-				       uint32_t pool)
+static struct wr_wait_times *waits_add(struct wr_entity_statistics *entity, const struct wr_wait_for *what)
 {
 	struct wr_wait_times *wait;
 
@@ -208,9 +206,7 @@ static struct wr_wait_times *waits_add(struct wr_entity_statistics *entity, cons
 	wait = wr_alloc(1, sizeof *wait);
 	if (!wait)
 		return NULL;
-	wait->of = of;
-	wait->why = why;
-	wait->pool = pool;
+	wait->what = *what;
 	wr_note(&wait->next, wr_read(&entity->waits));
 	wr_store_release(&entity->waits, wait);
 	entity->waits_listed++;
@@ -218,14 +214,18 @@ static struct wr_wait_times *waits_add(struct wr_entity_statistics *entity, cons
 }
 
 /* The texts live as long as the graph, so that pointers tell them apart. */
-static struct wr_wait_times *waits_find(struct wr_entity_statistics *entity, const char *of, const char *why,
-					uint32_t pool)
+static bool same_wait(const struct wr_wait_for *a, const struct wr_wait_for *b)
+{
+	return a->cause == b->cause && a->on == b->on && a->of == b->of && a->why == b->why;
+}
+
+static struct wr_wait_times *waits_find(struct wr_entity_statistics *entity, const struct wr_wait_for *what)
 {
 	struct wr_wait_times *wait = wr_read(&entity->waits);
 
-	while (wait && (wait->of != of || wait->why != why || wait->pool != pool))
+	while (wait && !same_wait(&wait->what, what))
 		wait = wr_read(&wait->next);
-	return wait ? wait : waits_add(entity, of, why, pool);
+	return wait ? wait : waits_add(entity, what);
 }
 
 static void wait_end(struct wr_statistics *statistics, struct wr_entity_statistics *entity, int64_t at)
@@ -273,31 +273,21 @@ static void count_fired(struct wr_statistics *statistics, struct wr_entity_stati
 		wr_histogram_add(latency, at > entity->armed_at ? at - entity->armed_at : 0);
 }
 
-static void on_refused(void *self, int64_t at, unsigned lane, uint32_t id, uint32_t pool)
+static void on_wait(void *self, int64_t at, unsigned lane, uint32_t id, weir_cause cause, uint32_t on,
+		    const char *of, const char *why)
 {
 	struct wr_entity_statistics *entity = entity_of(self, id);
-
-	(void)at, (void)lane;
-	if (entity)
-		entity->refused_by = pool + 1;
-}
-
-static void on_wait(void *self, int64_t at, unsigned lane, uint32_t id, const char *of, const char *why)
-{
-	struct wr_entity_statistics *entity = entity_of(self, id);
-	uint32_t pool = entity ? entity->refused_by : 0;
+	struct wr_wait_for what = {cause, on, of, why};
 
 	(void)lane;
 	if (!entity)
 		return;
-	entity->refused_by = 0;
 	count_fired(self, entity);
-	if (entity->waiting && entity->waiting->of == of && entity->waiting->why == why &&
-	    entity->waiting->pool == pool)
+	if (entity->waiting && same_wait(&entity->waiting->what, &what))
 		return; /* a poke that changed nothing */
 	if (entity->waiting)
 		wait_end(self, entity, at);
-	entity->waiting = waits_find(entity, of, why, pool);
+	entity->waiting = waits_find(entity, &what);
 	entity->waits_since = at;
 }
 
@@ -490,7 +480,6 @@ const struct wr_observer wr_statistics = {
 	.tick_begin = on_tick_begin,
 	.tick_end = on_tick_end,
 	.ready = on_ready,
-	.refused = on_refused,
 	.wait = on_wait,
 	.poke = on_poke,
 	.entity_done = wr_statistics_on_entity_done,

@@ -23,10 +23,15 @@ enum {
 	WR_USE_LONG = 20000  /* and in those that follow one that took so long, ns */
 };
 
+/* As in the event `wait`. */
+struct wr_wait_for {
+	weir_cause cause;
+	uint32_t on;
+	const char *of, *why;
+};
 /* What an entity waited for, and how long each time. */
 struct wr_wait_times {
-	const char *of, *why;
-	uint32_t pool; /* that had too little, + 1; 0: none */
+	struct wr_wait_for what;
 	struct wr_histogram time;
 	struct wr_wait_times *_Atomic next;
 };
@@ -62,7 +67,6 @@ struct wr_entity_statistics {
 	struct wr_histogram submit, blocked, queued, waited, gpu_span, done_latency;
 	struct wr_wait_times *_Atomic waits; /* a list */
 	size_t waits_listed;
-	uint32_t refused_by; /* the pool for which the next wait is, + 1; 0: none */
 	struct wr_histogram *_Atomic signals[WR_SIGNALS_TRACED]; /* made by the first of its kind */
 	struct wr_thread_use used;                               /* when compute began, if `use_measured` */
 	bool use_measured;

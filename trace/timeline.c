@@ -92,7 +92,7 @@ static struct wr_record record_of(enum wr_record_kind kind, int64_t at, unsigned
 		.at = at,
 		.value = value,
 		.subject = subject,
-		.kind = (uint16_t)kind,
+		.kind = (uint8_t)kind,
 		.lane = lane < WR_RING_OUTSIDE ? (uint16_t)lane : WR_RING_OUTSIDE,
 	};
 }
@@ -139,12 +139,14 @@ NUMBER_ROW(complete, WR_RECORD_COMPLETE)
 NUMBER_ROW(flight, WR_RECORD_FLIGHT)
 NUMBER_ROW(pool_used, WR_RECORD_POOL)
 
-static void timeline_wait(void *self, int64_t at, unsigned lane, uint32_t entity, const char *of,
-			  const char *why)
+static void timeline_wait(void *self, int64_t at, unsigned lane, uint32_t entity, weir_cause cause,
+			  uint32_t on, const char *of, const char *why)
 {
 	struct wr_record record = record_of(WR_RECORD_WAIT, at, lane, entity, (uintptr_t)of);
 
+	(void)on; /* `of` names it */
 	record.more = (uintptr_t)why;
+	record.cause = (uint8_t)cause;
 	add(self, record);
 }
 

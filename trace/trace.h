@@ -53,17 +53,17 @@ enum wr_trace_source {
  * run_begin, run_end: no worker runs. tick_begin, tick_end: around compute, on its thread. adopt, leave: on a
  * helper thread of compute, around what it enqueues for the tick. ready: a review
  * answered READY. poke: an idle entity, or one after a row of ticks, enters a ready queue; not at the start
- * of a run, when all are in one. wait: a review ended in a park; `of` names the condition, the port or what
- * else was not met, `why` the reason; both live as long as the graph. refused: a
- * pool has too little for the tick; the wait that follows is for it. deliver: a message was pushed;
- * `sequence` counts the pushes of the queue in this run. drop: of this or an earlier push, by the policy.
- * take: it became part of a tick. arm: a signal was armed, in place of the one before. fire: one fired; the
- * device may be faster than the thread that arms, so this may come before `arm` of the same token, and after
- * that of the next one. Signals that were replaced before they fired do not. complete: the device work of the
- * tick is known to be complete. device_work: it lasted from `begin` to `end` on one stream (the name lives as
- * long as the graph). blocked: so much of the tick's compute went to calls that enqueued and had to wait;
- * both come before `complete` of a tick whose GPU time is measured (T15). wake: `worker` is woken.
- * replay_begin, replay_end: around a capture and around the launch of captured work.
+ * of a run, when all are in one. wait: a review ended in a park, for `cause`; `on` is what it is about: for
+ * MEMORY the pool, for ROOM an output, else an input, by number, or UINT32_MAX. For people `of` names the
+ * condition, the port or what else was not met, `why` the reason; both live as long as the graph. deliver: a
+ * message was pushed; `sequence` counts the pushes of the queue in this run. drop: of this or an earlier
+ * push, by the policy. take: it became part of a tick. arm: a signal was armed, in place of the one before.
+ * fire: one fired; the device may be faster than the thread that arms, so this may come before `arm` of the
+ * same token, and after that of the next one. Signals that were replaced before they fired do not. complete:
+ * the device work of the tick is known to be complete. device_work: it lasted from `begin` to `end` on one
+ * stream (the name lives as long as the graph). blocked: so much of the tick's compute went to calls that
+ * enqueued and had to wait; both come before `complete` of a tick whose GPU time is measured (T15). wake:
+ * `worker` is woken. replay_begin, replay_end: around a capture and around the launch of captured work.
  */
 #define WR_TRACE_EVENTS(X)                                                                                   \
 	X(run_begin, (unsigned workers), (workers))                                                          \
@@ -74,8 +74,9 @@ enum wr_trace_source {
 	X(leave, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                      \
 	X(ready, (unsigned lane, uint32_t entity), (lane, entity))                                           \
 	X(poke, (unsigned lane, uint32_t entity), (lane, entity))                                            \
-	X(wait, (unsigned lane, uint32_t entity, const char *of, const char *why), (lane, entity, of, why))  \
-	X(refused, (unsigned lane, uint32_t entity, uint32_t pool), (lane, entity, pool))                    \
+	X(wait,                                                                                              \
+	  (unsigned lane, uint32_t entity, weir_cause cause, uint32_t on, const char *of, const char *why),  \
+	  (lane, entity, cause, on, of, why))                                                                \
 	X(entity_done, (unsigned lane, uint32_t entity), (lane, entity))                                     \
 	X(deliver, (unsigned lane, uint32_t queue, uint64_t sequence), (lane, queue, sequence))              \
 	X(drop, (unsigned lane, uint32_t queue, uint64_t sequence), (lane, queue, sequence))                 \

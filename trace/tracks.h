@@ -30,6 +30,7 @@ struct wr_tracks_lane {
 struct wr_tracks_entity {
 	char *name;
 	const char *of, *why; /* the wait whose slice is begun; of NULL: none */
+	uint8_t cause;        /* and its weir_cause */
 	int64_t ready_at;
 	bool ready;
 	uint32_t queues;  /* those that it receives from: 1 + the index of the first one; 0: none */

@@ -40,15 +40,19 @@ void wr_tracks_wait(struct wr_tracks *tracks, const struct wr_record *record)
 	char name[200];
 	struct wr_words words = wr_words_in(name, sizeof name);
 
-	if (entity->of == of && entity->why == why)
+	if (entity->of == of && entity->why == why && entity->cause == record->cause)
 		return;
 	wr_tracks_end_wait(tracks, record->subject, record->at);
 	wr_words_put(&words, of);
 	wr_words_put(&words, *of ? ": " : "");
 	wr_words_put(&words, why);
-	wr_chrome_slice_begin(&tracks->chrome, wr_entity_track(record->subject), record->at, name);
+	wr_chrome_event(&tracks->chrome, 'B', wr_entity_track(record->subject), record->at, name);
+	wr_chrome_args(&tracks->chrome);
+	wr_chrome_text(&tracks->chrome, "cause", weir_cause_text((weir_cause)record->cause));
+	wr_chrome_end(&tracks->chrome);
 	entity->of = of;
 	entity->why = why;
+	entity->cause = record->cause;
 }
 
 void wr_tracks_ready(struct wr_tracks *tracks, const struct wr_record *record)

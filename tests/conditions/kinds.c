@@ -414,6 +414,59 @@ TEST(g03_more_fences_than_it_takes_at_once_are_waited_for_in_turns)
 	assert_int_equal(rig.verdict.fences, rig.view.ports[0].pending);
 }
 
+/* ---- causes ---- */
+
+static void says(struct rig *rig, enum answer answer, weir_cause cause, int port)
+{
+	assert_int_equal(rig_ask(rig), answer);
+	assert_int_equal(rig->verdict.cause, cause);
+	assert_int_equal(rig->verdict.port, port);
+}
+
+TEST(c05_a_wait_for_a_queue_names_the_port_and_what_it_must_have)
+{
+	GIVEN(wr_message_available, "port=1 min_size=3");
+	struct rig room = rig_of(&wr_downstream_message_affordable, "port=2 min_size=0");
+	struct rig gate = rig_of(&wr_cuda_stream, "port=0,3");
+
+	says(&rig, WAIT, WEIR_CAUSE_MESSAGES, 1);
+	assert_int_equal(rig.verdict.needed, 3);
+	rig.view.ports[1].closed = true;
+	says(&rig, NEVER, WEIR_CAUSE_MESSAGES, 1);
+	room.view.ports[2].emits = 2;
+	says(&room, WAIT, WEIR_CAUSE_ROOM, 2);
+	assert_int_equal(room.verdict.needed, 2);
+	gate.view.ports[3].pending = 1;
+	says(&gate, WAIT, WEIR_CAUSE_DEVICE, 3);
+}
+
+TEST(c05_a_wait_for_what_comes_from_outside_names_its_cause)
+{
+	GIVEN(wr_boolean, "enable_tick=false");
+	struct rig told = rig_of(&wr_asynchronous, ""), fence = rig_of(&wr_fence, "once=true");
+	struct rig descriptor = rig_of(&wr_file_descriptor, "");
+
+	says(&rig, WAIT, WEIR_CAUSE_TOLD, -1);
+	told.view.told = WEIR_TOLD_WAIT;
+	says(&told, WAIT, WEIR_CAUSE_TOLD, -1);
+	told.view.told = WEIR_TOLD_NEVER;
+	says(&told, NEVER, WEIR_CAUSE_TOLD, -1);
+	says(&descriptor, WAIT, WEIR_CAUSE_DESCRIPTOR, -1);
+	says(&fence, WAIT, WEIR_CAUSE_TOLD, -1);
+	fence.view.next_fence = (weir_fence){1, 1};
+	fence.view.incomplete = true;
+	says(&fence, WAIT, WEIR_CAUSE_DEVICE, -1); /* it was told: now the device is waited for */
+}
+
+TEST(c05_times_and_counts_name_their_cause)
+{
+	GIVEN(wr_periodic, "period=100 policy=catch_up_missed_ticks offset=10");
+	struct rig count = rig_of(&wr_count, "count=0");
+
+	says(&rig, WAIT, WEIR_CAUSE_TIME, -1);
+	says(&count, NEVER, WEIR_CAUSE_DONE, -1);
+}
+
 /* ---- the table ---- */
 
 TEST(c01_every_kind_has_a_name_a_help_a_size_and_an_answer)
@@ -466,6 +519,9 @@ int main(void)
 		cmocka_unit_test(g03_ready_only_when_the_last_port_is_done_too),
 		cmocka_unit_test(g03_it_gates_64_ports_at_most),
 		cmocka_unit_test(g03_more_fences_than_it_takes_at_once_are_waited_for_in_turns),
+		cmocka_unit_test(c05_a_wait_for_a_queue_names_the_port_and_what_it_must_have),
+		cmocka_unit_test(c05_a_wait_for_what_comes_from_outside_names_its_cause),
+		cmocka_unit_test(c05_times_and_counts_name_their_cause),
 		cmocka_unit_test(c01_every_kind_has_a_name_a_help_a_size_and_an_answer),
 	};
 

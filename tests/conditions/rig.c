@@ -224,6 +224,13 @@ void weir_verdict_watched(weir_verdict *verdict)
 	verdict->watched = true;
 }
 
+void weir_verdict_set_cause(weir_verdict *verdict, weir_cause cause, int port, size_t needed)
+{
+	verdict->cause = cause;
+	verdict->port = port;
+	verdict->needed = needed;
+}
+
 struct rig rig_of(const weir_condition *kind, const char *parameters)
 {
 	struct rig rig = {.kind = kind};

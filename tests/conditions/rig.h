@@ -37,6 +37,9 @@ struct weir_verdict {
 	size_t fences;
 	weir_fence last;
 	bool external, watched;
+	weir_cause cause;
+	int port;
+	size_t needed;
 };
 
 /* Parameters as text, "period=100 policy=no_catch_up_missed_ticks port=0,2"; ports by index. */

@@ -39,6 +39,30 @@ static void says_wait_too(const void *state, const weir_view *view, weir_verdict
 	weir_verdict_wait(verdict, "not yet");
 }
 
+static void gives_no_cause_of_weirs(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	(void)view;
+	weir_verdict_wait(verdict, "not yet");
+	weir_verdict_set_cause(verdict, (weir_cause)99, -1, 0);
+}
+
+static void gives_input_7(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	(void)view;
+	weir_verdict_wait(verdict, "not yet");
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_MESSAGES, 7, 1);
+}
+
+static void gives_output_9(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	(void)view;
+	weir_verdict_never(verdict, "not wanted");
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_ROOM, 9, 1);
+}
+
 static void asks_for_both(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
@@ -100,8 +124,11 @@ static const weir_condition silent = CONDITION(says_nothing), two = CONDITION(sa
 				    .name = "nope",
 				    .start = asks_for_nope,
 				    .ask = ready};
-static const weir_condition *const conditions[] = {&wait_too, &both,     &silent,   &two,  &never_too,
-						   &input_7,  &end_of_7, &output_9, &nope, NULL};
+static const weir_condition no_cause = CONDITION(gives_no_cause_of_weirs),
+			    cause_of_7 = CONDITION(gives_input_7), cause_of_9 = CONDITION(gives_output_9);
+static const weir_condition *const conditions[] = {&wait_too,   &both,     &silent,   &two,      &never_too,
+						   &input_7,    &end_of_7, &output_9, &no_cause, &cause_of_7,
+						   &cause_of_9, &nope,     NULL};
 
 /* Asserts that the run fails with a line that names the entity and contains the text. */
 static void assert_fails(const char *graph, const char *entity, const char *words)
@@ -126,6 +153,17 @@ static void c01_an_ask_gives_one_verdict(void **state)
 		     "condition 'says_wait_too' said READY or NEVER beside another verdict");
 	assert_fails("source ticks=1 -> end condition=says_never_too", "end",
 		     "condition 'says_never_too' said READY or NEVER beside another verdict");
+}
+
+static void c01_a_cause_is_one_of_weirs_about_a_port_of_the_entity(void **state)
+{
+	(void)state;
+	assert_fails("source ticks=1 -> end condition=gives_no_cause_of_weirs", "end",
+		     "condition 'gives_no_cause_of_weirs' gave a cause that is none of weir_cause");
+	assert_fails("source ticks=1 -> end condition=gives_input_7", "end",
+		     "condition 'gives_input_7' gave its cause a port that the entity does not have");
+	assert_fails("source ticks=1 condition=gives_output_9 -> end", "source",
+		     "condition 'gives_output_9' gave its cause a port that the entity does not have");
 }
 
 static void c01_a_view_has_the_ports_of_its_entity(void **state)
@@ -418,6 +456,7 @@ int main(void)
 	rig_conditions = conditions;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c01_an_ask_gives_one_verdict),
+		cmocka_unit_test(c01_a_cause_is_one_of_weirs_about_a_port_of_the_entity),
 		cmocka_unit_test(c01_a_view_has_the_ports_of_its_entity),
 		cmocka_unit_test(s08_misuse_of_one_run_does_not_fail_the_next),
 		cmocka_unit_test(xb04_a_received_message_is_not_passed_on_without_a_reference),

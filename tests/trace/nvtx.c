@@ -146,28 +146,29 @@ static void a_reason_to_wait_is_marked_once_between_two_ticks(void **state)
 	static const char few[] = "too few messages";
 
 	for (int i = 0; i < 3; i++)
-		wr_trace_wait(*state, 0, 5, "in", few);
+		wr_trace_wait(*state, 0, 5, WEIR_CAUSE_MESSAGES, 0, "in", few);
 	assert_string_equal(recorder_line(0),
 			    "{\"call\":\"mark\",\"domain\":\"weir\",\"category\":5,\"name\":\"blur "
 			    "waits: in: too few messages\",\"payload\":5497558138880}");
 	assert_null(recorder_line(1));
-	wr_trace_wait(*state, 0, 5, "room", "its receiver is full");
+	wr_trace_wait(*state, 0, 5, WEIR_CAUSE_ROOM, 0, "room", "its receiver is full");
 	assert_int_equal(recorder_count("blur waits: room: its receiver is full"), 1);
-	wr_trace_wait(*state, 0, 5, "in", few);
+	wr_trace_wait(*state, 0, 5, WEIR_CAUSE_MESSAGES, 0, "in", few);
 	assert_int_equal(recorder_count("blur waits: in: too few messages"), 2);
 	wr_trace_tick_begin(*state, 0, 5, 0);
 	wr_trace_tick_end(*state, 0, 5, 0);
-	wr_trace_wait(*state, 0, 5, "in", few);
+	wr_trace_wait(*state, 0, 5, WEIR_CAUSE_MESSAGES, 0, "in", few);
 	assert_int_equal(recorder_count("blur waits: in: too few messages"), 3);
 }
 
 static void a_wait_without_memory_is_not_marked(void **state)
 {
 	wr_memory_fail_at(0, true);
-	wr_trace_wait(*state, 0, 5, "in", "too few messages");
+	wr_trace_wait(*state, 0, 5, WEIR_CAUSE_MESSAGES, 0, "in", "too few messages");
 	wr_memory_fail_at(-1, false);
 	assert_null(recorder_line(0));
-	wr_trace_wait(*state, 0, 4000, "in", "too few messages"); /* an entity that had no memory */
+	wr_trace_wait(*state, 0, 4000, WEIR_CAUSE_MESSAGES, 0, "in",
+		      "too few messages"); /* an entity that had no memory */
 	assert_null(recorder_line(0));
 }
 

@@ -39,7 +39,7 @@ static struct wr_wait_times *wait_for(struct wr_statistics *self, const char *of
 {
 	struct wr_wait_times *wait = wr_read(&self->entities[1].waits);
 
-	while (wait && (wait->of != of || wait->why != why))
+	while (wait && (wait->what.of != of || wait->what.why != why))
 		wait = wr_read(&wait->next);
 	assert_non_null(wait);
 	return wait;
@@ -60,7 +60,7 @@ static void a_wait_lasts_from_the_park_to_the_poke_and_then_a_worker_is_waited_f
 	struct wr_statistics *self = make(0);
 
 	(void)state;
-	see->wait(self, 1100, 0, 1, in, few);
+	see->wait(self, 1100, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
 	see->poke(self, 1400, 1, 1);
 	tick(self, 0, 1450, 1500, 1580);
 	assert_int_equal(sum_of(&wait_for(self, in, few)->time), 300);
@@ -75,9 +75,9 @@ static void a_poke_that_changes_nothing_ends_no_wait(void **state)
 	struct wr_statistics *self = make(0);
 
 	(void)state;
-	see->wait(self, 1100, 0, 1, in, few);
+	see->wait(self, 1100, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
 	see->poke(self, 1200, 1, 1);
-	see->wait(self, 1210, 0, 1, in, few);
+	see->wait(self, 1210, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
 	see->poke(self, 1300, 1, 1);
 	tick(self, 0, 1310, 1320, 1330);
 	assert_int_equal(wr_histogram_summary(&wait_for(self, in, few)->time).count, 1);
@@ -90,9 +90,9 @@ static void a_wait_is_split_where_another_condition_is_the_unmet_one(void **stat
 	struct wr_statistics *self = make(0);
 
 	(void)state;
-	see->wait(self, 1100, 0, 1, in, few);
+	see->wait(self, 1100, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
 	see->poke(self, 1200, 1, 1);
-	see->wait(self, 1210, 0, 1, out, room);
+	see->wait(self, 1210, 0, 1, WEIR_CAUSE_ROOM, 0, out, room);
 	see->poke(self, 1300, 1, 1);
 	tick(self, 0, 1310, 1320, 1330);
 	assert_int_equal(sum_of(&wait_for(self, in, few)->time), 110);
@@ -106,21 +106,20 @@ static void waits_for_memory_are_told_apart_by_pool(void **state)
 	struct wr_wait_times *wait;
 
 	(void)state;
-	see->refused(self, 1100, 0, 1, 0);
-	see->wait(self, 1100, 0, 1, "memory_available", few);
-	see->refused(self, 1150, 0, 1, 1); /* the first pool has some, the second has not */
-	see->wait(self, 1150, 0, 1, "memory_available", few);
-	see->wait(self, 1180, 0, 1, in, few);
+	see->wait(self, 1100, 0, 1, WEIR_CAUSE_MEMORY, 0, "memory_available", few);
+	/* the first pool has some, the second has not */
+	see->wait(self, 1150, 0, 1, WEIR_CAUSE_MEMORY, 1, "memory_available", few);
+	see->wait(self, 1180, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
 	see->poke(self, 1200, 0, 1);
 	tick(self, 0, 1200, 1210, 1220);
 	wait = wr_read(&self->entities[1].waits);
-	assert_int_equal(wait->pool, 0);
+	assert_int_equal(wait->what.cause, WEIR_CAUSE_MESSAGES);
 	assert_int_equal(sum_of(&wait->time), 20);
 	wait = wr_read(&wait->next);
-	assert_int_equal(wait->pool, 1 + 1);
+	assert_int_equal(wait->what.on, 1);
 	assert_int_equal(sum_of(&wait->time), 30);
 	wait = wr_read(&wait->next);
-	assert_int_equal(wait->pool, 0 + 1);
+	assert_int_equal(wait->what.on, 0);
 	assert_int_equal(sum_of(&wait->time), 50);
 	see->close(self);
 }
@@ -142,9 +141,9 @@ static void the_first_ticks_are_left_out_with_their_waits(void **state)
 	struct wr_statistics *self = make(1);
 
 	(void)state;
-	see->wait(self, 1100, 0, 1, in, few);
+	see->wait(self, 1100, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
 	tick(self, 0, 1200, 1210, 1220);
-	see->wait(self, 1300, 0, 1, in, few);
+	see->wait(self, 1300, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
 	tick(self, 1, 1340, 1350, 1357);
 	assert_int_equal(wr_histogram_summary(&self->entities[1].submit).count, 1);
 	assert_int_equal(sum_of(&self->entities[1].submit), 7);
@@ -207,7 +206,7 @@ static void a_signal_lasts_from_arming_to_firing(void **state)
 	(void)state;
 	see->arm(self, 1100, 0, 1, 7, WR_TRACE_FLAG);
 	see->fire(self, 1170, WR_LANE_OUTSIDE, 1, 7);
-	see->wait(self, 1180, 0, 1, in, few);
+	see->wait(self, 1180, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
 	see->arm(self, 1190, 0, 1, 8, WR_TRACE_FLAG); /* not fired */
 	see->fire(self, 1195, WR_LANE_OUTSIDE, 1, 6); /* an older one, late */
 	see->ready(self, 1200, 0, 1);
@@ -237,7 +236,7 @@ static void a_signal_that_fires_before_its_arming_is_told_took_no_time(void **st
 	see->arm(self, 1190, 0, 1, 8, WR_TRACE_CALLBACK);
 	see->fire(self, 1200, WR_LANE_OUTSIDE, 1, 8);
 	see->fire(self, 1210, WR_LANE_OUTSIDE, 1, 5); /* told after it */
-	see->wait(self, 1220, 0, 1, in, few);
+	see->wait(self, 1220, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
 	latency = wr_read(&self->entities[1].signals[WR_TRACE_CALLBACK]);
 	assert_int_equal(wr_read(&latency->count), 2);
 	assert_int_equal(sum_of(latency), 10);
@@ -332,7 +331,7 @@ static void a_run_counts_anew(void **state)
 	struct wr_statistics *self = make(0);
 
 	(void)state;
-	see->wait(self, 1100, 0, 1, in, few);
+	see->wait(self, 1100, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
 	tick(self, 0, 1200, 1210, 1220);
 	see->deliver(self, 1100, 0, 0, 0);
 	see->run_end(self, 2000, 2);
@@ -360,11 +359,11 @@ static void f40_open_and_events_survive_any_failed_malloc(void **state)
 	wr_trace_close(trace);
 	self = make(0);
 	wr_memory_fail_at(0, true);
-	see->wait(self, 1100, 0, 1, in, few);
+	see->wait(self, 1100, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
 	tick(self, 0, 1200, 1210, 1220);
 	see->arm(self, 1230, 0, 1, 7, WR_TRACE_FLAG);
 	see->fire(self, 1240, 0, 1, 7);
-	see->wait(self, 1250, 0, 1, in, few);
+	see->wait(self, 1250, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
 	wr_memory_fail_at(-1, false);
 	assert_int_equal(wr_histogram_summary(&self->entities[1].submit).count, 1);
 	see->close(self);

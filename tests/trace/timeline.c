@@ -154,32 +154,24 @@ static void a_thread_that_is_no_worker_has_slices_without_length(void **state)
 												     "\n");
 }
 
+#define WAIT_OF(at, name, cause)                                                                             \
+	ENTITY("B", "1001", at) ",\"name\":\"" name "\",\"args\":{\"cause\":\"" cause "\"}},\n"
+
 static void a_wait_lasts_from_the_park_to_the_next_ready(void **state)
 {
 	static const char in[] = "in", few[] = "too few messages", room[] = "no room";
 
-	TOLD.wait(*state, BEGIN + 1000, 0, 1, in, few);
-	TOLD.wait(*state, BEGIN + 2000, 1, 1, in, few); /* reviewed again, and still too few */
-	TOLD.wait(*state, BEGIN + 3000, 1, 1, in, room);
+	TOLD.wait(*state, BEGIN + 1000, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
+	TOLD.wait(*state, BEGIN + 2000, 1, 1, WEIR_CAUSE_MESSAGES, 0, in,
+		  few); /* reviewed again, and still too few */
+	TOLD.wait(*state, BEGIN + 3000, 1, 1, WEIR_CAUSE_ROOM, 0, in, room);
 	TOLD.ready(*state, BEGIN + 4000, 0, 1);
-	TOLD.wait(*state, BEGIN + 5000, 0, 1, in, few);
-	expect(*state,
-	       ENTITY("B", "1001", "1.000") ",\"name\":\"in: too few messages\"},\n" ENTITY("E", "1001", "3.000") "},\n" ENTITY(
-		       "B", "1001",
-		       "3.000") ",\"name\":\"in: no room\"},\n" ENTITY("E", "1001",
-								       "4.000") "},\n" ENTITY("B", "1001",
-											      "5.000") ",\"na"
-												       "me\":"
-												       "\"in:"
-												       " too "
-												       "few "
-												       "messa"
-												       "ges\""
-												       "},"
-												       "\n" ENTITY(
-													       "E",
-													       "1001",
-													       "90.000") "}\n]}\n");
+	TOLD.wait(*state, BEGIN + 5000, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
+	expect(*state, WAIT_OF("1.000", "in: too few messages", "messages")
+			       ENTITY("E", "1001", "3.000") "},\n" WAIT_OF("3.000", "in: no room", "room")
+				       ENTITY("E", "1001", "4.000") "},\n" WAIT_OF(
+					       "5.000", "in: too few messages", "messages")
+					       ENTITY("E", "1001", "90.000") "}\n]}\n");
 }
 
 static void a_tick_whose_thread_was_ended_ends_with_the_run(void **state)
@@ -307,7 +299,7 @@ static void what_was_not_declared_is_left_out(void **state)
 
 static void names_are_escaped(void **state)
 {
-	TOLD.wait(*state, BEGIN, 0, 0, "a\"b", "c\\d\n\x01");
+	TOLD.wait(*state, BEGIN, 0, 0, WEIR_CAUSE_OWN, 0, "a\"b", "c\\d\n\x01");
 	write_text(*state);
 	assert_non_null(strstr(text, "\"name\":\"a\\\"b: c\\\\d\\n\\u0001\""));
 }

@@ -116,7 +116,7 @@ static void a_row_that_is_null_is_not_called(void **state)
 	wr_trace_worker(trace, 0);
 	wr_trace_stream(trace, NULL, "read");
 	wr_trace_ready(trace, 2, 0);
-	wr_trace_wait(trace, 2, 0, "in", "too few messages");
+	wr_trace_wait(trace, 2, 0, WEIR_CAUSE_MESSAGES, 0, "in", "too few messages");
 	wr_trace_drop(trace, 2, 0, 1);
 	wr_trace_arm(trace, 2, 0, 1, WR_TRACE_FLAG);
 	wr_trace_entity_done(trace, 2, 0);
