@@ -49,9 +49,9 @@ static inline struct wr_fiber *wr_fiber_here(void)
  * made by a fiber, and is a switching point.
  */
 struct wr_world_calls {
-	char *(*error)(struct wr_fiber *fiber);       /* its last error, WR_ERROR_BYTES; no switching point */
-	int64_t (*now)(const struct wr_fiber *fiber); /* no switching point */
-	void (*point)(struct wr_fiber *self);         /* a switching point and nothing else */
+	struct wr_last_error *(*error)(struct wr_fiber *fiber); /* its last error; no switching point */
+	int64_t (*now)(const struct wr_fiber *fiber);           /* no switching point */
+	void (*point)(struct wr_fiber *self);                   /* a switching point and nothing else */
 
 	weir_status (*start)(struct wr_fiber **out, const char *name, void (*fn)(void *arg), void *arg);
 	/* The driving thread may call it while no fiber runs: the world then goes on until the fiber is done.

@@ -10,26 +10,59 @@
 #include "base/fiber.h"
 #include "base/words.h"
 
-static _Thread_local char of_thread[WR_ERROR_BYTES];
+static _Thread_local struct wr_last_error of_thread;
 
-char *wr_error_here(void)
+struct wr_last_error *wr_error_here(void)
 {
 	struct wr_fiber *fiber = wr_fiber_here();
 
-	return fiber ? wr_world()->error(fiber) : of_thread;
+	return fiber ? wr_world()->error(fiber) : &of_thread;
 }
+
+const char *wr_error_text(const struct wr_last_error *error)
+{
+	return error->line + error->text;
+}
+
+weir_status wr_error_about(weir_status status, const char *entity)
+{
+	struct wr_last_error *error = wr_error_here();
+
+	snprintf(error->entity, sizeof error->entity, "%s", entity);
+	return status;
+}
+
+weir_status wr_error_blame(weir_status status, const char *entity)
+{
+	struct wr_last_error *error = wr_error_here();
+
+	if (*error->line && !strncmp(error->entity, entity, WR_NAME_MAX))
+		return status;
+	return wr_fail_in(status, entity, "%s", error->line);
+}
+
+/* The line is escaped, and begins with `from` bytes that need not be. */
+static weir_status set_error(weir_status status, size_t from, const char *line)
+{
+	struct wr_last_error *error = wr_error_here();
+
+	wr_shown_cut(error->line, WR_ERROR_BYTES, line);
+	*error->entity = 0;
+	error->text = (uint16_t)from;
+	return status;
+}
+
+/*
+ * A copy, since arguments may point into the last error; + 4, so that a character cut in two is not shown.
+ */
+#define COPY_BYTES (WR_ERROR_BYTES + 4)
 
 weir_status wr_vfail(weir_status status, const char *format, va_list list)
 {
-	/*
-	 * a copy, since arguments may point into the last error; + 4, so that a character cut in two is not
-	 * shown
-	 */
-	char text[WR_ERROR_BYTES + 4];
-	int length = vsnprintf(text, sizeof(text), format, list);
+	char line[COPY_BYTES];
+	int length = vsnprintf(line, sizeof line, format, list);
 
-	wr_shown_cut(wr_error_here(), WR_ERROR_BYTES, length < 0 ? weir_status_text(status) : text);
-	return status;
+	return set_error(status, 0, length < 0 ? weir_status_text(status) : line);
 }
 
 weir_status wr_fail(weir_status status, const char *format, ...)
@@ -42,9 +75,50 @@ weir_status wr_fail(weir_status status, const char *format, ...)
 	return status;
 }
 
+weir_status wr_fail_in(weir_status status, const char *entity, const char *format, ...)
+{
+	char line[COPY_BYTES], name[WR_NAME_MAX + 1];
+	size_t from = (size_t)snprintf(line, WR_NAME_MAX + 3, "%.*s: ", WR_NAME_MAX, entity);
+	va_list list;
+
+	snprintf(name, sizeof name, "%s", entity); /* it may point into the last error, too */
+	va_start(list, format);
+	if (vsnprintf(line + from, sizeof line - from, format, list) < 0)
+		snprintf(line + from, sizeof line - from, "%s", weir_status_text(status));
+	va_end(list);
+	set_error(status, from, line);
+	return wr_error_about(status, name);
+}
+
+weir_status wr_fail_port(weir_status status, const char *entity, const char *port, const char *format, ...)
+{
+	char text[COPY_BYTES];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(text, sizeof text, format, list);
+	va_end(list);
+	wr_fail(status, "%s.%s: %s", entity, port, text);
+	return wr_error_about(status, entity);
+}
+
 const char *weir_last_error(void)
 {
-	return wr_error_here();
+	return wr_error_here()->line;
+}
+
+const char *weir_last_error_entity(void)
+{
+	const struct wr_last_error *error = wr_error_here();
+
+	return *error->line && *error->entity ? error->entity : NULL;
+}
+
+const char *weir_last_error_text(void)
+{
+	const struct wr_last_error *error = wr_error_here();
+
+	return *error->line ? wr_error_text(error) : "";
 }
 
 const char *weir_status_text(weir_status status)
@@ -73,8 +147,11 @@ const char *weir_cause_text(weir_cause cause)
 
 weir_status wr_fail_in_handler(weir_status status, const char *name, const char *text)
 {
-	struct wr_words words = wr_words_in(wr_error_here(), WR_ERROR_BYTES);
+	struct wr_last_error *error = wr_error_here();
+	struct wr_words words = wr_words_in(error->line, WR_ERROR_BYTES);
 
+	*error->entity = 0;
+	error->text = 0;
 	wr_words_put(&words, name);
 	wr_words_put(&words, ": ");
 	wr_words_put(&words, text);
@@ -100,7 +177,7 @@ weir_status wr_failure_explain(weir_status status, const char *what)
 			       "%s returned %d: a failure is a negative weir_status, and "
 			       "statuses above 0 mean nothing",
 			       what, (int)status);
-	if (!*wr_error_here())
+	if (!*wr_error_here()->line)
 		wr_fail(status, "%s returned %s (%s) without saying why", what, status_name(status),
 			weir_status_text(status));
 	return status;

@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 
+#include "base/words.h"
 #include "weir.h"
 
 /*
@@ -17,19 +18,42 @@ weir_status wr_fail(weir_status status, const char *format, ...) __attribute__((
 weir_status wr_vfail(weir_status status, const char *format, va_list list)
 	__attribute__((format(printf, 2, 0)));
 
+/* Likewise, of an entity: the line is "ENTITY: TEXT". */
+weir_status wr_fail_in(weir_status status, const char *entity, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Likewise, of a port of it: the line, and the text, is "ENTITY.PORT: ..." . */
+weir_status wr_fail_port(weir_status status, const char *entity, const char *port, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 /* Sets "NAME: TEXT". May be called by a POSIX signal handler, since it formats nothing. */
 weir_status wr_fail_in_handler(weir_status status, const char *name, const char *text);
+
+#define WR_ERROR_BYTES 2048 /* a longer line is cut and ends with "..." */
+
+/* The last error of a thread, or of a fiber. */
+struct wr_last_error {
+	char line[WR_ERROR_BYTES];    /* "" if there was none */
+	char entity[WR_NAME_MAX + 1]; /* of a line: the entity that it is about; "": none */
+	uint16_t text;                /* where in the line that begins which needs no name before it */
+};
+struct wr_last_error *wr_error_here(void);
 /*
- * The buffer of this thread's (or fiber's) last error. A caller of an operator's or condition's function
- * empties it before the call, so that a text found afterwards is that function's.
+ * A caller of an operator's or condition's function clears it before the call, so that a text found
+ * afterwards is that function's.
  */
-char *wr_error_here(void);
+static inline void wr_error_clear(struct wr_last_error *error)
+{
+	*error->line = 0;
+}
+/* The line without the entity's name, if wr_fail_in put it there. */
+const char *wr_error_text(const struct wr_last_error *error);
+/* This thread's last error is about the entity: puts its name before the line unless it is so already. */
+weir_status wr_error_blame(weir_status status, const char *entity);
+/* Likewise, but the line names the entity. */
+weir_status wr_error_about(weir_status status, const char *entity);
 /*
  * Called with the status, not OK, that an operator's or condition's function returned; `what` names the
  * function ("compute"). Writes a text if it left none. A positive value is no status: WEIR_E_INVALID.
  */
 weir_status wr_failure_explain(weir_status status, const char *what);
-
-#define WR_ERROR_BYTES 2048 /* a longer text is cut and ends with "..." */
 
 #endif

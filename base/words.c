@@ -131,7 +131,7 @@ bool wr_name_ok(const char *name)
 {
 	size_t length = strlen(name);
 
-	if (!length || length > 64 || !is_letter(*name))
+	if (!length || length > WR_NAME_MAX || !is_letter(*name))
 		return false;
 	for (; *name; name++)
 		if (!is_letter(*name) && !(*name >= '0' && *name <= '9') && *name != '-')

@@ -38,6 +38,7 @@ struct wr_shown {
 };
 struct wr_shown wr_shown(const char *string);
 
+#define WR_NAME_MAX 64
 bool wr_name_ok(const char *name); /* [A-Za-z_][A-Za-z0-9_-]{0,63} */
 /* Format of the error; argument: the name. */
 #define WR_NAME_WRONG "'%s' is not a valid name: write a letter or _, then at most 63 letters, digits, _ or -"

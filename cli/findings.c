@@ -33,8 +33,6 @@
 
 enum { CAPACITY_MAX = 65536, WORKERS_MAX = 64 }; /* as in a graph file */
 
-enum wait_kind { WAIT_MESSAGES, WAIT_DEVICE, WAIT_ROOM, WAIT_FLIGHT, WAIT_POOL, WAIT_OTHER };
-
 static const char *const cause_texts[] = {
 	[CLI_CAUSE_COMPUTE] = "compute",     [CLI_CAUSE_BLOCKS] = "blocks",   [CLI_CAUSE_DEVICE] = "device",
 	[CLI_CAUSE_QUEUE] = "queue",         [CLI_CAUSE_WORKERS] = "workers", [CLI_CAUSE_POOL] = "pool",
@@ -86,45 +84,27 @@ static double load_at(const struct cli_recorded *recorded, size_t i)
 	return host > device ? host : device;
 }
 
-static bool has(const char *text, const char *part)
-{
-	return text && strstr(text, part);
-}
-
-static enum wait_kind kind_of(const struct cli_wait *wait)
-{
-	if (!strcmp(wait->of, "memory_available"))
-		return WAIT_POOL;
-	if (!strcmp(wait->of, "in_flight") || has(wait->why, "max_in_flight"))
-		return WAIT_FLIGHT;
-	if (!strcmp(wait->of, "room") || has(wait->why, "no room"))
-		return WAIT_ROOM;
-	if (has(wait->why, "device"))
-		return WAIT_DEVICE;
-	return has(wait->why, "too few messages") ? WAIT_MESSAGES : WAIT_OTHER;
-}
-
 /* How long an entity waited for this, as a share of the run. */
-static double wait_share(const struct cli_recorded *recorded, size_t i, enum wait_kind kind)
+static double wait_share(const struct cli_recorded *recorded, size_t i, weir_cause cause)
 {
 	const struct cli_entity *entity = cli_recorded_entity(recorded, i);
 	const struct cli_wait *waits = entity->waits.items;
 	double sum = 0;
 
 	for (size_t k = 0; k < entity->waits.count; k++)
-		if (kind_of(&waits[k]) == kind)
+		if (waits[k].cause == cause)
 			sum += (double)waits[k].time.sum;
 	return recorded->duration ? sum / (double)recorded->duration : 0;
 }
 
 /* The entity that waited longest for this; *share: how long. */
-static size_t longest_wait(const struct cli_recorded *recorded, enum wait_kind kind, double *share)
+static size_t longest_wait(const struct cli_recorded *recorded, weir_cause cause, double *share)
 {
 	size_t longest = CLI_NO_ENTITY;
 
 	*share = 0;
 	for (size_t i = 0; i < recorded->entities.count; i++) {
-		double waited = wait_share(recorded, i, kind);
+		double waited = wait_share(recorded, i, cause);
 
 		if (waited > *share)
 			*share = waited, longest = i;
@@ -186,7 +166,7 @@ static void say_drops(struct cli_finding *finding, const struct cli_recorded *re
 		      const struct cli_queue *queue)
 {
 	size_t receiver = queue->receiver_at;
-	double room = receiver == CLI_NO_ENTITY ? 0 : wait_share(recorded, receiver, WAIT_ROOM);
+	double room = receiver == CLI_NO_ENTITY ? 0 : wait_share(recorded, receiver, WEIR_CAUSE_ROOM);
 	struct wr_shown name = name_of(recorded, receiver);
 	char why[256];
 
@@ -392,7 +372,7 @@ static bool find_pool(struct cli_findings *out, const struct cli_recorded *recor
 	const struct cli_pool *pool = fullest_pool(recorded);
 	struct cli_finding *finding;
 	double share;
-	size_t entity = longest_wait(recorded, WAIT_POOL, &share);
+	size_t entity = longest_wait(recorded, WEIR_CAUSE_MEMORY, &share);
 	const char *unit = pool && pool->unit ? pool->unit : "blocks";
 
 	if (share < WAIT_LONG || !pool)
@@ -412,7 +392,7 @@ static bool find_in_flight(struct cli_findings *out, const struct cli_recorded *
 {
 	struct cli_finding *finding;
 	double share;
-	size_t entity = longest_wait(recorded, WAIT_FLIGHT, &share);
+	size_t entity = longest_wait(recorded, WEIR_CAUSE_BOUND, &share);
 	int64_t bound;
 
 	if (share < WAIT_LONG || cli_device_load(recorded, entity) >= LOAD_IDLE)
@@ -438,9 +418,9 @@ static double queue_share(const struct cli_recorded *recorded, const struct cli_
 	    load_at(recorded, queue->receiver_at) >= LOAD_IDLE)
 		return 0;
 	full = (double)queue->depth.full_time / (double)recorded->duration;
-	room = wait_share(recorded, queue->sender_at, WAIT_ROOM);
-	idle = wait_share(recorded, queue->receiver_at, WAIT_MESSAGES) +
-	       wait_share(recorded, queue->receiver_at, WAIT_DEVICE);
+	room = wait_share(recorded, queue->sender_at, WEIR_CAUSE_ROOM);
+	idle = wait_share(recorded, queue->receiver_at, WEIR_CAUSE_MESSAGES) +
+	       wait_share(recorded, queue->receiver_at, WEIR_CAUSE_DEVICE);
 	room = room < full ? room : full;
 	return room < idle ? room : idle;
 }
@@ -452,14 +432,14 @@ static double queue_share(const struct cli_recorded *recorded, const struct cli_
 static bool is_device_behind(const struct cli_recorded *recorded, const struct cli_queue *queue)
 {
 	return queue->capacity > 1 && !device_is_timed(cli_recorded_entity(recorded, queue->sender_at)) &&
-	       wait_share(recorded, queue->receiver_at, WAIT_DEVICE) >
-		       wait_share(recorded, queue->receiver_at, WAIT_MESSAGES);
+	       wait_share(recorded, queue->receiver_at, WEIR_CAUSE_DEVICE) >
+		       wait_share(recorded, queue->receiver_at, WEIR_CAUSE_MESSAGES);
 }
 
 static void say_device_behind(struct cli_findings *out, const struct cli_recorded *recorded,
 			      const struct cli_queue *queue)
 {
-	double share = wait_share(recorded, queue->receiver_at, WAIT_DEVICE);
+	double share = wait_share(recorded, queue->receiver_at, WEIR_CAUSE_DEVICE);
 	struct cli_finding *finding = finding_add(out, CLI_CAUSE_DEVICE, queue->sender_at, share);
 
 	finding_say(finding,

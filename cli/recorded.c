@@ -11,7 +11,7 @@
 
 enum { VERSION = 1 };
 
-enum kind { COUNT, REAL, TEXT, OBJECT, LIST, LENGTH };
+enum kind { COUNT, REAL, TEXT, CAUSE, OBJECT, LIST, LENGTH };
 
 struct shape;
 struct field {
@@ -53,6 +53,8 @@ static const struct field histogram_fields[] = {
 static const struct shape histogram = SHAPE(cli_histogram, histogram_fields);
 
 static const struct field wait_fields[] = {
+	FIELD(cli_wait, CAUSE, cause),
+	FIELD(cli_wait, TEXT, on),
 	NEEDED(cli_wait, TEXT, of),
 	FIELD(cli_wait, TEXT, why),
 	SHAPED(cli_wait, OBJECT, time, histogram),
@@ -143,6 +145,7 @@ static const struct field run_fields[] = {
 	FIELD(cli_recorded, TEXT, graph),
 	FIELD(cli_recorded, TEXT, where),
 	FIELD(cli_recorded, TEXT, ending),
+	FIELD(cli_recorded, CAUSE, cause),
 	NEEDED(cli_recorded, COUNT, duration),
 	FIELD(cli_recorded, COUNT, workers_count),
 	{"entities", LIST, offsetof(struct cli_recorded, entities), &entity, true},
@@ -169,6 +172,24 @@ static bool read_text(struct cli_json *json, char **out, bool required)
 	free(*out);
 	*out = cli_slice_decoded(slice);
 	return *out || cli_json_refuse(json, no_memory);
+}
+
+/* The name of a weir_cause. One that this weir does not know is as none. */
+static bool read_cause(struct cli_json *json, weir_cause *out)
+{
+	struct cli_slice slice;
+
+	if (cli_json_next(json) == CLI_JSON_SCALAR) /* null: absent */
+		return cli_json_skip(json);
+	if (!cli_json_string(json, &slice))
+		return false;
+	*out = WEIR_CAUSE_NONE;
+#define CAUSE_IF(name, value, text)                                                                          \
+	if (cli_slice_is(slice, text))                                                                       \
+		*out = name;
+	WEIR_CAUSE_TABLE(CAUSE_IF)
+#undef CAUSE_IF
+	return true;
 }
 
 void *cli_list_add(struct cli_list *list, size_t size)
@@ -218,6 +239,8 @@ static bool read_field(struct cli_json *json, const struct field *field, char *o
 		return cli_json_real(json, (double *)(void *)out);
 	case TEXT:
 		return read_text(json, (char **)(void *)out, field->required);
+	case CAUSE:
+		return read_cause(json, (weir_cause *)(void *)out);
 	case OBJECT:
 		return read_object(json, field->shape, out);
 	case LIST:
@@ -288,6 +311,19 @@ const struct cli_entity *cli_recorded_entity(const struct cli_recorded *recorded
 	const struct cli_entity *entities = recorded->entities.items;
 
 	return i < recorded->entities.count ? &entities[i] : NULL;
+}
+
+bool cli_recorded_lacks_causes(const struct cli_recorded *recorded)
+{
+	for (size_t i = 0; i < recorded->entities.count; i++) {
+		const struct cli_entity *owner = cli_recorded_entity(recorded, i);
+		const struct cli_wait *waits = owner->waits.items;
+
+		for (size_t k = 0; k < owner->waits.count; k++)
+			if (!waits[k].cause)
+				return true;
+	}
+	return false;
 }
 
 /* --- names to indices --- */

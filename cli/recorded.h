@@ -6,6 +6,7 @@
 #define CLI_RECORDED_H
 
 #include "cli/json.h"
+#include "weir.h"
 
 #define CLI_NO_ENTITY SIZE_MAX
 
@@ -19,7 +20,9 @@ struct cli_histogram {
 };
 
 struct cli_wait {
-	char *of, *why; /* the condition or port, and its reason */
+	weir_cause cause; /* NONE: the file does not say */
+	char *on;         /* the pool or port that it was about; NULL: unknown */
+	char *of, *why;   /* for people: the condition or port, and its reason */
 	struct cli_histogram time;
 };
 
@@ -63,6 +66,7 @@ struct cli_worker {
 struct cli_recorded {
 	int64_t format; /* "weir_statistics" */
 	char *version, *graph, *where, *ending;
+	weir_cause cause; /* why it ended; NONE: it had not */
 	int64_t duration, workers_count;
 	struct cli_list entities, queues, pools, workers;
 	int64_t path_count;
@@ -77,6 +81,8 @@ bool cli_recorded_read(struct cli_recorded *out, const char *text, size_t length
 /* A new item at the end of the list, zeroed; NULL if memory ran out. */
 void *cli_list_add(struct cli_list *list, size_t size);
 void cli_recorded_finish(struct cli_recorded *recorded);
+/* Returns true if some wait has no cause that this weir knows: then nothing is known of what it was for. */
+bool cli_recorded_lacks_causes(const struct cli_recorded *recorded);
 
 size_t cli_recorded_find(const struct cli_recorded *recorded, struct cli_slice name); /* or CLI_NO_ENTITY */
 /* Returns NULL if there is no such entity. */

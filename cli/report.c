@@ -76,6 +76,11 @@ static int read_run(struct report *report, const char *path)
 			report->run.path);
 		return CLI_REFUSED;
 	}
+	if (cli_recorded_lacks_causes(&report->recorded))
+		cli_say("%s: warning: waits without a cause, as another version of weir wrote them: what "
+			"they were "
+			"for is unknown here; let the run write it again",
+			report->run.path);
 	cli_findings_make(&report->findings, &report->recorded);
 	return CLI_OK;
 }

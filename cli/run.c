@@ -1,6 +1,5 @@
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -11,16 +10,6 @@ struct run {
 	weir_scheduler *scheduler;
 	struct cli_output trace, statistics;
 };
-
-static void say_make_failure(weir_status status, const char *path)
-{
-	const char *why = weir_last_error();
-
-	if (!strncmp(why, "cuda: no device", strlen("cuda: no device")))
-		cli_say("%s; --backend host or auto runs on the CPU", why);
-	else
-		cli_say_error(status, path);
-}
 
 static int make_run(struct run *run, const struct cli_options *options)
 {
@@ -53,9 +42,9 @@ static int make_run(struct run *run, const struct cli_options *options)
 	if (!status)
 		status = weir_scheduler_create(run->graph, &settings, &run->scheduler);
 	if (status)
-		say_make_failure(status, options->argument);
+		cli_say_error(status, options->argument);
 	else if (options->seeded && !options->quiet &&
-		 strncmp(weir_scheduler_where(run->scheduler), "sim", 3))
+		 weir_scheduler_backend(run->scheduler) != WEIR_BACKEND_SIM)
 		cli_say("warning: --seed has no effect without --backend sim");
 	if (status)
 		return cli_code_of(status);
@@ -71,7 +60,7 @@ enum { ROUNDS = 16 }; /* in the time of --explain-after: a standstill is told a 
 static int64_t turn_length(weir_scheduler *scheduler, const struct cli_progress *progress,
 			   const struct cli_standstill *standstill)
 {
-	if (progress->on || strncmp(weir_scheduler_where(scheduler), "sim", 3))
+	if (progress->on || weir_scheduler_backend(scheduler) != WEIR_BACKEND_SIM)
 		return CLI_PROGRESS_NS;
 	if (!standstill->after_ns)
 		return -1;
@@ -105,21 +94,12 @@ static const char *drain_line(bool quiet, bool moving)
 	return quiet ? "" : moving ? CLI_CLEAR_LINE DRAINS : DRAINS;
 }
 
-/* Errors of the library's calls begin with the entity's name, those of an operator do not. */
-static const char *without_name(const char *text, const char *entity)
-{
-	size_t length = strlen(entity);
-
-	return !strncmp(text, entity, length) && !strncmp(text + length, ": ", 2) ? text + length + 2 : text;
-}
-
 static void say_outcome(const char *path, const weir_outcome *outcome)
 {
 	const char *status = weir_status_text(outcome->status);
 
 	if (outcome->entity)
-		cli_say("%s: %s in '%s': %s", path, status, outcome->entity,
-			without_name(outcome->text, outcome->entity));
+		cli_say("%s: %s in '%s': %s", path, status, outcome->entity, outcome->text);
 	else
 		cli_say("%s: %s: %s", path, status, outcome->text);
 }

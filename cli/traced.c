@@ -364,7 +364,7 @@ static bool is_other_run(const struct reading *reading)
 {
 	const struct cli_recorded *recorded = reading->recorded;
 	bool another = reading->graph && recorded->graph && strcmp(reading->graph, recorded->graph);
-	bool running = recorded->ending && !strcmp(recorded->ending, "running");
+	bool running = !recorded->cause; /* or the file does not say */
 
 	return another || reading->stranger ||
 	       (reading->duration &&

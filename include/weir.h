@@ -121,6 +121,10 @@ WEIR_API const char *weir_status_text(weir_status status);
  * is not cleared by a call that succeeds.
  */
 WEIR_API const char *weir_last_error(void);
+/* The name of the entity that this failure is about; NULL: none. Borrowed likewise. */
+WEIR_API const char *weir_last_error_entity(void);
+/* The line without that name before it, for a line that names the entity itself. Borrowed likewise. */
+WEIR_API const char *weir_last_error_text(void);
 /*
  * Escapes untrusted text for one line on a terminal: control characters (C0, DEL, C1), characters that change
  * the writing direction, zero-width spaces and bytes that are not UTF-8 are written as \n, \u009b, \xff;
@@ -230,7 +234,7 @@ typedef enum {
 #undef WEIR_CAUSE_ENUM
 } weir_cause;
 
-/* One word, as in statistics and traces; "unknown" for any other value. */
+/* One word, as in statistics and traces; "unknown" for any other value. Thread: any. */
 WEIR_API const char *weir_cause_text(weir_cause cause);
 
 /* ----------------------------------------------------------------------------------------------- graph -- */
@@ -374,6 +378,11 @@ typedef struct {
 	uint64_t discarded;  /* leftovers of the previous run, dropped by this run's start */
 	const char *waiting; /* one line: entities that wait for something from outside
 				(disabled, told to wait); NULL: none. Borrowed */
+	weir_cause cause; /* DONE: it has finished; DRAIN: it was drained, or stopped, or the drain ran out of
+			     time; of a deadlock: that of its first root cause; else what failed: START,
+			     COMPUTE, DEVICE, or what a condition waited for */
+	const char *cause_entity; /* the entity that failed, or of that root cause; NULL: none. Borrowed */
+	const char *cause_on;     /* what it waited for: its port, or a pool; NULL: not known. Borrowed */
 } weir_outcome;
 
 /*
@@ -426,8 +435,11 @@ WEIR_API bool weir_scheduler_stopping(const weir_scheduler *scheduler);
  * any; on `sim` where the thread may push.
  */
 WEIR_API int64_t weir_scheduler_now(weir_scheduler *scheduler);
-/* "cuda: NVIDIA H100", "host", "sim: seed 7". Borrowed while the scheduler lives. Thread: any. */
+/* "cuda: NVIDIA H100", "host", "sim: seed 7", for people. Borrowed while the scheduler lives. Thread: any. */
 WEIR_API const char *weir_scheduler_where(const weir_scheduler *scheduler);
+typedef enum { WEIR_BACKEND_CUDA = 1, WEIR_BACKEND_HOST, WEIR_BACKEND_SIM } weir_backend;
+/* The backend that the scheduler's runs are on; with SIM times are virtual. Thread: any. */
+WEIR_API weir_backend weir_scheduler_backend(const weir_scheduler *scheduler);
 
 /* fn's arguments are borrowed for the call. */
 typedef void weir_explain_fn(const char *entity, const char *condition, const char *verdict,

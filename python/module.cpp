@@ -74,11 +74,11 @@ nb::object text_or_none(const char *text)
 
 /* Raises weir.Error, or its subclass for the status. diagnostics: a list of tuples, or none. */
 [[noreturn]] void raise(weir_status status, const char *text, const char *entity = nullptr,
-			nb::object diagnostics = nb::none())
+			nb::object diagnostics = nb::none(), nb::object said = nb::none())
 {
 	nb::object error =
 		nb::module_::import_("weir.errors")
-			.attr("make")((int)status, text_of(text), text_or_none(entity), diagnostics);
+			.attr("make")((int)status, text_of(text), text_or_none(entity), diagnostics, said);
 
 	PyErr_SetObject((PyObject *)Py_TYPE(error.ptr()), error.ptr());
 	throw nb::python_error();
@@ -87,7 +87,8 @@ nb::object text_or_none(const char *text)
 void check(weir_status status, const char *entity = nullptr)
 {
 	if (status)
-		raise(status, weir_last_error(), entity);
+		raise(status, weir_last_error(), entity ? entity : weir_last_error_entity(), nb::none(),
+		      text_of(weir_last_error_text()));
 }
 
 /* The exception that is being raised, with its traceback. */
@@ -1578,8 +1579,9 @@ struct Graph {
 /* Makes one line of an exception the error text: "ValueError: no such file (operators.py:12)". */
 weir_status fail_with(weir_context *context, nb::handle error)
 {
-	nb::object line = nb::steal(
-		PyObject_CallMethod(nb::module_::import_("weir.errors").ptr(), "line_of", "O", error.ptr()));
+	nb::object line =
+		nb::steal(PyObject_CallMethod(nb::module_::import_("weir.errors").ptr(), "line_of", "Os",
+					      error.ptr(), weir_entity_name(weir_context_entity(context))));
 
 	const char *text = line.is_valid() ? PyUnicode_AsUTF8AndSize(line.ptr(), nullptr) : nullptr;
 
@@ -2490,8 +2492,8 @@ void make_scheduler(Graph &self, nb::dict from)
 		status = weir_scheduler_create(core->graph, &options, &core->scheduler);
 	}
 	check(status);
-	core->simulated = !strncmp(weir_scheduler_where(core->scheduler), "sim", 3);
-	core->on_cuda = !strncmp(weir_scheduler_where(core->scheduler), "cuda", 4);
+	core->simulated = weir_scheduler_backend(core->scheduler) == WEIR_BACKEND_SIM;
+	core->on_cuda = weir_scheduler_backend(core->scheduler) == WEIR_BACKEND_CUDA;
 	if (core->simulated)
 		refuse_sim(core);
 }
@@ -2512,7 +2514,10 @@ nb::tuple start_run(Graph &self)
 		nb::gil_scoped_release released;
 		status = weir_scheduler_start(core->scheduler);
 	}
-	return nb::make_tuple((int)status, status ? text_of(weir_last_error()) : nb::none());
+	if (!status)
+		return nb::make_tuple(0, nb::none(), nb::none());
+	return nb::make_tuple((int)status, text_of(weir_last_error()),
+			      text_or_none(weir_last_error_entity()));
 }
 
 int64_t slice_of(const Core *core)
@@ -3247,6 +3252,11 @@ void bind_context(nb::module_ &module)
 		.def("synchronize_streams", context_synchronize_streams, arg("streams"), arg("target"));
 }
 
+int backend_of(Graph &self)
+{
+	return (int)weir_scheduler_backend(running_core(self)->scheduler);
+}
+
 void bind_graph(nb::module_ &module)
 {
 	using nb::arg;
@@ -3269,6 +3279,7 @@ void bind_graph(nb::module_ &module)
 			     return open_core(self)->scheduler &&
 				    weir_scheduler_stopping(self.core->scheduler);
 		     })
+		.def("backend", backend_of)
 		.def("where",
 		     [](Graph &self) { return text_of(weir_scheduler_where(running_core(self)->scheduler)); })
 		.def("now", [](Graph &self) { return weir_scheduler_now(running_core(self)->scheduler); })

@@ -121,18 +121,18 @@ static weir_status refuse_kind(const weir_entity *entity, const struct wr_output
 	const char *name = entity->plan->name, *port = output->plan->port->name;
 
 	if (output->plan->port->kinds && !(output->plan->port->kinds & kind))
-		return wr_fail(WEIR_E_INVALID,
-			       "%s.%s: emitted %s, which is not among the kinds that the port "
-			       "declares",
-			       name, port, kind_word(kind));
+		return wr_fail_port(WEIR_E_INVALID, name, port,
+				    "emitted %s, which is not among the kinds that the port "
+				    "declares",
+				    kind_word(kind));
 	for (size_t i = 0; i < output->count; i++) {
 		const struct wr_connection *connection = output->connections[i];
 		const weir_port *to = connection->receiver
 					      ? connection->receiver->inputs[connection->input].plan->port
 					      : NULL;
 		if (to && to->kinds && !(to->kinds & kind))
-			return wr_fail(WEIR_E_INVALID, "%s.%s: emitted %s, which %s does not take", name,
-				       port, kind_word(kind), connection->to);
+			return wr_fail_port(WEIR_E_INVALID, name, port, "emitted %s, which %s does not take",
+					    kind_word(kind), connection->to);
 	}
 	return WEIR_OK;
 }
@@ -144,23 +144,24 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 	const char *name = entity->plan->name;
 
 	if (!message)
-		return wr_fail(WEIR_E_INVALID, "%s: emit needs a message", name);
+		return wr_fail_in(WEIR_E_INVALID, name, "emit needs a message");
 	if (context->capture)
-		return wr_capture_refuse(context->capture,
-					 "%s: a message was emitted in enqueue: emit it after the "
-					 "replay",
-					 name);
+		return wr_error_blame(wr_capture_refuse(context->capture,
+							"a message was emitted in enqueue: emit it after the "
+							"replay"),
+				      name);
 	if (!context->computing)
-		return wr_fail(WEIR_E_INVALID, "%s: emit is for compute only", name);
+		return wr_fail_in(WEIR_E_INVALID, name, "emit is for compute only");
 	if (output >= entity->output_count)
-		return wr_fail(WEIR_E_INVALID, "%s: emitted on output %u of %zu", name, output,
-			       entity->output_count);
+		return wr_fail_in(WEIR_E_INVALID, name, "emitted on output %u of %zu", output,
+				  entity->output_count);
 	if (wr_message_pool(message) != entity->graph->pool)
-		return wr_fail(WEIR_E_INVALID, "%s: the message belongs to another graph", name);
+		return wr_fail_in(WEIR_E_INVALID, name, "the message belongs to another graph");
 	if (!(weir_message_kind(message) & entity->outputs[output].kinds))
 		return refuse_kind(entity, &entity->outputs[output], weir_message_kind(message));
-	return wr_fail(WEIR_E_INVALID, "%s.%s: more than max_emits (%u) messages in one tick", name,
-		       entity->outputs[output].plan->port->name, entity->outputs[output].plan->max_emits);
+	return wr_fail_port(WEIR_E_INVALID, name, entity->outputs[output].plan->port->name,
+			    "more than max_emits (%u) messages in one tick",
+			    entity->outputs[output].plan->max_emits);
 }
 
 static bool emit_allowed(const weir_context *context, unsigned output, const weir_message *message)
@@ -248,10 +249,9 @@ static weir_status refuse_reference(const weir_context *context, unsigned output
 {
 	const weir_entity *entity = context->entity;
 
-	return wr_fail(WEIR_E_INVALID,
-		       "%s.%s: emitted a message without a reference of its own: pass on "
-		       "weir_message_ref(message)",
-		       entity->plan->name, entity->outputs[output].plan->port->name);
+	return wr_fail_port(WEIR_E_INVALID, entity->plan->name, entity->outputs[output].plan->port->name,
+			    "emitted a message without a reference of its own: pass on "
+			    "weir_message_ref(message)");
 }
 
 weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message)
@@ -275,11 +275,9 @@ static weir_status refuse_point(const weir_context *context, unsigned output)
 {
 	const weir_entity *entity = context->entity;
 
-	return wr_fail(
-		WEIR_E_INVALID,
-		"%s.%s: emit_at needs a fence that this tick recorded on a stream of this entity: call "
-		"weir_stream_record in the same compute",
-		entity->plan->name, entity->outputs[output].plan->port->name);
+	return wr_fail_port(WEIR_E_INVALID, entity->plan->name, entity->outputs[output].plan->port->name,
+			    "emit_at needs a fence that this tick recorded on a stream of this entity: call "
+			    "weir_stream_record in the same compute");
 }
 
 /* Returns true if a receiver, or the finisher of an outlet, is woken by a completion flag. */
@@ -338,10 +336,10 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 	weir_status status;
 
 	if (context->capture)
-		return wr_capture_refuse(context->capture,
-					 "%s: a tensor was made in enqueue: make it before the replay, "
-					 "its address is part of the key",
-					 entity->plan->name);
+		return wr_error_blame(wr_capture_refuse(context->capture,
+							"a tensor was made in enqueue: make it before the "
+							"replay, its address is part of the key"),
+				      entity->plan->name);
 	status = wr_grow(&context->made, &context->made_room, context->made_count + 1, sizeof *context->made);
 
 	if (!status)
@@ -365,11 +363,10 @@ static weir_status find_own_stream(weir_entity *entity, const weir_stream *strea
 			return WEIR_OK;
 		}
 	}
-	return wr_fail(
-		WEIR_E_INVALID,
-		"%s: scratch memory is for the streams of this entity: pass one of them, or NULL for the "
-		"current one",
-		entity->plan->name);
+	return wr_fail_in(
+		WEIR_E_INVALID, entity->plan->name,
+		"scratch memory is for the streams of this entity: pass one of them, or NULL for the "
+		"current one");
 }
 
 weir_status weir_context_scratch(weir_context *context, weir_stream *stream, size_t bytes, void **out)
@@ -380,9 +377,8 @@ weir_status weir_context_scratch(weir_context *context, weir_stream *stream, siz
 	weir_status status = WEIR_OK;
 
 	if (!context->computing && !context->capture)
-		return wr_fail(WEIR_E_INVALID,
-			       "%s: scratch memory is for compute only: a tick's end takes it back",
-			       entity->plan->name);
+		return wr_fail_in(WEIR_E_INVALID, entity->plan->name,
+				  "scratch memory is for compute only: a tick's end takes it back");
 	if (!stream && bytes)
 		status = wr_context_use_stream(context, &used);
 	if (!status && used)
@@ -396,7 +392,7 @@ weir_status weir_context_scratch(weir_context *context, weir_stream *stream, siz
 	entity->streams.items[index].used = true; /* uses of its native handle cannot be seen */
 	status = wr_scratch_take(entity, index, bytes, out);
 	if (status == WEIR_E_BUSY && context->capture)
-		return wr_capture_postpone(context->capture, weir_last_error());
+		return wr_capture_postpone(context->capture, weir_last_error_text());
 	return status;
 }
 

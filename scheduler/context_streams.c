@@ -229,9 +229,9 @@ static weir_status order_default_after_current(weir_entity *entity)
 /* The work would be replayed for messages that come with other streams. */
 static weir_status refuse_captured(const weir_context *context)
 {
-	return wr_capture_refuse(context->capture,
-				 "%s: enqueue has its stream and the entity's named ones alone",
-				 entity_name(context));
+	return wr_error_blame(wr_capture_refuse(context->capture, "enqueue has its stream and the entity's "
+								  "named ones alone"),
+			      entity_name(context));
 }
 
 static weir_status refuse_receive(const weir_context *context, unsigned input)
@@ -241,12 +241,11 @@ static weir_status refuse_receive(const weir_context *context, unsigned input)
 	if (context->capture)
 		return refuse_captured(context);
 	if (!context->computing)
-		return wr_fail(WEIR_E_INVALID,
-			       "%s: streams are received in compute: "
-			       "its messages are taken when it begins",
-			       name);
-	return wr_fail(WEIR_E_INVALID, "%s: a stream is received on input %u of %zu", name, input,
-		       context->entity->input_count);
+		return wr_fail_in(WEIR_E_INVALID, name,
+				  "streams are received in compute: "
+				  "its messages are taken when it begins");
+	return wr_fail_in(WEIR_E_INVALID, name, "a stream is received on input %u of %zu", input,
+			  context->entity->input_count);
 }
 
 weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate,
@@ -336,8 +335,8 @@ weir_status weir_context_allocate_stream(weir_context *context, const char *name
 	weir_status status;
 
 	if (!name || !*name)
-		return wr_fail(WEIR_E_INVALID, "%s: a stream is allocated by a name: it must not be empty",
-			       entity_name(context));
+		return wr_fail_in(WEIR_E_INVALID, entity_name(context),
+				  "a stream is allocated by a name: it must not be empty");
 	status = wr_entity_allocate_stream(entity, name, &index);
 	if (status)
 		return status;
@@ -367,10 +366,10 @@ static weir_status find_or_share(weir_context *context, weir_stream *stream, siz
 	weir_entity *entity = context->entity;
 
 	if (!stream)
-		return wr_fail(WEIR_E_INVALID, "%s: the stream is NULL", entity_name(context));
+		return wr_fail_in(WEIR_E_INVALID, entity_name(context), "the stream is NULL");
 	if (wr_stream_find(entity->graph->system, weir_stream_id(stream)) != stream)
-		return wr_fail(WEIR_E_INVALID, "%s: the stream belongs to another graph, or was released",
-			       entity_name(context));
+		return wr_fail_in(WEIR_E_INVALID, entity_name(context),
+				  "the stream belongs to another graph, or was released");
 	return wr_entity_share_stream(entity, weir_stream_id(stream), out);
 }
 
@@ -397,13 +396,12 @@ weir_status weir_context_set_stream(weir_context *context, unsigned output, weir
 	if (context->capture)
 		return refuse_captured(context);
 	if (!context->computing)
-		return wr_fail(WEIR_E_INVALID,
-			       "%s: a stream is set in compute: "
-			       "it is about the messages of one tick",
-			       name);
+		return wr_fail_in(WEIR_E_INVALID, name,
+				  "a stream is set in compute: "
+				  "it is about the messages of one tick");
 	if (output >= entity->output_count)
-		return wr_fail(WEIR_E_INVALID, "%s: a stream is set on output %u of %zu", name, output,
-			       entity->output_count);
+		return wr_fail_in(WEIR_E_INVALID, name, "a stream is set on output %u of %zu", output,
+				  entity->output_count);
 	status = find_or_share(context, stream, &index);
 	if (!status)
 		status = add_set_stream(&entity->streams, output, index);
@@ -456,9 +454,8 @@ weir_status weir_context_device_from_stream(weir_context *context, const void *n
 			return WEIR_OK;
 		}
 	}
-	return wr_fail(WEIR_E_INVALID,
-		       "%s: the native stream was not given to this entity: pass a handle of its streams",
-		       entity_name(context));
+	return wr_fail_in(WEIR_E_INVALID, entity_name(context),
+			  "the native stream was not given to this entity: pass a handle of its streams");
 }
 
 int weir_context_device(const weir_context *context)

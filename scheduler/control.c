@@ -104,18 +104,17 @@ static weir_status wait_for_run(weir_scheduler *scheduler, void *timeout_ns)
 	return wr_fail(WEIR_E_TIMEOUT, "graph %s is still running", scheduler->graph->plan->name);
 }
 
-/* Sets this thread's last error from the outcome. */
-static weir_status fail_with_outcome(const weir_outcome *outcome)
+/* Sets this thread's last error from the run's. */
+static weir_status fail_with_outcome(const weir_scheduler *scheduler)
 {
-	const char *text = outcome->text ? outcome->text : "", *name = outcome->entity ? outcome->entity : "";
-	size_t length = strlen(name);
+	const weir_outcome *outcome = &scheduler->outcome;
 
 	if (!outcome->status)
 		return WEIR_OK;
-	/* Errors of the library's own calls begin with the entity's name already. */
-	if (!length || (!strncmp(text, name, length) && text[length] && strchr(":.", text[length])))
-		return wr_fail(outcome->status, "%s", text);
-	return wr_fail(outcome->status, "%s: %s", name, text);
+	if (!*scheduler->error.line)
+		return wr_fail(outcome->status, "%s", outcome->text ? outcome->text : "");
+	*wr_error_here() = scheduler->error;
+	return outcome->status;
 }
 
 weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome)
@@ -133,7 +132,7 @@ weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, w
 		return status;
 	if (outcome)
 		(void)wr_struct_fill(outcome, &scheduler->outcome, sizeof *outcome, "weir_outcome");
-	return fail_with_outcome(&scheduler->outcome);
+	return fail_with_outcome(scheduler);
 }
 
 weir_status weir_scheduler_run(weir_scheduler *scheduler)
@@ -180,6 +179,11 @@ int64_t weir_scheduler_now(weir_scheduler *scheduler)
 const char *weir_scheduler_where(const weir_scheduler *scheduler)
 {
 	return wr_system_where(scheduler->graph->system);
+}
+
+weir_backend weir_scheduler_backend(const weir_scheduler *scheduler)
+{
+	return wr_system_backend(scheduler->graph->system);
 }
 
 /* --- counters (E5) --- */

@@ -53,11 +53,11 @@ static void descriptor_unlock(struct wr_descriptor *descriptor)
 
 static weir_status fail_closed(const struct wr_descriptor *descriptor, int fd)
 {
-	return wr_fail(
-		WEIR_E_INVALID,
-		"%s: condition '%s' watches descriptor %d, which was closed: call weir_entity_watch with -1 "
+	return wr_fail_in(
+		WEIR_E_INVALID, descriptor->entity->plan->name,
+		"condition '%s' watches descriptor %d, which was closed: call weir_entity_watch with -1 "
 		"before you close it",
-		descriptor->entity->plan->name, descriptor->condition, fd);
+		descriptor->condition, fd);
 }
 
 /* --- the watch --- */
@@ -113,13 +113,13 @@ static weir_status check_watch(const weir_entity *entity, int fd, unsigned event
 	const char *name = entity->plan->name;
 
 	if (fd < -1 || events & ~(unsigned)(WEIR_WATCH_READ | WEIR_WATCH_WRITE) || (fd < 0) != !events)
-		return wr_fail(WEIR_E_INVALID,
-			       "%s: descriptor %d with events %u cannot be watched: the events are "
-			       "WEIR_WATCH_READ, WEIR_WATCH_WRITE or both; 0 with -1",
-			       name, fd, events);
+		return wr_fail_in(WEIR_E_INVALID, name,
+				  "descriptor %d with events %u cannot be watched: the events are "
+				  "WEIR_WATCH_READ, WEIR_WATCH_WRITE or both; 0 with -1",
+				  fd, events);
 	if (fd >= 0 && fcntl(fd, F_GETFD) < 0)
-		return wr_fail(WEIR_E_INVALID, "%s: descriptor %d cannot be watched: it is not open", name,
-			       fd);
+		return wr_fail_in(WEIR_E_INVALID, name, "descriptor %d cannot be watched: it is not open",
+				  fd);
 	return WEIR_OK;
 }
 
@@ -158,8 +158,9 @@ weir_status weir_entity_watch_warn(weir_entity *entity, const char *condition, i
 	struct wr_descriptor *descriptor;
 
 	if (!status && after_ns < 0)
-		status = wr_fail(WEIR_E_INVALID, "%s: condition '%s': a warning after %lld ns",
-				 entity->plan->name, condition, (long long)after_ns);
+		status =
+			wr_fail_in(WEIR_E_INVALID, entity->plan->name,
+				   "condition '%s': a warning after %lld ns", condition, (long long)after_ns);
 	if (status)
 		return status;
 	descriptor = condition_descriptor(entity, found);
@@ -273,8 +274,9 @@ static weir_status fail_arming(const struct wr_descriptor *descriptor, int fd, i
 {
 	if (error == EBADF || error == ENOENT)
 		return fail_closed(descriptor, fd);
-	return wr_fail(WEIR_E_IO, "%s: condition '%s' cannot watch descriptor %d: %s",
-		       descriptor->entity->plan->name, descriptor->condition, fd, strerror(error));
+	return wr_fail_in(WEIR_E_IO, descriptor->entity->plan->name,
+			  "condition '%s' cannot watch descriptor %d: %s", descriptor->condition, fd,
+			  strerror(error));
 }
 
 /* What is logged of a descriptor that stalls. */
@@ -413,7 +415,8 @@ static void check_closed(weir_scheduler *scheduler, struct wr_descriptor *descri
 		error = fcntl(fd, F_GETFD) < 0 ? EBADF : arm_locked(&scheduler->loop, descriptor);
 	descriptor_unlock(descriptor);
 	if (error)
-		wr_run_fail(scheduler, descriptor->entity, fail_arming(descriptor, fd, error));
+		wr_run_fail(scheduler, descriptor->entity, WEIR_CAUSE_DESCRIPTOR,
+			    fail_arming(descriptor, fd, error));
 }
 
 /* Returns true if it is armed and not ready. */

@@ -122,11 +122,20 @@ static char *outside_waits_text(weir_scheduler *scheduler)
 	return report.text.text;
 }
 
+static void outcome_set_cause(weir_outcome *outcome, const weir_graph *graph, const struct wr_cause *root)
+{
+	const weir_entity *entity = wr_graph_entity_at(graph, root->entity);
+
+	outcome->cause = root->cause;
+	outcome->cause_entity = entity->plan->name;
+	outcome->cause_on = wr_entity_subject(entity, root->cause, root->on);
+}
+
 /*
- * Returns true if entities are stuck; *text then says why (NULL: out of memory). *leftover: messages still
- * queued.
+ * Returns true if entities are stuck; *text then says why (NULL: out of memory). Counts the messages still
+ * queued, and sets the cause.
  */
-static bool is_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *leftover)
+static bool is_deadlocked(weir_scheduler *scheduler, char **text, weir_outcome *outcome)
 {
 	weir_graph *graph = scheduler->graph;
 	struct wr_standstill standstill;
@@ -137,13 +146,15 @@ static bool is_deadlocked(weir_scheduler *scheduler, char **text, uint64_t *left
 		weir_entity *entity = wr_graph_entity_at(graph, i);
 		if (is_done(entity))
 			continue;
-		*leftover += wr_entity_queued(entity);
+		outcome->leftover += wr_entity_queued(entity);
 		found |= is_stuck(entity);
 	}
 	if (!found)
 		return false;
 	wr_standstill_collect_at_end(&standstill, scheduler);
 	wr_standstill_text(&standstill, is_stuck, &line);
+	if (wr_standstill_root(&standstill))
+		outcome_set_cause(outcome, graph, wr_standstill_root(&standstill));
 	wr_standstill_finish(&standstill);
 	if (!line.status && !line.length)
 		wr_text_add(&line, "messages are queued that no condition waits for");
@@ -221,10 +232,12 @@ static void find_verdict(weir_scheduler *scheduler, weir_outcome *outcome)
 	char *text = NULL;
 
 	if (!scheduler->failure && !scheduler->cut_short && !draining) {
-		if (is_deadlocked(scheduler, &text, &outcome->leftover))
+		outcome->cause = WEIR_CAUSE_DONE;
+		if (is_deadlocked(scheduler, &text, outcome))
 			outcome->status = WEIR_E_DEADLOCK;
 	} else {
 		outcome->status = scheduler->failure;
+		outcome->cause = scheduler->failure ? scheduler->cause : WEIR_CAUSE_DRAIN;
 		if (!scheduler->failure && scheduler->timed_out) {
 			outcome->status = WEIR_E_ABANDONED;
 			text = undrained_text(scheduler);
@@ -235,6 +248,15 @@ static void find_verdict(weir_scheduler *scheduler, weir_outcome *outcome)
 		wr_free(scheduler->text); /* why it was drained */
 		scheduler->text = text;
 	}
+}
+
+void wr_outcome_name_error(weir_outcome *outcome, const struct wr_last_error *error)
+{
+	if (!*error->line)
+		return;
+	outcome->text = wr_error_text(error);
+	outcome->entity = *error->entity ? error->entity : NULL;
+	outcome->cause_entity = outcome->entity;
 }
 
 /* --- conservation of messages (E5) --- */
@@ -263,9 +285,9 @@ static weir_status check_output_counts(const weir_entity *entity, const struct w
 	}
 	if (pushed == output->total * output->count)
 		return WEIR_OK;
-	return wr_fail(WEIR_E_FAILED, "%s.%s: emitted %llu to %zu connections, pushed %llu",
-		       entity->plan->name, output->plan->port->name, (unsigned long long)output->total,
-		       output->count, (unsigned long long)pushed);
+	return wr_fail_port(WEIR_E_FAILED, entity->plan->name, output->plan->port->name,
+			    "emitted %llu to %zu connections, pushed %llu", (unsigned long long)output->total,
+			    output->count, (unsigned long long)pushed);
 }
 
 static weir_status check_counts(weir_scheduler *scheduler)
@@ -287,8 +309,7 @@ static void check_conservation(weir_scheduler *scheduler, weir_outcome *outcome)
 	if (!check_counts(scheduler))
 		return;
 	outcome->status = WEIR_E_FAILED;
-	wr_free(scheduler->text);
-	scheduler->text = wr_strdup(weir_last_error());
+	scheduler->error = *wr_error_here();
 }
 
 /* A message reference that was dropped twice overrides all other outcomes: it may have caused them. */
@@ -300,10 +321,10 @@ static void check_references(weir_scheduler *scheduler, weir_outcome *outcome)
 	if (!status)
 		return;
 	outcome->status = status;
-	wr_free(scheduler->text);
-	wr_free(scheduler->culprit);
-	scheduler->text = wr_strdup(weir_last_error());
-	scheduler->culprit = by ? wr_strdup(by->plan->name) : NULL;
+	outcome->cause = WEIR_CAUSE_COMPUTE;
+	if (by)
+		wr_error_about(status, by->plan->name);
+	scheduler->error = *wr_error_here();
 }
 
 /* --- the operators' stop functions --- */
@@ -394,11 +415,9 @@ weir_status wr_operators_stop_owed(weir_scheduler *scheduler)
 		weir_entity *entity = &graph->entities[i];
 		if (!entity->stop_owed || call_owed_stop(entity, until))
 			continue;
-		graph->blamed = entity;
-		return wr_fail(WEIR_E_BUSY,
-			       "%s: the device still works for the run before, and the stop "
-			       "function waits for that: start again later",
-			       entity->plan->name);
+		return wr_fail_in(WEIR_E_BUSY, entity->plan->name,
+				  "the device still works for the run before, and the stop "
+				  "function waits for that: start again later");
 	}
 	return WEIR_OK;
 }
@@ -435,6 +454,18 @@ static uint64_t count_ticks(const weir_graph *graph)
 	return ticks;
 }
 
+/* For statistics, which any thread may read: so the names are those of the graph. */
+static void note_cause(weir_scheduler *scheduler, const weir_outcome *outcome)
+{
+	const char *name = outcome->cause_entity;
+	const weir_entity *entity = name ? weir_graph_entity(scheduler->graph, name) : NULL;
+
+	wr_note(&scheduler->verdict, outcome->status);
+	wr_note(&scheduler->ended_in, entity ? entity->plan->name : NULL);
+	wr_note(&scheduler->ended_on, outcome->cause_on);
+	wr_note(&scheduler->ended_by, (int)outcome->cause);
+}
+
 void wr_run_end(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
@@ -451,7 +482,7 @@ void wr_run_end(weir_scheduler *scheduler)
 	outcome.duration_ns = wr_now() - scheduler->started_at;
 	outcome.posix_signal = scheduler->posix_signal;
 	outcome.text = scheduler->text;
-	outcome.entity = scheduler->culprit;
+	wr_outcome_name_error(&outcome, &scheduler->error);
 	outcome.discarded = scheduler->discarded;
 	outcome.waiting = scheduler->waiting;
 	if (scheduler->timed_out)
@@ -466,7 +497,7 @@ void wr_run_end(weir_scheduler *scheduler)
 	wr_graph_forget_told(graph);
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
 		wr_outlet_end(outlet, false);
-	wr_note(&scheduler->verdict, outcome.status);
+	note_cause(scheduler, &outcome);
 	wr_trace_run_end(scheduler->trace, scheduler->worker_count);
 	wr_mutex_lock(&scheduler->lock);
 	scheduler->outcome = outcome;

@@ -208,12 +208,12 @@ static weir_status start_condition(const weir_entity *entity, const struct wr_pl
 {
 	weir_status status;
 
-	*wr_error_here() = 0;
+	wr_error_clear(wr_error_here());
 	status = plan->kind->start(state, plan->values);
 	if (!status)
 		return WEIR_OK;
 	status = wr_failure_explain(status, "start");
-	return wr_fail(status, "%s: condition '%s': %s", entity->plan->name, plan->name, weir_last_error());
+	return wr_fail_in(status, entity->plan->name, "condition '%s': %s", plan->name, weir_last_error());
 }
 
 /* The set may have to grow: inlets may have been made since the last run. */
@@ -395,6 +395,17 @@ weir_status wr_entity_reset(weir_entity *entity)
 }
 
 /* --- getters --- */
+
+const char *wr_entity_subject(const weir_entity *entity, weir_cause cause, uint32_t on)
+{
+	if (on == WR_NO_SUBJECT)
+		return NULL;
+	if (cause == WEIR_CAUSE_MEMORY)
+		return entity->graph->memory_pools[on].plan->name;
+	if (cause == WEIR_CAUSE_ROOM)
+		return entity->outputs[on].plan->port->name;
+	return entity->inputs[on].plan->port->name;
+}
 
 size_t wr_entity_queued(weir_entity *entity)
 {

@@ -110,9 +110,9 @@ weir_status wr_entity_allocate_stream(weir_entity *entity, const char *name, siz
 		return wr_capture_postpone(entity->context.capture, "a named stream is new: it is allocated "
 								    "outside of a capture");
 	if (!pool)
-		return wr_fail(WEIR_E_UNSUPPORTED,
-			       "%s: no stream for '%s': it has no stream pool: name one in its resources",
-			       entity->plan->name, name);
+		return wr_fail_in(WEIR_E_UNSUPPORTED, entity->plan->name,
+				  "no stream for '%s': it has no stream pool: name one in its resources",
+				  name);
 	copy = wr_strdup(name);
 	status = copy ? take_from_pool(entity, pool, out) : WEIR_E_NOMEM;
 	if (status)
@@ -120,8 +120,8 @@ weir_status wr_entity_allocate_stream(weir_entity *entity, const char *name, siz
 	else
 		entity->streams.items[*out].name = copy;
 	if (status == WEIR_E_BUSY)
-		return wr_fail(status, "%s: no stream for '%s': %s", entity->plan->name, name,
-			       weir_last_error());
+		return wr_fail_in(status, entity->plan->name, "no stream for '%s': %s", name,
+				  weir_last_error());
 	return status;
 }
 

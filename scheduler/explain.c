@@ -206,10 +206,10 @@ weir_status wr_entity_refuse_fence(weir_entity *entity)
 		name = entity->conditions[i].plan->name;
 		break;
 	}
-	return wr_fail(WEIR_E_INVALID,
-		       "%s: condition '%s' waits for a fence that was never recorded in this graph: name one "
-		       "that weir_stream_record or weir_message_fences gave",
-		       entity->plan->name, name ? name : "?");
+	return wr_fail_in(WEIR_E_INVALID, entity->plan->name,
+			  "condition '%s' waits for a fence that was never recorded in this graph: name one "
+			  "that weir_stream_record or weir_message_fences gave",
+			  name ? name : "?");
 }
 
 static bool find_outside_wait(weir_view *view, size_t from, size_t to, const char **name, const char **why)

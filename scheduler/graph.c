@@ -189,26 +189,18 @@ static weir_status check_connected(const weir_entity *entity)
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const weir_port *port = entity->inputs[i].plan->port;
 		if (port_lacks_connection(entity->inputs[i].count, port))
-			return wr_fail(WEIR_E_INVALID,
-				       "%s.%s: nothing is connected to this input; "
-				       "connect it or give it an inlet",
-				       name, port->name);
+			return wr_fail_port(WEIR_E_INVALID, name, port->name,
+					    "nothing is connected to this input; "
+					    "connect it or give it an inlet");
 	}
 	for (size_t i = 0; i < entity->output_count; i++) {
 		const weir_port *port = entity->outputs[i].plan->port;
 		if (port_lacks_connection(entity->outputs[i].count, port))
-			return wr_fail(WEIR_E_INVALID,
-				       "%s.%s: this output is connected to nothing; "
-				       "connect it or give it an outlet",
-				       name, port->name);
+			return wr_fail_port(WEIR_E_INVALID, name, port->name,
+					    "this output is connected to nothing; "
+					    "connect it or give it an outlet");
 	}
 	return WEIR_OK;
-}
-
-static weir_status blame_entity(weir_graph *graph, const weir_entity *entity, weir_status status)
-{
-	graph->blamed = status ? entity : NULL;
-	return status;
 }
 
 static bool has_inlet(const weir_graph *graph, const struct wr_plan_end *end)
@@ -234,9 +226,9 @@ static weir_status refuse_end(weir_graph *graph, const struct wr_plan_end *end, 
 {
 	const weir_entity *entity = &graph->entities[end->entity];
 
-	return blame_entity(graph, entity,
-			    wr_fail(WEIR_E_INVALID, "%s.%s is an %s of this graph: a program must %s",
-				    entity->plan->name, port, what, remedy));
+	wr_fail(WEIR_E_INVALID, "%s.%s is an %s of this graph: a program must %s", entity->plan->name, port,
+		what, remedy);
+	return wr_error_about(WEIR_E_INVALID, entity->plan->name);
 }
 
 /*
@@ -263,7 +255,7 @@ weir_status wr_graph_check_ports(weir_graph *graph)
 	weir_status status = check_named(graph);
 
 	for (size_t i = 0; !status && i < graph->entity_count; i++)
-		status = blame_entity(graph, &graph->entities[i], check_connected(&graph->entities[i]));
+		status = check_connected(&graph->entities[i]);
 	return status;
 }
 
@@ -286,9 +278,11 @@ weir_status wr_graph_reset(weir_graph *graph, size_t *discarded)
 		status = wr_connection_reset(graph->connections[i], graph->pool, discarded);
 	for (size_t i = 0; !status && i < graph->finisher_count; i++) /* the outlet's queue counts these */
 		status = wr_connection_reset(graph->finishers[i]->connection, graph->pool, &(size_t){0});
-	for (size_t i = 0; !status && i < wr_graph_count_all(graph); i++)
-		status = blame_entity(graph, wr_graph_entity_at(graph, i),
-				      wr_entity_reset(wr_graph_entity_at(graph, i)));
+	for (size_t i = 0; !status && i < wr_graph_count_all(graph); i++) {
+		status = wr_entity_reset(wr_graph_entity_at(graph, i));
+		if (status)
+			wr_error_blame(status, wr_graph_entity_at(graph, i)->plan->name);
+	}
 	wr_memory_pools_reset(graph);
 	return status;
 }

@@ -15,10 +15,9 @@ struct wr_kept {
 struct weir_graph {
 	struct wr_plan *plan;
 	struct wr_pool *pool;
-	struct wr_system *system;  /* NULL until a scheduler is made (scheduler/place.c) */
-	struct wr_sim *world;      /* of a simulated run */
-	int64_t started_at;        /* start of the current or the last run */
-	const weir_entity *blamed; /* entity whose failure kept a run from starting; NULL: none */
+	struct wr_system *system; /* NULL until a scheduler is made (scheduler/place.c) */
+	struct wr_sim *world;     /* of a simulated run */
+	int64_t started_at;       /* start of the current or the last run */
 	bool owns_world;
 	struct wr_stream_pool **pools;       /* in plan order; owned by the system */
 	bool (*poke)(weir_entity *entity);   /* wr_poke, once a scheduler was made: claims call upward */

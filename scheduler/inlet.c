@@ -140,8 +140,9 @@ static weir_status check_fault_locked(const weir_inlet *inlet)
 
 	if (queue->policy != WEIR_POLICY_FAULT || wr_queue_newest_room(queue, wr_read(&queue->tail)))
 		return WEIR_OK;
-	return wr_fail(WEIR_E_BUSY, "%s.%s: the queue is full", connection->receiver->plan->name,
-		       connection->receiver->inputs[connection->input].plan->port->name);
+	return wr_fail_port(WEIR_E_BUSY, connection->receiver->plan->name,
+			    connection->receiver->inputs[connection->input].plan->port->name,
+			    "the queue is full");
 }
 
 /*

@@ -402,19 +402,18 @@ static weir_status check_given_stream(const weir_entity *entity, const weir_stre
 	const char *name = entity->plan->name;
 
 	if (!system)
-		return wr_fail(WEIR_E_INVALID, "%s: create a scheduler before giving it a stream", name);
+		return wr_fail_in(WEIR_E_INVALID, name, "create a scheduler before giving it a stream");
 	if (wr_system_running(system))
-		return wr_fail(WEIR_E_BUSY, "%s: a run is on: give it a stream between runs", name);
+		return wr_fail_in(WEIR_E_BUSY, name, "a run is on: give it a stream between runs");
 	if (!stream)
 		return WEIR_OK;
 	if (wr_stream_find(system, weir_stream_id(stream)) != stream)
-		return wr_fail(WEIR_E_INVALID, "%s: the stream belongs to another graph, or was unwrapped",
-			       name);
+		return wr_fail_in(WEIR_E_INVALID, name,
+				  "the stream belongs to another graph, or was unwrapped");
 	if (!wr_stream_is_programs(stream))
-		return wr_fail(WEIR_E_INVALID,
-			       "%s: the stream belongs to an entity: give one that weir_stream_wrap or "
-			       "weir_graph_add_stream made",
-			       name);
+		return wr_fail_in(WEIR_E_INVALID, name,
+				  "the stream belongs to an entity: give one that weir_stream_wrap or "
+				  "weir_graph_add_stream made");
 	if (weir_stream_device(stream) != entity->plan->device)
 		return wr_fail(WEIR_E_INVALID, "%s works on device %d, the stream is on device %d", name,
 			       entity->plan->device, weir_stream_device(stream));

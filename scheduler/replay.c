@@ -110,11 +110,7 @@ static void replay_fail(const struct call *call, struct wr_replay *replay, weir_
 			const char *why)
 {
 	struct wr_replays *replays = call->entity->replays;
-	const char *name = call->entity->plan->name;
-	size_t length = strlen(name);
 
-	if (!strncmp(why, name, length) && !strncmp(why + length, ": ", 2))
-		why += length + 2; /* the line begins with it */
 	replay->state = WR_REPLAY_FAILED;
 	if (replay->executable)
 		wr_replays_retire(replays, replay->executable);
@@ -123,7 +119,8 @@ static void replay_fail(const struct call *call, struct wr_replay *replay, weir_
 	if (!strncmp(replays->said, why, sizeof replays->said - 1))
 		return;
 	snprintf(replays->said, sizeof replays->said, "%s", why);
-	wr_log(level, "%s: replay FAILED: %s: its work is enqueued in each tick from now on", name, why);
+	wr_log(level, "%s: replay FAILED: %s: its work is enqueued in each tick from now on",
+	       call->entity->plan->name, why);
 }
 
 /* The current stream, then the others. */
@@ -174,7 +171,7 @@ static void enqueue_captured(const struct call *call, struct wr_capture *capture
 	context->capture = capture;
 	context->computing = false;
 	wr_scratch_fix(call->entity, true);
-	*wr_error_here() = 0;
+	wr_error_clear(wr_error_here());
 	if (call->entity->replays->checked) {
 		fill_stack();
 		status = enqueue_on_filled_stack(call);
@@ -187,7 +184,7 @@ static void enqueue_captured(const struct call *call, struct wr_capture *capture
 	if (!status)
 		return;
 	(void)wr_failure_explain(status, "enqueue");
-	(void)wr_capture_refuse(capture, "%s", weir_last_error());
+	(void)wr_capture_refuse(capture, "%s", weir_last_error_text());
 }
 
 /* --- events --- */
@@ -284,7 +281,7 @@ static weir_status capture_and_launch(const struct call *call, struct wr_replay 
 		return status;
 	stacks_return_to(call->entity, call->stacks, call->stack_count);
 	if (executable || !wr_capture_postponed(call->entity->replays->capture))
-		replay_fail(call, replay, WEIR_LOG_WARN, weir_last_error());
+		replay_fail(call, replay, WEIR_LOG_WARN, weir_last_error_text());
 	return enqueue_as_usual(call, replay);
 }
 
@@ -301,7 +298,7 @@ static weir_status launch_ready(const struct call *call, struct wr_replay *repla
 		wr_count(&call->entity->counters.replay_hits, 1);
 	if (!status || status == WEIR_E_DEVICE)
 		return status;
-	replay_fail(call, replay, WEIR_LOG_WARN, weir_last_error());
+	replay_fail(call, replay, WEIR_LOG_WARN, weir_last_error_text());
 	return enqueue_as_usual(call, replay);
 }
 
@@ -321,7 +318,7 @@ static weir_status check_and_launch(const struct call *call, struct wr_replay *r
 	if (status == WEIR_E_DEVICE)
 		return status;
 	snprintf(why, sizeof why, "its key leaves out what the work depends on: %s",
-		 status ? weir_last_error() : what);
+		 status ? weir_last_error_text() : what);
 	replay_fail(call, replay, WEIR_LOG_ERROR, why);
 	return enqueue_as_usual(call, replay);
 }
@@ -356,16 +353,16 @@ static weir_status check_call(const weir_context *context, const void *key, size
 	if (context->capture)
 		return wr_capture_refuse(context->capture, "a replay within a replay");
 	if (context->replaying)
-		return wr_fail(WEIR_E_INVALID, "%s: replay was called within enqueue", name);
+		return wr_fail_in(WEIR_E_INVALID, name, "replay was called within enqueue");
 	if (!context->computing)
-		return wr_fail(WEIR_E_INVALID, "%s: replay is for compute only", name);
+		return wr_fail_in(WEIR_E_INVALID, name, "replay is for compute only");
 	if (!key)
-		return wr_fail(WEIR_E_INVALID, "%s: replay needs a key, NULL was given", name);
+		return wr_fail_in(WEIR_E_INVALID, name, "replay needs a key, NULL was given");
 	if (!bytes || bytes > WEIR_REPLAY_KEY_MAX)
-		return wr_fail(WEIR_E_INVALID, "%s: replay: a key of %zu bytes: give 1 to %d", name, bytes,
-			       WEIR_REPLAY_KEY_MAX);
+		return wr_fail_in(WEIR_E_INVALID, name, "replay: a key of %zu bytes: give 1 to %d", bytes,
+				  WEIR_REPLAY_KEY_MAX);
 	if (!enqueue)
-		return wr_fail(WEIR_E_INVALID, "%s: replay needs a function", name);
+		return wr_fail_in(WEIR_E_INVALID, name, "replay needs a function");
 	return WEIR_OK;
 }
 
@@ -374,9 +371,8 @@ static weir_status begin_call(struct call *call)
 	weir_status status = wr_context_use_stream(call->context, &call->stream);
 
 	if (!status && wr_stream_capturing(call->stream))
-		status = wr_fail(WEIR_E_UNSUPPORTED,
-				 "%s: replay: its stream is being captured: end that capture first",
-				 call->entity->plan->name);
+		status = wr_fail_in(WEIR_E_UNSUPPORTED, call->entity->plan->name,
+				    "replay: its stream is being captured: end that capture first");
 	return status || call->entity->replays ? status : wr_replays_make(call->entity);
 }
 

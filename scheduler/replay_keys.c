@@ -233,11 +233,9 @@ weir_status wr_replay_take(weir_entity *entity, const void *key, size_t bytes, s
 	weir_status status = WEIR_OK;
 
 	if (taken_in_tick(entity->replays, tick, key, own))
-		return wr_fail(
-			WEIR_E_INVALID,
-			"%s: replay: this key was replayed in this tick already: put what differs into "
-			"the key",
-			entity->plan->name);
+		return wr_fail_in(WEIR_E_INVALID, entity->plan->name,
+				  "replay: this key was replayed in this tick already: put what differs into "
+				  "the key");
 	if (!replay)
 		status = replay_add(entity, hash, key, bytes, own, &replay);
 	if (status)

@@ -164,7 +164,7 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 	if (!status && verdict->external & WR_DESCRIPTOR)
 		status = wr_descriptors_arm(scheduler, entity);
 	if (status)
-		wr_run_fail(scheduler, entity, status);
+		wr_run_fail(scheduler, entity, verdict->cause, status);
 }
 
 /* Whatever is armed holds the run open. */
@@ -188,7 +188,7 @@ enum step { STEP_TICK, STEP_PARK, STEP_DONE, STEP_LEAVE };
 /* The condition would be asked again at once, for ever. */
 static enum step fail_past_time(weir_scheduler *scheduler, weir_entity *entity)
 {
-	wr_run_fail(scheduler, entity,
+	wr_run_fail(scheduler, entity, entity->verdict.cause,
 		    wr_fail(WEIR_E_INVALID,
 			    "condition '%s' waits until a time that has come, twice in a row: "
 			    "it must say READY when now >= that time",
@@ -206,7 +206,7 @@ static inline enum step review_entity(struct wr_worker *worker, weir_scheduler *
 		return STEP_LEAVE; /* the loop closes the run and drops this entity's references */
 	answer = wr_entity_ask(entity, asked);
 	if (entity->verdict.failed) {
-		wr_run_fail(scheduler, entity, wr_entity_verdict_failure(entity));
+		wr_run_fail(scheduler, entity, WEIR_CAUSE_OWN, wr_entity_verdict_failure(entity));
 		return STEP_LEAVE;
 	}
 	switch (answer) {

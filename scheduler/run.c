@@ -16,38 +16,34 @@
  * The entity that met the error of a failed device need not have caused it: the text lists the suspects, and
  * an entity is accused only if there is just one (E3).
  */
-static weir_status blame_device(weir_scheduler *scheduler, const weir_entity **entity)
+static weir_status blame_device(weir_scheduler *scheduler)
 {
 	struct wr_system *system = scheduler->graph->system;
 	const char *accused = wr_system_accused(system);
 
-	*entity = accused ? weir_graph_entity(scheduler->graph, accused) : NULL;
-	return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(system));
+	wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(system));
+	return accused && weir_graph_entity(scheduler->graph, accused)
+		       ? wr_error_blame(WEIR_E_DEVICE, accused)
+		       : WEIR_E_DEVICE;
 }
 
-void wr_run_fail(weir_scheduler *scheduler, const weir_entity *entity, weir_status status)
+void wr_run_fail(weir_scheduler *scheduler, const weir_entity *entity, weir_cause cause, weir_status status)
 {
-	struct wr_system *system = scheduler->graph->system;
+	bool lost = !wr_system_check_device(scheduler->graph->system);
 
-	if (!wr_system_check_device(system))
-		status = blame_device(scheduler, &entity);
-	const char *text = weir_last_error();
-	char *culprit = entity ? wr_strdup(entity->plan->name) : NULL;
-	char *copy = wr_strdup(*text ? text : weir_status_text(status));
-
+	if (!*weir_last_error())
+		wr_fail(status, "%s", weir_status_text(status));
+	if (lost)
+		status = blame_device(scheduler);
+	else if (entity)
+		wr_error_blame(status, entity->plan->name);
 	wr_mutex_lock(&scheduler->lock);
 	if (!scheduler->failure) {
 		scheduler->failure = status;
-		char *old = scheduler->text;
-		scheduler->text = copy;
-		copy = old;
-		old = scheduler->culprit;
-		scheduler->culprit = culprit;
-		culprit = old;
+		scheduler->cause = lost ? WEIR_CAUSE_DEVICE : cause;
+		scheduler->error = *wr_error_here();
 	}
 	wr_mutex_unlock(&scheduler->lock);
-	wr_free(copy);
-	wr_free(culprit);
 	wr_fetch_or(&scheduler->stop_asked, WR_STOP_FAILED);
 	wr_loop_kick(&scheduler->loop);
 }

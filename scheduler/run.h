@@ -10,6 +10,8 @@ weir_status wr_run_start(weir_scheduler *scheduler);
 void wr_run_turn(weir_scheduler *scheduler); /* loop thread: does what is due; never blocks */
 /* Call when the workers have left and the live count is 0. Finds the verdict, stops the operators. */
 void wr_run_end(weir_scheduler *scheduler);
+/* Text and entity of the failure, if there was one. Borrows the error. */
+void wr_outcome_name_error(weir_outcome *outcome, const struct wr_last_error *error);
 /* Drops the live references that a run cut short has left (S4). */
 void wr_run_release_leftovers(weir_scheduler *scheduler);
 
@@ -21,8 +23,11 @@ weir_status wr_operators_stop_owed(weir_scheduler *scheduler);
 void wr_operators_stop_before_destroy(weir_scheduler *scheduler);
 
 /* --- run.c --- */
-/* Fails the run with this thread's last error. Only the first failure is kept. Thread: any. */
-void wr_run_fail(weir_scheduler *scheduler, const weir_entity *entity, weir_status status);
+/*
+ * Fails the run with this thread's last error; entity: the one that failed, or NULL. Only the first failure
+ * is kept. Thread: any.
+ */
+void wr_run_fail(weir_scheduler *scheduler, const weir_entity *entity, weir_cause cause, weir_status status);
 
 /* Drops a live reference; the last one kicks the loop. Thread: any. */
 static inline void wr_run_drop_live(weir_scheduler *scheduler)

@@ -182,7 +182,7 @@ static void keep_memory(weir_scheduler *scheduler)
 	scheduler->heap = NULL;
 	scheduler->trace = NULL;
 	scheduler->paths = NULL;
-	scheduler->text = scheduler->culprit = scheduler->waiting = NULL;
+	scheduler->text = scheduler->waiting = NULL;
 	scheduler->kept = (struct wr_kept){graph->kept, scheduler};
 	graph->kept = &scheduler->kept;
 }
@@ -210,7 +210,6 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_free(scheduler->workers);
 	wr_free(scheduler->heap);
 	wr_free(scheduler->text);
-	wr_free(scheduler->culprit);
 	wr_free(scheduler->waiting);
 	wr_root_close(scheduler);
 	keep_memory(scheduler);

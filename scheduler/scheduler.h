@@ -14,6 +14,7 @@
 #ifndef WR_SCHEDULER_SCHEDULER_H
 #define WR_SCHEDULER_SCHEDULER_H
 
+#include "base/status.h"
 #include "scheduler/graph.h"
 #include "scheduler/live.h"
 #include "scheduler/loop.h"
@@ -37,6 +38,9 @@ struct weir_scheduler {
 	_Atomic uint64_t backlog_count;             /* entries of `backlog`; may be read without the lock */
 	_Atomic uint64_t due_count;                 /* the same for `due` */
 	_Atomic int verdict;                        /* weir_status of the outcome, for statistics */
+	_Atomic int ended_by;                       /* its weir_cause; NONE: it has not ended */
+	const char *_Atomic ended_in;               /* the names of the cause's entity, */
+	const char *_Atomic ended_on;               /* and of its port or pool: the graph's, or NULL */
 	_Atomic int phase;           /* enum wr_phase; start sets OPEN, the loop the other two */
 	_Atomic unsigned stop_asked; /* WR_STOP_... bits, obeyed by reviews and by the loop */
 	_Atomic unsigned workers_ended;
@@ -86,8 +90,10 @@ struct weir_scheduler {
 	struct wr_cond changed;
 	bool explaining, starting; /* between two runs: a thread explains; a run is starting */
 	weir_outcome outcome;
-	char *text, *culprit, *waiting; /* strings of the outcome */
-	weir_status failure;            /* the run's first failure (E1) */
+	char *text, *waiting;       /* strings of the outcome: of a run that did not fail */
+	weir_status failure;        /* the run's first failure (E1), */
+	weir_cause cause;           /* its cause, */
+	struct wr_last_error error; /* and its text, or that of a failed start; line "": none */
 	size_t discarded;
 
 	char *root_path;     /* from the options; NULL: none */

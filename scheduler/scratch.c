@@ -115,8 +115,9 @@ static size_t next_height(const struct wr_scratch *scratch, size_t bytes)
 
 static weir_status refuse_memory(const weir_entity *entity, const struct wr_entity_stream *item, size_t bytes)
 {
-	return wr_fail(WEIR_E_NOMEM, "%s: device %d has no %zu bytes of scratch memory: %s",
-		       entity->plan->name, weir_stream_device(item->stream), bytes, weir_last_error());
+	return wr_fail_in(WEIR_E_NOMEM, entity->plan->name,
+			  "device %d has no %zu bytes of scratch memory: %s",
+			  weir_stream_device(item->stream), bytes, weir_last_error());
 }
 
 static weir_status refuse_fixed(const weir_entity *entity, struct wr_scratch *scratch, size_t bytes)
@@ -124,10 +125,9 @@ static weir_status refuse_fixed(const weir_entity *entity, struct wr_scratch *sc
 	size_t wanted = next_height(scratch, scratch->asked + bytes);
 
 	scratch->wanted = wanted > scratch->wanted ? wanted : scratch->wanted;
-	return wr_fail(
-		WEIR_E_BUSY,
-		"%s: %zu bytes of scratch memory do not fit into the stack, which grows in the next tick",
-		entity->plan->name, bytes);
+	return wr_fail_in(
+		WEIR_E_BUSY, entity->plan->name,
+		"%zu bytes of scratch memory do not fit into the stack, which grows in the next tick", bytes);
 }
 
 static weir_status take_own_block(weir_entity *entity, struct wr_entity_stream *item, size_t bytes,
@@ -176,8 +176,8 @@ weir_status wr_scratch_take(weir_entity *entity, size_t index, size_t bytes, voi
 	weir_status status = WEIR_OK;
 
 	if (bytes > SIZE_MAX / 2)
-		return wr_fail(WEIR_E_NOMEM, "%s: no device has %zu bytes of scratch memory",
-			       entity->plan->name, bytes);
+		return wr_fail_in(WEIR_E_NOMEM, entity->plan->name,
+				  "no device has %zu bytes of scratch memory", bytes);
 	if (!scratch->asked && scratch->lent)
 		status = wr_scratch_begin_tick(entity, index);
 	if (status)

@@ -41,8 +41,8 @@ weir_status weir_context_set_stamp(weir_context *context, weir_stamp stamp)
 	const weir_entity *entity = context->entity;
 
 	if (!context->computing)
-		return wr_fail(WEIR_E_INVALID, "%s: weir_context_set_stamp is for compute only",
-			       entity->plan->name);
+		return wr_fail_in(WEIR_E_INVALID, entity->plan->name,
+				  "weir_context_set_stamp is for compute only");
 	context->stamp = stamp;
 	context->stamp_set = true;
 	wr_pool_mark(entity->graph->pool, WR_POOL_STAMPS);

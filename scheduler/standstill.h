@@ -54,4 +54,7 @@ void wr_standstill_finish(struct wr_standstill *standstill);
 void wr_standstill_text(struct wr_standstill *standstill, bool (*from)(weir_entity *entity),
 			struct wr_text *text);
 
+/* Of what wr_standstill_text began with: a root cause, or one of a circular wait; NULL: there is none. */
+const struct wr_cause *wr_standstill_root(const struct wr_standstill *standstill);
+
 #endif

@@ -174,6 +174,14 @@ void wr_standstill_text(struct wr_standstill *standstill, bool (*from)(weir_enti
 	follow_all(standstill, from, text);
 }
 
+const struct wr_cause *wr_standstill_root(const struct wr_standstill *standstill)
+{
+	for (size_t i = 0; !standstill->status && i < standstill->count; i++)
+		if (standstill->marks[standstill->list[i].entity] == WR_ROOT)
+			return followed_cause(standstill, standstill->list[i].entity);
+	return NULL;
+}
+
 /* The detail of a cause that is a queue includes its counts. */
 static void explain_cause(const struct wr_standstill *s, const struct wr_cause *cause, weir_explain_fn *fn,
 			  void *arg)

@@ -79,7 +79,8 @@ static weir_status reserve_signals(weir_graph *graph, int device)
 static weir_status reserve_devices(weir_graph *graph)
 {
 	const struct wr_plan *plan = graph->plan;
-	bool memory = wr_system_is_cuda(graph->system); /* else device memory is host memory */
+	bool memory =
+		wr_system_backend(graph->system) == WEIR_BACKEND_CUDA; /* else device memory is host memory */
 	weir_status status = WEIR_OK;
 
 	if (memory)
@@ -169,7 +170,7 @@ static weir_status open_streams(weir_scheduler *scheduler)
 		if (!status && entity->current_stream)
 			status = wr_stream_reserve(entity->current_stream, entity->flight.bound);
 		if (status)
-			graph->blamed = entity;
+			wr_error_blame(status, entity->plan->name);
 	}
 	return status;
 }
@@ -184,10 +185,10 @@ static weir_status start_operator(weir_entity *entity)
 {
 	const weir_operator *kind = entity->plan->kind;
 	weir_status status = WEIR_OK, settled;
-	char error[WR_ERROR_BYTES];
+	struct wr_last_error error;
 
 	wr_entity_enter(entity);
-	*wr_error_here() = 0;
+	wr_error_clear(wr_error_here());
 	if (kind->start)
 		status = kind->start(&entity->context, entity->operator_state, entity->plan->values);
 	if (status)
@@ -195,20 +196,13 @@ static weir_status start_operator(weir_entity *entity)
 	if (!status)
 		status = wr_values_check(entity->plan->values);
 	entity->started = !status;
-	snprintf(error, sizeof error, "%s", weir_last_error());
+	error = *wr_error_here();
 	settled = wr_entity_drop_tick(entity); /* also after a failure: it may have enqueued work */
-	return status ? wr_fail(status, "%s", error) : settled;
-}
-
-/* Puts the entity's name before the error, unless a context call has done so. */
-static weir_status add_entity_name(weir_status status, const weir_entity *entity)
-{
-	const char *name = entity->plan->name, *text = weir_last_error();
-	size_t length = strlen(name);
-
-	if (!strncmp(text, name, length) && !strncmp(text + length, ": ", 2))
-		return status;
-	return wr_fail(status, "%s: %s", name, text);
+	if (status)
+		*wr_error_here() = error;
+	else
+		status = settled;
+	return status ? wr_error_blame(status, entity->plan->name) : WEIR_OK;
 }
 
 static weir_status start_operators(weir_scheduler *scheduler)
@@ -219,9 +213,8 @@ static weir_status start_operators(weir_scheduler *scheduler)
 	for (size_t i = 0; !status && i < graph->entity_count; i++) {
 		status = start_operator(&graph->entities[i]);
 		if (status)
-			add_entity_name(status, graph->blamed = &graph->entities[i]);
-		else
-			wr_entity_trace_streams(&graph->entities[i], scheduler->trace);
+			break;
+		wr_entity_trace_streams(&graph->entities[i], scheduler->trace);
 	}
 	return status;
 }
@@ -236,9 +229,13 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_store(&scheduler->watching, false);
 	wr_store(&scheduler->not_done, wr_graph_count_all(scheduler->graph));
 	wr_free(scheduler->text);
-	wr_free(scheduler->culprit);
 	wr_free(scheduler->waiting);
-	scheduler->text = scheduler->culprit = scheduler->waiting = NULL;
+	scheduler->text = scheduler->waiting = NULL;
+	scheduler->cause = WEIR_CAUSE_NONE;
+	wr_note(&scheduler->ended_by, WEIR_CAUSE_NONE);
+	wr_note(&scheduler->ended_in, NULL);
+	wr_note(&scheduler->ended_on, NULL);
+	wr_error_clear(&scheduler->error);
 	scheduler->failure = WEIR_OK;
 	scheduler->posix_signal = 0;
 	scheduler->draining = scheduler->timed_out = scheduler->cut_short = false;
@@ -309,9 +306,10 @@ static weir_status start_operators_and_workers(weir_scheduler *scheduler)
 		status = start_workers(scheduler);
 	if (!status)
 		return WEIR_OK;
-	scheduler->text = wr_strdup(weir_last_error()); /* stop functions may overwrite the last error */
+	scheduler->error = *wr_error_here(); /* stop functions may overwrite it */
 	wr_operators_stop_started(scheduler);
-	return wr_fail(status, "%s", scheduler->text ? scheduler->text : weir_status_text(status));
+	*wr_error_here() = scheduler->error;
+	return status;
 }
 
 /* Keeps explain away: while `starting` is set no other thread looks at an entity. */
@@ -354,7 +352,6 @@ weir_status wr_run_start(weir_scheduler *scheduler)
 	weir_status status;
 
 	set_starting(scheduler, true);
-	scheduler->graph->blamed = NULL;
 	wr_system_set_running(scheduler->graph->system, true);
 	status = wr_loop_activate(&scheduler->loop, true);
 	if (!status)
@@ -363,17 +360,13 @@ weir_status wr_run_start(weir_scheduler *scheduler)
 		wr_outlets_open(scheduler->graph);
 		open_run(scheduler);
 	} else {
-		if (!scheduler->text)
-			scheduler->text = wr_strdup(weir_last_error()); /* for weir_scheduler_wait() */
+		scheduler->error = *wr_error_here(); /* for weir_scheduler_wait() */
 		wr_loop_activate(&scheduler->loop, false);
-		if (scheduler->graph->blamed && !scheduler->culprit)
-			scheduler->culprit = wr_strdup(scheduler->graph->blamed->plan->name);
 		wr_graph_close_streams(scheduler->graph);
 		wr_system_set_running(scheduler->graph->system, false);
-		scheduler->outcome = (weir_outcome){.size = sizeof scheduler->outcome,
-						    .status = status,
-						    .text = scheduler->text,
-						    .entity = scheduler->culprit};
+		scheduler->outcome = (weir_outcome){
+			.size = sizeof scheduler->outcome, .status = status, .cause = WEIR_CAUSE_START};
+		wr_outcome_name_error(&scheduler->outcome, &scheduler->error);
 	}
 	set_starting(scheduler, false);
 	return status;

@@ -59,20 +59,6 @@ static void add_histogram(struct wr_text *text, const char *before, struct wr_hi
 
 /* --- entities --- */
 
-/* The name of what the wait was about: a pool, or a port; NULL: nothing is known. */
-static const char *subject_name(const weir_entity *entity, const struct wr_wait_for *what)
-{
-	const weir_graph *graph = entity->graph;
-
-	if (what->on == UINT32_MAX)
-		return NULL;
-	if (what->cause == WEIR_CAUSE_MEMORY)
-		return graph->memory_pools[what->on].plan->name;
-	if (what->cause == WEIR_CAUSE_ROOM)
-		return entity->outputs[what->on].plan->port->name;
-	return entity->inputs[what->on].plan->port->name;
-}
-
 static void add_waits(struct wr_text *text, const weir_entity *entity, struct wr_entity_statistics *times)
 {
 	struct list list = {text, false};
@@ -84,7 +70,7 @@ static void add_waits(struct wr_text *text, const weir_entity *entity, struct wr
 			continue;
 		add_comma(&list, ",\n  ");
 		add_name(text, "{\"cause\":", weir_cause_text(wait->what.cause));
-		add_name(text, ",\"on\":", subject_name(entity, &wait->what));
+		add_name(text, ",\"on\":", wr_entity_subject(entity, wait->what.cause, wait->what.on));
 		add_name(text, ",\"of\":", wait->what.of);
 		add_name(text, ",\"why\":", wait->what.why);
 		add_histogram(text, ",\"time\":", &wait->time);
@@ -373,12 +359,16 @@ void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statist
 	add_name(text, ",\"version\":", weir_version());
 	add_name(text, ",\n\"graph\":", graph->plan->name);
 	add_name(text, ",\"where\":", weir_scheduler_where(scheduler));
+	add_name(text, ",\"backend\":", wr_system_backend_name(graph->system));
 	add_name(text, ",\"signal\":", wr_signal_text(scheduler->signal));
 	add_gpu_time(text, scheduler->gpu_time);
 	wr_text_add(text, ",\"skip\":%" PRIu64 ",\"workers_count\":%u,\"duration\":%" PRId64,
 		    statistics->skip, wr_read(&statistics->workers_running),
 		    wr_statistics_now(statistics) - wr_read(&statistics->begun_at));
 	add_name(text, ",\"ending\":", ending_text(scheduler, statistics));
+	add_name(text, ",\"cause\":", weir_cause_text((weir_cause)wr_read(&scheduler->ended_by)));
+	add_name(text, ",\"cause_entity\":", wr_read(&scheduler->ended_in));
+	add_name(text, ",\"cause_on\":", wr_read(&scheduler->ended_on));
 	add_entities(text, graph, statistics);
 	add_queues(text, graph, statistics);
 	add_pools(text, graph, statistics);

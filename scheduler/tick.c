@@ -155,7 +155,7 @@ static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 		return worker->scheduler->trace ? compute_traced(worker, entity) : WEIR_OK;
 	wr_entity_enter(entity);
 	context->computing = true;
-	*worker->error = 0;
+	wr_error_clear(worker->error);
 	worker->local.context = context;
 	status = worker->scheduler->trace ? compute_traced(worker, entity)
 					  : entity->compute(context, entity->operator_state);
@@ -177,7 +177,7 @@ static void call_ticked(weir_entity *entity)
 
 static weir_status fail_tick(weir_scheduler *scheduler, weir_entity *entity, weir_status status)
 {
-	wr_run_fail(scheduler, entity, status);
+	wr_run_fail(scheduler, entity, WEIR_CAUSE_COMPUTE, status);
 	wr_entity_drop_tick(entity); /* also fences what compute enqueued before it failed */
 	return status;
 }
@@ -213,10 +213,10 @@ static weir_status fail_full_queue(const struct wr_connection *connection, weir_
 	wr_count(&counters->pushed, 1); /* counted as pushed and dropped, so the counts add up (E5) */
 	wr_count(&counters->dropped, 1);
 	weir_message_unref(message);
-	return wr_fail(WEIR_E_FAILED, "%s.%s: the queue of %u is full and its policy is '%s'",
-		       receiver->plan->name, receiver->inputs[connection->input].plan->port->name,
-		       connection->queue.capacity,
-		       connection->queue.policy == WEIR_POLICY_FAULT ? "fault" : "block");
+	return wr_fail_port(WEIR_E_FAILED, receiver->plan->name,
+			    receiver->inputs[connection->input].plan->port->name,
+			    "the queue of %u is full and its policy is '%s'", connection->queue.capacity,
+			    connection->queue.policy == WEIR_POLICY_FAULT ? "fault" : "block");
 }
 
 #define FLAGS 8 /* fences of one message; a message with more is armed by callback */
@@ -412,7 +412,7 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	wr_entity_unref_inputs(entity);
 	worker->local.context = NULL;
 	if (status)
-		wr_run_fail(scheduler, entity, status);
+		wr_run_fail(scheduler, entity, WEIR_CAUSE_COMPUTE, status);
 	return status;
 }
 

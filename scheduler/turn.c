@@ -126,7 +126,7 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 	if (now >= scheduler->watch_at || !wr_load(&scheduler->watching)) {
 		wr_store(&scheduler->watching, false); /* first: a stream that becomes busy meanwhile kicks */
 		if (wr_system_watch(system, now, &scheduler->watch_at)) {
-			wr_run_fail(scheduler, NULL, WEIR_E_DEVICE);
+			wr_run_fail(scheduler, NULL, WEIR_CAUSE_DEVICE, WEIR_E_DEVICE);
 			return now;
 		}
 		wr_store(&scheduler->watching, scheduler->watch_at != INT64_MAX);
@@ -137,7 +137,7 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 	if (only_streams || wr_memory_pools_refuse(scheduler->graph))
 		status = wr_system_arm_kicks(system, only_streams);
 	if (status) {
-		wr_run_fail(scheduler, NULL, status);
+		wr_run_fail(scheduler, NULL, WEIR_CAUSE_DEVICE, status);
 		return now;
 	}
 	return scheduler->watch_at;

@@ -250,7 +250,7 @@ void wr_worker_died(void *arg)
 	weir_context *context = worker->local.context;
 	weir_entity *entity = context ? context->entity : NULL;
 
-	wr_run_fail(worker->scheduler, entity,
+	wr_run_fail(worker->scheduler, entity, WEIR_CAUSE_COMPUTE,
 		    wr_fail(WEIR_E_FAILED,
 			    "%s ended its thread (pthread_exit or pthread_cancel): the thread "
 			    "is a worker of weir, return from compute",

@@ -16,12 +16,12 @@ struct wr_worker {
 	weir_scheduler *scheduler;
 	struct wr_thread thread;
 	char name[16];
-	char *error;           /* wr_error_here() of its thread */
-	unsigned pops, nexts;  /* nexts: consecutive pops from `next` and the due list */
-	bool was_due;          /* the last pop came from the due list: `next` is first now */
-	unsigned row;          /* ticks of the current entity since it was popped (S2) */
-	weir_entity *row_woke; /* receiver woken in this row by a droppable message */
-	bool row_yields;       /* the row ended for a receiver that may be in any queue */
+	struct wr_last_error *error; /* wr_error_here() of its thread */
+	unsigned pops, nexts;        /* nexts: consecutive pops from `next` and the due list */
+	bool was_due;                /* the last pop came from the due list: `next` is first now */
+	unsigned row;                /* ticks of the current entity since it was popped (S2) */
+	weir_entity *row_woke;       /* receiver woken in this row by a droppable message */
+	bool row_yields;             /* the row ended for a receiver that may be in any queue */
 	/*
 	 * It spun or slept since it last ran an entity. Pushers skipped their wake-up because it was
 	 * spinning, or one wake-up stood for several pushes: it must look at the queues again before it runs

@@ -44,7 +44,7 @@ struct wr_fiber {
 	uint64_t priority;       /* PCT */
 	char name[WR_FIBER_NAME_BYTES];
 	uint64_t role; /* a hash of its name: equal for fibers that do the same */
-	char error[WR_ERROR_BYTES];
+	struct wr_last_error error;
 };
 
 enum wr_manner { WR_GOES_ON, WR_YIELDS, WR_BLOCKS };

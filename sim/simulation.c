@@ -120,9 +120,9 @@ static void fiber_unpark(struct wr_parker *parker)
 
 /* ------------------------------------------------------------------------------------------- the world -- */
 
-static char *fiber_error(struct wr_fiber *fiber)
+static struct wr_last_error *fiber_error(struct wr_fiber *fiber)
 {
-	return fiber->error;
+	return &fiber->error;
 }
 
 static int64_t fiber_now(const struct wr_fiber *fiber)
@@ -231,8 +231,8 @@ static weir_status fail_broken(const struct wr_sim *sim)
 /* The last error of fn becomes the caller's. */
 static void end_call(struct wr_sim *sim)
 {
-	if (*sim->main->error)
-		wr_fail(WEIR_OK, "%s", sim->main->error);
+	if (*sim->main->error.line)
+		*wr_error_here() = sim->main->error;
 	wr_fiber_remove(sim->main);
 	sim->main = NULL;
 }

@@ -16,6 +16,7 @@
 
 struct wr_backend {
 	const char *name;
+	weir_backend kind;
 	bool native_streams; /* handles are cudaStream_t: users may get ours, and wrap theirs */
 	/* the handle that means a different stream in each thread, so it cannot be wrapped; NULL: none */
 	void *per_thread;

@@ -49,7 +49,9 @@ static weir_status open_named_cuda(struct wr_system *system, const struct wr_sys
 	weir_status status = open_cuda(system, options);
 
 #ifdef WEIR_WITH_CUDA
-	status = status == WEIR_E_UNSUPPORTED ? WEIR_E_DEVICE : status;
+	if (status == WEIR_E_UNSUPPORTED)
+		status = wr_fail(WEIR_E_DEVICE, "%s; backend 'host' or 'auto' runs on the CPU",
+				 weir_last_error());
 #endif
 	return status;
 }

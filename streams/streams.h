@@ -54,7 +54,8 @@ weir_status wr_system_destroy(struct wr_system *system);
 void wr_system_shorten_timeout(struct wr_system *system);
 /* "cuda: NVIDIA H100 80GB HBM3", "host", "sim: seed 7". */
 const char *wr_system_where(const struct wr_system *system);
-bool wr_system_is_cuda(const struct wr_system *system);
+weir_backend wr_system_backend(const struct wr_system *system);
+const char *wr_system_backend_name(const struct wr_system *system); /* "cuda", "host", "sim" */
 int wr_system_devices(const struct wr_system *system); /* host and sim: the number in the options */
 /* Makes it the calling thread's current device, for CUDA calls that user code makes directly. */
 void wr_system_select(struct wr_system *system, int device);

@@ -173,9 +173,14 @@ const char *wr_system_where(const struct wr_system *system)
 	return system->where;
 }
 
-bool wr_system_is_cuda(const struct wr_system *system)
+weir_backend wr_system_backend(const struct wr_system *system)
 {
-	return system->backend->native_streams;
+	return system->backend->kind;
+}
+
+const char *wr_system_backend_name(const struct wr_system *system)
+{
+	return system->backend->name;
 }
 
 int wr_system_devices(const struct wr_system *system)

@@ -107,7 +107,7 @@ static int64_t check_streams(struct wr_system *system, int64_t now)
 
 	for (uint32_t i = 0; i < wr_load(&system->count); i++)
 		next = earlier_time(next, check_stream(wr_stream_at(system, i), now));
-	if (wr_system_is_cuda(system) && !system->crowd_warned)
+	if (wr_system_backend(system) == WEIR_BACKEND_CUDA && !system->crowd_warned)
 		warn_of_crowd(system);
 	return next;
 }

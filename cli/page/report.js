@@ -76,23 +76,11 @@ const CAUSES = {
 };
 const WAITS = [
 	["worker", "READY, for a worker"], ["messages", "for messages"], ["device", "for device work"], ["room", "for room behind an output"],
-	["flight", "max_in_flight"], ["pool", "for memory of a pool"], ["period", "for its period"], ["other", "other"],
+	["bound", "max_in_flight"], ["memory", "for memory of a pool"], ["time", "for its time"], ["descriptor", "for a descriptor"],
+	["told", "for what the program tells"], ["own", "for a condition of the program's"], ["other", "other"],
 ];
-
-function kindOfWait(wait) {
-	const of = String(wait.of || ""), why = String(wait.why || "");
-	if (of === "memory_available")
-		return "pool";
-	if (of === "in_flight" || why.includes("max_in_flight"))
-		return "flight";
-	if (of === "room" || why.includes("no room"))
-		return "room";
-	if (why.includes("device"))
-		return "device";
-	if (why.includes("too few messages"))
-		return "messages";
-	return why.includes("period") || why.includes("first tick") ? "period" : "other";
-}
+const WAIT_CAUSES = new Set(WAITS.map(([cause]) => cause));
+const causeOf = wait => WAIT_CAUSES.has(wait.cause) ? wait.cause : "other";
 
 /* --- search: shows what belongs to entities whose name has the text --- */
 
@@ -145,7 +133,7 @@ function drawFinding(finding, index) {
 }
 
 function nothingFound() {
-	const paced = entities.filter(entity => list(entity.waits).some(wait => kindOfWait(wait) === "period" && counted(wait.time) && wait.time.sum > 0.1 * duration));
+	const paced = entities.filter(entity => list(entity.waits).some(wait => causeOf(wait) === "time" && counted(wait.time) && wait.time.sum > 0.1 * duration));
 	if (paced.length)
 		return `No entity, queue, pool or number of workers limits this run: '${paced[0].name}' sets its pace, and all others keep up.`;
 	return "No single entity, queue, pool or number of workers limits this run: its stages are about equally busy.";
@@ -515,14 +503,14 @@ function waitsOf(entity) {
 		add("worker", mean(entity.ready_to_compute) * entity.ticks);
 	for (const wait of list(entity.waits))
 		if (counted(wait.time))
-			add(kindOfWait(wait), wait.time.sum);
+			add(causeOf(wait), wait.time.sum);
 	return sums;
 }
 
 function waitRow(entity) {
 	const sums = waitsOf(entity), blocked = counted(entity.submit) && counted(entity.blocked) ? entity.host * entity.blocked.sum / Math.max(1, entity.submit.sum) : 0;
 	const parts = [["compute", "in compute", entity.host - blocked, "var(--host)", "dark"], ["blocked", "in compute, blocked", blocked, "var(--host)", "dark blocked"],
-		...WAITS.map(([kind, text]) => [kind, text, (sums.get(kind) || 0) / duration, `var(--wait-${kind})`, ""])].filter(part => part[2] > 0.001);
+		...WAITS.map(([cause, text]) => [cause, text, (sums.get(cause) || 0) / duration, `var(--wait-${cause})`, ""])].filter(part => part[2] > 0.001);
 	const whole = Math.max(1, parts.reduce((sum, part) => sum + part[2], 0));
 	const longest = list(entity.waits).filter(wait => counted(wait.time)).reduce((most, wait) => !most || wait.time.sum > most.time.sum ? wait : most, null);
 	return html("div", {class: "stack-row"}, html("span", {class: "name", title: entity.name}, entity.name),
@@ -544,7 +532,7 @@ function drawWaits() {
 	}
 	more.addEventListener("click", () => (shown += 100, draw()));
 	section("waits", "What each entity waited for", "Shares of the run. Beside a bar: the wait that took longest, with its condition and reason.",
-		legend([["var(--host)", "in compute"], ["var(--host)", "in compute, blocked", "blocked"], ...WAITS.map(([kind, name]) => [`var(--wait-${kind})`, name])]), holder, html("div", {class: "bar"}, more));
+		legend([["var(--host)", "in compute"], ["var(--host)", "in compute, blocked", "blocked"], ...WAITS.map(([cause, name]) => [`var(--wait-${cause})`, name])]), holder, html("div", {class: "bar"}, more));
 	draw();
 	searched.push(now => (text = now, draw()));
 }
@@ -678,4 +666,4 @@ if (list(run.notes).length)
 const search = html("input", {type: "search", placeholder: "find an entity", "aria-label": "find an entity", oninput: () => searched.forEach(apply => apply(search.value.trim().toLowerCase()))});
 contents.append(search);
 document.getElementById("contents").append(contents);
-document.getElementById("bottom").append(`Made by weir report from the statistics of weir ${run.version || "?"}. `, `Times on ${run.where || "?"}${/^sim/.test(run.where || "") ? " are virtual" : ""}.`);
+document.getElementById("bottom").append(`Made by weir report from the statistics of weir ${run.version || "?"}. `, `Times on ${run.where || "?"}${run.backend === "sim" ? " are virtual" : ""}.`);

@@ -109,7 +109,7 @@ def explain(graph):
 
 def wait(graph, explain_after):
     """Waits for the end; explains a standstill once whenever no entity has ticked for that time (seconds)."""
-    if not explain_after or graph.where.startswith("sim"):
+    if not explain_after or graph.backend == "sim":
         return graph.wait()
     before, stood = None, 0
     while True:
@@ -161,7 +161,7 @@ def run_graph(options, graph, outputs):
         if code := graph._core.check_stdin(options.graph):
             return code
         graph.start()
-        if options.seed is not None and not options.quiet and not graph.where.startswith("sim"):
+        if options.seed is not None and not options.quiet and graph.backend != "sim":
             say("run", "warning: --seed has no effect without --backend sim")
         outcome = wait(graph, options.explain_after)
     except Error as failure:

@@ -55,6 +55,7 @@ class Error(Exception):
 
     def __init__(self, status, text, entity=None, diagnostics=()):
         super().__init__(text)
+        self.said = text  # without the entity's name before it
         self.status = status
         self.entity = entity
         self.diagnostics = tuple(diagnostics)
@@ -84,26 +85,29 @@ OWN = (os.path.dirname(__file__) + os.sep, "<frozen ")  # files of this package 
 KINDS = {Status.CLOSED: Closed, Status.TIMEOUT: Timeout}
 
 
-def make(status, text, entity=None, diagnostics=None):
-    """The exception for a status: called by the module."""
+def make(status, text, entity=None, diagnostics=None, said=None):
+    """The exception for a status: called by the module. said: the text without the entity's name before it."""
     status = Status(status)
     found = [Diagnostic(*row) for row in diagnostics or ()]
     first = next((d for d in found if not d.warning), None)
-    return KINDS.get(status, Error)(status, str(first) if first else text, entity, found)
+    error = KINDS.get(status, Error)(status, str(first) if first else text, entity, found)
+    error.said = said or error.said
+    return error
 
 
-def line_of(exception):
-    """An exception as one line of UTF-8, with the last place outside of this package: called by the module."""
-    return _line_of(exception).encode(errors="backslashreplace").decode().replace("\0", "\\0")
+def line_of(exception, entity=None):
+    """An exception in the entity as one line of UTF-8, with the last place outside of this package: called by the
+    module."""
+    return _line_of(exception, entity).encode(errors="backslashreplace").decode().replace("\0", "\\0")
 
 
-def _line_of(exception):
+def _line_of(exception, entity):
     try:
         said = str(exception)
     except Exception as error:
         said = f"its text raises {type(error).__name__}"
     if isinstance(exception, Error):
-        text = said.removeprefix(f"{exception.entity}: ")
+        text = exception.said if exception.entity == entity else said
     else:
         text = f"{type(exception).__name__}: {said}" if said else type(exception).__name__
     frames = [f for f in traceback.extract_tb(exception.__traceback__) if not f.filename.startswith(OWN)]

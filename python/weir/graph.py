@@ -18,6 +18,7 @@ OPTIONS = ("workers", "backend", "signal", "seed", "max_in_flight", "measure", "
            "trace", "trace_events", "gpu_time", *SECONDS)
 FLAGS = ("measure", "statistics", "trace")
 TEXTS = ("backend", "signal")
+BACKENDS = {1: "cuda", 2: "host", 3: "sim"}  # weir_backend of weir.h
 NUMBERS = {"workers": 2**32, "seed": 2**64, "max_in_flight": 2**31, "skip": 2**64, "trace_events": 2**64}  # below
 GPU_TIME = re.compile("off|all|sample:([1-9][0-9]{0,5}|1000000)")
 
@@ -127,10 +128,6 @@ def _sampling(text):
     return {"off": -1, "all": 1}.get(text) or int(found[1])
 
 
-def _named(entity, text):
-    return text if entity is None or text.startswith((f"{entity}:", f"'{entity}'")) else f"'{entity}': {text}"
-
-
 class Graph:
     """A graph, and its runs.
 
@@ -172,10 +169,9 @@ class Graph:
         """
         self._prepare(options)
         self._core.failures.clear()
-        status, text = self._core.start()
+        status, text, entity = self._core.start()
         if status:
-            entity = next(iter(self._core.failures), None)
-            raise self._failure(make(status, _named(entity, text), entity))
+            raise self._failure(make(status, text, entity))
         self._started = True
         return self
 
@@ -202,8 +198,8 @@ class Graph:
             return outcome
         entity = outcome.entity or next(iter(failures), None)
         status = outcome.status or Status.FAILED
-        text = outcome.text if outcome.status else f"stop of '{entity}' failed: {failures[entity]!r}"
-        error = make(status, _named(entity, text or status.name), entity)
+        text = outcome.text or status.name if outcome.status else f"its stop failed: {failures[entity]!r}"
+        error = make(status, f"'{entity}': {text}" if entity else text, entity, said=text)
         error.outcome = outcome
         raise self._failure(error)
 
@@ -232,8 +228,13 @@ class Graph:
 
     @property
     def where(self):
-        """The backend: "cuda: NVIDIA H100", "host"."""
+        """The backend and its device, for people: "cuda: NVIDIA H100", "host"."""
         return self._core.where()
+
+    @property
+    def backend(self):
+        """What it runs on: "cuda", "host" or "sim"."""
+        return BACKENDS[self._core.backend()]
 
     @property
     def now(self):

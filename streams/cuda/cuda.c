@@ -233,6 +233,7 @@ static bool cuda_stopped(void *self)
 
 const struct wr_backend wr_backend_cuda = {
 	.name = "cuda",
+	.kind = WEIR_BACKEND_CUDA,
 	.native_streams = true,
 	.per_thread = cudaStreamPerThread,
 	.open = wr_cuda_open,

@@ -203,6 +203,7 @@ static bool host_stopped(void *self)
 
 const struct wr_backend wr_backend_host = {
 	.name = "host",
+	.kind = WEIR_BACKEND_HOST,
 	.open = host_open,
 	.close = host_close,
 	.devices = host_devices,

@@ -369,6 +369,7 @@ static bool sim_stopped(void *self)
 
 const struct wr_backend wr_backend_sim = {
 	.name = "sim",
+	.kind = WEIR_BACKEND_SIM,
 	.open = sim_open,
 	.close = sim_close,
 	.devices = sim_devices,

@@ -113,30 +113,30 @@ class World:
     def why_not(self, entity):
         for queue in entity.inputs:
             if not queue.messages:
-                return queue.port, "too few messages"
+                return "messages", queue.port, queue.port, "too few messages"
             if entity.gate and queue.messages[0]["done"] > self.now:
-                return queue.port, "work on the device is not finished"
+                return "device", queue.port, queue.port, "work on the device is not finished"
         for queue in entity.outputs:
             if queue.policy == "block" and len(queue.messages) >= queue.capacity:
-                return "room", "no room behind an output"
+                return "room", "out", "room", "no room behind an output"
         if entity.flight >= entity.max_in_flight:
-            return "in_flight", "max_in_flight of its ticks are on the device"
+            return "bound", None, "in_flight", "max_in_flight of its ticks are on the device"
         if not entity.inputs and self.period and entity.ticks * self.period > self.now:
             self.at(entity.ticks * self.period, self.review, entity)
-            return "periodic", "the period is not over"
+            return "time", None, "periodic", "the period is not over"
         if entity.pool and entity.pool.used >= entity.pool.capacity:
-            return "memory_available", f"too little free memory in pool '{entity.pool.name}'"
+            return "memory", entity.pool.name, "memory_available", f"too little free memory in pool '{entity.pool.name}'"
         return None
 
     def note_wait(self, entity, reason):
         if entity.reason and entity.reason != reason:
             entity.waits[entity.reason].add(self.now - entity.since)
-            if entity.reason[0] == "memory_available":
+            if entity.reason[0] == "memory":
                 entity.pool.wait.add(self.now - entity.since)
         if entity.reason and entity.reason != reason:
             self.note("E", 3, 1000 + self.entities.index(entity), self.now)
         if reason and entity.reason != reason:
-            self.note("B", 3, 1000 + self.entities.index(entity), self.now, name=": ".join(reason))
+            self.note("B", 3, 1000 + self.entities.index(entity), self.now, name=": ".join(reason[2:]), args={"cause": reason[0]})
         if entity.reason != reason:
             entity.since, entity.reason = self.now, reason
 
@@ -254,7 +254,7 @@ class World:
                 "most_in_flight": e.most_in_flight, "max_in_flight": e.max_in_flight,
                 "submit": e.submit.json(), "blocked": e.blocked_time.json() if e.blocked else {"count": 0},
                 "gpu_span": e.span.json(), "done_latency": e.done.json(), "done_source": "timers", "ready_to_compute": e.to_compute.json(),
-                "waits": [{"of": of, "why": why, "time": h.json()} for (of, why), h in sorted(e.waits.items())],
+                "waits": [{"cause": cause, "on": on, "of": of, "why": why, "time": h.json()} for (cause, on, of, why), h in sorted(e.waits.items(), key=str)],
                 "gpu_ticks": len(e.span.values),
                 **({"replay": {"hits": e.ticks - 1, "captures": 1, "evictions": 0, "failures": 0}} if e.replay else {}),
             }
@@ -279,8 +279,8 @@ class World:
             for value in entity.to_compute.values[:100] if entity.gate else []:
                 latency.add(value + 20 * US)
         return {
-            "weir_statistics": 1, "version": "0.1.0", "graph": self.name, "where": "host", "signal": "callback",
-            "gpu_time": "all", "skip": 0, "workers_count": self.workers, "duration": self.now, "ending": "finished",
+            "weir_statistics": 1, "version": "0.1.0", "graph": self.name, "where": "host", "backend": "host", "signal": "callback",
+            "gpu_time": "all", "skip": 0, "workers_count": self.workers, "duration": self.now, "ending": "finished", "cause": "done", "cause_entity": None, "cause_on": None,
             "entities": entities, "queues": queues, "pools": pools,
             "workers": [{"ticks": n, "busy": b, "asleep": self.now - b, "steals": 0, "wakes": n} for n, b in zip(self.did, self.busy)],
             "signals": [{"kind": "callback", "count": len(latency.values), "latency": latency.json()}] if latency.values else [],

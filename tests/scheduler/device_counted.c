@@ -330,6 +330,7 @@ static void device_enter(void *self, void (*fn)(void *arg), void *arg)
 	.timer_record = device_timer_record, .timer_read = device_timer_read,                                \
 	.partition_destroy = device_partition_destroy, .alloc = device_alloc, .release = device_release,     \
 	.stopped = device_stopped
-const struct wr_backend __wrap_wr_backend_host = {.name = "host", .open = host_open, COUNTED};
+const struct wr_backend __wrap_wr_backend_host = {
+	.name = "host", .kind = WEIR_BACKEND_HOST, .open = host_open, COUNTED};
 const struct wr_backend __wrap_wr_backend_sim = {
-	.name = "sim", .open = sim_open, COUNTED, .enter = device_enter};
+	.name = "sim", .kind = WEIR_BACKEND_SIM, .open = sim_open, COUNTED, .enter = device_enter};

@@ -179,7 +179,7 @@ static void refuse(const char *text, const char *condition)
 
 		rig->options.signal = signals[i];
 		snprintf(line, sizeof line,
-			 "z: condition '%s' waits for a fence that was never recorded in this graph: ",
+			 "condition '%s' waits for a fence that was never recorded in this graph: ",
 			 condition);
 		assert_int_equal(rig_run(rig), WEIR_E_INVALID);
 		assert_string_equal(rig->outcome.entity, "z");

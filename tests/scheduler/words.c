@@ -136,7 +136,7 @@ TEST(xb22_a_bare_failure_of_start_has_plain_words_and_none_of_an_earlier_call)
 	rig_entity(rig, "a")->start = start_bare;
 	assert_int_equal(weir_graph_add_inlet(rig->graph, "missing.in", &inlet), WEIR_E_INVALID);
 	assert_fails(rig, WEIR_E_IO, "a",
-		     "a: start returned WEIR_E_IO (input/output failed) without saying why");
+		     "start returned WEIR_E_IO (input/output failed) without saying why");
 }
 
 TEST(xb22_a_failed_start_names_its_entity_once)
@@ -145,14 +145,14 @@ TEST(xb22_a_failed_start_names_its_entity_once)
 
 	(void)state_;
 	rig_entity(rig, "a")->start = start_with_words;
-	assert_fails(rig, WEIR_E_FAILED, "a", "a: no camera");
+	assert_fails(rig, WEIR_E_FAILED, "a", "no camera");
 }
 
 TEST(xb22_a_condition_that_fails_to_start_is_named_with_its_entity)
 {
 	(void)state_;
 	assert_fails(rig_of("a:call condition=broken"), WEIR_E_INVALID, "a",
-		     "a: condition 'broken': start returned WEIR_E_INVALID (invalid) without saying why");
+		     "condition 'broken': start returned WEIR_E_INVALID (invalid) without saying why");
 }
 
 TEST(xb22_a_status_above_0_is_refused)

@@ -14,6 +14,7 @@
 static void have_native_streams(struct rig *rig)
 {
 	rig_own_backend(rig)->native_streams = true;
+	rig_own_backend(rig)->kind = WEIR_BACKEND_CUDA;
 }
 
 /* --- waits --- */
