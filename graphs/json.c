@@ -193,10 +193,14 @@ static weir_status check_size(size_t length, struct wr_reports *reports)
 	return WEIR_E_INVALID;
 }
 
-/* Returns true if the error is at the start of a comment of another language. */
-static bool is_comment(const json_error_t *error)
+/* Returns true if the token that was refused begins a comment of another language. */
+static bool is_comment(const struct scan *scan, const json_error_t *error)
 {
-	return strstr(error->text, "near '/") || strstr(error->text, "near '#");
+	char last = error->position > 0 && error->position <= scan->end - scan->at
+			    ? scan->at[error->position - 1]
+			    : ' ';
+
+	return last == '/' || last == '#';
 }
 
 static bool is_space(char c)
@@ -216,7 +220,7 @@ static bool is_blank(const struct scan *scan)
 /* What jansson does not know: what the writer probably meant. */
 static const char *syntax_hint(const struct scan *scan, const json_error_t *error)
 {
-	if (is_comment(error))
+	if (is_comment(scan, error))
 		return ": JSON has no comments, write \"comment\": \"...\" in an object";
 	return is_blank(scan) ? ": the text is empty" : "";
 }

@@ -451,6 +451,19 @@ typedef void weir_explain_fn(const char *entity, const char *condition, const ch
  * woken. Thread: any but a worker.
  */
 WEIR_API void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg);
+/* What keeps an entity from being READY: values to act on, and the texts of weir_explain_fn. */
+typedef struct {
+	size_t size;
+	const char *entity;
+	weir_cause cause;
+	const char *on;     /* its port, or the pool; NULL: not known */
+	const char *blames; /* the entity that could change it; NULL: none could: a root cause */
+	const char *condition, *verdict, *detail;
+} weir_unmet;
+/* Borrows all for the call. */
+typedef void weir_unmet_fn(const weir_unmet *unmet, void *arg);
+/* weir_scheduler_explain with values. Thread: any but a worker. */
+WEIR_API void weir_scheduler_explain_causes(weir_scheduler *scheduler, weir_unmet_fn *fn, void *arg);
 /*
  * Gives the same as one line: root causes first (entities that are disabled, busy, or wait for a time or for
  * the device; full and empty queues with their numbers; circles with a remedy), then how many entities wait

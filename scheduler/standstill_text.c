@@ -183,22 +183,31 @@ const struct wr_cause *wr_standstill_root(const struct wr_standstill *standstill
 }
 
 /* The detail of a cause that is a queue includes its counts. */
-static void explain_cause(const struct wr_standstill *s, const struct wr_cause *cause, weir_explain_fn *fn,
+static void explain_cause(const struct wr_standstill *s, const struct wr_cause *cause, weir_unmet_fn *fn,
 			  void *arg)
 {
+	const weir_entity *entity = wr_graph_entity_at(s->graph, cause->entity);
 	struct wr_text detail = {0};
+	weir_unmet unmet = {.size = sizeof unmet,
+			    .entity = entity->plan->name,
+			    .cause = cause->cause,
+			    .on = wr_entity_subject(entity, cause->cause, cause->on),
+			    .condition = cause->condition,
+			    .verdict = wr_says_text(cause->says)};
 
 	wr_text_add(&detail, "%s", cause->detail);
 	if (cause->connection) {
 		wr_text_add(&detail, ": ");
 		print_queue(cause, &detail);
 	}
-	fn(wr_graph_entity_at(s->graph, cause->entity)->plan->name, cause->condition,
-	   wr_says_text(cause->says), detail.status ? cause->detail : detail.text, arg);
+	unmet.detail = detail.status ? cause->detail : detail.text;
+	if (cause->blames != WR_NO_ENTITY)
+		unmet.blames = wr_graph_entity_at(s->graph, cause->blames)->plan->name;
+	fn(&unmet, arg);
 	wr_text_finish(&detail);
 }
 
-static void standstill_explain(struct wr_standstill *standstill, weir_explain_fn *fn, void *arg)
+static void standstill_explain(struct wr_standstill *standstill, weir_unmet_fn *fn, void *arg)
 {
 	struct wr_text text = {0};
 
@@ -264,7 +273,7 @@ weir_status weir_scheduler_explain_line(weir_scheduler *scheduler, char **out)
 }
 
 struct explain {
-	weir_explain_fn *fn;
+	weir_unmet_fn *fn;
 	void *arg;
 };
 
@@ -279,10 +288,29 @@ static weir_status explain_to_caller(weir_scheduler *scheduler, void *arg)
 	return WEIR_OK;
 }
 
-void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg)
+void weir_scheduler_explain_causes(weir_scheduler *scheduler, weir_unmet_fn *fn, void *arg)
 {
 	struct explain explain = {fn, arg};
 
 	if (!wr_worker_here(scheduler))
 		wr_world_call(scheduler, explain_to_caller, &explain);
+}
+
+struct explain_texts {
+	weir_explain_fn *fn;
+	void *arg;
+};
+
+static void explain_texts(const weir_unmet *unmet, void *arg)
+{
+	const struct explain_texts *texts = arg;
+
+	texts->fn(unmet->entity, unmet->condition, unmet->verdict, unmet->detail, texts->arg);
+}
+
+void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg)
+{
+	struct explain_texts texts = {fn, arg};
+
+	weir_scheduler_explain_causes(scheduler, explain_texts, &texts);
 }

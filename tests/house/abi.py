@@ -52,7 +52,7 @@ def constants(header, compiler, folder):
     names = re.findall(r"\b(WEIR_\w+)\b", " ".join(re.findall(r"\benum\s*\w*\s*\{(.*?)\}", plain, re.S)))
     names += re.findall(r"^#define (WEIR_\w+)[ \t]+\(?(?:-?\d|UINT)", plain, re.M)
     names += re.findall(r"^[ \t]*X\((WEIR_\w+),", plain, re.M)
-    names = sorted(set(names) - {"WEIR_ABI", "WEIR_STATUS_ENUM", "WEIR_STATUS_TABLE"})
+    names = sorted(name for name in set(names) - {"WEIR_ABI"} if not name.endswith(("_ENUM", "_TABLE")))
     lines = "".join(f'\tprintf("{name} %lld\\n", (long long){name});\n' for name in names)
     (folder / "constants.c").write_text(f'#include <stdio.h>\n#include "weir.h"\nint main(void)\n{{\n{lines}\treturn 0;\n}}\n')
     subprocess.run([compiler, "-I", header.parent, "-o", "constants", "constants.c"], cwd=folder, check=True)

@@ -66,6 +66,7 @@ def abi(was, now):
 
 
 LONG = "void f(void)\n{\n" + "\tg();\n" * 59 + "}\n"
+HAS = "static bool has(const char *text, const char *part)\n{\n\treturn strstr(text, part);\n}\n"
 MODEL = SOUND["tests/models/m1_poke.c"]
 WORD = SOUND["base/word.c"]
 # check, files to change, text that the report must contain
@@ -107,6 +108,14 @@ BROKEN = [
     ("inside", {"tests/base/c.c": '#include "scheduler/queue.h"\n'}, "tests/base/c.c:1: includes scheduler/queue.h"),
     ("inside", {"tests/streams/rig.h": '#include "scheduler/queue.h"\n'}, "tests/streams/rig.h:1: includes scheduler/queue.h"),
     ("inside", {"tests/streams/rig.h": '#include "base/memory.h"\n'}, "tests/streams/rig.h need not be listed"),
+    ("texts", {"cli/main.c": "int x = strcmp(wait->why, f());\n"}, "cli/main.c:1: compares 'why'"),
+    ("texts", {"cli/main.c": "void f(void)\n{\n\tconst char *t = weir_last_error();\n\n\tg(strncmp(t, n, 3));\n}\n"}, "cli/main.c:5: compares 't'"),
+    ("texts", {"cli/main.c": HAS + "int x = has(wait->why, p);\n"}, "cli/main.c:5: compares 'why'"),
+    ("texts", {"python/module.cpp": 'bool x = !strncmp(weir_scheduler_where(s), "sim", 3);\n'}, "python/module.cpp:1"),
+    ("texts", {"cli/page/report.js": 'if (wait.why.includes("device"))\n'}, "cli/page/report.js:1: compares 'why.includes('"),
+    ("texts", {"cli/page/report.js": 'if (/^sim/.test(run.where || ""))\n'}, "cli/page/report.js:1"),
+    ("texts", {"python/weir/a.py": 'x = graph.where.startswith("sim")\n'}, "python/weir/a.py:1"),
+    ("texts", {"scheduler/replay.c": "int x;\n"}, "scheduler/replay.c need not be listed"),
     ("orders", {"base/word.c": WORD.replace("_release", "_relaxed")}, "base/word.c:6: set does a store of wr_word.value"),
     ("orders", {"base/word.c": WORD.replace("{\n\twr", "{\n\twr_load(&word->value);\n\twr")}, "base/word.c:6: set does a load"),
     ("orders", {"base/word.c": WORD.replace("int value;", "int value;\n\t_Atomic bool other;")}, "wr_word.other: an atomic"),
