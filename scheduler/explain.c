@@ -220,7 +220,8 @@ static bool find_outside_wait(weir_view *view, size_t from, size_t to, const cha
 		const struct wr_condition *condition = &entity->conditions[i];
 		struct wr_unmet unmet = {.plan = condition->plan};
 		ask_condition(view, condition);
-		if (!waits_for_a_poke(&entity->verdict) || find_port(entity, &unmet))
+		if (!waits_for_a_poke(&entity->verdict) ||
+		    (wr_cause_is_of_queue(entity->verdict.cause) && find_port(entity, &unmet)))
 			continue;
 		*name = condition->plan->name;
 		*why = entity->verdict.why;

@@ -193,7 +193,7 @@ static void collect_condition(const struct wr_unmet *unmet, void *arg)
 			 time_text(left > 0 ? left : 0).text);
 	}
 	cause.detail = text;
-	if (unmet->says == WR_SAYS_WAIT)
+	if (unmet->says == WR_SAYS_WAIT && wr_cause_is_of_queue(unmet->cause))
 		blame_by_port(collecting, unmet, &cause);
 	add_cause(collecting->standstill, &cause);
 }

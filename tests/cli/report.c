@@ -262,6 +262,53 @@ static void full_queue_before_an_idle_receiver_is_found(void **state)
 		    CLI_CAUSE_QUEUE, 1, "the queue a.out -> b.in of 1 is full 80 % of the run");
 }
 
+static const char of_two[] =
+	", \"queues\": [" QUEUE("a", "b", 1, ", \"depth\": {\"mean\": 0.8, \"full_time\": 800000}") "]";
+
+static void words_of_a_reason_turn_no_finding(void **state)
+{
+	char text[1024];
+
+	(void)state;
+	snprintf(
+		text, sizeof text, "%s%s}",
+		"{\"weir_statistics\": 1, \"duration\": 1000000, \"entities\": [" ENTITY(
+			"a", 100, 240000,
+			WAITS(WAIT(
+				"room",
+				700000))) "," ENTITY("b", 100, 250000,
+						     WAITS("{\"cause\": \"own\", \"of\": \"warm\", \"why\": "
+							   "\"the device: too few messages\", "
+							   "\"time\": {\"count\": 9, \"sum\": 700000}}")) "]",
+		of_two);
+	assert_int_equal(findings_of(text).count, 0);
+}
+
+static bool lacks_causes(const char *wait)
+{
+	struct cli_recorded recorded;
+	char text[512], fault[512];
+	bool lacks;
+
+	snprintf(text, sizeof text,
+		 "{\"weir_statistics\": 1, \"duration\": 9, \"entities\": [{\"name\": \"a\", \"ticks\": 1, "
+		 "\"waits\": [{%s\"of\": \"in\", \"why\": \"too few messages\"}]}]}",
+		 wait);
+	assert_true(cli_recorded_read(&recorded, text, strlen(text), fault));
+	lacks = cli_recorded_lacks_causes(&recorded);
+	cli_recorded_finish(&recorded);
+	return lacks;
+}
+
+static void waits_of_another_version_have_no_cause(void **state)
+{
+	(void)state;
+	assert_false(lacks_causes("\"cause\": \"messages\", \"on\": \"in\", "));
+	assert_true(lacks_causes(""));
+	assert_true(lacks_causes("\"cause\": null, "));
+	assert_true(lacks_causes("\"cause\": \"gravity\", \"on\": null, "));
+}
+
 /* The queue passes on that its receiver is slow. */
 static void full_queue_before_a_busy_receiver_is_none(void **state)
 {
@@ -457,6 +504,8 @@ int main(void)
 		cmocka_unit_test(used_up_pool_is_found),
 		cmocka_unit_test(bound_of_ticks_in_flight_is_found),
 		cmocka_unit_test(dropped_messages_are_found),
+		cmocka_unit_test(words_of_a_reason_turn_no_finding),
+		cmocka_unit_test(waits_of_another_version_have_no_cause),
 		cmocka_unit_test(latency_of_a_frame_is_the_sum_of_its_way),
 		cmocka_unit_test(files_cut_short_or_changed_are_read_or_refused),
 	};
