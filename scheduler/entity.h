@@ -254,7 +254,8 @@ struct weir_view {
 	bool has_now;
 };
 
-/* Returns true if the port of the cause is what would end it. A condition's own cause may be about anything. */
+/* Returns true if the port of the cause is what would end it. A condition's own cause may be about anything.
+ */
 static inline bool wr_cause_is_of_queue(weir_cause cause)
 {
 	return cause == WEIR_CAUSE_MESSAGES || cause == WEIR_CAUSE_ROOM || cause == WEIR_CAUSE_OWN;
