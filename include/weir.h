@@ -1487,10 +1487,11 @@ WEIR_API void weir_verdict_external(weir_verdict *verdict);
 /* Wait; ask again when the watched descriptor (weir_entity_watch) is ready; keeps the run open. */
 WEIR_API void weir_verdict_watched(weir_verdict *verdict);
 /*
- * Beside wait or never: what it is for. Explanations, statistics and reports judge by it, never by `why`.
- * Without it the cause is WEIR_CAUSE_OWN, about the first port that a parameter names. port: the output for
- * WEIR_CAUSE_ROOM, else the input; -1: none. needed: the messages, or the room, that the port must have; 0:
- * what a tick takes or emits. A cause or port that there is not fails the run and names the condition.
+ * Beside wait or never: what it is for; beside ready it says nothing. Explanations, statistics and reports
+ * judge by it, never by `why`. Without it the cause is WEIR_CAUSE_OWN, about the first port that a parameter
+ * names. port: the output for WEIR_CAUSE_ROOM, else the input; -1: none. needed: the messages, or the room,
+ * that the port must have; 0: what a tick takes or emits. A cause or port that there is not fails the run and
+ * names the condition.
  */
 WEIR_API void weir_verdict_set_cause(weir_verdict *verdict, weir_cause cause, int port, size_t needed);
 
