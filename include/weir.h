@@ -42,8 +42,8 @@
  *
  * Structs: one that the caller fills begins with `size` (its sizeof); without it the struct is refused by
  * name. Zero is the default of every other field, except of an index, whose zero is the first. Options,
- * outcomes, counts, pools and operators may grow at their ends: a caller with an older, smaller struct stays
- * valid. The other structs change only with WEIR_ABI.
+ * outcomes, counts, pools, operators and weir_unmet may grow at their ends: a caller with an older, smaller
+ * struct stays valid. The other structs change only with WEIR_ABI.
  *
  * NULL: a pointer may be NULL only where the comment says so. Passing the NULL of a stream call that failed
  * makes the next call fail with the same error.
@@ -85,7 +85,7 @@ extern "C" {
 #define WEIR_VERSION "0.1.0"
 /*
  * Grows when a change below breaks what was built before it. Until then there are only additions: functions,
- * and fields at the ends of options, outcomes, counts, pools and operators.
+ * and fields at the ends of options, outcomes, counts, pools, operators and weir_unmet.
  */
 #define WEIR_ABI 3u
 

@@ -128,6 +128,17 @@ static uint32_t named_input(const struct wr_condition *condition)
 	return wr_condition_port(condition->plan, &port, &input) && input ? port : WR_NO_SUBJECT;
 }
 
+static bool is_cause(weir_cause cause)
+{
+	switch (cause) {
+#define CAUSE_CASE(name, value, text) case name:
+		WEIR_CAUSE_TABLE(CAUSE_CASE)
+#undef CAUSE_CASE
+		return true;
+	}
+	return false;
+}
+
 __attribute__((noinline)) void wr_verdict_check_cause(weir_view *view)
 {
 	const weir_entity *entity = view->entity;
@@ -136,7 +147,7 @@ __attribute__((noinline)) void wr_verdict_check_cause(weir_view *view)
 
 	if (!verdict->cause)
 		wr_verdict_give_cause(verdict, WEIR_CAUSE_OWN, named_input(view->condition));
-	else if (verdict->cause > WEIR_CAUSE_DONE)
+	else if (!is_cause(verdict->cause))
 		wr_view_misuse(view, "gave a cause that is none of weir_cause");
 	else if (verdict->on != WR_NO_SUBJECT && verdict->on >= ports)
 		wr_view_misuse(view, "gave its cause a port that the entity does not have: "

@@ -30,6 +30,54 @@ static void e01_the_last_error_may_be_part_of_the_next(void **state)
 	assert_string_equal(weir_last_error(), "graph.json: no such file");
 }
 
+static void c05_every_cause_has_its_word(void **state)
+{
+	(void)state;
+#define CHECK(name, value, text) assert_string_equal(weir_cause_text(name), text);
+	WEIR_CAUSE_TABLE(CHECK)
+#undef CHECK
+	assert_string_equal(weir_cause_text((weir_cause)99), "unknown");
+}
+
+static void last_error_is(const char *line, const char *entity, const char *text)
+{
+	assert_string_equal(weir_last_error(), line);
+	assert_string_equal(weir_last_error_entity() ? weir_last_error_entity() : "none", entity);
+	assert_string_equal(weir_last_error_text(), text);
+}
+
+static void e01_an_error_of_an_entity_has_its_name_once(void **state)
+{
+	(void)state;
+	assert_int_equal(wr_fail_in(WEIR_E_INVALID, "blur", "no input %d", 3), WEIR_E_INVALID);
+	last_error_is("blur: no input 3", "blur", "no input 3");
+	assert_int_equal(wr_error_blame(WEIR_E_INVALID, "blur"), WEIR_E_INVALID);
+	last_error_is("blur: no input 3", "blur", "no input 3");
+	wr_fail(WEIR_E_IO, "blurry: no entity's name, though it looks like one");
+	last_error_is("blurry: no entity's name, though it looks like one", "none",
+		      "blurry: no entity's name, though it looks like one");
+	wr_error_blame(WEIR_E_IO, "blurry");
+	last_error_is("blurry: blurry: no entity's name, though it looks like one", "blurry",
+		      "blurry: no entity's name, though it looks like one");
+}
+
+static void e01_an_error_about_another_entity_keeps_its_name_in_the_text(void **state)
+{
+	(void)state;
+	wr_fail_in(WEIR_E_INVALID, "b", "no condition 'x'");
+	wr_error_blame(WEIR_E_INVALID, "a");
+	last_error_is("a: b: no condition 'x'", "a", "b: no condition 'x'");
+}
+
+static void e01_an_error_of_a_port_names_it_in_its_text(void **state)
+{
+	(void)state;
+	wr_fail_port(WEIR_E_FAILED, "write", "in", "the queue of %d is full", 3);
+	last_error_is("write.in: the queue of 3 is full", "write", "write.in: the queue of 3 is full");
+	wr_error_clear(wr_error_here());
+	last_error_is("", "none", "");
+}
+
 static void e06_what_was_put_in_stays_one_line(void **state)
 {
 	(void)state;
@@ -150,6 +198,10 @@ int main(void)
 		cmocka_unit_test(e01_every_status_has_its_text),
 		cmocka_unit_test(e01_a_failure_is_handed_up_with_its_words),
 		cmocka_unit_test(e01_the_last_error_may_be_part_of_the_next),
+		cmocka_unit_test(c05_every_cause_has_its_word),
+		cmocka_unit_test(e01_an_error_of_an_entity_has_its_name_once),
+		cmocka_unit_test(e01_an_error_about_another_entity_keeps_its_name_in_the_text),
+		cmocka_unit_test(e01_an_error_of_a_port_names_it_in_its_text),
 		cmocka_unit_test(e06_what_was_put_in_stays_one_line),
 		cmocka_unit_test(xa07_what_steers_a_terminal_is_shown_as_escapes),
 		cmocka_unit_test(xa07_a_text_is_shown_piece_by_piece),
