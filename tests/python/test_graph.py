@@ -36,11 +36,28 @@ def test_set_changes_a_parameter(tmp_path):
         assert len(graph["b"].seen) == 7
 
 
+def test_an_error_has_its_entity_beside_its_text(chain):
+    @weir.operator
+    class Empty:
+        outputs = ["out"]
+
+        def compute(self, ctx):
+            raise ValueError("the bottle is empty")
+
+    with pytest.raises(weir.Error) as raised:
+        weir.Graph({"weir": 1, "entities": [{"name": "a", "operator": "Empty"}, {"name": "b", "operator": "sink"}],
+                    "connections": [["a.out", "b.in"]]}).run(backend="host")
+    error = raised.value
+    assert error.entity == error.outcome.entity == "a"
+    assert error.said == error.outcome.text and error.said.startswith("ValueError: the bottle is empty")
+    assert str(error) == f"'a': {error.said}"
+
+
 def test_counts_and_where(chain):
     graph = chain(("a", "Count", {"count": 5}), ("b", "Collect"))
     graph.run(backend="host", workers=1)
     counts = graph.counts()
-    assert graph.where == "host"
+    assert graph.where == graph.backend == "host"
     assert counts["entities"]["b"]["received"] == 5
     assert counts["queues"][0]["from"] == "a.out" and counts["queues"][0]["delivered"] == 5
 
