@@ -46,6 +46,7 @@ enum {
 	CLI_STATS_FILE = 1 << 18,
 	CLI_STATS_SKIP = 1 << 19,
 	CLI_GPU_TIME = 1 << 20,
+	CLI_DRAIN = 1 << 21,
 	CLI_OUTPUT = 1 << 24,
 };
 
@@ -64,12 +65,13 @@ struct cli_options {
 	uint64_t stats_skip;
 	bool stats; /* the tables */
 	uint64_t seed;
-	int64_t duration_ns, explain_after_ns;
-	int gpu_time;                      /* 0: not given; -1: off; else one tick of so many */
-	int max_in_flight;                 /* 0: not given; -1: unbounded */
-	bool json, dot;                    /* formats that were given */
-	bool seeded, limited, quiet, help; /* limited: duration_ns was given */
-	bool python;                       /* --python: another process reads its files */
+	int64_t duration_ns, drain_ns, explain_after_ns;
+	int gpu_time;      /* 0: not given; -1: off; else one tick of so many */
+	int max_in_flight; /* 0: not given; -1: unbounded */
+	bool json, dot;    /* formats that were given */
+	bool seeded, quiet, help;
+	bool limited, drained; /* duration_ns, drain_ns were given */
+	bool python;           /* --python: another process reads its files */
 	weir_format format;
 	/* Adds operators, before those of the plugins; NULL: none. */
 	weir_status (*add)(weir_registry *registry, void *arg);

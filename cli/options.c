@@ -122,6 +122,13 @@ static bool take_duration(struct cli_options *options, const char *value)
 	return !weir_duration_parse(value, &options->duration_ns);
 }
 
+/* The same; 0s abandons at once what is in flight. */
+static bool take_drain(struct cli_options *options, const char *value)
+{
+	options->drained = true;
+	return !weir_duration_parse(value, &options->drain_ns);
+}
+
 static bool take_explain_after(struct cli_options *options, const char *value)
 {
 	return !weir_duration_parse(value, &options->explain_after_ns) && options->explain_after_ns > 0;
@@ -227,6 +234,9 @@ static const struct row rows[] = {
 	 "off, all, or sample:N with N from 1 to 1000000"},
 	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min; 0s: no limit",
 	 take_duration, "a time such as 500ms, 10s or 5min"},
+	{CLI_DRAIN, "drain", "TIME",
+	 "how long a drain may stand still before the rest is abandoned (the graph's, else 5s)", take_drain,
+	 "a time such as 500ms, 10s or 5min"},
 	{CLI_EXPLAIN_AFTER, "explain-after", "TIME", "explains the standstill after this time without a tick",
 	 take_explain_after, "a time such as 500ms, 5s or 1min"},
 	{CLI_ROOT, "root", "DIR", "confines the files of the built-in operators to this folder", take_root,

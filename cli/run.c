@@ -21,6 +21,7 @@ static int make_run(struct run *run, const struct cli_options *options)
 		.root = options->root,
 		.seed = options->seed,
 		.max_duration_ns = options->duration_ns,
+		.drain_ns = options->drain_ns,
 		.max_in_flight = options->max_in_flight,
 		.gpu_time = options->gpu_time,
 		.measure = !options->quiet,
@@ -29,7 +30,8 @@ static int make_run(struct run *run, const struct cli_options *options)
 		.trace_events = options->trace_events,
 		.skip = options->stats_skip,
 		.given = (options->seeded ? WEIR_GIVEN_SEED : 0u) |
-			 (options->limited ? WEIR_GIVEN_MAX_DURATION : 0u),
+			 (options->limited ? WEIR_GIVEN_MAX_DURATION : 0u) |
+			 (options->drained ? WEIR_GIVEN_DRAIN : 0u),
 	};
 	weir_status status;
 	int code;
@@ -205,7 +207,8 @@ const struct cli_command cli_run = {
 		"--trace: a file that has the run's ticks, waits, queues and messages; Perfetto\n"
 		"(ui.perfetto.dev) and chrome://tracing open it. docs/profiling.md describes it.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |
-		   CLI_MAX_IN_FLIGHT | CLI_GPU_TIME | CLI_DURATION | CLI_EXPLAIN_AFTER | CLI_ROOT |
-		   CLI_TRACE | CLI_TRACE_EVENTS | CLI_STATS | CLI_STATS_FILE | CLI_STATS_SKIP | CLI_QUIET,
+		   CLI_MAX_IN_FLIGHT | CLI_GPU_TIME | CLI_DURATION | CLI_DRAIN | CLI_EXPLAIN_AFTER |
+		   CLI_ROOT | CLI_TRACE | CLI_TRACE_EVENTS | CLI_STATS | CLI_STATS_FILE | CLI_STATS_SKIP |
+		   CLI_QUIET,
 	.run = run_graph,
 };

@@ -315,7 +315,8 @@ typedef struct {
 				      "callback_inline", "flag" */
 	uint64_t seed;             /* sim; 0: the description's, unless `given`. So are the
 				      zeros of the next four fields */
-	int64_t drain_ns;          /* how long a drain may take before the rest is abandoned;
+	int64_t drain_ns;          /* how long a drain may go without progress (a message taken, a tick's
+				      device work completed) before the rest is abandoned;
 				      0: 5 s; negative: no time at all */
 	int64_t deadlock_grace_ns; /* 0: none; negative: the run stays open until poked or stopped */
 	int64_t max_duration_ns;   /* the run drains after it; 0: no limit */
@@ -1477,7 +1478,7 @@ WEIR_API void weir_verdict_never(weir_verdict *verdict, const char *why);
 WEIR_API void weir_verdict_wait(weir_verdict *verdict, const char *why);
 /*
  * Wait; ask again at this time. If `at` is not after weir_view_now, the condition is asked again once; if it
- * names such a time again, the run fails. Give ready when now >= at.
+ * names such a time again, the same or another, the run fails. Give ready when now >= at.
  */
 WEIR_API void weir_verdict_until(weir_verdict *verdict, int64_t at);
 /* Wait; ask again when the fence is complete. A fence that was never recorded in this graph fails the run. */

@@ -374,26 +374,28 @@ __attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t check
 }
 
 /*
- * A condition that names a past time instead of READY is asked again at once. If it names the same time
- * again, it would do so for ever: in no time on `sim`, in a busy loop on a real clock. So the run fails.
+ * A condition that names a past time instead of READY is asked again at once. If it names one again, be it
+ * another, it would do so for ever: in no time on `sim`, in a busy loop on a real clock. So the run fails.
+ * Neither review ended in a tick, and the view has one time for all who ask in a review, so a condition that
+ * compares its time with that of the view is never taken for one of these.
  */
-__attribute__((noinline)) static bool repeats_past_time(const weir_view *view, int64_t at)
+__attribute__((noinline)) static bool repeats_past_time(const weir_view *view, int64_t at, const char *of)
 {
 	weir_entity *entity = view->entity;
 	bool past = at <= weir_view_now(view);
-	bool again = past && at == entity->past_time && entity->context.tick == entity->past_tick;
+	bool again = past && of == entity->past_of && entity->context.tick == entity->past_tick;
 
-	entity->past_time = past ? at : INT64_MAX;
+	entity->past_of = past ? of : NULL;
 	entity->past_tick = entity->context.tick;
 	return again;
 }
 
 /* The inline part: mostly no time is named. */
-static inline bool time_repeats(const weir_view *view, int64_t at)
+static inline bool time_repeats(const weir_view *view, int64_t at, const char *of)
 {
 	if (at != INT64_MAX)
-		return repeats_past_time(view, at);
-	view->entity->past_time = INT64_MAX;
+		return repeats_past_time(view, at, of);
+	view->entity->past_of = NULL;
 	return false;
 }
 
@@ -436,7 +438,7 @@ static enum wr_answer publish_verdict(const weir_view *view, enum wr_answer answ
 		verdict->cause = sum->cause;
 		verdict->on = sum->on;
 		verdict->why = sum->why;
-		verdict->repeats_past = time_repeats(view, sum->at);
+		verdict->repeats_past = time_repeats(view, sum->at, sum->of);
 	}
 	/* Literals and a word. A reader that sees a mixed set shows an outdated reason, nothing worse. */
 	wr_store_relaxed(&entity->why, verdict->why);

@@ -198,6 +198,14 @@ static void add_untaken(struct report *report, const struct wr_connection *conne
 	add_held(report, held);
 }
 
+static bool has_streams(const weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (graph->entities[i].streams.count)
+			return true;
+	return false;
+}
+
 /* One line: the entities that were not DONE when the drain timed out (S7), and what outlets hold. Call before
  * emptying queues. */
 static char *undrained_text(weir_scheduler *scheduler)
@@ -206,7 +214,8 @@ static char *undrained_text(weir_scheduler *scheduler)
 	struct report report = {{0}, NULL};
 
 	if (scheduler->options.drain_ns > 0)
-		wr_text_add(&report.text, "the drain took longer than %g s; left behind: ",
+		wr_text_add(&report.text,
+			    "the drain took longer than %g s without a message taken; left behind: ",
 			    (double)scheduler->options.drain_ns / 1e9);
 	else
 		wr_text_add(&report.text, "the drain was given no time; left behind: ");
@@ -217,7 +226,10 @@ static char *undrained_text(weir_scheduler *scheduler)
 		if (graph->connections[i]->outlet)
 			add_untaken(&report, graph->connections[i]);
 	if (!report.last)
-		wr_text_add(&report.text, "work on the device");
+		wr_text_add(&report.text, "%s",
+			    has_streams(graph) ? "work on the device" : "a worker that was late");
+	if (scheduler->options.drain_ns > 0)
+		wr_text_add(&report.text, "; if that is slow, not stuck, raise \"drain\" (weir run --drain)");
 	if (report.text.status) {
 		wr_text_finish(&report.text);
 		return NULL; /* the outcome still has its status */
@@ -445,7 +457,7 @@ void wr_operators_stop_before_destroy(weir_scheduler *scheduler)
 
 /* --- the outcome --- */
 
-static uint64_t count_ticks(const weir_graph *graph)
+uint64_t wr_graph_count_ticks(const weir_graph *graph)
 {
 	uint64_t ticks = 0;
 
@@ -478,7 +490,7 @@ void wr_run_end(weir_scheduler *scheduler)
 	find_verdict(scheduler, &outcome);
 	check_conservation(scheduler, &outcome);
 	check_references(scheduler, &outcome);
-	outcome.ticks = count_ticks(graph);
+	outcome.ticks = wr_graph_count_ticks(graph);
 	outcome.duration_ns = wr_now() - scheduler->started_at;
 	outcome.posix_signal = scheduler->posix_signal;
 	outcome.text = scheduler->text;

@@ -381,7 +381,7 @@ weir_status wr_entity_reset(weir_entity *entity)
 	entity->root = !fed || rooted;
 	wr_store(&entity->receivers_left, entity->receivers);
 	entity->finished = entity->fronts_closed = entity->started = false;
-	entity->past_time = INT64_MAX;
+	entity->past_of = NULL;
 	entity->timer_place = 0;
 	entity->verdict.failed = WEIR_OK;
 	entity->verdict.misuse = NULL;

@@ -73,7 +73,7 @@ struct weir_verdict {
 	weir_status failed;             /* the review fails the run: no memory for a fence, or misuse */
 	const char *misuse, *misuse_of; /* literals: the misuse and its condition; NULL: no misuse */
 	int signal;                     /* enum wr_signal_kind: how the fences are armed */
-	bool repeats_past;              /* the same past time was named twice: the review fails the run */
+	bool repeats_past;              /* a past time was named in two reviews in a row: the run fails */
 };
 
 /* A fence that a program told a condition, and when. */
@@ -240,11 +240,11 @@ struct weir_entity {
 	struct wr_wait wait;
 	weir_context context;
 	struct wr_entity_counters counters;
-	int64_t past_time;  /* past time that the last review named; INT64_MAX: none */
-	uint64_t past_tick; /* context.tick at that review */
-	int64_t ready_at;   /* `timed`: the time of the review that returned READY */
-	size_t timer_place; /* loop thread: 1 + index in the heap; 0: not in it */
-	int64_t timer_due;  /* loop thread */
+	const char *past_of; /* the condition that named a past time in the last review; NULL: none */
+	uint64_t past_tick;  /* context.tick at that review */
+	int64_t ready_at;    /* `timed`: the time of the review that returned READY */
+	size_t timer_place;  /* loop thread: 1 + index in the heap; 0: not in it */
+	int64_t timer_due;   /* loop thread */
 };
 
 struct weir_view {

@@ -240,6 +240,7 @@ static bool claim_for_tick(weir_scheduler *scheduler, weir_entity *entity)
 		return true;
 	wr_wait_disarm(scheduler, entity);
 	wr_system_run_deferred_frees(scheduler->graph->system, false);
+	entity->past_of = NULL; /* all conditions held */
 	verdict->answer = WR_WAIT;
 	verdict->why = "too little is free of what it claims";
 	verdict->cause = WEIR_CAUSE_MEMORY;

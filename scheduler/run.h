@@ -12,6 +12,8 @@ void wr_run_turn(weir_scheduler *scheduler); /* loop thread: does what is due; n
 void wr_run_end(weir_scheduler *scheduler);
 /* Text and entity of the failure, if there was one. Borrows the error. */
 void wr_outcome_name_error(weir_outcome *outcome, const struct wr_last_error *error);
+/* The sum of what its entities count, each its own. Thread: any. */
+uint64_t wr_graph_count_ticks(const weir_graph *graph);
 /* Drops the live references that a run cut short has left (S4). */
 void wr_run_release_leftovers(weir_scheduler *scheduler);
 

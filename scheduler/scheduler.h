@@ -81,7 +81,8 @@ struct weir_scheduler {
 	size_t heap_count;
 	int64_t started_at, ends_at, idle_since, drain_at, drain_look_at, watch_at, streams_until;
 	int64_t descriptors_at; /* when the loop looks whether a watched descriptor was closed */
-	uint64_t idle_word;     /* `live` as seen at count 0; grace runs from idle_since */
+	uint64_t drain_taken;   /* messages, at the last look in a drain */
+	uint64_t idle_ticks;    /* of all entities when the count was 0; grace runs from idle_since */
 	int posix_signal;
 	bool draining, cut_short, timed_out;
 

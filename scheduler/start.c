@@ -242,7 +242,7 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_store(&scheduler->spinners, 0); /* a worker may have died in one of these roles */
 	wr_store(&scheduler->standby, false);
 	wr_store(&scheduler->poller, 0);
-	scheduler->idle_word = UINT64_MAX;
+	scheduler->idle_ticks = UINT64_MAX;
 	scheduler->watch_at = 0;
 	scheduler->descriptors_at = 0;
 	scheduler->outcome = (weir_outcome){0};

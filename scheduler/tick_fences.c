@@ -238,6 +238,14 @@ static weir_status fence_payloads(weir_entity *entity, size_t index, weir_fence 
 
 /* --- the end of a tick --- */
 
+static bool took_message(const weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		if (entity->inputs[i].taken_count)
+			return true;
+	return false;
+}
+
 /*
  * From wr_stream_begin_tick on, the stream's live reference keeps the run open, no longer the worker's alone.
  */
@@ -255,6 +263,7 @@ static weir_status fence_stream(weir_entity *entity, size_t index)
 		(void)wr_span_end(item->span);
 	status = weir_stream_record(item->stream, &item->last);
 	item->ended = !status;
+	wr_stream_note_tick(item->stream, took_message(entity));
 	return status ? status : fence_payloads(entity, index, item->last);
 }
 

@@ -20,10 +20,20 @@
 #define STREAMS_NS    200000000 /* how long streams may take to become idle: `stop` may free their memory */
 #define ENDED_SOON    1         /* of calling_ended: no thread has this stamp */
 #define POLL_NS       1000000   /* between two looks while the run closes */
-#define DRAIN_LOOK_NS 20000000  /* between two looks at the device's progress in a drain */
+#define DRAIN_LOOK_NS 20000000  /* between two looks at the progress of a drain */
 #define OUTSIDE_NS    10000000  /* virtual: a simulated loop polls, as outside threads cannot wake it */
 
 /* --- stopping (S7) --- */
+
+/* By ticks and from outlets. Each queue is counted by its receiver. */
+static uint64_t count_taken(const weir_graph *graph)
+{
+	uint64_t taken = 0;
+
+	for (size_t i = 0; i < graph->connection_count; i++)
+		taken += wr_read(&graph->connections[i]->queue.counters.delivered);
+	return taken;
+}
 
 static void begin_drain(weir_scheduler *scheduler, int64_t now)
 {
@@ -34,6 +44,8 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 	scheduler->draining = true;
 	wr_fetch_or(&scheduler->stop_asked, WR_STOP_DRAIN);
 	scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);
+	scheduler->drain_look_at = scheduler->options.drain_ns > 0 ? now : INT64_MAX;
+	scheduler->drain_taken = count_taken(graph);
 	wr_log(WEIR_LOG_INFO, "%s: draining", graph->plan->name);
 	wr_system_drain(graph->system);
 	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
@@ -68,21 +80,21 @@ static void close_run(weir_scheduler *scheduler, int64_t now, bool cut_short)
 }
 
 /*
- * Restarts the drain's time limit when work that was enqueued before the drain has completed. Later work does
- * not count: else an operator that enqueues for ever would drain for ever.
+ * Restarts the drain's time limit when a message was taken or device work of a tick has completed. Sources
+ * and cycle roots tick no more, so what is taken descends from what was in flight, and a drain that is only
+ * slow ends. Ticks that take nothing do not count, nor does their work: they could go on for ever.
  */
 static void extend_drain(weir_scheduler *scheduler, int64_t now)
 {
-	struct wr_system *system = scheduler->graph->system;
-	bool left = false;
+	uint64_t taken;
 
-	scheduler->drain_look_at = INT64_MAX;
-	if (scheduler->options.drain_ns <= 0 || !scheduler->draining)
+	if (!scheduler->draining || (now < scheduler->drain_look_at && now < scheduler->drain_at))
 		return;
-	if (wr_system_progressed(system, &left))
+	taken = count_taken(scheduler->graph);
+	if (wr_system_progressed(scheduler->graph->system) || taken != scheduler->drain_taken)
 		scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);
-	if (left)
-		scheduler->drain_look_at = wr_time_add(now, DRAIN_LOOK_NS);
+	scheduler->drain_taken = taken;
+	scheduler->drain_look_at = wr_time_add(now, DRAIN_LOOK_NS);
 }
 
 /* Returns true if the run was cut short. */
@@ -145,10 +157,14 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 
 /* --- quiescence (S4, S6) --- */
 
-/* Closes the run if its live count has been 0 for the grace time. Returns when to look again. */
+/*
+ * Closes the run if its live count is 0 and no entity has ticked for the grace time. A poke alone does not
+ * begin this time anew: a program that pokes in vain would put off the verdict for ever. Returns when to look
+ * again.
+ */
 static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 {
-	uint64_t word = wr_load(&scheduler->live);
+	uint64_t word = wr_load(&scheduler->live), ticks;
 	int64_t grace = scheduler->options.deadlock_grace_ns;
 
 	if (word & WR_LIVE_COUNT)
@@ -159,8 +175,10 @@ static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 		grace = 0;
 	if (grace < 0)
 		return INT64_MAX;
-	if (word != scheduler->idle_word) {
-		scheduler->idle_word = word;
+	/* Whoever dropped the count to 0 did so after its ticks, so this sum belongs to `word`. */
+	ticks = wr_graph_count_ticks(scheduler->graph);
+	if (ticks != scheduler->idle_ticks) {
+		scheduler->idle_ticks = ticks;
 		scheduler->idle_since = now;
 	}
 	if (now < wr_time_add(scheduler->idle_since, grace))
@@ -189,7 +207,7 @@ static int64_t turn_open(weir_scheduler *scheduler, int64_t now)
 	next = scheduler->ends_at < next && !scheduler->draining ? scheduler->ends_at : next;
 	if (scheduler->draining && scheduler->drain_at < next)
 		next = scheduler->drain_at;
-	return scheduler->drain_look_at < next ? scheduler->drain_look_at : next;
+	return scheduler->draining && scheduler->drain_look_at < next ? scheduler->drain_look_at : next;
 }
 
 /* --- closing --- */

@@ -51,6 +51,12 @@ void wr_stream_begin_tick(weir_stream *stream)
 	wr_watch_wake(stream->system);
 }
 
+void wr_stream_note_tick(weir_stream *stream, bool took_message)
+{
+	if (took_message || !wr_load_relaxed(&stream->system->draining))
+		wr_store_relaxed(&stream->drain_until, wr_load(&stream->submitted));
+}
+
 void wr_stream_drop_ref_if_complete(weir_stream *stream)
 {
 	uint64_t live = wr_load(&stream->live_until), recorded = wr_load(&stream->submitted),

@@ -101,8 +101,12 @@ struct weir_stream {
 	/* the value until which it holds a live reference, or 0 (S4): value << 1 | IN_TICK (stream.c) */
 	_Atomic uint64_t live_until;
 	_Atomic bool native_given; /* of a root: the native handle was given out, so it may be captured */
-	/* the last value when a drain began; the last one seen since. Loop thread */
-	uint64_t drain_until, drained;
+	/*
+	 * The last value that a drain's time depends on: recorded by a tick before the drain, or in it by one
+	 * that took a message. Written by the owner. Relaxed: the loop that reads it late looks again.
+	 */
+	_Atomic uint64_t drain_until;
+	uint64_t drained;    /* the last value that the loop has seen complete in a drain. Loop thread */
 	uint64_t kick_value; /* the loop's signal was armed for this value. Loop thread */
 	weir_fence
 		wanted; /* the next one that refused memory waits for, or {0}; within a turn. Loop thread */

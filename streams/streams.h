@@ -98,13 +98,13 @@ const char *wr_system_accused(struct wr_system *system);
  * wr_system_failed is true.
  */
 weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next);
-/* Begins a drain: completion of the values recorded so far counts as progress. Thread: the loop. */
+/* Begins a drain: see wr_stream_note_tick. Thread: the loop. */
 void wr_system_drain(struct wr_system *system);
 /*
- * Returns true if some of these values have completed since the last call; *left is set if some have not
- * completed. Queries the device. Thread: the loop.
+ * Returns true if some work that counts for the drain has completed since the last call. Queries the device.
+ * Thread: the loop.
  */
-bool wr_system_progressed(struct wr_system *system, bool *left);
+bool wr_system_progressed(struct wr_system *system);
 /*
  * Releases the payloads whose work is complete, then arms signals that kick the loop, unless one is armed:
  * `all`: for the last value of every stream that holds a live reference, as nothing else would wake the loop
@@ -228,6 +228,11 @@ void wr_stream_close(weir_stream *stream);
  * seen complete (S4, E2). Does nothing if it has one. Thread: owner.
  */
 void wr_stream_begin_tick(weir_stream *stream);
+/*
+ * Called when the end of a tick was recorded. What a tick that took no message has enqueued in a drain does
+ * not count for it, else an operator that enqueues for ever would drain for ever. Thread: owner.
+ */
+void wr_stream_note_tick(weir_stream *stream, bool took_message);
 /* Returns true if work was enqueued, or the native handle given out, since the last record. */
 bool wr_stream_dirty(const weir_stream *stream);
 /* A message is emitted at this value, which the running tick recorded (T12). Thread: owner. */

@@ -204,6 +204,7 @@ void wr_system_attach(struct wr_system *system, struct wr_waker *waker)
 void wr_system_set_running(struct wr_system *system, bool on)
 {
 	wr_store(&system->running, on);
+	wr_store_relaxed(&system->draining, false);
 	if (on)
 		wr_store(&system->short_timeout, false); /* it belonged to the last run */
 }

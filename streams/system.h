@@ -38,6 +38,7 @@ struct wr_system {
 	_Atomic(struct wr_waker *) waker;
 	_Atomic uint32_t waker_users; /* foreign threads that may touch the waker; see wr_waker_enter */
 	_Atomic bool running;         /* a run is on (wr_system_set_running) */
+	_Atomic bool draining;        /* and is drained (wr_system_drain); relaxed: a hint */
 	_Atomic bool watch_sleeps;    /* the watch sleeps until something is added */
 	bool crowd_warned;            /* it was logged that too many streams are busy. Loop thread */
 

@@ -333,42 +333,34 @@ weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next
 
 void wr_system_drain(struct wr_system *system)
 {
+	wr_store_relaxed(&system->draining, true);
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 
-		stream->drain_until = wr_load(&stream->submitted);
 		stream->drained = wr_load(&stream->completed);
 	}
 }
 
-/*
- * Queries the next of the values that were recorded when the drain began; returns true if some have
- * completed.
- */
+/* Queries the next of the values that count; returns true if some have completed. */
 static bool stream_progressed(weir_stream *stream)
 {
 	weir_fence next = {wr_load(&stream->id), wr_load(&stream->completed) + 1};
-	uint64_t before = stream->drained;
+	uint64_t before = stream->drained, until = wr_load_relaxed(&stream->drain_until);
 
-	if (before >= stream->drain_until)
+	if (before >= until)
 		return false;
-	if (next.value <= stream->drain_until)
+	if (next.value <= until)
 		(void)wr_fence_query(stream->system, next);
 	stream->drained = wr_load(&stream->completed);
 	return stream->drained > before;
 }
 
-bool wr_system_progressed(struct wr_system *system, bool *left)
+bool wr_system_progressed(struct wr_system *system)
 {
 	bool some = false;
 
-	*left = false;
-	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
-		weir_stream *stream = wr_stream_at(system, i);
-
-		some |= stream_progressed(stream);
-		*left |= stream->drained < stream->drain_until;
-	}
+	for (uint32_t i = 0; i < wr_load(&system->count); i++)
+		some |= stream_progressed(wr_stream_at(system, i));
 	return some;
 }
 

@@ -50,6 +50,7 @@ def add_run_options(run):
     run.add_argument("--seed", type=int, metavar="N")
     run.add_argument("--max-in-flight", type=int, metavar="N", help="0: no bound")
     run.add_argument("--duration", dest="max_duration", type=seconds, metavar="TIME", help="drains after this time: 500ms, 10s")
+    run.add_argument("--drain", type=seconds, metavar="TIME", help="how long a drain may stand still")
     run.add_argument("--explain-after", type=seconds, metavar="TIME", help="explains a standstill after this time")
     run.add_argument("--root", metavar="DIR", help="confines the files of the built-in operators")
     run.add_argument("--gpu-time", type=sampling, metavar="off|all|sample:N",
@@ -128,7 +129,7 @@ def wait(graph, explain_after):
 def run_options(options):
     given = {name: getattr(options, name) for name in ("workers", "backend", "signal", "seed", "root")}
     given["max_in_flight"] = -1 if options.max_in_flight == 0 else options.max_in_flight
-    for name in ("max_duration", "gpu_time", "trace_events"):
+    for name in ("max_duration", "drain", "gpu_time", "trace_events"):
         given[name] = getattr(options, name)
     given["statistics"] = bool(options.stats or options.stats_file)
     given["trace"], given["skip"] = options.trace is not None, options.stats_skip

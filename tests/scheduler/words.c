@@ -30,6 +30,13 @@ static void until_yesterday(const void *state, const weir_view *view, weir_verdi
 	weir_verdict_until(verdict, 5);
 }
 
+/* Each time another time, always past. */
+static void until_a_moment_ago(const void *state, const weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	weir_verdict_until(verdict, weir_view_now(view) - MS);
+}
+
 struct beat {
 	int64_t next;
 };
@@ -56,9 +63,10 @@ static void strictly_ticked(void *state, const weir_view *view)
 
 static const weir_condition broken = {CONDITION, .name = "broken", .start = fail_to_start, .ask = ready};
 static const weir_condition yesterday = {CONDITION, .name = "yesterday", .ask = until_yesterday};
+static const weir_condition ago = {CONDITION, .name = "ago", .ask = until_a_moment_ago};
 static const weir_condition strict = {CONDITION, .name = "strict", .state_size = sizeof(struct beat),
 				      .ask = until_strictly, .ticked = strictly_ticked};
-static const weir_condition *const conditions[] = {&broken, &yesterday, &strict, NULL};
+static const weir_condition *const conditions[] = {&broken, &yesterday, &ago, &strict, NULL};
 
 /* --- operators that fail without a text, after a call that failed with one --- */
 
@@ -182,6 +190,19 @@ TEST(xb19_a_condition_that_waits_for_the_past_fails_the_run_by_name)
 	rig_everywhere(names_the_past);
 }
 
+static void names_a_past_that_moves(void)
+{
+	assert_fails(rig_of("a:call condition=ago"), WEIR_E_INVALID, "a",
+		     "condition 'ago' waits until a time that has come, twice in a row: it must say READY "
+		     "when now >= that time");
+}
+
+TEST(xb19_c03_so_does_one_whose_past_moves_with_the_clock)
+{
+	(void)state_;
+	rig_everywhere(names_a_past_that_moves);
+}
+
 TEST(xb19_where_time_stands_still_strictly_after_is_never)
 {
 	(void)state_;
@@ -215,6 +236,7 @@ int main(void)
 		cmocka_unit_test(xb22_a_condition_that_fails_to_start_is_named_with_its_entity),
 		cmocka_unit_test(xb22_a_status_above_0_is_refused),
 		cmocka_unit_test(xb19_a_condition_that_waits_for_the_past_fails_the_run_by_name),
+		cmocka_unit_test(xb19_c03_so_does_one_whose_past_moves_with_the_clock),
 		cmocka_unit_test(xb19_where_time_stands_still_strictly_after_is_never),
 		cmocka_unit_test(xb19_strictly_after_is_asked_again_on_a_clock_that_moves),
 	};
