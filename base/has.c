@@ -75,6 +75,7 @@ static const char *const functions[] = {
 	"weir_graph_add_inlet",
 	"weir_graph_add_outlet",
 	"weir_graph_add_stream",
+	"weir_graph_collect",
 	"weir_graph_create",
 	"weir_graph_destroy",
 	"weir_graph_entity",

@@ -271,6 +271,14 @@ WEIR_API const weir_values *weir_entity_values(const weir_entity *entity);
  */
 WEIR_API weir_status weir_entity_poke(weir_entity *entity);
 /*
+ * Works off the messages without references that the device still used when they were dropped: their memory
+ * returns to its pool, their destructors run, on the calling thread. For a program between two runs, and
+ * before the first: in a run the workers do it. Waits for the device; a negative timeout: without limit.
+ * Thread: any but a worker. Fails: WEIR_E_BUSY: a run is on; WEIR_E_TIMEOUT: the device uses some;
+ * WEIR_E_INVALID: a worker called it.
+ */
+WEIR_API weir_status weir_graph_collect(weir_graph *graph, int64_t timeout_ns);
+/*
  * NULL is allowed. Thread: one; no other thread may be inside or enter a call about the graph. Fails:
  * WEIR_E_BUSY: a scheduler uses the graph, or the program holds messages of it. The graph stays; destroy the
  * scheduler, unref the messages, and call again. WEIR_E_ABANDONED: a hung GPU may still touch memory, which
@@ -285,7 +293,7 @@ WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
  * weir_scheduler_create, weir_scheduler_run, then weir_scheduler_destroy and weir_graph_destroy.
  *
  * On `sim` the thread that waits executes the run, in virtual time. Meanwhile other threads may poke, tell
- * and stop, but must not push, take, close or explain; a POSIX signal handler may only stop.
+ * and stop, but must not push, take, close, drop messages or explain; a POSIX signal handler may only stop.
  *
  * Default. Thread: one. Fails: WEIR_E_BUSY: called inside `ended`; WEIR_E_INVALID: called in the child of a
  * fork, which may use neither the scheduler nor the graph.
@@ -693,8 +701,10 @@ WEIR_API weir_status weir_message_create_tensor(weir_graph *graph, const weir_te
 /*
  * Wraps the caller's memory. destroy(arg) runs once, when host and GPU no longer use it: on a worker, on the
  * caller's thread that drops the last reference, or, for messages left by a run or a graph, on the thread
- * that ends it. It never runs on the driver's thread. NULL: nothing is called. If the call fails, destroy is
- * not called.
+ * that ends it. It never runs on the driver's thread. While no run is on weir has no thread that could see the
+ * device finish: what waits for it then is worked off, on the calling thread, by weir_graph_collect and by
+ * weir_fence_query, weir_fence_wait, weir_scheduler_pool_counts and the weir_message_unref that frees another
+ * payload; by nothing else before the next start. NULL: nothing is called. If the call fails, destroy is not called.
  */
 WEIR_API weir_status weir_message_wrap_tensor(weir_graph *graph, const weir_tensor *tensor,
 					      void (*destroy)(void *arg), void *arg, weir_message **out);

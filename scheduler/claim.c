@@ -1,7 +1,8 @@
 #include "scheduler/claim.h"
 
 #include "scheduler/graph.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/run.h"
+#include "scheduler/worker.h"
 
 weir_status wr_shared_init(struct wr_shared *shared)
 {
@@ -52,24 +53,41 @@ static inline bool enough_locked(const struct wr_shared *shared, uint64_t units)
 	return shared->size - shared->used >= units;
 }
 
+static void claim_set_owed_locked(struct wr_claim *claim, bool owed)
+{
+	if (wr_load_relaxed(&claim->owed) == owed)
+		return;
+	wr_store_relaxed(&claim->owed, owed); /* the poke that follows publishes it */
+	claim->from->owed += owed ? 1 : (size_t)-1;
+}
+
 /* Offers what is free to the oldest entry for which it is enough (H15). */
-static weir_entity *offer_locked(struct wr_shared *shared)
+static struct wr_offer offer_locked(struct wr_shared *shared)
 {
 	struct wr_claim *claim = shared->first;
+	struct wr_offer offer = {NULL, NULL};
 
 	while (claim && !enough_locked(shared, claim->units))
 		claim = claim->newer;
 	if (!claim)
-		return NULL;
+		return offer;
 	list_remove_locked(claim);
-	wr_store_relaxed(&claim->owed, true); /* the poke that follows publishes it */
-	return claim->entity;
+	claim_set_owed_locked(claim, true);
+	offer.entity = claim->entity;
+	offer.held_open = wr_load_acquire(&claim->entity->scheduler);
+	if (offer.held_open && wr_worker_here(offer.held_open))
+		offer.held_open = NULL;
+	if (offer.held_open)
+		wr_live_take(&offer.held_open->live); /* closed: the poke is refused */
+	return offer;
 }
 
-void wr_poke_offered(weir_entity *entity)
+void wr_poke_offered(struct wr_offer offer)
 {
-	if (entity)
-		entity->graph->poke(entity);
+	if (offer.entity)
+		offer.entity->graph->poke(offer.entity);
+	if (offer.held_open)
+		wr_run_drop_live(offer.held_open);
 }
 
 /* --- units --- */
@@ -96,7 +114,7 @@ bool wr_shared_take_locked(struct wr_shared *shared, uint64_t units)
 	return true;
 }
 
-weir_entity *wr_shared_release_locked(struct wr_shared *shared, uint64_t units)
+struct wr_offer wr_shared_release_locked(struct wr_shared *shared, uint64_t units)
 {
 	shared->used -= units;
 	trace_used_locked(shared);
@@ -105,28 +123,28 @@ weir_entity *wr_shared_release_locked(struct wr_shared *shared, uint64_t units)
 
 static void claim_release(struct wr_claim *claim)
 {
-	weir_entity *offered;
+	struct wr_offer offer;
 
 	wr_mutex_lock(&claim->from->lock);
-	offered = wr_shared_release_locked(claim->from, claim->held);
+	offer = wr_shared_release_locked(claim->from, claim->held);
 	wr_mutex_unlock(&claim->from->lock);
 	claim->held = 0;
-	wr_poke_offered(offered);
+	wr_poke_offered(offer);
 }
 
 /* "Too little" and the entry in the list are one critical section, so no release can come between them. */
 static bool claim_take(struct wr_claim *claim)
 {
 	struct wr_shared *shared = claim->from;
-	weir_entity *offered = NULL;
+	struct wr_offer offer = {NULL, NULL};
 	bool taken;
 
 	wr_mutex_lock(&shared->lock);
-	wr_store_relaxed(&claim->owed, false);
+	claim_set_owed_locked(claim, false);
 	list_remove_locked(claim);
 	taken = wr_shared_take_locked(shared, claim->units);
 	if (taken) {
-		offered = offer_locked(shared);
+		offer = offer_locked(shared);
 	} else {
 		list_append_locked(claim);
 		shared->refusals++;
@@ -134,7 +152,7 @@ static bool claim_take(struct wr_claim *claim)
 	wr_mutex_unlock(&shared->lock);
 	claim->owed_before = false;
 	claim->held = taken ? claim->units : 0;
-	wr_poke_offered(offered);
+	wr_poke_offered(offer);
 	return taken;
 }
 
@@ -171,16 +189,16 @@ void wr_claims_pass_on(weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->claim_count; i++) {
 		struct wr_claim *claim = &entity->claims[i];
-		weir_entity *offered = NULL;
+		struct wr_offer offer = {NULL, NULL};
 
 		if (!claim->owed_before)
 			continue;
 		wr_mutex_lock(&claim->from->lock);
-		wr_store_relaxed(&claim->owed, false);
-		offered = offer_locked(claim->from);
+		claim_set_owed_locked(claim, false);
+		offer = offer_locked(claim->from);
 		wr_mutex_unlock(&claim->from->lock);
 		claim->owed_before = false;
-		wr_poke_offered(offered);
+		wr_poke_offered(offer);
 	}
 }
 
@@ -189,16 +207,16 @@ void wr_claims_end(weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->claim_count; i++) {
 		struct wr_claim *claim = &entity->claims[i];
-		weir_entity *offered = NULL;
+		struct wr_offer offer = {NULL, NULL};
 
 		wr_mutex_lock(&claim->from->lock);
 		list_remove_locked(claim);
 		if (wr_load_relaxed(&claim->owed))
-			offered = offer_locked(claim->from);
-		wr_store_relaxed(&claim->owed, false);
+			offer = offer_locked(claim->from);
+		claim_set_owed_locked(claim, false);
 		wr_mutex_unlock(&claim->from->lock);
 		claim->owed_before = false;
-		wr_poke_offered(offered);
+		wr_poke_offered(offer);
 	}
 }
 
@@ -211,7 +229,7 @@ void wr_claims_reset(weir_entity *entity)
 		wr_mutex_lock(&claim->from->lock);
 		list_remove_locked(claim);
 		claim->from->used -= claim->held;
-		wr_store_relaxed(&claim->owed, false);
+		claim_set_owed_locked(claim, false);
 		wr_mutex_unlock(&claim->from->lock);
 		claim->held = 0;
 		claim->owed_before = false;
@@ -223,7 +241,7 @@ bool wr_claim_is_refused(const struct wr_claim *claim)
 	bool refused;
 
 	wr_mutex_lock(&claim->from->lock);
-	refused = claim->listed;
+	refused = claim->listed || wr_load_relaxed(&claim->owed);
 	wr_mutex_unlock(&claim->from->lock);
 	return refused;
 }
@@ -234,4 +252,24 @@ bool wr_claims_refused(const weir_entity *entity)
 		if (wr_claim_is_refused(&entity->claims[i]))
 			return true;
 	return false;
+}
+
+bool wr_shared_lacks(struct wr_shared *shared)
+{
+	bool lacks;
+
+	wr_mutex_lock(&shared->lock);
+	lacks = shared->first || shared->owed;
+	wr_mutex_unlock(&shared->lock);
+	return lacks;
+}
+
+uint64_t wr_shared_used(struct wr_shared *shared)
+{
+	uint64_t used;
+
+	wr_mutex_lock(&shared->lock);
+	used = shared->used;
+	wr_mutex_unlock(&shared->lock);
+	return used;
 }

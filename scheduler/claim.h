@@ -6,8 +6,9 @@
  * removes the oldest entry for which there is enough from the list, marks it as owed, and pokes it after the
  * critical section. Nothing is reserved for an owed entity. Model: tests/models/m2_claim.c; change it first.
  *
- * Each function that returns an entity returns the one that was offered something, or NULL: the caller pokes
- * it after the critical section.
+ * The caller of a function that returns an offer pokes its entity after the critical section. Between the two
+ * the entity is neither refused nor queued, so an offer by a thread that is no worker of the run holds a live
+ * reference: else the run could end there (S4).
  */
 #ifndef WR_SCHEDULER_CLAIM_H
 #define WR_SCHEDULER_CLAIM_H
@@ -18,12 +19,19 @@
 
 struct wr_claim;
 
+/* What a critical section offered. */
+struct wr_offer {
+	weir_entity *entity;       /* NULL: nothing */
+	weir_scheduler *held_open; /* by a live reference, until the poke; NULL: a worker's own is enough */
+};
+
 struct wr_shared {
 	struct wr_mutex lock;          /* guards what follows */
 	uint64_t size, used;           /* units in all; claimed by an entity, or in use by what a tick made */
 	uint64_t most;                 /* highest `used` of this run */
 	uint64_t refusals;             /* of this run */
 	struct wr_claim *first, *last; /* refused, oldest first */
+	size_t owed;                   /* claims that are marked */
 	const weir_scheduler *watched; /* whose observers are told of `used`; NULL: none are */
 	uint32_t id;                   /* for them */
 	/* A hint for threads without the lock: written under it, and a refused entity looks again itself. */
@@ -46,11 +54,11 @@ weir_status wr_shared_init(struct wr_shared *shared);
 void wr_shared_finish(struct wr_shared *shared);
 void wr_shared_reset(struct wr_shared *shared); /* before a run, after its claims: counters of the run */
 
-void wr_poke_offered(weir_entity *entity); /* NULL: nothing was offered; call it without the lock */
+void wr_poke_offered(struct wr_offer offer); /* and drops its reference; call it without the lock */
 /* Under the lock: takes `units` if there is enough. */
 bool wr_shared_take_locked(struct wr_shared *shared, uint64_t units);
 /* Under the lock: returns units and offers what is free. */
-weir_entity *wr_shared_release_locked(struct wr_shared *shared, uint64_t units);
+struct wr_offer wr_shared_release_locked(struct wr_shared *shared, uint64_t units);
 
 /*
  * What follows is for the owner of an entity with claims. They are in ascending order of their resources,
@@ -64,6 +72,9 @@ void wr_claims_pass_on(weir_entity *entity); /* the review did not end in a tick
 void wr_claims_end(weir_entity *entity);     /* the entity is DONE */
 void wr_claims_reset(weir_entity *entity);   /* before a run */
 bool wr_claim_is_refused(const struct wr_claim *claim); /* it is in the list; Thread: any */
-bool wr_claims_refused(const weir_entity *entity);      /* some claim of it is; Thread: any */
+/* Some claim of it is, or is owed what it was refused: the poke is on its way. Thread: any. */
+bool wr_claims_refused(const weir_entity *entity);
+uint64_t wr_shared_used(struct wr_shared *shared); /* units. Thread: any */
+bool wr_shared_lacks(struct wr_shared *shared); /* some entity is in the list, or owed. Thread: any */
 
 #endif

@@ -257,6 +257,8 @@ bool weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_c
 
 	if (i >= scheduler->graph->memory_pool_count)
 		return false;
+	if (!wr_thread_local())
+		wr_system_collect_between_runs(scheduler->graph->system);
 	wr_memory_pool_count(&scheduler->graph->memory_pools[i], &counts);
 	return !wr_struct_fill(out, &counts, sizeof counts, "weir_pool_counts");
 }

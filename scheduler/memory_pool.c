@@ -18,7 +18,7 @@ static bool in_blocks(const struct wr_memory_pool *pool)
 	return pool->plan->blocks > 0;
 }
 
-static uint64_t units_of(const struct wr_memory_pool *pool, size_t bytes)
+uint64_t wr_memory_pool_units(const struct wr_memory_pool *pool, size_t bytes)
 {
 	return in_blocks(pool) ? 1 : bytes;
 }
@@ -67,7 +67,8 @@ static weir_status open_pool(struct wr_memory_pool *pool)
 	weir_status status = WEIR_OK;
 
 	pool->system = pool->graph->system;
-	pool->shared.used = pool->outside = 0;
+	pool->shared.used = 0;
+	wr_store(&pool->outside, 0);
 	if (!in_blocks(pool))
 		return WEIR_OK;
 	if (!plan->memory)
@@ -199,26 +200,25 @@ static weir_status check_take(const struct wr_memory_pool *pool, size_t bytes)
 
 static void memory_free(struct wr_memory_pool *pool, void *data, size_t bytes, bool outside)
 {
-	uint64_t units = units_of(pool, bytes);
-	weir_entity *offered, *oldest = NULL;
+	uint64_t units = wr_memory_pool_units(pool, bytes);
+	struct wr_offer offer;
 
 	if (data && !in_blocks(pool))
 		wr_system_free(pool->system, pool->plan->device, data, bytes);
 	wr_mutex_lock(&pool->shared.lock);
 	if (in_blocks(pool))
 		wr_blocks_give_back(&pool->blocks, data);
-	pool->outside -= outside ? units : 0;
-	if (outside && !pool->outside && pool->shared.first)
-		oldest = pool->shared.first->entity;
-	offered = wr_shared_release_locked(&pool->shared, units);
+	offer = wr_shared_release_locked(&pool->shared, units);
+	if (outside) /* after the offer's live reference: the loop reads it without the lock (holders.c) */
+		wr_fetch_sub(&pool->outside, units);
 	wr_mutex_unlock(&pool->shared.lock);
-	wr_poke_offered(offered ? offered : oldest); /* its review ends in another look for a deadlock */
+	wr_poke_offered(offer);
 }
 
 static weir_status memory_take(struct wr_claim *claim, size_t bytes, void **out)
 {
 	struct wr_memory_pool *pool = wr_memory_pool_of(claim);
-	uint64_t units = units_of(pool, bytes);
+	uint64_t units = wr_memory_pool_units(pool, bytes);
 	weir_status status = check_take(pool, bytes);
 	void *data = NULL;
 
@@ -247,13 +247,9 @@ static void memory_deferred(struct wr_memory_pool *pool)
 
 /* --- memory that a program holds --- */
 
-static void memory_note_outside(struct wr_memory_pool *pool, size_t bytes, bool *outside)
+static void memory_note_outside(struct wr_memory_pool *pool, size_t bytes)
 {
-	wr_mutex_lock(&pool->shared.lock);
-	if (!*outside)
-		pool->outside += units_of(pool, bytes);
-	*outside = true;
-	wr_mutex_unlock(&pool->shared.lock);
+	wr_fetch_add(&pool->outside, wr_memory_pool_units(pool, bytes));
 }
 
 static const struct wr_memory_calls memory_calls = {
@@ -262,20 +258,6 @@ static const struct wr_memory_calls memory_calls = {
 	.deferred = memory_deferred,
 	.note_outside = memory_note_outside,
 };
-
-bool wr_memory_pools_wait_outside(weir_graph *graph)
-{
-	bool waits = false;
-
-	for (size_t i = 0; i < graph->memory_pool_count; i++) {
-		struct wr_memory_pool *pool = &graph->memory_pools[i];
-
-		wr_mutex_lock(&pool->shared.lock);
-		waits |= pool->outside && pool->shared.first;
-		wr_mutex_unlock(&pool->shared.lock);
-	}
-	return waits;
-}
 
 bool wr_memory_pools_refuse(const weir_graph *graph)
 {
@@ -296,7 +278,7 @@ void wr_memory_pool_count(struct wr_memory_pool *pool, weir_pool_counts *out)
 	wr_mutex_lock(&pool->shared.lock);
 	out->used = pool->shared.used;
 	out->most_used = pool->shared.most;
-	out->outside = pool->outside;
+	out->outside = wr_load(&pool->outside);
 	out->allocations = pool->taken;
 	out->refused = pool->shared.refusals;
 	out->busy = pool->failed;
@@ -314,57 +296,4 @@ void wr_claim_describe(const struct wr_claim *claim, char *text, size_t room)
 	snprintf(text, room, "%" PRIu64 " of %" PRIu64 " %s of pool '%s' are free, a tick needs %" PRIu64,
 		 free, pool->shared.size, in_blocks(pool) ? "blocks" : "bytes", pool->plan->name,
 		 claim->units);
-}
-
-/* The units of the pool in a message and its parts. */
-static uint64_t message_units(const struct wr_memory_pool *pool, const weir_message *message)
-{
-	uint64_t units = 0;
-
-	if (wr_message_memory_pool(message) == pool)
-		units = units_of(pool, weir_message_size(message));
-	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
-		units += message_units(pool, weir_message_part_at(message, i));
-	return units;
-}
-
-/* Those in the messages of a queue that no other thread uses. */
-static uint64_t queue_units(const struct wr_memory_pool *pool, struct wr_queue *queue)
-{
-	uint64_t units = 0;
-
-	for (uint64_t i = wr_read(&queue->head); i != wr_read(&queue->tail); i++)
-		units += message_units(pool, *wr_queue_slot(queue, i));
-	return units;
-}
-
-weir_entity *wr_memory_pool_holders(struct wr_memory_pool *pool, struct wr_text *text)
-{
-	const weir_graph *graph = pool->graph;
-	weir_entity *holder = NULL;
-	uint64_t most = 0, found = pool->outside;
-	const char *between = ": ";
-
-	for (size_t i = 0; i < graph->connection_count; i++) {
-		struct wr_connection *connection = graph->connections[i];
-		uint64_t units = queue_units(pool, &connection->queue);
-
-		if (!units)
-			continue;
-		wr_text_add(text, "%s%" PRIu64 " in %s -> %s", between, units, connection->from,
-			    connection->to);
-		between = ", ";
-		found += units;
-		if (units > most && connection->receiver) {
-			most = units;
-			holder = connection->receiver;
-		}
-	}
-	if (pool->outside) {
-		wr_text_add(text, "%s%" PRIu64 " held by the program", between, pool->outside);
-		between = ", ";
-	}
-	if (pool->shared.used > found)
-		wr_text_add(text, "%s%" PRIu64 " kept by operators", between, pool->shared.used - found);
-	return holder;
 }

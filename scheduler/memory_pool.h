@@ -26,8 +26,8 @@ struct wr_memory_calls {
 	void (*free)(struct wr_memory_pool *pool, void *data, size_t bytes, bool outside);
 	/* The device still uses the memory: the loop frees it, and soon if an entity was refused. */
 	void (*deferred)(struct wr_memory_pool *pool);
-	/* A program took a message of the pool from an outlet. Sets *outside. */
-	void (*note_outside)(struct wr_memory_pool *pool, size_t bytes, bool *outside);
+	/* A program takes a message of the pool from an outlet. */
+	void (*note_outside)(struct wr_memory_pool *pool, size_t bytes);
 };
 
 struct wr_memory_pool {
@@ -37,7 +37,7 @@ struct wr_memory_pool {
 	weir_graph *graph;
 	struct wr_system *system; /* NULL: the graph has none; constant during a run */
 	struct wr_blocks blocks;  /* block form */
-	uint64_t outside;         /* units that a program took from outlets, until they are free */
+	_Atomic uint64_t outside; /* units that a program took from outlets, until they are free */
 	uint64_t taken;           /* of this run: allocations; those that found too little */
 	uint64_t failed;
 };
@@ -52,13 +52,10 @@ void wr_memory_pools_reset(weir_graph *graph); /* before a run, after the entiti
 /* Declares the pools to the scheduler's observers, and tells them from now on; NULL: not any more. */
 void wr_memory_pools_watch(weir_graph *graph, const weir_scheduler *scheduler);
 
+/* Its units for an allocation of that many bytes: one block, or the bytes. */
+uint64_t wr_memory_pool_units(const struct wr_memory_pool *pool, size_t bytes);
 /* The entity's claim of the pool of that place; NULL: it uses none. */
 struct wr_claim *wr_entity_memory(const weir_entity *entity, bool on_host);
-/*
- * Returns true if an entity was refused while a program holds memory of its pool: the run waits for something
- * outside (S4). Thread: loop.
- */
-bool wr_memory_pools_wait_outside(weir_graph *graph);
 bool wr_memory_pools_refuse(const weir_graph *graph); /* some entity is refused: a hint */
 
 static inline struct wr_memory_pool *wr_memory_pool_of(const struct wr_claim *claim)
@@ -69,10 +66,5 @@ static inline struct wr_memory_pool *wr_memory_pool_of(const struct wr_claim *cl
 void wr_memory_pool_count(struct wr_memory_pool *pool, weir_pool_counts *out); /* Thread: any */
 /* "0 of 8 blocks of pool 'frames' are free, a tick needs 2". */
 void wr_claim_describe(const struct wr_claim *claim, char *text, size_t room);
-/*
- * At the end of a run: adds where the pool's memory is (": 2 in a.out -> b.in, 1 kept by operators").
- * Returns the receiver whose queues hold the most, or NULL.
- */
-weir_entity *wr_memory_pool_holders(struct wr_memory_pool *pool, struct wr_text *text);
 
 #endif

@@ -80,10 +80,16 @@ void wr_message_note_outside(weir_message *message)
 {
 	struct wr_memory_pool *memory = wr_message_memory_pool(message);
 
-	if (memory)
-		memory->calls->note_outside(memory, message->size, &message->outside);
-	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
-		wr_message_note_outside(weir_message_part_at(message, i));
+	/* Two outlets may have it: one of their takers counts it. */
+	if (memory && !wr_exchange(&message->outside, true))
+		memory->calls->note_outside(memory, message->size);
+	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++) {
+		weir_message *part = weir_message_part_at(message, i);
+
+		wr_message_note_outside(part);
+		if (wr_load_relaxed(&part->outside))
+			wr_store_relaxed(&message->outside, true);
+	}
 }
 
 /* Returns true if the deferred-free list took the message. */
@@ -115,8 +121,12 @@ static bool message_defer(weir_message *message)
 /* Not inlined: keeps the common case of weir_message_unref short. */
 __attribute__((noinline)) static void message_release(weir_message *message)
 {
+	struct wr_system *system = wr_pool_system(message->pool);
+
 	if (!message_defer(message))
 		message_recycle(message);
+	if (system && !wr_thread_local())
+		wr_system_collect_between_runs(system);
 }
 
 /* The message is in the pool already. Its memory lives as long as the graph, so the count can be repaired. */
@@ -141,6 +151,24 @@ weir_status wr_pool_check(struct wr_pool *pool, const weir_entity **by)
 		       "or keep weir_message_ref(message)");
 }
 
+void wr_pool_let_go(struct wr_pool *pool)
+{
+	/* After the change that the loop may have to see: it sets `looking`, then reads what was changed. */
+	if (wr_load(&pool->looking) && wr_exchange(&pool->looking, false))
+		wr_system_kick(wr_pool_system(pool));
+}
+
+/* Of what was taken from an outlet. The last reference is let go of where the memory is freed. */
+__attribute__((noinline)) static uint32_t unref_outside(weir_message *message)
+{
+	struct wr_pool *pool = message->pool;
+	uint32_t before = wr_fetch_sub(&message->references, 1);
+
+	if (before > 1)
+		wr_pool_let_go(pool);
+	return before;
+}
+
 void weir_message_unref(weir_message *message)
 {
 	uint32_t before;
@@ -153,7 +181,8 @@ void weir_message_unref(weir_message *message)
 	 */
 	before = wr_load_acquire(&message->references);
 	if (before != 1)
-		before = wr_sub_acq_rel(&message->references, 1);
+		before = wr_load_relaxed(&message->outside) ? unref_outside(message)
+							    : wr_sub_acq_rel(&message->references, 1);
 	if (before != 1) {
 		if (!before)
 			keep_misuse(message);

@@ -290,6 +290,7 @@ static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, i
 	if (outlet->graph->scheduler)
 		wr_tags_trace_take(queue, outlet->graph->scheduler->trace, WR_LANE_OUTSIDE);
 	wr_queue_take(queue, out);
+	wr_message_note_outside(*out);
 	if (wr_pool_has(outlet->graph->pool, WR_POOL_STAMPS))
 		wr_latencies_add(&outlet->latencies, *out, &now);
 	*drop = !wr_queue_count(queue);
@@ -321,7 +322,6 @@ static weir_status outlet_take(weir_scheduler *scheduler, void *arg)
 	wr_mutex_unlock(&outlet->lock);
 	if (status)
 		return status;
-	wr_message_note_outside(*take->out); /* while the live reference keeps the run open */
 	/* There is room again. The poke comes first: the live reference keeps the run open for it. */
 	wr_poke(outlet->connection->sender);
 	if (drop)

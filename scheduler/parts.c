@@ -18,7 +18,7 @@
 
 _Static_assert(WEIR_PARTS_MAX *(WEIR_PART_NAME_MAX + 1) <= UINT16_MAX, "an offset of a name has 16 bits");
 
-enum { HELD = 2, FEW = 16 };
+enum { FEW = 16 };
 
 /* --- the block --- */
 
@@ -58,6 +58,8 @@ bool wr_pack_make_block(weir_message *pack, const weir_part *parts, size_t count
 	for (size_t i = 0; i < count; i++) {
 		size_t length = strlen(parts[i].name) + 1;
 		pack_parts(pack)[i] = weir_message_ref(parts[i].message);
+		if (wr_load_relaxed(&parts[i].message->outside))
+			wr_store_relaxed(&pack->outside, true);
 		pack_name_offsets(pack)[i] = (uint16_t)at;
 		memcpy(pack_names(pack) + at, parts[i].name, length);
 		at += length;
@@ -79,11 +81,12 @@ void wr_pack_free(weir_message *pack)
 	}
 	while (pack->parts.freed < pack->parts.count) {
 		weir_message *part = pack_parts(pack)[pack->parts.freed++];
-		for (int k = 0; k < HELD; k++)
+		for (int k = 0; k < WR_PART_HELD; k++)
 			weir_message_unref(part);
 	}
 	if (local)
 		local->freeing = pack->arg;
+	wr_store_relaxed(&pack->outside, false);
 	if (pack->parts.block != (void *)pack->parts.few)
 		wr_free(pack->parts.block);
 }
@@ -120,7 +123,7 @@ size_t wr_pack_count_held(const weir_message *pack, const weir_message *message)
 	size_t count = 0;
 
 	for (size_t i = 0; i < weir_message_parts(pack); i++)
-		count += pack_parts(pack)[i] == message ? HELD : 0;
+		count += pack_parts(pack)[i] == message ? WR_PART_HELD : 0;
 	return count;
 }
 
@@ -184,7 +187,7 @@ bool wr_pack_unique(const weir_message *pack)
 {
 	for (size_t i = 0; i < pack->parts.count; i++) {
 		const weir_message *part = pack_parts(pack)[i];
-		if (wr_message_references(part) != HELD || wr_message_still_read(part))
+		if (wr_message_references(part) != WR_PART_HELD || wr_message_still_read(part))
 			return false;
 	}
 	return true;

@@ -160,9 +160,14 @@ static weir_status allocate_payload(weir_message *message, int device, size_t by
 	return status;
 }
 
-static void free_to_memory_pool(struct wr_memory_pool *memory, const weir_message *message)
+static void free_to_memory_pool(struct wr_memory_pool *memory, weir_message *message)
 {
-	memory->calls->free(memory, message->data, message->size, message->outside);
+	bool outside = wr_load_relaxed(&message->outside);
+
+	wr_store_relaxed(&message->outside, false);
+	memory->calls->free(memory, message->data, message->size, outside);
+	if (outside)
+		wr_pool_let_go(message->pool);
 }
 
 void wr_payload_free(weir_message *message)
@@ -256,7 +261,6 @@ static weir_status take_from_memory_pool(weir_message *message, struct wr_claim 
 		return status;
 	message->payload = WR_PAYLOAD_POOL;
 	message->arg = memory;
-	message->outside = false;
 	message->size = bytes;
 	return WEIR_OK;
 }

@@ -332,16 +332,22 @@ static weir_status refuse_fence(const weir_graph *graph)
 
 weir_status weir_fence_query(weir_graph *graph, weir_fence fence)
 {
+	weir_status status;
+
 	if (!fence.stream && !fence.value)
 		return WEIR_OK;
 	if (!graph->system)
 		return refuse_fence(graph);
-	return wr_fence_query(graph->system, fence);
+	status = wr_fence_query(graph->system, fence);
+	if (!status)
+		wr_system_collect_between_runs(graph->system);
+	return status;
 }
 
 weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout_ns)
 {
 	int64_t until = timeout_ns < 0 ? INT64_MAX : wr_time_add(wr_now(), timeout_ns);
+	weir_status status;
 
 	if (wr_thread_local())
 		return wr_fail(WEIR_E_INVALID,
@@ -351,7 +357,28 @@ weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout
 		return WEIR_OK;
 	if (!graph->system)
 		return refuse_fence(graph);
-	return wr_fence_wait(graph->system, fence, until);
+	status = wr_fence_wait(graph->system, fence, until);
+	if (!status)
+		wr_system_collect_between_runs(graph->system);
+	return status;
+}
+
+weir_status weir_graph_collect(weir_graph *graph, int64_t timeout_ns)
+{
+	int64_t until = timeout_ns < 0 ? INT64_MAX : wr_time_add(wr_now(), timeout_ns);
+
+	if (wr_thread_local())
+		return wr_fail(WEIR_E_INVALID, "graph %s: its workers collect by themselves",
+			       graph->plan->name);
+	if (!graph->system)
+		return WEIR_OK;
+	if (wr_system_running(graph->system))
+		return wr_fail(WEIR_E_BUSY, "graph %s: a run is on, its workers collect: call it between runs",
+			       graph->plan->name);
+	if (wr_system_wait_deferred_frees(graph->system, until))
+		return WEIR_OK;
+	return wr_fail(WEIR_E_TIMEOUT, "graph %s: the device still uses %llu messages that were dropped",
+		       graph->plan->name, (unsigned long long)wr_system_deferred_frees(graph->system));
 }
 
 weir_status weir_stream_wrap(weir_graph *graph, int device, void *native, weir_stream **out)

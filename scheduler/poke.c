@@ -49,6 +49,19 @@ bool wr_poke(weir_entity *entity)
 	return true;
 }
 
+bool wr_entity_leave(weir_scheduler *scheduler, weir_entity *entity)
+{
+	uint32_t running = WR_RUNNING;
+
+	if (wr_cas(&entity->state, &running, WR_IDLE)) {
+		wr_run_drop_live(scheduler);
+		return true;
+	}
+	wr_exchange(&entity->state, WR_POKED); /* poked meanwhile: the entry takes over the reference */
+	wr_ready_inject(scheduler, entity);
+	return false;
+}
+
 weir_status weir_entity_poke(weir_entity *entity)
 {
 	if (!entity)

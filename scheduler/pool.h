@@ -1,6 +1,6 @@
 /*
- * The layout of messages and their pool. In the library only message.c, payload.c, pack.c, parts.c, stamp.c
- * and pool.c include it.
+ * The layout of messages and their pool. In the library only holders.c, message.c, payload.c, pack.c, parts.c,
+ * stamp.c and pool.c include it.
  *
  * Messages are in slabs that are freed with the pool only, so a message keeps its pool, its inline storage
  * and the fence arrays that it grew. Free messages are in arrays of pointers: a cache per worker, which only
@@ -54,7 +54,7 @@ struct weir_message {
 	uint8_t kind, payload;   /* WEIR_KIND_EMPTY, ...; enum wr_payload */
 	_Atomic uint8_t stamped; /* enum wr_stamped; written before it is delivered only, as the stamp is */
 	_Atomic bool delivered;  /* and weir_message_unique has not returned true since */
-	bool outside; /* WR_PAYLOAD_POOL, under the pool's lock: a program took it from an outlet */
+	_Atomic bool outside; /* memory of a memory pool, its own or of a part, that was taken from an outlet */
 	void *data;
 
 	size_t size;
@@ -80,7 +80,10 @@ struct weir_message {
 	};
 	weir_fence few_producers[WR_FEW];
 	uint64_t stamp_tag;
-	struct wr_deferred_free deferred;
+	union {
+		struct wr_deferred_free deferred; /* without references */
+		uint32_t counted;                 /* in a queue: holders.c */
+	};
 };
 _Static_assert(offsetof(struct weir_message, size) == WR_LINE, "an empty message touches one line");
 _Static_assert(offsetof(struct weir_message, small) % WR_LINE == 0, "inline bytes are aligned");
@@ -98,6 +101,7 @@ struct wr_pool {
 	_Atomic(struct wr_system *) system;
 	_Atomic(const weir_entity *) misused_by; /* entity whose tick unreferenced too often */
 	_Atomic bool misused;
+	_Atomic bool looking; /* the loop found that the program may hold memory that an entity waits for */
 	struct wr_mutex lock; /* guards what follows */
 	struct wr_slab *slabs;
 	size_t total; /* messages in all slabs */
@@ -115,7 +119,15 @@ static inline bool wr_message_has_one_holder(const weir_message *message)
 bool wr_message_still_read(const weir_message *message);
 void wr_message_set_delivered(weir_message *message, bool delivered);
 
+/*
+ * The program let go of something that it took from an outlet: the loop looks again who holds memory, if it
+ * did before. Thread: any, without locks.
+ */
+void wr_pool_let_go(struct wr_pool *pool);
+
 /* --- packs (parts.c): the same for each part --- */
+
+enum { WR_PART_HELD = 2 }; /* references that a pack holds to each part: parts.c */
 
 typedef size_t wr_fence_getter(const weir_message *message, weir_fence *out, size_t room);
 

@@ -83,6 +83,8 @@ struct weir_scheduler {
 	int64_t descriptors_at; /* when the loop looks whether a watched descriptor was closed */
 	uint64_t drain_taken;   /* messages, at the last look in a drain */
 	uint64_t idle_ticks;    /* of all entities when the count was 0; grace runs from idle_since */
+	uint64_t looked_word; /* `live` after the last look who holds memory (holders.h), and what it found */
+	bool looked_holds;
 	int posix_signal;
 	bool draining, cut_short, timed_out;
 

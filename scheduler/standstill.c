@@ -17,6 +17,7 @@
 #include "base/words.h"
 #include "scheduler/ask.h"
 #include "scheduler/finisher.h"
+#include "scheduler/holders.h"
 #include "scheduler/inlet.h"
 #include "scheduler/memory_pool.h"
 #include "scheduler/outlet.h"
@@ -127,15 +128,15 @@ static void blame_by_port(struct collecting *collecting, const struct wr_unmet *
 }
 
 /* Where the pool's memory is; blames the receiver whose queues hold the most of it. */
-static void blame_holder(const struct wr_standstill *standstill, const struct wr_unmet *unmet,
+static void blame_holder(const struct collecting *collecting, const struct wr_unmet *unmet,
 			 struct wr_text *detail, struct wr_cause *cause)
 {
-	weir_entity *holder = NULL;
+	weir_entity *holder;
 
 	cause->claim = unmet->claim;
 	wr_text_add(detail, "%s", unmet->detail);
-	if (standstill->at_end)
-		holder = wr_memory_pool_holders(wr_memory_pool_of(unmet->claim), detail);
+	holder = wr_holders_describe(wr_memory_pool_of(unmet->claim), collecting->entity,
+				     collecting->standstill->at_end, detail);
 	cause->blames = holder ? index_of(holder) : WR_NO_ENTITY;
 }
 
@@ -154,7 +155,7 @@ static void collect_claim(struct collecting *collecting, const struct wr_unmet *
 	struct wr_text detail = {0};
 	struct wr_cause cause = cause_of(collecting, unmet);
 
-	blame_holder(collecting->standstill, unmet, &detail, &cause);
+	blame_holder(collecting, unmet, &detail, &cause);
 	cause.detail = detail.status ? (char *)unmet->detail : detail.text;
 	add_cause(collecting->standstill, &cause);
 	wr_text_finish(&detail);
@@ -254,20 +255,6 @@ static void collect_published(struct wr_standstill *standstill, weir_entity *ent
 	add_cause(standstill, &cause);
 }
 
-/* Gives up ownership. Returns true if the entity was not poked meanwhile. */
-static bool leave_entity(weir_scheduler *scheduler, weir_entity *entity)
-{
-	uint32_t running = WR_RUNNING;
-
-	if (wr_cas(&entity->state, &running, WR_IDLE)) {
-		wr_run_drop_live(scheduler);
-		return true;
-	}
-	wr_exchange(&entity->state, WR_POKED); /* poked meanwhile: the entry takes over the reference */
-	wr_ready_inject(scheduler, entity);
-	return false;
-}
-
 /* Returns true if the entity was parked, was not poked meanwhile and has no unmet condition. */
 static bool collect_running(struct wr_standstill *standstill, weir_scheduler *scheduler, weir_entity *entity)
 {
@@ -276,7 +263,7 @@ static bool collect_running(struct wr_standstill *standstill, weir_scheduler *sc
 
 	if (wr_live_take(&scheduler->live) && wr_cas(&entity->state, &idle, WR_RUNNING)) {
 		collect_owned(standstill, entity, wr_load(&scheduler->stop_asked) & WR_STOP_DRAIN);
-		return leave_entity(scheduler, entity) && standstill->count == before && !standstill->status;
+		return wr_entity_leave(scheduler, entity) && standstill->count == before && !standstill->status;
 	}
 	wr_run_drop_live(scheduler);
 	/* A run that is being closed makes no reviews: it waits only for entities that still compute. */

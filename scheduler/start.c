@@ -15,6 +15,7 @@
 #include "graphs/parameter.h"
 #include "scheduler/finisher.h"
 #include "scheduler/gpu_time.h"
+#include "scheduler/holders.h"
 #include "scheduler/inlet.h"
 #include "scheduler/memory_pool.h"
 #include "scheduler/outlet.h"
@@ -243,6 +244,7 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_store(&scheduler->standby, false);
 	wr_store(&scheduler->poller, 0);
 	scheduler->idle_ticks = UINT64_MAX;
+	wr_holders_reset(scheduler);
 	scheduler->watch_at = 0;
 	scheduler->descriptors_at = 0;
 	scheduler->outcome = (weir_outcome){0};

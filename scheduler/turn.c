@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "scheduler/holders.h"
 #include "scheduler/inlet.h"
 #include "scheduler/memory_pool.h"
 #include "scheduler/ready.h"
@@ -169,8 +170,8 @@ static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 
 	if (word & WR_LIVE_COUNT)
 		return INT64_MAX; /* the thread that drops the last reference kicks */
-	if (wr_memory_pools_wait_outside(scheduler->graph))
-		return INT64_MAX; /* the thread that frees what the program holds pokes */
+	if (wr_holders_program_may_go_on(scheduler, &word))
+		return INT64_MAX; /* the thread that lets go of what the program holds kicks */
 	if (scheduler->draining || !wr_load(&scheduler->not_done))
 		grace = 0;
 	if (grace < 0)

@@ -314,6 +314,31 @@ void wr_system_run_deferred_frees(struct wr_system *system, bool destructors)
 		wr_watch_wake(system);
 }
 
+/* A destructor that drops references must not begin anew for each of them. */
+static _Thread_local bool collecting;
+
+void wr_system_collect_between_runs(struct wr_system *system)
+{
+	if (collecting || wr_load(&system->running) || !wr_system_deferred_frees(system))
+		return;
+	collecting = true;
+	wr_system_run_deferred_frees(system, true);
+	collecting = false;
+}
+
+static bool nothing_is_deferred(void *system)
+{
+	wr_system_run_deferred_frees(system, true);
+	return !wr_system_deferred_frees(system);
+}
+
+bool wr_system_wait_deferred_frees(struct wr_system *system, int64_t until)
+{
+	if (!nothing_is_deferred(system))
+		wr_system_sleep_until(system, nothing_is_deferred, system, until);
+	return !wr_system_deferred_frees(system);
+}
+
 /* Returns true if it is known to be complete by now: then no signal of a fence will come for it. */
 static bool entry_note_wanted(struct wr_system *system, const struct wr_deferred_free *entry)
 {

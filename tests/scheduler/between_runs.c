@@ -201,9 +201,113 @@ static void b01_b04_a_signal_between_runs_waits_and_keeps_no_thread_busy(void **
 	rig_destroy(rig);
 }
 
+/* --- what the device leaves while no run is on --- */
+
+static _Atomic bool gate_open;
+static int destroyed;
+
+static int wait_at_gate(const void *args)
+{
+	(void)args;
+	while (!wr_load(&gate_open))
+		wr_thread_yield();
+	return 0;
+}
+
+static void count_destroyed(void *arg)
+{
+	(void)arg;
+	destroyed++;
+}
+
+/* Drops `count` messages that a kernel reads, which ends when the gate is open. Returns its fence. */
+static weir_fence drop_behind_gate(struct rig *rig, weir_stream *stream, int count)
+{
+	static const weir_kernel kernel = {.size = sizeof kernel, .name = "gate", .host = wait_at_gate};
+	weir_fence fence;
+
+	destroyed = 0;
+	wr_store(&gate_open, false);
+	assert_int_equal(weir_stream_launch(stream, &kernel, NULL, 0), WEIR_OK);
+	assert_int_equal(weir_stream_record(stream, &fence), WEIR_OK);
+	for (int i = 0; i < count; i++) {
+		weir_message *message;
+
+		assert_int_equal(weir_message_wrap_user(rig->graph, NULL, count_destroyed, &message), WEIR_OK);
+		assert_int_equal(weir_message_add_reader(message, fence), WEIR_OK);
+		weir_message_unref(message);
+	}
+	assert_int_equal(destroyed, 0);
+	return fence;
+}
+
+static struct rig *rig_with_stream(weir_stream **stream)
+{
+	struct rig *rig = rig_of("source ticks=3 -> a:end");
+
+	rig->options.backend = "host";
+	rig->options.own_loop = true; /* so that a run ends when the test says so */
+	rig_make(rig);
+	assert_int_equal(weir_graph_add_stream(rig->graph, 0, stream), WEIR_OK);
+	return rig;
+}
+
+static void b03_t04_a_wait_for_a_fence_between_runs_works_off_what_it_completes(void **state)
+{
+	weir_stream *stream;
+	struct rig *rig = rig_with_stream(&stream);
+	weir_fence fence = drop_behind_gate(rig, stream, 2);
+
+	(void)state;
+	assert_int_equal(weir_fence_query(rig->graph, fence), WEIR_E_BUSY);
+	assert_int_equal(destroyed, 0);
+	wr_store(&gate_open, true);
+	assert_int_equal(weir_fence_wait(rig->graph, fence, -1), WEIR_OK);
+	assert_int_equal(destroyed, 2);
+	rig_destroy(rig);
+}
+
+static void b03_t04_a_dropped_message_between_runs_works_off_earlier_ones(void **state)
+{
+	weir_stream *stream;
+	struct rig *rig = rig_with_stream(&stream);
+	weir_message *message;
+
+	(void)state;
+	(void)drop_behind_gate(rig, stream, 1);
+	wr_store(&gate_open, true);
+	while (!destroyed) { /* no call waits for the device here */
+		assert_int_equal(weir_message_create_bytes(rig->graph, 1000, &message), WEIR_OK);
+		weir_message_unref(message);
+		wr_thread_yield();
+	}
+	rig_destroy(rig);
+}
+
+static void b03_t04_collect_waits_for_the_device_and_is_refused_in_a_run(void **state)
+{
+	weir_stream *stream;
+	struct rig *rig = rig_with_stream(&stream);
+
+	(void)state;
+	(void)drop_behind_gate(rig, stream, 3);
+	assert_int_equal(weir_graph_collect(rig->graph, 0), WEIR_E_TIMEOUT);
+	assert_non_null(strstr(weir_last_error(), "the device still uses 3 messages"));
+	wr_store(&gate_open, true);
+	assert_int_equal(weir_graph_collect(rig->graph, -1), WEIR_OK);
+	assert_int_equal(destroyed, 3);
+	rig_start(rig);
+	assert_int_equal(weir_graph_collect(rig->graph, 0), WEIR_E_BUSY);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(b03_t04_a_wait_for_a_fence_between_runs_works_off_what_it_completes),
+		cmocka_unit_test(b03_t04_a_dropped_message_between_runs_works_off_earlier_ones),
+		cmocka_unit_test(b03_t04_collect_waits_for_the_device_and_is_refused_in_a_run),
 		cmocka_unit_test(e01_a_worker_that_waits_for_its_own_run_is_refused),
 		cmocka_unit_test(e01_a_wait_for_a_run_that_did_not_begin_says_why),
 		cmocka_unit_test(e06_a_wait_for_a_run_of_an_unconnected_graph_names_the_port),

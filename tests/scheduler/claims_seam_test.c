@@ -46,13 +46,13 @@ static void set_up(void)
 
 static void comes_back(void *arg)
 {
-	weir_entity *offered;
+	struct wr_offer offer;
 
 	(void)arg;
 	wr_mutex_lock(&world.shared.lock);
-	offered = wr_shared_release_locked(&world.shared, 1);
+	offer = wr_shared_release_locked(&world.shared, 1);
 	wr_mutex_unlock(&world.shared.lock);
-	wr_poke_offered(offered);
+	wr_poke_offered(offer);
 }
 
 /* Its review finds that it is DONE. A DONE entity's pokes are lost. */

@@ -71,12 +71,12 @@ static void use_all(int e)
 
 static void comes_back(int r, uint64_t units)
 {
-	weir_entity *offered;
+	struct wr_offer offer;
 
 	wr_mutex_lock(&rig.shared[r].lock);
-	offered = wr_shared_release_locked(&rig.shared[r], units);
+	offer = wr_shared_release_locked(&rig.shared[r], units);
 	wr_mutex_unlock(&rig.shared[r].lock);
-	wr_poke_offered(offered);
+	wr_poke_offered(offer);
 }
 
 /* What A claims of the only unit is in use; B and C are refused, in this order. */

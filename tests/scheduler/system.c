@@ -55,6 +55,17 @@ weir_status wr_fence_query(struct wr_system *system, weir_fence fence)
 	return system->complete ? WEIR_OK : WEIR_E_BUSY;
 }
 
+/* The loop of a run, of which there is none. */
+void wr_system_kick(struct wr_system *system)
+{
+	(void)system;
+}
+
+void wr_system_collect_between_runs(struct wr_system *system)
+{
+	(void)system;
+}
+
 bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry)
 {
 	if ((system->complete || entry->count == 0) && (wr_thread_local() || !entry->destructor))

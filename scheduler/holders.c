@@ -1,0 +1,317 @@
+/*
+ * References are bare counts, so what the program holds is found, not stored. What it took from an outlet is
+ * marked, under the outlet's lock, and counted by its pool (`outside`) until it is free. A marked message that
+ * has no more references than the graph's queues, those by packs in queues included, is the graph's alone. The
+ * rest of what is outside is the program's, or an operator keeps it.
+ *
+ * The loop looks when the live count is 0: no worker is awake, every outlet is empty, every inlet closed, so
+ * only the program can move, and it only lets go. (1) It sets `looking`. (2) It takes a live reference, which
+ * must be the only one, and owns each entity, so that the queues stand still even if the program pokes one.
+ * (3) It reads what is outside, then the references. (4) It drops its reference, which must be the last one,
+ * (5) then gives up the entities, so that none has run in between. The word that (4) leaves is the one to close
+ * the run with: if the count has left 0 since, the CAS fails. A thread of the program first drops a reference, or frees a unit, then looks at
+ * `looking`, and kicks the loop if it was set: so either (3) sees the change, or the loop looks again. All
+ * seq_cst. What refused an entity is known before: the list is under the lock of the resource.
+ * Model: tests/models/m14_held.c.
+ */
+#include "scheduler/holders.h"
+
+#include <inttypes.h>
+
+#include "scheduler/memory_pool.h"
+#include "scheduler/outlet.h"
+#include "scheduler/pool.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
+
+/* --- the messages in queues --- */
+
+typedef void visit_fn(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum);
+
+/* Between the caller's first look and its last one nothing else touches the queue. */
+static void visit_queue(struct wr_queue *queue, visit_fn *visit, const struct wr_memory_pool *pool,
+			uint64_t *sum)
+{
+	for (uint64_t i = wr_load_acquire(&queue->head), end = wr_load_acquire(&queue->tail); i != end; i++)
+		visit(*wr_queue_slot(queue, i), pool, sum);
+}
+
+static bool is_done(weir_entity *entity)
+{
+	return wr_load(&entity->state) & WR_DONE;
+}
+
+static void visit_all(weir_graph *graph, visit_fn *visit, const struct wr_memory_pool *pool, uint64_t *sum)
+{
+	for (size_t i = 0; i < wr_graph_count_all(graph); i++) {
+		weir_entity *entity = wr_graph_entity_at(graph, i);
+
+		for (size_t k = 0; !is_done(entity) && k < entity->input_count; k++)
+			for (size_t c = 0; c < entity->inputs[k].count; c++)
+				visit_queue(&entity->inputs[k].connections[c]->queue, visit, pool, sum);
+	}
+}
+
+static uint64_t own_units(const struct wr_memory_pool *pool, const weir_message *message)
+{
+	return wr_message_memory_pool(message) == pool ? wr_memory_pool_units(pool, message->size) : 0;
+}
+
+/* With those of its parts. */
+static void add_units(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum)
+{
+	*sum += own_units(pool, message);
+	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
+		*sum += own_units(pool, weir_message_part_at(message, i));
+}
+
+/* --- the graph's own references --- */
+
+#define SEEN (UINT32_C(1) << 31) /* beside the count, so that a message in two queues counts once */
+
+static void forget(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum)
+{
+	message->counted = 0;
+	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
+		forget(weir_message_part_at(message, i), pool, sum);
+}
+
+static void count_slot(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum)
+{
+	(void)pool;
+	(void)sum;
+	message->counted++;
+}
+
+static bool is_alone(const weir_message *message)
+{
+	return (message->counted & ~SEEN) == wr_load(&((weir_message *)message)->references);
+}
+
+/* The program could take a part out of a pack that it holds. */
+static void count_parts(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum)
+{
+	size_t parts = weir_message_parts(message);
+
+	(void)pool;
+	(void)sum;
+	if (!parts || message->counted & SEEN || !is_alone(message))
+		return;
+	message->counted |= SEEN;
+	for (size_t i = 0; i < parts; i++)
+		weir_message_part_at(message, i)->counted += WR_PART_HELD;
+}
+
+static void count_references(weir_graph *graph)
+{
+	visit_all(graph, forget, NULL, NULL);
+	visit_all(graph, count_slot, NULL, NULL);
+	if (wr_pool_has(graph->pool, WR_POOL_PACKS))
+		visit_all(graph, count_parts, NULL, NULL);
+}
+
+static uint64_t units_once(weir_message *message, const struct wr_memory_pool *pool)
+{
+	uint64_t units = message->counted & SEEN ? 0 : own_units(pool, message);
+
+	if (units)
+		message->counted |= SEEN;
+	return units;
+}
+
+/* sum[0]: units in queues; sum[1]: those of them that were outside and are the graph's alone. */
+static void add_once(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum)
+{
+	uint64_t units = units_once(message, pool);
+
+	sum[0] += units;
+	if (units && wr_load_relaxed(&message->outside) && is_alone(message))
+		sum[1] += units;
+	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
+		add_once(weir_message_part_at(message, i), pool, sum);
+}
+
+struct account {
+	uint64_t queued, program; /* units: in queues of the graph; held by the program, or by an operator */
+};
+
+/* Thread: owns every entity. */
+static struct account count_units(struct wr_memory_pool *pool)
+{
+	uint64_t outside = wr_load(&pool->outside), sum[2] = {0, 0};
+
+	count_references(pool->graph);
+	visit_all(pool->graph, add_once, pool, sum);
+	return (struct account){sum[0], outside > sum[1] ? outside - sum[1] : 0};
+}
+
+/* --- may the run end? --- */
+
+static bool waits_for(struct wr_memory_pool *pool)
+{
+	return wr_load(&pool->outside) && wr_shared_lacks(&pool->shared);
+}
+
+static bool some_pool_waits(weir_graph *graph, bool (*waits)(struct wr_memory_pool *pool))
+{
+	for (size_t i = 0; i < graph->memory_pool_count; i++)
+		if (waits(&graph->memory_pools[i]))
+			return true;
+	return false;
+}
+
+static bool program_holds(struct wr_memory_pool *pool)
+{
+	return waits_for(pool) && count_units(pool).program;
+}
+
+/* Without a live reference; one that was poked meanwhile is queued with one. */
+static void leave_entities(weir_scheduler *scheduler, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		weir_entity *entity = wr_graph_entity_at(scheduler->graph, i);
+		uint32_t running = WR_RUNNING;
+
+		if (is_done(entity) || wr_cas(&entity->state, &running, WR_IDLE))
+			continue;
+		wr_live_take(&scheduler->live);
+		wr_exchange(&entity->state, WR_POKED);
+		wr_ready_inject(scheduler, entity);
+	}
+}
+
+/* Returns false, and owns none, if one is not parked. */
+static bool own_entities(weir_scheduler *scheduler)
+{
+	for (size_t i = 0; i < wr_graph_count_all(scheduler->graph); i++) {
+		weir_entity *entity = wr_graph_entity_at(scheduler->graph, i);
+		uint32_t idle = WR_IDLE;
+
+		if (is_done(entity) || wr_cas(&entity->state, &idle, WR_RUNNING))
+			continue;
+		leave_entities(scheduler, i);
+		return false;
+	}
+	return true;
+}
+
+/* Returns true if the program holds memory that an entity waits for. *alone: nothing else moved meanwhile. */
+static bool look(weir_scheduler *scheduler, uint64_t *word, bool *alone)
+{
+	bool holds = false, owned;
+
+	wr_store(&scheduler->graph->pool->looking, true);
+	wr_live_take(&scheduler->live);
+	*alone = wr_live_count(&scheduler->live) == 1 && own_entities(scheduler);
+	owned = *alone;
+	if (owned)
+		holds = some_pool_waits(scheduler->graph, program_holds);
+	*word = wr_fetch_sub(&scheduler->live, 1) - 1;
+	*alone = owned && !(*word & WR_LIVE_COUNT);
+	if (owned)
+		leave_entities(scheduler, wr_graph_count_all(scheduler->graph));
+	else if (!(*word & WR_LIVE_COUNT))
+		wr_loop_kick(&scheduler->loop);
+	return holds;
+}
+
+bool wr_holders_program_may_go_on(weir_scheduler *scheduler, uint64_t *word)
+{
+	bool alone, holds, looking = wr_load(&scheduler->graph->pool->looking);
+
+	if (!some_pool_waits(scheduler->graph, waits_for))
+		return false;
+	if (*word == scheduler->looked_word && (looking || !scheduler->looked_holds))
+		return scheduler->looked_holds; /* nothing has changed since */
+	holds = look(scheduler, word, &alone);
+	if (!alone)
+		return true;
+	scheduler->looked_word = *word;
+	scheduler->looked_holds = holds;
+	return holds;
+}
+
+void wr_holders_reset(weir_scheduler *scheduler)
+{
+	wr_store(&scheduler->graph->pool->looking, false);
+	scheduler->looked_word = UINT64_MAX;
+}
+
+/* --- where it is, for people --- */
+
+/* The queue of an outlet is the program's side: under its lock. */
+static uint64_t outlet_units(const struct wr_memory_pool *pool, struct wr_connection *connection)
+{
+	uint64_t units = 0;
+
+	wr_mutex_lock(&connection->outlet->lock);
+	visit_queue(&connection->queue, add_units, pool, &units);
+	wr_mutex_unlock(&connection->outlet->lock);
+	return units;
+}
+
+/* Units in a queue, 0 if its receiver runs or is DONE: tries to own it, waits for nothing. */
+static uint64_t queue_units(const struct wr_memory_pool *pool, struct wr_connection *connection,
+			    const weir_entity *owned, bool at_end)
+{
+	weir_entity *receiver = connection->receiver;
+	weir_scheduler *scheduler = pool->graph->scheduler;
+	uint32_t idle = WR_IDLE;
+	uint64_t units = 0;
+	bool tried = !at_end && receiver && receiver != owned;
+
+	if (connection->outlet)
+		return outlet_units(pool, connection);
+	if (is_done(receiver))
+		return 0;
+	if (tried && !(wr_live_take(&scheduler->live) && wr_cas(&receiver->state, &idle, WR_RUNNING))) {
+		wr_run_drop_live(scheduler);
+		return 0;
+	}
+	visit_queue(&connection->queue, add_units, pool, &units);
+	if (tried)
+		wr_entity_leave(scheduler, receiver);
+	return units;
+}
+
+weir_entity *wr_holders_describe(struct wr_memory_pool *pool, const weir_entity *owned, bool at_end,
+				 struct wr_text *text)
+{
+	const weir_graph *graph = pool->graph;
+	weir_entity *holder = NULL;
+	uint64_t most = 0, found = 0, rest, program;
+	const char *between = ": ";
+
+	for (size_t i = 0; i < graph->connection_count; i++) {
+		struct wr_connection *connection = graph->connections[i];
+		uint64_t units = queue_units(pool, connection, owned, at_end);
+
+		if (!units)
+			continue;
+		wr_text_add(text, "%s%" PRIu64 " in %s -> %s", between, units, connection->from,
+			    connection->to);
+		between = ", ";
+		found += units;
+		if (units > most && connection->receiver) {
+			most = units;
+			holder = connection->receiver;
+		}
+	}
+	rest = wr_shared_used(&pool->shared);
+	program = wr_load(&pool->outside);
+	if (at_end) {
+		struct account account = count_units(pool);
+
+		found = account.queued;
+		program = account.program;
+	}
+	rest = rest > found ? rest - found : 0; /* while the run is on, a message in two queues counts twice */
+	program = program < rest ? program : rest;
+	if (program)
+		wr_text_add(text, "%s%" PRIu64 " held by the program or an operator", between, program);
+	between = program ? ", " : between;
+	if (rest > program)
+		wr_text_add(text, "%s%" PRIu64 " %s", between, rest - program,
+			    at_end ? "kept by operators" : "in ticks, or kept by operators");
+	return holder;
+}
