@@ -12,32 +12,15 @@
  * ones an entity claims all blocks of three and uses few of them, the others wait for one each. In both no
  * outsider repairs a lost wake-up, and there is a bound on how often entities are refused between two ticks.
  */
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "dst_claims.h"
-
-#define LIMIT 3000000 /* switching points of a world: a livelock reaches it */
 
 enum { REFUSALS_MOST = 8 * ENTITIES, RUNS = 4, POKES = 12, KEPT = 3, TELLS = 20, OUTSIDERS = 4 };
 
 struct dst_claims_world world;
-enum dst_claims_shape shape;
-
-static void fails(const char *format, ...) WEIR_PRINTF(1, 2);
-static void fails(const char *format, ...)
-{
-	va_list list;
-
-	if (world.broken[0])
-		return;
-	va_start(list, format);
-	vsnprintf(world.broken, sizeof world.broken, format, list);
-	va_end(list);
-}
+unsigned shape;
 
 /* --- what the entities do --- */
 
@@ -55,42 +38,6 @@ static weir_status node_start(weir_context *context, void *state, const weir_val
 	return WEIR_OK;
 }
 
-struct work {
-	uint64_t *data, value;
-	int64_t ns;
-};
-
-/* Until its work is over no other message has the block. */
-static int run_work(const void *arguments)
-{
-	const struct work *work = arguments;
-
-	*work->data = work->value;
-	weir_sleep(work->ns);
-	if (*work->data != work->value)
-		fails("a block was given to two");
-	return 0;
-}
-
-static const weir_kernel kernel = {sizeof(weir_kernel), "dst_claims", run_work, NULL};
-static const int64_t one = sizeof(uint64_t);
-static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 1, 8, 1};
-
-static weir_status take_one(weir_context *context, struct node *node, bool on_host, weir_message **out)
-{
-	struct work work = {.ns = 1 + (int64_t)wr_random_below(&node->random, 1500)};
-	weir_status status = weir_context_create_tensor(context, &like, on_host, out);
-
-	if (status)
-		return status;
-	work.data = weir_message_data(*out);
-	work.value = wr_random_below(&node->random, UINT64_MAX);
-	if (world.device[node->id] && !on_host)
-		return weir_stream_launch(weir_context_stream(context), &kernel, &work, sizeof work);
-	*work.data = work.value;
-	return WEIR_OK;
-}
-
 /* More than was claimed may be refused, and the tick goes on; what was claimed is there. */
 static weir_status take_some(weir_context *context, struct node *node, const struct wr_claim *claim,
 			     weir_message **last)
@@ -102,10 +49,11 @@ static weir_status take_some(weir_context *context, struct node *node, const str
 		count += more = 1;
 	for (uint64_t i = 0; i < count; i++) {
 		weir_message *message = NULL;
-		weir_status status = take_one(context, node, on_host, &message);
+		weir_status status = dst_make_block(context, &node->random, on_host,
+						    world.device[node->id] && !on_host, &message);
 
 		if (status == WEIR_E_BUSY && i < count - more)
-			fails("e%u was refused what it had claimed", (unsigned)node->id);
+			dst_fails("e%u was refused what it had claimed", (unsigned)node->id);
 		if (status)
 			return status == WEIR_E_BUSY ? WEIR_OK : status;
 		weir_message_unref(*last);
@@ -122,7 +70,7 @@ static void count_refusals(void)
 	for (size_t i = 0; i < world.graph->memory_pool_count; i++)
 		refusals += world.graph->memory_pools[i].shared.refusals;
 	if (shape != ANY && refusals > world.refusals + REFUSALS_MOST)
-		fails("%llu refusals between two ticks", (unsigned long long)(refusals - world.refusals));
+		dst_fails("%llu refusals between two ticks", (unsigned long long)(refusals - world.refusals));
 	world.refusals = refusals;
 }
 
@@ -260,26 +208,21 @@ static void check_pool(struct wr_memory_pool *pool)
 	bool told = false;
 
 	if (shared->used > shared->size || wr_blocks_free(&pool->blocks) > shared->size)
-		fails("%s: %llu of %llu blocks are in use", pool->plan->name,
-		      (unsigned long long)shared->used, (unsigned long long)shared->size);
+		dst_fails("%s: %llu of %llu blocks are in use", pool->plan->name,
+			  (unsigned long long)shared->used, (unsigned long long)shared->size);
 	for (size_t i = 0; i < world.graph->entity_count; i++)
 		for (size_t k = 0; k < world.graph->entities[i].claim_count; k++)
 			told |= is_told(&world.graph->entities[i].claims[k], shared);
 	for (struct wr_claim *claim = shared->first; claim && !told; claim = claim->newer)
 		if (shared->size - shared->used >= claim->units)
-			fails("%s is parked and %s has what it needs", claim->entity->plan->name,
-			      pool->plan->name);
+			dst_fails("%s is parked and %s has what it needs", claim->entity->plan->name,
+				  pool->plan->name);
 }
 
-static void look_at_rest(void *arg)
+static void look(weir_scheduler *scheduler)
 {
-	(void)arg;
-	if (!world.scheduler || wr_load(&world.scheduler->phase) != WR_OPEN)
-		return;
-	for (size_t i = 0; i < world.graph->memory_pool_count; i++)
-		check_pool(&world.graph->memory_pools[i]);
-	if (rest_broken(world.scheduler))
-		fails("%s", rest_broken(world.scheduler));
+	for (size_t i = 0; i < scheduler->graph->memory_pool_count; i++)
+		check_pool(&scheduler->graph->memory_pools[i]);
 }
 
 /* "0 of 2 blocks of pool 'm0' are free, a tick needs 1": returns true if every one needs more than is free.
@@ -305,43 +248,29 @@ static bool all_lack(const char *text)
 
 static void check_end(weir_status status, const char *text)
 {
-	weir_queue_counts counts = {.size = sizeof counts};
-
 	if (world.failed ? status != WEIR_E_FAILED && !world.stop_after && status != WEIR_E_DEADLOCK
 			 : status && !(status == WEIR_E_DEADLOCK && all_lack(text)))
-		fails("%s: %s", weir_status_text(status), text);
-	for (size_t i = 0; weir_scheduler_queue_counts(world.scheduler, i, &counts); i++)
-		if (counts.pushed !=
-		    counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned)
-			fails("%s -> %s: messages were lost", counts.from, counts.to);
-}
-
-static uint64_t left_over(void)
-{
-	weir_queue_counts counts = {.size = sizeof counts};
-	uint64_t queued = 0;
-
-	for (size_t i = 0; weir_scheduler_queue_counts(world.scheduler, i, &counts); i++)
-		queued += counts.queued;
-	return queued;
+		dst_fails("%s: %s", weir_status_text(status), text);
 }
 
 /* When the run is over and the taker has dropped what it held, all memory comes back. */
 static void check_returned(void)
 {
+	uint64_t left = dst_left_over(world.scheduler);
+
 	weir_sleep(MS);
 	wr_system_run_deferred_frees(world.graph->system, true);
 	for (size_t i = 0; i < world.graph->memory_pool_count; i++) {
 		const struct wr_memory_pool *pool = &world.graph->memory_pools[i];
 
-		if (left_over() ? pool->shared.used > left_over()
-				: pool->shared.used || pool->outside ||
-					  wr_blocks_free(&pool->blocks) != pool->shared.size)
-			fails("%s: %llu blocks are in use after the run, %llu outside", pool->plan->name,
-			      (unsigned long long)pool->shared.used, (unsigned long long)pool->outside);
+		if (left ? pool->shared.used > left
+			 : pool->shared.used || pool->outside ||
+				    wr_blocks_free(&pool->blocks) != pool->shared.size)
+			dst_fails("%s: %llu blocks are in use after the run, %llu outside", pool->plan->name,
+				  (unsigned long long)pool->shared.used, (unsigned long long)pool->outside);
 	}
 	if (wr_live_count(&world.scheduler->live))
-		fails("references are left after the run");
+		dst_fails("references are left after the run");
 }
 
 static void run_once(void)
@@ -359,31 +288,30 @@ static void run_once(void)
 		wr_thread_start(&threads[i], "outsider", outsiders[i], NULL);
 	status = weir_scheduler_start(world.scheduler);
 	if (status)
-		fails("start: %s", weir_last_error());
+		dst_fails("start: %s", weir_last_error());
 	wr_store(&world.opened, !status);
 	if (!status) {
 		status = weir_scheduler_wait(world.scheduler, 20 * INT64_C(1000) * MS, &outcome);
 		check_end(status, outcome.text ? outcome.text : weir_last_error());
 	}
 	wr_store(&world.over, true);
-	for (int i = 0; i < OUTSIDERS && !world.broken[0]; i++)
+	for (int i = 0; i < OUTSIDERS && !dst_said.broken[0]; i++)
 		wr_thread_join(&threads[i]);
-	if (!world.broken[0])
+	if (!dst_said.broken[0])
 		check_returned();
 }
 
 static weir_status make(weir_registry *registry)
 {
-	weir_scheduler_options options = {.size = sizeof options,
-					  .backend = "sim",
-					  .seed = world.seed,
+	weir_scheduler_options options = {.seed = world.seed,
 					  .workers = 1 + (unsigned)dst_claims_random(3),
 					  .deadlock_grace_ns =
 						  10 * MS, /* disabled entities are enabled before */
 					  .drain_ns = 1000 * MS};
 	weir_description *description = NULL;
 	char last[16];
-	weir_status status = weir_description_parse(world.json, strlen(world.json), NULL, NULL, &description);
+	weir_status status =
+		weir_description_parse(dst_said.json, strlen(dst_said.json), NULL, NULL, &description);
 
 	if (!status)
 		status = weir_graph_create(registry, description, &world.graph);
@@ -392,127 +320,46 @@ static weir_status make(weir_registry *registry)
 	if (!status && world.outlet)
 		status = weir_graph_add_outlet(world.graph, last, 1 + (uint32_t)dst_claims_random(2), 0,
 					       &world.taken_from);
-	return status ? status : weir_scheduler_create(world.graph, &options, &world.scheduler);
+	return status ? status : dst_make_scheduler(world.graph, options, &world.scheduler);
 }
 
-static void body(void *arg)
+static void run(void)
 {
-	const struct wr_sim_knobs knobs = {.work_min = 1,
-					   .work_max = 3000,
-					   .call_min = 1,
-					   .call_max = 2000,
-					   .inside = 100,
-					   .twice = 100};
 	weir_registry *registry = NULL;
 
-	(void)arg;
 	if (weir_registry_create(&registry) || weir_registry_add_operator(registry, &node_operator) ||
 	    make(registry)) {
-		fails("setting up: %s", weir_last_error());
+		dst_fails("setting up: %s", weir_last_error());
 		return;
 	}
-	wr_system_set_knobs(world.graph->system, &knobs);
-	for (int i = 0; i < RUNS && !world.broken[0]; i++)
+	for (int i = 0; i < RUNS && !dst_said.broken[0]; i++)
 		run_once();
-	if (world.broken[0])
+	if (dst_said.broken[0])
 		return; /* abandoned */
 	weir_scheduler_destroy(world.scheduler);
 	world.scheduler = NULL;
 	if (weir_graph_destroy(world.graph))
-		fails("destroy: %s", weir_last_error());
+		dst_fails("destroy: %s", weir_last_error());
 	weir_registry_destroy(registry);
-}
-
-static bool world_holds(uint64_t seed)
-{
-	struct wr_sim *sim = NULL;
-	weir_status status;
-
-	dst_claims_draw(seed);
-	wr_nets = dst_claims_random(2);
-	if (wr_sim_create(&sim, seed, WR_SIM_PAUSES))
-		abort();
-	wr_sim_set_limit(sim, LIMIT);
-	wr_sim_at_rest(sim, look_at_rest, NULL);
-	status = wr_sim_call(sim, body, NULL);
-	if (status)
-		fails("%s: %s", weir_status_text(status), weir_last_error());
-	wr_sim_destroy(sim);
-	wr_tokens_forget();
-	wr_nets = true;
-	return !world.broken[0];
-}
-
-/* --- the command --- */
-
-static const struct {
-	const char *name;
-	enum wr_bug bug;
-} bugs[] = {
-#define NAMED(name, bug) {name, WR_BUG_##bug},
-	DST_CLAIM_BUGS(NAMED)
-#undef NAMED
-};
-
-static enum wr_bug bug_named(const char *name)
-{
-	for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++)
-		if (!strcmp(bugs[i].name, name))
-			return bugs[i].bug;
-	fprintf(stderr, "dst_claims: no seeded bug '%s'\n", name);
-	exit(2);
-}
-
-static enum dst_claims_shape shape_named(const char *name)
-{
-	if (!strcmp(name, "drained"))
-		return DRAINED;
-	return strcmp(name, "wide") ? ANY : WIDE;
-}
-
-static void crashed(int number)
-{
-	(void)number;
-	_exit(write(1, "found by a crash\n", 17) < 0);
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t seeds = 1000, start = 1, found = 0;
-	enum wr_bug bug = WR_BUG_NONE;
-	bool rate = false;
+	static const struct dst_command command = {
+		.name = "dst_claims",
+		.bugs =
+			{
+#define NAMED(name, bug) {name, WR_BUG_##bug},
+				DST_CLAIM_BUGS(NAMED)
+#undef NAMED
+			},
+		.shapes = {"any", "drained", "wide"},
+		.shape = &shape,
+		.draw = dst_claims_draw,
+		.run = run,
+		.look = look,
+		.scheduler = &world.scheduler,
+	};
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	for (int i = 1; i < argc; i++) {
-		const char *value = i + 1 < argc ? argv[i + 1] : "0";
-		if (!strcmp(argv[i], "--rate"))
-			rate = true;
-		else if (!strcmp(argv[i], "--seeds"))
-			seeds = strtoull(value, NULL, 0), i++;
-		else if (!strcmp(argv[i], "--start"))
-			start = strtoull(value, NULL, 0), i++;
-		else if (!strcmp(argv[i], "--bug"))
-			bug = bug_named(value), i++;
-		else if (!strcmp(argv[i], "--shape"))
-			shape = shape_named(value), i++;
-	}
-	world_holds(0); /* what a process does once must not change a schedule */
-	wr_bug_active = bug;
-	if (bug) { /* then a crash counts as a broken promise */
-		signal(SIGABRT, crashed);
-		signal(SIGSEGV, crashed);
-	}
-	for (uint64_t i = 0; i < seeds; i++) {
-		if (world_holds(start + i))
-			continue;
-		found++;
-		printf("dst_claims --seeds 1 --start %llu: %s\n", (unsigned long long)(start + i),
-		       world.broken);
-		if (!bug)
-			printf("%s\n", world.json);
-		if (!rate)
-			return bug ? 0 : 1;
-	}
-	printf("%llu seeds: %llu broken\n", (unsigned long long)seeds, (unsigned long long)found);
-	return bug ? !found : found > 0;
+	return dst_command(&command, argc, argv);
 }

@@ -2,18 +2,7 @@
 #ifndef TESTS_SCHEDULER_DST_CLAIMS_H
 #define TESTS_SCHEDULER_DST_CLAIMS_H
 
-#include "base/clock.h"
-#include "base/thread.h"
-#include "rest.h"
-#include "scheduler/memory_pool.h"
-#include "sim/random.h"
-#include "sim/simulation.h"
-#include "streams/host/sim.h"
-#include "streams/token.h"
-#include "tests/bugs/bug.h"
-
-#define US INT64_C(1000)
-#define MS (1000 * US)
+#include "dst_command.h"
 
 /* What the worlds of dst_claims.c differ in; see there. */
 enum dst_claims_shape { ANY, DRAINED, WIDE };
@@ -34,11 +23,10 @@ struct dst_claims_world {
 	weir_graph *graph;
 	weir_scheduler *scheduler;
 	_Atomic bool opened, over;
-	char json[4096], broken[512];
 };
 
 extern struct dst_claims_world world;
-extern enum dst_claims_shape shape;
+extern unsigned shape; /* enum dst_claims_shape */
 
 /* dst_claims_draw.c: the world of a seed. */
 void dst_claims_draw(uint64_t seed);

@@ -1,5 +1,4 @@
 /* Draws the worlds of dst_claims.c: pools, entities, connections, and when a run is stopped. */
-#include <stdio.h>
 #include <string.h>
 
 #include "dst_claims.h"
@@ -9,17 +8,6 @@ uint64_t dst_claims_random(uint64_t n)
 	return wr_random_below(&world.shape, n);
 }
 
-static void put(const char *format, ...) WEIR_PRINTF(1, 2);
-static void put(const char *format, ...)
-{
-	size_t length = strlen(world.json);
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(world.json + length, sizeof world.json - length, format, list);
-	va_end(list);
-}
-
 /* Pool 0 is of the host, pool 1 of the device; most entities claim of both. */
 static void put_memory(unsigned id)
 {
@@ -27,20 +15,20 @@ static void put_memory(unsigned id)
 	unsigned uses = dst_claims_random(3) ? 3 : (unsigned)dst_claims_random(4);
 	const char *before = "";
 
-	put("\"resources\":[");
+	dst_put("\"resources\":[");
 	for (unsigned p = 0; p < POOLS; p++)
 		if (uses >> p & 1) {
-			put("%s\"%s\"", before, names[p]);
+			dst_put("%s\"%s\"", before, names[p]);
 			before = ",";
 		}
-	put("],\"conditions\":[");
+	dst_put("],\"conditions\":[");
 	before = "";
 	for (unsigned p = 0; p < POOLS; p++)
 		if (uses >> p & 1) {
-			put("%s{\"type\":\"memory_available\",\"pool\":\"%s\",\"min_blocks\":%u}", before,
-			    names[p],
-			    world.greedy ? id ? 1 : world.blocks[p]
-					 : 1 + (unsigned)dst_claims_random(world.blocks[p]));
+			dst_put("%s{\"type\":\"memory_available\",\"pool\":\"%s\",\"min_blocks\":%u}", before,
+				names[p],
+				world.greedy ? id ? 1 : world.blocks[p]
+					     : 1 + (unsigned)dst_claims_random(world.blocks[p]));
 			before = ",";
 		}
 }
@@ -50,21 +38,23 @@ static void put_entity(unsigned id)
 	world.source[id] = !id || shape == WIDE || !dst_claims_random(3);
 	world.device[id] = !dst_claims_random(3);
 	world.fails_at[id] = shape != ANY || dst_claims_random(24) ? 0 : 1 + (uint32_t)dst_claims_random(4);
-	put("%s{\"name\":\"e%u\",\"operator\":\"node\",\"parameters\":{\"id\":%u},", id ? "," : "", id, id);
-	put("\"ports\":{\"in\":{\"capacity\":%u}},", 1 + (unsigned)dst_claims_random(2));
+	dst_put("%s{\"name\":\"e%u\",\"operator\":\"node\",\"parameters\":{\"id\":%u},", id ? "," : "", id,
+		id);
+	dst_put("\"ports\":{\"in\":{\"capacity\":%u}},", 1 + (unsigned)dst_claims_random(2));
 	put_memory(id);
 	if (world.source[id] || !dst_claims_random(3)) {
-		put("%s{\"type\":\"count\",\"count\":%u}",
-		    world.json[strlen(world.json) - 1] == '[' ? "" : ",",
-		    shape == ANY ? 1 + (unsigned)dst_claims_random(5) : 30);
+		dst_put("%s{\"type\":\"count\",\"count\":%u}",
+			dst_said.json[strlen(dst_said.json) - 1] == '[' ? "" : ",",
+			shape == ANY ? 1 + (unsigned)dst_claims_random(5) : 30);
 		if (!dst_claims_random(3))
-			put(",{\"type\":\"periodic\",\"period\":\"%uns\"}",
-			    300 + (unsigned)dst_claims_random(2000));
+			dst_put(",{\"type\":\"periodic\",\"period\":\"%uns\"}",
+				300 + (unsigned)dst_claims_random(2000));
 	}
 	world.told[id] = shape == ANY && !dst_claims_random(3);
 	if (world.told[id])
-		put("%s{\"type\":\"boolean\"}", world.json[strlen(world.json) - 1] == '[' ? "" : ",");
-	put("]}");
+		dst_put("%s{\"type\":\"boolean\"}",
+			dst_said.json[strlen(dst_said.json) - 1] == '[' ? "" : ",");
+	dst_put("]}");
 }
 
 void dst_claims_draw(uint64_t seed)
@@ -81,19 +71,19 @@ void dst_claims_draw(uint64_t seed)
 			shape == WIDE ? 3 : 1 + (unsigned)dst_claims_random(shape == DRAINED ? 2 : 3);
 	if (shape != ANY)
 		world.greedy = shape == WIDE;
-	put("{\"weir\":1,\"resources\":{"
-	    "\"m0\":{\"type\":\"memory_pool\",\"place\":\"host\",\"block_size\":64,\"blocks\":%u},"
-	    "\"m1\":{\"type\":\"memory_pool\",\"block_size\":64,\"blocks\":%u}},\"entities\":[",
-	    world.blocks[0], world.blocks[1]);
+	dst_put("{\"weir\":1,\"resources\":{"
+		"\"m0\":{\"type\":\"memory_pool\",\"place\":\"host\",\"block_size\":64,\"blocks\":%u},"
+		"\"m1\":{\"type\":\"memory_pool\",\"block_size\":64,\"blocks\":%u}},\"entities\":[",
+		world.blocks[0], world.blocks[1]);
 	for (unsigned id = 0; id < world.entities; id++)
 		put_entity(id);
-	put("],\"connections\":[");
+	dst_put("],\"connections\":[");
 	for (unsigned id = 1; id < world.entities; id++)
 		if (!world.source[id]) {
-			put("%s[\"e%u.out\",\"e%u.in\"]", before, (unsigned)dst_claims_random(id), id);
+			dst_put("%s[\"e%u.out\",\"e%u.in\"]", before, (unsigned)dst_claims_random(id), id);
 			before = ",";
 		}
-	put("]}");
+	dst_put("]}");
 	world.outlet = shape == ANY && !dst_claims_random(3);
 	world.stop_after = dst_claims_random(2) ? 0 : 1 + (int64_t)dst_claims_random(5 * (uint64_t)US);
 	world.drain = dst_claims_random(4);
