@@ -13,6 +13,7 @@ FREE = ("base/", "sim/")
 MAY = [
     ("tests/scheduler/rig_inside.[ch]", ("scheduler", "streams", "trace"), "the rig of runs"),
     ("tests/scheduler/rest.h", ("scheduler", "streams"), "the rig of a world at rest"),
+    ("tests/scheduler/certificate.h", ("scheduler",), "the end of a run, from counts and the plan"),
     ("tests/scheduler/dst*.h", ("scheduler", "streams"), "the rig of simulated worlds"),
     ("tests/scheduler/queue_rig.h", ("scheduler",), "the rig of queues, which have no public form"),
     ("tests/scheduler/paths.c", ("scheduler",), "paths are plain data: they are what is compared"),

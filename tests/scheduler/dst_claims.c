@@ -293,6 +293,8 @@ static void run_once(void)
 	if (!status) {
 		status = weir_scheduler_wait(world.scheduler, 20 * INT64_C(1000) * MS, &outcome);
 		check_end(status, outcome.text ? outcome.text : weir_last_error());
+		if (!world.failed && !world.stop_after)
+			dst_check_over(world.scheduler);
 	}
 	wr_store(&world.over, true);
 	for (int i = 0; i < OUTSIDERS && !dst_said.broken[0]; i++)

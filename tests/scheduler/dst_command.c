@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "certificate.h"
 #include "rest.h"
 #include "sim/simulation.h"
 
@@ -105,6 +106,14 @@ uint64_t dst_left_over(weir_scheduler *scheduler)
 		queued += counts.queued;
 	}
 	return queued;
+}
+
+void dst_check_over(weir_scheduler *scheduler)
+{
+	const weir_entity *entity = certificate_refuted_by(scheduler);
+
+	if (entity)
+		dst_fails("the run is over, and %s could go on", weir_entity_name(entity));
 }
 
 /* --- a world --- */

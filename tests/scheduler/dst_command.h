@@ -51,6 +51,8 @@ weir_status dst_make_scheduler(weir_graph *graph, weir_scheduler_options options
  */
 weir_status dst_make_block(weir_context *context, struct wr_random *random, bool on_host, bool device,
 			   weir_message **out);
+/* No entity could go on after a run that ended by itself: certificate.h. */
+void dst_check_over(weir_scheduler *scheduler);
 /* E5 of all queues; returns how many messages they still hold. Between two runs. */
 uint64_t dst_left_over(weir_scheduler *scheduler);
 

@@ -225,6 +225,8 @@ static void run_once(void)
 	wr_store(&held.opened, !status);
 	if (!status)
 		status = weir_scheduler_wait(held.scheduler, PATIENCE, &outcome);
+	if (!held.stop_after && status != WEIR_E_TIMEOUT)
+		dst_check_over(held.scheduler);
 	(held_shape == DST_HELD_STUCK ? check_stuck : check_flowing)(
 		status, outcome.text ? outcome.text : weir_last_error());
 	wr_store(&held.over, true);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "dst_world.h"
+#include "certificate.h"
 #include "rest.h"
 #include "sim/simulation.h"
 #include "tests/bugs/bug.h"
@@ -184,6 +185,15 @@ static void check_counts(struct dst_run *run, bool whole)
 	}
 }
 
+/* S4, S6: unless it was stopped or has failed. */
+static void check_over(struct dst_run *run)
+{
+	const weir_entity *entity = certificate_refuted_by(run->scheduler);
+
+	if (entity)
+		dst_break(&run->dst, "the run is over, and %s could go on", weir_entity_name(entity));
+}
+
 /* S5: an entity that is DONE has dropped its messages, also those that arrived meanwhile. */
 static void check_dropped(struct dst_run *run)
 {
@@ -258,6 +268,8 @@ static void run_once(struct dst_run *run)
 		if (status == WEIR_E_TIMEOUT)
 			weir_scheduler_explain(run->scheduler, say, NULL);
 		check_status(run, status, weir_last_error());
+		if ((!status || status == WEIR_E_DEADLOCK) && !cut(run))
+			check_over(run);
 	}
 	wr_store(&run->over, true);
 	for (unsigned i = 0; i < n && !run->dst.broken[0]; i++)
