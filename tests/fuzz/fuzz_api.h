@@ -1,19 +1,20 @@
 /*
- * The fuzzer of the public API, written against weir.h alone. fuzz_api.c is the command; fuzz_draw.c draws
- * a graph and writes it as JSON; fuzz_payload.c writes and checks payloads; fuzz_streams.c chooses streams
- * and launches kernels; fuzz_operators.c has the operators; fuzz_conditions.c the conditions; fuzz_parts.c
- * packs, copies and stamps messages; fuzz_run.c runs a graph and checks the result; fuzz_meddlers.c has the
- * threads that interfere with it.
+ * The fuzzer of the public API, written against weir.h; its threads are those of base/, so that they are
+ * fibers in a simulated world, and the end of a run is certified from inside. fuzz_api.c is the command;
+ * fuzz_draw.c draws a graph and writes it as JSON; fuzz_payload.c writes and checks payloads; fuzz_streams.c
+ * chooses streams and launches kernels; fuzz_operators.c has the operators; fuzz_conditions.c the conditions;
+ * fuzz_parts.c packs, copies and stamps messages; fuzz_run.c runs a graph and checks the result;
+ * fuzz_meddlers.c has the threads that interfere with it.
  */
 #ifndef TESTS_FUZZ_API_H
 #define TESTS_FUZZ_API_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/thread.h"
 #include "weir.h"
 
 enum {
@@ -129,7 +130,8 @@ struct fz {
 
 	/* drawn */
 	const char *backend, *signal;
-	bool tame; /* must finish: no tick needs two ports, or all queues of one */
+	bool inside; /* on `sim`, in a world that the program made: its threads are fibers of it */
+	bool tame;   /* must finish: no tick needs two ports, or all queues of one */
 	bool inlet, outlet, early;
 	unsigned bound; /* max_in_flight of the scheduler */
 	unsigned outlet_from, outlet_capacity, inlet_to, pushes;
@@ -166,6 +168,7 @@ struct fz *fz_of(int64_t slot); /* of the job with that number */
 
 /* fuzz_draw.c */
 void fz_draw(struct fz *fz);
+bool fz_alone(const struct fz *fz); /* no other thread of the program may enter the run */
 
 /* fuzz_payload.c: {origin, number, the tag of its stamp, the run's salt} and a pattern in the remaining
  * bytes. */
@@ -230,7 +233,7 @@ enum { FZ_MEDDLERS = 8 };
 struct fz_meddler {
 	struct fz *fz;
 	struct fz_random random;
-	pthread_t thread;
+	struct wr_thread thread;
 };
 unsigned fz_send(struct fz_meddler *meddlers, struct fz *fz, bool stops);
 void fz_join(struct fz *fz, struct fz_meddler *meddlers, unsigned n);

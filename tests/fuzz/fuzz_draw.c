@@ -29,6 +29,11 @@ static bool simulated(const struct fz *fz)
 	return !strcmp(fz->backend, "sim");
 }
 
+bool fz_alone(const struct fz *fz)
+{
+	return simulated(fz) && !fz->inside;
+}
+
 /* --- wires --- */
 
 static bool listens_already(const struct fz *fz, unsigned from, unsigned output, unsigned to, unsigned port)
@@ -498,15 +503,15 @@ static void draw_options(struct fz *fz)
 }
 
 /*
- * Draws an inlet into a port of its own and an outlet after an output, each with a thread, which `sim` does
- * not have. No inlet if the table of connections is full: its messages could not be checked.
+ * Draws an inlet into a port of its own and an outlet after an output, each with a thread. No inlet if the
+ * table of connections is full: its messages could not be checked.
  */
 static void draw_doors(struct fz *fz, unsigned sources)
 {
 	fz->outlet_from = draw(fz, fz->entity_count);
 	fz->inlet_to = sources + draw(fz, fz->entity_count - sources);
-	fz->outlet = !simulated(fz) && chance(fz, 3);
-	fz->inlet = !simulated(fz) && chance(fz, 3) && fz->connection_count < FZ_CONNECTIONS;
+	fz->outlet = !fz_alone(fz) && chance(fz, 3);
+	fz->inlet = !fz_alone(fz) && chance(fz, 3) && fz->connection_count < FZ_CONNECTIONS;
 	fz->early = chance(fz, 3);
 	fz->pushes = draw(fz, 200);
 	if (fz->inlet)
@@ -520,6 +525,7 @@ void fz_draw(struct fz *fz)
 
 	/* Drawn even if the backend is given, so that the rest of the graph is the same. */
 	fz->backend = fz->options->backend ? fz->options->backend : sim ? "sim" : "host";
+	fz->inside = simulated(fz) && fz->seed % 2;
 	fz->signal = signal_names[draw(fz, 3)];
 	fz->tame = chance(fz, 2);
 	fz->entity_count = sources + 1 + draw(fz, FZ_ENTITIES - sources);

@@ -1,7 +1,6 @@
 /*
  * Threads that interfere with a run: they push, take, poke, tell, ask why, and stop.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +37,7 @@ static struct fz_entity *random_entity(struct fz_meddler *self)
 	return &self->fz->entities[fz_below(&self->random, self->fz->entity_count)];
 }
 
-static void *poke(void *arg)
+static void poke(void *arg)
 {
 	struct fz_meddler *self = arg;
 
@@ -47,11 +46,10 @@ static void *poke(void *arg)
 		if (fz_chance(&self->random, 3))
 			rest(self);
 	}
-	return NULL;
 }
 
 /* Tells an entity to wait and soon after to go on; it holds the run open until then. */
-static void *tell_entities(void *arg)
+static void tell_entities(void *arg)
 {
 	struct fz_meddler *self = arg;
 
@@ -64,11 +62,10 @@ static void *tell_entities(void *arg)
 		}
 		rest(self);
 	}
-	return NULL;
 }
 
 /* A fence that is complete, beside those that the entity tells itself. */
-static void *tell_fences(void *arg)
+static void tell_fences(void *arg)
 {
 	struct fz_meddler *self = arg;
 
@@ -78,16 +75,14 @@ static void *tell_fences(void *arg)
 			weir_entity_tell_fence(entity->handle, "fence", (weir_fence){0, 0});
 		rest(self);
 	}
-	return NULL;
 }
 
-static void *stop(void *arg)
+static void stop(void *arg)
 {
 	struct fz_meddler *self = arg;
 
 	weir_sleep(fz_below(&self->random, 3000) * FZ_US);
 	weir_scheduler_stop(self->fz->scheduler, !fz_chance(&self->random, 3));
-	return NULL;
 }
 
 static void hear(const char *entity, const char *condition, const char *verdict, const char *detail,
@@ -107,7 +102,7 @@ static void ask_why(struct fz *fz)
 	weir_text_free(text);
 }
 
-static void *look_on(void *arg)
+static void look_on(void *arg)
 {
 	struct fz_meddler *self = arg;
 	weir_queue_counts queue = {.size = sizeof queue};
@@ -122,7 +117,6 @@ static void *look_on(void *arg)
 			;
 		rest(self);
 	}
-	return NULL;
 }
 
 static weir_status try_to_push(struct fz_meddler *self, weir_message *message)
@@ -131,7 +125,10 @@ static weir_status try_to_push(struct fz_meddler *self, weir_message *message)
 	int64_t timeout = fz_chance(&self->random, 2) ? 0 : endless ? -1 : 200 * FZ_US;
 	weir_status status = weir_inlet_push(self->fz->inlet_handle, message, timeout);
 
-	return status == WEIR_E_BUSY ? WEIR_E_TIMEOUT : status;
+	if (status != WEIR_E_BUSY)
+		return status;
+	wr_thread_yield(); /* in a world no room comes while a fiber tries again at once */
+	return WEIR_E_TIMEOUT;
 }
 
 /*
@@ -203,7 +200,7 @@ static weir_status push_one(struct fz_meddler *self, uint32_t number)
 	return status;
 }
 
-static void *push(void *arg)
+static void push(void *arg)
 {
 	struct fz_meddler *self = arg;
 	weir_status status = WEIR_OK;
@@ -218,7 +215,6 @@ static void *push(void *arg)
 		fz_break(self->fz, "push: %s: %s", weir_status_text(status), weir_last_error());
 	weir_inlet_close(self->fz->inlet_handle);
 	finish_stream(self->fz);
-	return NULL;
 }
 
 /*
@@ -239,7 +235,7 @@ static bool finished(struct fz *fz, const weir_message *message)
 	return !atomic_load(&fz->faulted);
 }
 
-static void *take(void *arg)
+static void take(void *arg)
 {
 	struct fz_meddler *self = arg;
 	struct fz *fz = self->fz;
@@ -267,37 +263,36 @@ static void *take(void *arg)
 	if (status != WEIR_E_CLOSED)
 		fz_break(fz, "take: %s: %s", weir_status_text(status), weir_last_error());
 	free(seen);
-	return NULL;
 }
 
-static unsigned send(struct fz_meddler *meddlers, unsigned n, struct fz *fz, void *(*fn)(void *arg), bool is)
+static unsigned send(struct fz_meddler *meddlers, unsigned n, struct fz *fz, const char *name,
+		     void (*fn)(void *arg), bool is)
 {
 	if (!is)
 		return n;
 	meddlers[n] = (struct fz_meddler){.fz = fz, .random = {fz_next(&fz->random)}};
-	if (pthread_create(&meddlers[n].thread, NULL, fn, &meddlers[n]))
-		fz_break(fz, "no thread");
+	fz_expect_ok(fz, wr_thread_start(&meddlers[n].thread, name, fn, &meddlers[n]), "a thread");
 	return n + 1;
 }
 
 unsigned fz_send(struct fz_meddler *meddlers, struct fz *fz, bool stops)
 {
-	bool alone = !strcmp(fz->backend, "sim");
+	bool alone = fz_alone(fz);
 	unsigned n = 0;
 
-	n = send(meddlers, n, fz, push, fz->inlet);
-	n = send(meddlers, n, fz, take, fz->outlet);
-	n = send(meddlers, n, fz, poke, !alone && fz_chance(&fz->random, 3));
-	n = send(meddlers, n, fz, poke, !alone && fz_chance(&fz->random, 6));
-	n = send(meddlers, n, fz, tell_entities, !alone && fz_chance(&fz->random, 3));
-	n = send(meddlers, n, fz, tell_fences, atomic_load(&fz->fences_told));
-	n = send(meddlers, n, fz, look_on, !alone && fz_chance(&fz->random, 4));
-	return send(meddlers, n, fz, stop, stops);
+	n = send(meddlers, n, fz, "push", push, fz->inlet);
+	n = send(meddlers, n, fz, "take", take, fz->outlet);
+	n = send(meddlers, n, fz, "poke", poke, !alone && fz_chance(&fz->random, 3));
+	n = send(meddlers, n, fz, "poke", poke, !alone && fz_chance(&fz->random, 6));
+	n = send(meddlers, n, fz, "tell_entities", tell_entities, !alone && fz_chance(&fz->random, 3));
+	n = send(meddlers, n, fz, "tell_fences", tell_fences, atomic_load(&fz->fences_told));
+	n = send(meddlers, n, fz, "look_on", look_on, !alone && fz_chance(&fz->random, 4));
+	return send(meddlers, n, fz, "stop", stop, stops);
 }
 
 void fz_join(struct fz *fz, struct fz_meddler *meddlers, unsigned n)
 {
 	atomic_store(&fz->over, true);
 	for (unsigned i = 0; i < n; i++)
-		pthread_join(meddlers[i].thread, NULL);
+		wr_thread_join(&meddlers[i].thread);
 }

@@ -325,8 +325,8 @@ static weir_status work(struct fz_entity *entity, weir_context *context)
 	weir_status status = mishap(entity, context);
 
 	check_told(entity);
-	if (entity->delay)
-		weir_sleep(entity->delay);
+	if (entity->delay || entity->fz->inside) /* where a tick by itself takes no time */
+		weir_sleep(entity->delay + 1 + fz_below(&entity->random, 5000));
 	for (unsigned port = 0; !status && !entity->source && port < FZ_PORTS; port++)
 		status = see_port(entity, context, port);
 	fz_begin_stamps(entity, context);

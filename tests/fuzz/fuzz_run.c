@@ -2,7 +2,6 @@
  * Runs a graph, on `host` beside interfering threads, and checks how it ended, the counts, and the
  * messages.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,8 @@
 
 #include "fuzz_api.h"
 #include "shown.h"
+#include "sim/simulation.h"
+#include "tests/scheduler/certificate.h"
 
 static const int64_t patience = 40 * 1000 * FZ_MS;
 
@@ -118,6 +119,15 @@ static void check_end(struct fz *fz, weir_status status, const weir_outcome *out
 		 outcome->entity ? outcome->entity : "no entity");
 }
 
+/* The graph may have been stopped neither by an entity nor by a thread. */
+static void check_over(struct fz *fz)
+{
+	const weir_entity *entity = certificate_refuted_by(fz->scheduler);
+
+	if (entity)
+		fz_break(fz, "the run is over, and %s could go on", weir_entity_name(entity));
+}
+
 /* --- a run --- */
 
 static void prepare(struct fz *fz)
@@ -126,7 +136,7 @@ static void prepare(struct fz *fz)
 	atomic_store(&fz->failed, false);
 	atomic_store(&fz->stopped, false);
 	atomic_store(&fz->over, false);
-	atomic_store(&fz->fences_told, !strcmp(fz->backend, "host") && fz_chance(&fz->random, 3));
+	atomic_store(&fz->fences_told, !fz_alone(fz) && fz_chance(&fz->random, 3));
 	for (unsigned id = 0; id < fz->entity_count; id++) {
 		struct fz_entity *entity = &fz->entities[id];
 		entity->random = (struct fz_random){fz_next(&fz->random)};
@@ -199,7 +209,7 @@ static void run_once(struct fz *fz)
 {
 	struct fz_meddler meddlers[FZ_MEDDLERS];
 	weir_outcome outcome = {.size = sizeof outcome};
-	bool stops = strcmp(fz->backend, "sim") && fz_chance(&fz->random, 8), cut;
+	bool stops = !fz_alone(fz) && fz_chance(&fz->random, 8), cut;
 	weir_status status;
 	unsigned n;
 
@@ -215,33 +225,33 @@ static void run_once(struct fz *fz)
 	fz_join(fz, meddlers, n);
 	cut = stops || atomic_load(&fz->stopped) || fz->scheduler_options.max_duration_ns;
 	check_end(fz, status, &outcome, cut);
+	if (!cut && (!status || status == WEIR_E_DEADLOCK))
+		check_over(fz);
 	check_queues(fz, !status || status == WEIR_E_DEADLOCK);
 	check_entities(fz, !status && !cut && fz->tame, cut || status);
 	fz->ends[!status ? 0 : status == WEIR_E_DEADLOCK ? 1 : 2]++;
 }
 
 /* Another thread destroys the graph during the run. */
-static void *destroy_during_run(void *arg)
+static void destroy_during_run(void *arg)
 {
 	struct fz *fz = arg;
 
 	weir_sleep(fz_below(&fz->random, 2000) * FZ_US);
 	fz_expect_ok(fz, weir_scheduler_destroy(fz->scheduler), "destroy of a scheduler that runs");
-	return NULL;
 }
 
 static void run_destroyed(struct fz *fz)
 {
-	pthread_t thread;
+	struct wr_thread thread;
 
 	prepare(fz);
 	if (fz->inlet || fz->outlet || start(fz)) {
 		fz_expect_ok(fz, weir_scheduler_destroy(fz->scheduler), "destroy");
 		return;
 	}
-	if (pthread_create(&thread, NULL, destroy_during_run, fz))
-		fz_break(fz, "no thread");
-	pthread_join(thread, NULL);
+	fz_expect_ok(fz, wr_thread_start(&thread, "destroyer", destroy_during_run, fz), "a thread");
+	wr_thread_join(&thread);
 }
 
 /* --- a graph --- */
@@ -293,8 +303,10 @@ static void unmake(struct fz *fz)
 			 atomic_load(&fz->wrapped), atomic_load(&fz->unwrapped));
 }
 
-void fz_run(struct fz *fz)
+static void run_graph(void *arg)
 {
+	struct fz *fz = arg;
+
 	make(fz);
 	make_doors(fz);
 	for (unsigned schedulers = 1 + fz_chance(&fz->random, 4); schedulers && !atomic_load(&fz->faulted);
@@ -315,4 +327,17 @@ void fz_run(struct fz *fz)
 		check_stopped(fz);
 	}
 	unmake(fz);
+}
+
+void fz_run(struct fz *fz)
+{
+	struct wr_sim *sim = NULL;
+
+	if (!fz->inside) {
+		run_graph(fz);
+		return;
+	}
+	fz_expect_ok(fz, wr_sim_create(&sim, fz->seed, WR_SIM_PAUSES), "a world");
+	fz_expect_ok(fz, wr_sim_call(sim, run_graph, fz), "a run in a world");
+	wr_sim_destroy(sim);
 }
