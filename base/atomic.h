@@ -1,8 +1,8 @@
 /*
  * The library's atomics: C11's, named by their order. In the seam build (WR_SEAM) each is a switching point
  * of the seeded fiber scheduler (sim/simulation.h), so that the real scheduler code runs under many
- * interleavings; in other builds the switching point is nothing. No stand-alone fences, which ThreadSanitizer
- * does not support.
+ * interleavings; in other builds the switching point is nothing (or a delay: base/delays.h). No stand-alone
+ * fences, which ThreadSanitizer does not support.
  */
 #ifndef WR_BASE_ATOMIC_H
 #define WR_BASE_ATOMIC_H
@@ -11,10 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/delays.h"
+
 #ifdef WR_SEAM
 void wr_switch(void); /* base/thread.c; returns at once when the caller is no fiber */
 #else
-#define wr_switch() ((void)0)
+#define wr_switch() wr_delays_here(WR_DELAY_ATOMIC)
 #endif
 
 /* Sequentially consistent: the protocol words (entity state, token, live counter, announcements). */

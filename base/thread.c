@@ -335,6 +335,7 @@ void wr_mutex_unlock(struct wr_mutex *mutex)
 		unlock_beside_worlds(mutex);
 	else
 		check_no_error(pthread_mutex_unlock(&mutex->handle));
+	wr_delays_here(WR_DELAY_UNLOCK);
 }
 
 static pthread_mutex_t global = PTHREAD_MUTEX_INITIALIZER;

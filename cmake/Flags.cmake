@@ -32,6 +32,10 @@ if(WEIR_SANITIZE)
 	target_link_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE})
 endif()
 
+if(WEIR_DELAYS)	# base/delays.h
+	target_compile_definitions(weir_flags INTERFACE WR_DELAYS=1)
+endif()
+
 if(WEIR_LTO)
 	include(CheckIPOSupported)
 	check_ipo_supported(LANGUAGES C)
