@@ -8,8 +8,9 @@
  * their item: capacity, take, policy (of the input that the item names), max_emits, initial (of the
  * connection into it); effects=true; gated=false or true (the input's "gate"); pool=NAME, of rig_resources,
  * or none, or default (its device's stream); the conditions count=3, period=10ms (or period=10ms,POLICY),
- * enabled=false, asynchronous, fence=true (its "once"), gate=in (or gate=in,SIGNAL), min=2, condition=NAME;
- * in_flight=4; replay=off, 8 or 8,2; everything else is a parameter of the operator.
+ * enabled=false, asynchronous, fence=true (its "once"), gate=in (or gate=in,SIGNAL), min=2, blocks=2 (of
+ * memory), condition=NAME; in_flight=4; replay=off, 8 or 8,2; everything else is a parameter of the
+ * operator.
  *
  * Operators: source (parameters ticks, first, emits, work: a kernel writes the number), pass, end, and call
  * and host, whose functions the test supplies. Inputs of pass and call are device ports, those of end and

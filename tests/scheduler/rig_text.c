@@ -121,6 +121,8 @@ static bool add_condition(struct parser *parser, const char *key, const char *va
 		snprintf(json, sizeof json,
 			 "{\"type\":\"message_available\",\"port\":\"%s\",\"min_size\":%s}",
 			 parser->port[0] ? parser->port : "in", value);
+	else if (!strcmp(key, "blocks"))
+		snprintf(json, sizeof json, "{\"type\":\"memory_available\",\"min_blocks\":%s}", value);
 	else if (!strcmp(key, "fence"))
 		snprintf(json, sizeof json, "{\"type\":\"fence\",\"once\":%s}", value);
 	else if (!strcmp(key, "condition"))

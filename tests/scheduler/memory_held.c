@@ -1,0 +1,120 @@
+/*
+ * Memory that a program holds when nothing else goes on: the run is not over, and no deadlock, until the
+ * program has dropped it and nobody waits for it any more. On real threads what is looked for lies between
+ * two steps of one of them: the build with delays (CONTRIBUTING.md) finds at once what this one hardly ever
+ * sees. Seeded schedules: dst_held.c.
+ */
+#include "base/thread.h"
+#include "rig_streams.h"
+
+enum { ROUNDS = 100, TICKS = 20, THREADS = 3 };
+
+struct program {
+	struct rig *rig;
+	weir_outlet *outlet;
+	_Atomic bool over;
+};
+
+/* Function of `call`: both blocks of the pool, a message each. */
+static weir_status emit_two(struct rig *rig, weir_context *context)
+{
+	weir_status status = WEIR_OK;
+
+	(void)rig;
+	for (int i = 0; i < 2 && !status; i++) {
+		weir_message *message = NULL;
+
+		status = weir_context_create_tensor(context, &rig_one_number, true, &message);
+		if (!status)
+			status = weir_context_emit(context, 0, message);
+	}
+	return status;
+}
+
+static void take_and_drop(void *arg)
+{
+	struct program *program = arg;
+
+	while (rig_take(program->outlet, -1) != WEIR_E_CLOSED)
+		continue;
+}
+
+/* Of an entity that has nothing to do with the memory: the loop looks whether the run is over, and no more.
+ */
+static void poke_another(void *arg)
+{
+	struct program *program = arg;
+	weir_entity *other = weir_graph_entity(program->rig->graph, "other");
+
+	while (!wr_load(&program->over)) {
+		weir_entity_poke(other);
+		weir_sleep(1 * US);
+	}
+}
+
+static void run_beside(struct program *program, unsigned takers, unsigned pokers)
+{
+	struct wr_thread threads[THREADS];
+
+	wr_store(&program->over, false);
+	rig_start(program->rig);
+	for (unsigned i = 0; i < takers + pokers; i++)
+		assert_int_equal(wr_thread_start(&threads[i], "program",
+						 i < takers ? take_and_drop : poke_another, program),
+				 WEIR_OK);
+	assert_int_equal(rig_wait(program->rig), WEIR_OK);
+	wr_store(&program->over, true);
+	for (unsigned i = 0; i < takers + pokers; i++)
+		wr_thread_join(&threads[i]);
+	assert_int_equal(program->rig->outcome.ticks, TICKS);
+}
+
+static void run_rounds(unsigned takers, unsigned pokers)
+{
+	struct program program = {.over = false};
+
+	rig_resources = "{\"m\": {\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": 64, "
+			"\"blocks\": 2}}";
+	program.rig = rig_of("a:call pool=m blocks=2 count=20 a.out max_emits=2; other:call enabled=false");
+	rig_resources = NULL;
+	rig_on(program.rig, "a", emit_two);
+	program.outlet = rig_outlet(program.rig, "a.out", 2, 0);
+	for (int i = 0; i < ROUNDS; i++)
+		run_beside(&program, takers, pokers);
+	rig_destroy(program.rig);
+}
+
+static void take_by_two(void)
+{
+	run_rounds(2, 0);
+}
+
+static void s04_b02_a_run_is_not_over_while_one_of_two_takers_holds_what_the_source_waits_for(void **state)
+{
+	(void)state;
+	rig_on_host(take_by_two);
+	rig_in_worlds(5, take_by_two);
+}
+
+static void take_beside_pokes(void)
+{
+	run_rounds(1, 1);
+}
+
+static void s03_s04_a_run_is_not_over_before_an_entity_that_was_offered_memory_is_poked(void **state)
+{
+	(void)state;
+	rig_on_host(take_beside_pokes);
+	rig_in_worlds(5, take_beside_pokes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			s04_b02_a_run_is_not_over_while_one_of_two_takers_holds_what_the_source_waits_for),
+		cmocka_unit_test(s03_s04_a_run_is_not_over_before_an_entity_that_was_offered_memory_is_poked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
