@@ -26,6 +26,7 @@ enum {
 	FZ_CONNECTIONS = 40,
 	FZ_JOBS = 4,
 	FZ_KEPT = 3,
+	FZ_SHELF = 4,
 	FZ_PARTS = 3,
 	FZ_TEXT = 16384,
 };
@@ -103,6 +104,7 @@ struct fz_entity {
 	unsigned parts;             /* a message that it makes has up to so many; 0: it makes no packs */
 	enum fz_shape passes;       /* what it makes of messages that it passes on */
 	enum fz_stamps stamps;      /* where what it makes has its stamp from */
+	unsigned claims;            /* blocks of the memory pool that a tick may need; 0: it has none */
 	bool told_fence, once;      /* it has the condition fence, and tells it in each tick */
 	int64_t work, delay, pause; /* of a kernel; of a tick; of the condition fz_pause */
 	char conditions[1024], uses[128];
@@ -134,7 +136,8 @@ struct fz {
 	bool tame;   /* must finish: no tick needs two ports, or all queues of one */
 	bool inlet, outlet, early;
 	unsigned bound; /* max_in_flight of the scheduler */
-	unsigned outlet_from, outlet_capacity, inlet_to, pushes;
+	unsigned outlet_from, outlet_capacity, takers, inlet_to, pushes;
+	unsigned blocks; /* of the memory pool; 0: there is none */
 	unsigned entity_count, connection_count;
 	struct fz_entity entities[FZ_ENTITIES + 1]; /* the last one is the inlet */
 	struct fz_connection connections[FZ_CONNECTIONS];
@@ -152,7 +155,8 @@ struct fz {
 	weir_outlet *outlet_handle;
 	uint64_t salt; /* of the run: distinguishes payloads of earlier runs */
 	_Atomic bool failed, stopped, faulted, over;
-	_Atomic bool fences_told; /* by other threads */
+	_Atomic bool fences_told;              /* by other threads */
+	weir_message *_Atomic shelf[FZ_SHELF]; /* taken, and dropped by another thread */
 	_Atomic unsigned wrapped, unwrapped;
 	_Atomic uint64_t checked; /* number of payloads */
 	bool overflows;           /* a queue with the policy fault may fail the run */
@@ -229,7 +233,7 @@ uint64_t fz_stamp(struct fz_entity *entity,
 		  weir_message *message); /* a new one; gives the tag that it will have */
 
 /* fuzz_meddlers.c: starts the threads of a run; returns how many. */
-enum { FZ_MEDDLERS = 8 };
+enum { FZ_MEDDLERS = 10 };
 struct fz_meddler {
 	struct fz *fz;
 	struct fz_random random;

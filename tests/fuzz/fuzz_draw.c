@@ -229,6 +229,52 @@ static void fit_capacities(struct fz *fz)
 	}
 }
 
+/* --- memory --- */
+
+/*
+ * Returns true if what a source needs for a tick always comes back: in a graph that must finish no tick waits
+ * for several messages, and none go round. Nowhere do operators keep memory (certificate.h).
+ */
+static bool memory_comes_back(const struct fz *fz)
+{
+	for (unsigned id = 0; id < fz->entity_count; id++) {
+		const struct fz_entity *entity = &fz->entities[id];
+
+		if (entity->keeps)
+			return false;
+		for (unsigned port = 0; fz->tame && port < FZ_PORTS; port++)
+			if (entity->ports[port].take > 1)
+				return false;
+	}
+	for (unsigned i = 0; fz->tame && i < fz->connection_count; i++)
+		if (fz->connections[i].initial_messages)
+			return false;
+	return true;
+}
+
+/* The first source makes its messages in a pool of hardly more blocks than a tick needs. */
+static void draw_memory(struct fz *fz)
+{
+	struct fz_random random = {fz->seed * 1000033};
+	struct fz_entity *source = &fz->entities[0];
+	char others[sizeof source->uses];
+	unsigned needed = 0;
+	bool named;
+
+	fz_next(&random);
+	for (unsigned output = 0; output < FZ_OUTPUTS; output++)
+		if (source->send[output] == FZ_PRODUCE)
+			needed += source->max_emits[output] * most(source->parts, 1);
+	if (!source->device || !needed || fz_chance(&random, 4) || !memory_comes_back(fz))
+		return;
+	source->claims = needed;
+	fz->blocks = needed + fz_below(&random, 3);
+	memcpy(others, source->uses, sizeof others);
+	named = !strncmp(others, "\"resources\":[", 13);
+	snprintf(source->uses, sizeof source->uses, "\"resources\":[\"m\"%s%.90s", named ? "," : "],",
+		 named ? others + 13 : others);
+}
+
 /* --- which numbers must arrive in order and without a gap --- */
 
 struct leaving {
@@ -289,7 +335,8 @@ static void follow(struct fz *fz)
 		arrive(connection, &leaving[connection->from][connection->output],
 		       keeps_all(&fz->entities[connection->to].ports[connection->port]));
 	}
-	arrive(&fz->outlet_way, &leaving[fz->outlet_from][0], true);
+	if (fz->takers == 1) /* else no thread sees them all, or in order */
+		arrive(&fz->outlet_way, &leaving[fz->outlet_from][0], true);
 }
 
 /* --- JSON --- */
@@ -364,6 +411,9 @@ static void conditions(struct fz *fz, struct fz_entity *entity)
 		CONDITION("%s{\"type\":\"boolean\"}", comma(entity->conditions));
 	if (entity->asynchronous)
 		CONDITION("%s{\"type\":\"asynchronous\"}", comma(entity->conditions));
+	if (entity->claims)
+		CONDITION("%s{\"type\":\"memory_available\",\"min_blocks\":%u}", comma(entity->conditions),
+			  entity->claims);
 	if (entity->own_fence)
 		CONDITION("%s{\"type\":\"fz_own%s\",\"slot\":%u,\"id\":%u}", comma(entity->conditions),
 			  entity->source || chance(fz, 2) ? "" : "_late", fz->slot, entity->id);
@@ -442,8 +492,11 @@ static void put_graph(struct fz *fz)
 	ADD("{\"weir\":1,\"scheduler\":{\"signal\":\"%s\",\"max_in_flight\":%d},\n\"resources\":{\"few\":{"
 	    "\"type\":\"stream_pool\",\"max_size\":%u},"
 	    "\"parts\":{\"type\":\"green_context_pool\",\"sms_per_partition\":[2,4]},"
-	    "\"part\":{\"type\":\"green_context\",\"pool\":\"parts\",\"index\":%u}},\n\"entities\":[\n",
+	    "\"part\":{\"type\":\"green_context\",\"pool\":\"parts\",\"index\":%u}",
 	    fz->signal, fz->bound, 1 + draw(fz, 3), draw(fz, 2));
+	if (fz->blocks)
+		ADD(",\"m\":{\"type\":\"memory_pool\",\"block_size\":4096,\"blocks\":%u}", fz->blocks);
+	ADD("},\n\"entities\":[\n");
 	for (unsigned i = 0; i < fz->entity_count; i++)
 		put_entity(fz, &fz->entities[i]);
 	ADD("],\n\"connections\":[\n");
@@ -513,6 +566,7 @@ static void draw_doors(struct fz *fz, unsigned sources)
 	fz->outlet = !fz_alone(fz) && chance(fz, 3);
 	fz->inlet = !fz_alone(fz) && chance(fz, 3) && fz->connection_count < FZ_CONNECTIONS;
 	fz->early = chance(fz, 3);
+	fz->takers = fz->seed % 4 ? 1 : 2;
 	fz->pushes = draw(fz, 200);
 	if (fz->inlet)
 		wire(fz, FZ_INLET, 0, fz->inlet_to, 0, 0);
@@ -541,6 +595,7 @@ void fz_draw(struct fz *fz)
 	for (unsigned id = 0; id < fz->entity_count; id++)
 		draw_entity(fz, id, id < sources, slow);
 	fit_capacities(fz);
+	draw_memory(fz);
 	fz->outlet_capacity = most(fz->entities[fz->outlet_from].max_emits[0], 1 + draw(fz, 4));
 	follow(fz);
 	put_graph(fz);

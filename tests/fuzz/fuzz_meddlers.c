@@ -235,6 +235,34 @@ static bool finished(struct fz *fz, const weir_message *message)
 	return !atomic_load(&fz->faulted);
 }
 
+/* At once; or another thread drops it, or one more reference to it or to a part of it. */
+static void drop_somehow(struct fz_meddler *self, weir_message *message)
+{
+	_Atomic(weir_message *) *place = &self->fz->shelf[fz_below(&self->random, FZ_SHELF)];
+
+	if (fz_chance(&self->random, 4))
+		weir_message_unref(atomic_exchange(place, weir_message_ref(fz_payload(message, 0))));
+	if (fz_chance(&self->random, 4))
+		message = atomic_exchange(place, message);
+	weir_message_unref(message);
+}
+
+static void clear_shelf(struct fz *fz)
+{
+	for (unsigned i = 0; i < FZ_SHELF; i++)
+		weir_message_unref(atomic_exchange(&fz->shelf[i], NULL));
+}
+
+static void drop(void *arg)
+{
+	struct fz_meddler *self = arg;
+
+	while (!over(self)) {
+		weir_sleep((1 + fz_below(&self->random, 200)) * FZ_US);
+		clear_shelf(self->fz);
+	}
+}
+
 static void take(void *arg)
 {
 	struct fz_meddler *self = arg;
@@ -256,7 +284,7 @@ static void take(void *arg)
 			if (weir_message_data(fz_payload(message, i)))
 				fz_check(&taker, fz_received(fz_payload(message, i)), &fz->outlet_way, seen,
 					 "at the outlet");
-		weir_message_unref(message);
+		drop_somehow(self, message);
 		if (fz_chance(&self->random, 20))
 			rest(self);
 	}
@@ -282,6 +310,8 @@ unsigned fz_send(struct fz_meddler *meddlers, struct fz *fz, bool stops)
 
 	n = send(meddlers, n, fz, "push", push, fz->inlet);
 	n = send(meddlers, n, fz, "take", take, fz->outlet);
+	n = send(meddlers, n, fz, "take", take, fz->outlet && fz->takers > 1);
+	n = send(meddlers, n, fz, "drop", drop, fz->outlet);
 	n = send(meddlers, n, fz, "poke", poke, !alone && fz_chance(&fz->random, 3));
 	n = send(meddlers, n, fz, "poke", poke, !alone && fz_chance(&fz->random, 6));
 	n = send(meddlers, n, fz, "tell_entities", tell_entities, !alone && fz_chance(&fz->random, 3));
@@ -295,4 +325,5 @@ void fz_join(struct fz *fz, struct fz_meddler *meddlers, unsigned n)
 	atomic_store(&fz->over, true);
 	for (unsigned i = 0; i < n; i++)
 		wr_thread_join(&meddlers[i].thread);
+	clear_shelf(fz);
 }
