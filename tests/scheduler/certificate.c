@@ -1,5 +1,6 @@
 #include "certificate.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum finding { MET, UNMET, NEVER };
@@ -66,11 +67,13 @@ static void find(struct found *found, const weir_message *message)
 {
 	for (size_t i = 0; i < weir_message_parts(message); i++)
 		find(found, weir_message_part_at(message, i));
-	if (wr_message_memory_pool(message) != found->pool || found->count == MESSAGES)
+	if (wr_message_memory_pool(message) != found->pool)
 		return;
 	for (size_t i = 0; i < found->count; i++)
 		if (found->list[i] == message)
 			return;
+	if (found->count == MESSAGES)
+		abort();
 	found->list[found->count++] = message;
 }
 

@@ -191,40 +191,6 @@ static void take(void *arg)
 
 /* --- promises --- */
 
-/* It was offered something of the resource, or is about to claim it. */
-static bool is_told(struct wr_claim *claim, const struct wr_shared *shared)
-{
-	uint32_t state = wr_read(&claim->entity->state);
-
-	return claim->from == shared && state & (WR_POKED | WR_RUNNING) && !(state & WR_DONE) &&
-	       (wr_read(&claim->owed) || claim->listed);
-}
-
-/* One pool, looked at while no fiber runs: more is in use than there is, or an entity waits for what is free.
- */
-static void check_pool(struct wr_memory_pool *pool)
-{
-	struct wr_shared *shared = &pool->shared;
-	bool told = false;
-
-	if (shared->used > shared->size || wr_blocks_free(&pool->blocks) > shared->size)
-		dst_fails("%s: %llu of %llu blocks are in use", pool->plan->name,
-			  (unsigned long long)shared->used, (unsigned long long)shared->size);
-	for (size_t i = 0; i < world.graph->entity_count; i++)
-		for (size_t k = 0; k < world.graph->entities[i].claim_count; k++)
-			told |= is_told(&world.graph->entities[i].claims[k], shared);
-	for (struct wr_claim *claim = shared->first; claim && !told; claim = claim->newer)
-		if (shared->size - shared->used >= claim->units)
-			dst_fails("%s is parked and %s has what it needs", claim->entity->plan->name,
-				  pool->plan->name);
-}
-
-static void look(weir_scheduler *scheduler)
-{
-	for (size_t i = 0; i < scheduler->graph->memory_pool_count; i++)
-		check_pool(&scheduler->graph->memory_pools[i]);
-}
-
 /* "0 of 2 blocks of pool 'm0' are free, a tick needs 1": returns true if every one needs more than is free.
  */
 static bool all_lack(const char *text)
@@ -359,7 +325,7 @@ int main(int argc, char **argv)
 		.shape = &shape,
 		.draw = dst_claims_draw,
 		.run = run,
-		.look = look,
+		.look = dst_check_pools,
 		.scheduler = &world.scheduler,
 	};
 

@@ -94,6 +94,40 @@ weir_status dst_make_block(weir_context *context, struct wr_random *random, bool
 	return WEIR_OK;
 }
 
+/* It was offered something of the resource, or is about to claim it. */
+static bool is_told(struct wr_claim *claim, const struct wr_shared *shared)
+{
+	uint32_t state = wr_read(&claim->entity->state);
+
+	return claim->from == shared && state & (WR_POKED | WR_RUNNING) && !(state & WR_DONE) &&
+	       (wr_read(&claim->owed) || claim->listed);
+}
+
+/* One pool, looked at while no fiber runs: more is in use than there is, or an entity waits for what is free.
+ */
+static void check_pool(const weir_graph *graph, struct wr_memory_pool *pool)
+{
+	struct wr_shared *shared = &pool->shared;
+	bool told = false;
+
+	if (shared->used > shared->size || wr_blocks_free(&pool->blocks) > shared->size)
+		dst_fails("%s: %llu of %llu blocks are in use", pool->plan->name,
+			  (unsigned long long)shared->used, (unsigned long long)shared->size);
+	for (size_t i = 0; i < graph->entity_count; i++)
+		for (size_t k = 0; k < graph->entities[i].claim_count; k++)
+			told |= is_told(&graph->entities[i].claims[k], shared);
+	for (struct wr_claim *claim = shared->first; claim && !told; claim = claim->newer)
+		if (shared->size - shared->used >= claim->units)
+			dst_fails("%s is parked and %s has what it needs", claim->entity->plan->name,
+				  pool->plan->name);
+}
+
+void dst_check_pools(weir_scheduler *scheduler)
+{
+	for (size_t i = 0; i < scheduler->graph->memory_pool_count; i++)
+		check_pool(scheduler->graph, &scheduler->graph->memory_pools[i]);
+}
+
 uint64_t dst_left_over(weir_scheduler *scheduler)
 {
 	weir_queue_counts counts = {.size = sizeof counts};
@@ -125,8 +159,7 @@ static void look_at_rest(void *arg)
 	(void)arg;
 	if (!scheduler || wr_load(&scheduler->phase) != WR_OPEN)
 		return;
-	if (command->look)
-		command->look(scheduler);
+	command->look(scheduler);
 	if (rest_broken(scheduler))
 		dst_fails("%s", rest_broken(scheduler));
 }

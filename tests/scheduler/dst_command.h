@@ -37,7 +37,7 @@ struct dst_command {
 	void (*draw)(uint64_t seed);
 	void (*run)(
 		void); /* in a world; it returns early if a promise is broken: then the world is abandoned */
-	/* Looks while the world is at rest and a run is open. NULL: at what rest.h says only. */
+	/* Looks while the world is at rest and a run is open. */
 	void (*look)(weir_scheduler *scheduler);
 	weir_scheduler **scheduler; /* of the world; NULL: none now */
 };
@@ -51,6 +51,8 @@ weir_status dst_make_scheduler(weir_graph *graph, weir_scheduler_options options
  */
 weir_status dst_make_block(weir_context *context, struct wr_random *random, bool on_host, bool device,
 			   weir_message **out);
+/* S3, for `look`: no entity is parked while a pool has what it was refused. */
+void dst_check_pools(weir_scheduler *scheduler);
 /* No entity could go on after a run that ended by itself: certificate.h. */
 void dst_check_over(weir_scheduler *scheduler);
 /* E5 of all queues; returns how many messages they still hold. Between two runs. */

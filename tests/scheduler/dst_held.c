@@ -3,12 +3,13 @@
  * the program's threads take from outlets, keep what they took, drop it on other threads, push, tell and
  * poke, on `sim`, in the build whose atomics are switching points.
  *
- *	dst_held [--bug NAME] [--seeds N] [--start S] [--rate] [--shape flowing|stuck]
+ *	dst_held [--bug NAME] [--seeds N] [--start S] [--rate] [--shape flowing|stuck|tight]
  *
  * No chain needs memory of a later one, and the program drops all that it takes, so a run that is not stopped
  * must end with all ticks made, and no message missing, whoever held the memory meanwhile. In `stuck` worlds
  * a disabled receiver keeps what the program was handed as well: the run must end as a deadlock, after
- * exactly the ticks that there was memory and room for.
+ * exactly the ticks that there was memory and room for. In `tight` ones each tick needs the whole pool, all
+ *of which the program gets, and no grace time covers anything: what is wrong at the edge shows soonest there.
  */
 #include <stdio.h>
 #include <string.h>
@@ -247,7 +248,7 @@ static weir_status add_ends(void)
 
 	for (unsigned c = 0; c < held.chains && !status; c++) {
 		struct dst_chain *chain = &held.chain[c];
-		char port[8];
+		char port[24];
 
 		snprintf(port, sizeof port, "%c%u.out", chain->passes ? 'p' : 'h', c);
 		if (chain->places)
@@ -312,10 +313,11 @@ int main(int argc, char **argv)
 {
 	static const struct dst_command command = {
 		.name = "dst_held",
-		.shapes = {"flowing", "stuck"},
+		.shapes = {"flowing", "stuck", "tight"},
 		.shape = &held_shape,
 		.draw = dst_held_draw,
 		.run = run,
+		.look = dst_check_pools,
 		.scheduler = &held.scheduler,
 	};
 

@@ -5,7 +5,7 @@
 #include "dst_command.h"
 
 /* See dst_held.c. */
-enum dst_held_shape { DST_HELD_FLOWING, DST_HELD_STUCK };
+enum dst_held_shape { DST_HELD_FLOWING, DST_HELD_STUCK, DST_HELD_TIGHT };
 enum { CHAINS = 3, POOLS = 2, BLOCKS = 3, PLACES = 3, SHELF = 4, TAKERS = 3 };
 
 /*

@@ -45,6 +45,20 @@ static void draw_stuck(struct dst_chain *chain)
 	chain->places = chain->messages + draw(PLACES + 1 - chain->messages);
 }
 
+/* A tick needs the whole pool, and all of it goes to the program. */
+static void draw_tight(struct dst_chain *chain)
+{
+	chain->pool = draw(POOLS);
+	held.blocks[chain->pool] = 2;
+	chain->units = chain->blocks = 2;
+	chain->messages = draw(8) ? 2 : 1;
+	chain->count = 20;
+	chain->room = chain->places = 2 + draw(PLACES - 1);
+	chain->device = chain->pool && draw(2);
+	chain->takers = 1 + draw(TAKERS);
+	chain->early = chain->device && draw(2);
+}
+
 static void put_chain(unsigned c)
 {
 	const struct dst_chain *chain = &held.chain[c];
@@ -101,19 +115,21 @@ static int64_t draw_grace(void)
 
 void dst_held_draw(uint64_t seed)
 {
+	static void (*const draw_as[])(struct dst_chain * chain) = {draw_chain, draw_stuck, draw_tight};
+
 	memset(&held, 0, sizeof held);
 	held.seed = seed;
 	wr_random_seed(&held.shape, seed, 41);
 	for (unsigned p = 0; p < POOLS; p++)
 		held.blocks[p] = 1 + draw(BLOCKS);
-	held.chains = held_shape == DST_HELD_STUCK ? 1 : 1 + draw(draw(2) ? 1 : CHAINS);
+	held.chains = held_shape == DST_HELD_FLOWING && draw(2) ? 1 + draw(CHAINS) : 1;
 	for (unsigned c = 0; c < held.chains; c++)
-		(held_shape == DST_HELD_STUCK ? draw_stuck : draw_chain)(&held.chain[c]);
+		draw_as[held_shape](&held.chain[c]);
 	held.pokers = draw(3);
 	held.workers = 1 + draw(3);
-	held.grace = draw_grace();
+	held.grace = held_shape == DST_HELD_TIGHT ? 0 : draw_grace();
 	held.patience = (int64_t)1 << (5 + draw(10));
-	held.stop_after = held_shape == DST_HELD_STUCK || draw(8) ? 0 : 1 + draw(20000);
+	held.stop_after = held_shape != DST_HELD_FLOWING || draw(8) ? 0 : 1 + draw(20000);
 	held.carries = draw(2);
 	dst_put("{\"weir\":1,\"resources\":{"
 		"\"m0\":{\"type\":\"memory_pool\",\"place\":\"host\",\"block_size\":64,\"blocks\":%u},"
