@@ -1,10 +1,10 @@
 /*
  * The fuzzer of the public API, written against weir.h; its threads are those of base/, so that they are
  * fibers in a simulated world, and the end of a run is certified from inside. fuzz_api.c is the command;
- * fuzz_draw.c draws a graph and writes it as JSON; fuzz_payload.c writes and checks payloads; fuzz_streams.c
- * chooses streams and launches kernels; fuzz_operators.c has the operators; fuzz_conditions.c the conditions;
- * fuzz_parts.c packs, copies and stamps messages; fuzz_run.c runs a graph and checks the result;
- * fuzz_meddlers.c has the threads that interfere with it.
+ * fuzz_draw.c draws a graph and writes it as JSON, fuzz_memory.c its memory pool; fuzz_payload.c writes and
+ * checks payloads; fuzz_streams.c chooses streams and launches kernels; fuzz_operators.c has the operators;
+ * fuzz_conditions.c the conditions; fuzz_parts.c packs, copies and stamps messages; fuzz_run.c runs a graph
+ * and checks the result; fuzz_meddlers.c has the threads that interfere with it.
  */
 #ifndef TESTS_FUZZ_API_H
 #define TESTS_FUZZ_API_H
@@ -172,6 +172,7 @@ struct fz *fz_of(int64_t slot); /* of the job with that number */
 
 /* fuzz_draw.c */
 void fz_draw(struct fz *fz);
+void fz_draw_memory(struct fz *fz); /* fuzz_memory.c; when all else but the text is drawn */
 bool fz_alone(const struct fz *fz); /* no other thread of the program may enter the run */
 
 /* fuzz_payload.c: {origin, number, the tag of its stamp, the run's salt} and a pattern in the remaining
