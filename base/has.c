@@ -23,6 +23,7 @@ static const char *const functions[] = {
 	"weir_context_emit_at",
 	"weir_context_entity",
 	"weir_context_fail",
+	"weir_context_fail_after_drain",
 	"weir_context_finish",
 	"weir_context_graph",
 	"weir_context_hold",

@@ -1014,6 +1014,15 @@ WEIR_API void weir_context_drain(weir_context *context);
 /* Likewise, and says why in one line: weir_outcome.text of a run that ends well. The first line is kept. */
 WEIR_API void weir_context_drain_because(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
 /*
+ * Drains the run, which then fails with this status and text, as if this compute had returned it: for input
+ * that is broken behind what was read well, which is worked off first. This tick is the entity's last one;
+ * what it emits is delivered. `return weir_context_fail_after_drain(context, WEIR_E_IO, ...)` returns OK. The
+ * first failure of a run is kept; one that comes during the drain cuts it short. Fails: WEIR_E_INVALID:
+ * outside of compute, or `failure` is none.
+ */
+WEIR_API weir_status weir_context_fail_after_drain(weir_context *context, weir_status failure,
+						   const char *format, ...) WEIR_PRINTF(3, 4);
+/*
  * Holds an input, or lets go of it: while it is held, the ticks that follow this one receive nothing from it
  * and need no message there, so that compute can finish what it took before (a write that the other end does
  * not accept yet). The messages stay queued. Another condition must decide when to tick, as file_descriptor.

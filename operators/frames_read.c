@@ -18,7 +18,7 @@ enum stage { HEADER, LINE, PIXELS };
 struct frames_read {
 	struct wr_channel channel;
 	const char *type;
-	bool y4m, records, drop;
+	bool y4m, records, drop, over; /* over: no more is read */
 	enum stage stage;
 	int64_t width, height, channels; /* y4m: those of the graph file, 0: any, until the header was read */
 	int64_t rows;                    /* of the tensor */
@@ -106,6 +106,13 @@ static weir_status fail_io(weir_context *context, const struct frames_read *self
 {
 	weir_context_fail(context, "%s: %s", self->channel.name, why);
 	return WEIR_E_IO;
+}
+
+/* There is no more to read; the frames before it are worked off. */
+static weir_status fail_input(weir_context *context, struct frames_read *self, const char *why)
+{
+	self->over = true;
+	return weir_context_fail_after_drain(context, WEIR_E_IO, "%s%s", self->channel.name, why);
 }
 
 /* --- the size of a frame --- */
@@ -286,8 +293,8 @@ static weir_status take_line(weir_context *context, struct frames_read *self)
 	if (self->stage == HEADER)
 		return take_header(context, self);
 	if (!word_is(self->line, "FRAME"))
-		return fail_io(context, self,
-			       "a frame of Y4M does not begin with FRAME: the header has another size");
+		return fail_input(context, self,
+				  ": a frame of Y4M does not begin with FRAME: the header has another size");
 	self->stage = PIXELS;
 	return WEIR_OK;
 }
@@ -332,15 +339,15 @@ static weir_status emit_frame(weir_context *context, struct frames_read *self)
 static weir_status end_input(weir_context *context, struct frames_read *self)
 {
 	bool whole = self->y4m ? self->stage == LINE && !self->length : !self->got;
+	char why[WR_FRAMES_TEXT];
 
 	if (whole || self->drop)
 		return weir_context_finish(context);
-	if (self->stage == PIXELS)
-		weir_context_fail(context, "%s ends in the middle of frame %" PRIu64 ": %zu of %zu bytes",
-				  self->channel.name, self->frames, self->got, self->bytes);
-	else
-		weir_context_fail(context, "%s ends in the middle of a Y4M header", self->channel.name);
-	return WEIR_E_IO;
+	if (self->stage != PIXELS)
+		return fail_input(context, self, " ends in the middle of a Y4M header");
+	snprintf(why, sizeof why, " ends in the middle of frame %" PRIu64 ": %zu of %zu bytes", self->frames,
+		 self->got, self->bytes);
+	return fail_input(context, self, why);
 }
 
 /* Sets *count to what came; 0: nothing now, or the end, which is dealt with. */
@@ -348,11 +355,15 @@ static weir_status read_some(weir_context *context, struct frames_read *self, vo
 			     size_t *count)
 {
 	ssize_t got = wr_channel_read(&self->channel, to, bytes);
+	char why[WR_FRAMES_TEXT];
 
 	*count = got > 0 ? (size_t)got : 0;
 	if (got > 0 || (got < 0 && errno == EAGAIN))
 		return WEIR_OK;
-	return got ? fail_io(context, self, strerror(errno)) : end_input(context, self);
+	if (!got)
+		return end_input(context, self);
+	snprintf(why, sizeof why, ": %s", strerror(errno));
+	return fail_input(context, self, why);
 }
 
 static weir_status read_line(weir_context *context, struct frames_read *self, size_t *count)
@@ -366,8 +377,9 @@ static weir_status read_line(weir_context *context, struct frames_read *self, si
 		self->length--;
 		return take_line(context, self);
 	}
-	return self->length < WR_Y4M_LINE ? WEIR_OK
-					  : fail_io(context, self, "a header of Y4M has no end: is it one?");
+	return self->length < WR_Y4M_LINE
+		       ? WEIR_OK
+		       : fail_input(context, self, ": a header of Y4M has no end: is it one?");
 }
 
 static weir_status read_pixels(weir_context *context, struct frames_read *self, size_t *count)
@@ -388,7 +400,7 @@ static weir_status frames_read_compute(weir_context *context, void *state)
 	weir_status status = WEIR_OK;
 	size_t count = 1;
 
-	while (!status && count) {
+	while (!status && count && !self->over) {
 		if (self->stage == PIXELS)
 			status = read_pixels(context, self, &count);
 		else

@@ -153,20 +153,26 @@ static weir_status alloc_image(weir_context *context, struct wr_image image, wei
 	return weir_context_create_tensor(context, &like, true, out);
 }
 
+/* The pictures before it are worked off. */
+static weir_status fail_picture(weir_context *context, const char *file, const char *why)
+{
+	return weir_context_fail_after_drain(context, WEIR_E_FAILED, "'%s': %s", file, why);
+}
+
 static weir_status read_picture(weir_context *context, struct wr_picture *picture, const char *file)
 {
 	weir_message *message = NULL;
 	weir_status status;
 
 	if (!wr_picture_take(picture, weir_context_open(context, file, WR_PICTURE_OPEN, 0)))
-		return weir_context_fail(context, "'%s': %s", file, picture->text);
+		return fail_picture(context, file, picture->text);
 	status = alloc_image(context, picture->image, &message);
 	if (status)
 		return status;
 	if (wr_picture_rows(picture, weir_message_data(message)))
 		return weir_context_emit(context, 0, message);
 	weir_message_unref(message);
-	return weir_context_fail(context, "'%s': %s", file, picture->text);
+	return fail_picture(context, file, picture->text);
 }
 
 static weir_status png_read_compute(weir_context *context, void *state)

@@ -27,7 +27,9 @@ static weir_status blame_device(weir_scheduler *scheduler)
 		       : WEIR_E_DEVICE;
 }
 
-void wr_run_fail(weir_scheduler *scheduler, const weir_entity *entity, weir_cause cause, weir_status status)
+/* Keeps this thread's last error as the failure of the run, unless there is one. */
+static void keep_failure(weir_scheduler *scheduler, const weir_entity *entity, weir_cause cause,
+			 weir_status status)
 {
 	bool lost = !wr_system_check_device(scheduler->graph->system);
 
@@ -44,6 +46,11 @@ void wr_run_fail(weir_scheduler *scheduler, const weir_entity *entity, weir_caus
 		scheduler->error = *wr_error_here();
 	}
 	wr_mutex_unlock(&scheduler->lock);
+}
+
+void wr_run_fail(weir_scheduler *scheduler, const weir_entity *entity, weir_cause cause, weir_status status)
+{
+	keep_failure(scheduler, entity, cause, status);
 	wr_fetch_or(&scheduler->stop_asked, WR_STOP_FAILED);
 	wr_loop_kick(&scheduler->loop);
 }
@@ -91,6 +98,22 @@ void weir_context_drain_because(weir_context *context, const char *format, ...)
 		keep_reason(wr_load_acquire(&entity->scheduler), wr_strdup(text.text));
 	wr_text_finish(&text);
 	weir_context_drain(context);
+}
+
+weir_status weir_context_fail_after_drain(weir_context *context, weir_status failure, const char *format, ...)
+{
+	weir_entity *entity = weir_context_entity(context);
+	va_list list;
+
+	if (!context->computing || failure >= WEIR_OK)
+		return wr_fail(WEIR_E_INVALID, "%s: fail_after_drain is for compute, with a failure",
+			       entity->plan->name);
+	va_start(list, format);
+	wr_vfail(failure, format, list);
+	va_end(list);
+	keep_failure(wr_load_acquire(&entity->scheduler), entity, failure);
+	weir_context_drain(context);
+	return weir_context_finish(context);
 }
 
 bool weir_scheduler_running(const weir_scheduler *scheduler)

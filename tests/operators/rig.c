@@ -427,6 +427,24 @@ weir_status weir_context_fail(weir_context *context, const char *format, ...)
 	return WEIR_E_FAILED;
 }
 
+weir_status weir_context_fail_after_drain(weir_context *context, weir_status failure, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(context->text, sizeof context->text, format, list);
+	va_end(list);
+	assert_null(strchr(context->text, '\n'));
+	context->failed = failure;
+	context->drained = context->finished = true;
+	return WEIR_OK;
+}
+
+bool weir_context_stopping(const weir_context *context)
+{
+	return context->drained;
+}
+
 const char *weir_last_error(void)
 {
 	return "";
@@ -511,6 +529,8 @@ weir_status rig_tick(struct rig *rig)
 	release_messages(context->out, &context->out_count);
 	if (context->kind->compute)
 		status = context->kind->compute(context, context->state);
+	if (!status)
+		status = context->failed;
 	context->tick++;
 	release_inputs(context);
 	return status;

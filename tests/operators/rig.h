@@ -34,8 +34,9 @@ struct weir_context {
 	size_t copies;       /* of its streams so far */
 	unsigned copy_flags; /* of the last ones */
 	bool drained;
-	char text[512]; /* error of the last failure */
-	int faults;     /* of the stream */
+	weir_status failed; /* by weir_context_fail_after_drain */
+	char text[512];     /* error of the last failure */
+	int faults;         /* of the stream */
 	int64_t slept;
 	weir_stamp stamp; /* of weir_context_set_stamp */
 };
@@ -49,7 +50,7 @@ struct rig {
 void rig_start(struct rig *rig, const weir_operator *kind, const char *parameters);
 void rig_give(struct rig *rig, weir_message *message);                      /* for the next tick; takes it */
 void rig_give_side(struct rig *rig, unsigned input, weir_message *message); /* likewise */
-weir_status rig_tick(struct rig *rig); /* releases what the last tick emitted */
+weir_status rig_tick(struct rig *rig); /* releases what the last tick emitted; context.failed, too */
 void rig_stop(struct rig *rig);
 size_t rig_messages(void); /* number of live messages */
 
