@@ -957,7 +957,8 @@ WEIR_API uint64_t weir_context_tick(const weir_context *context);
 WEIR_API int64_t weir_context_now(const weir_context *context);
 /*
  * Returns true if the run is ending: it drains, or it is cut short. A compute that takes long can ask again
- * and again, and return early.
+ * and again, and return early. In stop it is also true if the run has failed, and false if the run has come to
+ * its end by itself.
  */
 WEIR_API bool weir_context_stopping(const weir_context *context);
 /* Messages received by this tick on the input, all queues. */

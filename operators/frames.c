@@ -46,12 +46,24 @@ static weir_status fail_mode(weir_context *context, const struct wr_channel *cha
 	return WEIR_E_IO;
 }
 
-/* Opens a FIFO without waiting for its other end. */
-static int open_path(weir_context *context, const char *path, bool write)
+/*
+ * Opens a FIFO without waiting for its other end. A file keeps its content until the first write: a run that
+ * fails before has destroyed nothing.
+ */
+static int open_path(weir_context *context, struct wr_channel *channel, const char *path, bool write)
 {
-	int flags = write ? O_WRONLY | O_CREAT | O_TRUNC : O_RDONLY;
+	int flags = (write ? O_WRONLY : O_RDONLY) | O_NONBLOCK | O_NOCTTY;
+	int fd = weir_context_open(context, path, flags, 0);
 
-	return weir_context_open(context, path, flags | O_NONBLOCK | O_NOCTTY, 0666);
+	channel->old = write && fd >= 0;
+	if (fd >= 0 || !write || errno != ENOENT)
+		return fd;
+	fd = weir_context_open(context, path, flags | O_CREAT | O_EXCL, 0666);
+	channel->made = fd >= 0;
+	if (fd >= 0 || errno != EEXIST)
+		return fd;
+	channel->old = true; /* it has just been made, by another one; or the path is a link to nothing */
+	return weir_context_open(context, path, flags | O_CREAT, 0666);
 }
 
 static int open_again(int fd)
@@ -84,6 +96,24 @@ static void name_channel(struct wr_channel *channel, const char *path, int descr
 		snprintf(channel->name, sizeof channel->name, "standard %s", write ? "output" : "input");
 }
 
+/* The file must still be there under its name. Without O_CREAT nothing else is touched. */
+static void remove_made(weir_context *context, const struct wr_channel *channel, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char folder[PATH_MAX] = ".";
+	struct stat made, found;
+	int fd;
+
+	if (slash)
+		snprintf(folder, sizeof folder, "%.*s", slash > path ? (int)(slash - path) : 1, path);
+	fd = weir_context_open(context, folder, O_PATH | O_DIRECTORY, 0);
+	if (fd >= 0 && !fstat(channel->fd, &made) && !fstatat(fd, name, &found, AT_SYMLINK_NOFOLLOW) &&
+	    made.st_dev == found.st_dev && made.st_ino == found.st_ino)
+		unlinkat(fd, name, 0);
+	if (fd >= 0)
+		close(fd);
+}
+
 /* The entity waits for it, and a line is logged if it waits for long. */
 static weir_status watch_channel(weir_context *context, const struct wr_channel *channel, unsigned events,
 				 int64_t warn_after, weir_watch_fn *stalled, void *state)
@@ -108,7 +138,7 @@ weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, c
 	if (descriptor < 0 && !strcmp(path, "-"))
 		channel->fd = write ? STDOUT_FILENO : STDIN_FILENO;
 	else if (descriptor < 0) {
-		channel->fd = open_path(context, path, write);
+		channel->fd = open_path(context, channel, path, write);
 		channel->own = true;
 	}
 	if (channel->fd < 0 || fstat(channel->fd, &about))
@@ -118,9 +148,12 @@ weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, c
 	if (!channel->own)
 		take_inherited(channel, about.st_mode, write);
 	channel->file = S_ISREG(about.st_mode);
+	channel->old &= channel->file;
 	channel->socket = S_ISSOCK(about.st_mode);
 	status = watch_channel(context, channel, write ? WEIR_WATCH_WRITE : WEIR_WATCH_READ,
 			       weir_values_int(values, "warn_after"), stalled, state);
+	if (status && channel->made)
+		remove_made(context, channel, path);
 	if (status)
 		wr_channel_close(channel);
 	return status;
@@ -131,6 +164,17 @@ void wr_channel_close(struct wr_channel *channel)
 	if (channel->own && channel->fd >= 0)
 		close(channel->fd);
 	channel->fd = -1;
+}
+
+void wr_channel_end(weir_context *context, struct wr_channel *channel, const char *path)
+{
+	if (channel->fd < 0 || (!channel->old && !channel->made))
+		return;
+	if (channel->made && weir_context_stopping(context))
+		remove_made(context, channel, path);
+	else if (channel->old && !weir_context_stopping(context))
+		(void)!ftruncate(channel->fd, 0);
+	channel->old = channel->made = false;
 }
 
 int64_t wr_channel_left(const struct wr_channel *channel)
@@ -199,8 +243,11 @@ static ssize_t write_quietly(int fd, const void *from, size_t bytes)
 	return written;
 }
 
-ssize_t wr_channel_write(const struct wr_channel *channel, const void *from, size_t bytes)
+ssize_t wr_channel_write(struct wr_channel *channel, const void *from, size_t bytes)
 {
+	if (channel->old && ftruncate(channel->fd, 0))
+		return -1;
+	channel->old = channel->made = false;
 	if (channel->socket)
 		return or_again(send(channel->fd, from, bytes, MSG_DONTWAIT | MSG_NOSIGNAL));
 	if (channel->blocks && !channel_ready(channel, POLLOUT))

@@ -49,6 +49,8 @@ enum { WR_FRAMES_TEXT = 128, WR_FRAMES_SIDE_MAX = 1 << 15, WR_FRAMES_BYTES_MAX =
 struct wr_channel {
 	int fd;                         /* -1: not open */
 	bool own, socket, file, blocks; /* blocks: a write of more than PIPE_BUF may block */
+	bool old;                       /* the path's file has its old content, to the first write */
+	bool made;                      /* the file is new */
 	char name[WR_FRAMES_TEXT];      /* "'clip.y4m'", "standard input" */
 };
 
@@ -59,13 +61,18 @@ struct wr_channel {
 weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, const weir_values *values,
 			    bool write, weir_watch_fn *stalled, void *state);
 void wr_channel_close(struct wr_channel *channel);
+/*
+ * The end of what is written, before closing. A file that nothing was written to is emptied if the run has
+ * come to its end by itself; else it is as it was, and one that was made is removed.
+ */
+void wr_channel_end(weir_context *context, struct wr_channel *channel, const char *path);
 /* Bytes up to the end of a regular file; -1: it is none. */
 int64_t wr_channel_left(const struct wr_channel *channel);
 /* More bytes at once in a pipe whose frames are larger; done as far as the system allows it. */
 void wr_channel_widen(const struct wr_channel *channel, size_t frame);
 /* As read and write, but never block, whatever the flags of the descriptor: -1 and EAGAIN. No SIGPIPE. */
 ssize_t wr_channel_read(const struct wr_channel *channel, void *to, size_t bytes);
-ssize_t wr_channel_write(const struct wr_channel *channel, const void *from, size_t bytes);
+ssize_t wr_channel_write(struct wr_channel *channel, const void *from, size_t bytes);
 
 /* --- Y4M: the planes of a frame are one below the other: [rows, width, 1] --- */
 

@@ -15,7 +15,7 @@
 
 struct frames_write {
 	struct wr_channel channel;
-	const char *planes, *rate;
+	const char *path, *planes, *rate;
 	bool y4m;
 	weir_message *message; /* that is being written */
 	size_t written;        /* of head and payload */
@@ -62,9 +62,9 @@ static void frames_write_stop(weir_context *context, void *state)
 {
 	struct frames_write *self = state;
 
-	(void)context;
 	weir_message_unref(self->message);
 	self->message = NULL;
+	wr_channel_end(context, &self->channel, self->path);
 	wr_channel_close(&self->channel);
 }
 
@@ -95,6 +95,7 @@ static weir_status frames_write_start(weir_context *context, void *state, const 
 
 	self->channel.fd = -1;
 	self->y4m = !strcmp(weir_values_string(values, "format"), "y4m");
+	self->path = weir_values_string(values, "path");
 	self->planes = weir_values_string(values, "planes");
 	self->rate = weir_values_string(values, "rate");
 	if (!is_rate(self->rate))

@@ -499,6 +499,8 @@ void wr_run_end(weir_scheduler *scheduler)
 	outcome.waiting = scheduler->waiting;
 	if (scheduler->timed_out)
 		wr_system_shorten_timeout(graph->system);
+	if (outcome.status)
+		wr_fetch_or(&scheduler->stop_asked, WR_STOP_FAILED); /* for weir_context_stopping */
 	wr_descriptors_forget(scheduler);
 	for (size_t i = 0; i < graph->entity_count; i++)
 		wr_gpu_time_end_run(&graph->entities[i]);

@@ -111,7 +111,7 @@ weir_status weir_context_fail_after_drain(weir_context *context, weir_status fai
 	va_start(list, format);
 	wr_vfail(failure, format, list);
 	va_end(list);
-	keep_failure(wr_load_acquire(&entity->scheduler), entity, failure);
+	keep_failure(wr_load_acquire(&entity->scheduler), entity, WEIR_CAUSE_COMPUTE, failure);
 	weir_context_drain(context);
 	return weir_context_finish(context);
 }
