@@ -34,6 +34,14 @@ static const char *type_of(weir_parameter_type type)
 		return "output ports";
 	case WEIR_TYPE_NUMBERS:
 		return "numbers";
+	case WEIR_TYPE_READ_FILE:
+		return "file that is read";
+	case WEIR_TYPE_WRITE_FILE:
+		return "file that is written";
+	case WEIR_TYPE_READ_DESCRIPTOR:
+		return "descriptor that is read";
+	case WEIR_TYPE_WRITE_DESCRIPTOR:
+		return "descriptor that is written";
 	}
 	return "?";
 }
@@ -93,7 +101,10 @@ static void print_parameters(const weir_parameter *parameters)
 		return;
 	puts("\nparameters");
 	for (const weir_parameter *parameter = parameters; parameter->name; parameter++) {
-		printf("  %s: %s", parameter->name, type_of(parameter->type));
+		bool folder = parameter->type == WEIR_TYPE_WRITE_FILE && parameter->choices;
+
+		printf("  %s: %s", parameter->name,
+		       folder ? "folder to write to, files begin with" : type_of(parameter->type));
 		if (parameter->choices)
 			print_choices(parameter->choices);
 		print_bounds(parameter);
@@ -229,6 +240,8 @@ static void print_operator(const weir_registry *registry, size_t i)
 		puts("\nuses a stream of its entity's pool in every tick");
 	if (kind->flags & WEIR_OPERATOR_EFFECTS)
 		puts("\nhas side effects: ends with its inputs, not when its receivers are done");
+	if (kind->flags & WEIR_OPERATOR_PRINTS)
+		puts("\nprints lines on standard output");
 	print_parameters(kind->parameters);
 	print_inputs(kind);
 	print_outputs(kind->outputs);

@@ -236,7 +236,8 @@ static void print_pools(weir_scheduler *scheduler)
 static bool writes_to_directory(const weir_operator *kind)
 {
 	for (const weir_parameter *parameter = kind->parameters; parameter && parameter->name; parameter++)
-		if (parameter->type == WEIR_TYPE_STRING && !strcmp(parameter->name, "directory"))
+		if ((parameter->type == WEIR_TYPE_STRING || parameter->type == WEIR_TYPE_WRITE_FILE) &&
+		    !strcmp(parameter->name, "directory"))
 			return true;
 	return false;
 }

@@ -24,6 +24,16 @@ bool wr_parameter_is_input(const weir_parameter *parameter)
 	return parameter->type == WEIR_TYPE_INPUT || parameter->type == WEIR_TYPE_INPUTS;
 }
 
+bool wr_parameter_is_file(const weir_parameter *parameter)
+{
+	return parameter->type == WEIR_TYPE_READ_FILE || parameter->type == WEIR_TYPE_WRITE_FILE;
+}
+
+bool wr_parameter_is_descriptor(const weir_parameter *parameter)
+{
+	return parameter->type == WEIR_TYPE_READ_DESCRIPTOR || parameter->type == WEIR_TYPE_WRITE_DESCRIPTOR;
+}
+
 bool wr_parameter_is_output(const weir_parameter *parameter)
 {
 	return parameter->type == WEIR_TYPE_OUTPUT || parameter->type == WEIR_TYPE_OUTPUTS;
@@ -36,6 +46,8 @@ static unsigned json_types(weir_parameter_type type)
 	case WEIR_TYPE_BOOL:
 		return WR_BOOL;
 	case WEIR_TYPE_INT:
+	case WEIR_TYPE_READ_DESCRIPTOR:
+	case WEIR_TYPE_WRITE_DESCRIPTOR:
 		return WR_INTEGER;
 	case WEIR_TYPE_NUMBER:
 		return WR_INTEGER | WR_REAL;
@@ -46,6 +58,8 @@ static unsigned json_types(weir_parameter_type type)
 	case WEIR_TYPE_CHOICE:
 	case WEIR_TYPE_INPUT:
 	case WEIR_TYPE_OUTPUT:
+	case WEIR_TYPE_READ_FILE:
+	case WEIR_TYPE_WRITE_FILE:
 		return WR_STRING;
 	case WEIR_TYPE_INPUTS:
 	case WEIR_TYPE_OUTPUTS:
@@ -81,6 +95,10 @@ static void setting_check_bounds(const struct reading *reading, const struct wr_
 	int64_t min = open && parameter->type == WEIR_TYPE_INT ? INT64_MIN : parameter->min;
 	int64_t max = open ? INT64_MAX : parameter->max;
 
+	if (wr_parameter_is_descriptor(parameter)) {
+		min = -1;
+		max = INT32_MAX;
+	}
 	if (value >= min && value <= max)
 		reading->setting->integer = value;
 	else if (max == INT64_MAX)
@@ -230,10 +248,14 @@ static weir_status setting_read_value(const struct reading *reading, const struc
 		return WEIR_OK;
 	case WEIR_TYPE_INT:
 	case WEIR_TYPE_SIZE:
+	case WEIR_TYPE_READ_DESCRIPTOR:
+	case WEIR_TYPE_WRITE_DESCRIPTOR:
 		setting_read_quantity(reading, value);
 		return WEIR_OK;
 	case WEIR_TYPE_STRING:
 	case WEIR_TYPE_CHOICE:
+	case WEIR_TYPE_READ_FILE:
+	case WEIR_TYPE_WRITE_FILE:
 		return setting_copy_string(reading, value);
 	case WEIR_TYPE_INPUT:
 	case WEIR_TYPE_OUTPUT:
@@ -370,6 +392,10 @@ static const char *const getters[] = {
 	[WEIR_TYPE_INPUTS] = "weir_values_count and weir_values_at",
 	[WEIR_TYPE_OUTPUTS] = "weir_values_count and weir_values_at",
 	[WEIR_TYPE_NUMBERS] = "weir_values_count and weir_values_number_at",
+	[WEIR_TYPE_READ_FILE] = "weir_values_string",
+	[WEIR_TYPE_WRITE_FILE] = "weir_values_string",
+	[WEIR_TYPE_READ_DESCRIPTOR] = "weir_values_int",
+	[WEIR_TYPE_WRITE_DESCRIPTOR] = "weir_values_int",
 };
 
 /* An error in the kind's code: wr_values_check fails its start. Only the first request is recorded. */
@@ -420,7 +446,8 @@ int64_t weir_values_int(const weir_values *values, const char *name)
 	const struct wr_setting *setting =
 		declared_setting(values, name,
 				 1u << WEIR_TYPE_INT | 1u << WEIR_TYPE_DURATION | 1u << WEIR_TYPE_SIZE |
-					 1u << WEIR_TYPE_INPUT | 1u << WEIR_TYPE_OUTPUT);
+					 1u << WEIR_TYPE_INPUT | 1u << WEIR_TYPE_OUTPUT |
+					 1u << WEIR_TYPE_READ_DESCRIPTOR | 1u << WEIR_TYPE_WRITE_DESCRIPTOR);
 
 	return setting->port_count ? setting->ports[0] : setting->integer;
 }
@@ -432,8 +459,10 @@ double weir_values_number(const weir_values *values, const char *name)
 
 const char *weir_values_string(const weir_values *values, const char *name)
 {
-	const char *string =
-		declared_setting(values, name, 1u << WEIR_TYPE_STRING | 1u << WEIR_TYPE_CHOICE)->string;
+	const char *string = declared_setting(values, name,
+					      1u << WEIR_TYPE_STRING | 1u << WEIR_TYPE_CHOICE |
+						      1u << WEIR_TYPE_READ_FILE | 1u << WEIR_TYPE_WRITE_FILE)
+				     ->string;
 
 	return string ? string : "";
 }

@@ -52,5 +52,7 @@ const struct wr_setting *wr_values_setting(const weir_values *values,
 					   const char *name); /* NULL: no such parameter */
 bool wr_parameter_is_input(const weir_parameter *parameter);  /* WEIR_TYPE_INPUT, WEIR_TYPE_INPUTS */
 bool wr_parameter_is_output(const weir_parameter *parameter);
+bool wr_parameter_is_file(const weir_parameter *parameter);       /* WEIR_TYPE_READ_FILE, ..._WRITE_FILE */
+bool wr_parameter_is_descriptor(const weir_parameter *parameter); /* likewise */
 
 #endif

@@ -102,6 +102,8 @@ void wr_show_setting(struct wr_text *text, const struct wr_plan_entity *entity,
 		break;
 	case WEIR_TYPE_STRING:
 	case WEIR_TYPE_CHOICE:
+	case WEIR_TYPE_READ_FILE:
+	case WEIR_TYPE_WRITE_FILE:
 		wr_text_string(text, setting->string);
 		break;
 	case WEIR_TYPE_INPUT:
@@ -121,6 +123,8 @@ void wr_show_setting(struct wr_text *text, const struct wr_plan_entity *entity,
 		break;
 	case WEIR_TYPE_INT:
 	case WEIR_TYPE_SIZE:
+	case WEIR_TYPE_READ_DESCRIPTOR:
+	case WEIR_TYPE_WRITE_DESCRIPTOR:
 		if (people && setting->parameter->type == WEIR_TYPE_SIZE)
 			wr_text_add(text, "%s", wr_size_shown(setting->integer).text);
 		else

@@ -121,6 +121,13 @@ static bool is_twice(const weir_parameter *parameters, const weir_parameter *par
 	return first != parameter;
 }
 
+static bool is_prefix(const weir_parameter *parameters, const char *name)
+{
+	while (parameters->name && strcmp(parameters->name, name))
+		parameters++;
+	return parameters->name && parameters->type == WEIR_TYPE_STRING;
+}
+
 static const char *parameter_fault(const weir_parameter *parameters, const weir_parameter *parameter,
 				   bool condition)
 {
@@ -130,10 +137,13 @@ static const char *parameter_fault(const weir_parameter *parameters, const weir_
 		return "is not a valid parameter name";
 	if (is_twice(parameters, parameter))
 		return "appears twice";
-	if (parameter->type < WEIR_TYPE_BOOL || parameter->type > WEIR_TYPE_NUMBERS)
+	if (parameter->type < WEIR_TYPE_BOOL || parameter->type > WEIR_TYPE_WRITE_DESCRIPTOR)
 		return "has an unknown type";
 	if (parameter->type == WEIR_TYPE_CHOICE && (!parameter->choices || !*parameter->choices))
 		return "has no choices";
+	if (parameter->type == WEIR_TYPE_WRITE_FILE && parameter->choices &&
+	    !is_prefix(parameters, parameter->choices))
+		return "has choices that name no parameter of type WEIR_TYPE_STRING";
 	if (parameter->min > parameter->max)
 		return "has a minimum above its maximum";
 	return NULL;

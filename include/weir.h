@@ -828,6 +828,11 @@ typedef enum {
 	WEIR_TYPE_INPUTS,   /* a name or a list of names of input ports: weir_values_count, weir_values_at */
 	WEIR_TYPE_OUTPUTS,
 	WEIR_TYPE_NUMBERS, /* a number or a list of numbers: weir_values_count, weir_values_number_at */
+	/* Files that the operator reads or writes, "The files of a run" below: weir_values_string */
+	WEIR_TYPE_READ_FILE,
+	WEIR_TYPE_WRITE_FILE,
+	WEIR_TYPE_READ_DESCRIPTOR, /* an open descriptor, -1: none: weir_values_int */
+	WEIR_TYPE_WRITE_DESCRIPTOR,
 } weir_parameter_type;
 
 /* One parameter of an operator or a condition. */
@@ -841,7 +846,8 @@ typedef struct {
 	int64_t min, max;     /* bounds of integers, durations and sizes; both 0: any
 				 that is not negative, or for WEIR_TYPE_INT any.
 				 WEIR_TYPE_NUMBERS: bounds of the list's length */
-	const char *choices;  /* WEIR_TYPE_CHOICE: "pop|reject|fault" */
+	const char *choices;  /* WEIR_TYPE_CHOICE: "pop|reject|fault". WEIR_TYPE_WRITE_FILE: the
+				 parameter with the prefix of the files, if it names a folder */
 } weir_parameter;
 
 WEIR_API bool weir_values_bool(const weir_values *values, const char *name);
@@ -905,9 +911,10 @@ typedef struct {
  * prints). Its entity ends when its inputs end, even if all receivers of its outputs are done; what it emits
  * for them is dropped and counted `closed`. Without the flag an entity ends once all its receivers are done,
  * and drops what its inputs still hold; how many messages it received before that depends on timing. A graph
- * file can override the flag for an entity ("effects").
+ * file can override the flag for an entity ("effects"). PRINTS: it prints lines on standard output, unless it
+ * has a boolean parameter `quiet` that is true; other entities may print, but none may write there otherwise.
  */
-enum { WEIR_OPERATOR_STREAM = 1, WEIR_OPERATOR_EFFECTS = 2 };
+enum { WEIR_OPERATOR_STREAM = 1, WEIR_OPERATOR_EFFECTS = 2, WEIR_OPERATOR_PRINTS = 4 };
 
 /*
  * An operator: a const table. The library allocates `state_size` zeroed bytes per entity.

@@ -11,22 +11,20 @@
 
 enum { WR_FRAMES_TEXT = 128, WR_FRAMES_SIDE_MAX = 1 << 15, WR_FRAMES_BYTES_MAX = 1 << 30 };
 
-/* Parameters of both operators. `stalled`: what the other end does not do. */
-#define WR_FRAMES_PARAMETERS(what, stalled)                                                                  \
+/* Parameters of both operators. use: READ or WRITE; `stalled`: what the other end does not do. */
+#define WR_FRAMES_PARAMETERS(use, what, stalled)                                                             \
 	{                                                                                                    \
 		.size = sizeof(weir_parameter),                                                              \
 		.name = "path",                                                                              \
-		.type = WEIR_TYPE_STRING,                                                                    \
+		.type = WEIR_TYPE_##use##_FILE,                                                              \
 		.fallback = "\"-\"",                                                                         \
 		.help = what,                                                                                \
 	},                                                                                                   \
 		{                                                                                            \
 			.size = sizeof(weir_parameter),                                                      \
 			.name = "descriptor",                                                                \
-			.type = WEIR_TYPE_INT,                                                               \
+			.type = WEIR_TYPE_##use##_DESCRIPTOR,                                                \
 			.fallback = "-1",                                                                    \
-			.min = -1,                                                                           \
-			.max = INT32_MAX,                                                                    \
 			.help = "a descriptor that the process was started with, instead of the path; -1: "  \
 				"none",                                                                      \
 		},                                                                                           \

@@ -32,7 +32,7 @@ struct frames_read {
 };
 
 static const weir_parameter parameters[] = {
-	WR_FRAMES_PARAMETERS("a file, a FIFO or a device; \"-\": standard input", "nothing comes"),
+	WR_FRAMES_PARAMETERS(READ, "a file, a FIFO or a device; \"-\": standard input", "nothing comes"),
 	{
 		.size = sizeof(weir_parameter),
 		.name = "width",

@@ -26,7 +26,8 @@ struct frames_write {
 };
 
 static const weir_parameter parameters[] = {
-	WR_FRAMES_PARAMETERS("a file, which is replaced, or a FIFO that is read; \"-\": standard output",
+	WR_FRAMES_PARAMETERS(WRITE,
+			     "a file, which is replaced, or a FIFO that is read; \"-\": standard output",
 			     "nothing can be written"),
 	{
 		.size = sizeof(weir_parameter),

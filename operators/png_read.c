@@ -25,7 +25,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "path",
-		.type = WEIR_TYPE_STRING,
+		.type = WEIR_TYPE_READ_FILE,
 		.help = "a PNG file, or a folder whose *.png are read in the order of their names; "
 			"at most 32768 x 32768 pixels",
 	},

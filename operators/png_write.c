@@ -25,7 +25,8 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "directory",
-		.type = WEIR_TYPE_STRING,
+		.type = WEIR_TYPE_WRITE_FILE,
+		.choices = "prefix",
 		.fallback = "\"out\"",
 		.help = "the folder to write to; created if missing",
 	},

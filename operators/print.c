@@ -225,7 +225,7 @@ const weir_operator wr_print = {
 	.name = "print",
 	.help = "prints a line for each message: its kind, shape and first bytes, its parts and its stamp; "
 		"lines of a part `text` follow",
-	.flags = WEIR_OPERATOR_EFFECTS,
+	.flags = WEIR_OPERATOR_EFFECTS | WEIR_OPERATOR_PRINTS,
 	.state_size = sizeof(struct print),
 	.parameters = parameters,
 	.inputs = inputs,

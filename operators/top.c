@@ -28,7 +28,7 @@ static const weir_parameter parameters[] = {
 	{
 		.size = sizeof(weir_parameter),
 		.name = "labels",
-		.type = WEIR_TYPE_STRING,
+		.type = WEIR_TYPE_READ_FILE,
 		.fallback = "\"\"",
 		.help = "a text file with the name of a class in each line, from class 0 on; empty: no names",
 	},

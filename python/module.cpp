@@ -1622,6 +1622,8 @@ nb::object value_of(const weir_values *values, const weir_parameter *parameter)
 		return nb::float_(weir_values_number(values, name));
 	case WEIR_TYPE_STRING:
 	case WEIR_TYPE_CHOICE:
+	case WEIR_TYPE_READ_FILE:
+	case WEIR_TYPE_WRITE_FILE:
 		return text_of(weir_values_string(values, name));
 	case WEIR_TYPE_INPUTS:
 	case WEIR_TYPE_OUTPUTS:
@@ -1637,6 +1639,8 @@ nb::object value_of(const weir_values *values, const weir_parameter *parameter)
 	case WEIR_TYPE_SIZE:
 	case WEIR_TYPE_INPUT:
 	case WEIR_TYPE_OUTPUT:
+	case WEIR_TYPE_READ_DESCRIPTOR:
+	case WEIR_TYPE_WRITE_DESCRIPTOR:
 		break;
 	}
 	return nb::int_(weir_values_int(values, name));

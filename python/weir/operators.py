@@ -16,9 +16,11 @@ POLICIES = ["block", "pop", "reject", "fault"]
 OPTIONAL, ANY_SIZE, DEVICE, HOST = 1, 2, 4, 8  # WEIR_PORT_...
 STREAM, EFFECTS = 1, 2  # WEIR_OPERATOR_...
 TAKE_ALL = 2**32 - 1
-TYPES = "bool int number string duration size choice input output inputs outputs numbers".split()
+TYPES = """bool int number string duration size choice input output inputs outputs numbers read_file write_file
+read_descriptor write_descriptor""".split()
 OF_PYTHON = {bool: "bool", int: "int", float: "number", str: "string", list: "numbers", tuple: "numbers"}
-VALUES = {"bool": bool, "int": int, "number": (int, float), "choice": str, "string": str}
+VALUES = {"bool": bool, "int": int, "number": (int, float), "choice": str, "string": str, "read_file": str, "write_file": str,
+          "read_descriptor": int, "write_descriptor": int}
 
 registered = {}  # by name: (class, its handle in the module)
 
@@ -68,7 +70,8 @@ class Parameter:
     """A parameter of an operator: weir_parameter of weir.h. Without a default it is required.
 
     type  bool, int, float, str, or "duration" (ns), "size" (bytes), "choice", "input", "output", "inputs", "outputs",
-          list (numbers)
+          list (numbers); "read_file", "write_file" (a path), "read_descriptor", "write_descriptor": a run refuses
+          to write what it reads, and to write one file twice
     """
 
     type: object
@@ -280,7 +283,7 @@ def _parameter(cls, name, value):
         value = Parameter(type(value), value)
     kind = OF_PYTHON.get(value.type, value.type)
     if kind not in TYPES:
-        raise _wrong(cls, place, f"{value.type!r} is no type; there are bool, int, float, str, list, {', '.join(TYPES[4:-1])}")
+        raise _wrong(cls, place, f"{value.type!r} is no type; there are bool, int, float, str, list, {', '.join(t for t in TYPES[4:] if t != 'numbers')}")
     _check_help(cls, place, value.help)
     _check_bounds(cls, place, kind, value)
     _check_default(cls, place, kind, value)

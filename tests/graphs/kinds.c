@@ -65,7 +65,20 @@ static const weir_port talker_outputs[] = {{PORT, .name = "out", .kinds = WEIR_K
 					   {.name = NULL}};
 static const weir_operator talker = {OPERATOR, .name = "talker", .outputs = talker_outputs};
 
-const weir_operator *const wr_builtin_operators[] = {&bytes_sink, &camera, &filter,  &idle,   &relay,
+static const weir_parameter copier_parameters[] = {
+	{PARAMETER, .name = "from", .type = WEIR_TYPE_READ_FILE, .fallback = "\"\""},
+	{PARAMETER, .name = "to", .type = WEIR_TYPE_WRITE_FILE, .fallback = "\"\""},
+	{PARAMETER, .name = "input", .type = WEIR_TYPE_READ_DESCRIPTOR, .fallback = "-1"},
+	{PARAMETER, .name = "output", .type = WEIR_TYPE_WRITE_DESCRIPTOR, .fallback = "-1"},
+	{PARAMETER, .name = "folder", .type = WEIR_TYPE_WRITE_FILE, .fallback = "\"\"", .choices = "prefix"},
+	{PARAMETER, .name = "prefix", .type = WEIR_TYPE_STRING, .fallback = "\"a\""},
+	{PARAMETER, .name = "quiet", .type = WEIR_TYPE_BOOL, .fallback = "true"},
+	{.name = NULL},
+};
+static const weir_operator copier = {OPERATOR, .name = "copier", .flags = WEIR_OPERATOR_PRINTS,
+				     .parameters = copier_parameters};
+
+const weir_operator *const wr_builtin_operators[] = {&bytes_sink, &camera, &copier,  &filter, &idle, &relay,
 						     &sink,       &source, &spinner, &talker, NULL};
 
 static void ask(const void *state, const weir_view *view, weir_verdict *verdict)

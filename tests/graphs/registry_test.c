@@ -88,7 +88,7 @@ static void kinds_come_sorted_by_name(void **state)
 		for (; weir_registry_operator(registries[r], i); i++)
 			assert_true(strcmp(weir_registry_operator(registries[r], i - 1)->name,
 					   weir_registry_operator(registries[r], i)->name) < 0);
-		assert_int_equal(i, r ? 10 : 9);
+		assert_int_equal(i, r ? 11 : 10);
 		for (i = 1; weir_registry_condition(registries[r], i); i++)
 			assert_true(strcmp(weir_registry_condition(registries[r], i - 1)->name,
 					   weir_registry_condition(registries[r], i)->name) < 0);
@@ -136,6 +136,8 @@ static void a_bad_table_of_an_operator_is_refused(void **state)
 	static const weir_parameter beyond[] = {
 		PARAMETER(.name = "a", .type = WEIR_TYPE_INT, .fallback = "5", .min = 1, .max = 4), {0}};
 	static const weir_parameter no_choice[] = {PARAMETER(.name = "a", .type = WEIR_TYPE_CHOICE), {0}};
+	static const weir_parameter no_prefix[] = {
+		PARAMETER(.name = "a", .type = WEIR_TYPE_WRITE_FILE, .choices = "b"), {0}};
 	static const weir_port bad_name[] = {PORT(.name = "a.b"), {0}};
 	static const weir_port take[] = {PORT(.name = "in", .take = 2), {0}};
 	static const weir_port capacity[] = {PORT(.name = "in", .capacity = 65537), {0}};
@@ -150,6 +152,7 @@ static void a_bad_table_of_an_operator_is_refused(void **state)
 					OPERATOR(.name = "a", .parameters = no_json),
 					OPERATOR(.name = "a", .parameters = beyond),
 					OPERATOR(.name = "a", .parameters = no_choice),
+					OPERATOR(.name = "a", .parameters = no_prefix),
 					OPERATOR(.name = "a", .inputs = bad_name),
 					OPERATOR(.name = "a", .inputs = take),
 					OPERATOR(.name = "a", .inputs = capacity),
