@@ -49,6 +49,7 @@ static const char *const functions[] = {
 	"weir_description_add_memory_pool",
 	"weir_description_add_stream_pool",
 	"weir_description_check",
+	"weir_description_check_files",
 	"weir_description_connect",
 	"weir_description_create",
 	"weir_description_destroy",

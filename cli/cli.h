@@ -1,7 +1,7 @@
 /*
- * The command `weir`, written against the public header, and words, units, nearest and output of base/.
- * main.c has the table of subcommands, options.c the table of options; docs/command.md is the manual. The
- * Python module has the files that run no graph, and those that print and write what a run leaves.
+ * The command `weir`, written against the public header, and words, units, nearest, files and output of
+ * base/. main.c has the table of subcommands, options.c the table of options; docs/command.md is the manual.
+ * The Python module has the files that run no graph, and those that print and write what a run leaves.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -211,11 +211,9 @@ struct cli_progress {
 void cli_progress_show(struct cli_progress *progress, weir_scheduler *scheduler);
 void cli_progress_clear(const struct cli_progress *progress);
 
-/* standard.c: entities that read or write frames on standard input and output. */
+/* standard.c: entities that write frames to standard output. */
 /* Returns true if an entity writes frames to stdout. */
 bool cli_writes_to_stdout(weir_graph *graph, weir_scheduler *scheduler);
-/* path: GRAPH of the command. Says what is wrong and returns CLI_USAGE if both come from standard input. */
-int cli_check_stdin(const char *path, weir_graph *graph, weir_scheduler *scheduler);
 
 /* summary.c: the summary of a run. */
 /* Ticks of all entities, and frames of the slowest sink. Returns false if there is no sink. */

@@ -152,6 +152,17 @@ static void print_pool_needs(const weir_description *description)
 			       needs.reached + needs.claimed, needs.reached, needs.claimed);
 }
 
+/* weir run has it from the start of the run, which knows the root and the descriptors. */
+static int check_files(struct cli_graph *graph)
+{
+	weir_status status =
+		weir_description_check_files(graph->description, graph->registry, print_report, graph);
+
+	if (status && !graph->errors)
+		cli_say_error(status, graph->options->argument);
+	return !status ? CLI_OK : status == WEIR_E_NOMEM ? CLI_FAILED : CLI_REFUSED;
+}
+
 static int run_check(const struct cli_options *options)
 {
 	struct cli_graph graph = {0};
@@ -159,6 +170,8 @@ static int run_check(const struct cli_options *options)
 
 	cli_signals_unblock();
 	code = cli_graph_load(&graph, options);
+	if (!code)
+		code = check_files(&graph);
 	if (!code) {
 		cli_print_escaped(stdout, options->argument);
 		printf(": no errors");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "cli/cli.h"
 
 struct file {
@@ -131,6 +132,35 @@ static int write_page(const struct report *report, const char *path)
 	return why ? CLI_FAILED : CLI_OK;
 }
 
+/* The page must not replace what it is made of, nor can one pipe be read twice. */
+static int check_files(const struct cli_options *options)
+{
+	const char *const paths[] = {options->argument, options->second, options->output};
+	static const char *const places[] = {"RUN.json", "TRACE.json", "-o"};
+	enum { FILES = sizeof paths / sizeof *paths };
+	struct wr_file files[FILES];
+	char text[WR_FILE_TEXT];
+
+	for (int i = 0; i < FILES; i++) {
+		bool write = i == 2, standard = paths[i] && !strcmp(paths[i], "-");
+
+		files[i] = (struct wr_file){.path = standard ? NULL : paths[i],
+					    .fd = standard ? write : -1,
+					    .use = write ? WR_FILE_WRITE : WR_FILE_READ};
+		snprintf(files[i].place, sizeof files[i].place, "%s", places[i]);
+		if (paths[i])
+			wr_file_look(&files[i], wr_file_open_anywhere, NULL);
+		for (int k = 0; paths[i] && k < i; k++) {
+			if (!paths[k] || !wr_file_clashes(&files[i], &files[k], wr_file_open_anywhere, NULL))
+				continue;
+			wr_file_clash_text(text, &files[i], &files[k]);
+			cli_say("%s: %s", places[i], text);
+			return CLI_USAGE;
+		}
+	}
+	return CLI_OK;
+}
+
 static int make_report(struct report *report, const struct cli_options *options)
 {
 	int code = read_run(report, options->argument);
@@ -159,7 +189,9 @@ static int run_report(const struct cli_options *options)
 		cli_say("-o writes the page and --json prints on stdout: give one of them");
 		return CLI_USAGE;
 	}
-	code = make_report(&report, options);
+	code = check_files(options);
+	if (!code)
+		code = make_report(&report, options);
 	cli_recorded_finish(&report.recorded);
 	cli_slowest_finish(&report.frames);
 	free(report.run.text);

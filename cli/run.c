@@ -6,10 +6,23 @@
 
 struct run {
 	struct cli_graph source;
+	weir_file files[2]; /* --trace, --stats-file */
 	weir_graph *graph;
 	weir_scheduler *scheduler;
 	struct cli_output trace, statistics;
 };
+
+static size_t list_files(struct run *run, const struct cli_options *options)
+{
+	size_t count = 0;
+
+	if (options->trace)
+		run->files[count++] = (weir_file){sizeof(weir_file), "--trace", options->trace, true};
+	if (options->stats_file)
+		run->files[count++] =
+			(weir_file){sizeof(weir_file), "--stats-file", options->stats_file, true};
+	return count;
+}
 
 static int make_run(struct run *run, const struct cli_options *options)
 {
@@ -29,6 +42,8 @@ static int make_run(struct run *run, const struct cli_options *options)
 			   (options->trace ? WEIR_OBSERVE_TRACE : 0u),
 		.trace_events = options->trace_events,
 		.skip = options->stats_skip,
+		.files = run->files,
+		.file_count = list_files(run, options),
 		.given = (options->seeded ? WEIR_GIVEN_SEED : 0u) |
 			 (options->limited ? WEIR_GIVEN_MAX_DURATION : 0u) |
 			 (options->drained ? WEIR_GIVEN_DRAIN : 0u),
@@ -48,9 +63,7 @@ static int make_run(struct run *run, const struct cli_options *options)
 	else if (options->seeded && !options->quiet &&
 		 weir_scheduler_backend(run->scheduler) != WEIR_BACKEND_SIM)
 		cli_say("warning: --seed has no effect without --backend sim");
-	if (status)
-		return cli_code_of(status);
-	return cli_check_stdin(options->argument, run->graph, run->scheduler);
+	return cli_code_of(status);
 }
 
 enum { ROUNDS = 16 }; /* in the time of --explain-after: a standstill is told a sixteenth late at most */

@@ -73,6 +73,8 @@ weir_status weir_description_read(const char *path, weir_diagnostic_fn *fn, void
 	if (!status)
 		status = description_parse(out, strcmp(path, "-") ? path : "<stdin>",
 					   text.text ? text.text : "", text.length, fn, arg);
+	if (!status)
+		(*out)->from_stdin = !strcmp(path, "-");
 	wr_text_finish(&text);
 	return status;
 }

@@ -8,7 +8,8 @@
 /* A graph as data: the tree, and the file that it was read from. */
 struct weir_description {
 	struct wr_value root;
-	char *file;                    /* NULL: not from a file */
+	char *file; /* NULL: not from a file */
+	bool from_stdin;
 	struct wr_given_memory *given; /* blocks of the caller's, by the name of their pool */
 	/* The plan of the last check, until the description changes or a graph is made of it; exchanged as a
 	 * whole. */

@@ -267,6 +267,13 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 	return status ? status : wr_build_check_cycles(build);
 }
 
+static weir_status copy_file(struct wr_plan *plan, const weir_description *description)
+{
+	plan->from_stdin = description->from_stdin;
+	plan->file = description->file ? wr_strdup(description->file) : NULL;
+	return description->file && !plan->file ? WEIR_E_NOMEM : WEIR_OK;
+}
+
 weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 			   const weir_description *description, bool open_ports, weir_diagnostic_fn *fn,
 			   void *arg)
@@ -278,7 +285,9 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 	build.plan = wr_alloc(1, sizeof(*build.plan));
 	if (build.plan)
 		build.plan->registry = wr_registry_stamp(registry);
-	status = build.plan ? build_all(&build, &description->root) : WEIR_E_NOMEM;
+	status = build.plan ? copy_file(build.plan, description) : WEIR_E_NOMEM;
+	if (!status)
+		status = build_all(&build, &description->root);
 	if (!status)
 		status = wr_description_give_memory(description, build.plan, &build.reports);
 	delivered = wr_reports_deliver(&build.reports, status ? NULL : fn, arg);
@@ -343,5 +352,6 @@ void wr_plan_destroy(struct wr_plan *plan)
 	wr_free(plan->outlets);
 	wr_free(plan->scheduler.backend);
 	wr_free(plan->name);
+	wr_free(plan->file);
 	wr_free(plan);
 }

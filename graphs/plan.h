@@ -140,6 +140,8 @@ struct wr_plan_scheduler {
 
 struct wr_plan {
 	char *name;
+	char *file; /* NULL: not from a file */
+	bool from_stdin;
 	uint64_t registry; /* wr_registry_stamp of the one that it was made with */
 	struct wr_plan_scheduler scheduler;
 	struct wr_plan_stream_pool *stream_pools; /* in the order of the text, then the implied ones */

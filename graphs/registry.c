@@ -181,6 +181,11 @@ void wr_registry_add_plugin(weir_registry *registry, struct wr_plugin *plugin)
 	registry->plugins = plugin;
 }
 
+const struct wr_plugin *wr_registry_plugins(const weir_registry *registry)
+{
+	return registry ? registry->plugins : NULL;
+}
+
 void weir_registry_destroy(weir_registry *registry)
 {
 	if (!registry)

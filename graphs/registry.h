@@ -28,6 +28,7 @@ struct wr_plugin {
 void wr_registry_add_plugin(
 	weir_registry *registry,
 	struct wr_plugin *plugin); /* takes the plugin; the registry's destruction unloads it */
+const struct wr_plugin *wr_registry_plugins(const weir_registry *registry); /* a list; NULL: none */
 void wr_plugin_close(struct wr_plugin *plugin);
 
 #endif

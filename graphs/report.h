@@ -59,7 +59,8 @@
 	X(WR_W_NO_GATE, 46, "host code may see unfinished data (warning)")                                   \
 	X(WR_W_DEVICE_PORT, 47, "host memory before a device port (warning)")                                \
 	X(WR_W_CLAIM, 48, "claim of memory that cannot be")                                                  \
-	X(WR_W_SMALL_POOL, 49, "memory pool smaller than its queues (warning)")
+	X(WR_W_SMALL_POOL, 49, "memory pool smaller than its queues (warning)")                              \
+	X(WR_W_FILE_TWICE, 50, "one file used in two ways")
 
 enum wr_error {
 #define WR_ERROR_ENUM(name, number, title) name = number,

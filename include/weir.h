@@ -313,6 +313,13 @@ enum {
 
 /* What is recorded of a run: statistics; each event, for a timeline. */
 enum { WEIR_OBSERVE_STATISTICS = 1, WEIR_OBSERVE_TRACE = 2 };
+/* For weir_scheduler_options.files: a file of the program, by its own names for it and for its use. */
+typedef struct {
+	size_t size;
+	const char *name; /* "--trace": what an error says */
+	const char *path; /* "-": standard input or output */
+	bool write;
+} weir_file;
 /* For weir_scheduler_options.gpu_time. */
 enum { WEIR_GPU_TIME_OFF = -1, WEIR_GPU_TIME_DEFAULT = 0, WEIR_GPU_TIME_ALL = 1 };
 typedef struct {
@@ -355,20 +362,23 @@ typedef struct {
 	 */
 	void (*ended)(weir_scheduler *scheduler, void *arg);
 	void *ended_arg;
-	const char *root;    /* the built-in operators, and all others that open files by
-				weir_context_open, cannot reach files outside of this folder;
-				NULL: no limit. Borrowed for the call of create, which fails
-				with WEIR_E_IO, also if the kernel does not support it */
-	unsigned given;      /* WEIR_GIVEN_... mask: these fields override the description
-				even if they are 0 */
-	unsigned observe;    /* WEIR_OBSERVE_... bits; 0: nothing, which costs nothing */
-	size_t trace_events; /* records of the timeline that are kept per worker, the newest ones,
-				and as many of all other threads; 0: 1 Mi, which is 32 MiB; at
-				most 256 Mi */
-	uint64_t skip;       /* statistics leave out the first ticks of each entity */
-	int gpu_time;        /* the time on the device is measured in one tick of so many of each
-				entity, up to 1000000, if something observes the run: 1: in all;
-				WEIR_GPU_TIME_OFF: in none; 0: the description's, else 64 */
+	const char *root;       /* the built-in operators, and all others that open files by
+				   weir_context_open, cannot reach files outside of this folder;
+				   NULL: no limit. Borrowed for the call of create, which fails
+				   with WEIR_E_IO, also if the kernel does not support it */
+	unsigned given;         /* WEIR_GIVEN_... mask: these fields override the description
+				   even if they are 0 */
+	unsigned observe;       /* WEIR_OBSERVE_... bits; 0: nothing, which costs nothing */
+	size_t trace_events;    /* records of the timeline that are kept per worker, the newest ones,
+				   and as many of all other threads; 0: 1 Mi, which is 32 MiB; at
+				   most 256 Mi */
+	uint64_t skip;          /* statistics leave out the first ticks of each entity */
+	int gpu_time;           /* the time on the device is measured in one tick of so many of each
+				   entity, up to 1000000, if something observes the run: 1: in all;
+				   WEIR_GPU_TIME_OFF: in none; 0: the description's, else 64 */
+	const weir_file *files; /* what the program itself reads or writes meanwhile, or of the run
+				   afterwards. Borrowed, with its texts, until destroy */
+	size_t file_count;
 } weir_scheduler_options;
 
 /* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */
@@ -871,6 +881,19 @@ WEIR_API weir_status weir_duration_parse(const char *text, int64_t *out);
 
 /* ------------------------------------------------------------------------------------------- operators -- */
 
+/*
+ * The files of a run. What it writes, nothing else in the run may read or write, and what is consumed by
+ * reading (a pipe, a descriptor), only one may read: weir_scheduler_start and weir_description_check_files
+ * refuse the rest, by device and inode, so that a run destroys nothing. They know the graph's file, the
+ * plugins, weir_scheduler_options.files, and of each entity its parameters of the types WEIR_TYPE_READ_FILE
+ * and WEIR_TYPE_WRITE_FILE ("": none; "-": standard input or output), and WEIR_TYPE_READ_DESCRIPTOR and
+ * WEIR_TYPE_WRITE_DESCRIPTOR (negative: none; else it takes the place of the entity's files of that
+ * direction). A descriptor must be one that the process was started with, or a program's that is not
+ * close-on-exec. Under a folder with a prefix (weir_parameter.choices) the operator writes files whose names
+ * are the prefix and a number. Character devices (/dev/null, terminals) and sockets may be used by any
+ * number. weir_context_open compares what it has opened once more.
+ */
+
 /* Flags of a port. */
 enum { WEIR_PORT_OPTIONAL = 1, WEIR_PORT_ANY_SIZE = 2, WEIR_PORT_DEVICE = 4, WEIR_PORT_HOST = 8 };
 typedef enum { WEIR_POLICY_BLOCK, WEIR_POLICY_POP, WEIR_POLICY_REJECT, WEIR_POLICY_FAULT } weir_policy;
@@ -964,8 +987,8 @@ WEIR_API uint64_t weir_context_tick(const weir_context *context);
 WEIR_API int64_t weir_context_now(const weir_context *context);
 /*
  * Returns true if the run is ending: it drains, or it is cut short. A compute that takes long can ask again
- * and again, and return early. In stop it is also true if the run has failed, and false if the run has come to
- * its end by itself.
+ * and again, and return early. In stop it is also true if the run has failed, and false if the run has come
+ * to its end by itself.
  */
 WEIR_API bool weir_context_stopping(const weir_context *context);
 /* Messages received by this tick on the input, all queues. */
@@ -1703,6 +1726,14 @@ WEIR_API weir_status weir_description_set(weir_description *description, const c
  */
 WEIR_API weir_status weir_description_check(const weir_description *description,
 					    const weir_registry *registry, weir_diagnostic_fn *fn, void *arg);
+/*
+ * Checks "The files of a run" as weir_scheduler_start does, as far as the description says them: paths begin
+ * at the working folder, and of descriptors only the numbers are known. Opens no file for reading or writing.
+ * Fails: WEIR_E_INVALID: there is an error, here or in the description.
+ */
+WEIR_API weir_status weir_description_check_files(const weir_description *description,
+						  const weir_registry *registry, weir_diagnostic_fn *fn,
+						  void *arg);
 typedef enum { WEIR_FORMAT_TEXT, WEIR_FORMAT_JSON, WEIR_FORMAT_DOT } weir_format;
 /*
  * Gives the resolved graph, defaults filled in, as text that ends with a newline; free it with

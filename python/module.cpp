@@ -300,6 +300,8 @@ struct Core {
 	std::vector<Consumer> consumers;
 	std::vector<weir_message *> unfenced; /* of arrays whose readers' streams could not be recorded */
 	std::vector<std::pair<int, weir_stream *>> streams; /* for arrays that a program pushes */
+	std::vector<std::string> file_texts;                /* of `files` */
+	std::vector<weir_file> files;                       /* that the command reads and writes */
 	Core *next_retired = nullptr;
 	Core *next = nullptr; /* of all; guarded by cores_lock */
 };
@@ -2344,6 +2346,8 @@ nb::object check_graph(std::string source, bool is_path, std::vector<std::string
 	Plan plan;
 
 	read_plan(plan, source, is_path, sets, plugins, kinds);
+	(void)weir_description_check_files(plan.description, plan.registry, add_diagnostic,
+					   &plan.diagnostics);
 	return plan.diagnostics;
 }
 
@@ -2489,6 +2493,8 @@ void make_scheduler(Graph &self, nb::dict from)
 			  (trace ? (unsigned)WEIR_OBSERVE_TRACE : 0u);
 	options.ended = on_ended;
 	options.ended_arg = core;
+	options.files = core->files.data();
+	options.file_count = core->files.size();
 	if (is_inside(core) || !end_scheduler(core))
 		raise(WEIR_E_BUSY, "another thread is inside a call of this graph");
 	{
@@ -2500,6 +2506,25 @@ void make_scheduler(Graph &self, nb::dict from)
 	core->on_cuda = weir_scheduler_backend(core->scheduler) == WEIR_BACKEND_CUDA;
 	if (core->simulated)
 		refuse_sim(core);
+}
+
+/* For the runs of the next scheduler. list: of (name, path, is it written). */
+void name_files(Graph &self, nb::list list)
+{
+	Core *core = open_core(self);
+
+	core->file_texts.clear();
+	core->files.clear();
+	core->file_texts.reserve(2 * nb::len(list)); /* its texts stay where they are */
+	for (nb::handle item : list) {
+		const char *texts[2];
+
+		for (int i = 0; i < 2; i++) {
+			core->file_texts.emplace_back(nb::cast<nb::bytes>(item[i]).c_str());
+			texts[i] = core->file_texts.back().c_str();
+		}
+		core->files.push_back({sizeof(weir_file), texts[0], texts[1], nb::cast<bool>(item[2])});
+	}
 }
 
 /* Returns the status and the text of a failure. */
@@ -3235,6 +3260,13 @@ void bind_context(nb::module_ &module)
 		.def("finish", [](Context &self) { check(weir_context_finish(self.inside()), self.name()); })
 		.def("drain", [](Context &self) { weir_context_drain(self.inside()); })
 		.def(
+			"fail_after_drain",
+			[](Context &self, const char *text) {
+				check(weir_context_fail_after_drain(self.inside(), WEIR_E_FAILED, "%s", text),
+				      self.name());
+			},
+			arg("text"))
+		.def(
 			"set_stamp",
 			[](Context &self, int64_t time, uint64_t tag) {
 				check(weir_context_set_stamp(self.inside(), {time, tag}), self.name());
@@ -3300,11 +3332,7 @@ void bind_graph(nb::module_ &module)
 			     Core *core = running_core(self);
 			     return cli_writes_to_stdout(core->graph, core->scheduler);
 		     })
-		.def("check_stdin",
-		     [](Graph &self, const char *path) {
-			     Core *core = running_core(self);
-			     return cli_check_stdin(path, core->graph, core->scheduler);
-		     })
+		.def("name_files", name_files)
 		.def("queue_counts", queue_counts)
 		.def("pool_counts", pool_counts)
 		.def("fileno", [](Graph &self) { return open_core(self)->ended; })

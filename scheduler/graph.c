@@ -69,6 +69,7 @@ weir_status weir_graph_create(const weir_registry *registry, const weir_descript
 
 	if (!graph)
 		return WEIR_E_NOMEM;
+	graph->registry = registry;
 	status = wr_description_plan(&graph->plan, registry, description);
 	if (!status)
 		status = wr_pool_create(&graph->pool);

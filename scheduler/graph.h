@@ -14,6 +14,7 @@ struct wr_kept {
 
 struct weir_graph {
 	struct wr_plan *plan;
+	const weir_registry *registry; /* borrowed; NULL: the built-in kinds */
 	struct wr_pool *pool;
 	struct wr_system *system; /* NULL until a scheduler is made (scheduler/place.c) */
 	struct wr_sim *world;     /* of a simulated run */

@@ -151,24 +151,3 @@ void wr_root_close(weir_scheduler *scheduler)
 	wr_free(scheduler->root_path);
 	scheduler->root_path = NULL;
 }
-
-/* The rest of a path that begins with the root's own path; any other path is returned as it is. */
-static const char *path_below_root(const weir_scheduler *scheduler, const char *path)
-{
-	size_t length = strlen(scheduler->root_path);
-
-	if (strncmp(path, scheduler->root_path, length) || (path[length] && path[length] != '/'))
-		return path;
-	path += length + strspn(path + length, "/");
-	return *path ? path : ".";
-}
-
-int weir_context_open(weir_context *context, const char *path, int flags, unsigned mode)
-{
-	const weir_scheduler *scheduler = wr_load_acquire(&weir_context_entity(context)->scheduler);
-
-	if (!scheduler->root_path)
-		return open(path, flags | O_CLOEXEC, mode);
-	return wr_file_open_beneath(scheduler->root, path_below_root(scheduler, path), flags | O_CLOEXEC,
-				    mode);
-}

@@ -212,6 +212,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_free(scheduler->text);
 	wr_free(scheduler->waiting);
 	wr_root_close(scheduler);
+	wr_files_finish(&scheduler->files);
 	keep_memory(scheduler);
 	return status;
 }

@@ -15,6 +15,7 @@
 #define WR_SCHEDULER_SCHEDULER_H
 
 #include "base/status.h"
+#include "graphs/files.h"
 #include "scheduler/graph.h"
 #include "scheduler/live.h"
 #include "scheduler/loop.h"
@@ -99,9 +100,10 @@ struct weir_scheduler {
 	struct wr_last_error error; /* and its text, or that of a failed start; line "": none */
 	size_t discarded;
 
-	char *root_path;     /* from the options; NULL: none */
-	int root;            /* its descriptor */
-	struct wr_kept kept; /* after destroy: the graph frees this memory */
+	char *root_path;       /* from the options; NULL: none */
+	int root;              /* its descriptor */
+	struct wr_files files; /* of the run; start and the operators' start functions add to it */
+	struct wr_kept kept;   /* after destroy: the graph frees this memory */
 };
 
 /* --- options.c --- */
@@ -109,6 +111,10 @@ struct weir_scheduler {
 weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_options *options);
 weir_status wr_root_open(weir_scheduler *scheduler); /* fails: WEIR_E_IO, WEIR_E_NOMEM */
 void wr_root_close(weir_scheduler *scheduler);
+
+/* --- files.c --- */
+/* Fails with WEIR_E_INVALID if the run would read or write a file in two ways that exclude each other. */
+weir_status wr_scheduler_check_files(weir_scheduler *scheduler);
 
 /* --- control.c --- */
 /* Call it in the scheduler's world. Returns WEIR_E_TIMEOUT if the run is not over by `until`. */

@@ -336,6 +336,8 @@ static weir_status prepare_run(weir_scheduler *scheduler)
 	if (!status)
 		status = wr_graph_check_ports(graph);
 	if (!status)
+		status = wr_scheduler_check_files(scheduler);
+	if (!status)
 		status = set_tags(scheduler);
 	if (!status)
 		status = wr_graph_reset(graph, &discarded);

@@ -143,6 +143,8 @@ def run(options):
         return loaded
     graph = Graph._of(loaded)
     files = {"stats-file": options.stats_file, "trace": options.trace}
+    graph._core.name_files([(b"--python", os.fsencode(path), False) for path in options.python] +
+                           [(b"--" + option.encode(), os.fsencode(path), True) for option, path in files.items() if path])
     outputs = [_weir.Output(option, path and os.fsencode(path)) for option, path in files.items()]
     try:
         if not all(output.begin() for output in reversed(outputs)):
@@ -159,8 +161,6 @@ def run_graph(options, graph, outputs):
     error = None
     try:
         graph._prepare(run_options(options))
-        if code := graph._core.check_stdin(options.graph):
-            return code
         graph.start()
         if options.seed is not None and not options.quiet and graph.backend != "sim":
             say("run", "warning: --seed has no effect without --backend sim")

@@ -213,8 +213,8 @@ def frames_of_the_summary_are_frames_and_not_ticks(weir):
 def a_graph_on_standard_input_leaves_no_frames_there(weir):
     with open(graph()) as file:
         ended = process.run(weir, "run", "--quiet", "-", text=False, stdin=file)
-    said(ended, "-: 'read' reads frames from standard input, where the graph was: give one of them as a file")
-    assert ended.returncode == 2
+    said(ended, "/entities/0/parameters/path: standard input is also read as the graph, and what one takes the other lacks: name another one")
+    assert ended.returncode == 1
     with open(graph({"path": "/dev/null"})) as file:
         assert process.run(weir, "run", "--quiet", "-", text=False, stdin=file).returncode == 0
 
@@ -292,7 +292,7 @@ def what_cannot_be_is_one_line(weir):
         ({"path": "none.rgb"}, {}, "'none.rgb': No such file or directory"),
         ({"path": "."}, {}, "Is a directory"),
         ({"descriptor": 77}, {}, "descriptor 77: Bad file descriptor"),
-        ({}, {"descriptor": 0}, "descriptor 0: closed, or not open for writing"),
+        ({"path": "/dev/null"}, {"descriptor": 0}, "descriptor 0: closed, or not open for writing"),
         ({}, {"rate": "25"}, "rate '25': write a fraction"),
         ({"width": 32768, "height": 32768, "channels": 4}, {}, "at most 1 GiB"),
         ({}, {"path": "/dev/full"}, "'/dev/full': No space left on device"),

@@ -117,6 +117,8 @@ static void says_what_is_expected(void **state)
 	status = weir_description_read(path, collect, &golden, &golden.description);
 	if (!status)
 		status = weir_description_check(golden.description, NULL, collect, &golden);
+	if (!status)
+		status = weir_description_check_files(golden.description, NULL, collect, &golden);
 	assert_true(golden.reports > 0);
 	assert_int_equal(status, *golden.first ? WEIR_E_INVALID : WEIR_OK);
 	if (status)
@@ -141,11 +143,11 @@ static void every_number_has_a_case(void **state)
 
 int main(void)
 {
-	struct CMUnitTest tests[101] = {{0}};
+	struct CMUnitTest tests[121] = {{0}};
 	struct dirent **entries;
 	int count = scandir("bad", &entries, NULL, alphasort), n = 0, failed;
 
-	for (int i = 0; i < count && n < 100; i++)
+	for (int i = 0; i < count && n < 120; i++)
 		if (entries[i]->d_name[0] != '.')
 			tests[n++] = (struct CMUnitTest){entries[i]->d_name, says_what_is_expected, NULL,
 							 NULL, entries[i]->d_name};

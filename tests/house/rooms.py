@@ -1,5 +1,5 @@
 """A room uses only the rooms below it; operators, conditions and the examples use weir.h alone, the command also
-three headers of base/."""
+some headers of base/."""
 import sys
 
 import source

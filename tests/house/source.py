@@ -15,7 +15,7 @@ MAY_USE = {
     "conditions": [],
     "operators": [],
     "scheduler": ["base", "sim", "trace", "streams", "graphs"],
-    "cli": ["base/nearest.h", "base/output.h", "base/units.h", "base/words.h"],
+    "cli": ["base/files.h", "base/nearest.h", "base/output.h", "base/units.h", "base/words.h"],
     "python": ["cli/cli.h"],
     "examples": [],
     "bench": [],

@@ -322,14 +322,62 @@ def test_frames_go_through_an_operator_in_python_and_nothing_follows_them(frames
 def test_a_graph_on_standard_input_leaves_no_frames_there(frames, command):
     words, described = ("run", "--python", "operators.py", "-"), (frames / "graph.json").read_text()
     found = weir(frames, *words, command=command, input=described)
-    line = "weir run: -: 'read' reads frames from standard input, where the graph was: give one of them as a file\n"
-    assert (found.returncode, found.stdout, found.stderr) == (2, "", line)
+    assert (found.returncode, found.stdout, found.stderr.count("\n")) == (1, "", 1)
+    assert "/entities/0/parameters/path: standard input is also read as the graph, and what one takes the other lacks" in found.stderr
     (frames / "frames.rgb").write_bytes(bytes(24))
     found = weir(frames, *words, "--set", "read.path=frames.rgb", "--set", "write.path=out.rgb", command=command, input=described)
     assert found.returncode == 0 and (frames / "out.rgb").read_bytes() == bytes([255] * 24)
 
 
 @pytest.mark.skipif(not COMMAND, reason="the command was not built")
+@pytest.mark.parametrize("command", both())
+def test_the_files_of_the_command_line_are_in_the_table(frames, command):
+    (frames / "frames.rgb").write_bytes(bytes(24))
+    options = ("run", "--quiet", "--python", "operators.py", "graph.json", "--set", "read.path=frames.rgb")
+    for words, said in ((("--stats-file", "graph.json"), "--stats-file: 'graph.json' is also read as the graph: name another one"),
+                        (("--trace", "./operators.py"), "--trace: './operators.py' is the same as 'operators.py', which is read as --python"),
+                        (("--set", "write.path=operators.py"), "'operators.py' is also written by 'write' (/entities/2/parameters/path)"),
+                        (("--set", "write.path=frames.rgb"), "'frames.rgb' is also read by 'read' (/entities/0/parameters/path)")):
+        found = weir(frames, *options, *words, command=command)
+        assert found.returncode == 1 and said in found.stderr and found.stderr.count("\n") == 1, found.stderr
+    assert (frames / "frames.rgb").read_bytes() == bytes(24) and "Inverts" in (frames / "operators.py").read_text()
+
+
+WRITES = """
+import weir
+
+@weir.operator
+class Writes:
+    parameters = {"to": weir.Parameter("write_file", "out.txt"), "fd": weir.Parameter("write_descriptor", -1)}
+    inputs = ["in"]
+    def compute(self, ctx):
+        ctx.receive("in")
+
+@weir.operator
+class Breaks:
+    parameters = {"path": weir.Parameter("read_file", "in.txt")}
+    outputs = ["out"]
+    def compute(self, ctx):
+        ctx.emit("out", None)
+        if ctx.tick == 2:
+            ctx.fail_after_drain("the third is broken")
+"""
+
+
+@pytest.mark.parametrize("command", both())
+def test_operators_in_python_say_which_files_they_use_and_fail_after_the_drain(tmp_path, command):
+    (tmp_path / "operators.py").write_text(WRITES)
+    entities = [{"name": "a", "operator": "Breaks"}, {"name": "p", "operator": "print"}, {"name": "b", "operator": "Writes"}]
+    described = {"weir": 1, "entities": entities, "connections": [{"from": "a.out", "to": ["p.in", "b.in"]}]}
+    (tmp_path / "graph.json").write_text(json.dumps(described))
+    found = weir(tmp_path, "check", "--python", "operators.py", "graph.json", "--set", "b.to=./in.txt", command=command)
+    assert found.returncode == 3 and "W050: /entities/2/parameters/to: './in.txt' is the same as 'in.txt', which is read by 'a'" in found.stderr
+    assert "fd: descriptor that is written; default -1" in weir(tmp_path, "operators", "Writes", "--python", "operators.py", command=command).stdout
+    found = weir(tmp_path, "run", "--quiet", "--python", "operators.py", "graph.json", command=command)
+    assert found.returncode == 1 and found.stdout.count("p: tick") == 3, found
+    assert found.stderr == "weir run: graph.json: 'a': the third is broken\n"
+
+
 def test_a_plugin_comes_beside_a_python_file(files):
     page = (ROOT / "docs/writing-conditions.md").read_text()
     (files / "batch.c").write_text(page.split("```c example\n")[1].split("```")[0])
