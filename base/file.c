@@ -72,7 +72,7 @@ weir_status wr_file_read(struct wr_text *out, const char *path)
 		status = read_all(&text, fd);
 	if (status == WEIR_E_IO)
 		wr_fail(WEIR_E_IO, "%s: cannot be read: %s",
-			is_standard ? "standard input" : wr_shown(path).text, strerror(errno));
+			is_standard ? "standard input" : wr_shown(path).text, wr_errno_words(errno));
 	if (fd >= 0 && !is_standard)
 		close(fd);
 	if (status)

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/words.h"
+
 enum { LINKS_MAX = 40, NAMES_MAX = 100 };
 
 /* --- where the path leads to --- */
@@ -170,5 +172,5 @@ bool wr_output_is_special(const char *path)
 
 const char *wr_output_why(int error)
 {
-	return error == ENXIO ? "the FIFO has no reader" : strerror(error);
+	return error == ENXIO ? "the FIFO has no reader" : wr_errno_words(error);
 }

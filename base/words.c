@@ -5,6 +5,7 @@
  */
 #include "base/words.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -120,6 +121,13 @@ struct wr_shown wr_shown(const char *string)
 
 	wr_shown_cut(shown.text, sizeof shown.text, string);
 	return shown;
+}
+
+const char *wr_errno_words(int error)
+{
+	if (error == EMFILE)
+		return "Too many open files: raise the limit of descriptors (ulimit -n, RLIMIT_NOFILE)";
+	return strerror(error);
 }
 
 static bool is_letter(char c)

@@ -39,6 +39,9 @@ struct wr_shown {
 struct wr_shown wr_shown(const char *string);
 
 #define WR_NAME_MAX 64
+/* The words for an errno, with the remedy where descriptors are short. */
+const char *wr_errno_words(int error);
+
 bool wr_name_ok(const char *name); /* [A-Za-z_][A-Za-z0-9_-]{0,63} */
 /* Format of the error; argument: the name. */
 #define WR_NAME_WRONG "'%s' is not a valid name: write a letter or _, then at most 63 letters, digits, _ or -"

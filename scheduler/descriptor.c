@@ -30,6 +30,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/words.h"
 #include "scheduler/ask.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
@@ -276,7 +277,7 @@ static weir_status fail_arming(const struct wr_descriptor *descriptor, int fd, i
 		return fail_closed(descriptor, fd);
 	return wr_fail_in(WEIR_E_IO, descriptor->entity->plan->name,
 			  "condition '%s' cannot watch descriptor %d: %s", descriptor->condition, fd,
-			  strerror(error));
+			  wr_errno_words(error));
 }
 
 /* What is logged of a descriptor that stalls. */

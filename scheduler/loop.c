@@ -1,8 +1,13 @@
-/* The loop's descriptors. The only file that calls libevent. */
+/*
+ * The loop's descriptors. The only file that calls libevent, and only for a base of the program's: making a
+ * base ends the process if descriptors are short, by exit(1), whatever its callbacks do, and what they are is
+ * the program's affair.
+ */
 #include "scheduler/loop.h"
 
 #include <errno.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -12,17 +17,20 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "base/words.h"
 #include "sim/simulation.h"
 
 #define KICKED 1u /* bit of `kicked` */
 #define WRITES 2u /* one thread about to write to `wake` */
+
+#define REFUSED_NS 1000000 /* between two turns while the system refuses to wait */
 
 static weir_status epoll_add(struct wr_loop *loop, int fd, const char *what)
 {
 	struct epoll_event event = {.events = fd == loop->signals ? 0 : EPOLLIN};
 
 	if (fd < 0 || epoll_ctl(loop->set, EPOLL_CTL_ADD, fd, &event))
-		return wr_fail(WEIR_E_IO, "the loop's %s: %s", what, strerror(errno));
+		return wr_fail(WEIR_E_IO, "the loop's %s: %s", what, wr_errno_words(errno));
 	return WEIR_OK;
 }
 
@@ -63,7 +71,7 @@ weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signa
 		return WEIR_OK;
 	loop->set = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->set < 0)
-		return wr_fail(WEIR_E_IO, "the loop's epoll set: %s", strerror(errno));
+		return wr_fail(WEIR_E_IO, "the loop's epoll set: %s", wr_errno_words(errno));
 	loop->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	status = epoll_add(loop, loop->wake, "eventfd");
 	if (!status) {
@@ -93,19 +101,11 @@ static void stop_kicks(struct wr_loop *loop)
 		wr_thread_yield();
 }
 
-static void loop_unwatch(struct wr_loop *loop)
+void wr_loop_close(struct wr_loop *loop)
 {
 	if (loop->event)
 		event_free(loop->event);
-	if (loop->own_base)
-		event_base_free(loop->own_base);
 	loop->event = NULL;
-	loop->own_base = NULL;
-}
-
-void wr_loop_close(struct wr_loop *loop)
-{
-	loop_unwatch(loop);
 	stop_kicks(loop);
 	if (loop->blocked_by == &this_thread)
 		pthread_sigmask(SIG_UNBLOCK, &loop->unblocked, NULL);
@@ -210,7 +210,7 @@ int wr_loop_signal(struct wr_loop *loop)
 	return (int)info.ssi_signo;
 }
 
-/* --- the thread of the loop: libevent --- */
+/* --- the caller's libevent base --- */
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
@@ -221,45 +221,19 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	loop->turn(loop->turn_arg);
 }
 
-/* Only one thread uses this base, so it needs no locks. weir reads no environment variable. */
-static struct event_base *make_base(void)
-{
-	struct event_config *config = event_config_new();
-	struct event_base *base = NULL;
-
-	if (config) {
-		event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-		event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV);
-		base = event_base_new_with_config(config);
-		event_config_free(config);
-	}
-	return base;
-}
-
-static weir_status make_event(struct wr_loop *loop, struct event_base *base)
-{
-	if (base)
-		loop->event = event_new(base, loop->set, EV_READ | EV_PERSIST, on_readable, loop);
-	return loop->event ? WEIR_OK : wr_fail(WEIR_E_NOMEM, "out of memory");
-}
-
 weir_status wr_loop_watch(struct wr_loop *loop, void *event_base, void (*turn)(void *arg), void *arg)
 {
 	loop->turn = turn;
 	loop->turn_arg = arg;
-	if (loop->simulated)
+	if (loop->simulated || !event_base)
 		return WEIR_OK;
-	if (event_base)
-		return make_event(loop, event_base);
-	loop->own_base = make_base();
-	if (make_event(loop, loop->own_base) || event_add(loop->event, NULL))
-		return wr_fail(WEIR_E_NOMEM, "out of memory");
-	return WEIR_OK;
+	loop->event = event_new(event_base, loop->set, EV_READ | EV_PERSIST, on_readable, loop);
+	return loop->event ? WEIR_OK : wr_fail(WEIR_E_NOMEM, "out of memory");
 }
 
 weir_status wr_loop_activate(struct wr_loop *loop, bool on)
 {
-	if (!loop->event || loop->own_base)
+	if (!loop->event)
 		return WEIR_OK;
 	if (!on)
 		event_del(loop->event);
@@ -268,15 +242,25 @@ weir_status wr_loop_activate(struct wr_loop *loop, bool on)
 	return WEIR_OK;
 }
 
+/* --- weir's own thread --- */
+
+/* Not by epoll_wait on the set, which would take the reports that the turn looks for. */
+static void wait_readable(struct wr_loop *loop)
+{
+	struct pollfd fd = {.fd = loop->set, .events = POLLIN};
+
+	if (poll(&fd, 1, -1) < 0 && errno != EINTR)
+		wr_thread_sleep(REFUSED_NS); /* the program has set its limit of descriptors to 0 */
+}
+
 void wr_loop_run(struct wr_loop *loop)
 {
 	loop->turn(loop->turn_arg);
 	while (!loop->broken) {
-		if (!loop->simulated) {
-			event_base_loop(loop->own_base, 0); /* until wr_loop_break() */
-			continue;
-		}
-		wr_park(&loop->parker, wr_load(&loop->until));
+		if (loop->simulated)
+			wr_park(&loop->parker, wr_load(&loop->until));
+		else
+			wait_readable(loop);
 		loop->turn(loop->turn_arg);
 	}
 }
@@ -284,6 +268,4 @@ void wr_loop_run(struct wr_loop *loop)
 void wr_loop_break(struct wr_loop *loop)
 {
 	loop->broken = true;
-	if (loop->own_base)
-		event_base_loopbreak(loop->own_base);
 }

@@ -1,8 +1,8 @@
 /*
  * What the loop thread waits on: kicks from any thread, one deadline, SIGINT and SIGTERM, and descriptors of
  * the program. All of it is behind one descriptor: an epoll set of an eventfd, a timerfd, a signalfd and
- * those. A libevent base watches that descriptor, the caller's or one that weir's own thread runs, or the
- * caller polls it (B1). A simulated loop has no descriptor: it waits on a parker, in virtual time.
+ * those. Weir's own thread or the caller polls that descriptor, or the caller's libevent base watches it
+ * (B1). A simulated loop has no descriptor: it waits on a parker, in virtual time.
  *
  * The deadline and the POSIX signals are in the set, not events of the base: libevent has no descriptor that
  * a caller could poll, and its handling of POSIX signals is global to the process, with one base at a time.
@@ -18,11 +18,10 @@ struct wr_loop {
 	int set, wake, timer, signals; /* descriptors, -1 = none */
 	bool simulated, listening;
 	struct wr_parker parker;
-	_Atomic uint32_t kicked;     /* bit 0: kicked; above: number of threads about to write to `wake` */
-	_Atomic int64_t until;       /* deadline of the wait; INT64_MIN while the loop thread is awake */
-	struct event_base *own_base; /* of weir's own thread; NULL: the caller's thread runs the loop */
-	struct event *event;         /* of `set`, in that base or the caller's; NULL: none */
-	void (*turn)(void *arg);     /* called on the loop's thread when there is something to do */
+	_Atomic uint32_t kicked; /* bit 0: kicked; above: number of threads about to write to `wake` */
+	_Atomic int64_t until;   /* deadline of the wait; INT64_MIN while the loop thread is awake */
+	struct event *event;     /* of `set`, in the caller's libevent base; NULL: none */
+	void (*turn)(void *arg); /* called on the loop's thread when there is something to do */
 	void *turn_arg;
 	bool broken;            /* loop thread: wr_loop_break() was called */
 	const void *blocked_by; /* the thread that blocked SIGINT and SIGTERM; NULL: none */

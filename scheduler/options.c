@@ -14,6 +14,7 @@
 #include "base/struct.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "base/words.h"
 #include "scheduler/scheduler.h"
 #include "trace/timeline.h"
 
@@ -118,7 +119,7 @@ static weir_status fail_root(const char *path)
 {
 	return wr_fail(WEIR_E_IO, "root '%s': %s", wr_shown(path).text,
 		       errno == ENOSYS ? "this kernel cannot confine paths: use Linux 5.6 or newer"
-				       : strerror(errno));
+				       : wr_errno_words(errno));
 }
 
 weir_status wr_root_open(weir_scheduler *scheduler)

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/words.h"
 #include "scheduler/finisher.h"
 #include "scheduler/outlet.h"
 #include "scheduler/ready.h"
@@ -138,7 +139,7 @@ static weir_status outlet_open_fd(weir_scheduler *scheduler, void *arg)
 	if (!error)
 		return WEIR_OK;
 	return wr_fail(WEIR_E_IO, "the descriptor of the outlet of %s: %s", outlet->connection->from,
-		       strerror(error));
+		       wr_errno_words(error));
 }
 
 int weir_outlet_fd(weir_outlet *outlet)

@@ -16,8 +16,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 EDGES = HERE.parents[1] / "examples" / "edges.json"
 FIGURES = re.compile(r" *\b\d[\d,]*(\.\d+)?(e-?\d+)? (s|ms|us|frames/s)\b")
 NO_MEMORY = re.compile(r"out of memory|no \d+ bytes of host memory|insufficient memory|cannot be started: Resource temporarily|Cannot allocate", re.I)
-# One line, after those of warnings, which names the file. libevent prints one of its own if it has no memory for a base.
-PLACE = re.compile(r"(\[warn\] event_base[^\n]*\n)?(\S+\.json:\S+ warning [^\n]*\n)*weir (run|show): (\S+\.json|the command line): [^\n]+\n")
+# One line, after those of warnings, which names the file.
+PLACE = re.compile(r"(\S+\.json:\S+ warning [^\n]*\n)*weir (run|show): (\S+\.json|the command line): [^\n]+\n")
 FEW = 40
 
 
