@@ -20,8 +20,6 @@
  * compares the generation and is refused, destructors leak.
  */
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -41,10 +39,65 @@
 #include <weir.h>
 
 extern "C" {
+#include "base/words.h"
 #include "cli/cli.h"
 }
 
 namespace nb = nanobind;
+
+/*
+ * Texts and lists as arguments. nanobind's own casters of them are noexcept though they allocate: without
+ * memory they would end the program.
+ */
+namespace nanobind::detail
+{
+
+template <> struct type_caster<std::string> {
+	NB_TYPE_CASTER(std::string, const_name("str"))
+
+	bool from_python(handle from, uint32_t, cleanup_list *)
+	{
+		Py_ssize_t bytes = 0;
+		const char *text =
+			PyUnicode_Check(from.ptr()) ? PyUnicode_AsUTF8AndSize(from.ptr(), &bytes) : nullptr;
+
+		if (text)
+			value.assign(text, (size_t)bytes);
+		else
+			PyErr_Clear();
+		return text;
+	}
+	static handle from_cpp(const std::string &text, rv_policy, cleanup_list *) noexcept
+	{
+		return PyUnicode_FromStringAndSize(text.data(), (Py_ssize_t)text.size());
+	}
+};
+
+template <typename T> struct type_caster<std::vector<T>> {
+	NB_TYPE_CASTER(std::vector<T>,
+		       const_name("collections.abc.Sequence[") + make_caster<T>::Name + const_name("]"))
+
+	bool from_python(handle from, uint32_t flags, cleanup_list *cleanup)
+	{
+		bool is_text = PyUnicode_Check(from.ptr()) || PyBytes_Check(from.ptr());
+		object items = steal(is_text || !PySequence_Check(from.ptr()) ? nullptr
+									      : PySequence_List(from.ptr()));
+
+		PyErr_Clear();
+		if (!items.is_valid())
+			return false;
+		for (handle item : borrow<list>(items)) {
+			make_caster<T> one;
+			if (!one.from_python(item, flags_for_local_caster<T>(flags), cleanup) ||
+			    !one.template can_cast<T>())
+				return false;
+			value.push_back(one.operator cast_t<T>());
+		}
+		return true;
+	}
+};
+
+} // namespace nanobind::detail
 
 namespace
 {
@@ -2351,36 +2404,37 @@ nb::object check_graph(std::string source, bool is_path, std::vector<std::string
 	return plan.diagnostics;
 }
 
-/* The Python object of a core that has its graph and registry. */
-Graph *own_core(std::unique_ptr<Core> core)
+/* The Python object of a new core. If its graph cannot be made it is buried like any other. */
+std::unique_ptr<Graph> new_graph()
 {
-	core->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	{
-		std::lock_guard<std::mutex> guard(cores_lock);
-		core->next = cores;
-		cores = core.get();
-	}
-	Graph *graph = new Graph(core.get());
+	std::unique_ptr<Core> made(new Core());
+	std::unique_ptr<Graph> graph(new Graph(made.get()));
+	Core *core = made.release();
+
 	core->references.fetch_sub(1); /* the first count is the object's */
-	core.release();
 	graph->warnings = nb::list();
+	core->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (core->ended < 0)
+		raise(WEIR_E_IO, (std::string("the graph's eventfd: ") + wr_errno_words(errno)).c_str());
+	std::lock_guard<std::mutex> guard(cores_lock);
+	core->next = cores;
+	cores = core;
 	return graph;
 }
 
 Graph *make_graph(std::string source, bool is_path, std::vector<std::string> sets,
 		  std::vector<std::string> plugins, std::vector<KindHandle *> kinds)
 {
-	std::unique_ptr<Core> core(new Core());
 	Plan plan;
 
 	settle();
+	std::unique_ptr<Graph> graph = new_graph();
 	read_plan(plan, source, is_path, sets, plugins, kinds);
-	plan.check(weir_graph_create(plan.registry, plan.description, &core->graph));
-	core->registry = plan.registry;
+	plan.check(weir_graph_create(plan.registry, plan.description, &graph->core->graph));
+	graph->core->registry = plan.registry;
 	plan.registry = nullptr;
-	Graph *graph = own_core(std::move(core));
 	graph->warnings = plan.diagnostics;
-	return graph;
+	return graph.release();
 }
 
 std::string show_graph(std::string source, bool is_path, int format, std::vector<std::string> sets,
@@ -2893,27 +2947,28 @@ nb::object load_graph(nb::object argument, std::vector<std::string> sets, std::v
 		      std::vector<KindHandle *> kinds)
 {
 	Given given(argument, sets, plugins, kinds);
-	std::unique_ptr<Core> core(new Core());
 	cli_graph source = {};
 	int code;
 
 	settle();
+	std::unique_ptr<Graph> graph = new_graph();
 	source.interruptible = true;
 	code = cli_graph_load(&source, &given.options);
 	cli_signals_unblock();
 	if (!code) {
-		weir_status status = weir_graph_create(source.registry, source.description, &core->graph);
+		weir_status status =
+			weir_graph_create(source.registry, source.description, &graph->core->graph);
 
 		if (status)
 			cli_say_error(status, given.options.argument);
 		code = cli_code_of(status);
-		core->registry = source.registry;
+		graph->core->registry = source.registry;
 		source.registry = nullptr;
 	}
 	cli_graph_finish(&source);
 	if (code)
 		return nb::int_(code);
-	return nb::cast(own_core(std::move(core)), nb::rv_policy::take_ownership);
+	return nb::cast(graph.release(), nb::rv_policy::take_ownership);
 }
 
 /* The file of --trace or --stats-file. */

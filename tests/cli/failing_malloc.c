@@ -1,8 +1,8 @@
 /*
  * Preloaded: the FAIL_AT-th allocation of the process fails (counted from 0), and with FAIL_ALL every later
- * one, too. The number of allocations is written to FAIL_COUNT=FILE at the end. Allocations of
- * pthread_getattr_np are not counted: AddressSanitizer calls it when a thread starts, outside of weir's
- * code, and ends the process if it fails.
+ * one, too. The number of allocations is written to FAIL_COUNT=FILE at the end. A program calls fail_at().
+ * Allocations of pthread_getattr_np are not counted: AddressSanitizer calls it when a thread starts, outside
+ * of weir's code, and ends the process if it fails.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,10 +23,11 @@ static int (*real_pthread_getattr_np)(pthread_t thread, pthread_attr_t *out);
 
 static _Atomic long made;
 static long fails_at = -1;
-static bool all, on;
+static bool all, on, one_thread;
 static const char *count_file;
 static char early[65536]; /* for dlsym, which allocates while calloc is being looked up */
 static size_t early_used;
+static _Thread_local bool counted __attribute__((tls_model("initial-exec")));
 static _Thread_local bool passed_over __attribute__((tls_model("initial-exec")));
 
 __attribute__((constructor(101))) static void look_up(void)
@@ -44,9 +45,22 @@ __attribute__((constructor(101))) static void look_up(void)
 	on = true;
 }
 
+long fail_at(long n);
+
+/*
+ * From now on the n-th one of the calling thread fails (counted from 0; negative: none). Returns how many
+ * there were since the last call.
+ */
+long fail_at(long n)
+{
+	one_thread = counted = true;
+	fails_at = n;
+	return atomic_exchange(&made, 0);
+}
+
 static bool fails(void)
 {
-	long n = on && !passed_over ? atomic_fetch_add(&made, 1) : -1;
+	long n = on && !passed_over && (!one_thread || counted) ? atomic_fetch_add(&made, 1) : -1;
 
 	if (n < 0 || fails_at < 0 || (n != fails_at && !(all && n > fails_at)))
 		return false;

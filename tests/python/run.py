@@ -91,6 +91,7 @@ def main():
     parser.add_argument("library", type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--command", default="", help="the command weir, for `weir run --python`")
+    parser.add_argument("--failing-malloc", default="", help="tests/cli/failing_malloc.c as a library")
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--cmake", action="append", default=[], help="another argument of cmake")
     parser.add_argument("--sanitize", action="store_true", help="the module, too, has AddressSanitizer and UBSan")
@@ -100,6 +101,7 @@ def main():
     python = environment(folder)
     build(python, folder, own.library.resolve(), own.cmake + SANITIZE * own.sanitize)
     settings = {"PYTHONPATH": str(folder / "package"), "WEIR_COMMAND": own.command and os.path.abspath(own.command), "WEIR_LONG": "1" * own.long,
+                "WEIR_FAILING_MALLOC": own.failing_malloc and os.path.abspath(own.failing_malloc),
                 "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{folder}/venv/bin:{os.environ['PATH']}"}
     if own.sanitize:
         settings |= {"LD_PRELOAD": preloads(), "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1"}
