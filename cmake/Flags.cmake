@@ -35,6 +35,8 @@ endif()
 if(WEIR_DELAYS)	# base/delays.h
 	target_compile_definitions(weir_flags INTERFACE WR_DELAYS=1)
 endif()
+include(Harden)
+target_link_libraries(weir_flags INTERFACE weir_hardened)
 
 if(WEIR_LTO)
 	include(CheckIPOSupported)

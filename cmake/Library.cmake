@@ -23,6 +23,12 @@ if(WEIR_NVTX_INCLUDE)
 		COMPILE_OPTIONS -isystem${WEIR_NVTX_INCLUDE})
 endif()
 
+# The way of a message: there each call counts, and no buffer lies on the stack. Its functions are protected if they get one.
+if(WEIR_HARDEN AND NOT WEIR_SANITIZE)
+	set_source_files_properties(${PROJECT_SOURCE_DIR}/scheduler/ask.c ${PROJECT_SOURCE_DIR}/scheduler/tick.c PROPERTIES
+		COMPILE_OPTIONS -fstack-protector)
+endif()
+
 weir_compile(weir_objects ${files})
 if(WEIR_WITH_CUDA)
 	target_sources(weir_objects PRIVATE ${cuda_files})
