@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/output.h"
 #include "base/status.h"
 #include "base/words.h"
 
@@ -39,7 +41,7 @@ static weir_status read_all(struct wr_text *text, int fd)
 		if (!wr_text_reserve(text, want))
 			return text->status;
 		got = read(fd, text->text + text->length, want);
-		if (got < 0 && errno != EINTR)
+		if (got < 0 && !wr_call_again(fd, POLLIN))
 			return WEIR_E_IO;
 		if (got == 0)
 			break;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,13 @@ static bool open_beside(struct wr_output_file *output)
 	return true;
 }
 
+static bool is_fifo(const char *path)
+{
+	struct stat status;
+
+	return !stat(path, &status) && S_ISFIFO(status.st_mode);
+}
+
 static bool open_in_place(struct wr_output_file *output)
 {
 	*output->temporary = 0;
@@ -109,6 +117,8 @@ static bool open_in_place(struct wr_output_file *output)
 		open(output->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
 	if (output->fd >= 0) /* only opening must not wait */
 		fcntl(output->fd, F_SETFL, fcntl(output->fd, F_GETFL) & ~O_NONBLOCK);
+	else if (errno == ENXIO && !is_fifo(output->path))
+		errno = ENODEV; /* a device that is not there, like /dev/tty without a terminal */
 	return output->fd >= 0;
 }
 
@@ -118,12 +128,21 @@ bool wr_output_open(struct wr_output_file *output, const char *path)
 	return open_beside(output) || open_in_place(output);
 }
 
+bool wr_call_again(int fd, short events)
+{
+	struct pollfd about = {.fd = fd, .events = events};
+
+	if (errno != EAGAIN && errno != EWOULDBLOCK)
+		return errno == EINTR;
+	return poll(&about, 1, -1) >= 0 || errno == EINTR;
+}
+
 bool wr_output_write(int fd, const char *text, size_t bytes)
 {
 	while (bytes) {
 		ssize_t wrote = write(fd, text, bytes);
 
-		if (wrote < 0 && errno != EINTR)
+		if (wrote < 0 && !wr_call_again(fd, POLLOUT))
 			return false;
 		if (wrote > 0) {
 			text += wrote;
@@ -142,11 +161,21 @@ void wr_output_remove(const char *path)
 		unlink(target);
 }
 
+/* So that the new file is on the disk before its name is. Some file systems cannot: EINVAL, ENOSYS. */
+static bool is_stored(int fd)
+{
+	return !fsync(fd) || errno == EINVAL || errno == ENOSYS;
+}
+
 bool wr_output_close(struct wr_output_file *output, bool whole)
 {
 	bool beside = *output->temporary;
 	int kept = errno;
 
+	if (whole && beside && !is_stored(output->fd)) {
+		kept = errno;
+		whole = false;
+	}
 	if (close(output->fd) && whole) { /* some file systems report a full disk late */
 		kept = errno;
 		whole = false;

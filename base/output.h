@@ -26,6 +26,11 @@ struct wr_output_file {
  * Does not wait for the reader of a FIFO. Returns false with errno (ENXIO: a FIFO that is not being read).
  */
 bool wr_output_open(struct wr_output_file *output, const char *path);
+/*
+ * After a read or write that failed, with its errno. True: call it again. Waits for `events` if the
+ * descriptor is busy and another process has made it non-blocking.
+ */
+bool wr_call_again(int fd, short events);
 /* Returns false with errno. */
 bool wr_output_write(int fd, const char *text, size_t bytes);
 /*

@@ -127,7 +127,7 @@ const char *wr_errno_words(int error)
 {
 	if (error == EMFILE)
 		return "Too many open files: raise the limit of descriptors (ulimit -n, RLIMIT_NOFILE)";
-	return strerror(error);
+	return error == ENOMEM ? "out of memory" : strerror(error);
 }
 
 static bool is_letter(char c)

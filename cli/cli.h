@@ -8,10 +8,11 @@
 
 #include <stdio.h>
 
+#include "base/output.h"
 #include "weir.h"
 
 /*
- * Exit codes, documented in docs/command.md. A run that SIGINT or SIGTERM ended exits with 128 + the
+ * Exit codes, documented in docs/command.md. A run that a POSIX signal ended exits with 128 + the
  * signal's number.
  */
 enum cli_code {
@@ -48,6 +49,7 @@ enum {
 	CLI_GPU_TIME = 1 << 20,
 	CLI_DRAIN = 1 << 21,
 	CLI_OUTPUT = 1 << 24,
+	CLI_MAX_FILE = 1 << 25,
 };
 
 /* The parsed command line. All texts are borrowed from argv. */
@@ -55,6 +57,7 @@ struct cli_options {
 	const char *argument; /* GRAPH, NAME or RUN.json; NULL: none */
 	const char *second;   /* TRACE.json; NULL: none */
 	const char *output;   /* -o; NULL: none */
+	size_t max_file;      /* bytes of a file that is read; 0: not given */
 	const char **sets, **plugins;
 	size_t set_count, plugin_count;
 	unsigned workers;
@@ -132,7 +135,7 @@ struct cli_graph {
 	weir_description *description;
 	const struct cli_options *options;
 	unsigned errors, warnings; /* printed so far */
-	bool interruptible;        /* input: SIGINT and SIGTERM end the process during reading */
+	bool interruptible;        /* input: SIGINT, SIGTERM and SIGHUP end the process while reading */
 };
 /* Both return an exit code and print the reason of a failure. Call cli_graph_finish even after a failure. */
 int cli_registry_load(weir_registry **out, const struct cli_options *options);
@@ -151,7 +154,7 @@ int cli_python_become(const char *command, int argc, char **argv);
  */
 void cli_crash_tell(weir_graph *of);
 
-/* signals.c: SIGINT and SIGTERM are blocked from the first line of main. */
+/* signals.c: SIGINT, SIGTERM and SIGHUP are blocked from the first line of main. */
 void cli_signals_block(void);
 void cli_signals_unblock(void);    /* restores their handling before main */
 void cli_signals_reading(bool on); /* while on, either of them prints a line and exits */
@@ -162,6 +165,16 @@ int cli_signals_drained(void); /* after the run; returns the signal that drained
 
 /* output.c: writes a file, FIFO or device. Returns NULL, or why not; then an old file stays. */
 const char *cli_write_file(const char *path, const char *text, size_t bytes);
+/* The same, piece by piece: what is written to `to` is checked as a whole. "-" is standard output. */
+struct cli_file {
+	FILE *to;
+	struct wr_output_file output;
+	int error; /* errno of the first write that failed */
+	bool standard;
+	char buffer[1 << 16];
+};
+const char *cli_file_open(struct cli_file *file, const char *path); /* borrows the path until it is closed */
+const char *cli_file_close(struct cli_file *file);
 /*
  * A file that is written at the end of a run. It is looked at, and made, before the run; a made one
  * is removed if there is no run.

@@ -253,12 +253,13 @@ static int compare_reals(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
-/* The median load of the entities that are less busy than `like`; 0 if memory ran out. */
-static double median_of_others(const struct cli_recorded *recorded, double like)
+/* The median load of the entities that are less busy than `like`. */
+static double median_of_others(struct cli_findings *out, const struct cli_recorded *recorded, double like)
 {
 	double *loads = calloc(recorded->entities.count, sizeof *loads), median = 0;
 	size_t count = 0;
 
+	out->no_memory |= !loads;
 	for (size_t i = 0; loads && i < recorded->entities.count; i++)
 		if (load_at(recorded, i) < like)
 			loads[count++] = load_at(recorded, i);
@@ -341,7 +342,7 @@ static size_t next_busiest(const struct cli_recorded *recorded, size_t last)
 static void find_stages(struct cli_findings *out, const struct cli_recorded *recorded, double top)
 {
 	size_t count = recorded->entities.count, alike = 0;
-	double others = median_of_others(recorded, LOAD_LIKE * top);
+	double others = median_of_others(out, recorded, LOAD_LIKE * top);
 
 	for (size_t i = 0; i < count; i++)
 		alike += load_at(recorded, i) >= LOAD_LIKE * top;

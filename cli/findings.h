@@ -28,6 +28,7 @@ struct cli_finding {
 struct cli_findings {
 	size_t count;
 	struct cli_finding list[CLI_FINDINGS_MAX];
+	bool no_memory; /* it ran out: the list is not right */
 };
 
 /* The one that limits most is the first. No finding: the stages are equally busy, or the sources set the

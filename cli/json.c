@@ -6,6 +6,8 @@
 
 enum { DEPTH_MAX = 64, NUMBER_BYTES = 128 };
 
+const char cli_json_no_memory[] = "out of memory";
+
 struct cli_json cli_json_of(const char *text, size_t length)
 {
 	return (struct cli_json){.text = text, .at = text, .end = text + length};

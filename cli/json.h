@@ -50,6 +50,7 @@ bool cli_json_finish(struct cli_json *json); /* nothing may follow but blanks */
 
 /* Sets the fault of the caller, unless there is one: `what` is a literal. Returns false. */
 bool cli_json_refuse(struct cli_json *json, const char *what);
+extern const char cli_json_no_memory[]; /* the fault if memory ran out, known by its address */
 /* The place of the fault: line and column from 1, in bytes. */
 void cli_json_place(const struct cli_json *json, unsigned *line, unsigned *column);
 

@@ -34,7 +34,7 @@ static void print_help(FILE *to)
 	      "exit codes:\n"
 	      "  0  finished            3  graph or plugin refused       130  ended by SIGINT\n"
 	      "  1  failed              4  deadlock                      143  ended by SIGTERM\n"
-	      "  2  wrong usage         5  abandoned: no end in time\n\n"
+	      "  2  wrong usage         5  abandoned: no end in time     129  ended by SIGHUP\n\n"
 	      "WEIR_LOG=off|error|warn|info|debug: what the library logs on stderr; warnings if it is not "
 	      "set.\n",
 	      to);

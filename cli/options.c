@@ -206,6 +206,17 @@ static bool take_output(struct cli_options *options, const char *value)
 	return *value != '\0';
 }
 
+/* Same grammar as in a graph file. */
+static bool take_max_file(struct cli_options *options, const char *value)
+{
+	int64_t bytes;
+
+	if (wr_size_read(value, &bytes) || bytes < 1)
+		return false;
+	options->max_file = (size_t)bytes;
+	return true;
+}
+
 static bool take_help(struct cli_options *options, const char *value)
 {
 	(void)value;
@@ -256,6 +267,9 @@ static const struct row rows[] = {
 	{CLI_DOT, "dot", NULL, "prints a drawing for Graphviz", take_dot, NULL},
 	{CLI_OUTPUT, "output", "FILE", "the page to write; also -o FILE; -: standard output", take_output,
 	 "a file"},
+	{CLI_MAX_FILE, "max-file", "SIZE",
+	 "the largest file that is read (RUN.json 256MiB, TRACE.json 4GiB)", take_max_file,
+	 "a size such as 64MiB"},
 	{CLI_HELP, "help", NULL, "prints this help", take_help, NULL},
 };
 enum { ROWS = sizeof rows / sizeof rows[0], FIRST = 256 /* above all letters */ };

@@ -24,6 +24,42 @@ const char *cli_write_file(const char *path, const char *text, size_t bytes)
 	return wr_output_why(errno);
 }
 
+/* To stdio a write that fails is like any other: only what it says of the first one is kept. */
+static ssize_t put(void *cookie, const char *text, size_t bytes)
+{
+	struct cli_file *file = cookie;
+
+	if (!file->error && !wr_output_write(file->output.fd, text, bytes))
+		file->error = errno;
+	return file->error ? 0 : (ssize_t)bytes;
+}
+
+const char *cli_file_open(struct cli_file *file, const char *path)
+{
+	file->error = 0;
+	file->standard = !strcmp(path, "-");
+	if (file->standard)
+		file->output.fd = STDOUT_FILENO;
+	else if (!wr_output_open(&file->output, path))
+		return wr_output_why(errno);
+	file->to = fopencookie(file, "w", (cookie_io_functions_t){.write = put});
+	if (file->to && !setvbuf(file->to, file->buffer, _IOFBF, sizeof file->buffer))
+		return NULL;
+	errno = ENOMEM;
+	if (!file->standard)
+		wr_output_close(&file->output, false);
+	return wr_output_why(errno);
+}
+
+const char *cli_file_close(struct cli_file *file)
+{
+	fclose(file->to); /* writes the rest of the buffer */
+	errno = file->error;
+	if (file->standard ? file->error : !wr_output_close(&file->output, !file->error))
+		return wr_output_why(errno);
+	return NULL;
+}
+
 /* --- at the end of a run --- */
 
 /* A FIFO or a device is not opened before it is written: its reader would see an end. */

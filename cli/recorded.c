@@ -157,8 +157,6 @@ static const struct field run_fields[] = {
 };
 static const struct shape run = SHAPE(cli_recorded, run_fields);
 
-static const char no_memory[] = "out of memory";
-
 static bool read_object(struct cli_json *json, const struct shape *shape, void *out);
 
 static bool read_text(struct cli_json *json, char **out, bool required)
@@ -171,7 +169,7 @@ static bool read_text(struct cli_json *json, char **out, bool required)
 		return false;
 	free(*out);
 	*out = cli_slice_decoded(slice);
-	return *out || cli_json_refuse(json, no_memory);
+	return *out || cli_json_refuse(json, cli_json_no_memory);
 }
 
 /* The name of a weir_cause. One that this weir does not know is as none. */
@@ -215,7 +213,7 @@ static bool read_list(struct cli_json *json, const struct shape *shape, struct c
 			void *item = cli_list_add(list, shape->size);
 
 			if (!item)
-				return cli_json_refuse(json, no_memory);
+				return cli_json_refuse(json, cli_json_no_memory);
 			if (!read_object(json, shape, item))
 				return false;
 		}
@@ -359,7 +357,7 @@ static const char *sort_names(struct cli_recorded *recorded)
 	struct cli_name *names = recorded->names = calloc(count + 1, sizeof *names);
 
 	if (!names)
-		return no_memory;
+		return cli_json_no_memory;
 	for (size_t i = 0; i < count; i++) {
 		const char *name = cli_recorded_entity(recorded, i)->name;
 
@@ -392,7 +390,7 @@ static const char *link_queues(struct cli_recorded *recorded)
 
 static bool fail(char fault[512], const char *text)
 {
-	snprintf(fault, 512, "%s", text);
+	snprintf(fault, 512, "%s", text == cli_json_no_memory ? "" : text);
 	return false;
 }
 
@@ -400,6 +398,8 @@ static bool fail_at(const struct cli_json *json, char fault[512])
 {
 	unsigned line, column;
 
+	if (json->fault == cli_json_no_memory)
+		return fail(fault, json->fault);
 	cli_json_place(json, &line, &column);
 	snprintf(fault, 512, "%u:%u: %s; %s", line, column, json->fault,
 		 json->cut ? "let the run write it again"

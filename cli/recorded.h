@@ -75,7 +75,7 @@ struct cli_recorded {
 
 /*
  * Reads and checks the text. Returns true, or false with the reason in fault: one line that names the place
- * and the remedy. cli_recorded_finish takes what either leaves.
+ * and the remedy, empty if memory ran out. cli_recorded_finish takes what either leaves.
  */
 bool cli_recorded_read(struct cli_recorded *out, const char *text, size_t length, char fault[512]);
 /* A new item at the end of the list, zeroed; NULL if memory ran out. */

@@ -2,11 +2,19 @@
 #include "cli/report.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/files.h"
+#include "base/units.h"
 #include "cli/cli.h"
+
+/* Bytes that are read by default. A trace has 100 to 200 per event. */
+#define RUN_MOST   ((size_t)256 << 20)
+#define TRACE_MOST ((size_t)4 << 30)
 
 struct file {
 	const char *path;
@@ -14,39 +22,59 @@ struct file {
 	size_t length;
 };
 
-/* Returns false with errno. */
-static bool fill_file(struct file *file, FILE *from)
+/* Reads at most `most` bytes and one more. Returns false with errno. */
+static bool fill_file(struct file *file, int fd, size_t most)
 {
 	size_t room = 0;
+	ssize_t got = 1;
 
-	do {
-		char *grown;
+	while (got && file->length <= most) {
+		char *grown = file->text;
 
-		room = room ? 2 * room : 64 << 10;
-		grown = realloc(file->text, room);
+		if (file->length + 1 >= room) {
+			room = room ? 2 * room : 64 << 10;
+			room = room < most + 2 ? room : most + 2;
+			grown = realloc(file->text, room);
+		}
 		if (!grown)
 			return false;
 		file->text = grown;
-		file->length += fread(file->text + file->length, 1, room - 1 - file->length, from);
-	} while (file->length == room - 1);
+		got = read(fd, file->text + file->length, room - 1 - file->length);
+		if (got < 0 && !wr_call_again(fd, POLLIN))
+			return false;
+		file->length += got > 0 ? (size_t)got : 0;
+	}
 	file->text[file->length] = '\0';
-	return !ferror(from);
+	return true;
 }
 
-static int read_file(struct file *file, const char *path)
+static int read_file(struct file *file, const char *path, const struct cli_options *options, size_t most)
 {
 	bool standard = !strcmp(path, "-"), filled;
-	FILE *from;
+	int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
+	most = options->max_file ? options->max_file : most;
 	*file = (struct file){.path = standard ? "<stdin>" : path};
-	errno = 0;
-	from = standard ? stdin : fopen(path, "rbe");
-	filled = from && fill_file(file, from);
+	filled = fd >= 0 && fill_file(file, fd, most);
 	if (!filled)
-		cli_say("%s: cannot be read: %s", file->path, strerror(errno));
-	if (from && !standard)
-		fclose(from);
-	return filled ? CLI_OK : CLI_FAILED;
+		cli_say(errno == ENOMEM ? "%s: %s" : "%s: cannot be read: %s", file->path,
+			wr_output_why(errno));
+	if (fd >= 0 && !standard)
+		close(fd);
+	if (!filled)
+		return CLI_FAILED;
+	if (file->length <= most)
+		return CLI_OK;
+	cli_say("%s: more than %s; --max-file SIZE reads larger files", file->path,
+		wr_size_shown((int64_t)most).text);
+	return CLI_REFUSED;
+}
+
+/* fault: as cli_recorded_read leaves it. */
+static int refuse(const struct file *file, const char *fault)
+{
+	cli_say("%s: %s", file->path, *fault ? fault : "out of memory");
+	return *fault ? CLI_REFUSED : CLI_FAILED;
 }
 
 struct report {
@@ -56,18 +84,16 @@ struct report {
 	struct cli_frames_slowest frames;
 };
 
-static int read_run(struct report *report, const char *path)
+static int read_run(struct report *report, const struct cli_options *options)
 {
 	char fault[512];
 	int64_t ticks = 0;
-	int code = read_file(&report->run, path);
+	int code = read_file(&report->run, options->argument, options, RUN_MOST);
 
 	if (code)
 		return code;
-	if (!cli_recorded_read(&report->recorded, report->run.text, report->run.length, fault)) {
-		cli_say("%s: %s", report->run.path, fault);
-		return CLI_REFUSED;
-	}
+	if (!cli_recorded_read(&report->recorded, report->run.text, report->run.length, fault))
+		return refuse(&report->run, fault);
 	for (size_t i = 0; i < report->recorded.entities.count; i++)
 		ticks += cli_recorded_entity(&report->recorded, i)->ticks > 0;
 	if (!ticks || !report->recorded.duration) {
@@ -83,52 +109,36 @@ static int read_run(struct report *report, const char *path)
 			"for is unknown here; let the run write it again",
 			report->run.path);
 	cli_findings_make(&report->findings, &report->recorded);
-	return CLI_OK;
+	return report->findings.no_memory ? refuse(&report->run, "") : CLI_OK;
 }
 
-static int read_trace(struct report *report, const char *path)
+static int read_trace(struct report *report, const struct cli_options *options)
 {
 	char fault[512];
-	int code = read_file(&report->trace, path);
+	int code = read_file(&report->trace, options->second, options, TRACE_MOST);
 
 	if (code)
 		return code;
 	if (cli_slowest_read(&report->frames, &report->recorded, report->trace.text, report->trace.length,
 			     fault))
 		return CLI_OK;
-	cli_say("%s: %s", report->trace.path, fault);
-	return CLI_REFUSED;
+	return refuse(&report->trace, fault);
 }
 
 /* --- the output --- */
 
-/* Returns NULL, or why it is not written. */
-static const char *write_text(const char *path, const char *text, size_t length)
-{
-	if (strcmp(path, "-"))
-		return cli_write_file(path, text, length);
-	return fwrite(text, 1, length, stdout) == length && !fflush(stdout) ? NULL : strerror(errno);
-}
-
-/* The page is made in memory: it is not much longer than what was read. */
 static int write_page(const struct report *report, const char *path)
 {
-	const char *why;
-	char *text = NULL;
-	size_t length = 0;
-	FILE *to = open_memstream(&text, &length);
-	bool made = to;
+	struct cli_file page;
+	const char *why = cli_file_open(&page, path);
 
-	if (to) {
-		cli_page_write(to, report->run.text, report->run.length, &report->recorded, &report->findings,
-			       report->trace.path ? &report->frames : NULL);
-		made = !ferror(to);
-		made &= !fclose(to);
+	if (!why) {
+		cli_page_write(page.to, report->run.text, report->run.length, &report->recorded,
+			       &report->findings, report->trace.path ? &report->frames : NULL);
+		why = cli_file_close(&page);
 	}
-	why = made ? write_text(path, text, length) : strerror(ENOMEM);
 	if (why)
 		cli_say("%s: the page cannot be written: %s", path, why);
-	free(text);
 	return why ? CLI_FAILED : CLI_OK;
 }
 
@@ -163,10 +173,10 @@ static int check_files(const struct cli_options *options)
 
 static int make_report(struct report *report, const struct cli_options *options)
 {
-	int code = read_run(report, options->argument);
+	int code = read_run(report, options);
 
 	if (!code && options->second)
-		code = read_trace(report, options->second);
+		code = read_trace(report, options);
 	if (code)
 		return code;
 	if (options->format != WEIR_FORMAT_JSON)
@@ -206,6 +216,6 @@ const struct cli_command cli_report = {
 	.text = "RUN.json is written by weir run --stats-file RUN.json, TRACE.json by weir run --trace "
 		"TRACE.json\n"
 		"of the same run. The page is one file that any browser opens, without a network.\n",
-	.options = CLI_JSON | CLI_OUTPUT,
+	.options = CLI_JSON | CLI_OUTPUT | CLI_MAX_FILE,
 	.run = run_report,
 };

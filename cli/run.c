@@ -211,8 +211,8 @@ const struct cli_command cli_run = {
 	.name = "run",
 	.argument = "GRAPH",
 	.help = "runs a graph to its end",
-	.text = "SIGINT or SIGTERM drains the run: sources stop, work in flight is finished. "
-		"A second one exits at once.\n"
+	.text = "SIGINT, SIGTERM or SIGHUP drains the run: sources stop, work in flight is finished.\n"
+		"A second SIGINT or SIGTERM exits at once.\n"
 		"SIGUSR1 prints why the run makes no progress.\n"
 		"A compute in progress cannot be interrupted.\n"
 		"frames/s are those that the slowest sink (an entity that only receives) took "

@@ -1,9 +1,9 @@
 /*
- * SIGINT and SIGTERM are blocked in all threads from the first line of main. While `run` reads the graph
- * they end the process at once; after that, until the run starts, they stay pending and `run` polls for
- * them. During the run they are unblocked in the main thread, which only waits: the first one drains the
- * run and prints a line, the second one exits at once. Commands that run nothing unblock them with their
- * original handling.
+ * SIGINT, SIGTERM and SIGHUP (unless it is ignored: nohup) are blocked in all threads from the first line of
+ * main. While `run` reads the graph they end the process at once; after that, until the run starts, they stay
+ * pending and `run` polls for them. During the run they are unblocked in the main thread, which only waits:
+ * the first one drains the run and prints a line, the second one exits at once. Commands that run nothing
+ * unblock them with their original handling.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,17 +19,18 @@ static struct {
 	weir_scheduler *scheduler;
 	const char *line;
 	volatile sig_atomic_t first;
-	struct sigaction before[2];
+	struct sigaction before[3];
 } draining;
 
-static const int numbers[2] = {SIGINT, SIGTERM};
+static const int numbers[3] = {SIGINT, SIGTERM, SIGHUP};
+static int count = 3; /* 2: SIGHUP is ignored */
 
 static sigset_t stop_signals(void)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < count; i++)
 		sigaddset(&set, numbers[i]);
 	return set;
 }
@@ -43,13 +44,17 @@ static void unblock(bool on)
 
 void cli_signals_block(void)
 {
+	struct sigaction hangup;
+
+	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler == SIG_IGN)
+		count = 2;
 	unblock(false);
 }
 
 void cli_signals_unblock(void)
 {
 	if (draining.scheduler)
-		for (int i = 0; i < 2; i++)
+		for (int i = 0; i < count; i++)
 			sigaction(numbers[i], &draining.before[i], NULL);
 	unblock(true);
 }
@@ -65,12 +70,12 @@ static void on_early_signal(int number)
 
 void cli_signals_reading(bool on)
 {
-	static struct sigaction before[2];
+	static struct sigaction before[3];
 	struct sigaction action = {.sa_handler = on_early_signal};
 
 	if (!on)
 		unblock(false);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < count; i++)
 		if (on)
 			sigaction(numbers[i], &action, &before[i]);
 		else
@@ -100,6 +105,8 @@ static void on_signal(int number)
 {
 	int kept = errno;
 
+	if (draining.first && number == SIGHUP)
+		return; /* where a terminal is closed the kernel and the shell may each send one */
 	if (draining.first)
 		_exit(128 + number);
 	draining.first = number;
@@ -115,7 +122,7 @@ void cli_signals_drain(weir_scheduler *scheduler, const char *line)
 	draining.scheduler = scheduler;
 	draining.line = line;
 	sigemptyset(&action.sa_mask);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < count; i++)
 		sigaction(numbers[i], &action, &draining.before[i]);
 	unblock(true);
 }

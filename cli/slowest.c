@@ -60,8 +60,9 @@ static int compare_times(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
-/* Adds a frame whose latency is the median of those of the slowest one's sink. */
-static void add_typical(struct cli_frames_slowest *frames, const struct cli_list *sinks)
+/* Adds a frame whose latency is the median of those of the slowest one's sink. Returns false if memory ran
+ * out. */
+static bool add_typical(struct cli_frames_slowest *frames, const struct cli_list *sinks)
 {
 	const uint32_t *steps = sinks->items;
 	uint32_t sink = step_at(frames, frames->frames[0])->entity;
@@ -69,7 +70,7 @@ static void add_typical(struct cli_frames_slowest *frames, const struct cli_list
 	size_t count = 0;
 
 	if (!latencies)
-		return;
+		return false;
 	for (size_t i = 0; i < sinks->count; i++)
 		if (step_at(frames, steps[i])->entity == sink)
 			latencies[count++] = latency_of(frames, steps[i]);
@@ -79,33 +80,35 @@ static void add_typical(struct cli_frames_slowest *frames, const struct cli_list
 	for (size_t i = 0; i < sinks->count; i++)
 		if (step_at(frames, steps[i])->entity == sink && latency_of(frames, steps[i]) == median) {
 			frames->frames[frames->count++] = steps[i];
-			return;
+			break;
 		}
+	return true;
 }
 
 static bool choose(struct cli_frames_slowest *frames, const struct cli_recorded *recorded)
 {
-	bool *sends = find_senders(recorded);
+	bool *sends = find_senders(recorded), good = sends;
 	struct cli_list sinks = {NULL, 0, 0};
 
-	for (size_t i = 0; sends && i < frames->traced.steps.count; i++) {
+	for (size_t i = 0; good && i < frames->traced.steps.count; i++) {
 		const struct cli_step *step = step_at(frames, i);
 		uint32_t *sink;
 
 		if (step->entity == CLI_PROGRAM || sends[step->entity])
 			continue;
 		sink = cli_list_add(&sinks, sizeof *sink);
+		good = sink;
 		if (!sink)
 			break;
 		*sink = (uint32_t)i;
 		consider(frames, i);
 	}
 	frames->frame_count = (int64_t)sinks.count;
-	if (sinks.count > CLI_SLOWEST_MAX)
-		add_typical(frames, &sinks);
+	if (good && sinks.count > CLI_SLOWEST_MAX)
+		good = add_typical(frames, &sinks);
 	free(sinks.items);
 	free(sends);
-	return sends;
+	return good;
 }
 
 bool cli_slowest_read(struct cli_frames_slowest *out, const struct cli_recorded *recorded, const char *text,
@@ -116,7 +119,7 @@ bool cli_slowest_read(struct cli_frames_slowest *out, const struct cli_recorded 
 		return false;
 	if (choose(out, recorded))
 		return true;
-	snprintf(fault, 512, "out of memory");
+	*fault = '\0';
 	return false;
 }
 

@@ -18,8 +18,8 @@ struct cli_frames_slowest {
 };
 
 /*
- * Reads the trace of the run that `recorded` describes. Returns false with the reason in fault.
- * cli_slowest_finish takes what either leaves.
+ * Reads the trace of the run that `recorded` describes. Returns false with the reason in fault, empty if
+ * memory ran out. cli_slowest_finish takes what either leaves.
  */
 bool cli_slowest_read(struct cli_frames_slowest *out, const struct cli_recorded *recorded, const char *text,
 		      size_t length, char fault[512]);

@@ -90,7 +90,9 @@ enum { LISTED = 64 }; /* most entities listed */
 static const char *ending(const weir_outcome *outcome)
 {
 	if (outcome->posix_signal)
-		return outcome->posix_signal == SIGINT ? "stopped by SIGINT" : "stopped by SIGTERM";
+		return outcome->posix_signal == SIGINT   ? "stopped by SIGINT"
+		       : outcome->posix_signal == SIGHUP ? "stopped by SIGHUP"
+							 : "stopped by SIGTERM";
 	return outcome->status ? weir_status_text(outcome->status) : "finished";
 }
 

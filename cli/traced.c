@@ -17,8 +17,6 @@
 
 enum { VERSION = 1, ROWS_MAX = 1 << 21, WAITS_MAX = 1000 };
 
-static const char no_memory[] = "out of memory";
-
 struct arrow {
 	uint64_t id;
 	uint32_t step; /* index + 1; 0: an empty place */
@@ -52,7 +50,7 @@ struct reading {
 
 static bool fail(struct reading *reading)
 {
-	return cli_json_refuse(&reading->json, no_memory);
+	return cli_json_refuse(&reading->json, cli_json_no_memory);
 }
 
 /* The row, which is made when it is first seen. NULL after a failure. */
@@ -223,7 +221,7 @@ static uint32_t wait_of(struct reading *reading, struct cli_slice name)
 	char *text = cli_slice_decoded(name), **made;
 
 	if (!text)
-		return 0;
+		return fail(reading);
 	for (size_t i = 0; i < waits->count; i++)
 		if (!strcmp(((char **)waits->items)[i], text)) {
 			free(text);
@@ -232,7 +230,7 @@ static uint32_t wait_of(struct reading *reading, struct cli_slice name)
 	made = waits->count < WAITS_MAX ? cli_list_add(waits, sizeof text) : NULL;
 	if (!made) {
 		free(text);
-		return 0;
+		return waits->count < WAITS_MAX && fail(reading);
 	}
 	*made = text;
 	return (uint32_t)waits->count;
@@ -266,7 +264,7 @@ static void device_slice(struct reading *reading, const struct cli_event *event)
 	struct cli_step *step;
 	int64_t index;
 
-	if (!steps || !steps->count)
+	if (!steps || !steps->count || event->tick == CLI_TIME_NONE)
 		return;
 	index = event->tick - cli_traced_step(reading->out, numbers[0] - 1)->tick;
 	if (index < 0 || index >= (int64_t)steps->count)
@@ -328,6 +326,8 @@ static void read_other(struct reading *reading)
 			cli_json_string(json, &graph);
 			free(reading->graph);
 			reading->graph = json->fault ? NULL : cli_slice_decoded(graph);
+			if (!json->fault && !reading->graph)
+				fail(reading);
 		} else {
 			cli_json_skip(json);
 		}
@@ -352,7 +352,7 @@ static void read_whole(struct reading *reading)
 
 static bool say(char fault[512], const char *text)
 {
-	snprintf(fault, 512, "%s", text);
+	snprintf(fault, 512, "%s", text == cli_json_no_memory ? "" : text);
 	return false;
 }
 
@@ -389,6 +389,8 @@ static bool check(const struct reading *reading, char fault[512])
 	const struct cli_json *json = &reading->json;
 	unsigned line, column;
 
+	if (json->fault == cli_json_no_memory)
+		return say(fault, json->fault);
 	if (json->fault) {
 		cli_json_place(json, &line, &column);
 		snprintf(fault, 512, "%u:%u: %s; %s", line, column, json->fault,
@@ -423,7 +425,7 @@ bool cli_traced_read(struct cli_traced *out, const struct cli_recorded *recorded
 	*out = (struct cli_traced){0};
 	reading.entities = calloc(recorded->entities.count + 1, sizeof *reading.entities);
 	if (!reading.entities)
-		return say(fault, no_memory);
+		return say(fault, cli_json_no_memory);
 	read_whole(&reading);
 	good = check(&reading, fault);
 	for (size_t i = 0; i < recorded->entities.count; i++)

@@ -32,8 +32,8 @@ static inline struct cli_step *cli_traced_step(const struct cli_traced *traced, 
 }
 
 /*
- * Reads the trace of the run that `recorded` describes. Returns false with the reason in fault.
- * cli_traced_finish takes what either leaves.
+ * Reads the trace of the run that `recorded` describes. Returns false with the reason in fault, empty if
+ * memory ran out. cli_traced_finish takes what either leaves.
  */
 bool cli_traced_read(struct cli_traced *out, const struct cli_recorded *recorded, const char *text,
 		     size_t length, char fault[512]);

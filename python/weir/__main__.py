@@ -87,15 +87,18 @@ def sampling(text):
 
 
 class Signals:
-    """SIGINT and SIGTERM: the first drains the run, the second exits at once. SIGUSR1 explains."""
+    """SIGINT, SIGTERM and SIGHUP: the first drains the run, a second SIGINT or SIGTERM exits at once. SIGUSR1 explains."""
 
     def __init__(self, graph, quiet):
         self.graph, self.quiet, self.first = graph, quiet, 0
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self.stop)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self.stop)
         signal.signal(signal.SIGUSR1, lambda *_: explain(graph))
 
     def stop(self, number, _):
+        if self.first and number == signal.SIGHUP:
+            return
         if self.first:
             os._exit(128 + number)
         self.first = number

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "test.h"
 
 #define TEST(name) static void name(void **state_)
@@ -211,6 +212,32 @@ TEST(a_name_of_another_process_is_not_taken)
 	assert_int_equal(unlink(path), 0);
 }
 
+static void read_all(void *fd)
+{
+	char bytes[4096];
+
+	while (read(*(int *)fd, bytes, sizeof bytes) > 0)
+		;
+}
+
+TEST(f44_a_descriptor_that_another_process_made_non_blocking_is_waited_for)
+{
+	enum { MUCH = 1 << 20 };
+	struct wr_thread reader;
+	char *text = calloc(1, MUCH);
+	int ends[2];
+
+	(void)state_;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(wr_thread_start(&reader, "reader", read_all, &ends[0]), WEIR_OK);
+	assert_true(wr_output_write(ends[1], text, MUCH));
+	close(ends[1]);
+	wr_thread_join(&reader);
+	close(ends[0]);
+	free(text);
+}
+
 TEST(a_fifo_without_a_reader_is_refused_at_once_and_stays)
 {
 	const char *path = in_folder("fifo");
@@ -264,6 +291,7 @@ int main(void)
 		cmocka_unit_test(an_open_descriptor_is_written_in_place),
 		cmocka_unit_test(a_file_with_two_names_keeps_both),
 		cmocka_unit_test(a_name_of_another_process_is_not_taken),
+		cmocka_unit_test(f44_a_descriptor_that_another_process_made_non_blocking_is_waited_for),
 		cmocka_unit_test(a_fifo_without_a_reader_is_refused_at_once_and_stays),
 		cmocka_unit_test(a_device_that_is_full_stays),
 		cmocka_unit_test(a_path_that_cannot_be_made_is_an_error),

@@ -17,7 +17,7 @@ EDGES = HERE.parents[1] / "examples" / "edges.json"
 FIGURES = re.compile(r" *\b\d[\d,]*(\.\d+)?(e-?\d+)? (s|ms|us|frames/s)\b")
 NO_MEMORY = re.compile(r"out of memory|no \d+ bytes of host memory|insufficient memory|cannot be started: Resource temporarily|Cannot allocate", re.I)
 # One line, after those of warnings, which names the file.
-PLACE = re.compile(r"(\S+\.json:\S+ warning [^\n]*\n)*weir (run|show): (\S+\.json|the command line): [^\n]+\n")
+PLACE = re.compile(r"(\S+\.json:\S+ warning [^\n]*\n)*weir (run|show|report): (\S+\.json|the command line): [^\n]+\n")
 FEW = 40
 
 
@@ -74,11 +74,29 @@ def xb31_a_graph_that_is_stuck(weir):
     expect(weir, "run", "--backend", "host", "--workers", "2", process.graph("stuck.json"))
 
 
+def xb31_a_report(weir):
+    """The page goes to a file: an old one stays if memory runs out."""
+    page = FOLDER / "page.html"
+    files = [str(EDGES.parents[1] / "tests/cli/report" / name) for name in ("run.json", "trace.json")]
+    expect(weir, "report", *files, "-o", "-")
+    count = FOLDER / "allocations"
+    assert run(weir, ["report", *files, "-o", str(page)], FAIL_COUNT=str(count)).returncode == 0
+    whole, total = page.read_text(), int(count.read_text())
+    for n in range(0, total, 1 if ALL else max(1, total // FEW)):
+        page.write_text("OLD")
+        ended = run(weir, ["report", *files, "-o", str(page)], FAIL_AT=str(n), FAIL_ALL="1")
+        told = (n, ended.returncode, ended.stderr, len(page.read_text()))
+        assert page.read_text() == (whole if ended.returncode == 0 else "OLD"), told
+        assert ended.returncode in (0, 1) and (not ended.returncode or "out of memory" in ended.stderr), told
+    assert not list(FOLDER.glob(".weir-*")), "a part was left"
+
+
 process.main(
     [
         xb31_a_graph_that_is_shown,
         xb31_a_graph_that_is_run,
         xb31_a_graph_that_reads_and_writes_pictures,
         xb31_a_graph_that_is_stuck,
+        xb31_a_report,
     ]
 )

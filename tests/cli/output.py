@@ -117,6 +117,27 @@ def closed_descriptors_stay_out_of_files(weir):
         assert not list(pathlib.Path(folder).iterdir())
 
 
+def f44_a_non_blocking_standard_input_is_waited_for(weir):
+    report = pathlib.Path(__file__).parent / "report" / "run.json"
+    for arguments, text in ((["check", "-"], pathlib.Path(process.graph("ping.json")).read_text()), (["report", "--json", "-"], report.read_text())):
+        end, begin = os.pipe()
+        os.set_blocking(end, False)
+        child = process.start(weir, *arguments, stdin=end)
+        os.close(end)
+        while child.poll() is None and pathlib.Path(f"/proc/{child.pid}/stat").read_text().split()[2] != "S":
+            pass
+        with open(begin, "w") as to:
+            to.write(text)
+        out, err = child.communicate(timeout=process.LIMIT)
+        assert child.returncode == 0 and not err, (arguments, child.returncode, out, err)
+
+
+def a_device_that_is_not_there_is_no_fifo(weir):
+    report = pathlib.Path(__file__).parent / "report" / "run.json"
+    ended = process.run(weir, "report", str(report), "-o", "/dev/tty", start_new_session=True)
+    assert ended.returncode == 1 and ended.stderr == "weir report: /dev/tty: the page cannot be written: No such device\n", ended
+
+
 process.main(
     [
         a_terminal_sees_a_line_that_moves,
@@ -130,5 +151,7 @@ process.main(
         a_full_disk_is_a_failure,
         xb13_an_operator_that_cannot_write_is_told_once,
         closed_descriptors_stay_out_of_files,
+        f44_a_non_blocking_standard_input_is_waited_for,
+        a_device_that_is_not_there_is_no_fifo,
     ]
 )

@@ -74,6 +74,23 @@ def s07_sigterm_drains_and_exits_143(weir):
     assert "stopped by SIGTERM" in out, out
 
 
+def f46_sighup_drains_and_exits_129_and_comes_twice(weir):
+    child = start(weir, process.graph("endless.json"), *HOST)
+    running(child)
+    child.send_signal(signal.SIGHUP)
+    code, out, err, _ = stop(child, signal.SIGHUP)
+    assert code == 129, (code, out, err)
+    assert "stopped by SIGHUP" in out and err == BEGINS, (out, err)
+
+
+def f46_an_ignored_sighup_stays_ignored(weir):
+    child = start(weir, process.graph("endless.json"), *HOST, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    running(child)
+    child.send_signal(signal.SIGHUP)
+    code, out, err, _ = stop(child, signal.SIGTERM)
+    assert code == 143, (code, out, err)
+
+
 def s07_a_quiet_run_drains_without_a_word(weir):
     child = start(weir, process.graph("endless.json"), *HOST, "--quiet")
     running(child)
@@ -163,6 +180,8 @@ process.main(
     [
         s07_sigint_drains_and_exits_130,
         s07_sigterm_drains_and_exits_143,
+        f46_sighup_drains_and_exits_129_and_comes_twice,
+        f46_an_ignored_sighup_stays_ignored,
         s07_a_quiet_run_drains_without_a_word,
         s07_a_simulated_run_drains,
         s07_an_unread_drain_line_delays_nothing,
