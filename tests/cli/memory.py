@@ -17,7 +17,7 @@ EDGES = HERE.parents[1] / "examples" / "edges.json"
 FIGURES = re.compile(r" *\b\d[\d,]*(\.\d+)?(e-?\d+)? (s|ms|us|frames/s)\b")
 NO_MEMORY = re.compile(r"out of memory|no \d+ bytes of host memory|insufficient memory|cannot be started: Resource temporarily|Cannot allocate", re.I)
 # One line, after those of warnings, which names the file.
-PLACE = re.compile(r"(\S+\.json:\S+ warning [^\n]*\n)*weir (run|show|report): (\S+\.json|the command line): [^\n]+\n")
+PLACE = re.compile(r"(\S+\.json:\S+ warning [^\n]*\n)*weir (run|show|report): (\S+\.json|-|the command line): [^\n]+\n")
 FEW = 40
 
 
