@@ -4,53 +4,49 @@
  */
 #include <string.h>
 
+#include "base/words.h"
 #include "cli/report.h"
 
 extern const char wr_page_html[], wr_page_style[], wr_page_script[];
 
+static bool is_plain(char c)
+{
+	return (unsigned char)c < 0x7f && c != '<';
+}
+
+/* Outside of ASCII there are strings only, of characters that are right: the escapes are those of JSON. */
 void cli_page_json(FILE *to, const char *text, size_t length)
 {
 	const char *end = text + length;
+	char one[8];
 
 	while (text < end) {
 		size_t plain = 0;
 
-		while (text + plain < end && text[plain] != '<' && (unsigned char)text[plain] != 0xe2)
+		while (text + plain < end && is_plain(text[plain]))
 			plain++;
 		fwrite(text, 1, plain, to);
 		text += plain;
-		if (text == end)
-			return;
-		if (*text == '<')
+		if (text < end && *text == '<')
 			fputs("\\u003c", to), text++;
-		else if (end - text >= 3 && !memcmp(text, "\xe2\x80\xa8", 3))
-			fputs("\\u2028", to), text += 3;
-		else if (end - text >= 3 && !memcmp(text, "\xe2\x80\xa9", 3))
-			fputs("\\u2029", to), text += 3;
-		else
-			fputc(*text++, to);
+		else if (text < end)
+			fwrite(one, 1, wr_shown_step(one, &text), to);
 	}
-}
-
-static bool is_plain(char c)
-{
-	return (unsigned char)c >= ' ' && c != '"' && c != '\\';
 }
 
 void cli_page_string(FILE *to, const char *text)
 {
+	char one[8];
+
 	fputc('"', to);
 	while (*text) {
-		size_t plain = 0;
+		const char *from = text;
+		size_t length = wr_shown_step(one, &text);
 
-		while (is_plain(text[plain]))
-			plain++;
-		cli_page_json(to, text, plain);
-		text += plain;
-		if (*text == '"' || *text == '\\')
-			fprintf(to, "\\%c", *text++);
-		else if (*text)
-			fprintf(to, "\\u%04x", (unsigned)(unsigned char)*text++);
+		if (*from == '"' || *from == '\\')
+			fprintf(to, "\\%c", *from);
+		else
+			cli_page_json(to, one, length);
 	}
 	fputc('"', to);
 }

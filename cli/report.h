@@ -9,7 +9,7 @@
 
 /*
  * page.c. Text is written so that it stays JSON, and that no part of it can end the element of the page that
- * it is in: '<' and the line separators U+2028 and U+2029 as escapes. They occur in strings only.
+ * it is in, or move the cursor of a terminal: '<' and what weir_text_escape escapes are written as \uXXXX.
  */
 void cli_page_json(FILE *to, const char *text, size_t length);
 void cli_page_string(FILE *to, const char *text); /* a string of JSON, with its quotes */

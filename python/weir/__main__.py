@@ -15,14 +15,29 @@ FAILED, REFUSED = 1, 3
 TURN = 0.2  # seconds between two looks at the counters
 
 
+def shown(text):
+    """Text of files, exceptions and command lines as it may reach a terminal: escaped, line by line."""
+    lines = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0").split("\n")
+    return "\n".join(map(_weir.escape, lines))
+
+
 def say(command, text):
     sys.stdout.flush()
     _weir.flush()  # C's
-    print(f"weir {command}: {text}", file=sys.stderr)
+    print(shown(f"weir {command}: {text}"), file=sys.stderr)
+
+
+def show_exception(error, trace):
+    print(shown("".join(traceback.format_exception(type(error), error, trace))), end="", file=sys.stderr)
+
+
+class Parser(argparse.ArgumentParser):
+    def _print_message(self, message, file=None):
+        super()._print_message(shown(message), file)
 
 
 def parser():
-    top = argparse.ArgumentParser(prog="weir", description="Runs graphs with operators in C and in Python.")
+    top = Parser(prog="weir", description="Runs graphs with operators in C and in Python.")
     commands = top.add_subparsers(dest="command", required=True)
     for name, help_ in (("run", "runs a graph to its end"), ("check", "finds every error of a graph"),
                         ("show", "prints what a graph resolves to")):
@@ -171,7 +186,7 @@ def run_graph(options, graph, outputs):
     except Error as failure:
         error, outcome = failure, failure.outcome
         if failure.__cause__ and not options.quiet:
-            traceback.print_exception(failure.__cause__)
+            show_exception(failure.__cause__, failure.__cause__.__traceback__)
     if outcome:
         report(options, graph, outcome, signals.first)
         for output in outputs:
@@ -217,7 +232,7 @@ def load(command, path):
         trace = error.__traceback__
         while trace and trace.tb_frame.f_code.co_filename != path:
             trace = trace.tb_next
-        traceback.print_exception(type(error), error, trace)
+        show_exception(error, trace)
         say(command, f"--python {path}: {line_of(error)}")
         return False
     return True

@@ -133,7 +133,7 @@ static void data_cannot_end_its_element(void **state)
 	assert_string_equal(printed_json("{\"</script><!--\": 1}"), "{\"\\u003c/script>\\u003c!--\": 1}");
 	assert_string_equal(printed_json("\"\xe2\x80\xa8\xe2\x80\xa9\xe2\x82\xac\""),
 			    "\"\\u2028\\u2029\xe2\x82\xac\"");
-	assert_string_equal(printed_json("\"\xe2"), "\"\xe2");
+	assert_string_equal(printed_json("\"\xe2\xc2\x9b\x7f"), "\"\\xe2\\u009b\\u007f");
 }
 
 static void strings_are_json_strings(void **state)
@@ -142,9 +142,9 @@ static void strings_are_json_strings(void **state)
 	FILE *to = fmemopen(out, sizeof out, "w");
 
 	(void)state;
-	cli_page_string(to, "a\"b\\c\n</script>\x01\xc3\xa9");
+	cli_page_string(to, "a\"b\\c\n</script>\x01\xc3\xa9\xc2\x9b\xe2\x80\xae\x7f");
 	fclose(to);
-	assert_string_equal(out, "\"a\\\"b\\\\c\\u000a\\u003c/script>\\u0001\xc3\xa9\"");
+	assert_string_equal(out, "\"a\\\"b\\\\c\\n\\u003c/script>\\u0001\xc3\xa9\\u009b\\u202e\\u007f\"");
 	assert_true(is_json(out, strlen(out)));
 }
 

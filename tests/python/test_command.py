@@ -70,6 +70,17 @@ def test_an_exception_is_printed_with_its_traceback_and_one_line(files, command)
 
 
 @pytest.mark.parametrize("command", both())
+def test_xa07_no_control_character_of_an_exception_reaches_the_terminal(files, command):
+    strange = "\x1b[2J\x9b31m\u202e\ufeff"
+    (files / "loading.py").write_text(f"raise ValueError({strange!a})  # {strange}\n")
+    (files / "running.py").write_text(OPERATORS.replace('"failed on purpose"', f"{strange!a}") + f"# {strange}\n")
+    for words in (["--python", "loading.py"], ["--python", "running.py", "--set", "steps.fail=true"], ["--python", "operators.py", f"--{strange}"]):
+        found = weir(files, "run", "graph.json", *words, command=command)
+        assert found.returncode and not set(found.stderr) & set(strange.replace("[2J", "").replace("31m", "")), found.stderr
+        assert "\\u001b[2J\\u009b31m\\u202e\\ufeff" in found.stderr or words[-1].startswith("--"), found.stderr
+
+
+@pytest.mark.parametrize("command", both())
 def test_check_and_show_know_the_operators(files, command):
     assert weir(files, "check", "--python", "operators.py", "graph.json", command=command).stdout == \
         "graph.json: no errors\n"
