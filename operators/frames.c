@@ -86,12 +86,21 @@ static void take_inherited(struct wr_channel *channel, mode_t mode, bool write)
 	channel->blocks = again < 0 && !S_ISREG(mode) && !S_ISSOCK(mode);
 }
 
+/* A long path is cut between two characters. */
+static void name_path(struct wr_channel *channel, const char *path)
+{
+	char shown[sizeof channel->name - sizeof "'...'"];
+
+	weir_text_escape(&path, sizeof shown, shown);
+	snprintf(channel->name, sizeof channel->name, "'%s%s'", shown, *path ? "..." : "");
+}
+
 static void name_channel(struct wr_channel *channel, const char *path, int descriptor, bool write)
 {
 	if (descriptor >= 0)
 		snprintf(channel->name, sizeof channel->name, "descriptor %d", descriptor);
 	else if (strcmp(path, "-"))
-		snprintf(channel->name, sizeof channel->name, "'%.*s'", (int)sizeof channel->name - 3, path);
+		name_path(channel, path);
 	else
 		snprintf(channel->name, sizeof channel->name, "standard %s", write ? "output" : "input");
 }

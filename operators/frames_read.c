@@ -234,6 +234,15 @@ static const char *header_word(const struct frames_read *self, char letter)
 	return "";
 }
 
+/* The number of the header's word that begins with this letter, which has digits alone; else -1. */
+static int64_t header_number(const struct frames_read *self, char letter)
+{
+	const char *word = header_word(self, letter);
+	size_t digits = strspn(word, "0123456789");
+
+	return digits && (!word[digits] || word[digits] == ' ') ? strtoll(word, NULL, 10) : -1;
+}
+
 static bool word_is(const char *word, const char *wanted)
 {
 	size_t length = strlen(wanted);
@@ -257,8 +266,7 @@ static const char *header_planes(const char *word)
 
 static weir_status take_header(weir_context *context, struct frames_read *self)
 {
-	int64_t width = strtoll(header_word(self, 'W'), NULL, 10),
-		height = strtoll(header_word(self, 'H'), NULL, 10);
+	int64_t width = header_number(self, 'W'), height = header_number(self, 'H');
 	const char *word = header_word(self, 'C'), *planes = header_planes(word);
 
 	if (!word_is(self->line, WR_Y4M_MAGIC))

@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ struct png_read {
 	char *name; /* buffer for "path/file" */
 	size_t name_room;
 	uint64_t repeat;
+	int64_t max_bytes;
 };
 
 static const weir_parameter parameters[] = {
@@ -37,6 +39,16 @@ static const weir_parameter parameters[] = {
 		.min = 0,
 		.max = INT32_MAX,
 		.help = "how many times all of it is read; 0: endlessly",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "max_bytes",
+		.type = WEIR_TYPE_SIZE,
+		.fallback = "\"256MiB\"",
+		.min = 1,
+		.max = INT64_MAX,
+		.help = "a picture with more bytes of pixels fails the run: a small file may hold a large "
+			"one",
 	},
 	{.name = NULL},
 };
@@ -120,6 +132,7 @@ static weir_status png_read_start(weir_context *context, void *state, const weir
 
 	*self = (struct png_read){.path = weir_values_string(values, "path"), .file_count = 1};
 	self->repeat = (uint64_t)weir_values_int(values, "repeat");
+	self->max_bytes = weir_values_int(values, "max_bytes");
 	if (about_path(context, self->path, &about))
 		return weir_context_fail(context, "path '%s': %s", self->path, wr_path_error(errno));
 	if (S_ISDIR(about.st_mode))
@@ -159,14 +172,21 @@ static weir_status fail_picture(weir_context *context, const char *file, const c
 	return weir_context_fail_after_drain(context, WEIR_E_FAILED, "'%s': %s", file, why);
 }
 
-static weir_status read_picture(weir_context *context, struct wr_picture *picture, const char *file)
+static weir_status read_picture(weir_context *context, const struct png_read *self,
+				struct wr_picture *picture, const char *file)
 {
+	const struct wr_image *image = &picture->image;
 	weir_message *message = NULL;
 	weir_status status;
 
 	if (!wr_picture_take(picture, weir_context_open(context, file, WR_PICTURE_OPEN, 0)))
 		return fail_picture(context, file, picture->text);
-	status = alloc_image(context, picture->image, &message);
+	if ((int64_t)image->width * image->height * image->channels > self->max_bytes)
+		return weir_context_fail_after_drain(
+			context, WEIR_E_FAILED,
+			"'%s': %d x %d pixels of %d bytes are more than max_bytes, %" PRId64, file, image->width,
+			image->height, image->channels, self->max_bytes);
+	status = alloc_image(context, *image, &message);
 	if (status)
 		return status;
 	if (wr_picture_rows(picture, weir_message_data(message)))
@@ -183,7 +203,7 @@ static weir_status png_read_compute(weir_context *context, void *state)
 	weir_status status;
 
 	weir_context_set_stamp(context, (weir_stamp){weir_context_now(context), tick});
-	status = read_picture(context, &picture, file_of_tick(self, tick));
+	status = read_picture(context, self, &picture, file_of_tick(self, tick));
 	wr_picture_close(&picture);
 	if (!status && tick + 1 == self->repeat * self->file_count)
 		status = weir_context_finish(context);

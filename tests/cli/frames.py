@@ -263,11 +263,21 @@ def y4m_is_read_and_written(weir):
     assert ended.stdout == mono.replace(b"H9 Cmono", b"H9 F25:1 Ip A1:1 Cmono"), ended
 
 
+def a_long_path_is_cut_between_two_characters(weir):
+    for begin in ("", "a"):
+        path = begin + "é" * 100
+        ended = run(weir, b"", {"path": path}, {"path": "/dev/null"})
+        said(ended, "é...': No such file or directory")
+        assert b"\\x" not in ended.stderr, ended
+
+
 def headers_that_lie_are_refused(weir):
     read = {"format": "y4m", "width": 0, "height": 0}
     for header, why in (
         (b"RIFF1234\n", "has no Y4M header"),
         (b"YUV4MPEG2 H6\n", "needs W and H from 1 to 32768"),
+        (b"YUV4MPEG2 W8abc H6\n", "needs W and H from 1 to 32768"),
+        (b"YUV4MPEG2 W H6\n", "needs W and H from 1 to 32768"),
         (b"YUV4MPEG2 W8 H-6\n", "needs W and H from 1 to 32768"),
         (b"YUV4MPEG2 W99999999999999999999 H6\n", "needs W and H from 1 to 32768"),
         (b"YUV4MPEG2 W8 H6 C420p10\n", "colour space '420p10' is not supported"),
@@ -350,6 +360,6 @@ process.main([
     a_stall_is_one_line_at_each_end, warnings_can_be_had_otherwise, a_closed_standard_input_is_one_line,
     frames_of_the_summary_are_frames_and_not_ticks, a_graph_on_standard_input_leaves_no_frames_there,
     a_stalled_reader_holds_the_senders_back, descriptors_keep_their_flags,
-    y4m_is_read_and_written, headers_that_lie_are_refused, what_cannot_be_is_one_line, the_root_holds_for_its_paths,
+    y4m_is_read_and_written, headers_that_lie_are_refused, a_long_path_is_cut_between_two_characters, what_cannot_be_is_one_line, the_root_holds_for_its_paths,
     pictures_go_through_operators, the_readme_s_graph_gives_edges,
 ])

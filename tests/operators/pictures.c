@@ -383,6 +383,26 @@ static void e06_png_read_names_the_path_and_what_is_wrong(void **state)
 	rig_stop(&rig);
 }
 
+static void xa08_png_read_bounds_the_pixels_of_a_picture(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	for (int bound = 59; bound <= 60; bound++) {
+		char format[64];
+		snprintf(format, sizeof format, "path=%%s max_bytes=%d", bound);
+		rig_start_with(
+			&rig, &wr_png_read, format,
+			file_drawn("a.png",
+				   &(struct drawing){.width = 5, .height = 4, .type = RGB, .depth = 8}));
+		assert_int_equal(rig_tick(&rig), bound < 60 ? WEIR_E_FAILED : WEIR_OK);
+		if (bound < 60)
+			assert_non_null(strstr(rig.context.text,
+					       "5 x 4 pixels of 3 bytes are more than max_bytes, 59"));
+		rig_stop(&rig);
+	}
+}
+
 static void e06_png_read_of_a_picture_without_its_end_emits_nothing(void **state)
 {
 	size_t size;
@@ -523,6 +543,7 @@ int main(void)
 		IN_A_FOLDER(png_read_reads_a_folder_in_the_order_of_names_and_then_ends),
 		IN_A_FOLDER(png_read_of_a_file_with_repeat_zero_has_no_end),
 		IN_A_FOLDER(e06_png_read_names_the_path_and_what_is_wrong),
+		IN_A_FOLDER(xa08_png_read_bounds_the_pixels_of_a_picture),
 		IN_A_FOLDER(e06_png_read_of_a_picture_without_its_end_emits_nothing),
 		IN_A_FOLDER(f40_png_read_without_memory_fails_and_leaks_nothing),
 		IN_A_FOLDER(png_write_makes_the_folder_and_numbers_whole_files),

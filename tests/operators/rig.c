@@ -42,7 +42,11 @@ bool weir_values_bool(const weir_values *values, const char *name)
 
 int64_t weir_values_int(const weir_values *values, const char *name)
 {
-	return strtoll(value_of(values, name), NULL, 10);
+	const char *at = value_of(values, name);
+	char *end;
+	int64_t value = strtoll(at + (*at == '"'), &end, 10);
+
+	return strncmp(end, "MiB", 3) ? value : value << 20;
 }
 
 double weir_values_number(const weir_values *values, const char *name)
