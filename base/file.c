@@ -30,10 +30,10 @@ int wr_file_open_beneath(int folder, const char *path, int flags, unsigned mode)
 	return (int)fd;
 }
 
-static weir_status read_all(struct wr_text *text, int fd)
+static weir_status read_all(struct wr_text *text, int fd, size_t most)
 {
-	while (text->length <= WR_FILE_MAX) {
-		size_t want = WR_FILE_MAX + 1 - text->length;
+	while (text->length <= most) {
+		size_t want = most + 1 - text->length;
 		ssize_t got;
 
 		if (want > 65536)
@@ -53,25 +53,25 @@ static weir_status read_all(struct wr_text *text, int fd)
 }
 
 /* Returns true, with its size, for a regular file that is too large to be read. */
-static bool is_too_large(int fd, size_t *bytes)
+static bool is_too_large(int fd, size_t most, size_t *bytes)
 {
 	struct stat status;
 
-	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_size <= (off_t)WR_FILE_MAX)
+	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || (uintmax_t)status.st_size <= most)
 		return false;
 	*bytes = (size_t)status.st_size;
 	return true;
 }
 
-weir_status wr_file_read(struct wr_text *out, const char *path)
+weir_status wr_file_read(struct wr_text *out, const char *path, size_t most)
 {
 	struct wr_text text = {0};
 	bool is_standard = !strcmp(path, "-");
 	int fd = is_standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	weir_status status = fd < 0 ? WEIR_E_IO : WEIR_OK;
 
-	if (!status && !is_too_large(fd, &text.length))
-		status = read_all(&text, fd);
+	if (!status && !is_too_large(fd, most, &text.length))
+		status = read_all(&text, fd, most);
 	if (status == WEIR_E_IO)
 		wr_fail(WEIR_E_IO, "%s: cannot be read: %s",
 			is_standard ? "standard input" : wr_shown(path).text, wr_errno_words(errno));

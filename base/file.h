@@ -4,13 +4,13 @@
 
 #include "base/text.h"
 
-#define WR_FILE_MAX ((size_t)256 << 20) /* bytes that are read */
+#define WR_FILE_MAX ((size_t)256 << 20) /* bytes of a graph's text by default */
 
 /*
- * Gives the text of a file or pipe; "-" is standard input. If it is larger than WR_FILE_MAX, so is `length`,
- * and the text is incomplete or NULL. Fails: WEIR_E_IO, WEIR_E_NOMEM.
+ * Gives the text of a file or pipe; "-" is standard input. If it is larger than `most`, so is `length`, and
+ * the text is incomplete or NULL. Fails: WEIR_E_IO, WEIR_E_NOMEM.
  */
-weir_status wr_file_read(struct wr_text *out, const char *path);
+weir_status wr_file_read(struct wr_text *out, const char *path, size_t most);
 
 /*
  * As openat, but no part of the path ("..", a link's target, an absolute path) may lead out of the folder.

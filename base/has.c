@@ -58,6 +58,7 @@ static const char *const functions[] = {
 	"weir_description_print",
 	"weir_description_put",
 	"weir_description_read",
+	"weir_description_read_max",
 	"weir_description_set",
 	"weir_description_use",
 	"weir_duration_parse",

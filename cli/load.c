@@ -93,7 +93,8 @@ static weir_status read_and_set(struct cli_graph *graph, const struct cli_option
 
 	if (graph->interruptible)
 		cli_signals_reading(true);
-	status = weir_description_read(options->argument, print_report, graph, &graph->description);
+	status = weir_description_read_max(options->argument, options->max_file, print_report, graph,
+					   &graph->description);
 	if (graph->interruptible)
 		cli_signals_reading(false);
 
@@ -193,7 +194,7 @@ const struct cli_command cli_check = {
 	.text = "Each error is one line on stderr: "
 		"FILE:LINE:COLUMN: error W012: what is wrong and the remedy.\n"
 		"docs/errors.md explains the numbers.\n",
-	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON,
+	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_MAX_FILE,
 	.run = run_check,
 };
 
@@ -226,7 +227,7 @@ const struct cli_command cli_show = {
 	.help = "prints what a graph resolves to, defaults filled in",
 	.text = "As text, as JSON that weir reads again, or as a drawing: "
 		"weir show --dot GRAPH | dot -Tsvg.\n",
-	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_JSON | CLI_DOT,
+	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_MAX_FILE | CLI_JSON | CLI_DOT,
 	.run = run_show,
 };
 

@@ -267,9 +267,8 @@ static const struct row rows[] = {
 	{CLI_DOT, "dot", NULL, "prints a drawing for Graphviz", take_dot, NULL},
 	{CLI_OUTPUT, "output", "FILE", "the page to write; also -o FILE; -: standard output", take_output,
 	 "a file"},
-	{CLI_MAX_FILE, "max-file", "SIZE",
-	 "the largest file that is read (RUN.json 256MiB, TRACE.json 4GiB)", take_max_file,
-	 "a size such as 64MiB"},
+	{CLI_MAX_FILE, "max-file", "SIZE", "the largest file that is read (256MiB; TRACE.json 4GiB)",
+	 take_max_file, "a size such as 64MiB"},
 	{CLI_HELP, "help", NULL, "prints this help", take_help, NULL},
 };
 enum { ROWS = sizeof rows / sizeof rows[0], FIRST = 256 /* above all letters */ };

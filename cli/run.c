@@ -221,7 +221,8 @@ const struct cli_command cli_run = {
 		"(ui.perfetto.dev) and chrome://tracing open it. docs/profiling.md describes it.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |
 		   CLI_MAX_IN_FLIGHT | CLI_GPU_TIME | CLI_DURATION | CLI_DRAIN | CLI_EXPLAIN_AFTER |
-		   CLI_ROOT | CLI_TRACE | CLI_TRACE_EVENTS | CLI_STATS | CLI_STATS_FILE | CLI_STATS_SKIP |
+		   CLI_ROOT | CLI_MAX_FILE | CLI_TRACE | CLI_TRACE_EVENTS | CLI_STATS | CLI_STATS_FILE |
+		   CLI_STATS_SKIP |
 		   CLI_QUIET,
 	.run = run_graph,
 };

@@ -39,9 +39,9 @@ static weir_status description_make(weir_description **out, const char *file)
 }
 
 static weir_status description_parse(weir_description **out, const char *file, const char *json,
-				     size_t length, weir_diagnostic_fn *fn, void *arg)
+				     size_t length, size_t most, weir_diagnostic_fn *fn, void *arg)
 {
-	struct wr_reports reports = {.file = file};
+	struct wr_reports reports = {.file = file, .text_most = most};
 	weir_description *description = NULL;
 	weir_status status = description_make(&description, file);
 	weir_status delivered;
@@ -61,18 +61,24 @@ static weir_status description_parse(weir_description **out, const char *file, c
 weir_status weir_description_parse(const char *json, size_t length, weir_diagnostic_fn *fn, void *arg,
 				   weir_description **out)
 {
-	return description_parse(out, NULL, json, length, fn, arg);
+	return description_parse(out, NULL, json, length, 0, fn, arg);
 }
 
 weir_status weir_description_read(const char *path, weir_diagnostic_fn *fn, void *arg, weir_description **out)
 {
+	return weir_description_read_max(path, 0, fn, arg, out);
+}
+
+weir_status weir_description_read_max(const char *path, size_t max_bytes, weir_diagnostic_fn *fn, void *arg,
+				      weir_description **out)
+{
 	struct wr_text text = {0};
-	weir_status status = path ? wr_file_read(&text, path)
+	weir_status status = path ? wr_file_read(&text, path, max_bytes ? max_bytes : WR_FILE_MAX)
 				  : wr_fail(WEIR_E_INVALID, "a path is needed, NULL was given");
 
 	if (!status)
 		status = description_parse(out, strcmp(path, "-") ? path : "<stdin>",
-					   text.text ? text.text : "", text.length, fn, arg);
+					   text.text ? text.text : "", text.length, max_bytes, fn, arg);
 	if (!status)
 		(*out)->from_stdin = !strcmp(path, "-");
 	wr_text_finish(&text);

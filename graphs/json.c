@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/units.h"
 
 enum { BLOCK_BYTES = 8192, ALIGNED = 16 };
 
@@ -186,10 +187,13 @@ static weir_status check_depth(const char *text, size_t length, struct wr_report
 
 static weir_status check_size(size_t length, struct wr_reports *reports)
 {
-	if (length <= WR_FILE_MAX)
+	size_t most = reports->text_most ? reports->text_most : WR_FILE_MAX;
+
+	if (length <= most)
 		return WEIR_OK;
 	wr_report(reports, WR_W_TEXT_SIZE, NULL, (struct wr_place){1, 1},
-		  "the text has more than %zu MiB: split the graph", WR_FILE_MAX >> 20);
+		  "the text has more than %s: split the graph, or raise the limit (--max-file)",
+		  wr_size_shown((int64_t)most).text);
 	return WEIR_E_INVALID;
 }
 

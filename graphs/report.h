@@ -83,6 +83,7 @@ struct wr_reports {
 	size_t count, room, errors;
 	weir_status status; /* WEIR_E_NOMEM: a report was lost because memory ran out */
 	const char *file;   /* borrowed; NULL: none */
+	size_t text_most;   /* bytes of a text that is read; 0: WR_FILE_MAX */
 };
 
 void wr_report(struct wr_reports *reports, enum wr_error error, const struct wr_at *at, struct wr_place place,

@@ -1620,7 +1620,10 @@ typedef void weir_diagnostic_fn(const weir_diagnostic *diagnostic, void *arg);
  */
 WEIR_API weir_status weir_description_read(const char *path, weir_diagnostic_fn *fn, void *arg,
 					   weir_description **out);
-/* Likewise, from `length` bytes of JSON. Fails: WEIR_E_INVALID. */
+/* Likewise; a text of more than max_bytes is refused, as one of more than 256 MiB is otherwise (0). */
+WEIR_API weir_status weir_description_read_max(const char *path, size_t max_bytes, weir_diagnostic_fn *fn,
+					       void *arg, weir_description **out);
+/* Likewise, from `length` bytes of JSON, at most 256 MiB. Fails: WEIR_E_INVALID. */
 WEIR_API weir_status weir_description_parse(const char *json, size_t length, weir_diagnostic_fn *fn,
 					    void *arg, weir_description **out);
 /* Gives an empty description. */

@@ -39,6 +39,7 @@
 #include <weir.h>
 
 extern "C" {
+#include "base/units.h"
 #include "base/words.h"
 #include "cli/cli.h"
 }
@@ -2910,7 +2911,7 @@ struct Given {
 	std::vector<const char *> set_list, plugin_list;
 	cli_options options = {};
 
-	Given(nb::object of, std::vector<std::string> set, std::vector<std::string> plugin,
+	Given(nb::object of, std::vector<std::string> set, std::vector<std::string> plugin, size_t max_file,
 	      std::vector<KindHandle *> kind)
 	    : argument(of.is_none() ? "" : nb::cast<std::string>(of)), sets(std::move(set)),
 	      plugins(std::move(plugin)), kinds(std::move(kind)), set_list(pointers_of(sets)),
@@ -2921,6 +2922,7 @@ struct Given {
 		options.set_count = set_list.size();
 		options.plugins = plugin_list.data();
 		options.plugin_count = plugin_list.size();
+		options.max_file = max_file;
 		options.add = add_kinds;
 		options.add_arg = &kinds;
 	}
@@ -2929,10 +2931,11 @@ struct Given {
 
 /* weir check, weir show and weir operators. Returns the exit code. */
 int run_command(std::string name, nb::object argument, std::vector<std::string> sets,
-		std::vector<std::string> plugins, int format, std::vector<KindHandle *> kinds)
+		std::vector<std::string> plugins, int format, size_t max_file,
+		std::vector<KindHandle *> kinds)
 {
 	const cli_command *const known[] = {&cli_check, &cli_show, &cli_operators};
-	Given given(argument, sets, plugins, kinds);
+	Given given(argument, sets, plugins, max_file, kinds);
 
 	given.options.format = (weir_format)format;
 	for (const cli_command *command : known)
@@ -2944,9 +2947,9 @@ int run_command(std::string name, nb::object argument, std::vector<std::string> 
 /* The graph of weir run, or the exit code; what is wrong is printed. SIGINT ends the process while it is
  * read. */
 nb::object load_graph(nb::object argument, std::vector<std::string> sets, std::vector<std::string> plugins,
-		      std::vector<KindHandle *> kinds)
+		      size_t max_file, std::vector<KindHandle *> kinds)
 {
-	Given given(argument, sets, plugins, kinds);
+	Given given(argument, sets, plugins, max_file, kinds);
 	cli_graph source = {};
 	int code;
 
@@ -3143,6 +3146,17 @@ void shut_down()
 		end_scheduler(core);
 	settle();
 	finished = true;
+}
+
+int64_t parse_size(const char *text)
+{
+	int64_t bytes = 0;
+	const char *wrong = wr_size_read(text, &bytes);
+
+	if (wrong || bytes < 1)
+		raise(WEIR_E_INVALID,
+		      (std::string("'") + text + "' " + (wrong ? wrong : "is too small")).c_str());
+	return bytes;
 }
 
 int64_t parse_duration(const char *text)
@@ -3440,12 +3454,13 @@ NB_MODULE(_weir, module)
 		.def("give_up", [](Output &self) { cli_output_give_up(&self.output); });
 	module.def("become_command", become_command);
 	module.def("run_command", run_command, nb::arg("name"), nb::arg("argument").none(), nb::arg("sets"),
-		   nb::arg("plugins"), nb::arg("format"), nb::arg("kinds"));
+		   nb::arg("plugins"), nb::arg("format"), nb::arg("max_file"), nb::arg("kinds"));
 	module.def("load_graph", load_graph);
 	module.def("code_of", [](int status) { return cli_code_of((weir_status)status); });
 	module.def("flush", [] { fflush(stdout); });
 	module.def("end_output", cli_flush);
 	module.def("parse_duration", parse_duration);
+	module.def("parse_size", parse_size);
 	module.def("escape", escape);
 	module.def("status_text", [](int status) { return weir_status_text((weir_status)status); });
 	module.def("settle", settle);

@@ -51,6 +51,8 @@ def parser():
                          help="runs a Python file that registers operators")
         own.add_argument("--plugin", action="append", default=[], metavar="FILE",
                          help="loads operators and conditions in C")
+    for name in ("run", "check", "show"):
+        commands.choices[name].add_argument("--max-file", type=size, metavar="SIZE", default=0, help="the largest file that is read (256MiB)")
     show_ = commands.choices["show"]
     show_.add_argument("--json", dest="format", action="store_const", const="json", default="text")
     show_.add_argument("--dot", dest="format", action="store_const", const="dot")
@@ -87,6 +89,13 @@ def natural(text):
 def seconds(text):
     try:
         return _weir.parse_duration(text) / 1e9
+    except Error as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def size(text):
+    try:
+        return _weir.parse_size(text)
     except Error as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -156,7 +165,7 @@ def run_options(options):
 
 def run(options):
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
-    loaded = _weir.load_graph(options.graph, options.set, options.plugin, handles())
+    loaded = _weir.load_graph(options.graph, options.set, options.plugin, options.max_file, handles())
     if isinstance(loaded, int):
         return loaded
     graph = Graph._of(loaded)
@@ -218,7 +227,7 @@ def execute(options):
     if options.command == "run":
         return run(options)
     sets, format_ = getattr(options, "set", []), FORMATS.index(getattr(options, "format", "text"))
-    return _weir.run_command(options.command, options.graph, sets, options.plugin, format_, handles())
+    return _weir.run_command(options.command, options.graph, sets, options.plugin, format_, getattr(options, "max_file", 0), handles())
 
 
 def load(command, path):

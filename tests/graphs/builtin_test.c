@@ -56,7 +56,7 @@ static void every_graph_in_the_docs_is_right(void **state)
 	int graphs = 0;
 
 	(void)state;
-	assert_int_equal(wr_file_read(&docs, "../../docs/graph-format.md"), WEIR_OK);
+	assert_int_equal(wr_file_read(&docs, "../../docs/graph-format.md", WR_FILE_MAX), WEIR_OK);
 	for (char *at = docs.text, *end; (at = strstr(at, "\n\t{\n")); at = end, graphs++) {
 		weir_description *description = NULL;
 		weir_status status;

@@ -25,7 +25,7 @@ static bool copy_plugin(const char *name, const char *to)
 	bool written;
 
 	snprintf(from, sizeof from, "%s/%s.so", folder, name);
-	if (!file || wr_file_read(&text, from))
+	if (!file || wr_file_read(&text, from, WR_FILE_MAX))
 		return false;
 	written = fwrite(text.text, 1, text.length, file) == text.length;
 	wr_text_finish(&text);

@@ -18,7 +18,7 @@ static void every_number_is_explained_with_cause_and_remedy(void **state)
 	struct wr_text docs = {0};
 
 	(void)state;
-	assert_int_equal(wr_file_read(&docs, "../../docs/errors.md"), WEIR_OK);
+	assert_int_equal(wr_file_read(&docs, "../../docs/errors.md", WR_FILE_MAX), WEIR_OK);
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		char heading[160];
 		const char *section, *next;
@@ -40,7 +40,7 @@ static void nothing_is_explained_that_is_not_there(void **state)
 	size_t headings = 0;
 
 	(void)state;
-	assert_int_equal(wr_file_read(&docs, "../../docs/errors.md"), WEIR_OK);
+	assert_int_equal(wr_file_read(&docs, "../../docs/errors.md", WR_FILE_MAX), WEIR_OK);
 	for (const char *at = docs.text; (at = strstr(at, "\n### W")); at++)
 		headings++;
 	assert_int_equal(headings, sizeof(table) / sizeof(table[0]));

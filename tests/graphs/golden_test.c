@@ -101,7 +101,7 @@ static void compare(const char *path, struct wr_text *said)
 		fwrite(said->text, 1, said->length, file);
 		fclose(file);
 	}
-	assert_int_equal(wr_file_read(&expected, path), WEIR_OK);
+	assert_int_equal(wr_file_read(&expected, path, WR_FILE_MAX), WEIR_OK);
 	assert_string_equal(said->text, expected.text);
 	wr_text_finish(&expected);
 }
@@ -113,7 +113,7 @@ static void says_what_is_expected(void **state)
 	weir_status status;
 
 	snprintf(path, sizeof(path), "bad/%s/graph.json", (const char *)*state);
-	assert_int_equal(wr_file_read(&golden.source, path), WEIR_OK);
+	assert_int_equal(wr_file_read(&golden.source, path, WR_FILE_MAX), WEIR_OK);
 	status = weir_description_read(path, collect, &golden, &golden.description);
 	if (!status)
 		status = weir_description_check(golden.description, NULL, collect, &golden);

@@ -16,7 +16,7 @@ MAY_USE = {
     "operators": [],
     "scheduler": ["base", "sim", "trace", "streams", "graphs"],
     "cli": ["base/files.h", "base/nearest.h", "base/output.h", "base/units.h", "base/words.h"],
-    "python": ["cli/cli.h", "base/words.h"],
+    "python": ["cli/cli.h", "base/units.h", "base/words.h"],
     "examples": [],
     "bench": [],
 }

@@ -111,6 +111,7 @@ POOLED = {"weir": 1, "resources": {"frames": {"type": "memory_pool", "blocks": 2
 
 @pytest.mark.skipif(not COMMAND, reason="the command was not built")
 @pytest.mark.parametrize("words", [
+    ["check", "--max-file", "100", "edges.json"], ["show", "--max-file", "10", "edges.json"], ["run", "--max-file", "100", "edges.json"],
     ["operators", "frames_read"], ["operators", "--plugin", "nowhere.so"],
     ["check", "edges.json"], ["check", "-"], ["check", "pooled.json"], ["check", "nowhere.json"],
     ["check", "--set", "blur.radus=3", "edges.json"], ["check", "--set", "nope", "edges.json"],
