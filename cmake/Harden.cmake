@@ -18,5 +18,5 @@ check_pie_supported(LANGUAGES C)	# links programs with -pie: CMAKE_POSITION_INDE
 set(harden -fstack-protector-strong $<$<BOOL:${WEIR_HAS_STACK_CLASH}>:-fstack-clash-protection>)
 set(fortify $<IF:$<BOOL:${WEIR_HAS_OBJECT_SIZE}>,3,2>)	# without optimization it would only warn
 target_compile_options(weir_hardened INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${harden}>"
-	"$<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<NOT:$<CONFIG:Debug>>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=${fortify}>")
+	"$<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<CONFIG:Release,RelWithDebInfo,MinSizeRel>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=${fortify}>")
 target_link_options(weir_hardened INTERFACE LINKER:-z,relro,-z,now,-z,noexecstack)
