@@ -56,17 +56,18 @@ static void print_bound(weir_parameter_type type, int64_t value)
 		printf("%lld", (long long)value);
 }
 
+static bool is_bounded(const weir_parameter *parameter)
+{
+	return parameter->min || parameter->max;
+}
+
 static void print_bounds(const weir_parameter *parameter)
 {
-	if (!parameter->min && !parameter->max)
-		return;
-	if (parameter->max == INT64_MAX) {
-		printf(", at least ");
-		print_bound(parameter->type, parameter->min);
-		return;
-	}
-	printf(", ");
+	if (parameter->max == INT64_MAX)
+		printf("at least ");
 	print_bound(parameter->type, parameter->min);
+	if (parameter->max == INT64_MAX)
+		return;
 	printf(" to ");
 	print_bound(parameter->type, parameter->max);
 }
@@ -86,6 +87,28 @@ static void print_choices(const char *choices)
 	}
 }
 
+/* "integer, 0 to 64", "one of pop, reject", "a list of 1 to 4 numbers". */
+static void print_type(const weir_parameter *parameter)
+{
+	if (parameter->type == WEIR_TYPE_NUMBERS) {
+		printf("a list of ");
+		if (is_bounded(parameter)) {
+			print_bounds(parameter);
+			putchar(' ');
+		}
+	}
+	fputs(parameter->type == WEIR_TYPE_WRITE_FILE && parameter->choices
+		      ? "folder to write to, files begin with"
+		      : type_of(parameter->type),
+	      stdout);
+	if (parameter->choices)
+		print_choices(parameter->choices);
+	if (is_bounded(parameter) && parameter->type != WEIR_TYPE_NUMBERS) {
+		printf(", ");
+		print_bounds(parameter);
+	}
+}
+
 static void print_help(const char *help)
 {
 	if (!help || !*help)
@@ -101,13 +124,8 @@ static void print_parameters(const weir_parameter *parameters)
 		return;
 	puts("\nparameters");
 	for (const weir_parameter *parameter = parameters; parameter->name; parameter++) {
-		bool folder = parameter->type == WEIR_TYPE_WRITE_FILE && parameter->choices;
-
-		printf("  %s: %s", parameter->name,
-		       folder ? "folder to write to, files begin with" : type_of(parameter->type));
-		if (parameter->choices)
-			print_choices(parameter->choices);
-		print_bounds(parameter);
+		printf("  %s: ", parameter->name);
+		print_type(parameter);
 		fputs(parameter->fallback ? "; default " : "; required", stdout);
 		cli_print_escaped(stdout, parameter->fallback ? parameter->fallback : "");
 		putchar('\n');

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "graphs/field.h"
 #include "graphs/json.h"
@@ -88,6 +89,21 @@ static struct wr_shown given_shown(weir_parameter_type type, const struct wr_val
 	return given->type == WR_STRING ? wr_shown(given->string) : bound_shown(type, value);
 }
 
+/* INT64_MAX is no bound. */
+static void report_range(const struct reading *reading, struct wr_place place, const char *given, int64_t min,
+			 int64_t max)
+{
+	weir_parameter_type type = reading->setting->parameter->type;
+
+	if (max == INT64_MAX)
+		wr_report(reading->reports, WR_W_RANGE, reading->at, place,
+			  "%s is out of range: must be at least %s", given, bound_shown(type, min).text);
+	else
+		wr_report(reading->reports, WR_W_RANGE, reading->at, place,
+			  "%s is out of range: must be %s to %s", given, bound_shown(type, min).text,
+			  bound_shown(type, max).text);
+}
+
 static void setting_check_bounds(const struct reading *reading, const struct wr_value *given, int64_t value)
 {
 	const weir_parameter *parameter = reading->setting->parameter;
@@ -101,16 +117,9 @@ static void setting_check_bounds(const struct reading *reading, const struct wr_
 	}
 	if (value >= min && value <= max)
 		reading->setting->integer = value;
-	else if (max == INT64_MAX)
-		wr_report(reading->reports, WR_W_RANGE, reading->at, given->place,
-			  "%s is out of range: must be at least %s",
-			  given_shown(parameter->type, given, value).text,
-			  bound_shown(parameter->type, min).text);
 	else
-		wr_report(reading->reports, WR_W_RANGE, reading->at, given->place,
-			  "%s is out of range: must be %s to %s",
-			  given_shown(parameter->type, given, value).text,
-			  bound_shown(parameter->type, min).text, bound_shown(parameter->type, max).text);
+		report_range(reading, given->place, given_shown(parameter->type, given, value).text, min,
+			     max);
 }
 
 static void setting_read_duration(const struct reading *reading, const struct wr_value *value)
@@ -193,6 +202,30 @@ static double value_number(const struct wr_value *value)
 	return value->type == WR_REAL ? value->real : (double)value->integer;
 }
 
+/* Written so that NaN is within no bounds. */
+static weir_status setting_read_number(const struct reading *reading, const struct wr_value *value)
+{
+	const weir_parameter *parameter = reading->setting->parameter;
+	bool open = !parameter->min && !parameter->max, bounded = parameter->max < INT64_MAX;
+	double number = value_number(value);
+	struct wr_text given = {0};
+	weir_status status;
+
+	if (open || (number >= (double)parameter->min && (!bounded || number <= (double)parameter->max))) {
+		reading->setting->number = number;
+		return WEIR_OK;
+	}
+	if (value->type == WR_REAL)
+		wr_text_real(&given, number);
+	else
+		wr_text_add(&given, "%lld", (long long)value->integer);
+	status = given.status;
+	if (!status)
+		report_range(reading, value->place, given.text, parameter->min, parameter->max);
+	wr_text_finish(&given);
+	return status;
+}
+
 static void setting_check_length(const struct reading *reading, struct wr_place place, size_t count)
 {
 	const weir_parameter *parameter = reading->setting->parameter;
@@ -241,8 +274,7 @@ static weir_status setting_read_value(const struct reading *reading, const struc
 		setting->integer = value->boolean;
 		return WEIR_OK;
 	case WEIR_TYPE_NUMBER:
-		setting->number = value_number(value);
-		return WEIR_OK;
+		return setting_read_number(reading, value);
 	case WEIR_TYPE_DURATION:
 		setting_read_duration(reading, value);
 		return WEIR_OK;

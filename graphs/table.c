@@ -149,6 +149,15 @@ static const char *parameter_fault(const weir_parameter *parameters, const weir_
 	return NULL;
 }
 
+/* Keeps what the first report says. */
+static void keep_first(const weir_diagnostic *report, void *arg)
+{
+	struct wr_shown *why = arg;
+
+	if (!*why->text)
+		*why = wr_shown(report->text);
+}
+
 /*
  * Reads the default as in a description. Defaults that name ports depend on the operator that the condition
  * is given to; they are checked with the entity.
@@ -158,6 +167,7 @@ static weir_status table_check_fallback(const struct subject *subject, const wei
 	const weir_parameter alone[] = {*parameter, {0}};
 	struct wr_values_source source = {.kind = subject->kind, .name = subject->name, .parameters = alone};
 	struct wr_reports reports = {0};
+	struct wr_shown why = {{0}};
 	weir_values *values = NULL;
 	weir_status status;
 
@@ -166,11 +176,13 @@ static weir_status table_check_fallback(const struct subject *subject, const wei
 	status = wr_values_create(&values, &source, &reports);
 	wr_values_destroy(values);
 	if (!status)
-		status = wr_reports_deliver(&reports, NULL, NULL);
+		status = wr_reports_deliver(&reports, keep_first, &why);
 	else
 		wr_reports_deliver(&reports, NULL, NULL);
 	return status == WEIR_E_INVALID
-		       ? table_error(subject, parameter->name, "has a default that does not fit it")
+		       ? wr_fail(status, "table of %s '%s': '%s' has a default that does not fit it: %s",
+				 subject->kind, wr_shown(subject->name).text, wr_shown(parameter->name).text,
+				 why.text)
 		       : status;
 }
 

@@ -853,8 +853,9 @@ typedef struct {
 	const char *fallback; /* the default as JSON text (`3`, `"out"`,
 				 `true`); NULL: the parameter is required */
 	const char *help;     /* one line: what it means, its unit */
-	int64_t min, max;     /* bounds of integers, durations and sizes; both 0: any
-				 that is not negative, or for WEIR_TYPE_INT any.
+	int64_t min, max;     /* bounds of integers, numbers, durations and sizes; both 0:
+				 any that is not negative, or for WEIR_TYPE_INT and
+				 WEIR_TYPE_NUMBER any. A max of INT64_MAX: no upper bound.
 				 WEIR_TYPE_NUMBERS: bounds of the list's length */
 	const char *choices;  /* WEIR_TYPE_CHOICE: "pop|reject|fault". WEIR_TYPE_WRITE_FILE: the
 				 parameter with the prefix of the files, if it names a folder */

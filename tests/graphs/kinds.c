@@ -63,7 +63,12 @@ static const weir_operator idle = {OPERATOR, .name = "idle"};
 
 static const weir_port talker_outputs[] = {{PORT, .name = "out", .kinds = WEIR_KIND_BYTES, .max_emits = 2},
 					   {.name = NULL}};
-static const weir_operator talker = {OPERATOR, .name = "talker", .outputs = talker_outputs};
+static const weir_parameter talker_parameters[] = {
+	{PARAMETER, .name = "level", .type = WEIR_TYPE_NUMBER, .fallback = "0.5", .max = 1},
+	{PARAMETER, .name = "least", .type = WEIR_TYPE_NUMBER, .fallback = "1", .min = 1, .max = INT64_MAX},
+	{.name = NULL}};
+static const weir_operator talker = {OPERATOR, .name = "talker", .parameters = talker_parameters,
+				     .outputs = talker_outputs};
 
 static const weir_parameter copier_parameters[] = {
 	{PARAMETER, .name = "from", .type = WEIR_TYPE_READ_FILE, .fallback = "\"\""},
