@@ -135,6 +135,10 @@ void wr_build_check_conditions(struct wr_build *build); /* min_size against take
 void wr_build_check_unconnected(struct wr_build *build);
 void wr_build_check_connections(struct wr_build *build); /* sizes and kinds of both ends */
 weir_status wr_build_check_cycles(struct wr_build *build);
+/* The entities, senders before receivers; connections with initial messages do not count. No errors so far.
+ */
+weir_status wr_build_order(const struct wr_build *build, uint32_t *order);
+weir_status wr_build_check_joins(struct wr_build *build); /* warnings */
 
 /* Report at a connection: the line as it is, or with "a.out -> b.in: " before it. */
 void wr_build_report_origin(struct wr_build *build, enum wr_error error, size_t connection, const char *line);

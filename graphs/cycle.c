@@ -274,6 +274,18 @@ static weir_status check_cycles(struct wr_build *build, bool without_initial)
 	return status;
 }
 
+/* A component is complete when all behind it are: without cycles, receivers before their senders. */
+weir_status wr_build_order(const struct wr_build *build, uint32_t *order)
+{
+	struct search search;
+	weir_status status = search_make(&search, build->plan, true);
+
+	for (size_t e = 0; !status && e < build->plan->entity_count; e++)
+		order[search.components - 1 - search.component[e]] = (uint32_t)e;
+	search_finish(&search);
+	return status;
+}
+
 weir_status wr_build_check_cycles(struct wr_build *build)
 {
 	size_t before = build->reports.errors;

@@ -264,7 +264,9 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 	if (!build->open_ports && !build->unresolved)
 		wr_build_check_unconnected(build);
 	status = wr_build_check_memory(build);
-	return status ? status : wr_build_check_cycles(build);
+	if (!status)
+		status = wr_build_check_cycles(build);
+	return status ? status : wr_build_check_joins(build);
 }
 
 static weir_status copy_file(struct wr_plan *plan, const weir_description *description)

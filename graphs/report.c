@@ -19,7 +19,8 @@ static bool is_warning(enum wr_error error)
 {
 	return error == WR_W_ENDLESS_CYCLE || error == WR_W_UNUSED_RESOURCE || error == WR_W_FEW_STREAMS ||
 	       error == WR_W_NO_STREAM || error == WR_W_EFFECTS_CYCLE || error == WR_W_NO_GATE ||
-	       error == WR_W_DEVICE_PORT || error == WR_W_SMALL_POOL;
+	       error == WR_W_DEVICE_PORT || error == WR_W_SMALL_POOL || error == WR_W_LOSSY_BRANCH ||
+	       error == WR_W_STUCK_JOIN || error == WR_W_SHORT_BRANCH;
 }
 
 /* Adds a key, escaped by RFC 6901, with its control characters escaped for terminals. */
