@@ -2,6 +2,7 @@
  * Draws boxes and text on pictures, on the host. The picture is written in place if nothing else uses it,
  * else a copy of it.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -326,16 +327,40 @@ static void draw_box(const struct drawing *drawing, const float *box)
 
 /* --- what it receives --- */
 
+static bool is_stamped(weir_stamp stamp)
+{
+	return stamp.time || stamp.tag;
+}
+
+/* What was lost on one branch alone shifts all that follows: no picture may get the result of another. */
+static weir_status tags_check(weir_context *context, const weir_message *image, const char *port,
+			      const weir_message *side)
+{
+	weir_stamp of = weir_message_stamp(image), at = weir_message_stamp(side);
+
+	if (!is_stamped(of) || !is_stamped(at) || of.tag == at.tag)
+		return WEIR_OK;
+	return weir_context_fail(context,
+				 "input '%s' has tag %" PRIu64 " and the image has tag %" PRIu64
+				 ": a branch lost messages; drop none between the output where they part and "
+				 "'%s'",
+				 port, at.tag, of.tag, weir_entity_name(weir_context_entity(context)));
+}
+
 /* The message of a port that belongs to the i-th image, or its part of the port's name; NULL: none. */
 static weir_status side_message(weir_context *context, unsigned port, size_t i, const weir_message **out)
 {
 	const weir_message *message = NULL;
 	const char *name = inputs[port].name;
+	weir_status status;
 
 	*out = NULL;
 	if (i >= weir_context_count(context, port))
 		return WEIR_OK;
 	message = weir_context_message(context, port, i);
+	status = tags_check(context, weir_context_message(context, IN, i), name, message);
+	if (status)
+		return status;
 	if (weir_message_kind(message) == WEIR_KIND_PARTS)
 		message = weir_message_part(message, name);
 	if (!message)

@@ -505,6 +505,32 @@ static int nothing_left(void **state)
 	return rig_messages() != 0;
 }
 
+static weir_status tick_with_tags(struct rig *rig, weir_stamp image, weir_stamp text)
+{
+	weir_message *messages[] = {plain(8, 8, 3), text_of("a")};
+
+	messages[0]->stamp = image;
+	messages[1]->stamp = text;
+	rig_give(rig, messages[0]);
+	rig_give_side(rig, 2, messages[1]);
+	return rig_tick(rig);
+}
+
+static void xb51_a_result_of_another_picture_is_refused(void **state)
+{
+	const weir_stamp none = {0, 0}, first = {5, 0}, fifth = {9, 5}, again = {7, 5};
+	struct rig rig;
+
+	(void)state;
+	rig_start(&rig, &wr_draw, "");
+	assert_int_equal(tick_with_tags(&rig, fifth, again), WEIR_OK);
+	assert_int_equal(tick_with_tags(&rig, fifth, none), WEIR_OK);
+	assert_int_equal(tick_with_tags(&rig, none, fifth), WEIR_OK);
+	assert_int_equal(tick_with_tags(&rig, fifth, first), WEIR_E_FAILED);
+	assert_non_null(strstr(rig.context.text, "input 'text' has tag 0 and the image has tag 5"));
+	rig_stop(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -526,6 +552,7 @@ int main(void)
 		cmocka_unit_test(e06_what_cannot_be_drawn_gets_a_line),
 		cmocka_unit_test(a_start_that_fails_says_why),
 		cmocka_unit_test(no_memory_for_a_copy_fails_the_tick),
+		cmocka_unit_test(xb51_a_result_of_another_picture_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, nothing_left);
