@@ -260,6 +260,22 @@ static void print_directories(weir_graph *graph, weir_scheduler *scheduler)
 	}
 }
 
+/* References that an operator took and forgot keep memory for ever. */
+static void print_held(weir_scheduler *scheduler, uint64_t held)
+{
+	weir_entity_counts counts = {.size = sizeof counts};
+
+	for (size_t i = 0; held && weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+		if (!counts.held)
+			continue;
+		printf("  '%s' still holds %" PRIu64 " message%s\n", counts.entity, counts.held,
+		       counts.held == 1 ? "" : "s");
+		held -= counts.held < held ? counts.held : held;
+	}
+	if (held)
+		printf("  %" PRIu64 " message%s still held\n", held, held == 1 ? " is" : "s are");
+}
+
 static void print_rest(const weir_outcome *outcome)
 {
 	if (outcome->discarded)
@@ -275,6 +291,7 @@ void cli_summary(const char *path, weir_graph *graph, weir_scheduler *scheduler,
 	print_queues(scheduler);
 	print_latencies(scheduler);
 	print_pools(scheduler);
+	print_held(scheduler, outcome->held);
 	print_rest(outcome);
 	print_directories(graph, scheduler);
 }

@@ -402,6 +402,10 @@ typedef struct {
 			     COMPUTE, DEVICE, or what a condition waited for */
 	const char *cause_entity; /* the entity that failed, or of that root cause; NULL: none. Borrowed */
 	const char *cause_on;     /* what it waited for: its port, or a pool; NULL: not known. Borrowed */
+	uint64_t held;       /* messages of the graph that are still referenced, beside those that
+				are queued: by operators that keep them
+				(weir_entity_counts.held), or by the program. 0 after a run
+				that was cut short */
 } weir_outcome;
 
 /*
@@ -523,6 +527,12 @@ typedef struct {
 				  requested, on all its streams */
 	/* weir_context_replay: captured work that was launched again; captures; keys evicted; keys FAILED */
 	uint64_t replay_hits, replay_captures, replay_evictions, replay_failures;
+	/*
+	 * After a run with options.measure or observe: messages that its computes referenced or made, did not
+	 * emit, and that nothing has unref'd since; 0 where that cannot be told, since other threads or stop
+	 * functions unref'd some as well.
+	 */
+	uint64_t held;
 } weir_entity_counts;
 /* At every stop: pushed = delivered + dropped + closed + queued + abandoned. */
 typedef struct {
@@ -941,7 +951,8 @@ typedef struct {
 enum { WEIR_OPERATOR_STREAM = 1, WEIR_OPERATOR_EFFECTS = 2, WEIR_OPERATOR_PRINTS = 4 };
 
 /*
- * An operator: a const table. The library allocates `state_size` zeroed bytes per entity.
+ * An operator: a const table. The library allocates `state_size` zeroed bytes per entity; with 0 the state
+ * that its functions get is NULL.
  *   start    once per run, before the first tick
  *   compute  one tick; must not block on the GPU. Returns weir_context_fail(...) or another failure to end
  *            the run. A failure without a text (a bare `return WEIR_E_IO`) gets a default text; a status

@@ -2672,6 +2672,7 @@ nb::dict outcome_of(const weir_outcome *outcome)
 	out["duration"] = (double)outcome->duration_ns / 1e9;
 	out["discarded"] = outcome->discarded;
 	out["waiting"] = text_or_none(outcome->waiting);
+	out["held"] = outcome->held;
 	return out;
 }
 
@@ -2817,6 +2818,7 @@ nb::object entity_counts(Graph &self)
 		out["latency_ns"] = counts.latency_ns;
 		out["max_latency_ns"] = counts.max_latency_ns;
 		out["most_scratch"] = counts.most_scratch;
+		out["held"] = counts.held;
 		out["replay"] = replay_counts(counts);
 		all[text_of(counts.entity)] = out;
 	}
@@ -3007,7 +3009,7 @@ void output_write(Output &self, Graph &graph)
 }
 
 void print_summary(Graph &self, const char *path, int status, int posix_signal, double duration,
-		   uint64_t discarded, nb::object waiting)
+		   uint64_t discarded, nb::object waiting, uint64_t held)
 {
 	Core *core = running_core(self);
 	std::string waits = waiting.is_none() ? "" : nb::cast<std::string>(waiting);
@@ -3018,6 +3020,7 @@ void print_summary(Graph &self, const char *path, int status, int posix_signal, 
 	outcome.duration_ns = llround(duration * 1e9);
 	outcome.discarded = discarded;
 	outcome.waiting = waits.empty() ? nullptr : waits.c_str();
+	outcome.held = held;
 	cli_summary(path, core->graph, core->scheduler, &outcome);
 }
 
@@ -3394,7 +3397,7 @@ void bind_graph(nb::module_ &module)
 		.def("statistics", statistics_text)
 		.def("write_trace", write_trace)
 		.def("print_summary", print_summary, arg("path"), arg("status"), arg("posix_signal"),
-		     arg("duration"), arg("discarded"), arg("waiting").none())
+		     arg("duration"), arg("discarded"), arg("waiting").none(), arg("held"))
 		.def("print_statistics", [](Graph &self) { cli_statistics(running_core(self)->scheduler); })
 		.def("writes_to_stdout",
 		     [](Graph &self) {

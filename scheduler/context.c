@@ -266,6 +266,8 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 	struct wr_output *port = &context->entity->outputs[output];
 	port->emitted[port->emitted_count++] = message;
 	context->references++;
+	if (wr_pool_has(context->entity->graph->pool, WR_POOL_COUNTED))
+		context->kept--;
 	return WEIR_OK;
 }
 
@@ -347,7 +349,8 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 			       : wr_message_tensor(entity->graph->pool, like, device, &message);
 	if (status)
 		return status;
-	context->made[context->made_count++] = weir_message_ref(message);
+	wr_message_ref_many(message, 1);
+	context->made[context->made_count++] = message;
 	context->references++;
 	*out = message;
 	return WEIR_OK;
@@ -430,7 +433,7 @@ weir_status weir_context_fail(weir_context *context, const char *format, ...)
 void wr_context_unref_made(weir_context *context)
 {
 	for (size_t i = 0; i < context->made_count; i++)
-		weir_message_unref(context->made[i]);
+		wr_message_unref(context->made[i]);
 	context->made_count = 0;
 }
 
@@ -439,7 +442,7 @@ void wr_entity_unref_inputs(weir_entity *entity)
 	for (size_t i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
 		for (size_t k = 0; k < input->taken_count; k++)
-			weir_message_unref(input->taken[k]);
+			wr_message_unref(input->taken[k]);
 		input->taken_count = 0;
 	}
 	if (entity->context.made_count)

@@ -215,6 +215,7 @@ bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_enti
 		.replay_captures = wr_read(&entity->counters.replay_captures),
 		.replay_evictions = wr_read(&entity->counters.replay_evictions),
 		.replay_failures = wr_read(&entity->counters.replay_failures),
+		.held = wr_read(&entity->counters.held),
 	};
 	return !wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
 }

@@ -339,6 +339,41 @@ static void check_references(weir_scheduler *scheduler, weir_outcome *outcome)
 	scheduler->error = *wr_error_here();
 }
 
+/* --- messages that are still held --- */
+
+/* At most so many live messages are in queues; a message of a fan-out is in several of them. */
+static uint64_t count_queued(const weir_graph *graph)
+{
+	uint64_t each = wr_pool_has(graph->pool, WR_POOL_PACKS) ? 1 + WEIR_PARTS_MAX : 1, queued = 0;
+
+	for (size_t i = 0; i < graph->connection_count; i++)
+		queued += wr_queue_count(&graph->connections[i]->queue);
+	return queued * each;
+}
+
+static uint64_t entity_kept(const weir_entity *entity)
+{
+	return entity->context.kept > 0 ? (uint64_t)entity->context.kept : 0;
+}
+
+/*
+ * What is alive and neither queued nor waiting for the device is held by operators or the program. The
+ * entities' own counts say by which, unless they are more than that: then others dropped some of it.
+ */
+static uint64_t count_held(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	uint64_t live = wr_pool_live(graph->pool), kept = 0;
+	uint64_t known = count_queued(graph) + wr_system_deferred_frees(graph->system);
+	uint64_t held = live > known && !scheduler->cut_short ? live - known : 0;
+
+	for (size_t i = 0; i < graph->entity_count; i++)
+		kept += entity_kept(&graph->entities[i]);
+	for (size_t i = 0; kept <= held && i < graph->entity_count; i++)
+		wr_store_relaxed(&graph->entities[i].counters.held, entity_kept(&graph->entities[i]));
+	return held;
+}
+
 /* --- the operators' stop functions --- */
 
 #define LATE_NS  INT64_C(2000000000) /* destroy waits so long for work, including the time of a drain */
@@ -354,9 +389,12 @@ static bool has_device_work(weir_entity *entity)
 /* The stop function may enqueue work: it is fenced like that of a tick (T3, T4). */
 static void call_stop(weir_entity *entity)
 {
+	uint64_t live = wr_pool_live(entity->graph->pool);
+
 	entity->stop_owed = entity->started = false;
 	wr_entity_enter(entity);
 	entity->plan->kind->stop(&entity->context, entity->operator_state);
+	entity->context.kept -= (int64_t)(live - wr_pool_live(entity->graph->pool));
 	wr_entity_drop_tick(entity);
 }
 
@@ -507,6 +545,7 @@ void wr_run_end(weir_scheduler *scheduler)
 	stop_operators(scheduler);
 	wr_graph_close_streams(graph);
 	wr_system_run_deferred_frees(graph->system, true);
+	outcome.held = count_held(scheduler);
 	wr_system_set_running(graph->system, false);
 	wr_graph_forget_told(graph);
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)

@@ -66,14 +66,26 @@ static void mark_content(weir_entity *entity, const struct wr_plan_condition *co
 		entity->inputs[i].content |= wr_condition_names(condition, i, true);
 }
 
+/* NULL for no bytes: what uses the state of a table without a size fails at its first access. */
+static weir_status make_state(void **out, size_t bytes)
+{
+	*out = bytes ? wr_alloc_aligned(64, bytes) : NULL;
+	return bytes && !*out ? WEIR_E_NOMEM : WEIR_OK;
+}
+
+static void clear_state(void *state, size_t bytes)
+{
+	if (bytes)
+		memset(state, 0, bytes);
+}
+
 static weir_status add_condition(weir_entity *entity, const struct wr_plan_condition *plan)
 {
 	struct wr_condition *condition = &entity->conditions[entity->condition_count];
 
 	condition->plan = plan;
 	condition->ask = plan->kind->ask;
-	condition->state = wr_alloc(1, plan->kind->state_size + 1);
-	if (!condition->state)
+	if (make_state(&condition->state, plan->kind->state_size))
 		return WEIR_E_NOMEM;
 	entity->condition_count++;
 	entity->wants_ticked |= plan->kind->ticked != NULL;
@@ -137,10 +149,9 @@ weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 	entity->context.entity = entity;
 	entity->selects_device = graph->plan->devices > 1;
 	entity->compute = plan->kind->compute;
-	entity->operator_state = wr_alloc_aligned(64, plan->kind->state_size + 1);
-	if (!entity->operator_state)
-		return WEIR_E_NOMEM;
-	status = make_inputs(entity, plan);
+	status = make_state(&entity->operator_state, plan->kind->state_size);
+	if (!status)
+		status = make_inputs(entity, plan);
 	if (!status)
 		status = make_outputs(entity, plan);
 	if (!status)
@@ -240,7 +251,7 @@ static weir_status reset_conditions(weir_entity *entity)
 	entity->askable = false;
 	for (size_t i = 0; !status && i < entity->condition_count; i++) {
 		const struct wr_condition *condition = &entity->conditions[i];
-		memset(condition->state, 0, condition->plan->kind->state_size);
+		clear_state(condition->state, condition->plan->kind->state_size);
 		if (condition->plan->kind->start)
 			status = start_condition(entity, condition->plan, condition->state);
 		if (!status)
@@ -338,6 +349,7 @@ static void reset_counters(struct wr_entity_counters *counters)
 	wr_store_relaxed(&counters->replay_captures, 0);
 	wr_store_relaxed(&counters->replay_evictions, 0);
 	wr_store_relaxed(&counters->replay_failures, 0);
+	wr_store_relaxed(&counters->held, 0);
 }
 
 static void reset_flight(weir_entity *entity)
@@ -387,10 +399,11 @@ weir_status wr_entity_reset(weir_entity *entity)
 	entity->verdict.misuse = NULL;
 	entity->context.tick = 0;
 	entity->context.stamp_set = false;
+	entity->context.kept = 0;
 	reset_flight(entity);
 	wr_claims_reset(entity);
 	reset_counters(&entity->counters);
-	memset(entity->operator_state, 0, entity->plan->kind->state_size);
+	clear_state(entity->operator_state, entity->plan->kind->state_size);
 	return status ? status : reset_conditions(entity);
 }
 

@@ -171,6 +171,8 @@ struct weir_context {
 	bool stream_used;  /* the current stream already waits for all inputs (T3) */
 	bool stamp_set;    /* by the operator, for what this tick emits */
 	size_t references; /* of the tick: received, made, emitted */
+	int64_t kept; /* of a counted run: references that its computes took beyond those and have not dropped
+		       */
 	uint64_t tick;
 	struct wr_capture *capture; /* of the enqueue that is captured now (T13), or NULL */
 	bool replaying;             /* within weir_context_replay */

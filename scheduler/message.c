@@ -34,9 +34,19 @@ void wr_message_ref_many(weir_message *message, uint32_t n)
 	wr_add_relaxed(&message->references, n);
 }
 
+void wr_message_note_kept(int64_t references)
+{
+	const struct wr_local *local = wr_thread_local();
+
+	if (local && local->context && local->context->computing)
+		local->context->kept += references;
+}
+
 weir_message *weir_message_ref(weir_message *message)
 {
 	wr_message_ref_many(message, 1);
+	if (wr_pool_has(message->pool, WR_POOL_COUNTED))
+		wr_message_note_kept(1);
 	return message;
 }
 
@@ -169,12 +179,10 @@ __attribute__((noinline)) static uint32_t unref_outside(weir_message *message)
 	return before;
 }
 
-void weir_message_unref(weir_message *message)
+void wr_message_unref(weir_message *message)
 {
 	uint32_t before;
 
-	if (!message)
-		return;
 	/*
 	 * Acquire: the last holder must see what the others did to the payload. A count of 1 is that of the
 	 * last holder, which needs no read-modify-write.
@@ -192,6 +200,15 @@ void weir_message_unref(weir_message *message)
 		wr_pool_put(message->pool, message);
 	else
 		message_release(message);
+}
+
+void weir_message_unref(weir_message *message)
+{
+	if (!message)
+		return;
+	if (wr_pool_has(message->pool, WR_POOL_COUNTED))
+		wr_message_note_kept(-1);
+	wr_message_unref(message);
 }
 
 /* --- fences --- */

@@ -15,8 +15,11 @@ struct wr_local {
 	weir_message *freeing; /* the pack whose parts are dropped now; its `arg`: the one around it */
 };
 
-/* What some message of a pool is or was. A graph without such messages pays one load for them. */
-enum wr_pool_mark { WR_POOL_PACKS = 1, WR_POOL_STAMPS = 2 };
+/*
+ * What some message of a pool is or was; COUNTED: who holds messages is counted in this run. A graph without
+ * such messages pays one load for them.
+ */
+enum wr_pool_mark { WR_POOL_PACKS = 1, WR_POOL_STAMPS = 2, WR_POOL_COUNTED = 4 };
 
 /*
  * Sticky bits, in a line of their own, at the beginning of a pool. Relaxed: the push of the message that set
@@ -37,6 +40,7 @@ static inline bool wr_pool_has(const void *pool, enum wr_pool_mark mark)
 	return wr_load_relaxed(&((struct wr_pool_marks *)pool)->bits) & mark;
 }
 void wr_pool_mark(struct wr_pool *pool, enum wr_pool_mark mark);
+void wr_pool_clear(struct wr_pool *pool, enum wr_pool_mark mark);
 /* Without a system (NULL) payloads are in host memory only. */
 void wr_pool_bind(struct wr_pool *pool, struct wr_system *system);
 struct wr_system *wr_pool_system(const struct wr_pool *pool);
@@ -69,6 +73,13 @@ struct wr_memory_pool *wr_message_memory_pool(const weir_message *message);
  * it is not the outlet's any more (S4).
  */
 void wr_message_note_outside(weir_message *message);
+
+/*
+ * Of a counted run: the compute that the calling thread runs holds so many references more. Outside of
+ * compute nothing is counted.
+ */
+void wr_message_note_kept(int64_t references);
+void wr_message_unref(weir_message *message); /* a reference of weir's own; not NULL */
 
 /* A fan-out takes all its references before its first push (T4). */
 void wr_message_ref_many(weir_message *message, uint32_t n);

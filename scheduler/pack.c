@@ -82,6 +82,8 @@ weir_status weir_message_pack(weir_graph *graph, const weir_part *parts, size_t 
 	pack->kind = WEIR_KIND_PARTS;
 	pack->payload = WR_PAYLOAD_PARTS;
 	wr_pool_mark(graph->pool, WR_POOL_PACKS);
+	if (wr_pool_has(graph->pool, WR_POOL_COUNTED))
+		wr_message_note_kept(-(int64_t)count);
 	*out = pack;
 	return WEIR_OK;
 }

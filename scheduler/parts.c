@@ -57,7 +57,8 @@ bool wr_pack_make_block(weir_message *pack, const weir_part *parts, size_t count
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		size_t length = strlen(parts[i].name) + 1;
-		pack_parts(pack)[i] = weir_message_ref(parts[i].message);
+		wr_message_ref_many(parts[i].message, 1);
+		pack_parts(pack)[i] = parts[i].message;
 		if (wr_load_relaxed(&parts[i].message->outside))
 			wr_store_relaxed(&pack->outside, true);
 		pack_name_offsets(pack)[i] = (uint16_t)at;
@@ -82,7 +83,7 @@ void wr_pack_free(weir_message *pack)
 	while (pack->parts.freed < pack->parts.count) {
 		weir_message *part = pack_parts(pack)[pack->parts.freed++];
 		for (int k = 0; k < WR_PART_HELD; k++)
-			weir_message_unref(part);
+			wr_message_unref(part);
 	}
 	if (local)
 		local->freeing = pack->arg;

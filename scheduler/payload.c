@@ -131,6 +131,8 @@ static weir_message *message_new(struct wr_pool *pool, unsigned kind)
 	wr_store_relaxed(&message->stamped, WR_STAMPED_NOT);
 	wr_store_relaxed(&message->delivered, false);
 	message->data = NULL;
+	if (wr_pool_has(pool, WR_POOL_COUNTED))
+		wr_message_note_kept(1);
 	return message;
 }
 

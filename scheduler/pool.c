@@ -37,6 +37,11 @@ void wr_pool_mark(struct wr_pool *pool, enum wr_pool_mark mark)
 		wr_fetch_or(&pool->marks.bits, mark);
 }
 
+void wr_pool_clear(struct wr_pool *pool, enum wr_pool_mark mark)
+{
+	wr_fetch_and(&pool->marks.bits, ~(uint32_t)mark);
+}
+
 void wr_pool_bind(struct wr_pool *pool, struct wr_system *system)
 {
 	wr_store_release(&pool->system, system);

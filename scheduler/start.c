@@ -117,6 +117,15 @@ static weir_status reserve_all(weir_graph *graph)
 	return status ? status : reserve_devices(graph);
 }
 
+/* A run that measures its computes counts what they hold, too: two branches a reference. */
+static void count_holders(weir_scheduler *scheduler)
+{
+	if (scheduler->options.measure || scheduler->options.observe)
+		wr_pool_mark(scheduler->graph->pool, WR_POOL_COUNTED);
+	else
+		wr_pool_clear(scheduler->graph->pool, WR_POOL_COUNTED);
+}
+
 /* --- the start --- */
 
 static void trace_queue(struct wr_trace *trace, const struct wr_connection *connection)
@@ -345,6 +354,7 @@ static weir_status prepare_run(weir_scheduler *scheduler)
 	trace_graph(scheduler);
 	if (!status)
 		status = reserve_all(graph);
+	count_holders(scheduler);
 	if (!status)
 		status = open_streams(scheduler);
 	if (!status)

@@ -174,6 +174,7 @@ struct wr_entity_counters {
 	_Atomic uint64_t most_scratch;           /* bytes that one tick requested (T11) */
 	_Atomic uint64_t gpu_ticks, gpu_skipped; /* timed and read; due, with too many not read (T15) */
 	_Atomic uint64_t replay_hits, replay_captures, replay_evictions, replay_failures; /* T13 */
+	_Atomic uint64_t held; /* messages at the end of the run */
 };
 /* pushed = delivered + dropped + closed + taken back + queued + abandoned. */
 bool wr_counts_conserved(const struct wr_queue_counters *counters, uint64_t queued);

@@ -214,7 +214,7 @@ def report(options, graph, outcome, first):
         os.dup2(2, 1)
     if not options.quiet:
         graph._core.print_summary(options.graph, outcome.status, first, outcome.duration, outcome.discarded,
-                                  outcome.waiting)
+                                  outcome.waiting, outcome.held)
     if options.stats:
         graph._core.print_statistics()
 

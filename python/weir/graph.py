@@ -36,6 +36,7 @@ class Outcome:
     duration: float
     discarded: int
     waiting: str | None
+    held: int
 
 
 def _text(name, value):

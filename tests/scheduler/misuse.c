@@ -451,6 +451,38 @@ static void e06_a_state_size_that_wraps_is_refused(void **state)
 	weir_registry_destroy(registry);
 }
 
+static weir_status stateless(weir_context *context, void *state)
+{
+	return state ? weir_context_fail(context, "no bytes are somewhere") : weir_context_finish(context);
+}
+
+static void xb54_a_state_of_no_bytes_is_null(void **state)
+{
+	static const weir_operator table = {.size = sizeof table, .name = "stateless", .compute = stateless};
+	weir_description *description;
+	weir_registry *registry = NULL;
+	weir_scheduler *scheduler;
+	weir_graph *graph;
+
+	(void)state;
+	assert_int_equal(weir_registry_create(&registry), WEIR_OK);
+	assert_int_equal(weir_registry_add_operator(registry, &table), WEIR_OK);
+	assert_int_equal(weir_description_create(&description), WEIR_OK);
+	assert_int_equal(weir_description_add_entity(description, "a", "stateless"), WEIR_OK);
+	assert_int_equal(weir_graph_create(registry, description, &graph), WEIR_OK);
+	weir_description_destroy(description);
+	assert_int_equal(
+		weir_scheduler_create(
+			graph,
+			&(weir_scheduler_options){.size = sizeof(weir_scheduler_options), .backend = "sim"},
+			&scheduler),
+		WEIR_OK);
+	assert_int_equal(weir_scheduler_run(scheduler), WEIR_OK);
+	assert_int_equal(weir_scheduler_destroy(scheduler), WEIR_OK);
+	assert_int_equal(weir_graph_destroy(graph), WEIR_OK);
+	weir_registry_destroy(registry);
+}
+
 int main(void)
 {
 	rig_conditions = conditions;
@@ -470,6 +502,7 @@ int main(void)
 		cmocka_unit_test(xb03_a_field_that_the_library_does_not_know_is_refused),
 		cmocka_unit_test(xb08_adopting_a_tick_without_a_scheduler_does_nothing),
 		cmocka_unit_test(e06_a_state_size_that_wraps_is_refused),
+		cmocka_unit_test(xb54_a_state_of_no_bytes_is_null),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
