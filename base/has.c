@@ -28,6 +28,7 @@ static const char *const functions[] = {
 	"weir_context_graph",
 	"weir_context_hold",
 	"weir_context_leave",
+	"weir_context_log",
 	"weir_context_message",
 	"weir_context_now",
 	"weir_context_open",

@@ -49,7 +49,7 @@ bool wr_log_on(void)
 
 void wr_log_line(weir_log_level level, const char *format, ...)
 {
-	char text[1024], line[1024];
+	char text[WR_LOG_MAX], line[WR_LOG_MAX];
 	const struct listener *listener;
 	int error = errno; /* the caller may still read it after logging a failure */
 	va_list list;

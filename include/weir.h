@@ -1075,6 +1075,14 @@ WEIR_API weir_status weir_context_hold(weir_context *context, unsigned input, bo
 /* Sets the error text and returns WEIR_E_FAILED: `return weir_context_fail(context, ...)`. */
 WEIR_API weir_status weir_context_fail(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
 /*
+ * Writes a line to the log (weir_log_set): the entity's name, ": " and the text, escaped as
+ * weir_text_escape does and cut at 1 KiB, with the run's time. Nothing is formatted while the log is off. A
+ * level that is none counts as the nearest one. The run goes on; to end it, weir_context_fail. Also in start
+ * and stop. Thread: any, while start, compute or stop runs.
+ */
+WEIR_API void weir_context_log(weir_context *context, weir_log_level level, const char *format, ...)
+	WEIR_PRINTF(3, 4);
+/*
  * open(2) with O_CLOEXEC for paths from a graph file. With options.root, relative paths begin at the root and
  * no path leads out of it: not by "..", not by a link, not as an absolute path elsewhere. A link to an
  * absolute path counts as leading out. Returns a descriptor, or -1 and errno (EXDEV: the path leads out). To

@@ -14,6 +14,7 @@ extern const weir_operator wr_frames_read;
 extern const weir_operator wr_frames_write;
 extern const weir_operator wr_draw;
 extern const weir_operator wr_normalize;
+extern const weir_operator wr_pass;
 extern const weir_operator wr_ping;
 extern const weir_operator wr_png_read;
 extern const weir_operator wr_png_write;

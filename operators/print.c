@@ -10,6 +10,7 @@ enum { FIRST = 8, LINE = 4096, PARTS_LINE = 3900 };
 
 struct print {
 	uint64_t every, received;
+	bool text;  /* bytes are printed as text */
 	bool quiet; /* also set once stdout has no reader: the run then drains */
 };
 
@@ -22,6 +23,14 @@ static const weir_parameter parameters[] = {
 		.min = 1,
 		.max = INT64_MAX,
 		.help = "prints the first message and then every n-th",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "as",
+		.type = WEIR_TYPE_CHOICE,
+		.fallback = "\"line\"",
+		.choices = "line|text",
+		.help = "text: of bytes, or of a part `text`, prints the text and no line of its own",
 	},
 	{
 		.size = sizeof(weir_parameter),
@@ -48,6 +57,7 @@ static weir_status print_start(weir_context *context, void *state, const weir_va
 
 	(void)context;
 	self->every = (uint64_t)weir_values_int(values, "every");
+	self->text = !strcmp(weir_values_string(values, "as"), "text");
 	self->quiet = weir_values_bool(values, "quiet");
 	return WEIR_OK;
 }
@@ -162,38 +172,96 @@ static void print_payload_kind(weir_context *context, char line[LINE], const wei
 	add_stamp(line, weir_message_stamp(message));
 }
 
-/*
- * The lines of a part `text`, as `top` emits them, each on a line of its own; what is too long is cut.
- * Returns false if stdout fails.
- */
-static bool print_text(weir_context *context, const weir_message *message)
+/* Of what does not fit into a line the whole characters that do. */
+static size_t cut_length(const char *at, size_t length)
 {
-	const weir_message *part = weir_message_parts(message) ? weir_message_part(message, "text") : NULL;
-	size_t size = part && weir_message_kind(part) == WEIR_KIND_BYTES ? weir_message_size(part) : 0;
-	char text[LINE], shown[FIRST * 32], *rest = text;
-	bool cut = size >= LINE, written = true;
+	size_t most = LINE - 1;
 
-	if (!size || is_unfinished(context, part))
-		return true;
-	memcpy(text, weir_message_data(part), cut ? LINE - 1 : size);
-	text[cut ? LINE - 1 : size] = 0;
-	for (const char *line; written && (line = strsep(&rest, "\n")) && (*line || rest);) {
-		written = printf("  ") >= 0;
-		while (*line && written) {
-			weir_text_escape(&line, sizeof shown, shown);
-			written = printf("%s", shown) >= 0;
-		}
-		written = written && printf("\n") >= 0;
-	}
-	return written && (!cut || printf("  ...\n") >= 0);
+	if (length <= most)
+		return length;
+	for (size_t back = 0; back < 4; back++)
+		if (((unsigned char)at[most - back] & 0xc0) != 0x80)
+			return most - back;
+	return most;
 }
 
-static bool print_lines(weir_context *context, const char *line, const weir_message *message)
+/* Returns false if stdout fails. */
+static bool print_escaped(const char *at, size_t length)
 {
+	char piece[LINE], shown[FIRST * 32];
+	bool written = true;
+
+	while (length && written) {
+		size_t n = strnlen(at, cut_length(at, length));
+		const char *rest = piece;
+
+		memcpy(piece, at, n);
+		piece[n] = 0;
+		while (*rest && written) {
+			weir_text_escape(&rest, sizeof shown, shown);
+			written = printf("%s", shown) >= 0;
+		}
+		if (written && n < length && !at[n])
+			written = printf("\\x00") >= 0;
+		n += n < length && !at[n];
+		at += n;
+		length -= n;
+	}
+	return written;
+}
+
+/* Each line on a line of its own. Returns false if stdout fails. */
+static bool print_body(const char *before, const char *at, size_t length)
+{
+	bool written = true;
+
+	for (const char *end = at + length; at < end && written;) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		const char *stop = newline ? newline : end;
+
+		written = printf("%s", before) >= 0 && print_escaped(at, (size_t)(stop - at)) &&
+			  printf("\n") >= 0;
+		at = stop + 1;
+	}
+	return written;
+}
+
+/* The bytes of a message, or its part `text`, as `top` emits it; NULL: neither, or not finished. */
+static const weir_message *text_of(weir_context *context, const weir_message *message)
+{
+	const weir_message *text =
+		weir_message_kind(message) == WEIR_KIND_PARTS ? weir_message_part(message, "text") : message;
+
+	if (!text || weir_message_kind(text) != WEIR_KIND_BYTES || is_unfinished(context, text))
+		return NULL;
+	return text;
+}
+
+/* The lines of a part `text` below the line of the message; what is too long is cut. */
+static bool print_part(weir_context *context, const weir_message *message)
+{
+	const weir_message *text = text_of(context, message);
+	size_t size = text && text != message ? weir_message_size(text) : 0;
+	size_t shown = size ? cut_length(weir_message_data(text), size) : 0;
+
+	return !size || (print_body("  ", weir_message_data(text), shown) &&
+			 (shown == size || printf("  ...\n") >= 0));
+}
+
+static bool print_lines(weir_context *context, const struct print *self, const weir_message *message)
+{
+	const weir_message *text = self->text ? text_of(context, message) : NULL;
+	char line[LINE];
 	bool written;
 
+	if (!text)
+		print_payload_kind(context, line, message);
 	flockfile(stdout);
-	written = printf("%s\n", line) >= 0 && print_text(context, message) && !fflush(stdout);
+	if (text)
+		written = print_body("", weir_message_data(text), weir_message_size(text));
+	else
+		written = printf("%s\n", line) >= 0 && print_part(context, message);
+	written = written && !fflush(stdout);
 	funlockfile(stdout);
 	return written;
 }
@@ -201,12 +269,10 @@ static bool print_lines(weir_context *context, const char *line, const weir_mess
 static weir_status print_message(weir_context *context, void *state, weir_message *message)
 {
 	struct print *self = state;
-	char line[LINE];
 
 	if (self->received++ % self->every || self->quiet)
 		return WEIR_OK;
-	print_payload_kind(context, line, message);
-	if (print_lines(context, line, message))
+	if (print_lines(context, self, message))
 		return WEIR_OK;
 	if (errno != EPIPE)
 		return weir_context_fail(context, "stdout: %s", strerror(errno));
@@ -224,7 +290,7 @@ const weir_operator wr_print = {
 	.size = sizeof(weir_operator),
 	.name = "print",
 	.help = "prints a line for each message: its kind, shape and first bytes, its parts and its stamp; "
-		"lines of a part `text` follow",
+		"lines of a part `text` follow; or text alone",
 	.flags = WEIR_OPERATOR_EFFECTS | WEIR_OPERATOR_PRINTS,
 	.state_size = sizeof(struct print),
 	.parameters = parameters,

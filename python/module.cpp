@@ -1702,6 +1702,17 @@ nb::object value_of(const weir_values *values, const weir_parameter *parameter)
 	return nb::int_(weir_values_int(values, name));
 }
 
+/* The words of WEIR_LOG. */
+weir_log_level log_level_of(const char *word)
+{
+	static const char *const words[] = {"error", "warn", "info", "debug"};
+
+	for (int i = 0; i < 4; i++)
+		if (!strcmp(word, words[i]))
+			return (weir_log_level)(WEIR_LOG_ERROR + i);
+	throw nb::value_error((std::string("a level is error, warn, info or debug, not ") + word).c_str());
+}
+
 const Kind *kind_of(weir_context *context)
 {
 	return (const Kind *)weir_entity_operator(
@@ -3338,6 +3349,16 @@ void bind_context(nb::module_ &module)
 				      self.name());
 			},
 			arg("text"))
+		.def(
+			"log",
+			[](Context &self, const char *text, const char *level) {
+				weir_context *context = self.inside();
+				weir_log_level of = log_level_of(level);
+				nb::gil_scoped_release released; /* the log function may want it */
+
+				weir_context_log(context, of, "%s", text);
+			},
+			arg("text"), arg("level") = "info")
 		.def(
 			"set_stamp",
 			[](Context &self, int64_t time, uint64_t tag) {

@@ -3,6 +3,8 @@
  * received, made and emitted, until they are dropped. context_streams.c has the calls about streams. Thread:
  * owner.
  */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -426,6 +428,26 @@ weir_status weir_context_fail(weir_context *context, const char *format, ...)
 	wr_vfail(WEIR_E_FAILED, format, list);
 	va_end(list);
 	return WEIR_E_FAILED;
+}
+
+static weir_log_level nearest_level(int level)
+{
+	return level < WEIR_LOG_ERROR   ? WEIR_LOG_ERROR
+	       : level > WEIR_LOG_DEBUG ? WEIR_LOG_DEBUG
+					: (weir_log_level)level;
+}
+
+void weir_context_log(weir_context *context, weir_log_level level, const char *format, ...)
+{
+	char text[WR_LOG_MAX];
+	va_list list;
+
+	if (!wr_log_on())
+		return;
+	va_start(list, format);
+	vsnprintf(text, sizeof text, format, list);
+	va_end(list);
+	wr_log_line(nearest_level((int)level), "%s: %s", context->entity->plan->name, text);
 }
 
 /* --- dropping the messages of a tick --- */

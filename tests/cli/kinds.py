@@ -1,7 +1,7 @@
 """The lists of operators and conditions, and the page of each."""
 import process
 
-OPERATORS = {"png_read", "upload", "resize", "normalize", "convert", "top", "draw", "blur", "sobel", "download", "png_write", "ping", "print", "delay", "spin",
+OPERATORS = {"png_read", "upload", "resize", "normalize", "convert", "top", "draw", "blur", "sobel", "download", "png_write", "ping", "print", "delay", "pass", "spin",
              "sink", "frames_read", "frames_write"}
 CONDITIONS = {
     "in_flight", "message_available", "downstream_message_affordable", "count", "periodic", "boolean", "asynchronous",

@@ -25,7 +25,7 @@ static void e06_every_kind_has_a_name_a_help_and_well_formed_ports(void **state)
 		if (count)
 			assert_true(strcmp(wr_builtin_operators[count - 1]->name, kind->name) < 0);
 	}
-	assert_int_equal(count, 18);
+	assert_int_equal(count, 19);
 }
 
 static void upload_and_download_give_the_same_bytes_in_the_other_place(void **state)
@@ -381,6 +381,23 @@ static void delay_passes_the_same_message_on_after_its_duration(void **state)
 	rig_stop(&rig);
 }
 
+static void pass_emits_what_it_received_unread(void **state)
+{
+	weir_message *message = rig_image(RIG_DEVICE, 1, 1, 1);
+	struct rig rig;
+
+	(void)state;
+	message->unfinished = true;
+	message->stamp.tag = 7;
+	rig_start(&rig, &wr_pass, "");
+	rig_give(&rig, message);
+	assert_int_equal(rig_tick(&rig), WEIR_OK);
+	assert_ptr_equal(rig.context.out[0], message);
+	assert_int_equal(rig.context.out[0]->stamp.tag, 7);
+	assert_true(wr_pass.inputs[0].flags & WEIR_PORT_DEVICE);
+	rig_stop(&rig);
+}
+
 static void sink_has_nothing_to_do(void **state)
 {
 	struct rig rig;
@@ -416,6 +433,7 @@ int main(void)
 		cmocka_unit_test(ping_emits_empty_messages_or_bytes_that_count_up),
 		cmocka_unit_test(ping_stamps_its_messages_if_asked),
 		cmocka_unit_test(delay_passes_the_same_message_on_after_its_duration),
+		cmocka_unit_test(pass_emits_what_it_received_unread),
 		cmocka_unit_test(sink_has_nothing_to_do),
 	};
 

@@ -125,6 +125,28 @@ static void print_prints_the_lines_of_a_text(void **state)
 	weir_message_unref(longer);
 }
 
+/* As text nothing else is printed, and nothing is cut; a character is not torn at the end of the buffer. */
+static void print_prints_bytes_as_text(void **state)
+{
+	static const char bytes[] = "one\n\ntwo\x1b \xff\0z";
+	static char expected[8192];
+	weir_message *longer = rig_bytes(5001), *part = rig_bytes(3);
+	const weir_part parts[] = {{sizeof(weir_part), "text", part}};
+	weir_message *messages[] = {rig_bytes(sizeof bytes - 1), rig_parts(parts, 1), rig_bytes(0),
+				    rig_image(RIG_DEVICE, 1, 1, 1), longer};
+
+	(void)state;
+	memcpy(weir_message_data(messages[0]), bytes, sizeof bytes - 1);
+	memcpy(weir_message_data(part), "abc", 3);
+	memset(weir_message_data(longer), 'x', 5001);
+	memcpy((char *)weir_message_data(longer) + 4094, "\xc3\xa9", 2);
+	snprintf(expected, sizeof expected,
+		 "one\n\ntwo\\u001b \\xff\\x00z\nabc\nme: tick 3: uint8 [1, 1, 1] on device 3\n%.*s\n", 5001,
+		 (char *)weir_message_data(longer));
+	assert_string_equal(printed("as=text", messages, 5), expected);
+	weir_message_unref(part);
+}
+
 static void print_says_the_stamp(void **state)
 {
 	weir_message *messages[] = {rig_bytes(1), rig_bytes(1)};
@@ -205,6 +227,7 @@ int main(void)
 		cmocka_unit_test(print_says_names_shapes_and_devices_of_parts),
 		cmocka_unit_test(print_says_how_many_parts_do_not_fit_in_its_line),
 		cmocka_unit_test(print_prints_the_lines_of_a_text),
+		cmocka_unit_test(print_prints_bytes_as_text),
 		cmocka_unit_test(print_says_the_stamp),
 		cmocka_unit_test(print_prints_every_nth_or_nothing),
 		cmocka_unit_test(xb13_print_fails_where_it_cannot_write),

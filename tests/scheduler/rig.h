@@ -12,9 +12,9 @@
  * memory), condition=NAME; in_flight=4; replay=off, 8 or 8,2; everything else is a parameter of the
  * operator.
  *
- * Operators: source (parameters ticks, first, emits, work: a kernel writes the number), pass, end, and call
- * and host, whose functions the test supplies. Inputs of pass and call are device ports, those of end and
- * host are host ports. A failed check within an operator is noted and asserted afterwards, by the test's own
+ * Operators: source (parameters ticks, first, emits, work: a kernel writes the number), pass (registered as
+ * rig_pass, since there is a built-in pass), end, and call and host, whose functions the test supplies.
+ * Inputs of pass and call are device ports, those of end and host are host ports. A failed check within an operator is noted and asserted afterwards, by the test's own
  * thread.
  */
 #ifndef TESTS_SCHEDULER_RIG_H

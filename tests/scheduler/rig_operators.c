@@ -79,7 +79,7 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	node->work = weir_values_int(values, "work");
 	node->fault = weir_values_bool(values, "fault");
 	node->device = node->work || node->fault;
-	if (!strcmp(kind, "pass"))
+	if (!strcmp(kind, "rig_pass"))
 		return WEIR_OK;
 	node->ticks = weir_values_int(values, "ticks");
 	node->first = weir_values_int(values, "first");
@@ -292,7 +292,7 @@ static const weir_port optional_outputs[] = {{PORT, .name = "out", .flags = WEIR
 static const weir_operator kinds[] = {
 	{OPERATOR, .name = "source", .state_size = sizeof(struct node), .parameters = source_parameters,
 	 .outputs = two_outputs, .start = start, .compute = source_compute, .stop = stop},
-	{OPERATOR, .name = "pass", .state_size = sizeof(struct node), .parameters = pass_parameters,
+	{OPERATOR, .name = "rig_pass", .state_size = sizeof(struct node), .parameters = pass_parameters,
 	 .inputs = two_inputs, .outputs = two_outputs, .start = start, .compute = pass_compute, .stop = stop},
 	{OPERATOR, .name = "end", .state_size = sizeof(struct node), .parameters = end_parameters,
 	 .inputs = three_inputs, .start = start, .compute = end_compute, .stop = stop},

@@ -71,8 +71,10 @@ static void begin_item(struct parser *parser, char *word)
 	if (index_of(parser, word) == parser->rig->entity_count) {
 		struct rig_entity *entity = &parser->rig->entities[parser->rig->entity_count++];
 		snprintf(entity->name, sizeof entity->name, "%s", word);
-		assert_int_equal(weir_description_add_entity(parser->description, word, kind ? kind : word),
-				 WEIR_OK);
+		kind = kind ? kind : word;
+		if (!strcmp(kind, "pass")) /* the rig's, not the built-in one */
+			kind = "rig_pass";
+		assert_int_equal(weir_description_add_entity(parser->description, word, kind), WEIR_OK);
 	}
 	parser->item = true;
 }
