@@ -211,6 +211,18 @@ bool wr_condition_port(const struct wr_plan_condition *condition, unsigned *port
 	return false;
 }
 
+bool wr_plan_waits_for(const struct wr_plan_entity *entity, unsigned input)
+{
+	for (size_t i = 0; i < entity->condition_count; i++) {
+		const char *kind = entity->conditions[i].kind->name;
+
+		if ((!strcmp(kind, "message_available") || !strcmp(kind, "cuda_stream")) &&
+		    wr_condition_names(&entity->conditions[i], input, true))
+			return true;
+	}
+	return false;
+}
+
 static bool is_named(const struct wr_plan_entity *entity, unsigned port, bool input)
 {
 	for (size_t i = 0; i < entity->condition_count; i++)

@@ -2,7 +2,8 @@
  * Checks cycles, as strongly connected components (Tarjan's algorithm; iterative, as a chain may have a
  * million entities). Without the connections that have initial messages, a component of two or more entities
  * is a cycle that can never start (F85). With all connections, a component that has exits keeps running when
- * the exits are done, unless a count condition ends it.
+ * the exits are done, unless a count condition ends it, or an entity of it waits for messages from outside:
+ * it then ends with what feeds it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,6 +188,7 @@ struct part {
 	uint32_t first; /* its first entity in the text */
 	uint32_t size;
 	bool exits, bounded, fed;
+	bool follows;     /* cannot tick without messages that an entity outside sends */
 	uint32_t effects; /* 1 + the first entity with effects of its own; 0: none */
 };
 
@@ -196,6 +198,15 @@ static bool has_count(const struct wr_plan_entity *entity)
 		if (!strcmp(entity->conditions[i].kind->name, "count"))
 			return true;
 	return false;
+}
+
+/* The input has this connection alone, and is waited for. */
+static bool waits_only_for(const struct wr_plan *plan, const struct wr_plan_connection *c)
+{
+	const struct wr_plan_entity *to = &plan->entities[c->to];
+
+	return to->inputs[c->input].connections == 1 && !to->inputs[c->input].inlet &&
+	       wr_plan_waits_for(to, c->input);
 }
 
 static void survey_parts(const struct search *search, struct part *parts)
@@ -213,6 +224,7 @@ static void survey_parts(const struct search *search, struct part *parts)
 		bool leaves = search->component[c->from] != search->component[c->to];
 		parts[search->component[c->from]].exits |= leaves;
 		parts[search->component[c->to]].fed |= leaves;
+		parts[search->component[c->to]].follows |= leaves && waits_only_for(search->plan, c);
 	}
 }
 
@@ -221,7 +233,7 @@ static weir_status warn_endless(struct wr_build *build, struct search *search, c
 {
 	char why[192];
 
-	if (part->bounded)
+	if (part->bounded || part->follows)
 		return WEIR_OK;
 	if (part->effects && !part->fed) {
 		snprintf(why, sizeof why,

@@ -53,6 +53,8 @@ static void report_unknown_key(struct wr_reports *reports, const struct wr_at *a
 		wr_nearest_try(&nearest, fields->name);
 		wr_offer_add(&offer, fields->name);
 	}
+	wr_nearest_try(&nearest, "comment");
+	wr_offer_add(&offer, "comment");
 	wr_report(reports, WR_W_UNKNOWN_KEY, at, member->place, "%s has no key '%s'%s", what,
 		  wr_shown(member->key).text, wr_offer_hint(&offer, &nearest));
 }

@@ -73,19 +73,6 @@ static uint64_t bounded(uint64_t count)
 	return count < ENDLESS ? count : ENDLESS;
 }
 
-/* message_available and cuda_stream let no tick begin without messages of the ports that they name. */
-static bool is_waited_for(const struct wr_plan_entity *entity, unsigned input)
-{
-	for (size_t i = 0; i < entity->condition_count; i++) {
-		const char *kind = entity->conditions[i].kind->name;
-
-		if ((!strcmp(kind, "message_available") || !strcmp(kind, "cuda_stream")) &&
-		    wr_condition_names(&entity->conditions[i], input, true))
-			return true;
-	}
-	return false;
-}
-
 static bool is_paired(const struct joins *joins, const struct wr_plan_connection *c)
 {
 	const struct wr_plan_entity *entity = &joins->plan->entities[c->to];
@@ -93,7 +80,7 @@ static bool is_paired(const struct joins *joins, const struct wr_plan_connection
 
 	return input->connections == 1 && !input->inlet && !(input->port->flags & WEIR_PORT_ANY_SIZE) &&
 	       input->take != WEIR_TAKE_ALL && input->policy != WEIR_POLICY_FAULT && !c->initial_messages &&
-	       is_waited_for(entity, c->input);
+	       wr_plan_waits_for(entity, c->input);
 }
 
 /* The next paired connection into an entity; NONE after the last. */

@@ -185,5 +185,9 @@ const struct wr_plan_output *wr_plan_outlet(const struct wr_plan *plan, size_t i
 bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port, bool input);
 /* The first port that a parameter of the condition names; returns false if there is none. */
 bool wr_condition_port(const struct wr_plan_condition *condition, unsigned *port, bool *input);
+/*
+ * Returns true if no tick begins without messages of the input: message_available or cuda_stream names it.
+ */
+bool wr_plan_waits_for(const struct wr_plan_entity *entity, unsigned input);
 
 #endif

@@ -1272,10 +1272,12 @@ WEIR_API size_t weir_context_receive_streams(weir_context *context, unsigned inp
  */
 WEIR_API weir_status weir_context_allocate_stream(weir_context *context, const char *name, weir_stream **out);
 /*
- * In this tick the messages of this output carry this stream instead of the current one; further calls add
- * streams. Other outputs do not change. The stream may be any of this entity's, one that a message carries,
- * or a wrapped one. A received message that is passed on while others hold references keeps the streams that
- * it carries, unless weir_message_unique returned true for it.
+ * All messages that this tick emits on this output, before or after the call, carry this stream instead of
+ * the current one; further calls add streams. Work on their payloads that is on the current stream is then
+ * not seen by receivers, unless the current stream is set, too, or the set one was made to wait for it
+ * (weir_context_synchronize_streams). Other outputs do not change. The stream may be any of this entity's,
+ * one that a message carries, or a wrapped one. A received message that is passed on while others hold
+ * references keeps the streams that it carries, unless weir_message_unique returned true for it.
  */
 WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream);
 /*

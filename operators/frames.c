@@ -23,7 +23,7 @@
 
 static weir_status fail_open(weir_context *context, const struct wr_channel *channel, bool write, int error)
 {
-	const char *why = wr_path_error(error);
+	const char *why = wr_path_error(*channel->name == '\'' ? channel->name + 1 : NULL, error);
 
 	if (write && error == ENXIO)
 		why = "nothing reads this FIFO yet: start its reader first";

@@ -41,7 +41,7 @@ static weir_status labels_load(weir_context *context, const char *path, int fd, 
 	ssize_t bytes;
 
 	if (fd < 0 || fstat(fd, &about))
-		return weir_context_fail(context, "labels '%s': %s", path, wr_path_error(errno));
+		return weir_context_fail(context, "labels '%s': %s", path, wr_path_error(path, errno));
 	if (!S_ISREG(about.st_mode))
 		return weir_context_fail(context, "labels '%s': not a regular file", path);
 	if (about.st_size > FILE_MAX)

@@ -7,11 +7,18 @@
 
 #include "weir.h"
 
-static inline const char *wr_path_error(int error)
+/* path NULL: not known. */
+static inline const char *wr_path_error(const char *path, int error)
 {
 	if (error == EBUSY)
 		return weir_last_error(); /* which names the other user of the file */
-	return error == EXDEV ? "lies outside of the root (--root)" : strerror(error);
+	if (error == EXDEV)
+		return "lies outside of the root (--root)";
+	if (error == ENOENT && path && *path && *path != '/')
+		return "No such file or directory: a relative path begins at the working folder, or at "
+		       "--root, "
+		       "not where the graph file is";
+	return strerror(error);
 }
 
 #endif

@@ -70,7 +70,7 @@ static bool picture_take_file(struct wr_picture *picture, int fd)
 	struct stat about;
 
 	if (fd < 0)
-		return picture_fail(picture->text, wr_path_error(errno));
+		return picture_fail(picture->text, wr_path_error(NULL, errno));
 	if (fstat(fd, &about) || !S_ISREG(about.st_mode)) {
 		close(fd);
 		return picture_fail(picture->text, "not a regular file");

@@ -98,7 +98,8 @@ static weir_status list_folder(weir_context *context, struct png_read *self)
 	if (folder >= 0)
 		close(folder);
 	if (count < 0)
-		return weir_context_fail(context, "path '%s': %s", self->path, wr_path_error(error));
+		return weir_context_fail(context, "path '%s': %s", self->path,
+					 wr_path_error(self->path, error));
 	self->file_count = (size_t)count;
 	if (!count)
 		return weir_context_fail(context, "path '%s': no *.png in this folder", self->path);
@@ -134,7 +135,8 @@ static weir_status png_read_start(weir_context *context, void *state, const weir
 	self->repeat = (uint64_t)weir_values_int(values, "repeat");
 	self->max_bytes = weir_values_int(values, "max_bytes");
 	if (about_path(context, self->path, &about))
-		return weir_context_fail(context, "path '%s': %s", self->path, wr_path_error(errno));
+		return weir_context_fail(context, "path '%s': %s", self->path,
+					 wr_path_error(self->path, errno));
 	if (S_ISDIR(about.st_mode))
 		status = list_folder(context, self);
 	if (status)

@@ -111,7 +111,7 @@ static weir_status make_directory(weir_context *context, struct png_write *self)
 					 self->directory);
 	if (self->folder < 0 || faccessat(self->folder, ".", W_OK | X_OK, 0))
 		return weir_context_fail(context, "directory '%s': %s", self->directory,
-					 wr_path_error(errno));
+					 wr_path_error(self->directory, errno));
 	return WEIR_OK;
 }
 

@@ -184,6 +184,9 @@ struct push {
 	int64_t timeout_ns;
 };
 
+#define NO_RUN     "no run is on: push after the start"
+#define CLOSED_WHY "it is closed, by the program, a drain, or since its receiver is done"
+
 static weir_status inlet_push(weir_scheduler *scheduler, void *arg)
 {
 	const struct push *push = arg;
@@ -194,14 +197,13 @@ static weir_status inlet_push(weir_scheduler *scheduler, void *arg)
 	weir_message *left[2] = {NULL, NULL};
 	weir_status status;
 
-	(void)scheduler;
 	wr_mutex_lock(&inlet->lock);
 	status = wait_for_room_locked(inlet, until);
 	if (status)
 		wr_fail(status, "inlet of %s: %s", inlet->connection->to,
-			status == WEIR_E_CLOSED
-				? "it is closed, by the program, a drain, or since its receiver is done"
-				: "no room in the queue");
+			status != WEIR_E_CLOSED             ? "no room in the queue"
+			: weir_scheduler_running(scheduler) ? CLOSED_WHY
+							    : NO_RUN);
 	else
 		status = check_fault_locked(inlet);
 	if (!status)
@@ -232,8 +234,7 @@ weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t ti
 		return wr_fail(WEIR_E_INVALID, "inlet of %s: the port does not take messages of this kind",
 			       inlet->connection->to);
 	if (!inlet->graph->scheduler)
-		return wr_fail(WEIR_E_CLOSED, "inlet of %s: no run is on: push after the start",
-			       inlet->connection->to);
+		return wr_fail(WEIR_E_CLOSED, "inlet of %s: %s", inlet->connection->to, NO_RUN);
 	if (timeout_ns && wr_thread_local())
 		return wr_fail(WEIR_E_INVALID,
 			       "inlet of %s: a worker must not wait for room: push with timeout 0",

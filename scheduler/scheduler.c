@@ -35,7 +35,8 @@ static void graph_set_scheduler(weir_scheduler *scheduler, weir_scheduler *owner
 	weir_graph *graph = scheduler->graph;
 
 	graph->scheduler = owner;
-	graph->poke = wr_poke;
+	if (!graph->poke) /* once: another thread may free memory of a pool, and poke, at any time */
+		graph->poke = wr_poke;
 	for (size_t i = 0; i < wr_graph_count_all(graph); i++)
 		wr_store(&wr_graph_entity_at(graph, i)->scheduler, owner);
 }

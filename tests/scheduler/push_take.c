@@ -79,11 +79,13 @@ static void b02_a_push_is_refused_outside_a_run_in_a_drain_and_when_the_receiver
 	assert_int_equal(push(rig, inlet, 0, 0), WEIR_E_CLOSED);
 	rig_make(rig);
 	assert_int_equal(push(rig, inlet, 0, SECOND), WEIR_E_CLOSED);
+	assert_says(weir_last_error(), "no run is on: push after the start");
 	rig_start(rig);
 	assert_int_equal(push(rig, inlet, 0, SECOND), WEIR_OK);
 	assert_int_equal(rig_wait(rig),
 			 WEIR_OK); /* its only receiver is DONE: the inlet does not hold the run */
 	assert_int_equal(push(rig, inlet, 1, SECOND), WEIR_E_CLOSED);
+	assert_says(weir_last_error(), "no run is on");
 	rig_destroy(rig);
 }
 
