@@ -190,8 +190,8 @@ static void report_uneven(struct joins *joins, const struct way *slow, const str
 
 	wr_build_report_connection(joins->build, WR_W_STUCK_JOIN, slow->connection,
 				   "a tick of '%s' takes what comes of %llu messages of '%s.%s' here, but of "
-				   "%llu at '%s', whose "
-				   "way gets full: then nothing moves any more; take as many on both ways",
+				   "%llu at '%s', whose way gets full: then nothing moves any more; take as "
+				   "many on both ways",
 				   joins->plan->entities[c->to].name, (unsigned long long)slow->span.taken,
 				   fork->name, output, (unsigned long long)fast->span.taken,
 				   input_name(joins, fast->connection));
@@ -206,8 +206,7 @@ static void report_starved(struct joins *joins, const struct way *slow, const st
 	wr_build_report_connection(
 		joins->build, WR_W_STUCK_JOIN, full->connection,
 		"'%s' can never tick: '%s' needs %llu messages of '%s.%s' first, and this way has room for "
-		"%llu; "
-		"raise the capacity of '%s.%s' to %llu",
+		"%llu; raise the capacity of '%s.%s' to %llu",
 		join, input_name(joins, slow->connection), (unsigned long long)slow->span.needed, fork->name,
 		fork->outputs[slow->output].port->name, (unsigned long long)full->span.room, join,
 		input_name(joins, full->connection),
@@ -242,8 +241,8 @@ static void report_short(struct joins *joins, const struct way *way, const struc
 
 	wr_build_report_connection(joins->build, WR_W_SHORT_BRANCH, way->connection,
 				   "has room for %llu message%s of '%s', but '%s' and the way to '%s' work "
-				   "on %llu at a time, so "
-				   "entities wait for each other; raise the capacity of '%s.%s' to %llu",
+				   "on %llu at a time, so entities wait for each other; raise the capacity "
+				   "of '%s.%s' to %llu",
 				   (unsigned long long)way->span.room, way->span.room == 1 ? "" : "s",
 				   fork->name, fork->name, input_name(joins, busy->connection),
 				   (unsigned long long)(way->span.room + more),
@@ -260,8 +259,8 @@ static void report_lossy(struct joins *joins, const struct way *way, const struc
 
 	wr_build_report_connection(joins->build, WR_W_LOSSY_BRANCH, way->span.lossy,
 				   "\"%s\" drops messages on one of two ways from '%s' to '%s': after a "
-				   "drop, what comes at '%s' "
-				   "does not belong to what comes at '%s' any more; make it \"block\"%s",
+				   "drop, what comes at '%s' does not belong to what comes at '%s' any more; "
+				   "make it \"block\"%s",
 				   pop ? "pop" : "reject", fork->name, joins->plan->entities[c->to].name,
 				   input_name(joins, way->connection), input_name(joins, other->connection),
 				   fork->input_count ? ", and drop before the ways part" : "");
