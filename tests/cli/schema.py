@@ -100,7 +100,7 @@ def fits(value, schema):
 def xb12_the_schema_has_the_keys_that_the_command_has(weir, folder):
     for name, place in OBJECTS.items():
         schema = SCHEMA if name is None else SCHEMA["$defs"][name]
-        keys = set(schema["properties"]) - {"comment"}
+        keys = set(schema["properties"])
         told = keys_of_command(weir, place, folder)
         assert keys == told, f"{name or 'the graph'}: only in the schema {keys - told}, only in the command {told - keys}"
 
