@@ -14,8 +14,8 @@
  *
  * Operators: source (parameters ticks, first, emits, work: a kernel writes the number), pass (registered as
  * rig_pass, since there is a built-in pass), end, and call and host, whose functions the test supplies.
- * Inputs of pass and call are device ports, those of end and host are host ports. A failed check within an operator is noted and asserted afterwards, by the test's own
- * thread.
+ * Inputs of pass and call are device ports, those of end and host are host ports. A failed check within an
+ *operator is noted and asserted afterwards, by the test's own thread.
  */
 #ifndef TESTS_SCHEDULER_RIG_H
 #define TESTS_SCHEDULER_RIG_H
