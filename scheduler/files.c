@@ -92,7 +92,7 @@ weir_status wr_scheduler_check_files(weir_scheduler *scheduler)
 
 		status = check_file(scheduler, i);
 		if (status && entity != SIZE_MAX)
-			graph->blamed = &graph->entities[entity];
+			wr_error_blame(status, graph->entities[entity].plan->name);
 	}
 	return status;
 }
