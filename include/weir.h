@@ -406,6 +406,10 @@ typedef struct {
 				are queued: by operators that keep them
 				(weir_entity_counts.held), or by the program. 0 after a run
 				that was cut short */
+	const char
+		*stuck; /* one line: a part of the graph that was found to stand for ever while the rest
+			   went on. It was logged when it was found, and the status is
+			   DEADLOCK unless the run failed or its drain took too long; NULL: none. Borrowed */
 } weir_outcome;
 
 /*

@@ -256,6 +256,11 @@ static void find_verdict(weir_scheduler *scheduler, weir_outcome *outcome)
 		}
 		outcome->abandoned = abandon_queues(scheduler->graph);
 	}
+	if (!outcome->status &&
+	    scheduler->stuck_found) { /* it was drained, or the program ended what stood */
+		outcome->status = WEIR_E_DEADLOCK;
+		text = wr_strdup(scheduler->stuck);
+	}
 	if (text) {
 		wr_free(scheduler->text); /* why it was drained */
 		scheduler->text = text;
@@ -535,6 +540,7 @@ void wr_run_end(weir_scheduler *scheduler)
 	wr_outcome_name_error(&outcome, &scheduler->error);
 	outcome.discarded = scheduler->discarded;
 	outcome.waiting = scheduler->waiting;
+	outcome.stuck = scheduler->stuck;
 	if (scheduler->timed_out)
 		wr_system_shorten_timeout(graph->system);
 	if (outcome.status)

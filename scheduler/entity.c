@@ -394,6 +394,8 @@ weir_status wr_entity_reset(weir_entity *entity)
 	wr_store(&entity->receivers_left, entity->receivers);
 	entity->finished = entity->fronts_closed = entity->started = false;
 	entity->past_of = NULL;
+	entity->wait.at = INT64_MAX;
+	entity->wait.watches = false;
 	entity->timer_place = 0;
 	entity->verdict.failed = WEIR_OK;
 	entity->verdict.misuse = NULL;

@@ -159,6 +159,8 @@ struct wr_output {
 /* The armed wait of a parked entity. */
 struct wr_wait {
 	bool holds_live; /* one live reference (S4) */
+	bool watches;    /* a descriptor */
+	int64_t at;      /* when its timer is due; INT64_MAX: it has none */
 	bool in_fifo;    /* queued in a signal's FIFO (G2) */
 	wr_token token;
 	weir_fence *fences; /* of the token */
@@ -247,6 +249,11 @@ struct weir_entity {
 	int64_t ready_at;    /* `timed`: the time of the review that returned READY */
 	size_t timer_place;  /* loop thread: 1 + index in the heap; 0: not in it */
 	int64_t timer_due;   /* loop thread */
+
+	/* loop thread, stuck.c */
+	bool stuck;            /* may belong, or belongs, to a part that stands for ever */
+	uint64_t looked_ticks; /* at its last look */
+	int64_t looked_at;     /* the look that first saw these */
 };
 
 struct weir_view {

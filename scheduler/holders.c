@@ -256,7 +256,6 @@ static uint64_t queue_units(const struct wr_memory_pool *pool, struct wr_connect
 {
 	weir_entity *receiver = connection->receiver;
 	weir_scheduler *scheduler = pool->graph->scheduler;
-	uint32_t idle = WR_IDLE;
 	uint64_t units = 0;
 	bool tried = !at_end && receiver && receiver != owned;
 
@@ -264,13 +263,11 @@ static uint64_t queue_units(const struct wr_memory_pool *pool, struct wr_connect
 		return outlet_units(pool, connection);
 	if (is_done(receiver))
 		return 0;
-	if (tried && !(wr_live_take(&scheduler->live) && wr_cas(&receiver->state, &idle, WR_RUNNING))) {
-		wr_run_drop_live(scheduler);
+	if (tried && !wr_entity_own_parked(scheduler, receiver))
 		return 0;
-	}
 	visit_queue(&connection->queue, add_units, pool, &units);
 	if (tried)
-		wr_entity_leave(scheduler, receiver);
+		wr_entity_leave_parked(scheduler, receiver);
 	return units;
 }
 

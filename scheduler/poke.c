@@ -49,7 +49,17 @@ bool wr_poke(weir_entity *entity)
 	return true;
 }
 
-bool wr_entity_leave(weir_scheduler *scheduler, weir_entity *entity)
+bool wr_entity_own_parked(weir_scheduler *scheduler, weir_entity *entity)
+{
+	uint32_t idle = WR_IDLE;
+
+	if (wr_live_take(&scheduler->live) && wr_cas(&entity->state, &idle, WR_RUNNING))
+		return true;
+	wr_run_drop_live(scheduler);
+	return false;
+}
+
+bool wr_entity_leave_parked(weir_scheduler *scheduler, weir_entity *entity)
 {
 	uint32_t running = WR_RUNNING;
 

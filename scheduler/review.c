@@ -155,6 +155,8 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 	weir_status status = WEIR_OK;
 
 	wait_set_live(scheduler, &entity->wait, verdict_arms(verdict));
+	entity->wait.at = verdict->at;
+	entity->wait.watches = verdict->external & WR_DESCRIPTOR;
 	if (verdict->fence_count)
 		status = arm_signal(worker, entity);
 	else
@@ -178,6 +180,8 @@ void wr_wait_disarm(weir_scheduler *scheduler, weir_entity *entity)
 	if (!wait_armed(&entity->wait))
 		return;
 	cancel_signal(scheduler, entity);
+	entity->wait.at = INT64_MAX;
+	entity->wait.watches = false;
 	wait_set_live(scheduler, &entity->wait, false);
 }
 

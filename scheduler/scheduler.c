@@ -212,6 +212,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_free(scheduler->heap);
 	wr_free(scheduler->text);
 	wr_free(scheduler->waiting);
+	wr_free(scheduler->stuck);
 	wr_root_close(scheduler);
 	wr_files_finish(&scheduler->files);
 	keep_memory(scheduler);

@@ -51,6 +51,7 @@ struct weir_scheduler {
 	_Atomic unsigned poller;            /* 1 + the index of the worker that polls flags; 0: none */
 	_Atomic bool watching;              /* the watch is scheduled. If not, a stream that becomes
 					       busy kicks, and the last sleeper need not (worker.c) */
+	_Atomic bool looks_rest;            /* the loop looks for nothing stuck until a worker is woken */
 	_Atomic bool entering;              /* a thread is in weir_scheduler_start() */
 	_Atomic bool destroying;            /* the loop thread ends */
 	_Atomic uintptr_t calling_ended;    /* ENDED_SOON (turn.c), or the thread in options.ended */
@@ -88,6 +89,10 @@ struct weir_scheduler {
 	bool looked_holds;
 	int posix_signal;
 	bool draining, cut_short, timed_out;
+	bool stuck_found;              /* stuck.c: in this run */
+	char *stuck;                   /* its line; NULL: none, or out of memory */
+	int64_t stuck_at, stuck_since; /* the next look; since when there was no tick */
+	uint64_t stuck_ticks;          /* of all entities at the last look */
 
 	/* under `lock` */
 	struct wr_mutex lock;

@@ -221,8 +221,7 @@ static void collect_room(struct collecting *collecting)
 	}
 }
 
-/* The caller owns the entity. */
-static void collect_owned(struct wr_standstill *standstill, weir_entity *entity, bool draining)
+void wr_standstill_add_owned(struct wr_standstill *standstill, weir_entity *entity, bool draining)
 {
 	struct collecting collecting = {standstill, entity, false};
 
@@ -255,17 +254,24 @@ static void collect_published(struct wr_standstill *standstill, weir_entity *ent
 	add_cause(standstill, &cause);
 }
 
+/* What the loop should have woken a parked entity for. */
+struct due {
+	int64_t at; /* INT64_MAX: no time */
+	bool watches;
+};
+
 /* Returns true if the entity was parked, was not poked meanwhile and has no unmet condition. */
-static bool collect_running(struct wr_standstill *standstill, weir_scheduler *scheduler, weir_entity *entity)
+static bool collect_running(struct wr_standstill *standstill, weir_scheduler *scheduler, weir_entity *entity,
+			    struct due *due)
 {
-	uint32_t idle = WR_IDLE;
 	size_t before = standstill->count;
 
-	if (wr_live_take(&scheduler->live) && wr_cas(&entity->state, &idle, WR_RUNNING)) {
-		collect_owned(standstill, entity, wr_load(&scheduler->stop_asked) & WR_STOP_DRAIN);
-		return wr_entity_leave(scheduler, entity) && standstill->count == before && !standstill->status;
+	if (wr_entity_own_parked(scheduler, entity)) {
+		*due = (struct due){entity->wait.at, entity->wait.watches};
+		wr_standstill_add_owned(standstill, entity, wr_load(&scheduler->stop_asked) & WR_STOP_DRAIN);
+		return wr_entity_leave_parked(scheduler, entity) && standstill->count == before &&
+		       !standstill->status;
 	}
-	wr_run_drop_live(scheduler);
 	/* A run that is being closed makes no reviews: it waits only for entities that still compute. */
 	if (!(wr_load(&entity->state) & WR_DONE) &&
 	    (!wr_live_closed(&scheduler->live) || wr_read(&entity->computing_since)))
@@ -273,41 +279,75 @@ static bool collect_running(struct wr_standstill *standstill, weir_scheduler *sc
 	return false;
 }
 
+static const char *late_loop(const weir_scheduler *scheduler)
+{
+	if (scheduler->options.own_loop)
+		return "weir_scheduler_turn was not called";
+	return scheduler->options.event_base ? "the event base did not call weir"
+					     : "the loop's thread did not run";
+}
+
 /*
- * Between a push and its poke an entity is parked with nothing unmet, for a moment, so it is looked at again.
- * If it stays so it has missed a poke: a bug in weir, or a condition that changes without a poke.
+ * The entity is parked and nothing is unmet. The loop is late; else the entity has missed a poke: a bug in
+ * weir, or a condition that changes without one.
  */
+static void add_parked(struct wr_standstill *standstill, const weir_scheduler *scheduler,
+		       const weir_entity *entity, const struct due *due)
+{
+	int64_t late = due->at == INT64_MAX ? 0 : wr_now() - due->at;
+	char detail[160] = "parked, though nothing is unmet: a condition became READY without a poke "
+			   "(weir_entity_poke), or weir has a bug: report it";
+	struct wr_cause cause = {.entity = entity->id,
+				 .blames = WR_NO_ENTITY,
+				 .says = WR_SAYS_PARKED,
+				 .cause = WEIR_CAUSE_NONE,
+				 .on = WR_NO_SUBJECT,
+				 .condition = "poke",
+				 .detail = detail};
+
+	if (late > 0) {
+		cause.cause = WEIR_CAUSE_TIME;
+		cause.condition = "timer";
+		snprintf(detail, sizeof detail, "its timer has been due for %s: %s", time_text(late).text,
+			 late_loop(scheduler));
+	} else if (due->watches) {
+		cause.cause = WEIR_CAUSE_DESCRIPTOR;
+		cause.condition = "descriptor";
+		snprintf(detail, sizeof detail, "its descriptor is ready: %s", late_loop(scheduler));
+	}
+	add_cause(standstill, &cause);
+}
+
+/* Between a push and its poke an entity is parked with nothing unmet, for a moment: it is looked at again. */
 static void collect_patiently(struct wr_standstill *standstill, weir_scheduler *scheduler,
 			      weir_entity *entity)
 {
-	for (int look = 0; collect_running(standstill, scheduler, entity); look++) {
-		if (look == LOOKS) {
-			struct wr_cause cause = {
-				.entity = entity->id,
-				.blames = WR_NO_ENTITY,
-				.says = WR_SAYS_PARKED,
-				.cause = WEIR_CAUSE_NONE,
-				.on = WR_NO_SUBJECT,
-				.condition = "poke",
-				.detail = "parked, though nothing is unmet: a condition became READY without "
-					  "a poke (weir_entity_poke), or weir has a bug: report it"};
+	struct due due;
 
-			add_cause(standstill, &cause);
+	for (int look = 0; collect_running(standstill, scheduler, entity, &due); look++) {
+		if (look == LOOKS) {
+			add_parked(standstill, scheduler, entity, &due);
 			return;
 		}
 		wr_thread_sleep(LOOK_NS);
 	}
 }
 
-static void collect_all(struct wr_standstill *standstill, weir_scheduler *scheduler, bool running)
+void wr_standstill_init(struct wr_standstill *standstill, weir_graph *graph)
 {
-	weir_graph *graph = scheduler->graph;
-
-	*standstill = (struct wr_standstill){.graph = graph, .at_end = !running};
+	*standstill = (struct wr_standstill){.graph = graph};
 	standstill->first = wr_alloc(wr_graph_count_all(graph) + 1, sizeof *standstill->first);
 	standstill->marks = wr_alloc(wr_graph_count_all(graph) + 1, 1);
 	if (!standstill->first || !standstill->marks)
 		standstill->status = WEIR_E_NOMEM;
+}
+
+static void collect_all(struct wr_standstill *standstill, weir_scheduler *scheduler, bool running)
+{
+	weir_graph *graph = scheduler->graph;
+
+	wr_standstill_init(standstill, graph);
+	standstill->at_end = !running;
 	for (size_t i = 0; i < wr_graph_count_all(graph) && !standstill->status; i++) {
 		weir_entity *entity = wr_graph_entity_at(graph, i);
 
@@ -317,7 +357,7 @@ static void collect_all(struct wr_standstill *standstill, weir_scheduler *schedu
 		if (running)
 			collect_patiently(standstill, scheduler, entity);
 		else if (entity->askable && !(wr_load(&entity->state) & WR_DONE))
-			collect_owned(standstill, entity, false);
+			wr_standstill_add_owned(standstill, entity, false);
 	}
 	if (!standstill->status)
 		standstill->first[wr_graph_count_all(graph)] = standstill->count;

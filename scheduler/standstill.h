@@ -45,6 +45,12 @@ enum wr_walk_mark { WR_UNSEEN, WR_WALKED, WR_BEHIND, WR_ROOT };
 void wr_standstill_collect(struct wr_standstill *standstill, weir_scheduler *scheduler);
 /* The same at the end of a run, on the loop's thread, which owns every entity then. */
 void wr_standstill_collect_at_end(struct wr_standstill *standstill, weir_scheduler *scheduler);
+/*
+ * One entity at a time, in the order of their ids: the caller fills in `first`, and owns the entity whose
+ * waits it adds. Without memory `status` is set. Thread: any.
+ */
+void wr_standstill_init(struct wr_standstill *standstill, weir_graph *graph);
+void wr_standstill_add_owned(struct wr_standstill *standstill, weir_entity *entity, bool draining);
 void wr_standstill_finish(struct wr_standstill *standstill);
 /*
  * Adds one line to `text`: the first root causes and circular waits, then how many entities wait behind

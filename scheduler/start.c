@@ -21,6 +21,7 @@
 #include "scheduler/outlet.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
+#include "scheduler/stuck.h"
 
 /* --- what is reserved --- */
 
@@ -295,6 +296,7 @@ static void open_run(weir_scheduler *scheduler)
 		wr_ready_inject_no_wake(scheduler, wr_graph_entity_at(graph, i));
 	}
 	scheduler->started_at = graph->started_at = wr_now();
+	wr_stuck_begin(scheduler, scheduler->started_at);
 	wr_trace_run_begin(scheduler->trace, scheduler->worker_count);
 	trace_initial_messages(scheduler->trace, graph);
 	scheduler->ends_at = scheduler->options.max_duration_ns > 0

@@ -17,6 +17,7 @@
 #include "scheduler/memory_pool.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
+#include "scheduler/stuck.h"
 
 #define STREAMS_NS    200000000 /* how long streams may take to become idle: `stop` may free their memory */
 #define ENDED_SOON    1         /* of calling_ended: no thread has this stamp */
@@ -193,7 +194,7 @@ static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 
 static int64_t turn_open(weir_scheduler *scheduler, int64_t now)
 {
-	int64_t next, watch_at, close_at, descriptors_at;
+	int64_t next, watch_at, close_at, descriptors_at, stuck_at;
 
 	wr_timers_take(scheduler);
 	if (obey_stops(scheduler, now))
@@ -201,9 +202,11 @@ static int64_t turn_open(weir_scheduler *scheduler, int64_t now)
 	next = wr_timers_fire(scheduler, now);
 	watch_at = watch_streams(scheduler, now);
 	descriptors_at = wr_descriptors_check(scheduler, now);
+	stuck_at = wr_stuck_look(scheduler, now);
 	close_at = close_if_quiescent(scheduler, now);
 	next = watch_at < next ? watch_at : next;
 	next = descriptors_at < next ? descriptors_at : next;
+	next = stuck_at < next ? stuck_at : next;
 	next = close_at < next ? close_at : next;
 	next = scheduler->ends_at < next && !scheduler->draining ? scheduler->ends_at : next;
 	if (scheduler->draining && scheduler->drain_at < next)

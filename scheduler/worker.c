@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
+#include "scheduler/stuck.h"
 
 /* --- sleeping --- */
 
@@ -77,6 +78,7 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	wr_live_take(&scheduler->live); /* also if CLOSED: worker_leave() drops it */
 	worker->wakes_skipped = true;   /* one wake-up may stand for several pushes */
 	wr_fetch_and(&scheduler->sleepers, ~bit);
+	wr_stuck_wake(scheduler);
 	return woken;
 }
 

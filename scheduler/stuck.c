@@ -1,0 +1,500 @@
+/*
+ * A set K of parked entities stands for ever if what each of them waits for can be changed by members of K
+ * alone (S6; tests/models/m14_stuck.c: change it first). It waits for messages: every sender that is not
+ * closed is in K (an open inlet is not), on each port that lacks some, since a sender that closes may end the
+ * entity; for room: the receiver whose queue is full is in K; for memory: so much of the pool lies in queues
+ * whose receivers are in K that the rest is too little. It may wait for a time, the device or its bound as
+ * well: that changes nothing. It is not in K if it could become DONE by anything outside: it waits for
+ * anything else, it has a condition that the program may end, or all its receivers are outside. K is the
+ * greatest such set: what does not belong is taken out until nothing changes. If no member has work
+ * (messages, a full queue, a refused claim), K has finished and is left alone.
+ *
+ * Every LOOK_NS the loop takes those that have not ticked for that long, by what their last reviews
+ * published. If the set is not empty it is proved. First the loop notes of each that it is IDLE, and its
+ * ticks. Then it owns one after the other (C5), sees that it has not ticked, and asks its conditions; last it
+ * compares the ticks once more. So between the first two no member ticked, and the first that ticks later
+ * would need what only a member that ticks can give. Pokes and reviews do not matter: a heartbeat that pushes
+ * into K pokes it for ever.
+ *
+ * While nothing ticks nothing new can stand: then the loop stops looking, and a worker that is woken kicks
+ * it. The loop stores that it rests, then looks whether all workers sleep; a worker withdraws its sleep, then
+ * reads that word (seq_cst), so one of them sees the other.
+ */
+#include "scheduler/stuck.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "scheduler/inlet.h"
+#include "scheduler/memory_pool.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
+#include "scheduler/standstill.h"
+
+#define LOOK_NS INT64_C(500000000)
+enum { TRIES = 8 }; /* a useless poke may keep a member busy at the moment of a look */
+
+/* Memory of a pool in a message that waits for an entity. */
+struct share {
+	const weir_message *message;
+	const struct wr_memory_pool *pool;
+	uint64_t units;
+	uint32_t receiver;
+};
+
+struct proof {
+	struct wr_standstill waits; /* what the members wait for */
+	struct share *shares;       /* by message: one that several receivers share counts once */
+	size_t share_count, share_room;
+	uint64_t *ticks; /* per entity, at the first look */
+	bool *works;     /* per entity: it has messages, a full queue or a refused claim */
+};
+
+bool wr_stuck_is_found(weir_entity *entity)
+{
+	return entity->stuck;
+}
+
+static bool inside(const weir_entity *entity)
+{
+	return entity && entity->stuck;
+}
+
+/* --- who belongs --- */
+
+/* Returns true if messages for the port can come from members alone. */
+static bool fed_from_inside(const struct wr_input *input)
+{
+	size_t open = 0;
+
+	for (size_t i = 0; i < input->count; i++) {
+		struct wr_connection *connection = input->connections[i];
+
+		if (wr_queue_closed(&connection->queue)) {
+			if (input->any_size)
+				return false; /* one closed queue may end the entity */
+			continue;
+		}
+		if (!inside(connection->sender))
+			return false;
+		open++;
+	}
+	return open;
+}
+
+/* If all its receivers are DONE, so is the entity (S5): one that is a member never is. */
+static bool has_receiver_inside(const weir_entity *entity)
+{
+	if (!entity->receivers || entity->plan->effects)
+		return true;
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].count; k++)
+			if (inside(entity->outputs[i].connections[k]->receiver))
+				return true;
+	return false;
+}
+
+/* Returns true if nothing but the entity's own ticks, its senders and its receivers can end it. */
+static bool ends_by_graph_alone(const weir_entity *entity)
+{
+	static const char *const kinds[] = {"message_available",
+					    "downstream_message_affordable",
+					    "count",
+					    "periodic",
+					    "cuda_stream",
+					    "in_flight",
+					    "memory_available"};
+
+	for (size_t i = 0; i < entity->condition_count; i++) {
+		const char *name = entity->conditions[i].plan->kind->name;
+		size_t k = 0;
+
+		while (k < sizeof kinds / sizeof kinds[0] && strcmp(kinds[k], name))
+			k++;
+		if (k == sizeof kinds / sizeof kinds[0])
+			return false;
+	}
+	return true;
+}
+
+/* By what its last review published. */
+static bool may_belong(weir_entity *entity)
+{
+	uint64_t word = wr_load_relaxed(&entity->cause);
+	uint32_t on = wr_subject_of_word(word);
+
+	switch (wr_cause_of_word(word)) {
+	case WEIR_CAUSE_MESSAGES:
+		return on < entity->input_count && fed_from_inside(&entity->inputs[on]) &&
+		       has_receiver_inside(entity);
+	case WEIR_CAUSE_ROOM:
+	case WEIR_CAUSE_MEMORY:
+		return has_receiver_inside(entity);
+	case WEIR_CAUSE_NONE:
+	case WEIR_CAUSE_DEVICE:
+	case WEIR_CAUSE_BOUND:
+	case WEIR_CAUSE_TIME:
+	case WEIR_CAUSE_DESCRIPTOR:
+	case WEIR_CAUSE_TOLD:
+	case WEIR_CAUSE_OWN:
+	case WEIR_CAUSE_WORKER:
+	case WEIR_CAUSE_COMPUTE:
+	case WEIR_CAUSE_START:
+	case WEIR_CAUSE_DRAIN:
+	case WEIR_CAUSE_DONE:
+		break;
+	}
+	return false;
+}
+
+/* --- memory --- */
+
+/* The units of the pool that lie in queues of members. */
+static uint64_t units_inside(const struct proof *proof, const struct wr_memory_pool *pool)
+{
+	uint64_t units = 0;
+
+	for (size_t i = 0; i < proof->share_count;) {
+		const struct share *first = &proof->shares[i];
+		bool held = false;
+
+		for (; i < proof->share_count && proof->shares[i].message == first->message; i++)
+			held |= wr_graph_entity_at(proof->waits.graph, proof->shares[i].receiver)->stuck;
+		if (held && first->pool == pool)
+			units += first->units;
+	}
+	return units;
+}
+
+static bool memory_is_inside(const struct proof *proof, const struct wr_claim *claim)
+{
+	return claim->from->size - units_inside(proof, wr_memory_pool_of(claim)) < claim->units;
+}
+
+static void add_shares(struct proof *proof, const weir_message *message, uint32_t receiver)
+{
+	const struct wr_memory_pool *pool = wr_message_memory_pool(message);
+
+	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
+		add_shares(proof, weir_message_part_at(message, i), receiver);
+	if (!pool || proof->waits.status)
+		return;
+	proof->waits.status =
+		wr_grow(&proof->shares, &proof->share_room, proof->share_count + 1, sizeof *proof->shares);
+	if (!proof->waits.status)
+		proof->shares[proof->share_count++] = (struct share){
+			message, pool, pool->plan->blocks ? 1 : weir_message_size(message), receiver};
+}
+
+/* The caller owns the entity. What is in a `pop` queue may be evicted by its sender, so it does not count. */
+static void add_queued_shares(struct proof *proof, const weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].count; k++) {
+			struct wr_queue *queue = &entity->inputs[i].connections[k]->queue;
+			uint64_t tail = wr_queue_evicts(queue) ? 0 : wr_queue_newest_tail(queue);
+
+			for (uint64_t at = wr_read(&queue->head); at < tail; at++)
+				add_shares(proof, *wr_queue_slot(queue, at), entity->id);
+		}
+}
+
+static int compare_shares(const void *a, const void *b)
+{
+	uintptr_t left = (uintptr_t)((const struct share *)a)->message;
+	uintptr_t right = (uintptr_t)((const struct share *)b)->message;
+
+	return (left > right) - (left < right);
+}
+
+/* --- the proof --- */
+
+/* Returns true if the cause can be changed by members alone. */
+static bool changed_inside(const struct proof *proof, const weir_entity *entity, const struct wr_cause *cause)
+{
+	if (cause->says != WR_SAYS_WAIT)
+		return false;
+	if (cause->cause == WEIR_CAUSE_MESSAGES)
+		return cause->on < entity->input_count && fed_from_inside(&entity->inputs[cause->on]);
+	if (cause->cause == WEIR_CAUSE_ROOM)
+		return cause->connection && inside(cause->connection->receiver);
+	return cause->claim && memory_is_inside(proof, cause->claim);
+}
+
+/* Beside a cause within K these neither end the entity nor let it tick. */
+static bool is_harmless(const struct wr_cause *cause)
+{
+	return cause->cause == WEIR_CAUSE_TIME || cause->cause == WEIR_CAUSE_DEVICE ||
+	       cause->cause == WEIR_CAUSE_BOUND || cause->cause == WEIR_CAUSE_ROOM;
+}
+
+static bool belongs(const struct proof *proof, const weir_entity *entity)
+{
+	const struct wr_standstill *waits = &proof->waits;
+	bool held = false;
+
+	for (size_t i = waits->first[entity->id]; i < waits->first[entity->id + 1]; i++) {
+		bool here = changed_inside(proof, entity, &waits->list[i]);
+
+		if (waits->list[i].says == WR_SAYS_NEVER || (!here && !is_harmless(&waits->list[i])))
+			return false;
+		held |= here;
+	}
+	return held && has_receiver_inside(entity);
+}
+
+/* Owns the entity for a moment and asks what it waits for. Takes it out if it is busy or has ticked. */
+static void ask_member(struct proof *proof, weir_scheduler *scheduler, weir_entity *entity)
+{
+	bool owned = wr_entity_own_parked(scheduler, entity);
+
+	if (!owned || wr_read(&entity->counters.ticks) != proof->ticks[entity->id])
+		entity->stuck = false;
+	if (!owned)
+		return;
+	if (entity->stuck) {
+		wr_standstill_add_owned(&proof->waits, entity, false);
+		add_queued_shares(proof, entity);
+		proof->works[entity->id] = wr_entity_queued(entity) || wr_claims_refused(entity) ||
+					   (entity->receivers && wr_entity_lacks_room(entity));
+	}
+	wr_entity_leave_parked(scheduler, entity);
+}
+
+static void note_ticks(struct proof *proof, weir_graph *graph)
+{
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		weir_entity *entity = &graph->entities[i];
+
+		if (!entity->stuck)
+			continue;
+		entity->stuck = wr_load(&entity->state) == WR_IDLE;
+		proof->ticks[i] = wr_read(&entity->counters.ticks);
+	}
+}
+
+/* Takes out what does not belong, until nothing changes. Returns true if entities are left. */
+static bool reduce(const struct proof *proof, weir_graph *graph)
+{
+	size_t left, before = SIZE_MAX;
+
+	for (;; before = left) {
+		left = 0;
+		for (size_t i = 0; i < graph->entity_count; i++) {
+			weir_entity *entity = &graph->entities[i];
+
+			if (entity->stuck)
+				entity->stuck = proof ? belongs(proof, entity) : may_belong(entity);
+			left += entity->stuck;
+		}
+		if (left == before || !left)
+			return left;
+	}
+}
+
+/* Since the first look no member has ticked, none is in a tick, and one at least has work. */
+static bool still_holds(const struct proof *proof, weir_graph *graph)
+{
+	bool works = false;
+
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		weir_entity *entity = &graph->entities[i];
+
+		if (!entity->stuck)
+			continue;
+		works |= proof->works[i];
+		if (wr_load(&entity->state) & (WR_RUNNING | WR_DONE) ||
+		    wr_read(&entity->counters.ticks) != proof->ticks[i])
+			return false;
+	}
+	return works;
+}
+
+/* Of the marked entities leaves those that are proved to stand for ever. Returns true if there are some. */
+static bool prove(struct proof *proof, weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+	size_t count = wr_graph_count_all(graph);
+
+	proof->ticks = wr_alloc(count + 1, sizeof *proof->ticks);
+	proof->works = wr_alloc(count + 1, sizeof *proof->works);
+	wr_standstill_init(&proof->waits, graph);
+	if (!proof->ticks || !proof->works || proof->waits.status)
+		return false;
+	note_ticks(proof, graph);
+	for (size_t i = 0; i < count; i++) {
+		proof->waits.first[i] = proof->waits.count;
+		if (i < graph->entity_count && graph->entities[i].stuck)
+			ask_member(proof, scheduler, &graph->entities[i]);
+	}
+	proof->waits.first[count] = proof->waits.count;
+	if (proof->waits.status)
+		return false;
+	if (proof->share_count)
+		qsort(proof->shares, proof->share_count, sizeof *proof->shares, compare_shares);
+	return reduce(proof, graph) && still_holds(proof, graph);
+}
+
+static void finish_proof(struct proof *proof)
+{
+	wr_standstill_finish(&proof->waits);
+	wr_free(proof->shares);
+	wr_free(proof->ticks);
+	wr_free(proof->works);
+}
+
+/* --- the word --- */
+
+/* The member whose queues hold the most of the pool, for the text. */
+static uint32_t largest_holder(const struct proof *proof, const struct wr_memory_pool *pool)
+{
+	const weir_graph *graph = proof->waits.graph;
+	uint64_t most = 0;
+	uint32_t holder = WR_NO_ENTITY;
+
+	for (uint32_t e = 0; e < graph->entity_count; e++) {
+		uint64_t units = 0;
+
+		for (size_t i = 0; i < proof->share_count && graph->entities[e].stuck; i++)
+			if (proof->shares[i].receiver == e && proof->shares[i].pool == pool)
+				units += proof->shares[i].units;
+		if (units > most) {
+			most = units;
+			holder = e;
+		}
+	}
+	return holder;
+}
+
+/* What members alone can change is told; the rest would pass. */
+static void keep_inner_waits(struct proof *proof)
+{
+	struct wr_standstill *waits = &proof->waits;
+	size_t kept = 0, count = wr_graph_count_all(waits->graph);
+
+	for (size_t e = 0, i = 0; e < count; e++) {
+		size_t end = waits->first[e + 1];
+		weir_entity *entity = wr_graph_entity_at(waits->graph, e);
+
+		waits->first[e] = kept;
+		for (; i < end; i++) {
+			struct wr_cause cause = waits->list[i];
+
+			if (!entity->stuck || !changed_inside(proof, entity, &cause)) {
+				wr_free(cause.condition);
+				wr_free(cause.detail);
+				continue;
+			}
+			if (cause.claim)
+				cause.blames = largest_holder(proof, wr_memory_pool_of(cause.claim));
+			waits->list[kept++] = cause;
+		}
+	}
+	waits->first[count] = waits->count = kept;
+}
+
+static void say(struct proof *proof, weir_scheduler *scheduler)
+{
+	struct wr_text line = {0};
+
+	keep_inner_waits(proof);
+	wr_standstill_text(&proof->waits, wr_stuck_is_found, &line);
+	scheduler->stuck = line.status ? NULL : wr_strdup(line.text);
+	wr_text_finish(&line);
+	scheduler->stuck_found = true;
+	wr_log(WEIR_LOG_ERROR, "%s: a part of the graph stands for ever while the rest goes on: %s",
+	       scheduler->graph->plan->name, scheduler->stuck ? scheduler->stuck : "out of memory");
+}
+
+/* --- the loop's looks --- */
+
+/* Marks those that have not ticked for so long; returns true if there are some. */
+static bool mark_parked(weir_graph *graph, int64_t now, int64_t long_ago)
+{
+	bool some = false;
+
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		weir_entity *entity = &graph->entities[i];
+		uint64_t ticks = wr_read(&entity->counters.ticks);
+
+		if (ticks != entity->looked_ticks)
+			entity->looked_at = now;
+		entity->looked_ticks = ticks;
+		entity->stuck = entity->looked_at <= long_ago && !(wr_load(&entity->state) & WR_DONE) &&
+				ends_by_graph_alone(entity);
+		some |= entity->stuck;
+	}
+	return some;
+}
+
+static bool find(weir_scheduler *scheduler, int64_t now)
+{
+	int64_t grace = scheduler->options.deadlock_grace_ns, stood = grace > LOOK_NS ? grace : LOOK_NS;
+
+	for (int i = 0; i < TRIES; i++) {
+		struct proof proof = {0};
+		bool found;
+
+		if (!mark_parked(scheduler->graph, now, now - stood) || !reduce(NULL, scheduler->graph))
+			return false;
+		found = prove(&proof, scheduler);
+		if (found)
+			say(&proof, scheduler);
+		finish_proof(&proof);
+		if (found)
+			return true;
+	}
+	return false;
+}
+
+void wr_stuck_begin(weir_scheduler *scheduler, int64_t now)
+{
+	weir_graph *graph = scheduler->graph;
+
+	wr_free(scheduler->stuck);
+	scheduler->stuck = NULL;
+	scheduler->stuck_found = false;
+	scheduler->stuck_at = wr_time_add(now, LOOK_NS);
+	scheduler->stuck_ticks = 0;
+	wr_store(&scheduler->looks_rest, false);
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		graph->entities[i].stuck = false;
+		graph->entities[i].looked_at = now;
+		graph->entities[i].looked_ticks = 0;
+	}
+}
+
+/* Nothing ticks: the same look would find the same until a worker is woken. */
+static bool may_rest(weir_scheduler *scheduler)
+{
+	wr_store(&scheduler->looks_rest, true);
+	if (wr_load(&scheduler->sleepers) == scheduler->all_asleep)
+		return true;
+	wr_store(&scheduler->looks_rest, false);
+	return false;
+}
+
+int64_t wr_stuck_look(weir_scheduler *scheduler, int64_t now)
+{
+	int64_t grace = scheduler->options.deadlock_grace_ns;
+	uint64_t ticks;
+
+	if (scheduler->stuck_found || scheduler->draining || grace < 0 || wr_load(&scheduler->looks_rest))
+		return INT64_MAX;
+	if (now < scheduler->stuck_at)
+		return scheduler->stuck_at;
+	if (find(scheduler, now))
+		return INT64_MAX;
+	ticks = wr_graph_count_ticks(scheduler->graph);
+	if (ticks == scheduler->stuck_ticks && now - scheduler->stuck_since >= wr_time_add(grace, LOOK_NS) &&
+	    may_rest(scheduler))
+		return INT64_MAX;
+	if (ticks != scheduler->stuck_ticks)
+		scheduler->stuck_since = now;
+	scheduler->stuck_ticks = ticks;
+	scheduler->stuck_at = wr_time_add(now, LOOK_NS);
+	return scheduler->stuck_at;
+}
