@@ -343,7 +343,8 @@ typedef struct {
 				      the run, so its dispatch returns after the run unless the
 				      caller has events of its own */
 	bool own_loop;             /* instead of weir's loop thread the caller polls
-				      weir_scheduler_fd and calls weir_scheduler_turn */
+				      weir_scheduler_fd and calls weir_scheduler_turn; without turns
+				      no timer fires, and no deadlock is found or told */
 	bool handle_signals;       /* SIGINT and SIGTERM drain; a second one exits at once with 130
 				      or 143. All threads of the program must block both: create
 				      blocks them in the calling thread only, and destroy, called

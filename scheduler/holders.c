@@ -12,7 +12,7 @@
  * the run with: if the count has left 0 since, the CAS fails. A thread of the program first drops a reference, or frees a unit, then looks at
  * `looking`, and kicks the loop if it was set: so either (3) sees the change, or the loop looks again. All
  * seq_cst. What refused an entity is known before: the list is under the lock of the resource.
- * Model: tests/models/m14_held.c.
+ * Model: tests/models/m15_held.c.
  */
 #include "scheduler/holders.h"
 

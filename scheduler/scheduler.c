@@ -11,6 +11,7 @@
 #include "scheduler/memory_pool.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
+#include "scheduler/stuck.h"
 
 /* --- create --- */
 
@@ -137,6 +138,7 @@ weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_option
 	wr_loop_init(&scheduler->loop);
 	graph_set_scheduler(scheduler, scheduler);
 	status = wr_options_resolve(scheduler, options);
+	wr_stuck_init(scheduler);
 	if (!status)
 		status = wr_root_open(scheduler);
 	if (!status)

@@ -75,6 +75,8 @@ struct weir_scheduler {
 	int gpu_time;        /* is measured in one tick of so many; 0: off */
 	int signal;          /* enum wr_signal_kind */
 	int process;         /* the creator's pid: threads do not survive a fork */
+	int64_t stuck_every; /* stuck.c: between two looks */
+	int64_t stuck_stood; /* so long must have stood what is told */
 	uint64_t all_asleep; /* `sleepers` when every worker sleeps; set by each start */
 
 	/* loop thread */

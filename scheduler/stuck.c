@@ -9,12 +9,12 @@
  * greatest such set: what does not belong is taken out until nothing changes. If no member has work
  * (messages, a full queue, a refused claim), K has finished and is left alone.
  *
- * Every LOOK_NS the loop takes those that have not ticked for that long, by what their last reviews
- * published. If the set is not empty it is proved. First the loop notes of each that it is IDLE, and its
- * ticks. Then it owns one after the other (C5), sees that it has not ticked, and asks its conditions; last it
- * compares the ticks once more. So between the first two no member ticked, and the first that ticks later
- * would need what only a member that ticks can give. Pokes and reviews do not matter: a heartbeat that pushes
- * into K pokes it for ever.
+ * Every stuck_every (half a second) the loop takes those that have not ticked for that long, by what their
+ * last reviews published. If the set is not empty it is proved in three rounds. In each the loop owns one
+ * member after the other (C5) and sees that it has not ticked; in the second it asks what the member waits
+ * for. So from the end of the first round on no member ticked until it was asked, and the first that ticks
+ * later would need what only a member that ticks can give. The third round is for memory, which is counted
+ * while others are asked. Pokes and reviews do not matter: a heartbeat that pushes into K pokes it for ever.
  *
  * While nothing ticks nothing new can stand: then the loop stops looking, and a worker that is woken kicks
  * it. The loop stores that it rests, then looks whether all workers sleep; a worker withdraws its sleep, then
@@ -34,7 +34,6 @@
 #include "scheduler/run.h"
 #include "scheduler/standstill.h"
 
-#define LOOK_NS INT64_C(500000000)
 enum { TRIES = 8 }; /* a useless poke may keep a member busy at the moment of a look */
 
 /* Memory of a pool in a message that waits for an entity. */
@@ -49,7 +48,6 @@ struct proof {
 	struct wr_standstill waits; /* what the members wait for */
 	struct share *shares;       /* by message: one that several receivers share counts once */
 	size_t share_count, share_room;
-	uint64_t *ticks; /* per entity, at the first look */
 	bool *works;     /* per entity: it has messages, a full queue or a refused claim */
 };
 
@@ -246,15 +244,37 @@ static bool belongs(const struct proof *proof, const weir_entity *entity)
 	return held && has_receiver_inside(entity);
 }
 
-/* Owns the entity for a moment and asks what it waits for. Takes it out if it is busy or has ticked. */
+/* Returns true if the entity is parked and has ticked so often. As its owner: no tick is half done. */
+static bool is_parked(weir_scheduler *scheduler, weir_entity *entity, uint64_t ticks)
+{
+	bool same;
+
+	if (!wr_entity_own_parked(scheduler, entity))
+		return false;
+	same = wr_read(&entity->counters.ticks) == ticks;
+	wr_entity_leave_parked(scheduler, entity);
+	return same;
+}
+
+/* Takes out those that are busy, or have ticked since they were marked. */
+static void see_parked(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		weir_entity *entity = &graph->entities[i];
+
+		entity->stuck = entity->stuck && is_parked(scheduler, entity, entity->looked_ticks);
+	}
+}
+
+/* The same, and asks what the entity waits for. */
 static void ask_member(struct proof *proof, weir_scheduler *scheduler, weir_entity *entity)
 {
-	bool owned = wr_entity_own_parked(scheduler, entity);
-
-	if (!owned || wr_read(&entity->counters.ticks) != proof->ticks[entity->id])
-		entity->stuck = false;
-	if (!owned)
+	entity->stuck = wr_entity_own_parked(scheduler, entity);
+	if (!entity->stuck)
 		return;
+	entity->stuck = wr_read(&entity->counters.ticks) == entity->looked_ticks;
 	if (entity->stuck) {
 		wr_standstill_add_owned(&proof->waits, entity, false);
 		add_queued_shares(proof, entity);
@@ -262,18 +282,6 @@ static void ask_member(struct proof *proof, weir_scheduler *scheduler, weir_enti
 					   (entity->receivers && wr_entity_lacks_room(entity));
 	}
 	wr_entity_leave_parked(scheduler, entity);
-}
-
-static void note_ticks(struct proof *proof, weir_graph *graph)
-{
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		weir_entity *entity = &graph->entities[i];
-
-		if (!entity->stuck)
-			continue;
-		entity->stuck = wr_load(&entity->state) == WR_IDLE;
-		proof->ticks[i] = wr_read(&entity->counters.ticks);
-	}
 }
 
 /* Takes out what does not belong, until nothing changes. Returns true if entities are left. */
@@ -295,19 +303,17 @@ static bool reduce(const struct proof *proof, weir_graph *graph)
 	}
 }
 
-/* Since the first look no member has ticked, none is in a tick, and one at least has work. */
-static bool still_holds(const struct proof *proof, weir_graph *graph)
+/* Since they were marked no member has ticked, and one at least has work. */
+static bool still_holds(const struct proof *proof, weir_scheduler *scheduler)
 {
+	weir_graph *graph = scheduler->graph;
 	bool works = false;
 
 	for (size_t i = 0; i < graph->entity_count; i++) {
 		weir_entity *entity = &graph->entities[i];
 
-		if (!entity->stuck)
-			continue;
-		works |= proof->works[i];
-		if (wr_load(&entity->state) & (WR_RUNNING | WR_DONE) ||
-		    wr_read(&entity->counters.ticks) != proof->ticks[i])
+		works |= entity->stuck && proof->works[i];
+		if (entity->stuck && !is_parked(scheduler, entity, entity->looked_ticks))
 			return false;
 	}
 	return works;
@@ -319,12 +325,11 @@ static bool prove(struct proof *proof, weir_scheduler *scheduler)
 	weir_graph *graph = scheduler->graph;
 	size_t count = wr_graph_count_all(graph);
 
-	proof->ticks = wr_alloc(count + 1, sizeof *proof->ticks);
 	proof->works = wr_alloc(count + 1, sizeof *proof->works);
 	wr_standstill_init(&proof->waits, graph);
-	if (!proof->ticks || !proof->works || proof->waits.status)
+	if (!proof->works || proof->waits.status)
 		return false;
-	note_ticks(proof, graph);
+	see_parked(scheduler);
 	for (size_t i = 0; i < count; i++) {
 		proof->waits.first[i] = proof->waits.count;
 		if (i < graph->entity_count && graph->entities[i].stuck)
@@ -335,14 +340,13 @@ static bool prove(struct proof *proof, weir_scheduler *scheduler)
 		return false;
 	if (proof->share_count)
 		qsort(proof->shares, proof->share_count, sizeof *proof->shares, compare_shares);
-	return reduce(proof, graph) && still_holds(proof, graph);
+	return reduce(proof, graph) && still_holds(proof, scheduler);
 }
 
 static void finish_proof(struct proof *proof)
 {
 	wr_standstill_finish(&proof->waits);
 	wr_free(proof->shares);
-	wr_free(proof->ticks);
 	wr_free(proof->works);
 }
 
@@ -432,13 +436,13 @@ static bool mark_parked(weir_graph *graph, int64_t now, int64_t long_ago)
 
 static bool find(weir_scheduler *scheduler, int64_t now)
 {
-	int64_t grace = scheduler->options.deadlock_grace_ns, stood = grace > LOOK_NS ? grace : LOOK_NS;
+	int64_t since = now - scheduler->stuck_stood;
 
 	for (int i = 0; i < TRIES; i++) {
 		struct proof proof = {0};
 		bool found;
 
-		if (!mark_parked(scheduler->graph, now, now - stood) || !reduce(NULL, scheduler->graph))
+		if (!mark_parked(scheduler->graph, now, since) || !reduce(NULL, scheduler->graph))
 			return false;
 		found = prove(&proof, scheduler);
 		if (found)
@@ -450,6 +454,14 @@ static bool find(weir_scheduler *scheduler, int64_t now)
 	return false;
 }
 
+void wr_stuck_init(weir_scheduler *scheduler)
+{
+	int64_t grace = scheduler->options.deadlock_grace_ns;
+
+	scheduler->stuck_every = INT64_C(500000000);
+	scheduler->stuck_stood = grace > scheduler->stuck_every ? grace : scheduler->stuck_every;
+}
+
 void wr_stuck_begin(weir_scheduler *scheduler, int64_t now)
 {
 	weir_graph *graph = scheduler->graph;
@@ -457,7 +469,8 @@ void wr_stuck_begin(weir_scheduler *scheduler, int64_t now)
 	wr_free(scheduler->stuck);
 	scheduler->stuck = NULL;
 	scheduler->stuck_found = false;
-	scheduler->stuck_at = wr_time_add(now, LOOK_NS);
+	scheduler->stuck_at = wr_time_add(now, scheduler->stuck_every);
+	scheduler->stuck_since = now;
 	scheduler->stuck_ticks = 0;
 	wr_store(&scheduler->looks_rest, false);
 	for (size_t i = 0; i < graph->entity_count; i++) {
@@ -477,24 +490,30 @@ static bool may_rest(weir_scheduler *scheduler)
 	return false;
 }
 
+/* At quiescence turn.c judges the run, after the same grace time. */
+static bool goes_on(weir_scheduler *scheduler)
+{
+	return wr_live_count(&scheduler->live) || wr_memory_pools_wait_outside(scheduler->graph);
+}
+
 int64_t wr_stuck_look(weir_scheduler *scheduler, int64_t now)
 {
-	int64_t grace = scheduler->options.deadlock_grace_ns;
 	uint64_t ticks;
 
-	if (scheduler->stuck_found || scheduler->draining || grace < 0 || wr_load(&scheduler->looks_rest))
+	if (scheduler->stuck_found || scheduler->draining || scheduler->options.deadlock_grace_ns < 0 ||
+	    wr_load(&scheduler->looks_rest))
 		return INT64_MAX;
 	if (now < scheduler->stuck_at)
 		return scheduler->stuck_at;
-	if (find(scheduler, now))
+	if (goes_on(scheduler) && find(scheduler, now))
 		return INT64_MAX;
 	ticks = wr_graph_count_ticks(scheduler->graph);
-	if (ticks == scheduler->stuck_ticks && now - scheduler->stuck_since >= wr_time_add(grace, LOOK_NS) &&
+	if (ticks == scheduler->stuck_ticks && now - scheduler->stuck_since >= scheduler->stuck_stood &&
 	    may_rest(scheduler))
 		return INT64_MAX;
 	if (ticks != scheduler->stuck_ticks)
 		scheduler->stuck_since = now;
 	scheduler->stuck_ticks = ticks;
-	scheduler->stuck_at = wr_time_add(now, LOOK_NS);
+	scheduler->stuck_at = wr_time_add(now, scheduler->stuck_every);
 	return scheduler->stuck_at;
 }

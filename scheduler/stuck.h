@@ -7,6 +7,7 @@
 
 #include "scheduler/scheduler.h"
 
+void wr_stuck_init(weir_scheduler *scheduler);               /* when its options are known */
 void wr_stuck_begin(weir_scheduler *scheduler, int64_t now); /* before a run */
 /* Looks, if it is time. Returns when to look again. Thread: loop. */
 int64_t wr_stuck_look(weir_scheduler *scheduler, int64_t now);

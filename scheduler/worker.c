@@ -68,6 +68,7 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 		 */
 		if (!(wr_fetch_and(&scheduler->sleepers, ~bit) & bit))
 			wr_wake_one(scheduler);
+		wr_stuck_wake(scheduler);
 		return true;
 	}
 	kick_if_last_asleep(scheduler);

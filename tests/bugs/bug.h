@@ -35,6 +35,7 @@ enum wr_bug {
 	WR_BUG_DESCRIPTOR_SILENT,     /* a descriptor is watched without a poke */
 	WR_BUG_ONE_SCRATCH,           /* all streams of an entity have one stack of scratch memory */
 	WR_BUG_SCRATCH_LENT,          /* a stack is used again while another stream goes on with it */
+	WR_BUG_STUCK_UNCOUNTED,       /* what is told to stand for ever may have ticked between the looks */
 	WR_BUG_OUTGROWN_EARLY,        /* a stack that was outgrown is freed while earlier ticks use it */
 	/* claims: the mutants of the model m2_claim */
 	WR_BUG_CLAIM_REFUSED_OUTSIDE,
@@ -51,7 +52,7 @@ enum wr_bug {
 	WR_BUG_CLAIM_DONE_KEEPS_NEW_OFFER,
 	WR_BUG_CLAIM_DONE_IN_TWO_SECTIONS,
 	WR_BUG_CLAIM_DONE_SILENT,
-	/* who holds memory: the mutants of the model m14_held */
+	/* who holds memory: the mutants of the model m15_held */
 	WR_BUG_HELD_NOTED_LATE,
 	WR_BUG_HELD_POKED_LATE,
 	WR_BUG_HELD_OWED_FORGOTTEN,

@@ -288,7 +288,11 @@ static weir_status make(weir_registry *registry)
 	if (!status && world.outlet)
 		status = weir_graph_add_outlet(world.graph, last, 1 + (uint32_t)dst_claims_random(2), 0,
 					       &world.taken_from);
-	return status ? status : dst_make_scheduler(world.graph, options, &world.scheduler);
+	if (!status)
+		status = dst_make_scheduler(world.graph, options, &world.scheduler);
+	if (!status && world.seed % 2)
+		rest_look_often(world.scheduler, (1 + (int64_t)(world.seed / 2 % 10)) * 5 * US);
+	return status;
 }
 
 static void run(void)

@@ -47,6 +47,7 @@ uint64_t dst_claims_random(uint64_t n); /* of the world's shape; less than n */
 	X("claim_done_keeps_entry", CLAIM_DONE_KEEPS_ENTRY)                                                  \
 	X("claim_done_keeps_new_offer", CLAIM_DONE_KEEPS_NEW_OFFER)                                          \
 	X("claim_done_in_two_sections", CLAIM_DONE_IN_TWO_SECTIONS)                                          \
-	X("claim_done_silent", CLAIM_DONE_SILENT)
+	X("claim_done_silent", CLAIM_DONE_SILENT)                                                            \
+	X("stuck_uncounted", STUCK_UNCOUNTED)
 
 #endif

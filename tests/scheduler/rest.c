@@ -51,10 +51,29 @@ static bool is_watched(weir_scheduler *scheduler)
 	return !system || wr_system_failed(system) || wr_load(&scheduler->watching) || !needs_watch(system);
 }
 
+/* S6: in a drain some may tick again, as what is left is flushed. */
+static bool stuck_ticked(weir_scheduler *scheduler)
+{
+	for (size_t i = 0; scheduler->stuck_found && i < scheduler->graph->entity_count; i++) {
+		const weir_entity *entity = &scheduler->graph->entities[i];
+		if (entity->stuck && wr_read(&entity->counters.ticks) != entity->looked_ticks)
+			return true;
+	}
+	return false;
+}
+
+void rest_look_often(weir_scheduler *scheduler, int64_t every)
+{
+	scheduler->stuck_every = every;
+	scheduler->stuck_stood = 0;
+}
+
 const char *rest_broken(weir_scheduler *scheduler)
 {
 	if (!run_is_open(scheduler))
 		return NULL;
+	if (!(wr_load(&scheduler->stop_asked) & WR_STOP_DRAIN) && stuck_ticked(scheduler))
+		return "an entity that was told to stand for ever has ticked";
 	if (!is_watched(scheduler))
 		return "a stream has work, or a free is deferred, and the watch rests";
 	if (!wr_load(&scheduler->sleepers) || wr_load(&scheduler->spinners))

@@ -10,6 +10,8 @@
 #include "scheduler/scheduler.h"
 #include "streams/system.h"
 
+/* The loop looks so often for what stands for ever, whatever time it has stood. */
+void rest_look_often(weir_scheduler *scheduler, int64_t every);
 const char *rest_broken(weir_scheduler *scheduler); /* what is broken; NULL: nothing, or no run */
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * M14: who holds memory when nothing moves (docs/rules.md S3, S4, B2): a pool, an outlet, the program.
+ * M15: who holds memory when nothing moves (docs/rules.md S3, S4, B2): a pool, an outlet, the program.
  *
  * Actors: A makes messages, each in a block of the pool, one or (PAIRS) two a tick, and needs that many blocks
  * for a tick; they go into an outlet and, with FORK, into the queue of B, which needs a block for a tick of its
@@ -21,7 +21,7 @@
  * Properties: never closed while an entity is refused or owed and the program holds a block, or with enough
  * free for it; closed as finished only if A made all; the run ends, unless the program keeps a block for ever
  * and an entity waits for one; then it is open.
- * Bounds: 2 blocks, 3 messages (PAIRS: 4, LONG: 6), 1 or 2 places in the outlet. Run: build/m14_held [-v [NAME]]
+ * Bounds: 2 blocks, 3 messages (PAIRS: 4, LONG: 6), 1 or 2 places in the outlet. Run: build/m15_held [-v [NAME]]
  */
 #include <stdint.h>
 #define THREADS 7
