@@ -209,7 +209,14 @@ struct cli_standstill {
 	int64_t stood_ns;
 	uint64_t ticks;
 	bool stopping, told;
+	/* With after_ns, too: per queue, how long it has held messages of which none was taken. */
+	struct cli_queue_stands {
+		uint64_t delivered;
+		int64_t stood_ns;
+	} * queues;
+	bool part_told;
 };
+void cli_standstill_finish(struct cli_standstill *standstill);
 void cli_standstill_listen(void); /* installs the SIGUSR1 handler */
 /* Call it every turn_ns. */
 void cli_standstill_look(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns);

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 
 #include "cli/cli.h"
 
@@ -95,15 +96,67 @@ static bool stood_too_long(struct cli_standstill *standstill, weir_scheduler *sc
 	return after && !standstill->told && standstill->stood_ns >= after;
 }
 
+/* Returns the longest time for which a queue has held messages and none was taken, and that queue. */
+static int64_t longest_stand(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns,
+			     weir_queue_counts *longest)
+{
+	weir_queue_counts counts = {.size = sizeof counts};
+	int64_t most = 0;
+	size_t count = 0;
+
+	while (weir_scheduler_queue_counts(scheduler, count, &counts))
+		count++;
+	if (!standstill->queues)
+		standstill->queues = calloc(count + 1, sizeof *standstill->queues);
+	for (size_t i = 0; standstill->queues && i < count; i++) {
+		struct cli_queue_stands *queue = &standstill->queues[i];
+
+		weir_scheduler_queue_counts(scheduler, i, &counts);
+		queue->stood_ns =
+			counts.queued && counts.delivered == queue->delivered ? queue->stood_ns + turn_ns : 0;
+		queue->delivered = counts.delivered;
+		if (queue->stood_ns <= most)
+			continue;
+		most = queue->stood_ns;
+		*longest = counts;
+	}
+	return most;
+}
+
+/* A part of the graph may stand while another one ticks. Returns true once per such standstill. */
+static bool part_stood_too_long(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns,
+				weir_queue_counts *queue)
+{
+	bool stands = standstill->after_ns &&
+		      longest_stand(standstill, scheduler, turn_ns, queue) >= standstill->after_ns;
+	bool ticks = standstill->stood_ns < standstill->after_ns / 2; /* else the whole graph stands */
+	bool tell = stands && ticks && !standstill->part_told;
+
+	standstill->part_told = stands && (standstill->part_told || tell);
+	return tell;
+}
+
+void cli_standstill_finish(struct cli_standstill *standstill)
+{
+	free(standstill->queues);
+	standstill->queues = NULL;
+}
+
 void cli_standstill_look(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns)
 {
 	bool question = asked;
-	char since[48] = "", time[24];
+	char since[400] = "", time[24];
+	weir_queue_counts queue = {.size = sizeof queue};
 
 	asked = 0;
 	if (stood_too_long(standstill, scheduler, turn_ns)) {
 		snprintf(since, sizeof since, "no tick for %s: ", cli_duration(time, standstill->stood_ns));
 		standstill->told = question = true;
+	}
+	if (part_stood_too_long(standstill, scheduler, turn_ns, &queue)) {
+		snprintf(since, sizeof since, "nothing taken from %.150s -> %.150s for %s: ", queue.from,
+			 queue.to, cli_duration(time, standstill->after_ns));
+		question = true;
 	}
 	if (question)
 		print_why(since, scheduler);

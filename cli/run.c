@@ -98,6 +98,7 @@ static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *
 		cli_standstill_look(standstill, scheduler, turn);
 	}
 	cli_progress_clear(progress);
+	cli_standstill_finish(standstill);
 	return status;
 }
 

@@ -2684,6 +2684,7 @@ nb::dict outcome_of(const weir_outcome *outcome)
 	out["discarded"] = outcome->discarded;
 	out["waiting"] = text_or_none(outcome->waiting);
 	out["held"] = outcome->held;
+	out["stuck"] = text_or_none(outcome->stuck);
 	return out;
 }
 

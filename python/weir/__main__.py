@@ -131,15 +131,26 @@ class Signals:
         self.graph.stop()
 
 
-def explain(graph):
-    say("run", graph.explain_line() or "no entity waits")
+def explain(graph, since=""):
+    say("run", since + (graph.explain_line() or "no entity waits"))
+
+
+def longest_stand(graph, queues):
+    """The queue that has longest held messages of which none was taken, and for how long."""
+    for queue in graph.counts()["queues"]:
+        name = f"{queue['from']} -> {queue['to']}"
+        delivered, held = queues.get(name, (None, 0))
+        stands = queue["queued"] and queue["delivered"] == delivered
+        queues[name] = queue["delivered"], held + TURN if stands else 0
+    return max(((name, held) for name, (_, held) in queues.items()), key=lambda one: one[1], default=("", 0))
 
 
 def wait(graph, explain_after):
-    """Waits for the end; explains a standstill once whenever no entity has ticked for that time (seconds)."""
+    """Waits for the end; explains a standstill once whenever no entity has ticked for that time (seconds), or a
+    queue has held messages of which none was taken."""
     if not explain_after or graph.backend == "sim":
         return graph.wait()
-    before, stood = None, 0
+    before, stood, queues = None, 0, {}
     while True:
         try:
             return graph.wait(TURN)
@@ -149,8 +160,11 @@ def wait(graph, explain_after):
         ticks = sum(counts["ticks"] for counts in graph.counts()["entities"].values())
         stood = stood + TURN if ticks == before else 0
         before = ticks
+        queue, held = longest_stand(graph, queues)
         if explain_after <= stood < explain_after + TURN:
             explain(graph)
+        elif stood < explain_after / 2 and explain_after <= held < explain_after + TURN:
+            explain(graph, f"nothing taken from {queue} for {explain_after:g} s: ")
 
 
 def run_options(options):

@@ -37,6 +37,7 @@ class Outcome:
     discarded: int
     waiting: str | None
     held: int
+    stuck: str | None
 
 
 def _text(name, value):

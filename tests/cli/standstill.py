@@ -70,6 +70,58 @@ def xb16_after_a_time_without_a_tick_it_is_told_once(weir):
     assert len(told) == 1 and told[0].endswith(": " + WHY), err
 
 
+STUCK = {
+    "weir": 1,
+    "resources": {"p": {"type": "memory_pool", "block_size": 4096, "blocks": 2}},
+    "entities": [
+        {"name": "a", "operator": "ping"},
+        {"name": "s1", "operator": "spin", "resources": ["p"]},
+        {"name": "s2", "operator": "spin", "resources": ["p"], "ports": {"in": {"capacity": 2}}},
+        {"name": "k", "operator": "sink"},
+        {"name": "beat", "operator": "ping", "conditions": [{"type": "periodic", "period": "100ms"}]},
+        {"name": "k2", "operator": "sink"}],
+    "connections": [["a.out", "s1.in"], ["s1.out", "s2.in"], ["s2.out", "k.in"], ["beat.out", "k2.in"]],
+}
+
+
+def stuck(weir, *options):
+    """A part that stands for ever beside a heartbeat."""
+    path = FOLDER / "stuck.json"
+    path.write_text(json.dumps(STUCK))
+    ended = process.run(weir, "run", str(path), "--quiet", *options)
+    return ended.returncode, [line for line in ended.stderr.splitlines() if "W049" not in line]
+
+
+def s06_a_part_that_stands_for_ever_is_told_and_gives_the_code_of_a_deadlock(weir):
+    for backend in (["--backend", "sim"], HOST):
+        code, lines = stuck(weir, *backend, "--duration", "1500ms")
+        assert code == 4, (code, lines)
+        assert len(lines) == 2 and "stands for ever while the rest goes on: circular wait: s2 waits" in lines[0], lines
+        assert lines[1].endswith(lines[0].split("goes on: ")[1]) and ": deadlock: " in lines[1], lines
+
+
+def xb16_a_part_that_stands_beside_one_that_goes_on_is_explained(weir):
+    code, lines = stuck(weir, "--backend", "sim", "--duration", "8s", "--explain-after", "2s")
+    told = [line for line in lines if "nothing taken from a.out -> s1.in for 2 s: s2 waits" in line]
+    assert code == 4 and len(told) == 1, (code, lines)
+
+
+def s07_a_drain_has_the_time_that_it_is_given(weir):
+    spins = [{"name": "s", "operator": "spin", "parameters": {"duration": "3s"}},
+             {"name": "d", "operator": "delay", "parameters": {"duration": "1ms"}},
+             {"name": "t", "operator": "spin", "parameters": {"duration": "3s"}}]
+    path = FOLDER / "slow.json"
+    path.write_text(json.dumps({
+        "weir": 1,
+        "entities": [{"name": "ping", "operator": "ping"}, *spins, {"name": "k", "operator": "sink"}],
+        "connections": [["ping.out", "s.in"], ["s.out", "d.in"], ["d.out", "t.in"], ["t.out", "k.in"]]}))
+    options = ["run", str(path), "--backend", "sim", "--duration", "1s", "--quiet"]
+    assert process.run(weir, *options).returncode == 0
+    ended = process.run(weir, *options, "--drain", "1s")
+    assert ended.returncode == 5 and "took longer than 1 s without a message taken" in ended.stderr, ended
+    assert "(weir run --drain)" in ended.stderr, ended
+
+
 def xb16_on_sim_the_time_is_virtual(weir):
     began = time.monotonic()
     options = ["--backend", "sim", "--explain-after", "1h", "--duration", "3h"]
@@ -125,7 +177,10 @@ process.main(
         xb06_a_deadlock_of_300_entities_is_one_short_line,
         xb16_sigusr1_tells_why_and_the_run_goes_on,
         xb16_after_a_time_without_a_tick_it_is_told_once,
-        xb16_on_sim_the_time_is_virtual,
+        s06_a_part_that_stands_for_ever_is_told_and_gives_the_code_of_a_deadlock,
+    xb16_a_part_that_stands_beside_one_that_goes_on_is_explained,
+    s07_a_drain_has_the_time_that_it_is_given,
+    xb16_on_sim_the_time_is_virtual,
         xb16_a_graph_that_ticks_is_not_told_to_stand,
         xb16_a_tick_within_the_last_look_is_no_standstill,
         xb16_a_compute_that_hangs_past_its_drain_is_named,
