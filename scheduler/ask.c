@@ -376,7 +376,7 @@ __attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t check
 /*
  * A condition that names a past time instead of READY is asked again at once. If it names one again, be it
  * another, it would do so for ever: in no time on `sim`, in a busy loop on a real clock. So the run fails.
- * Neither review ended in a tick, and the view has one time for all who ask in a review, so a condition that
+ * Neither review ended in a tick, and the view has one time for all conditions of a review, so one that
  * compares its time with that of the view is never taken for one of these.
  */
 __attribute__((noinline)) static bool repeats_past_time(const weir_view *view, int64_t at, const char *of)

@@ -48,7 +48,7 @@ struct proof {
 	struct wr_standstill waits; /* what the members wait for */
 	struct share *shares;       /* by message: one that several receivers share counts once */
 	size_t share_count, share_room;
-	bool *works;     /* per entity: it has messages, a full queue or a refused claim */
+	bool *works; /* per entity: it has messages, a full queue or a refused claim */
 };
 
 bool wr_stuck_is_found(weir_entity *entity)
@@ -61,7 +61,7 @@ static bool inside(const weir_entity *entity)
 	return entity && entity->stuck;
 }
 
-/* --- who belongs --- */
+/* --- what belongs --- */
 
 /* Returns true if messages for the port can come from members alone. */
 static bool fed_from_inside(const struct wr_input *input)
@@ -284,23 +284,28 @@ static void ask_member(struct proof *proof, weir_scheduler *scheduler, weir_enti
 	wr_entity_leave_parked(scheduler, entity);
 }
 
-/* Takes out what does not belong, until nothing changes. Returns true if entities are left. */
+/*
+ * Takes out what does not belong, until nothing changes: up and down the graph in turn, as messages are
+ * waited for from one side and room from the other. Returns true if entities are left.
+ */
 static bool reduce(const struct proof *proof, weir_graph *graph)
 {
-	size_t left, before = SIZE_MAX;
+	size_t left = 0, before;
+	bool down = true;
 
-	for (;; before = left) {
+	do {
+		before = left;
 		left = 0;
 		for (size_t i = 0; i < graph->entity_count; i++) {
-			weir_entity *entity = &graph->entities[i];
+			weir_entity *entity = &graph->entities[down ? i : graph->entity_count - 1 - i];
 
 			if (entity->stuck)
 				entity->stuck = proof ? belongs(proof, entity) : may_belong(entity);
 			left += entity->stuck;
 		}
-		if (left == before || !left)
-			return left;
-	}
+		down = !down;
+	} while (left != before);
+	return left;
 }
 
 /* Since they were marked no member has ticked, and one at least has work. */

@@ -177,7 +177,7 @@ static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 		grace = 0;
 	if (grace < 0)
 		return INT64_MAX;
-	/* Whoever dropped the count to 0 did so after its ticks, so this sum belongs to `word`. */
+	/* Each thread drops its reference after its ticks, so this sum belongs to `word`. */
 	ticks = wr_graph_count_ticks(scheduler->graph);
 	if (ticks != scheduler->idle_ticks) {
 		scheduler->idle_ticks = ticks;

@@ -183,6 +183,25 @@ static void xb07_what_is_parked_with_nothing_unmet_is_told(void **state)
 	end(rig);
 }
 
+/* The source's period is over at once; nothing turns the loop, which alone would wake it. */
+static void xb07_a_loop_that_is_late_is_told(void **state)
+{
+	struct rig *rig = rig_of("source period=1us -> end");
+	char *text = NULL;
+
+	(void)state;
+	rig->options.backend = "host";
+	rig->options.own_loop = true;
+	rig_start(rig);
+	do {
+		weir_text_free(text);
+		assert_int_equal(weir_scheduler_explain_line(rig->scheduler, &text), WEIR_OK);
+	} while (!strstr(text, "source waits: timer: its timer has been due for "));
+	assert_says(text, ": weir_scheduler_turn was not called (PARKED)");
+	weir_text_free(text);
+	rig_destroy(rig);
+}
+
 static void xb07_a_condition_named_like_a_port_is_not_taken_for_it(void **state)
 {
 	struct rig *rig = rig_of("source -> end condition=in");
@@ -293,6 +312,7 @@ int main(void)
 		cmocka_unit_test(xb07_an_outlet_that_nothing_takes_from_is_told),
 		cmocka_unit_test(xb07_an_open_inlet_is_told_to_keep_the_run_open),
 		cmocka_unit_test(xb07_what_is_parked_with_nothing_unmet_is_told),
+		cmocka_unit_test(xb07_a_loop_that_is_late_is_told),
 		cmocka_unit_test(xb07_a_condition_named_like_a_port_is_not_taken_for_it),
 		cmocka_unit_test(xb16_times_and_fences_are_told_with_their_age),
 		cmocka_unit_test(xb16_a_compute_that_hangs_past_its_drain_is_named),
