@@ -403,10 +403,10 @@ typedef struct {
 			     COMPUTE, DEVICE, or what a condition waited for */
 	const char *cause_entity; /* the entity that failed, or of that root cause; NULL: none. Borrowed */
 	const char *cause_on;     /* what it waited for: its port, or a pool; NULL: not known. Borrowed */
-	uint64_t held;       /* messages of the graph that are still referenced, beside those that
-				are queued: by operators that keep them
-				(weir_entity_counts.held), or by the program. 0 after a run
-				that was cut short */
+	uint64_t held;            /* messages of the graph that are still referenced, beside those that
+				     are queued: by operators that keep them
+				     (weir_entity_counts.held), or by the program. 0 after a run
+				     that was cut short */
 	const char
 		*stuck; /* one line: a part of the graph that was found to stand for ever while the rest
 			   went on. It was logged when it was found, and the status is
@@ -726,10 +726,11 @@ WEIR_API weir_status weir_message_create_tensor(weir_graph *graph, const weir_te
 /*
  * Wraps the caller's memory. destroy(arg) runs once, when host and GPU no longer use it: on a worker, on the
  * caller's thread that drops the last reference, or, for messages left by a run or a graph, on the thread
- * that ends it. It never runs on the driver's thread. While no run is on weir has no thread that could see the
- * device finish: what waits for it then is worked off, on the calling thread, by weir_graph_collect and by
- * weir_fence_query, weir_fence_wait, weir_scheduler_pool_counts and the weir_message_unref that frees another
- * payload; by nothing else before the next start. NULL: nothing is called. If the call fails, destroy is not called.
+ * that ends it. It never runs on the driver's thread. While no run is on weir has no thread that could see
+ * the device finish: what waits for it then is worked off, on the calling thread, by weir_graph_collect and
+ * by weir_fence_query, weir_fence_wait, weir_scheduler_pool_counts and the weir_message_unref that frees
+ * another payload; by nothing else before the next start. NULL: nothing is called. If the call fails, destroy
+ * is not called.
  */
 WEIR_API weir_status weir_message_wrap_tensor(weir_graph *graph, const weir_tensor *tensor,
 					      void (*destroy)(void *arg), void *arg, weir_message **out);

@@ -186,8 +186,8 @@ static weir_status read_picture(weir_context *context, const struct png_read *se
 	if ((int64_t)image->width * image->height * image->channels > self->max_bytes)
 		return weir_context_fail_after_drain(
 			context, WEIR_E_FAILED,
-			"'%s': %d x %d pixels of %d bytes are more than max_bytes, %" PRId64, file, image->width,
-			image->height, image->channels, self->max_bytes);
+			"'%s': %d x %d pixels of %d bytes are more than max_bytes, %" PRId64, file,
+			image->width, image->height, image->channels, self->max_bytes);
 	status = alloc_image(context, *image, &message);
 	if (status)
 		return status;

@@ -75,6 +75,6 @@ bool wr_claim_is_refused(const struct wr_claim *claim); /* it is in the list; Th
 /* Some claim of it is, or is owed what it was refused: the poke is on its way. Thread: any. */
 bool wr_claims_refused(const weir_entity *entity);
 uint64_t wr_shared_used(struct wr_shared *shared); /* units. Thread: any */
-bool wr_shared_lacks(struct wr_shared *shared); /* some entity is in the list, or owed. Thread: any */
+bool wr_shared_lacks(struct wr_shared *shared);    /* some entity is in the list, or owed. Thread: any */
 
 #endif

@@ -92,7 +92,7 @@ weir_status wr_scheduler_check_files(weir_scheduler *scheduler)
 
 		status = check_file(scheduler, i);
 		if (status && entity != SIZE_MAX)
-			wr_error_blame(status, graph->entities[entity].plan->name);
+			wr_error_about(status, graph->entities[entity].plan->name);
 	}
 	return status;
 }

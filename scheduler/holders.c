@@ -1,18 +1,18 @@
 /*
  * References are bare counts, so what the program holds is found, not stored. What it took from an outlet is
- * marked, under the outlet's lock, and counted by its pool (`outside`) until it is free. A marked message that
- * has no more references than the graph's queues, those by packs in queues included, is the graph's alone. The
- * rest of what is outside is the program's, or an operator keeps it.
+ * marked, under the outlet's lock, and counted by its pool (`outside`) until it is free. A marked message
+ * that has no more references than the graph's queues, those by packs in queues included, is the graph's
+ * alone. The rest of what is outside is the program's, or an operator keeps it.
  *
  * The loop looks when the live count is 0: no worker is awake, every outlet is empty, every inlet closed, so
  * only the program can move, and it only lets go. (1) It sets `looking`. (2) It takes a live reference, which
  * must be the only one, and owns each entity, so that the queues stand still even if the program pokes one.
  * (3) It reads what is outside, then the references. (4) It drops its reference, which must be the last one,
- * (5) then gives up the entities, so that none has run in between. The word that (4) leaves is the one to close
- * the run with: if the count has left 0 since, the CAS fails. A thread of the program first drops a reference, or frees a unit, then looks at
- * `looking`, and kicks the loop if it was set: so either (3) sees the change, or the loop looks again. All
- * seq_cst. What refused an entity is known before: the list is under the lock of the resource.
- * Model: tests/models/m15_held.c.
+ * (5) then gives up the entities, so that none has run in between. The word that (4) leaves is the one to
+ * close the run with: if the count has left 0 since, the CAS fails. A thread of the program first drops a
+ * reference, or frees a unit, then looks at `looking`, and kicks the loop if it was set: so either (3) sees
+ * the change, or the loop looks again. All seq_cst. What refused an entity is known before: the list is under
+ * the lock of the resource. Model: tests/models/m15_held.c.
  */
 #include "scheduler/holders.h"
 
@@ -32,7 +32,7 @@ typedef void visit_fn(weir_message *message, const struct wr_memory_pool *pool, 
 static void visit_queue(struct wr_queue *queue, visit_fn *visit, const struct wr_memory_pool *pool,
 			uint64_t *sum)
 {
-	for (uint64_t i = wr_load_acquire(&queue->head), end = wr_load_acquire(&queue->tail); i != end; i++)
+	for (uint64_t i = wr_read(&queue->head), end = wr_queue_newest_tail(queue); i != end; i++)
 		visit(*wr_queue_slot(queue, i), pool, sum);
 }
 
@@ -231,6 +231,11 @@ bool wr_holders_program_may_go_on(weir_scheduler *scheduler, uint64_t *word)
 	return holds;
 }
 
+bool wr_holders_hold_open(weir_scheduler *scheduler)
+{
+	return scheduler->looked_holds && wr_load(&scheduler->live) == scheduler->looked_word;
+}
+
 void wr_holders_reset(weir_scheduler *scheduler)
 {
 	wr_store(&scheduler->graph->pool->looking, false);
@@ -250,7 +255,8 @@ static uint64_t outlet_units(const struct wr_memory_pool *pool, struct wr_connec
 	return units;
 }
 
-/* Units in a queue, 0 if its receiver runs or is DONE: tries to own it, waits for nothing. */
+/* Units in a queue, 0 if its receiver runs or is DONE, or it is a `pop` queue: tries to own it, waits for
+ * nothing. */
 static uint64_t queue_units(const struct wr_memory_pool *pool, struct wr_connection *connection,
 			    const weir_entity *owned, bool at_end)
 {
@@ -261,8 +267,8 @@ static uint64_t queue_units(const struct wr_memory_pool *pool, struct wr_connect
 
 	if (connection->outlet)
 		return outlet_units(pool, connection);
-	if (is_done(receiver))
-		return 0;
+	if (is_done(receiver) || (!at_end && wr_queue_evicts(&connection->queue)))
+		return 0; /* its sender may evict what the loop reads */
 	if (tried && !wr_entity_own_parked(scheduler, receiver))
 		return 0;
 	visit_queue(&connection->queue, add_units, pool, &units);
@@ -302,7 +308,8 @@ weir_entity *wr_holders_describe(struct wr_memory_pool *pool, const weir_entity 
 		found = account.queued;
 		program = account.program;
 	}
-	rest = rest > found ? rest - found : 0; /* while the run is on, a message in two queues counts twice */
+	rest = rest > found ? rest - found
+			    : 0; /* while the run is on, a message in two queues counts twice */
 	program = program < rest ? program : rest;
 	if (program)
 		wr_text_add(text, "%s%" PRIu64 " held by the program or an operator", between, program);

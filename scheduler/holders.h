@@ -18,6 +18,8 @@ struct wr_memory_pool;
  */
 bool wr_holders_program_may_go_on(weir_scheduler *scheduler, uint64_t *word);
 
+/* Returns true if the run stays open for that reason alone, as the last look found. Thread: loop. */
+bool wr_holders_hold_open(weir_scheduler *scheduler);
 void wr_holders_reset(weir_scheduler *scheduler); /* before a run */
 
 /*

@@ -69,8 +69,8 @@ weir_status wr_message_pooled_tensor(struct wr_pool *pool, const weir_tensor *li
 /* The memory pool of its payload, or NULL. Thread: holds a reference. */
 struct wr_memory_pool *wr_message_memory_pool(const weir_message *message);
 /*
- * A program takes it from an outlet. Thread: under the outlet's lock, so that a unit is the program's as soon as
- * it is not the outlet's any more (S4).
+ * A program takes it from an outlet. Thread: under the outlet's lock, so that a unit is the program's as soon
+ * as it is not the outlet's any more (S4).
  */
 void wr_message_note_outside(weir_message *message);
 

@@ -57,9 +57,11 @@ bool wr_pack_make_block(weir_message *pack, const weir_part *parts, size_t count
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		size_t length = strlen(parts[i].name) + 1;
-		wr_message_ref_many(parts[i].message, 1);
-		pack_parts(pack)[i] = parts[i].message;
-		if (wr_load_relaxed(&parts[i].message->outside))
+		weir_message *message = parts[i].message;
+
+		wr_message_ref_many(message, 1);
+		pack_parts(pack)[i] = message;
+		if (wr_load_relaxed(&message->outside))
 			wr_store_relaxed(&pack->outside, true);
 		pack_name_offsets(pack)[i] = (uint16_t)at;
 		memcpy(pack_names(pack) + at, parts[i].name, length);

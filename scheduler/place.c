@@ -373,7 +373,8 @@ weir_status weir_graph_collect(weir_graph *graph, int64_t timeout_ns)
 	if (!graph->system)
 		return WEIR_OK;
 	if (wr_system_running(graph->system))
-		return wr_fail(WEIR_E_BUSY, "graph %s: a run is on, its workers collect: call it between runs",
+		return wr_fail(WEIR_E_BUSY,
+			       "graph %s: a run is on, its workers collect: call it between runs",
 			       graph->plan->name);
 	if (wr_system_wait_deferred_frees(graph->system, until))
 		return WEIR_OK;

@@ -1,6 +1,6 @@
 /*
- * The layout of messages and their pool. In the library only holders.c, message.c, payload.c, pack.c, parts.c,
- * stamp.c and pool.c include it.
+ * The layout of messages and their pool. In the library only holders.c, message.c, payload.c, pack.c,
+ * parts.c, stamp.c and pool.c include it.
  *
  * Messages are in slabs that are freed with the pool only, so a message keeps its pool, its inline storage
  * and the fence arrays that it grew. Free messages are in arrays of pointers: a cache per worker, which only
@@ -54,7 +54,8 @@ struct weir_message {
 	uint8_t kind, payload;   /* WEIR_KIND_EMPTY, ...; enum wr_payload */
 	_Atomic uint8_t stamped; /* enum wr_stamped; written before it is delivered only, as the stamp is */
 	_Atomic bool delivered;  /* and weir_message_unique has not returned true since */
-	_Atomic bool outside; /* memory of a memory pool, its own or of a part, that was taken from an outlet */
+	_Atomic bool
+		outside; /* memory of a memory pool, its own or of a part, that was taken from an outlet */
 	void *data;
 
 	size_t size;

@@ -20,12 +20,13 @@ bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity);
 /* By a thread that holds no live reference. Returns false if no run is on. */
 bool wr_poke_foreign(weir_scheduler *scheduler, weir_entity *entity);
 /*
- * Takes a live reference and owns the entity if it is parked (C5); else returns false. Thread: any but a worker.
+ * Takes a live reference and owns the entity if it is parked (C5); else returns false. Thread: any but a
+ * worker.
  */
 bool wr_entity_own_parked(weir_scheduler *scheduler, weir_entity *entity);
 /*
- * Gives up an entity that the caller, no worker, has owned with a live reference, which goes. Returns false if
- * the entity was poked meanwhile: then it is queued, with that reference. Thread: its owner.
+ * Gives up an entity that the caller, no worker, has owned with a live reference, which goes. Returns false
+ * if the entity was poked meanwhile: then it is queued, with that reference. Thread: its owner.
  */
 bool wr_entity_leave_parked(weir_scheduler *scheduler, weir_entity *entity);
 /* Loop thread: the entity's timer has expired. */

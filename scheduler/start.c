@@ -319,7 +319,7 @@ static weir_status start_operators_and_workers(weir_scheduler *scheduler)
 		status = start_workers(scheduler);
 	if (!status)
 		return WEIR_OK;
-	scheduler->error = *wr_error_here(); /* stop functions may overwrite it */
+	scheduler->error = *wr_error_here();                 /* stop functions may overwrite it */
 	wr_fetch_or(&scheduler->stop_asked, WR_STOP_FAILED); /* for weir_context_stopping */
 	wr_operators_stop_started(scheduler);
 	*wr_error_here() = scheduler->error;

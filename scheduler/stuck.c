@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "scheduler/holders.h"
 #include "scheduler/inlet.h"
 #include "scheduler/memory_pool.h"
 #include "scheduler/ready.h"
@@ -498,7 +499,7 @@ static bool may_rest(weir_scheduler *scheduler)
 /* At quiescence turn.c judges the run, after the same grace time. */
 static bool goes_on(weir_scheduler *scheduler)
 {
-	return wr_live_count(&scheduler->live) || wr_memory_pools_wait_outside(scheduler->graph);
+	return wr_live_count(&scheduler->live) || wr_holders_hold_open(scheduler);
 }
 
 int64_t wr_stuck_look(weir_scheduler *scheduler, int64_t now)

@@ -126,7 +126,8 @@ uint64_t wr_system_deferred_frees(const struct wr_system *system);
 void wr_system_run_deferred_frees(struct wr_system *system, bool destructors);
 /* The same, with destructors, if no run is on: then no thread does it by itself. Thread: any but a worker. */
 void wr_system_collect_between_runs(struct wr_system *system);
-/* Runs them until the list is empty; false: it was not, until then. Thread: any but a worker; no run is on. */
+/* Runs them until the list is empty; false: it was not, until then. Thread: any but a worker; no run is on.
+ */
 bool wr_system_wait_deferred_frees(struct wr_system *system, int64_t until);
 
 /* --- green contexts: disjoint partitions of a device's multiprocessors (host, sim: of its threads) --- */

@@ -233,7 +233,8 @@ static weir_fence drop_behind_gate(struct rig *rig, weir_stream *stream, int cou
 	for (int i = 0; i < count; i++) {
 		weir_message *message;
 
-		assert_int_equal(weir_message_wrap_user(rig->graph, NULL, count_destroyed, &message), WEIR_OK);
+		assert_int_equal(weir_message_wrap_user(rig->graph, NULL, count_destroyed, &message),
+				 WEIR_OK);
 		assert_int_equal(weir_message_add_reader(message, fence), WEIR_OK);
 		weir_message_unref(message);
 	}

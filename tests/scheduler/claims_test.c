@@ -110,9 +110,11 @@ static void s03_what_comes_back_is_offered_to_the_oldest_and_to_it_alone(void **
 	with_two_refused();
 	comes_back(0, 1);
 	assert_poked("B");
-	assert_false(wr_claims_refused(&rig.entities[1]));
-	assert_true(wr_claims_refused(&rig.entities[2]));
+	assert_false(rig.claims[1][0].listed);
+	assert_true(wr_claims_refused(&rig.entities[1])); /* until the poke has come */
+	assert_true(rig.claims[2][0].listed);
 	assert_true(review(1));
+	assert_false(wr_claims_refused(&rig.entities[1]));
 	assert_poked("");
 }
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "dst_claims.h"
+#include "rest.h"
 
 enum { REFUSALS_MOST = 8 * ENTITIES, RUNS = 4, POKES = 12, KEPT = 3, TELLS = 20, OUTSIDERS = 4 };
 

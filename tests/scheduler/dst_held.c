@@ -109,7 +109,7 @@ static const weir_operator operators[] = {
 	 .start = node_start,
 	 .compute = head_compute},
 	{.size = sizeof(weir_operator),
-	 .name = "pass",
+	 .name = "hand_on",
 	 .help = "passes on",
 	 .state_size = sizeof(struct node),
 	 .parameters = parameters,
@@ -319,6 +319,20 @@ int main(int argc, char **argv)
 		.run = run,
 		.look = dst_check_pools,
 		.scheduler = &held.scheduler,
+		.bugs =
+			{
+				{"held_noted_late", WR_BUG_HELD_NOTED_LATE},
+				{"held_poked_late", WR_BUG_HELD_POKED_LATE},
+				{"held_owed_forgotten", WR_BUG_HELD_OWED_FORGOTTEN},
+				{"held_sticks", WR_BUG_HELD_STICKS},
+				{"held_not_kicked", WR_BUG_HELD_NOT_KICKED},
+				{"held_free_not_kicked", WR_BUG_HELD_FREE_NOT_KICKED},
+				{"held_looked_late", WR_BUG_HELD_LOOKED_LATE},
+				{"held_not_alone", WR_BUG_HELD_NOT_ALONE},
+				{"held_not_last", WR_BUG_HELD_NOT_LAST},
+				{"held_left_first", WR_BUG_HELD_LEFT_FIRST},
+				{"held_outside_first", WR_BUG_HELD_OUTSIDE_FIRST},
+			},
 	};
 
 	return dst_command(&command, argc, argv);

@@ -76,7 +76,7 @@ static void put_chain(unsigned c)
 			strcmp(chain->told, "fence") ? "" : ",\"once\":false");
 	dst_put("]}");
 	if (chain->passes)
-		dst_put(",{\"name\":\"p%u\",\"operator\":\"pass\",\"parameters\":{\"chain\":%u},"
+		dst_put(",{\"name\":\"p%u\",\"operator\":\"hand_on\",\"parameters\":{\"chain\":%u},"
 			"\"ports\":{\"in\":{\"capacity\":%u}}}",
 			c, c, chain->room);
 	if (chain->receives)
