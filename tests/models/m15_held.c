@@ -762,7 +762,7 @@ static const struct run runs[] = {
 	{"MUTANT the loop's reference need not be the last one that is dropped", NOT_LAST, FORK, BREAKS},
 	{"MUTANT it gives up the entities before its reference", LEFT_FIRST, PAIRS | LONG, BREAKS},
 	{"MUTANT what is freed is outside no more before the offer holds the run open", OUTSIDE_FIRST, PAIRS, BREAKS},
-	{"the entities are not owned: the CAS is enough, but what is read may be written meanwhile", NOT_OWNED, FORK, HOLDS},
-	{"outside is read after the references", COUNTED_LAST, FORK, HOLDS},
+	{"the entities are not owned: the CAS is enough, but what is read may be written meanwhile", NOT_OWNED, FORK | PAIRS | HALF, HOLDS},
+	{"outside is read after the references", COUNTED_LAST, FORK | PAIRS | HALF, HOLDS},
 	{0}
 };
