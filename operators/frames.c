@@ -21,12 +21,25 @@
 
 #define PIPE_BYTES (1 << 20) /* what a user may ask for by default */
 
-static weir_status fail_open(weir_context *context, const struct wr_channel *channel, bool write, int error)
+static bool is_fifo(weir_context *context, const char *path)
+{
+	int fd = weir_context_open(context, path, O_PATH, 0);
+	struct stat about;
+	bool fifo = fd >= 0 && !fstat(fd, &about) && S_ISFIFO(about.st_mode);
+
+	if (fd >= 0)
+		close(fd);
+	return fifo;
+}
+
+static weir_status fail_open(weir_context *context, const struct wr_channel *channel, const char *path,
+			     bool write, int error)
 {
 	const char *why = wr_path_error(*channel->name == '\'' ? channel->name + 1 : NULL, error);
 
 	if (write && error == ENXIO)
-		why = "nothing reads this FIFO yet: start its reader first";
+		why = is_fifo(context, path) ? "nothing reads this FIFO yet: start its reader first"
+					     : "there is no device behind it; /dev/tty needs a terminal";
 	weir_context_fail(context, "%s: %s", channel->name, why);
 	return WEIR_E_IO;
 }
@@ -151,7 +164,7 @@ weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, c
 		channel->own = true;
 	}
 	if (channel->fd < 0 || fstat(channel->fd, &about))
-		return fail_open(context, channel, write, errno);
+		return fail_open(context, channel, path, write, errno);
 	if (!is_open_for(channel->fd, write))
 		return fail_mode(context, channel, write);
 	if (!channel->own)
@@ -164,14 +177,16 @@ weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, c
 	if (status && channel->made)
 		remove_made(context, channel, path);
 	if (status)
-		wr_channel_close(channel);
+		wr_channel_close(context, channel);
 	return status;
 }
 
-void wr_channel_close(struct wr_channel *channel)
+void wr_channel_close(weir_context *context, struct wr_channel *channel)
 {
-	if (channel->own && channel->fd >= 0)
-		close(channel->fd);
+	/* Some file systems tell only now that what was written is lost. EINTR: it is closed. */
+	if (channel->own && channel->fd >= 0 && close(channel->fd) && errno != EINTR)
+		weir_context_log(context, WEIR_LOG_ERROR, "%s: closing it failed: %s", channel->name,
+				 strerror(errno));
 	channel->fd = -1;
 }
 

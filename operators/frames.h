@@ -58,7 +58,7 @@ struct wr_channel {
  */
 weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, const weir_values *values,
 			    bool write, weir_watch_fn *stalled, void *state);
-void wr_channel_close(struct wr_channel *channel);
+void wr_channel_close(weir_context *context, struct wr_channel *channel); /* logs a failure */
 /*
  * The end of what is written, before closing. A file that nothing was written to is emptied if the run has
  * come to its end by itself; else it is as it was, and one that was made is removed.

@@ -176,10 +176,9 @@ static void frames_read_stop(weir_context *context, void *state)
 {
 	struct frames_read *self = state;
 
-	(void)context;
 	weir_message_unref(self->message);
 	self->message = NULL;
-	wr_channel_close(&self->channel);
+	wr_channel_close(context, &self->channel);
 }
 
 /* For the line about a writer that stalls. */

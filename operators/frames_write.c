@@ -66,7 +66,7 @@ static void frames_write_stop(weir_context *context, void *state)
 	weir_message_unref(self->message);
 	self->message = NULL;
 	wr_channel_end(context, &self->channel, self->path);
-	wr_channel_close(&self->channel);
+	wr_channel_close(context, &self->channel);
 }
 
 static bool is_rate(const char *text)

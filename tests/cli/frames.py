@@ -315,6 +315,8 @@ def what_cannot_be_is_one_line(weir):
     path.unlink(missing_ok=True)
     os.mkfifo(path)
     said(run(weir, clip(3), {}, {"path": str(path)}), "nothing reads this FIFO yet")
+    ended = process.run(weir, "run", graph({}, {"path": "/dev/tty"}), input=clip(3), text=False, cwd=FOLDER, start_new_session=True)
+    said(ended, "'/dev/tty': there is no device behind it")
 
 
 def a_closed_standard_input_is_one_line(weir):
