@@ -52,12 +52,12 @@ static void message_available_ask(const void *state, const weir_view *view, weir
 		weir_verdict_ready(verdict);
 		return;
 	}
-	weir_verdict_set_cause(verdict, WEIR_CAUSE_MESSAGES, (int)self->port, self->min_size);
 	if (weir_view_ended(view, self->port, self->min_size))
 		weir_verdict_never(verdict, each ? "too few messages, and a sender is closed"
 						 : "too few messages, and all senders are closed");
 	else
 		weir_verdict_wait(verdict, "too few messages");
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_MESSAGES, (int)self->port, self->min_size);
 }
 
 const weir_condition wr_message_available = {

@@ -74,30 +74,52 @@ static int join_signals(int a, int b)
 	return a == b ? a : WR_SIGNAL_CALLBACK;
 }
 
+/* Of the chosen condition only: a missing message may never come. */
+static inline void sum_choose(struct sum *sum, const weir_verdict *child, enum rank rank, int signal,
+			      const char *of)
+{
+	sum->at = child->at;
+	sum->external = child->external;
+	sum->fences = child->fence_count;
+	sum->signal = signal;
+	sum->rank = rank;
+	sum->cause = child->cause;
+	sum->on = child->on;
+	sum->why = child->why;
+	sum->of = of;
+}
+
+/* One condition waits already, and not for a poke. */
+__attribute__((noinline)) static void add_another(struct sum *sum, weir_verdict *child, int signal,
+						  const char *of)
+{
+	enum rank rank = verdict_rank(child);
+	int64_t at = sum->at;
+
+	if (rank == RANK_FENCES && sum->rank == RANK_FENCES) {
+		verdict_join_fences(child);
+		sum_choose(sum, child, rank, join_signals(sum->signal, signal), of);
+		sum->at = at < child->at ? at : child->at;
+		return;
+	}
+	if (rank > RANK_FENCES && rank > sum->rank)
+		drop_earlier_fences(child, sum->fences);
+	if (rank > sum->rank || (rank == RANK_TIME && rank == sum->rank && child->at > at))
+		sum_choose(sum, child, rank, signal, of);
+	else
+		child->fence_count = sum->fences;
+}
+
+/* Most entities wait for one condition, or for several pokes, of which the first is as good as any. */
 __attribute__((noinline)) static void add_to_sum(struct sum *sum, weir_verdict *child, int signal,
 						 const char *of)
 {
-	enum rank rank = verdict_rank(child);
-	bool join = rank == RANK_FENCES && sum->rank == RANK_FENCES;
-
-	if (join)
-		verdict_join_fences(child);
-	if (rank > RANK_FENCES && rank > sum->rank)
-		drop_earlier_fences(child, sum->fences);
-	if (rank > sum->rank || join || (rank == RANK_TIME && rank == sum->rank && child->at > sum->at)) {
-		sum->at = join && sum->at < child->at ? sum->at : child->at;
-		/* Of the chosen condition only: a missing message may never come. */
-		sum->external = child->external;
-		sum->fences = child->fence_count;
-		sum->signal = join ? join_signals(sum->signal, signal) : signal;
-		sum->rank = rank;
-		sum->cause = child->cause;
-		sum->on = child->on;
-		sum->why = child->why;
-		sum->of = of;
-	} else {
+	if (sum->rank == RANK_READY)
+		sum_choose(sum, child, verdict_rank(child), signal, of);
+	else if (sum->rank == RANK_POKE)
 		child->fence_count = sum->fences;
-	}
+	else
+		add_another(sum, child, signal, of);
 }
 
 __attribute__((noinline)) static bool refuse_verdict(const weir_view *view)
@@ -139,14 +161,15 @@ static bool is_cause(weir_cause cause)
 	return false;
 }
 
-__attribute__((noinline)) void wr_verdict_check_cause(weir_view *view)
+__attribute__((noinline)) void wr_verdict_check_new_cause(weir_view *view, struct wr_condition *condition)
 {
 	const weir_entity *entity = view->entity;
 	weir_verdict *verdict = &view->entity->verdict;
 	size_t ports = verdict->cause == WEIR_CAUSE_ROOM ? entity->output_count : entity->input_count;
+	uint64_t given = wr_cause_word(verdict->cause, verdict->on);
 
 	if (!verdict->cause)
-		wr_verdict_give_cause(verdict, WEIR_CAUSE_OWN, named_input(view->condition));
+		wr_verdict_give_cause(verdict, WEIR_CAUSE_OWN, named_input(condition));
 	else if (!is_cause(verdict->cause))
 		wr_view_misuse(view, "gave a cause that is none of weir_cause");
 	else if (verdict->on != WR_NO_SUBJECT && verdict->on >= ports)
@@ -155,6 +178,8 @@ __attribute__((noinline)) void wr_verdict_check_cause(weir_view *view)
 	if (verdict->on >= ports ||
 	    verdict->cause == WEIR_CAUSE_MEMORY) /* only the scheduler numbers pools */
 		verdict->on = WR_NO_SUBJECT;
+	if (!entity->verdict.failed && given == wr_cause_word(verdict->cause, verdict->on))
+		condition->cause_checked = given;
 }
 
 /* Asks conditions [from, to), which are of one phase. Returns false if one of them is NEVER. */
@@ -164,13 +189,13 @@ __attribute__((always_inline)) static inline bool ask_phase(weir_view *view, siz
 	weir_entity *entity = view->entity;
 
 	for (size_t i = from; i < to; i++) {
-		const struct wr_condition *condition = &entity->conditions[i];
+		struct wr_condition *condition = &entity->conditions[i];
 		wr_condition_ask(view, condition);
 		if (entity->verdict.answer == WR_READY)
 			continue;
 		if (entity->verdict.answer >= WR_SILENT)
 			return refuse_verdict(view);
-		wr_verdict_check_cause(view);
+		wr_verdict_check_cause(view, condition);
 		if (entity->verdict.answer == WR_NEVER) {
 			sum->of = condition->plan->name;
 			return false;
@@ -425,26 +450,43 @@ static bool drain_ends_wait(const struct sum *sum)
 	return sum->rank == RANK_TIME || sum->external & WR_DESCRIPTOR;
 }
 
-static enum wr_answer publish_verdict(const weir_view *view, enum wr_answer answer, const struct sum *sum)
+/* Literals and a word. A reader that sees a mixed set shows an outdated reason, nothing worse. */
+static inline void publish_reason(weir_entity *entity, const char *of)
 {
-	weir_entity *entity = view->entity;
-	weir_verdict *verdict = &entity->verdict;
+	const weir_verdict *verdict = &entity->verdict;
 
-	verdict->answer = answer;
+	wr_store_relaxed(&entity->why, verdict->why);
+	wr_store_relaxed(&entity->why_of, of);
+	wr_store_relaxed(&entity->cause, wr_cause_word(verdict->cause, verdict->on));
+}
+
+static inline void sum_to_verdict(const struct sum *sum, weir_verdict *verdict)
+{
 	verdict->at = sum->at;
 	verdict->external = sum->external;
 	verdict->signal = sum->signal;
-	if (answer == WR_WAIT) {
-		verdict->cause = sum->cause;
-		verdict->on = sum->on;
-		verdict->why = sum->why;
-		verdict->repeats_past = time_repeats(view, sum->at, sum->of);
-	}
-	/* Literals and a word. A reader that sees a mixed set shows an outdated reason, nothing worse. */
-	wr_store_relaxed(&entity->why, verdict->why);
-	wr_store_relaxed(&entity->why_of, sum->of);
-	wr_store_relaxed(&entity->cause, wr_cause_word(verdict->cause, verdict->on));
-	return answer;
+}
+
+__attribute__((noinline)) static enum wr_answer publish_never(weir_entity *entity, const struct sum *sum)
+{
+	sum_to_verdict(sum, &entity->verdict);
+	entity->verdict.answer = WR_NEVER;
+	publish_reason(entity, sum->of);
+	return WR_NEVER;
+}
+
+static inline enum wr_answer publish_wait(const weir_view *view, const struct sum *sum)
+{
+	weir_verdict *verdict = &view->entity->verdict;
+
+	sum_to_verdict(sum, verdict);
+	verdict->answer = WR_WAIT;
+	verdict->cause = sum->cause;
+	verdict->on = sum->on;
+	verdict->why = sum->why;
+	verdict->repeats_past = time_repeats(view, sum->at, sum->of);
+	publish_reason(view->entity, sum->of);
+	return WR_WAIT;
 }
 
 /* --- entities with default conditions only --- */
@@ -491,12 +533,12 @@ static inline bool default_conditions_hold(const weir_entity *entity)
 /* It answers READY or WAIT only. */
 __attribute__((noinline)) static void ask_in_flight(weir_view *view, struct sum *sum)
 {
-	const struct wr_condition *condition = &view->entity->conditions[0];
+	struct wr_condition *condition = &view->entity->conditions[0];
 
 	wr_condition_ask(view, condition);
 	if (view->entity->verdict.answer != WR_WAIT)
 		return;
-	wr_verdict_check_cause(view);
+	wr_verdict_check_cause(view, condition);
 	add_to_sum(sum, &view->entity->verdict, condition->signal, condition->plan->name);
 }
 
@@ -526,27 +568,27 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 		entity->verdict.why = entity->finished ? "finished"
 				      : draining       ? "draining"
 						       : "all receivers are done";
-		return publish_verdict(&view, WR_NEVER, &sum);
+		return publish_never(entity, &sum);
 	}
 	if (!ask_gathering(&view, &sum))
-		return publish_verdict(&view, WR_NEVER, &sum);
+		return publish_never(entity, &sum);
 	if (entity->has_content && !ask_content_ports(&view, &sum))
-		return publish_verdict(&view, WR_NEVER, &sum);
+		return publish_never(entity, &sum);
 	if (entity->output_unwatched)
 		ask_output_room(entity, &sum);
 	if (draining && drain_ends_wait(&sum) && inputs_closed_and_empty(&view)) {
 		wr_verdict_give_cause(&entity->verdict, WEIR_CAUSE_DRAIN, WR_NO_SUBJECT);
 		entity->verdict.why = "draining";
-		return publish_verdict(&view, WR_NEVER, &sum);
+		return publish_never(entity, &sum);
+	}
+	if (sum.rank == RANK_READY) {
+		entity_close_fronts(entity);
+		checks = entity_front_checks(entity);
+		if (checks && !ask_fronts(&view, checks, &sum))
+			return publish_never(entity, &sum);
 	}
 	if (sum.rank != RANK_READY)
-		return publish_verdict(&view, WR_WAIT, &sum);
-	entity_close_fronts(entity);
-	checks = entity_front_checks(entity);
-	if (checks && !ask_fronts(&view, checks, &sum))
-		return publish_verdict(&view, WR_NEVER, &sum);
-	if (checks && sum.rank != RANK_READY)
-		return publish_verdict(&view, WR_WAIT, &sum);
+		return publish_wait(&view, &sum);
 	if (entity->timed)
 		entity->ready_at = weir_view_now(&view);
 	entity->verdict.answer = WR_READY;

@@ -43,8 +43,15 @@ static inline void wr_verdict_give_cause(weir_verdict *verdict, weir_cause cause
 	verdict->needed = 0;
 }
 
+void wr_verdict_check_new_cause(weir_view *view, struct wr_condition *condition);
 /* Completes and checks the cause of the condition that was asked last and does not hold. */
-void wr_verdict_check_cause(weir_view *view);
+static inline void wr_verdict_check_cause(weir_view *view, struct wr_condition *condition)
+{
+	const weir_verdict *verdict = &view->entity->verdict;
+
+	if (wr_cause_word(verdict->cause, verdict->on) != condition->cause_checked)
+		wr_verdict_check_new_cause(view, condition);
+}
 
 /* Asks the implied gate of the port (C8). Returns true, with a WAIT verdict, if its front is not finished. */
 bool wr_gate_ask(weir_view *view, unsigned input);

@@ -397,6 +397,8 @@ static void call_stop(weir_entity *entity)
 	uint64_t live = wr_pool_live(entity->graph->pool);
 
 	entity->stop_owed = entity->started = false;
+	if (!wr_pool_has(entity->graph->pool, WR_POOL_COUNTED))
+		entity->context.kept = 0; /* only what was emitted was subtracted */
 	wr_entity_enter(entity);
 	entity->plan->kind->stop(&entity->context, entity->operator_state);
 	entity->context.kept -= (int64_t)(live - wr_pool_live(entity->graph->pool));

@@ -85,6 +85,7 @@ static weir_status add_condition(weir_entity *entity, const struct wr_plan_condi
 
 	condition->plan = plan;
 	condition->ask = plan->kind->ask;
+	condition->cause_checked = UINT64_MAX; /* none */
 	if (make_state(&condition->state, plan->kind->state_size))
 		return WEIR_E_NOMEM;
 	entity->condition_count++;

@@ -120,8 +120,9 @@ struct wr_condition {
 	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict); /* of the kind */
 	void *state;
 	const struct wr_plan_condition *plan;
-	int signal;       /* enum wr_signal_kind: how its fences wake the entity */
-	_Atomic int told; /* any thread: weir_told */
+	uint64_t cause_checked; /* wr_cause_word: a cause that it gave and that is right as it is; owner */
+	int signal;             /* enum wr_signal_kind: how its fences wake the entity */
+	_Atomic int told;       /* any thread: weir_told */
 	struct wr_told_fences fences;
 	struct wr_descriptor *_Atomic descriptor; /* NULL: none was watched so far */
 };

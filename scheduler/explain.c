@@ -176,14 +176,14 @@ static bool waits_for_a_poke(const weir_verdict *verdict)
 }
 
 /* Drops the fences of other conditions first. */
-static void ask_condition(weir_view *view, const struct wr_condition *condition)
+static void ask_condition(weir_view *view, struct wr_condition *condition)
 {
 	view->entity->verdict.fence_count = 0;
 	wr_condition_ask(view, condition);
-	wr_verdict_check_cause(view);
+	wr_verdict_check_cause(view, condition);
 }
 
-static bool names_unknown_fence(weir_view *view, const struct wr_condition *condition)
+static bool names_unknown_fence(weir_view *view, struct wr_condition *condition)
 {
 	weir_entity *entity = view->entity;
 
@@ -217,7 +217,7 @@ static bool find_outside_wait(weir_view *view, size_t from, size_t to, const cha
 	weir_entity *entity = view->entity;
 
 	for (size_t i = from; i < to; i++) {
-		const struct wr_condition *condition = &entity->conditions[i];
+		struct wr_condition *condition = &entity->conditions[i];
 		struct wr_unmet unmet = {.plan = condition->plan};
 		ask_condition(view, condition);
 		if (!waits_for_a_poke(&entity->verdict) ||

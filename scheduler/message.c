@@ -42,12 +42,17 @@ void wr_message_note_kept(int64_t references)
 		local->context->kept += references;
 }
 
+/* Not inlined: keeps the common case of weir_message_ref short. */
+__attribute__((noinline)) static weir_message *note_ref(weir_message *message)
+{
+	wr_message_note_kept(1);
+	return message;
+}
+
 weir_message *weir_message_ref(weir_message *message)
 {
 	wr_message_ref_many(message, 1);
-	if (wr_pool_has(message->pool, WR_POOL_COUNTED))
-		wr_message_note_kept(1);
-	return message;
+	return wr_pool_has(message->pool, WR_POOL_COUNTED) ? note_ref(message) : message;
 }
 
 /* Releases the payload, then the message. No reference is left, the GPU does not use it; no lock is held. */
@@ -168,15 +173,26 @@ void wr_pool_let_go(struct wr_pool *pool)
 		wr_system_kick(wr_pool_system(pool));
 }
 
+static inline void message_end(weir_message *message)
+{
+	if (message->payload <= WR_PAYLOAD_INLINE && wr_read(&message->uses.count) == 0)
+		wr_pool_put(message->pool, message);
+	else
+		message_release(message);
+}
+
 /* Of what was taken from an outlet. The last reference is let go of where the memory is freed. */
-__attribute__((noinline)) static uint32_t unref_outside(weir_message *message)
+__attribute__((noinline)) static void unref_outside(weir_message *message)
 {
 	struct wr_pool *pool = message->pool;
 	uint32_t before = wr_fetch_sub(&message->references, 1);
 
 	if (before > 1)
 		wr_pool_let_go(pool);
-	return before;
+	else if (before)
+		message_end(message);
+	else
+		keep_misuse(message);
 }
 
 void wr_message_unref(weir_message *message)
@@ -187,19 +203,19 @@ void wr_message_unref(weir_message *message)
 	 * Acquire: the last holder must see what the others did to the payload. A count of 1 is that of the
 	 * last holder, which needs no read-modify-write.
 	 */
-	before = wr_load_acquire(&message->references);
-	if (before != 1)
-		before = wr_load_relaxed(&message->outside) ? unref_outside(message)
-							    : wr_sub_acq_rel(&message->references, 1);
-	if (before != 1) {
-		if (!before)
-			keep_misuse(message);
+	if (wr_load_acquire(&message->references) == 1) {
+		message_end(message);
 		return;
 	}
-	if (message->payload <= WR_PAYLOAD_INLINE && wr_read(&message->uses.count) == 0)
-		wr_pool_put(message->pool, message);
-	else
-		message_release(message);
+	if (wr_load_relaxed(&message->outside)) {
+		unref_outside(message);
+		return;
+	}
+	before = wr_sub_acq_rel(&message->references, 1);
+	if (before == 1)
+		message_end(message);
+	else if (!before)
+		keep_misuse(message);
 }
 
 void weir_message_unref(weir_message *message)

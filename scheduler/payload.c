@@ -119,7 +119,7 @@ static weir_status measure_tensor(const weir_tensor *tensor, bool dense, int64_t
 
 /* --- making and freeing --- */
 
-static weir_message *message_new(struct wr_pool *pool, unsigned kind)
+__attribute__((always_inline)) static inline weir_message *message_new(struct wr_pool *pool, unsigned kind)
 {
 	weir_message *message = wr_pool_get(pool);
 
