@@ -554,13 +554,13 @@ __attribute__((always_inline)) static inline bool ask_gathering(weir_view *view,
 	return ask_phase(view, entity->in_flight ? 1 : 0, entity->gathering_count, sum);
 }
 
-enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
+/* Returns the combined answer; NEVER: its cause and reason are in the verdict. */
+__attribute__((always_inline)) static inline enum wr_answer ask_all(weir_view *view, bool draining,
+								    struct sum *sum)
 {
-	struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
-	weir_view view = {.entity = entity};
+	weir_entity *entity = view->entity;
 	uint32_t checks;
 
-	entity->verdict.fence_count = 0;
 	if (entity->finished || (draining && entity->root) || receivers_done(entity)) {
 		bool done = entity->finished || !draining;
 		wr_verdict_give_cause(&entity->verdict, done ? WEIR_CAUSE_DONE : WEIR_CAUSE_DRAIN,
@@ -568,27 +568,46 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 		entity->verdict.why = entity->finished ? "finished"
 				      : draining       ? "draining"
 						       : "all receivers are done";
-		return publish_never(entity, &sum);
+		return WR_NEVER;
 	}
-	if (!ask_gathering(&view, &sum))
-		return publish_never(entity, &sum);
-	if (entity->has_content && !ask_content_ports(&view, &sum))
-		return publish_never(entity, &sum);
+	if (!ask_gathering(view, sum))
+		return WR_NEVER;
+	if (entity->has_content && !ask_content_ports(view, sum))
+		return WR_NEVER;
 	if (entity->output_unwatched)
-		ask_output_room(entity, &sum);
-	if (draining && drain_ends_wait(&sum) && inputs_closed_and_empty(&view)) {
+		ask_output_room(entity, sum);
+	if (draining && drain_ends_wait(sum) && inputs_closed_and_empty(view)) {
 		wr_verdict_give_cause(&entity->verdict, WEIR_CAUSE_DRAIN, WR_NO_SUBJECT);
 		entity->verdict.why = "draining";
+		return WR_NEVER;
+	}
+	if (sum->rank != RANK_READY)
+		return WR_WAIT;
+	entity_close_fronts(entity);
+	checks = entity_front_checks(entity);
+	if (!checks)
+		return WR_READY;
+	if (!ask_fronts(view, checks, sum))
+		return WR_NEVER;
+	return sum->rank == RANK_READY ? WR_READY : WR_WAIT;
+}
+
+enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
+{
+	struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
+	weir_view view = {.entity = entity};
+
+	entity->verdict.fence_count = 0;
+	switch (ask_all(&view, draining, &sum)) {
+	case WR_NEVER:
 		return publish_never(entity, &sum);
-	}
-	if (sum.rank == RANK_READY) {
-		entity_close_fronts(entity);
-		checks = entity_front_checks(entity);
-		if (checks && !ask_fronts(&view, checks, &sum))
-			return publish_never(entity, &sum);
-	}
-	if (sum.rank != RANK_READY)
+	case WR_WAIT:
 		return publish_wait(&view, &sum);
+	case WR_READY:
+	case WR_SILENT:
+	case WR_MISUSED:
+		break;
+	}
 	if (entity->timed)
 		entity->ready_at = weir_view_now(&view);
 	entity->verdict.answer = WR_READY;

@@ -181,6 +181,12 @@ static inline void message_end(weir_message *message)
 		message_release(message);
 }
 
+/* Not inlined: the common cases of an unref need no frame, or one reference is left. */
+__attribute__((noinline)) static void message_end_shared(weir_message *message)
+{
+	message_end(message);
+}
+
 /* Of what was taken from an outlet. The last reference is let go of where the memory is freed. */
 __attribute__((noinline)) static void unref_outside(weir_message *message)
 {
@@ -190,7 +196,7 @@ __attribute__((noinline)) static void unref_outside(weir_message *message)
 	if (before > 1)
 		wr_pool_let_go(pool);
 	else if (before)
-		message_end(message);
+		message_end_shared(message);
 	else
 		keep_misuse(message);
 }
@@ -213,7 +219,7 @@ void wr_message_unref(weir_message *message)
 	}
 	before = wr_sub_acq_rel(&message->references, 1);
 	if (before == 1)
-		message_end(message);
+		message_end_shared(message);
 	else if (!before)
 		keep_misuse(message);
 }
