@@ -23,10 +23,12 @@ if(WEIR_NVTX_INCLUDE)
 		COMPILE_OPTIONS -isystem${WEIR_NVTX_INCLUDE})
 endif()
 
-# The way of a message: there each call counts, and no buffer lies on the stack. Its functions are protected if they get one.
+# The way of a message and of a wait for the device: there each call counts, and hardly a buffer lies on the stack. Functions
+# that have one stay protected.
 if(WEIR_HARDEN AND NOT WEIR_SANITIZE)
-	set_source_files_properties(${PROJECT_SOURCE_DIR}/scheduler/ask.c ${PROJECT_SOURCE_DIR}/scheduler/tick.c PROPERTIES
-		COMPILE_OPTIONS -fstack-protector)
+	foreach(file base/clock.c base/thread.c scheduler/ask.c scheduler/tick.c streams/callback.c streams/stream.c)
+		set_property(SOURCE ${PROJECT_SOURCE_DIR}/${file} APPEND PROPERTY COMPILE_OPTIONS -fstack-protector)
+	endforeach()
 endif()
 
 weir_compile(weir_objects ${files})
