@@ -136,12 +136,12 @@ static bool message_defer(weir_message *message)
 /* Not inlined: keeps the common case of weir_message_unref short. */
 __attribute__((noinline)) static void message_release(weir_message *message)
 {
-	struct wr_system *system = wr_pool_system(message->pool);
+	struct wr_pool *pool = message->pool;
 
 	if (!message_defer(message))
 		message_recycle(message);
-	if (system && !wr_thread_local())
-		wr_system_collect_between_runs(system);
+	if (!wr_thread_local() && wr_pool_system(pool))
+		wr_system_collect_between_runs(wr_pool_system(pool));
 }
 
 /* The message is in the pool already. Its memory lives as long as the graph, so the count can be repaired. */
