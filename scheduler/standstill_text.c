@@ -24,15 +24,21 @@ const char *wr_says_text(enum wr_says says)
 	return words[says];
 }
 
+/* At the end a time that an entity waits for beside other causes would not have helped: it is no root cause. */
+static bool is_root(const struct wr_standstill *s, const struct wr_cause *cause)
+{
+	return cause->blames == WR_NO_ENTITY && !(s->at_end && cause->says == WR_SAYS_TIME);
+}
+
 /* The cause that the entity is followed along; NULL: it waits for nothing. */
 static const struct wr_cause *followed_cause(const struct wr_standstill *s, size_t entity)
 {
 	const struct wr_cause *found = NULL;
 
 	for (size_t i = s->first[entity]; i < s->first[entity + 1]; i++)
-		if (s->list[i].blames == WR_NO_ENTITY)
+		if (is_root(s, &s->list[i]))
 			return &s->list[i];
-		else if (!found)
+		else if (!found || found->says == WR_SAYS_TIME)
 			found = &s->list[i];
 	return found;
 }
@@ -72,7 +78,7 @@ static void print_roots(const struct wr_standstill *s, size_t entity, struct wr_
 	const char *between = "";
 
 	for (size_t i = s->first[entity]; i < s->first[entity + 1]; i++) {
-		if (s->list[i].blames != WR_NO_ENTITY)
+		if (!is_root(s, &s->list[i]) && &s->list[i] != followed_cause(s, entity))
 			continue;
 		wr_text_add(text, "%s", between);
 		print_cause(s, &s->list[i], text);

@@ -70,6 +70,18 @@ static void c05_the_cause_of_a_deadlock_is_that_of_its_first_root(void **state)
 	ends(circle, WEIR_CAUSE_MESSAGES, "a", "in");
 }
 
+/* The period of beat has not passed when the run ends: it would not have helped. */
+static void c05_a_time_beside_another_cause_is_no_root_of_a_deadlock(void **state)
+{
+	struct rig *rig = rig_of("beat:source period=1s -> end enabled=false");
+
+	(void)state;
+	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
+	assert_null(strstr(rig->outcome.text, "period"));
+	assert_says(rig->outcome.text, "disabled");
+	ends(rig, WEIR_CAUSE_TOLD, "end", "none");
+}
+
 static weir_status fail_empty(struct rig *rig, weir_context *context)
 {
 	(void)rig;
@@ -172,6 +184,7 @@ int main(void)
 	static const weir_condition *const conditions[] = {&warm, &board, NULL};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c05_the_cause_of_a_deadlock_is_that_of_its_first_root),
+		cmocka_unit_test(c05_a_time_beside_another_cause_is_no_root_of_a_deadlock),
 		cmocka_unit_test(c05_an_end_without_a_deadlock_has_a_cause),
 		cmocka_unit_test(e01_the_name_of_an_entity_is_no_part_of_its_text),
 		cmocka_unit_test(c05_an_explanation_has_cause_subject_and_the_entity_that_could_change_it),
