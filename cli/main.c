@@ -113,14 +113,14 @@ static int dispatch(int argc, char **argv)
 }
 
 /*
- * Otherwise a file opened later would get the number of a closed stdout and receive what is printed. What is
- * printed on a closed stdout is lost; a closed stdin stays one that cannot be read, since an empty one would
- * be taken for input that has ended.
+ * Otherwise a file opened later would get the number of a closed stdout and receive what is printed. A closed
+ * stdin stays one that cannot be read, since an empty one would be taken for input that has ended, and a
+ * closed stdout one that cannot be written, since frames would be lost in silence.
  */
 static void fill_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_WRONLY) < 0)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY) < 0)
 			return;
 }
 

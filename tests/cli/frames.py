@@ -327,6 +327,12 @@ def a_closed_standard_input_is_one_line(weir):
         assert ended.returncode != 0, ended
 
 
+def a_closed_standard_output_is_one_line(weir):
+    ended = process.run(weir, "run", "--backend", "host", graph(), input=clip(2), text=False, preexec_fn=lambda: os.close(1))
+    said(ended, "write: standard output: closed, or not open for writing")
+    assert ended.returncode == 1, ended
+
+
 def the_root_holds_for_its_paths(weir):
     shutil.rmtree(FOLDER / "root", ignore_errors=True)
     (FOLDER / "root").mkdir(parents=True)
@@ -359,7 +365,7 @@ process.main([
     thousand_frames_come_out_as_they_went_in, a_chain_of_processes_works, files_fifos_and_descriptors_serve_too,
     types_and_records_have_their_sizes, the_end_in_mid_frame_is_one_line, a_reader_that_leaves_drains_the_run,
     a_silent_writer_and_a_stalled_reader_cost_nothing, a_reader_that_stalls_for_ten_seconds_loses_nothing,
-    a_stall_is_one_line_at_each_end, warnings_can_be_had_otherwise, a_closed_standard_input_is_one_line,
+    a_stall_is_one_line_at_each_end, warnings_can_be_had_otherwise, a_closed_standard_input_is_one_line, a_closed_standard_output_is_one_line,
     frames_of_the_summary_are_frames_and_not_ticks, a_graph_on_standard_input_leaves_no_frames_there,
     a_stalled_reader_holds_the_senders_back, descriptors_keep_their_flags,
     y4m_is_read_and_written, headers_that_lie_are_refused, a_long_path_is_cut_between_two_characters, what_cannot_be_is_one_line, the_root_holds_for_its_paths,

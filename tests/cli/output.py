@@ -113,7 +113,7 @@ def closed_descriptors_stay_out_of_files(weir):
             weir, "run", process.graph("ping.json"), *HOST, capture_output=False, cwd=folder,
             preexec_fn=lambda: [os.close(fd) for fd in (0, 1, 2)],
         )
-        assert ended.returncode == 0, ended
+        assert ended.returncode == 1, ended
         assert not list(pathlib.Path(folder).iterdir())
 
 
