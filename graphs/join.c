@@ -2,10 +2,10 @@
  * Branches that meet again: the messages of one output go two ways, and an entity takes what comes of both, a
  * picture and what a network says of it. Three warnings are about such a join:
  *
- *   - a queue of one way drops: from then on the join pairs what does not belong together (W052);
- *   - the join can never tick again: one way delivers what the other has no room to wait for (W053);
+ *   - a queue of one way drops: from then on the join pairs what does not belong together (W051);
+ *   - the join can never tick again: one way delivers what the other has no room to wait for (W052);
  *   - a way has less room than the other has work: entities that could run at the same time wait for each
- *     other (W054).
+ *     other (W053).
  *
  * A way is followed upwards, from an input of the join to the output where the ways part, through *paired*
  * inputs: those with one connection from which each tick takes a fixed number of messages that a condition

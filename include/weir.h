@@ -382,7 +382,7 @@ typedef struct {
 	size_t file_count;
 } weir_scheduler_options;
 
-/* How a run ended. `text` and `entity` are borrowed until the next start or destroy. */
+/* How a run ended. Its texts and names are borrowed until the next start or destroy. */
 typedef struct {
 	size_t size;
 	weir_status status; /* OK: finished or drained. DEADLOCK, ABANDONED (a drain ran
@@ -407,10 +407,12 @@ typedef struct {
 				     are queued: by operators that keep them
 				     (weir_entity_counts.held), or by the program. 0 after a run
 				     that was cut short */
-	const char
-		*stuck; /* one line: a part of the graph that was found to stand for ever while the rest
-			   went on. It was logged when it was found, and the status is
-			   DEADLOCK unless the run failed or its drain took too long; NULL: none. Borrowed */
+	/*
+	 * One line: a part of the graph that was found to stand for ever while the rest went on. It was
+	 * logged when it was found, and the status is DEADLOCK unless the run failed or its drain took too
+	 * long; NULL: none. Borrowed.
+	 */
+	const char *stuck;
 } weir_outcome;
 
 /*

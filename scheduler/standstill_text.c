@@ -24,7 +24,8 @@ const char *wr_says_text(enum wr_says says)
 	return words[says];
 }
 
-/* At the end a time that an entity waits for beside other causes would not have helped: it is no root cause. */
+/* At the end a time that an entity waits for beside other causes would not have helped: it is no root cause.
+ */
 static bool is_root(const struct wr_standstill *s, const struct wr_cause *cause)
 {
 	return cause->blames == WR_NO_ENTITY && !(s->at_end && cause->says == WR_SAYS_TIME);
