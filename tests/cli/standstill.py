@@ -102,7 +102,7 @@ def s06_a_part_that_stands_for_ever_is_told_and_gives_the_code_of_a_deadlock(wei
 
 def xb16_a_part_that_stands_beside_one_that_goes_on_is_explained(weir):
     code, lines = stuck(weir, "--backend", "sim", "--duration", "8s", "--explain-after", "2s")
-    told = [line for line in lines if "nothing taken from a.out -> s1.in for 2 s: s2 waits" in line]
+    told = [line for line in lines if "nothing taken from a.out -> s1.in for 2 s: circular wait: s2 waits" in line]
     assert code == 4 and len(told) == 1, (code, lines)
 
 
