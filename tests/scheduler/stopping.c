@@ -412,7 +412,10 @@ static void s07_f40_a_drain_that_took_too_long_says_so_without_memory_for_its_wo
 	rig->options.drain_ns = 10 * MS;
 	rig_make(rig);
 	weir_entity_tell(weir_graph_entity(rig->graph, "end"), "asynchronous", WEIR_TOLD_EVENT_WAITING);
-	drain_soon(rig, 10 * MS);
+	rig_start(rig);
+	while (rig_queue(rig, "end.in").queued < 2)
+		weir_scheduler_wait(rig->scheduler, MS, NULL);
+	weir_scheduler_stop(rig->scheduler, true);
 	wr_memory_fail_at(0, true);
 	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
 	wr_memory_fail_at(-1, false);
