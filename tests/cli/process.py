@@ -1,6 +1,7 @@
 """Shared by the tests of the command: running it, and running a list of checks that reports every failure."""
 import os
 import resource
+import select
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,18 @@ def start(weir, *arguments, **options):
 def run(weir, *arguments, **options):
     options = {"capture_output": True, "text": True, "timeout": LIMIT, "env": environment(), **options}
     return subprocess.run([weir, *arguments], **options)
+
+
+def run_into_fifo(fifo, weir, *arguments, **options):
+    """Runs it while the FIFO has a reader; gives what that read until the FIFO was closed, too. The reader is there before the command,
+    which does not wait for one, and waits for nothing without limit: a command that does not open the FIFO is a failure, no hang."""
+    reader, parts = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK), []
+    child = start(weir, *arguments, **options)
+    while select.select([reader], [], [], LIMIT)[0] and (part := os.read(reader, 1 << 16)):
+        parts.append(part)
+    os.close(reader)
+    stdout, stderr = child.communicate(timeout=LIMIT)
+    return subprocess.CompletedProcess(child.args, child.returncode, stdout, stderr), b"".join(parts).decode()
 
 
 def main(tests):

@@ -5,7 +5,6 @@ import pathlib
 import re
 import signal
 import tempfile
-import threading
 
 import process
 
@@ -121,13 +120,9 @@ def a_fifo_without_a_reader_costs_the_file_alone(weir):
         os.mkfifo(path)
         ended = process.run(weir, "run", process.graph("ping.json"), *SIM, "--stats-file", path)
         assert ended.returncode == 0 and ended.stderr == f"weir run: {path}: the FIFO has no reader\n", ended
-        text = []
-        reader = threading.Thread(target=lambda: text.append(path.read_text()))
-        reader.start()
-        ended = process.run(weir, "run", process.graph("ping.json"), *SIM, "--stats-file", path)
-        reader.join()
+        ended, text = process.run_into_fifo(path, weir, "run", process.graph("ping.json"), *SIM, "--stats-file", path)
         assert ended.returncode == 0 and not ended.stderr, ended
-        agrees_with_itself(json.loads(text[0]))
+        agrees_with_itself(json.loads(text))
 
 
 def a_run_that_does_not_begin_leaves_no_file(weir):

@@ -2,6 +2,7 @@
 
 trace.py WEIR FOLDER: FOLDER is scratch.
 """
+import functools
 import json
 import os
 import pathlib
@@ -9,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 
 import process
 
@@ -37,8 +37,8 @@ def graph(count=10, sink="sink", **more):
     return str(path)
 
 
-def run(weir, *options, path=None, trace=FILE, **more):
-    return process.run(weir, "run", "--backend", "host", "--trace", str(trace), *options, path or graph(), cwd=FOLDER, **more)
+def run(weir, *options, path=None, trace=FILE, by=process.run, **more):
+    return by(weir, "run", "--backend", "host", "--trace", str(trace), *options, path or graph(), cwd=FOLDER, **more)
 
 
 def ticks_of(path=FILE):
@@ -166,13 +166,9 @@ def a_fifo_is_written_if_it_is_read(weir):
     os.mkfifo(FILE)
     ended = run(weir)
     assert ended.returncode == 0 and "the FIFO has no reader" in ended.stderr, ended
-    text = []
-    reader = threading.Thread(target=lambda: text.append(FILE.read_text()))
-    reader.start()
-    ended = run(weir)
-    reader.join()
+    ended, text = run(weir, by=functools.partial(process.run_into_fifo, FILE))
     assert ended.returncode == 0 and not ended.stderr, ended
-    assert len(json.loads(text[0])["traceEvents"]) > 30
+    assert len(json.loads(text)["traceEvents"]) > 30
 
 
 def the_root_is_for_operators_alone(weir):
