@@ -431,6 +431,13 @@ weir_status weir_context_fail(weir_context *context, const char *format, ...)
 	return WEIR_E_FAILED;
 }
 
+void weir_context_log(weir_context *context, weir_log_level level, const char *format, ...)
+{
+	(void)context;
+	(void)level;
+	(void)format;
+}
+
 weir_status weir_context_fail_after_drain(weir_context *context, weir_status failure, const char *format, ...)
 {
 	va_list list;
