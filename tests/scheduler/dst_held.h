@@ -36,6 +36,7 @@ struct dst_held_world {
 	int64_t grace, patience; /* the program keeps messages about as long as `patience` */
 	int64_t stop_after;      /* 0: the run is not stopped */
 	bool carries;            /* what it holds at the end of a run it drops in the next one */
+	bool brisk;              /* the program drops what it takes within a few accesses, and never sleeps */
 	struct dst_chain chain[CHAINS];
 
 	weir_graph *graph;

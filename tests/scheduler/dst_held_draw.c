@@ -14,7 +14,6 @@ static void draw_chain(struct dst_chain *chain)
 	static const char *const told[] = {NULL, NULL, NULL, NULL, "boolean", "asynchronous", "fence"};
 	unsigned least;
 
-	chain->pool = draw(POOLS);
 	chain->units = 1 + draw(held.blocks[chain->pool]);
 	chain->blocks = draw(4) ? chain->units : 1 + draw(chain->units);
 	chain->messages = draw(4) ? chain->blocks : 1;
@@ -35,11 +34,17 @@ static void draw_chain(struct dst_chain *chain)
 	chain->told = told[draw(sizeof told / sizeof *told)];
 }
 
-/* The receiver is disabled, so its queue fills; each message is handed to the program, too. */
+/*
+ * The receiver of the first chain is disabled, so its queue fills; each message is handed to the program,
+ * too. A second chain gives of the same memory to the program alone: what is freed of it may be too little
+ * for the first one, and then nothing but the end of the run can follow.
+ */
 static void draw_stuck(struct dst_chain *chain)
 {
 	draw_chain(chain);
-	chain->receives = true;
+	chain->receives = chain == held.chain;
+	if (!chain->receives)
+		chain->units = chain->blocks = chain->messages = 1;
 	chain->pushers = 0;
 	chain->told = NULL;
 	chain->places = chain->messages + draw(PLACES + 1 - chain->messages);
@@ -48,14 +53,12 @@ static void draw_stuck(struct dst_chain *chain)
 /* A tick needs the whole pool, and all of it goes to the program. */
 static void draw_tight(struct dst_chain *chain)
 {
-	chain->pool = draw(POOLS);
-	held.blocks[chain->pool] = 2;
-	chain->units = chain->blocks = 2;
-	chain->messages = draw(8) ? 2 : 1;
+	held.blocks[chain->pool] = chain->units = chain->blocks = 2;
+	chain->messages = draw(8) ? chain->blocks : 1;
 	chain->count = 20;
 	chain->room = chain->places = 2 + draw(PLACES - 1);
 	chain->device = chain->pool && draw(2);
-	chain->takers = 1 + draw(TAKERS);
+	chain->takers = 2 + draw(TAKERS - 1);
 	chain->early = chain->device && draw(2);
 }
 
@@ -122,12 +125,17 @@ void dst_held_draw(uint64_t seed)
 	wr_random_seed(&held.shape, seed, 41);
 	for (unsigned p = 0; p < POOLS; p++)
 		held.blocks[p] = 1 + draw(BLOCKS);
-	held.chains = held_shape == DST_HELD_FLOWING && draw(2) ? 1 + draw(CHAINS) : 1;
-	for (unsigned c = 0; c < held.chains; c++)
+	held.chains = held_shape == DST_HELD_TIGHT || draw(2)
+			      ? 1
+			      : 1 + draw(held_shape == DST_HELD_STUCK ? 2 : CHAINS);
+	for (unsigned c = 0; c < held.chains; c++) {
+		held.chain[c].pool = held_shape == DST_HELD_STUCK && c ? held.chain[0].pool : draw(POOLS);
 		draw_as[held_shape](&held.chain[c]);
+	}
 	held.pokers = draw(3);
 	held.workers = 1 + draw(3);
 	held.grace = held_shape == DST_HELD_TIGHT ? 0 : draw_grace();
+	held.brisk = held_shape != DST_HELD_FLOWING && draw(held_shape == DST_HELD_STUCK ? 4 : 2);
 	held.patience = (int64_t)1 << (5 + draw(10));
 	held.stop_after = held_shape != DST_HELD_FLOWING || draw(8) ? 0 : 1 + draw(20000);
 	held.carries = draw(2);
