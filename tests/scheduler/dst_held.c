@@ -9,8 +9,8 @@
  * must end with all ticks made, and no message missing, whoever held the memory meanwhile. In `stuck` worlds
  * a disabled receiver keeps what the program was handed as well: the run must end as a deadlock, after
  * exactly the ticks that there was memory and room for. In `tight` ones each tick needs the whole pool, all
- * of which the program gets, and no grace time covers anything: what is wrong at the edge shows soonest
- *there. In some of both the program's threads never sleep, so what they drop meets the loop's look.
+ * of which the program gets, and no grace time covers anything: there what is wrong at the edge shows
+ * soonest. In some of both the program's threads never sleep, so what they drop meets the loop's look.
  */
 #include <stdio.h>
 #include <string.h>
