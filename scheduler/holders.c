@@ -317,5 +317,5 @@ weir_entity *wr_holders_describe(struct wr_memory_pool *pool, const weir_entity 
 	if (rest > program)
 		wr_text_add(text, "%s%" PRIu64 " %s", between, rest - program,
 			    at_end ? "kept by operators" : "in ticks, or kept by operators");
-	return holder;
+	return program ? NULL : holder; /* it may let go */
 }

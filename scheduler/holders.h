@@ -24,8 +24,9 @@ void wr_holders_reset(weir_scheduler *scheduler); /* before a run */
 
 /*
  * Adds where the pool's memory is (": 2 in a.out -> b.in, 1 held by the program"). Returns the receiver whose
- * queues hold the most, or NULL. at_end: nothing moves, so every message is counted once. Else `owned` is the
- * entity that the caller owns; queues of entities that run are left out.
+ * queues hold the most, or NULL, also if the program may let go of some. at_end: nothing moves, so every
+ * message is counted once. Else `owned` is the entity that the caller owns; queues of entities that run are
+ * left out.
  */
 weir_entity *wr_holders_describe(struct wr_memory_pool *pool, const weir_entity *owned, bool at_end,
 				 struct wr_text *text);
