@@ -1710,7 +1710,8 @@ weir_log_level log_level_of(const char *word)
 	for (int i = 0; i < 4; i++)
 		if (!strcmp(word, words[i]))
 			return (weir_log_level)(WEIR_LOG_ERROR + i);
-	throw nb::value_error((std::string("a level is error, warn, info or debug, not ") + word).c_str());
+	throw nb::value_error(
+		(std::string("a level is error, warn, info or debug, not '") + word + "'").c_str());
 }
 
 const Kind *kind_of(weir_context *context)
@@ -2725,6 +2726,17 @@ nb::object wait_run(Graph &self, nb::object timeout)
 	return outcome_of(&outcome);
 }
 
+/* Between two runs, waits for the device to be done with what was dropped. */
+void collect_dropped(Graph &self, nb::object timeout)
+{
+	Core *core = open_core(self);
+	int64_t limit = limit_of(timeout);
+
+	check_open(core);
+	check_waited(core,
+		     in_slices(core, limit, [&](int64_t ns) { return weir_graph_collect(core->graph, ns); }));
+}
+
 void stop_run(Graph &self, bool drain)
 {
 	if (open_core(self)->scheduler)
@@ -3402,6 +3414,7 @@ void bind_graph(nb::module_ &module)
 		.def("start", start_run)
 		.def("wait", wait_run, arg("timeout").none())
 		.def("stop", stop_run)
+		.def("collect", collect_dropped, arg("timeout").none())
 		.def("close", close_graph)
 		.def("running", is_running)
 		.def("stopping",

@@ -214,6 +214,13 @@ class Graph:
         """Stops the run: sources stop, the rest is worked off; without drain it is cut short. Any thread."""
         self._core.stop(drain)
 
+    def collect(self, timeout=None):
+        """Between two runs, frees the arrays and messages that were dropped while the device still used them, and
+        waits for it. timeout: in seconds; None: without limit; raises weir.Timeout, and weir.Error (BUSY) in a run.
+        """
+        _check_timeout(timeout)
+        self._core.collect(timeout)
+
     async def wait_async(self):
         """Waits as wait() does, in asyncio."""
         while self.running:

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -388,6 +389,36 @@ def test_operators_in_python_say_which_files_they_use_and_fail_after_the_drain(t
     found = weir(tmp_path, "run", "--quiet", "--python", "operators.py", "graph.json", command=command)
     assert found.returncode == 1 and found.stdout.count("p: tick") == 3, found
     assert found.stderr == "weir run: graph.json: 'a': the third is broken\n"
+
+
+SAYS = """
+import weir
+
+@weir.operator
+class Says:
+    outputs = ["out"]
+    def compute(self, ctx):
+        for level in ("error", "warn", "info", "debug"):
+            ctx.log(f"{level} of tick {ctx.tick}", level)
+        ctx.finish()
+"""
+
+
+@pytest.mark.parametrize("words, setting, said", [
+    ([], {}, ["weir run: a: error of tick 0", "weir run: warning: a: warn of tick 0"]),
+    (["--quiet"], {}, ["weir run: a: error of tick 0"]),
+    ([], {"WEIR_LOG": "debug"}, [f"weir TIME {level}: a: {level} of tick 0" for level in ("error", "warn", "info", "debug")]),
+    ([], {"WEIR_LOG": "off"}, []),
+])
+@pytest.mark.parametrize("command", both())
+def test_what_operators_log_are_lines_of_the_command(tmp_path, command, words, setting, said):
+    (tmp_path / "operators.py").write_text(SAYS)
+    (tmp_path / "graph.json").write_text(json.dumps(graph_of(("a", "Says"), ("end", "sink"))))
+    found = weir(tmp_path, "run", *words, "--backend", "host", "--python", "operators.py", "graph.json", command=command,
+                 env={**os.environ, **setting})
+    lines = [re.sub(r"^weir \d+\.\d+ ", "weir TIME ", line) for line in found.stderr.splitlines()]
+    assert found.returncode == 0 and [line for line in lines if "of tick" in line] == said, found
+    assert lines == said or setting, found
 
 
 def test_a_plugin_comes_beside_a_python_file(files):

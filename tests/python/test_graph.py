@@ -1,8 +1,11 @@
 """Graphs: reading, running, errors, inlets and outlets."""
 
+import ctypes
 import json
 import pathlib
 import subprocess
+import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -260,6 +263,79 @@ def test_a_disabled_entity_is_named_by_the_outcome():
     with weir.Graph(text) as graph:
         graph.enable("a", False)
         assert "a" in graph.run(backend="host").waiting
+
+
+@weir.operator
+class KeepTwo:
+    """Keeps the first messages of all runs."""
+
+    inputs = ["in"]
+    kept = []
+
+    def compute(self, ctx):
+        message = ctx.receive("in")
+        if len(KeepTwo.kept) < 2:
+            KeepTwo.kept.append(message)
+
+
+def test_messages_that_are_kept_are_counted_by_the_outcome(chain):
+    graph = chain(("a", "Count", {"count": 5}), ("b", "KeepTwo"))
+    assert graph.run(backend="host").held == 2
+    assert graph.run().held == 2  # still
+    assert graph.counts()["entities"]["b"]["held"] == 0  # by the program: weir sees no further
+    KeepTwo.kept[:] = [None, None]
+    assert graph.run().held == 0
+
+
+def test_a_part_that_stands_for_ever_beside_another_one_is_told_by_the_outcome():
+    described = graph_of(("a", "ping"), ("s", "spin"), ("t", "spin"), ("end", "sink"),
+                         resources={"two": {"type": "memory_pool", "blocks": 2, "block_size": 4096}})
+    for entity in described["entities"][1:3]:
+        entity["resources"] = ["two"]
+    described["entities"][2]["ports"] = {"in": {"capacity": 2}}
+    beat = graph_of(("beat", "ping"), ("live", "sink"))
+    beat["entities"][0]["conditions"] = [{"type": "periodic", "period": "100ms"}]
+    both = {**described, **{key: described[key] + beat[key] for key in ("entities", "connections")}}
+    with weir.Graph(both) as graph, pytest.raises(weir.Error, match="circular wait: t waits") as caught:
+        graph.run(backend="sim", max_duration=3)
+    assert caught.value.status == weir.Status.DEADLOCK and caught.value.outcome.stuck == caught.value.outcome.text
+    with weir.Graph(beat) as graph:
+        assert graph.run(backend="sim", max_duration=3).stuck is None
+
+
+# ---- between two runs
+
+
+def test_collect_frees_what_the_device_still_used_when_it_was_dropped(tmp_path):
+    plugin = tmp_path / "libgate.so"
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{ROOT}/include", "-o", plugin, ROOT / "tests/python/gate_plugin.c"], check=True)
+    with weir.Graph(graph_of(("keep", "keep_one")), plugins=[plugin]) as graph:
+        gate, array = ctypes.CDLL(plugin), np.arange(10.0).view(type("Own", (np.ndarray,), {}))
+        gone = weakref.ref(array)
+        graph.collect()  # there is nothing before the first run
+        inlet = graph.inlet("keep.in")
+        with graph.start(backend="host"):
+            inlet.push(array)
+            del array
+            with pytest.raises(weir.Error, match="a run is on, its workers collect") as caught:
+                graph.collect()
+            assert caught.value.status == weir.Status.BUSY
+        assert gate.drop_behind_gate() == weir.Status.OK
+        try:
+            for timeout in (0, 0.05):
+                with pytest.raises(weir.Timeout, match="the device still uses 1 message"):
+                    graph.collect(timeout)
+            assert gone() is not None
+        finally:
+            threading.Timer(0.05, gate.open_gate).start()  # in Python, so it needs that the wait gives the GIL away
+        graph.collect()
+        assert gone() is None
+
+
+@pytest.mark.parametrize("timeout, kind", [("1", TypeError), (-1, weir.Error)])
+def test_a_timeout_of_collect_that_is_none_is_refused(chain, timeout, kind):
+    with pytest.raises(kind, match="a timeout is a number of seconds, or None"):
+        chain(("a", "Count")).collect(timeout)
 
 
 # ---- inlets and outlets
