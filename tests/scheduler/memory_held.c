@@ -4,6 +4,8 @@
  * two steps of one of them: the build with delays (CONTRIBUTING.md) finds at once what this one hardly ever
  * sees. Seeded schedules: dst_held.c.
  */
+#include <string.h>
+
 #include "base/thread.h"
 #include "rig_streams.h"
 
@@ -108,11 +110,58 @@ static void s03_s04_a_run_is_not_over_before_an_entity_that_was_offered_memory_i
 	rig_in_worlds(5, take_beside_pokes);
 }
 
+/* Function of `call`: one block of the pool. */
+static weir_status emit_one(struct rig *rig, weir_context *context)
+{
+	weir_message *message = NULL;
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, true, &message);
+
+	(void)rig;
+	return status ? status : weir_context_emit(context, 0, message);
+}
+
+/* Its own queue holds one of the two blocks, the program the other one, which it may let go of. */
+static void explain_beside_program(void)
+{
+	struct rig *rig;
+	weir_outlet *outlet;
+	weir_message *message;
+	char *line;
+
+	rig_resources = "{\"m\": {\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": 64, "
+			"\"blocks\": 2}}";
+	rig = rig_of("a:call enabled=false pool=m blocks=1 -> b:call pool=m blocks=1; c:call pool=m blocks=1 "
+		     "count=1");
+	rig_resources = NULL;
+	rig_on(rig, "a", emit_one);
+	rig_on(rig, "c", emit_one);
+	outlet = rig_outlet(rig, "c.out", 1, 0);
+	rig_start(rig);
+	assert_int_equal(weir_outlet_take(outlet, -1, &message), WEIR_OK);
+	weir_entity_enable(weir_graph_entity(rig->graph, "a"), true);
+	weir_sleep(10 * MS);
+	assert_int_equal(weir_scheduler_explain_line(rig->scheduler, &line), WEIR_OK);
+	assert_non_null(strstr(line, "1 in a.out -> b.in, 1 held by the program or an operator"));
+	assert_null(strstr(line, "circular"));
+	weir_text_free(line);
+	weir_scheduler_stop(rig->scheduler, true); /* before b can go on */
+	weir_message_unref(message);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void c05_an_entity_that_waits_for_memory_of_the_program_stands_in_no_circle(void **state)
+{
+	(void)state;
+	rig_in_worlds(5, explain_beside_program);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			s04_b02_a_run_is_not_over_while_one_of_two_takers_holds_what_the_source_waits_for),
+		cmocka_unit_test(c05_an_entity_that_waits_for_memory_of_the_program_stands_in_no_circle),
 		cmocka_unit_test(s03_s04_a_run_is_not_over_before_an_entity_that_was_offered_memory_is_poked),
 	};
 
