@@ -157,9 +157,10 @@ static void program_holds(void)
 
 	rig->options.measure = true;
 	rig_start(rig);
-	for (int i = 0; i < 5; i++)
+	assert_int_equal(weir_outlet_take(outlet, 10 * SECOND, &taken[0]), WEIR_OK);
+	weir_message_unref(taken[0]); /* first: the run may end with the last take */
+	for (int i = 1; i < 5; i++)
 		assert_int_equal(weir_outlet_take(outlet, 10 * SECOND, &taken[i]), WEIR_OK);
-	weir_message_unref(taken[0]);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig->outcome.held, 4);
 	assert_int_equal(rig_counts(rig, "x").held, 0);

@@ -265,9 +265,9 @@ RIG_BODY(t04_s03_the_earliest_fence_that_wanted_memory_waits_for_is_armed)
 	struct rig_payload payloads[2] = {0};
 	weir_fence fences[2];
 
-	rig_meet(rig, rig->a, 2);
+	rig_meet(rig, rig->a, 2); /* ends when c meets it */
 	fences[0] = rig_record(rig->a);
-	rig_store(rig, rig->a, 1, 0);
+	rig_meet(rig, rig->a, 2); /* no store: c may still read the cell */
 	fences[1] = rig_record(rig->a);
 	for (int i = 0; i < 2; i++) {
 		payloads[i].fences[0] = fences[1 - i]; /* the later one is dropped first */
