@@ -399,8 +399,8 @@ typedef struct {
 	const char *waiting; /* one line: entities that wait for something from outside
 				(disabled, told to wait); NULL: none. Borrowed */
 	weir_cause cause; /* DONE: it has finished; DRAIN: it was drained, or stopped, or the drain ran out of
-			     time; of a deadlock: that of its first root cause; else what failed: START,
-			     COMPUTE, DEVICE, or what a condition waited for */
+			     time; of a deadlock, also of a part: that of its first root cause; else what
+			     failed: START, COMPUTE, DEVICE, or what a condition waited for */
 	const char *cause_entity; /* the entity that failed, or of that root cause; NULL: none. Borrowed */
 	const char *cause_on;     /* what it waited for: its port, or a pool; NULL: not known. Borrowed */
 	uint64_t held;            /* messages of the graph that are still referenced, beside those that
@@ -408,9 +408,9 @@ typedef struct {
 				     (weir_entity_counts.held), or by the program. 0 after a run
 				     that was cut short */
 	/*
-	 * One line: a part of the graph that was found to stand for ever while the rest went on. It was
-	 * logged when it was found, and the status is DEADLOCK unless the run failed or its drain took too
-	 * long; NULL: none. Borrowed.
+	 * One line: a part of the graph that was found to stand for ever while the rest went on or was
+	 * drained. It was logged when it was found, and the status is DEADLOCK unless the run failed or its
+	 * drain took too long; NULL: none. Borrowed.
 	 */
 	const char *stuck;
 } weir_outcome;

@@ -2686,6 +2686,9 @@ nb::dict outcome_of(const weir_outcome *outcome)
 	out["waiting"] = text_or_none(outcome->waiting);
 	out["held"] = outcome->held;
 	out["stuck"] = text_or_none(outcome->stuck);
+	out["cause"] = weir_cause_text(outcome->cause);
+	out["cause_entity"] = text_or_none(outcome->cause_entity);
+	out["cause_on"] = text_or_none(outcome->cause_on);
 	return out;
 }
 
@@ -2774,6 +2777,28 @@ nb::object explain_run(Graph &self)
 	nb::list out;
 
 	weir_scheduler_explain(running_core(self)->scheduler, add_explanation, &out);
+	return out;
+}
+
+void add_unmet(const weir_unmet *unmet, void *arg)
+{
+	nb::dict one;
+
+	one["entity"] = text_of(unmet->entity);
+	one["cause"] = weir_cause_text(unmet->cause);
+	one["on"] = text_or_none(unmet->on);
+	one["blames"] = text_or_none(unmet->blames);
+	one["condition"] = text_of(unmet->condition);
+	one["verdict"] = text_of(unmet->verdict);
+	one["detail"] = text_of(unmet->detail);
+	((nb::list *)arg)->append(one);
+}
+
+nb::list explain_causes(Graph &self)
+{
+	nb::list out;
+
+	weir_scheduler_explain_causes(running_core(self)->scheduler, add_unmet, &out);
 	return out;
 }
 
@@ -3427,6 +3452,7 @@ void bind_graph(nb::module_ &module)
 		     [](Graph &self) { return text_of(weir_scheduler_where(running_core(self)->scheduler)); })
 		.def("now", [](Graph &self) { return weir_scheduler_now(running_core(self)->scheduler); })
 		.def("explain", explain_run)
+		.def("explain_causes", explain_causes)
 		.def("explain_line", explain_line)
 		.def("entity_counts", entity_counts)
 		.def("statistics", statistics_text)

@@ -25,6 +25,7 @@
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
 #include "scheduler/standstill.h"
+#include "scheduler/stuck.h"
 
 /* --- what a run leaves --- */
 
@@ -122,13 +123,14 @@ static char *outside_waits_text(weir_scheduler *scheduler)
 	return report.text.text;
 }
 
-static void outcome_set_cause(weir_outcome *outcome, const weir_graph *graph, const struct wr_cause *root)
+static void set_root(weir_outcome *outcome, const weir_graph *graph, uint32_t root, weir_cause cause,
+		     uint32_t on)
 {
-	const weir_entity *entity = wr_graph_entity_at(graph, root->entity);
+	const weir_entity *entity = wr_graph_entity_at(graph, root);
 
-	outcome->cause = root->cause;
+	outcome->cause = cause;
 	outcome->cause_entity = entity->plan->name;
-	outcome->cause_on = wr_entity_subject(entity, root->cause, root->on);
+	outcome->cause_on = wr_entity_subject(entity, cause, on);
 }
 
 /*
@@ -139,6 +141,7 @@ static bool is_deadlocked(weir_scheduler *scheduler, char **text, weir_outcome *
 {
 	weir_graph *graph = scheduler->graph;
 	struct wr_standstill standstill;
+	const struct wr_cause *root;
 	struct wr_text line = {0};
 	bool found = false;
 
@@ -153,8 +156,9 @@ static bool is_deadlocked(weir_scheduler *scheduler, char **text, weir_outcome *
 		return false;
 	wr_standstill_collect_at_end(&standstill, scheduler);
 	wr_standstill_text(&standstill, is_stuck, &line);
-	if (wr_standstill_root(&standstill))
-		outcome_set_cause(outcome, graph, wr_standstill_root(&standstill));
+	root = wr_standstill_root(&standstill);
+	if (root)
+		set_root(outcome, graph, root->entity, root->cause, root->on);
 	wr_standstill_finish(&standstill);
 	if (!line.status && !line.length)
 		wr_text_add(&line, "messages are queued that no condition waits for");
@@ -254,11 +258,16 @@ static void find_verdict(weir_scheduler *scheduler, weir_outcome *outcome)
 			outcome->status = WEIR_E_ABANDONED;
 			text = undrained_text(scheduler);
 		}
+		if (!scheduler->failure && !scheduler->cut_short)
+			wr_stuck_look_after_drain(scheduler);
 		outcome->abandoned = abandon_queues(scheduler->graph);
 	}
 	if (!outcome->status &&
 	    scheduler->stuck_found) { /* it was drained, or the program ended what stood */
 		outcome->status = WEIR_E_DEADLOCK;
+		if (scheduler->stuck_entity != WR_NO_ENTITY)
+			set_root(outcome, scheduler->graph, scheduler->stuck_entity, scheduler->stuck_cause,
+				 scheduler->stuck_on);
 		text = wr_strdup(scheduler->stuck);
 	}
 	if (text) {

@@ -91,8 +91,10 @@ struct weir_scheduler {
 	bool looked_holds;
 	int posix_signal;
 	bool draining, cut_short, timed_out;
-	bool stuck_found;              /* stuck.c: in this run */
-	char *stuck;                   /* its line; NULL: none, or out of memory */
+	bool stuck_found;                /* stuck.c: in this run */
+	char *stuck;                     /* its line; NULL: none, or out of memory */
+	uint32_t stuck_entity, stuck_on; /* its root cause: as in struct wr_cause */
+	weir_cause stuck_cause;
 	int64_t stuck_at, stuck_since; /* the next look; since when there was no tick */
 	uint64_t stuck_ticks;          /* of all entities at the last look */
 

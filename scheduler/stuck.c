@@ -16,6 +16,10 @@
  * later would need what only a member that ticks can give. The third round is for memory, which is counted
  * while others are asked. Pokes and reviews do not matter: a heartbeat that pushes into K pokes it for ever.
  *
+ * A drain is looked at twice, without regard to how long something stood: when it begins, and when it has
+ * come to rest, where the loop's thread owns all. What would go on but for the drain is not in K: a sender
+ * that is closed counts as outside then.
+ *
  * While nothing ticks nothing new can stand: then the loop stops looking, and a worker that is woken kicks
  * it. The loop stores that it rests, then looks whether all workers sleep; a worker withdraws its sleep, then
  * reads that word (seq_cst), so one of them sees the other.
@@ -46,6 +50,7 @@ struct share {
 };
 
 struct proof {
+	weir_scheduler *scheduler;
 	struct wr_standstill waits; /* what the members wait for */
 	struct share *shares;       /* by message: one that several receivers share counts once */
 	size_t share_count, share_room;
@@ -64,8 +69,14 @@ static bool inside(const weir_entity *entity)
 
 /* --- what belongs --- */
 
+/* Returns true if a queue may be closed because its sender obeyed a drain. Call after it was seen closed. */
+static bool drains(const struct proof *proof)
+{
+	return proof && wr_load(&proof->scheduler->stop_asked) & WR_STOP_DRAIN;
+}
+
 /* Returns true if messages for the port can come from members alone. */
-static bool fed_from_inside(const struct wr_input *input)
+static bool fed_from_inside(const struct proof *proof, const struct wr_input *input)
 {
 	size_t open = 0;
 
@@ -73,8 +84,8 @@ static bool fed_from_inside(const struct wr_input *input)
 		struct wr_connection *connection = input->connections[i];
 
 		if (wr_queue_closed(&connection->queue)) {
-			if (input->any_size)
-				return false; /* one closed queue may end the entity */
+			if (input->any_size || drains(proof))
+				return false; /* any_size: one closed queue may end the entity */
 			continue;
 		}
 		if (!inside(connection->sender))
@@ -127,7 +138,7 @@ static bool may_belong(weir_entity *entity)
 
 	switch (wr_cause_of_word(word)) {
 	case WEIR_CAUSE_MESSAGES:
-		return on < entity->input_count && fed_from_inside(&entity->inputs[on]) &&
+		return on < entity->input_count && fed_from_inside(NULL, &entity->inputs[on]) &&
 		       has_receiver_inside(entity);
 	case WEIR_CAUSE_ROOM:
 	case WEIR_CAUSE_MEMORY:
@@ -175,7 +186,7 @@ static bool memory_is_inside(const struct proof *proof, const struct wr_claim *c
 
 static void add_shares(struct proof *proof, const weir_message *message, uint32_t receiver)
 {
-	const struct wr_memory_pool *pool = wr_message_memory_pool(message);
+	struct wr_memory_pool *pool = wr_message_memory_pool(message);
 
 	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
 		add_shares(proof, weir_message_part_at(message, i), receiver);
@@ -185,7 +196,7 @@ static void add_shares(struct proof *proof, const weir_message *message, uint32_
 		wr_grow(&proof->shares, &proof->share_room, proof->share_count + 1, sizeof *proof->shares);
 	if (!proof->waits.status)
 		proof->shares[proof->share_count++] = (struct share){
-			message, pool, pool->plan->blocks ? 1 : weir_message_size(message), receiver};
+			message, pool, wr_memory_pool_units(pool, weir_message_size(message)), receiver};
 }
 
 /* The caller owns the entity. What is in a `pop` queue may be evicted by its sender, so it does not count. */
@@ -217,7 +228,7 @@ static bool changed_inside(const struct proof *proof, const weir_entity *entity,
 	if (cause->says != WR_SAYS_WAIT)
 		return false;
 	if (cause->cause == WEIR_CAUSE_MESSAGES)
-		return cause->on < entity->input_count && fed_from_inside(&entity->inputs[cause->on]);
+		return cause->on < entity->input_count && fed_from_inside(proof, &entity->inputs[cause->on]);
 	if (cause->cause == WEIR_CAUSE_ROOM)
 		return cause->connection && inside(cause->connection->receiver);
 	return cause->claim && memory_is_inside(proof, cause->claim);
@@ -269,7 +280,15 @@ static void see_parked(weir_scheduler *scheduler)
 	}
 }
 
-/* The same, and asks what the entity waits for. */
+/* Notes what it holds and whether it has work. The caller owns the entity. */
+static void note_member(struct proof *proof, weir_entity *entity)
+{
+	add_queued_shares(proof, entity);
+	proof->works[entity->id] = wr_entity_queued(entity) || wr_claims_refused(entity) ||
+				   (entity->receivers && wr_entity_lacks_room(entity));
+}
+
+/* As see_parked, and asks what the entity waits for. */
 static void ask_member(struct proof *proof, weir_scheduler *scheduler, weir_entity *entity)
 {
 	entity->stuck = wr_entity_own_parked(scheduler, entity);
@@ -278,9 +297,7 @@ static void ask_member(struct proof *proof, weir_scheduler *scheduler, weir_enti
 	entity->stuck = wr_read(&entity->counters.ticks) == entity->looked_ticks;
 	if (entity->stuck) {
 		wr_standstill_add_owned(&proof->waits, entity, false);
-		add_queued_shares(proof, entity);
-		proof->works[entity->id] = wr_entity_queued(entity) || wr_claims_refused(entity) ||
-					   (entity->receivers && wr_entity_lacks_room(entity));
+		note_member(proof, entity);
 	}
 	wr_entity_leave_parked(scheduler, entity);
 }
@@ -309,29 +326,42 @@ static bool reduce(const struct proof *proof, weir_graph *graph)
 	return left;
 }
 
-/* Since they were marked no member has ticked, and one at least has work. */
-static bool still_holds(const struct proof *proof, weir_scheduler *scheduler)
+/* Leaves what belongs. Returns true if a member has work: else it has finished. */
+static bool reduce_asked(struct proof *proof, weir_graph *graph)
+{
+	bool works = false;
+
+	if (proof->waits.status)
+		return false;
+	if (proof->share_count)
+		qsort(proof->shares, proof->share_count, sizeof *proof->shares, compare_shares);
+	reduce(proof, graph);
+	for (size_t i = 0; i < graph->entity_count; i++)
+		works |= graph->entities[i].stuck && proof->works[i];
+	return works;
+}
+
+/* Returns true if no member has ticked since it was marked. */
+static bool still_holds(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
-	bool works = false;
 
 	for (size_t i = 0; i < graph->entity_count; i++) {
 		weir_entity *entity = &graph->entities[i];
 
-		works |= entity->stuck && proof->works[i];
 		if (entity->stuck && !is_parked(scheduler, entity, entity->looked_ticks))
 			return false;
 	}
-	return works;
+	return true;
 }
 
 /* Of the marked entities leaves those that are proved to stand for ever. Returns true if there are some. */
-static bool prove(struct proof *proof, weir_scheduler *scheduler)
+static bool prove(struct proof *proof)
 {
+	weir_scheduler *scheduler = proof->scheduler;
 	weir_graph *graph = scheduler->graph;
 	size_t count = wr_graph_count_all(graph);
 
-	proof->works = wr_alloc(count + 1, sizeof *proof->works);
 	wr_standstill_init(&proof->waits, graph);
 	if (!proof->works || proof->waits.status)
 		return false;
@@ -342,18 +372,21 @@ static bool prove(struct proof *proof, weir_scheduler *scheduler)
 			ask_member(proof, scheduler, &graph->entities[i]);
 	}
 	proof->waits.first[count] = proof->waits.count;
-	if (proof->waits.status)
-		return false;
-	if (proof->share_count)
-		qsort(proof->shares, proof->share_count, sizeof *proof->shares, compare_shares);
-	return reduce(proof, graph) && still_holds(proof, scheduler);
+	return reduce_asked(proof, graph) && still_holds(scheduler);
 }
 
-static void finish_proof(struct proof *proof)
+/* The same when the run is at rest, and its loop's thread the only one that looks: one round is enough. */
+static bool prove_at_rest(struct proof *proof)
 {
-	wr_standstill_finish(&proof->waits);
-	wr_free(proof->shares);
-	wr_free(proof->works);
+	weir_graph *graph = proof->scheduler->graph;
+
+	wr_standstill_collect_at_end(&proof->waits, proof->scheduler);
+	if (!proof->works || proof->waits.status)
+		return false;
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (graph->entities[i].stuck)
+			note_member(proof, &graph->entities[i]);
+	return reduce_asked(proof, graph);
 }
 
 /* --- the word --- */
@@ -406,8 +439,10 @@ static void keep_inner_waits(struct proof *proof)
 	waits->first[count] = waits->count = kept;
 }
 
-static void say(struct proof *proof, weir_scheduler *scheduler)
+static void say(struct proof *proof)
 {
+	weir_scheduler *scheduler = proof->scheduler;
+	const struct wr_cause *root;
 	struct wr_text line = {0};
 
 	keep_inner_waits(proof);
@@ -415,8 +450,13 @@ static void say(struct proof *proof, weir_scheduler *scheduler)
 	scheduler->stuck = line.status ? NULL : wr_strdup(line.text);
 	wr_text_finish(&line);
 	scheduler->stuck_found = true;
-	wr_log(WEIR_LOG_ERROR, "%s: a part of the graph stands for ever while the rest goes on: %s",
-	       scheduler->graph->plan->name, scheduler->stuck ? scheduler->stuck : "out of memory");
+	root = wr_standstill_root(&proof->waits);
+	scheduler->stuck_entity = root ? root->entity : WR_NO_ENTITY;
+	scheduler->stuck_cause = root ? root->cause : WEIR_CAUSE_NONE;
+	scheduler->stuck_on = root ? root->on : 0;
+	wr_log(WEIR_LOG_ERROR, "%s: a part of the graph stands for ever%s: %s", scheduler->graph->plan->name,
+	       scheduler->draining ? "" : " while the rest goes on",
+	       scheduler->stuck ? scheduler->stuck : "out of memory");
 }
 
 /* --- the loop's looks --- */
@@ -440,21 +480,29 @@ static bool mark_parked(weir_graph *graph, int64_t now, int64_t long_ago)
 	return some;
 }
 
-static bool find(weir_scheduler *scheduler, int64_t now)
+/* Proves it of those that are marked, and says so. Returns true if there are some. */
+static bool prove_and_say(weir_scheduler *scheduler, bool (*prove_as)(struct proof *proof))
 {
-	int64_t since = now - scheduler->stuck_stood;
+	struct proof proof = {
+		.scheduler = scheduler,
+		.works = wr_alloc(wr_graph_count_all(scheduler->graph) + 1, sizeof *proof.works),
+	};
+	bool found = prove_as(&proof);
 
+	if (found)
+		say(&proof);
+	wr_standstill_finish(&proof.waits);
+	wr_free(proof.shares);
+	wr_free(proof.works);
+	return found;
+}
+
+static bool find(weir_scheduler *scheduler, int64_t now, int64_t stood)
+{
 	for (int i = 0; i < TRIES; i++) {
-		struct proof proof = {0};
-		bool found;
-
-		if (!mark_parked(scheduler->graph, now, since) || !reduce(NULL, scheduler->graph))
+		if (!mark_parked(scheduler->graph, now, now - stood) || !reduce(NULL, scheduler->graph))
 			return false;
-		found = prove(&proof, scheduler);
-		if (found)
-			say(&proof, scheduler);
-		finish_proof(&proof);
-		if (found)
+		if (prove_and_say(scheduler, prove))
 			return true;
 	}
 	return false;
@@ -502,16 +550,32 @@ static bool goes_on(weir_scheduler *scheduler)
 	return wr_live_count(&scheduler->live) || wr_holders_hold_open(scheduler);
 }
 
+static bool looks(const weir_scheduler *scheduler)
+{
+	return !scheduler->stuck_found && scheduler->options.deadlock_grace_ns >= 0;
+}
+
+void wr_stuck_look_before_drain(weir_scheduler *scheduler, int64_t now)
+{
+	if (looks(scheduler))
+		find(scheduler, now, 0);
+}
+
+void wr_stuck_look_after_drain(weir_scheduler *scheduler)
+{
+	if (looks(scheduler) && mark_parked(scheduler->graph, 0, INT64_MAX))
+		prove_and_say(scheduler, prove_at_rest);
+}
+
 int64_t wr_stuck_look(weir_scheduler *scheduler, int64_t now)
 {
 	uint64_t ticks;
 
-	if (scheduler->stuck_found || scheduler->draining || scheduler->options.deadlock_grace_ns < 0 ||
-	    wr_load(&scheduler->looks_rest))
+	if (!looks(scheduler) || scheduler->draining || wr_load(&scheduler->looks_rest))
 		return INT64_MAX;
 	if (now < scheduler->stuck_at)
 		return scheduler->stuck_at;
-	if (goes_on(scheduler) && find(scheduler, now))
+	if (goes_on(scheduler) && find(scheduler, now, scheduler->stuck_stood))
 		return INT64_MAX;
 	ticks = wr_graph_count_ticks(scheduler->graph);
 	if (ticks == scheduler->stuck_ticks && now - scheduler->stuck_since >= scheduler->stuck_stood &&

@@ -43,6 +43,7 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 
 	if (scheduler->draining)
 		return;
+	wr_stuck_look_before_drain(scheduler, now);
 	scheduler->draining = true;
 	wr_fetch_or(&scheduler->stop_asked, WR_STOP_DRAIN);
 	scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);

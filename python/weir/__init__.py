@@ -5,7 +5,7 @@ from weir import streams as _streams  # gives Stream its context manager
 from weir._weir import Context, Fence, Message, Object, Stream, log_to_stderr
 from weir._weir import version as _version
 from weir.errors import Closed, Diagnostic, Error, Status, Timeout
-from weir.graph import Graph, Inlet, Outlet, Outcome, check, show
+from weir.graph import Graph, Inlet, Outcome, Outlet, Unmet, check, show
 from weir.operators import Parameter, Port, duration, operator, operators, size
 
 __version__ = _version()
@@ -26,6 +26,7 @@ __all__ = [
     "Status",
     "Stream",
     "Timeout",
+    "Unmet",
     "check",
     "duration",
     "log_to_stderr",

@@ -38,6 +38,22 @@ class Outcome:
     waiting: str | None
     held: int
     stuck: str | None
+    cause: str
+    cause_entity: str | None
+    cause_on: str | None
+
+
+@dataclass(frozen=True)
+class Unmet:
+    """What keeps an entity from its next tick: weir_unmet of weir.h."""
+
+    entity: str
+    cause: str
+    on: str | None
+    blames: str | None
+    condition: str
+    verdict: str
+    detail: str
 
 
 def _text(name, value):
@@ -253,6 +269,10 @@ class Graph:
     def explain(self):
         """Why nothing happens: a list of (entity, condition, verdict, detail), root causes first."""
         return self._core.explain()
+
+    def explain_causes(self):
+        """The same as a list of Unmet, with causes to act on."""
+        return [Unmet(**one) for one in self._core.explain_causes()]
 
     def explain_line(self):
         """The same in one line; "" if no entity waits."""

@@ -100,6 +100,12 @@ def s06_a_part_that_stands_for_ever_is_told_and_gives_the_code_of_a_deadlock(wei
         assert lines[1].endswith(lines[0].split("goes on: ")[1]) and ": deadlock: " in lines[1], lines
 
 
+def s06_a_drain_tells_what_stands_for_less_than_a_look(weir):
+    for backend in (["--backend", "sim"], HOST):
+        code, lines = stuck(weir, *backend, "--duration", "100ms")
+        assert code == 4 and len(lines) == 2 and ": deadlock: circular wait: s2 waits" in lines[1], (code, lines)
+
+
 def xb16_a_part_that_stands_beside_one_that_goes_on_is_explained(weir):
     code, lines = stuck(weir, "--backend", "sim", "--duration", "8s", "--explain-after", "2s")
     told = [line for line in lines if "nothing taken from a.out -> s1.in for 2 s: circular wait: s2 waits" in line]
@@ -178,6 +184,7 @@ process.main(
         xb16_sigusr1_tells_why_and_the_run_goes_on,
         xb16_after_a_time_without_a_tick_it_is_told_once,
         s06_a_part_that_stands_for_ever_is_told_and_gives_the_code_of_a_deadlock,
+        s06_a_drain_tells_what_stands_for_less_than_a_look,
         xb16_a_part_that_stands_beside_one_that_goes_on_is_explained,
         s07_a_drain_has_the_time_that_it_is_given,
         xb16_on_sim_the_time_is_virtual,

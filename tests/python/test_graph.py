@@ -253,8 +253,12 @@ def test_a_run_that_waits_is_explained(chain):
     with pytest.raises(weir.Timeout):
         graph.wait(0.05)
     assert graph.running and "a" in graph.explain_line() and graph.explain()[0][0] == "a"
+    (unmet,) = graph.explain_causes()
+    assert (unmet.entity, unmet.cause, unmet.on, unmet.blames, unmet.verdict) == ("a", "messages", "in", None, "WAIT")
+    assert unmet.condition == graph.explain()[0][1] and unmet.detail == graph.explain()[0][3]
     inlet.close()
-    assert graph.wait(5).ticks == 0 and not graph.running
+    outcome = graph.wait(5)
+    assert outcome.ticks == 0 and outcome.cause == "done" and outcome.cause_entity is None and not graph.running
 
 
 def test_a_disabled_entity_is_named_by_the_outcome():
@@ -299,6 +303,7 @@ def test_a_part_that_stands_for_ever_beside_another_one_is_told_by_the_outcome()
     with weir.Graph(both) as graph, pytest.raises(weir.Error, match="circular wait: t waits") as caught:
         graph.run(backend="sim", max_duration=3)
     assert caught.value.status == weir.Status.DEADLOCK and caught.value.outcome.stuck == caught.value.outcome.text
+    assert (caught.value.outcome.cause, caught.value.outcome.cause_entity, caught.value.outcome.cause_on) == ("memory", "t", "two")
     with weir.Graph(beat) as graph:
         assert graph.run(backend="sim", max_duration=3).stuck is None
 

@@ -137,6 +137,63 @@ static void s06_what_stands_is_told_after_the_grace_time(void **state)
 	rig_destroy(rig);
 }
 
+/* --- at a drain --- */
+
+static weir_status drain_after(struct rig *rig, int64_t ns)
+{
+	rig_start(rig);
+	if (weir_scheduler_wait(rig->scheduler, ns, NULL) != WEIR_E_TIMEOUT)
+		fail_msg("%s", weir_last_error());
+	return end(rig);
+}
+
+static void assert_told_by_drain(const char *graph, weir_cause cause, const char *entity, const char *on)
+{
+	struct rig *rig = begin(graph);
+
+	assert_int_equal(drain_after(rig, 500 * US), WEIR_E_DEADLOCK);
+	assert_string_equal(rig->outcome.text, rig->outcome.stuck);
+	assert_int_equal(rig->outcome.cause, cause);
+	assert_string_equal(rig->outcome.cause_entity, entity);
+	assert_string_equal(rig->outcome.cause_on, on);
+	rig_destroy(rig);
+}
+
+static void s06_what_stands_when_a_drain_begins_is_told(void **state)
+{
+	(void)state;
+	assert_told_by_drain(JOIN BEAT, WEIR_CAUSE_ROOM, "s", "out");
+	assert_says(said, "a part of the graph stands for ever while the rest goes on: ");
+	assert_told_by_drain(KNOT BEAT, WEIR_CAUSE_MESSAGES, "a", "in");
+}
+
+/* At its begin half of the memory is free. */
+static void s06_a_drain_that_comes_to_rest_on_what_stands_is_a_deadlock(void **state)
+{
+	(void)state;
+	assert_told_by_drain(
+		"s:source -> ablock:call pool=m period=1ms capacity=8 -> bblock:call pool=m take=2 "
+		"min=2 capacity=2 -> e:end",
+		WEIR_CAUSE_MEMORY, "bblock", "m");
+	assert_says(said, "a part of the graph stands for ever: ");
+}
+
+/* `late` would have brought what j lacks. */
+static void s06_what_the_drain_itself_cuts_off_is_abandoned(void **state)
+{
+	struct rig *rig =
+		begin("s:source ticks=3 -> p:pass -> j:pass take=3 min=3 capacity=3 -> e:end; p -> j.in2; "
+		      "late:source period=40s -> j");
+
+	(void)state;
+	assert_int_equal(drain_after(rig, SECOND), WEIR_OK);
+	assert_null(rig->outcome.stuck);
+	assert_in_range(rig->outcome.abandoned, 1, 9);
+	rig_destroy(rig);
+}
+
+/* --- random graphs --- */
+
 /* Parts of random lengths of a graph that stand in one of three ways, beside some that go on. */
 static void write_graph(struct wr_random *random, char *text, size_t room)
 {
@@ -213,7 +270,13 @@ static void s06_a_negative_grace_time_tells_nothing(void **state)
 	(void)state;
 	rig->options.deadlock_grace_ns = -1;
 	assert_not_told(rig, 5 * SECOND);
-	end(rig);
+	assert_int_equal(end(rig), WEIR_OK);
+	assert_string_equal(said, "");
+	rig_destroy(rig);
+	rig = begin(POOL);
+	rig->options.deadlock_grace_ns = -1;
+	assert_int_equal(drain_after(rig, SECOND), WEIR_OK);
+	assert_string_equal(said, "");
 	rig_destroy(rig);
 }
 
@@ -268,6 +331,9 @@ int main(void)
 		cmocka_unit_test(s06_a_heartbeat_that_pushes_into_what_stands_does_not_hide_it),
 		cmocka_unit_test(s06_a_period_does_not_hide_what_stands),
 		cmocka_unit_test(s06_what_stands_is_told_after_the_grace_time),
+		cmocka_unit_test(s06_what_stands_when_a_drain_begins_is_told),
+		cmocka_unit_test(s06_a_drain_that_comes_to_rest_on_what_stands_is_a_deadlock),
+		cmocka_unit_test(s06_what_the_drain_itself_cuts_off_is_abandoned),
 		cmocka_unit_test(s06_each_of_many_that_stand_is_told),
 		cmocka_unit_test(s06_what_waits_for_a_time_the_device_or_the_program_does_not_stand),
 		cmocka_unit_test(s06_a_negative_grace_time_tells_nothing),
