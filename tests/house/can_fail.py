@@ -1,4 +1,5 @@
 """Runs every check of this folder on a sound tree, and then with one thing broken, which it must report."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -31,6 +32,8 @@ SOUND = {
     "a/0.c": "void f1(void);\nvoid f0(void)\n{\n\tf1();\n}\n",
     "a/1.c": "void f0(void);\nvoid f1(void)\n{\n\tf0();\n}\n",
     "base/has.c": 'static const char *const functions[] = {\n\t"weir_yes",\n};\n',
+    "tests/skips.txt": "cuda.* | release | anywhere | no GPU\n",
+    "tests.xml": '<testsuite><testcase name="cuda.a"><skipped message="77"/></testcase><testcase name="b"/></testsuite>',
     "yes.c": '#include "include/weir.h"\nint weir_yes(void)\n{\n\treturn 1;\n}\n',
 }
 CIRCLE = {f"a/{i}.c": f"void f{(i + 1) % 5}(void);\nvoid f{i}(void)\n{{\n\tf{(i + 1) % 5}();\n}}\n" for i in range(5)}
@@ -178,6 +181,11 @@ BROKEN = [
     ("reference", header("WEIR_API weir_status weir_graph_create(weir_graph *graph);"), "'create' gives something"),
     ("reference", header("WEIR_API weir_status weir_graph_inlet(weir_graph *graph);"), "no verb of the list: 'inlet'"),
     ("reference", {"include/weir.h": HEADER.replace(PART, "")}, "0 of them in a part"),
+    ("skips", {"tests/skips.txt": ""}, "cuda.a was skipped, which"),
+    ("skips", {"tests/skips.txt": "cuda.* | clang | anywhere | no GPU\n"}, "cuda.a was skipped, which"),
+    ("skips", {"tests/skips.txt": "cuda.* | release | home | no GPU\n"}, "in preset release on CI"),
+    ("skips", {"tests/skips.txt": "cuda.* | release | no GPU\n"}, "skips.txt:1: not 'PATTERN"),
+    ("skips", {"tests.xml": "<testsuite/>"}, "no tests"),
     ("header", {"include/weir.h": "typedef int weir_class;\nint f(void) { return {}; }\n"}, "weir.h"),
     ("header", {"include/weir.h": "int f(int class);\n"}, "weir.h"),
 ]
@@ -203,6 +211,8 @@ def command(check, root, compiler):
             (root / "objects/a").mkdir(parents=True, exist_ok=True)
             subprocess.run([compiler, "-c", "-o", root / f"objects/a/{path.name}.o", path], check=True)
         return script + [root, root / "objects"]
+    if check == "skips":
+        return script + [root / "tests/skips.txt", "release", root / "tests.xml"]
     if check == "papers":
         return script + [root, compiler]
     return script + [root / "tests" if check == "ids" else root]
@@ -214,7 +224,8 @@ def run(check, changes, compiler):
         for name, text in {**SOUND, **EXTRA.get(check, {}), **changes}.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
-        return subprocess.run(command(check, root, compiler), capture_output=True, text=True)
+        environment = {**os.environ, "CI": "true"}
+        return subprocess.run(command(check, root, compiler), capture_output=True, text=True, env=environment)
 
 
 def main(compiler):

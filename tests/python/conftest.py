@@ -1,9 +1,23 @@
-"""What the tests share: graphs of a source and a sink in Python, registered once."""
+"""What the tests share: graphs of a source and a sink in Python, registered once; and which of them may be skipped."""
+
+import os
 
 import numpy as np
 import pytest
 
 import weir
+
+SKIPS = ("run.py --long", "the sanitizer's allocator")  # any other skip is a failure where the environment has CI
+
+
+def pytest_sessionfinish(session):
+    """Fails the run if a test was skipped that may not be."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skips = [f"{report.nodeid}: {report.longrepr}" for report in reporter.stats.get("skipped", [])]
+    wrong = [skip for skip in skips if not any(allowed in skip for allowed in SKIPS)]
+    if wrong and os.environ.get("CI"):
+        print("\nskipped, which conftest.py does not allow:", *wrong, sep="\n")
+        session.exitstatus = 1
 
 
 @weir.operator
