@@ -123,6 +123,7 @@ static const char *const functions[] = {
 	"weir_registry_destroy",
 	"weir_registry_load",
 	"weir_registry_operator",
+	"weir_running_device_memory",
 	"weir_running_entity",
 	"weir_scheduler_backend",
 	"weir_scheduler_create",

@@ -48,6 +48,7 @@ enum {
 	CLI_STATS_SKIP = 1 << 19,
 	CLI_GPU_TIME = 1 << 20,
 	CLI_DRAIN = 1 << 21,
+	CLI_STRICT = 1 << 22,
 	CLI_OUTPUT = 1 << 24,
 	CLI_MAX_FILE = 1 << 25,
 };
@@ -70,6 +71,7 @@ struct cli_options {
 	uint64_t seed;
 	int64_t duration_ns, drain_ns, explain_after_ns;
 	int gpu_time;      /* 0: not given; -1: off; else one tick of so many */
+	int strict;        /* WEIR_STRICT_... */
 	int max_in_flight; /* 0: not given; -1: unbounded */
 	bool json, dot;    /* formats that were given */
 	bool seeded, quiet, help;

@@ -21,7 +21,7 @@ static const struct {
 	     {SIGBUS, "SIGBUS"},
 	     {SIGFPE, "SIGFPE"},
 	     {SIGILL, "SIGILL"}};
-enum { FATAL = sizeof fatal / sizeof fatal[0], LINE = 256 };
+enum { FATAL = sizeof fatal / sizeof fatal[0], LINE = 512 };
 
 static weir_graph *graph; /* of the current run, or NULL */
 
@@ -59,14 +59,41 @@ static void write_line(struct wr_words *line)
 	(void)!write(STDERR_FILENO, line->text, line->length);
 }
 
-static void on_fatal(int number)
+/* What lies at the address, if it is device memory that is closed to the host. */
+static void put_device_memory(struct wr_words *line, const void *address)
+{
+	weir_device_memory found = {.size = sizeof found};
+
+	if (!weir_running_device_memory(address, &found))
+		return;
+	wr_words_put(line, ": it touches device memory on the host");
+	if (found.port) {
+		wr_words_put(line, ", the message in '");
+		wr_words_put(line, found.port);
+		wr_words_put(line, "' from ");
+		wr_words_put(line, found.sender);
+	}
+	if (found.pool) {
+		wr_words_put(line, ", pool '");
+		wr_words_put(line, found.pool);
+		wr_words_put(line, "'");
+	}
+	wr_words_put(line, found.port ? "; add a 'download' before it, or read it in a kernel"
+				      : "; make it on the host, or write it in a kernel");
+}
+
+static void on_fatal(int number, siginfo_t *info, void *context)
 {
 	char text[LINE];
 	struct wr_words line = wr_words_in(text, sizeof text - 1); /* room for the newline */
 
+	(void)context;
+
 	wr_words_put(&line, "weir run: ");
 	wr_words_put(&line, signal_name(number));
 	put_entity(&line);
+	if (number == SIGSEGV)
+		put_device_memory(&line, info->si_addr);
 	write_line(&line);
 	raise(number); /* SA_RESETHAND: takes the default action when this handler returns */
 }
@@ -94,7 +121,8 @@ void cli_crash_tell(weir_graph *of)
 {
 	static _Alignas(16) char stack[65536];
 	stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
-	struct sigaction action = {.sa_handler = on_fatal, .sa_flags = SA_ONSTACK | SA_RESETHAND};
+	struct sigaction action = {.sa_sigaction = on_fatal,
+				   .sa_flags = SA_ONSTACK | SA_RESETHAND | SA_SIGINFO};
 
 	graph = of;
 	if (!of)

@@ -186,6 +186,20 @@ static bool take_quiet(struct cli_options *options, const char *value)
 	return options->quiet = true;
 }
 
+static bool take_strict(struct cli_options *options, const char *value)
+{
+	(void)value;
+	options->strict = WEIR_STRICT_ON;
+	return true;
+}
+
+static bool take_no_strict(struct cli_options *options, const char *value)
+{
+	(void)value;
+	options->strict = WEIR_STRICT_OFF;
+	return true;
+}
+
 static bool take_json(struct cli_options *options, const char *value)
 {
 	(void)value;
@@ -243,6 +257,9 @@ static const struct row rows[] = {
 	{CLI_GPU_TIME, "gpu-time", "TICKS",
 	 "measures the time on the device in these ticks: off, all, sample:64 (the graph's)", take_gpu_time,
 	 "off, all, or sample:N with N from 1 to 1000000"},
+	{CLI_STRICT, "strict", NULL,
+	 "closes device memory to the host: also on host, where it needs protection keys", take_strict, NULL},
+	{CLI_STRICT, "no-strict", NULL, "leaves it open also on sim", take_no_strict, NULL},
 	{CLI_DURATION, "duration", "TIME", "drains after this time: 500ms, 10s, 5min; 0s: no limit",
 	 take_duration, "a time such as 500ms, 10s or 5min"},
 	{CLI_DRAIN, "drain", "TIME",

@@ -37,6 +37,7 @@ static int make_run(struct run *run, const struct cli_options *options)
 		.drain_ns = options->drain_ns,
 		.max_in_flight = options->max_in_flight,
 		.gpu_time = options->gpu_time,
+		.strict = options->strict,
 		.measure = !options->quiet,
 		.observe = (options->stats || options->stats_file ? WEIR_OBSERVE_STATISTICS : 0u) |
 			   (options->trace ? WEIR_OBSERVE_TRACE : 0u),
@@ -221,8 +222,8 @@ const struct cli_command cli_run = {
 		"--trace: a file that has the run's ticks, waits, queues and messages; Perfetto\n"
 		"(ui.perfetto.dev) and chrome://tracing open it. docs/profiling.md describes it.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |
-		   CLI_MAX_IN_FLIGHT | CLI_GPU_TIME | CLI_DURATION | CLI_DRAIN | CLI_EXPLAIN_AFTER |
-		   CLI_ROOT | CLI_MAX_FILE | CLI_TRACE | CLI_TRACE_EVENTS | CLI_STATS | CLI_STATS_FILE |
-		   CLI_STATS_SKIP | CLI_QUIET,
+		   CLI_MAX_IN_FLIGHT | CLI_GPU_TIME | CLI_STRICT | CLI_DURATION | CLI_DRAIN |
+		   CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_MAX_FILE | CLI_TRACE | CLI_TRACE_EVENTS | CLI_STATS |
+		   CLI_STATS_FILE | CLI_STATS_SKIP | CLI_QUIET,
 	.run = run_graph,
 };

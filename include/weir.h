@@ -320,6 +320,8 @@ typedef struct {
 	const char *path; /* "-": standard input or output */
 	bool write;
 } weir_file;
+/* For weir_scheduler_options.strict. */
+enum { WEIR_STRICT_OFF = -1, WEIR_STRICT_DEFAULT = 0, WEIR_STRICT_ON = 1 };
 /* For weir_scheduler_options.gpu_time. */
 enum { WEIR_GPU_TIME_OFF = -1, WEIR_GPU_TIME_DEFAULT = 0, WEIR_GPU_TIME_ALL = 1 };
 typedef struct {
@@ -380,6 +382,10 @@ typedef struct {
 	const weir_file *files; /* what the program itself reads or writes meanwhile, or of the run
 				   afterwards. Borrowed, with its texts, until destroy */
 	size_t file_count;
+	int strict; /* device memory is closed to the host, so that code which touches it
+		       elsewhere than in device work gets SIGSEGV, as with a GPU:
+		       WEIR_STRICT_ON, also on host, whose processor must have protection
+		       keys; WEIR_STRICT_OFF; 0: on sim alone. Ignored on cuda */
 } weir_scheduler_options;
 
 /* How a run ended. Its texts and names are borrowed until the next start or destroy. */
@@ -1103,6 +1109,19 @@ WEIR_API int weir_context_open(weir_context *context, const char *path, int flag
  * any, also in a POSIX signal handler.
  */
 WEIR_API const char *weir_running_entity(void);
+/* Where an address lies; the names are borrowed while the graph lives. */
+typedef struct {
+	size_t size;
+	const char *port;   /* in the message that this tick took from this input; NULL: in none */
+	const char *sender; /* which has it from this entity ("read.out") */
+	const char *pool;   /* in memory of this pool; NULL: of none, or no message of this tick */
+} weir_device_memory;
+/*
+ * Returns true if the calling thread is inside compute and the address lies in device memory that is closed
+ * to the host (weir_scheduler_options.strict). Takes no lock and allocates nothing, so that a SIGSEGV handler
+ * can say what was touched. Thread: any, also in a POSIX signal handler.
+ */
+WEIR_API bool weir_running_device_memory(const void *address, weir_device_memory *out);
 /*
  * Sleeps by the clock of the caller's run: virtual on `sim`. Also inside a kernel's host function. Thread:
  * any.

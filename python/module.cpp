@@ -349,6 +349,7 @@ struct Core {
 	int ended = -1;                  /* eventfd: readable when a run has ended */
 	bool simulated = false;          /* the backend is sim */
 	bool on_cuda = false;            /* else a device's memory is the host's */
+	bool strict = false;             /* but closed to it */
 	bool leaked = false;             /* a hung device may touch its memory */
 	std::mutex consumers_lock; /* guards the list, and `scheduler` against arrays that die elsewhere */
 	std::vector<Consumer> consumers;
@@ -1067,6 +1068,9 @@ const weir_tensor *tensor_of(const Message &self)
 
 bool is_on_host(const Message &self, const weir_tensor *tensor)
 {
+	if (tensor->device >= 0 && self.core->strict)
+		raise(WEIR_E_INVALID, "the array is in device memory, which is closed to the host (option "
+				      "strict, the default on sim): put a 'download' before it");
 	return tensor->device < 0 || !self.core->on_cuda;
 }
 
@@ -2556,6 +2560,7 @@ void make_scheduler(Graph &self, nb::dict from)
 	give(from, "trace", trace, &none, 0);
 	give(from, "trace_events", options.trace_events, &none, 0);
 	give(from, "gpu_time", options.gpu_time, &none, 0);
+	give(from, "strict", options.strict, &none, 0);
 	options.observe = (statistics ? (unsigned)WEIR_OBSERVE_STATISTICS : 0u) |
 			  (trace ? (unsigned)WEIR_OBSERVE_TRACE : 0u);
 	options.ended = on_ended;
@@ -2571,6 +2576,8 @@ void make_scheduler(Graph &self, nb::dict from)
 	check(status);
 	core->simulated = weir_scheduler_backend(core->scheduler) == WEIR_BACKEND_SIM;
 	core->on_cuda = weir_scheduler_backend(core->scheduler) == WEIR_BACKEND_CUDA;
+	core->strict = options.strict ? options.strict == WEIR_STRICT_ON && !core->on_cuda
+				      : weir_scheduler_backend(core->scheduler) == WEIR_BACKEND_SIM;
 	if (core->simulated)
 		refuse_sim(core);
 }

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "scheduler/finisher.h"
 #include "scheduler/memory_pool.h"
 #include "scheduler/outlet.h"
@@ -43,6 +44,44 @@ const char *weir_running_entity(void)
 	const weir_context *context = local ? local->context : NULL;
 
 	return context ? context->entity->plan->name : NULL;
+}
+
+static bool holds(const weir_message *message, const void *address)
+{
+	const char *data = weir_message_data(message);
+
+	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
+		if (holds(weir_message_part_at(message, i), address))
+			return true;
+	return data && (uintptr_t)address - (uintptr_t)data < weir_message_size(message);
+}
+
+/* Its messages are the thread's own, and constant. */
+static void find_taken(const weir_entity *entity, const void *address, weir_device_memory *out)
+{
+	for (unsigned k = 0; k < entity->input_count; k++)
+		for (size_t i = 0; i < entity->inputs[k].taken_count; i++) {
+			const weir_message *message = entity->inputs[k].taken[i];
+			const struct wr_memory_pool *pool = wr_message_memory_pool(message);
+
+			if (!holds(message, address))
+				continue;
+			out->port = entity->inputs[k].plan->port->name;
+			out->sender = entity->inputs[k].connections[0]->from;
+			out->pool = pool ? pool->plan->name : NULL;
+		}
+}
+
+bool weir_running_device_memory(const void *address, weir_device_memory *out)
+{
+	const struct wr_local *local = wr_thread_local();
+	const weir_context *context = local ? local->context : NULL;
+	weir_device_memory found = {0};
+
+	if (!context || !wr_system_is_closed(context->entity->graph->system, address))
+		return false;
+	find_taken(context->entity, address, &found);
+	return !wr_struct_fill(out, &found, sizeof found, "weir_device_memory");
 }
 
 static struct wr_trace *context_trace(const weir_context *context)

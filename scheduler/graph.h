@@ -27,6 +27,7 @@ struct weir_graph {
 	size_t max_in_flight; /* default of the entities (T8); set by the scheduler */
 	bool leaks;           /* some payloads could never be fenced: the message pool is leaked */
 	char *backend;        /* as requested */
+	bool strict;          /* its device memory is closed to the host */
 	weir_entity *entities;
 	size_t entity_count;
 	struct wr_finisher **finishers; /* entities of outlets; their ids follow the plan's (finisher.h) */
@@ -72,7 +73,7 @@ weir_status wr_connection_create_unlisted(weir_entity *receiver, uint32_t input,
 /*
  * Creates a system on this backend; keeps the present one if it is suitable. Fails as wr_system_create does.
  */
-weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed);
+weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed, int strict);
 /*
  * Discards leftovers of the last run. Fails with WEIR_E_BUSY if the program still holds messages of the
  * graph.

@@ -288,13 +288,13 @@ static weir_status make_sim_world(weir_graph *graph, uint64_t seed)
  * Returns true if the present system has this backend and has not failed. One in a simulated world is used
  * once.
  */
-static bool can_keep_system(const weir_graph *graph, const char *backend)
+static bool can_keep_system(const weir_graph *graph, const char *backend, bool strict)
 {
 	return graph->system && graph->backend && !graph->world && !wr_system_failed(graph->system) &&
-	       !strcmp(graph->backend, backend);
+	       !strcmp(graph->backend, backend) && graph->strict == strict;
 }
 
-weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed)
+weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed, int strict)
 {
 	struct world_call call = {
 		.graph = graph,
@@ -303,7 +303,8 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 	bool simulated = !strcmp(backend, "sim");
 	weir_status status;
 
-	if (!simulated && can_keep_system(graph, backend))
+	call.options.strict = strict ? strict == WEIR_STRICT_ON : simulated;
+	if (!simulated && can_keep_system(graph, backend, call.options.strict))
 		return WEIR_OK;
 	status = check_no_messages(graph);
 	if (!status)
@@ -318,6 +319,7 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 		return status;
 	wr_free(graph->backend);
 	graph->backend = wr_strdup(backend);
+	graph->strict = call.options.strict;
 	wr_pool_bind(graph->pool, graph->system);
 	return graph->backend ? WEIR_OK : WEIR_E_NOMEM;
 }

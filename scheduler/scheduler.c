@@ -108,7 +108,8 @@ static weir_status place_graph(weir_scheduler *scheduler)
 	if (!strcmp(scheduler->options.backend, "sim") && wr_scheduler_driven_by_caller(scheduler))
 		return wr_fail(WEIR_E_INVALID,
 			       "backend 'sim' runs a loop of its own: leave out event_base and own_loop");
-	status = wr_graph_place(graph, scheduler->options.backend, scheduler->options.seed);
+	status = wr_graph_place(graph, scheduler->options.backend, scheduler->options.seed,
+				scheduler->options.strict);
 	if (status)
 		return status;
 	scheduler->sim = graph->world;

@@ -118,6 +118,8 @@ struct wr_backend {
 	weir_status (*alloc)(void *self, int device, size_t bytes, void **out);
 	void (*release)(void *self, int device, void *memory);
 
+	/* the address is of device memory that is closed to the host; NULL: there is none. Takes no lock */
+	bool (*is_closed)(void *self, const void *address);
 	bool (*stopped)(void *self); /* after WEIR_E_DEVICE: true if the device no longer touches memory */
 	/* runs fn on a thread or fiber that may block; NULL: on the calling one */
 	void (*enter)(void *self, void (*fn)(void *arg), void *arg);

@@ -167,6 +167,11 @@ weir_status wr_device_alloc(struct wr_system *system, int device, size_t bytes, 
 	return device_result(system, system->backend->alloc(system->native, device, bytes, out));
 }
 
+bool wr_system_is_closed(const struct wr_system *system, const void *address)
+{
+	return system->backend->is_closed && system->backend->is_closed(system->native, address);
+}
+
 void wr_device_release(struct wr_system *system, int device, void *memory)
 {
 	system->backend->release(system->native, device, memory);

@@ -36,6 +36,7 @@ struct wr_system_options {
 	struct wr_sim *sim;    /* sim: the world in which its driver fiber runs */
 	unsigned host_threads; /* host: per device; 0 = 4 */
 	int devices;           /* host and sim: number of devices; 0 = 1 */
+	bool strict;           /* host and sim: device memory is closed to all but device operations */
 };
 
 /*
@@ -56,6 +57,8 @@ void wr_system_shorten_timeout(struct wr_system *system);
 const char *wr_system_where(const struct wr_system *system);
 weir_backend wr_system_backend(const struct wr_system *system);
 const char *wr_system_backend_name(const struct wr_system *system); /* "cuda", "host", "sim" */
+/* Returns true if the address is of device memory that is closed to the host (strict). Takes no lock. */
+bool wr_system_is_closed(const struct wr_system *system, const void *address);
 int wr_system_devices(const struct wr_system *system); /* host and sim: the number in the options */
 /* Makes it the calling thread's current device, for CUDA calls that user code makes directly. */
 void wr_system_select(struct wr_system *system, int device);

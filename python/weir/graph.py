@@ -15,8 +15,8 @@ from weir.operators import handles
 FORMATS = ["text", "json", "dot"]
 SECONDS = ("drain", "deadlock_grace", "max_duration", "worker_spin")
 OPTIONS = ("workers", "backend", "signal", "seed", "max_in_flight", "measure", "root", "statistics", "skip",
-           "trace", "trace_events", "gpu_time", *SECONDS)
-FLAGS = ("measure", "statistics", "trace")
+           "trace", "trace_events", "gpu_time", "strict", *SECONDS)
+FLAGS = ("measure", "statistics", "trace", "strict")
 TEXTS = ("backend", "signal")
 BACKENDS = {1: "cuda", 2: "host", 3: "sim"}  # weir_backend of weir.h
 NUMBERS = {"workers": 2**32, "seed": 2**64, "max_in_flight": 2**31, "skip": 2**64, "trace_events": 2**64}  # below
@@ -104,6 +104,8 @@ def _option(name, value):
         raise TypeError(f"{name} is a text, not {value!r}")
     if name == "gpu_time":
         return _sampling(value)
+    if name == "strict":
+        return 1 if value else -1  # WEIR_STRICT_ON, WEIR_STRICT_OFF
     return _text(name, value) if name in (*TEXTS, "root") else value
 
 

@@ -37,9 +37,12 @@ struct wr_host_event;  /* an event */
 
 #define WR_EXECUTOR_DEVICES 64
 
-/* `workers`: per device. With rules, this and wr_executor_partition must be called on a fiber of the
- * simulation. */
-weir_status wr_executor_create(struct wr_executor **out, int devices, unsigned workers,
+/*
+ * `workers`: per device. `strict`: the devices' memory is closed but while their operations run. With rules,
+ * this and wr_executor_partition must be called on a fiber of the simulation. Fails: WEIR_E_UNSUPPORTED:
+ * strict, but without rules it needs protection keys, and there are none here.
+ */
+weir_status wr_executor_create(struct wr_executor **out, int devices, unsigned workers, bool strict,
 			       const struct wr_executor_rules *rules, void *arg);
 void wr_executor_destroy(struct wr_executor *executor); /* joins the workers; NULL is fine */
 int wr_executor_devices(const struct wr_executor *executor);
@@ -91,8 +94,10 @@ size_t wr_host_graph_items(const void *graph);
 void wr_host_graph_destroy(void *self, void *graph);
 bool wr_host_graph_differs(void *self, const void *graph, const void *other, char *what, size_t room);
 
-/* Implement alloc and release; self and device do not matter. */
-weir_status wr_host_alloc(void *self, int device, size_t bytes, void **out);
-void wr_host_release(void *self, int device, void *memory);
+/* Implement alloc and release. */
+weir_status wr_executor_alloc(struct wr_executor *executor, int device, size_t bytes, void **out);
+void wr_executor_release(struct wr_executor *executor, int device, void *memory);
+bool wr_executor_is_closed(const struct wr_executor *executor,
+			   const void *address); /* implements is_closed */
 
 #endif

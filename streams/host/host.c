@@ -6,14 +6,14 @@
 #include "streams/backend.h"
 #include "streams/host/executor.h"
 
-enum { THREADS = 4, ALIGNMENT = 256 };
+enum { THREADS = 4 };
 
 static weir_status host_open(void **out, const struct wr_system_options *options, char *where, size_t room)
 {
 	unsigned threads = options->host_threads ? options->host_threads : THREADS;
 	int devices = options->devices ? options->devices : 1;
 	struct wr_executor *executor;
-	weir_status status = wr_executor_create(&executor, devices, threads, NULL, NULL);
+	weir_status status = wr_executor_create(&executor, devices, threads, options->strict, NULL, NULL);
 
 	if (status)
 		return status;
@@ -177,23 +177,19 @@ static weir_status host_timer_read(void *self, int device, void *begin, void *en
 	return wr_host_timer_read(begin, end, begun, ended);
 }
 
-weir_status wr_host_alloc(void *self, int device, size_t bytes, void **out)
+static weir_status host_alloc(void *self, int device, size_t bytes, void **out)
 {
-	void *memory = wr_alloc_aligned(ALIGNMENT, bytes);
-
-	(void)self;
-	(void)device;
-	if (!memory)
-		return wr_fail(WEIR_E_NOMEM, "no %zu bytes of host memory", bytes);
-	*out = memory;
-	return WEIR_OK;
+	return wr_executor_alloc(self, device, bytes, out);
 }
 
-void wr_host_release(void *self, int device, void *memory)
+static void host_release(void *self, int device, void *memory)
 {
-	(void)self;
-	(void)device;
-	wr_free(memory);
+	wr_executor_release(self, device, memory);
+}
+
+static bool host_is_closed(void *self, const void *address)
+{
+	return wr_executor_is_closed(self, address);
 }
 
 static bool host_stopped(void *self)
@@ -233,7 +229,8 @@ const struct wr_backend wr_backend_host = {
 	.write_flag = host_write_flag,
 	.partitions_create = host_partitions_create,
 	.partition_destroy = host_partition_destroy,
-	.alloc = wr_host_alloc,
-	.release = wr_host_release,
+	.alloc = host_alloc,
+	.release = host_release,
+	.is_closed = host_is_closed,
 	.stopped = host_stopped,
 };

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 
-enum { WORKERS_MAX = 64, PARTITION_MAX = 1024 };
+enum { ALIGNMENT = 256, WORKERS_MAX = 64, PARTITION_MAX = 1024 };
 
 static weir_status pool_start_locked(struct wr_host_pool *pool)
 {
@@ -102,7 +102,7 @@ static weir_status device_pools_make(struct wr_executor *executor, int devices, 
 	return status ? status : wr_host_pool_start(executor->device[0]);
 }
 
-weir_status wr_executor_create(struct wr_executor **out, int devices, unsigned workers,
+weir_status wr_executor_create(struct wr_executor **out, int devices, unsigned workers, bool strict,
 			       const struct wr_executor_rules *rules, void *arg)
 {
 	struct wr_executor *executor;
@@ -115,10 +115,15 @@ weir_status wr_executor_create(struct wr_executor **out, int devices, unsigned w
 		return WEIR_E_NOMEM;
 	executor->rules = rules;
 	executor->arg = arg;
-	status = wr_mutex_init(&executor->lock);
+	executor->strict = strict;
+	executor->memory = WR_CLOSED_MEMORY;
+	status = strict && !rules ? wr_closed_init_by_thread(&executor->memory) : WEIR_OK;
+	if (!status)
+		status = wr_mutex_init(&executor->lock);
 	if (!status)
 		status = wr_cond_init(&executor->returned);
 	if (status) {
+		wr_closed_finish(&executor->memory);
 		wr_mutex_finish(&executor->lock);
 		wr_free(executor);
 		return status;
@@ -156,9 +161,36 @@ void wr_executor_destroy(struct wr_executor *executor)
 		wr_free(pool);
 	}
 	wr_tasks_free(executor->spare);
+	wr_closed_finish(&executor->memory);
 	wr_cond_finish(&executor->returned);
 	wr_mutex_finish(&executor->lock);
 	wr_free(executor);
+}
+
+weir_status wr_executor_alloc(struct wr_executor *executor, int device, size_t bytes, void **out)
+{
+	void *memory;
+
+	if (executor->strict && device >= 0)
+		return wr_closed_alloc(&executor->memory, bytes, out);
+	memory = wr_alloc_aligned(ALIGNMENT, bytes);
+	if (!memory)
+		return wr_fail(WEIR_E_NOMEM, "no %zu bytes of host memory", bytes);
+	*out = memory;
+	return WEIR_OK;
+}
+
+void wr_executor_release(struct wr_executor *executor, int device, void *memory)
+{
+	if (executor->strict && device >= 0)
+		wr_closed_free(&executor->memory, memory);
+	else
+		wr_free(memory);
+}
+
+bool wr_executor_is_closed(const struct wr_executor *executor, const void *address)
+{
+	return executor->strict && wr_closed_holds(&executor->memory, address);
 }
 
 int wr_executor_devices(const struct wr_executor *executor)

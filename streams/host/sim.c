@@ -120,6 +120,7 @@ static void random_enqueue_delay(struct machine *machine)
 struct opening {
 	struct machine *machine;
 	int devices;
+	bool strict;
 	weir_status status;
 };
 
@@ -128,7 +129,8 @@ static void executor_create_in_world(void *arg)
 	struct opening *opening = arg;
 	struct machine *machine = opening->machine;
 
-	opening->status = wr_executor_create(&machine->executor, opening->devices, WORKERS, &rules, machine);
+	opening->status = wr_executor_create(&machine->executor, opening->devices, WORKERS, opening->strict,
+					     &rules, machine);
 }
 
 static void sim_enter(void *self, void (*fn)(void *arg), void *arg)
@@ -140,7 +142,7 @@ static void sim_enter(void *self, void (*fn)(void *arg), void *arg)
 
 static weir_status sim_open(void **out, const struct wr_system_options *options, char *where, size_t room)
 {
-	struct opening opening = {NULL, options->devices ? options->devices : 1, WEIR_OK};
+	struct opening opening = {NULL, options->devices ? options->devices : 1, options->strict, WEIR_OK};
 	weir_status status;
 
 	if (!options->sim)
@@ -354,12 +356,17 @@ static void sim_partition_destroy(void *self, void *partition)
 
 static weir_status sim_alloc(void *self, int number, size_t bytes, void **out)
 {
-	return wr_host_alloc(self, number, bytes, out);
+	return wr_executor_alloc(((struct machine *)self)->executor, number, bytes, out);
 }
 
 static void sim_release(void *self, int number, void *memory)
 {
-	wr_host_release(self, number, memory);
+	wr_executor_release(((struct machine *)self)->executor, number, memory);
+}
+
+static bool sim_is_closed(void *self, const void *address)
+{
+	return wr_executor_is_closed(((struct machine *)self)->executor, address);
 }
 
 static bool sim_stopped(void *self)
@@ -401,6 +408,7 @@ const struct wr_backend wr_backend_sim = {
 	.partition_destroy = sim_partition_destroy,
 	.alloc = sim_alloc,
 	.release = sim_release,
+	.is_closed = sim_is_closed,
 	.stopped = sim_stopped,
 	.enter = sim_enter,
 };

@@ -137,6 +137,7 @@ static void task_run_unlocked(struct wr_host_stream *stream, struct wr_task *tas
 	struct wr_host_pool *pool = stream->pool;
 	struct wr_executor *executor = stream->executor;
 	unsigned another = needs_another_locked(pool, task) ? pool->started++ : 0;
+	bool opens = executor->strict && task->work != WR_WORK_CALL;
 	const char *name = "copy";
 	int code;
 
@@ -144,7 +145,11 @@ static void task_run_unlocked(struct wr_host_stream *stream, struct wr_task *tas
 	wr_mutex_unlock(&executor->lock);
 	if (another) /* the pool works without it, so a failure is ignored */
 		(void)wr_host_worker_start(pool, another);
+	if (opens)
+		wr_closed_open(&executor->memory);
 	code = task_execute(task, &name);
+	if (opens)
+		wr_closed_close(&executor->memory);
 	wr_mutex_lock(&executor->lock);
 	if (task->work == WR_WORK_CALL)
 		pool->calling = false;
@@ -304,6 +309,8 @@ static void worker_main(void *arg)
 	struct wr_executor *executor = pool->executor;
 	int64_t until;
 
+	if (executor->strict)
+		wr_closed_open_thread(&executor->memory);
 	wr_mutex_lock(&executor->lock);
 	while (!executor->stopping) {
 		struct wr_host_stream *stream = pool_hold_stream_locked(pool, &until);

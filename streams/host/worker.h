@@ -12,6 +12,7 @@
 
 #include <stdalign.h>
 
+#include "base/closed.h"
 #include "streams/host/executor.h"
 
 struct wr_task {
@@ -110,8 +111,10 @@ struct wr_executor {
 	unsigned running;
 	unsigned pools_to_wake;
 	bool stopping, faulted;
-	unsigned leaving;        /* threads that wait on `returned` */
-	struct wr_cond returned; /* a worker has finished a task */
+	bool strict;
+	struct wr_closed_memory memory; /* of the devices, if strict: opened while an operation runs */
+	unsigned leaving;               /* threads that wait on `returned` */
+	struct wr_cond returned;        /* a worker has finished a task */
 	char fault[160];
 };
 

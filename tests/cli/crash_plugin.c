@@ -78,9 +78,75 @@ static const weir_operator crash = {
 	.stop = stop,
 };
 
+/* --- memory of the device, touched on the host --- */
+
+static weir_status make(weir_context *context, bool on_host, weir_message **out)
+{
+	const int64_t one = 1;
+	const weir_tensor like = {sizeof like, NULL, 0, 1, &one, NULL, 0, 64, 1};
+	weir_status status = weir_context_create_tensor(context, &like, on_host, out);
+
+	if (!status)
+		*(volatile int64_t *)weir_message_data(*out) = 1;
+	return status;
+}
+
+static weir_status number_compute(weir_context *context, void *state)
+{
+	weir_message *message;
+	weir_status status = make(context, true, &message);
+
+	(void)state;
+	return status ? status : weir_context_emit(context, 0, message);
+}
+
+static weir_status scribble_compute(weir_context *context, void *state)
+{
+	weir_message *message;
+	weir_status status = make(context, false, &message);
+
+	(void)state;
+	if (status)
+		return status;
+	weir_message_unref(message);
+	return weir_context_finish(context);
+}
+
+static weir_status peek_compute(weir_context *context, void *state)
+{
+	(void)state;
+	(void)*(const volatile char *)weir_message_data(weir_context_message(context, 0, 0));
+	return WEIR_OK;
+}
+
+static const weir_port peek_inputs[] = {{.size = sizeof(weir_port), .name = "in", .help = "a tensor"},
+					{.name = NULL}};
+static const weir_port number_outputs[] = {{.size = sizeof(weir_port), .name = "out", .help = "a tensor"},
+					   {.name = NULL}};
+static const weir_operator number = {.size = sizeof(weir_operator),
+				     .name = "number",
+				     .help = "makes a tensor on the host",
+				     .outputs = number_outputs,
+				     .compute = number_compute};
+static const weir_operator scribble = {.size = sizeof(weir_operator),
+				       .name = "scribble",
+				       .help = "writes a tensor of the device on the host",
+				       .compute = scribble_compute};
+static const weir_operator peek = {.size = sizeof(weir_operator),
+				   .name = "peek",
+				   .help = "reads its input on the host",
+				   .inputs = peek_inputs,
+				   .compute = peek_compute};
+
 static weir_status add(weir_registry *registry)
 {
-	return weir_registry_add_operator(registry, &crash);
+	weir_status status = weir_registry_add_operator(registry, &crash);
+
+	if (!status)
+		status = weir_registry_add_operator(registry, &number);
+	if (!status)
+		status = weir_registry_add_operator(registry, &peek);
+	return status ? status : weir_registry_add_operator(registry, &scribble);
 }
 
 WEIR_PLUGIN(add);

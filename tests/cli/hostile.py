@@ -76,6 +76,31 @@ def f47_f49_xb27_a_crash_in_compute_names_entity_and_operator(weir):
             assert f"weir run: {name} in compute of 'boom' (operator crash)\n" in ended.stderr, (way, ended)
 
 
+def xb56_device_memory_is_closed_to_the_host_on_sim(weir):
+    """A missing download, and a missing upload: one line that names entity and block. With a download all is well."""
+    entities = [{"name": "src", "operator": "number", "conditions": [{"type": "count", "count": 2}]},
+                {"name": "up", "operator": "upload", "resources": ["p"]}, {"name": "look", "operator": "peek"}]
+    missing = {"weir": 1, "resources": {"p": {"type": "memory_pool", "block_size": 4096, "blocks": 4}}, "entities": entities,
+               "connections": [["src.out", "up.in"], ["up.out", "look.in"]]}
+    down = {**missing, "entities": [*entities, {"name": "down", "operator": "download"}],
+            "connections": [["src.out", "up.in"], ["up.out", "down.in"], ["down.out", "look.in"]]}
+    made = {"weir": 1, "entities": [{"name": "make", "operator": "scribble"}]}
+    touches = "in compute of '{}' (operator {}): it touches device memory on the host"
+    for graph, line in ((missing, touches.format("look", "peek") + ", the message in 'in' from up.out, pool 'p'; add a 'download' before it"),
+                        (made, touches.format("make", "scribble") + "; make it on the host")):
+        file = write("closed.json", graph)
+        ended = process.run(weir, "run", "--plugin", PLUGIN, file, "--backend", "sim")
+        if "Sanitizer" in ended.stderr:
+            continue  # its handler was installed first
+        assert ended.returncode == -signal.SIGSEGV and line in ended.stderr, ended
+        assert process.run(weir, "run", "--plugin", PLUGIN, file, "--backend", "sim", "--no-strict").returncode == 0
+    for backend in (HOST, ["--backend", "sim"]):
+        ended = process.run(weir, "run", "--plugin", PLUGIN, write("closed.json", down), *backend)
+        assert ended.returncode == 0, ended
+    ended = process.run(weir, "run", "--plugin", PLUGIN, write("closed.json", down), *HOST, "--strict")
+    assert ended.returncode == 0 or ended.returncode == 1 and "no protection keys" in ended.stderr, ended
+
+
 def xb27_a_crash_outside_of_compute_says_so(weir):
     graph = {"weir": 1, "entities": [{"name": "boom", "operator": "crash", "parameters": {"way": "late"}}]}
     ended = process.run(weir, "run", "--plugin", PLUGIN, write("crash.json", graph), *HOST)
@@ -185,6 +210,7 @@ process.main(
         xb14_a_seed_of_zero_wins_over_the_graphs,
         xb14_a_duration_of_zero_lifts_the_graphs_limit,
         f47_f49_xb27_a_crash_in_compute_names_entity_and_operator,
+        xb56_device_memory_is_closed_to_the_host_on_sim,
         xb27_a_crash_outside_of_compute_says_so,
         xb27_a_compute_that_ends_its_thread_or_the_process_fails_the_run_on_sim_too,
         a_pipe_without_a_writer_can_be_left,

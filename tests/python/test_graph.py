@@ -308,6 +308,25 @@ def test_a_part_that_stands_for_ever_beside_another_one_is_told_by_the_outcome()
         assert graph.run(backend="sim", max_duration=3).stuck is None
 
 
+def test_device_memory_is_closed_on_sim():
+    upload = graph_of(("a", "frames_read", {"path": "/dev/zero", "shape": [4]}), ("b", "upload"))
+    upload["entities"][0]["conditions"] = [{"type": "count", "count": 1}]
+    for options in ({}, {"strict": True}, {"strict": False}):
+        with weir.Graph(upload) as graph:
+            outlet = graph.outlet("b.out")
+            with graph.start(backend="sim", **options):
+                message = outlet.take(5)
+            if options.get("strict") is False:
+                assert not np.asarray(message).any()
+                continue
+            for read in (np.from_dlpack, memoryview):
+                with pytest.raises(weir.Error, match="closed to the host"):
+                    read(message)
+            del message
+    with pytest.raises(TypeError, match="strict is True or False"):
+        weir.Graph(upload).run(strict=1)
+
+
 # ---- between two runs
 
 
