@@ -309,7 +309,7 @@ def test_a_part_that_stands_for_ever_beside_another_one_is_told_by_the_outcome()
 
 
 def test_device_memory_is_closed_on_sim():
-    upload = graph_of(("a", "frames_read", {"path": "/dev/zero", "shape": [4]}), ("b", "upload"))
+    upload = graph_of(("a", "frames_read", {"path": "/dev/zero", "width": 4, "height": 1}), ("b", "upload"))
     upload["entities"][0]["conditions"] = [{"type": "count", "count": 1}]
     for options in ({}, {"strict": True}, {"strict": False}):
         with weir.Graph(upload) as graph:
@@ -320,7 +320,7 @@ def test_device_memory_is_closed_on_sim():
                 assert not np.asarray(message).any()
                 continue
             for read in (np.from_dlpack, memoryview):
-                with pytest.raises(weir.Error, match="closed to the host"):
+                with pytest.raises((weir.Error, BufferError), match="closed to the host"):
                     read(message)
             del message
     with pytest.raises(TypeError, match="strict is True or False"):
