@@ -351,7 +351,7 @@ RIG_BODY(s04_references_that_are_dropped_while_entries_are_off_the_list_are_drop
 	int live = wr_load(&rig->waker.live);
 	weir_fence fences[2];
 
-	sleep_on(rig->a, SECOND / 5);
+	rig_meet(rig, rig->a, 2); /* ends when c meets it */
 	fences[0] = rig_record(rig->a);
 	sleep_on(rig->b, SECOND / 20);
 	fences[1] = rig_record(rig->b);
@@ -369,6 +369,7 @@ RIG_BODY(s04_references_that_are_dropped_while_entries_are_off_the_list_are_drop
 	assert_int_equal(destroyed.released, 0);
 	assert_int_equal(pending.released, 0);
 	assert_int_equal(wr_load(&rig->waker.live), live);
+	rig_meet(rig, rig->c, 2);
 	rig_wait(rig, fences[0]);
 	wr_system_run_deferred_frees(rig->system, true);
 	assert_int_equal(pending.released, 1);
