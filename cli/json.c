@@ -336,6 +336,16 @@ static bool json_word(struct cli_json *json)
 	return cli_json_refuse(json, "a value is expected");
 }
 
+bool cli_json_bool(struct cli_json *json, bool *out)
+{
+	if (!json_look(json))
+		return false;
+	if (*json->at != 't' && *json->at != 'f')
+		return cli_json_refuse(json, "true or false is expected");
+	*out = *json->at == 't';
+	return json_word(json);
+}
+
 /* The recursion is bounded by DEPTH_MAX. */
 bool cli_json_skip(struct cli_json *json)
 {

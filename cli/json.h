@@ -44,6 +44,7 @@ bool cli_json_item(struct cli_json *json); /* true: a value follows; false: the 
 bool cli_json_integer(struct cli_json *json, int64_t *out);
 bool cli_json_count(struct cli_json *json, int64_t *out); /* an integer that is not below 0 */
 bool cli_json_real(struct cli_json *json, double *out);   /* an integer, too */
+bool cli_json_bool(struct cli_json *json, bool *out);
 bool cli_json_string(struct cli_json *json, struct cli_slice *out);
 bool cli_json_skip(struct cli_json *json);   /* any value */
 bool cli_json_finish(struct cli_json *json); /* nothing may follow but blanks */

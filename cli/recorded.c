@@ -10,8 +10,9 @@
 #include <string.h>
 
 enum { VERSION = 1 };
+#define STATUS_ABSENT ((weir_status)1) /* while it is read: the file does not say */
 
-enum kind { COUNT, REAL, TEXT, CAUSE, OBJECT, LIST, LENGTH };
+enum kind { COUNT, INTEGER, REAL, FLAG, TEXT, CAUSE, STATUS, OBJECT, LIST, LENGTH };
 
 struct shape;
 struct field {
@@ -57,6 +58,7 @@ static const struct field wait_fields[] = {
 	FIELD(cli_wait, TEXT, on),
 	NEEDED(cli_wait, TEXT, of),
 	FIELD(cli_wait, TEXT, why),
+	FIELD(cli_wait, COUNT, open),
 	SHAPED(cli_wait, OBJECT, time, histogram),
 	{0},
 };
@@ -70,6 +72,34 @@ static const struct field cpu_fields[] = {
 	{0},
 };
 static const struct shape cpu = SHAPE(cli_cpu, cpu_fields);
+
+static const struct field times_fields[] = {FIELD(cli_times, INTEGER, period), {0}};
+static const struct shape times = SHAPE(cli_times, times_fields);
+
+static const struct field condition_fields[] = {
+	NEEDED(cli_condition, TEXT, type),
+	FIELD(cli_condition, TEXT, name),
+	SHAPED(cli_condition, OBJECT, times, times),
+	{0},
+};
+static const struct shape condition = SHAPE(cli_condition, condition_fields);
+
+static const struct field use_fields[] = {
+	NEEDED(cli_use, COUNT, stream),
+	FIELD(cli_use, COUNT, device),
+	FIELD(cli_use, COUNT, count),
+	FIELD(cli_use, COUNT, time),
+	{0},
+};
+static const struct shape use = SHAPE(cli_use, use_fields);
+
+static const struct field lock_fields[] = {
+	NEEDED(cli_lock, TEXT, name),
+	FIELD(cli_lock, COUNT, count),
+	FIELD(cli_lock, COUNT, time),
+	{0},
+};
+static const struct shape lock = SHAPE(cli_lock, lock_fields);
 
 static const struct field entity_fields[] = {
 	NEEDED(cli_entity, TEXT, name),
@@ -86,7 +116,10 @@ static const struct field entity_fields[] = {
 	SHAPED(cli_entity, OBJECT, gpu_span, histogram),
 	SHAPED(cli_entity, OBJECT, done_latency, histogram),
 	SHAPED(cli_entity, OBJECT, ready_to_compute, histogram),
+	SHAPED(cli_entity, OBJECT, lock, lock),
 	SHAPED(cli_entity, LIST, waits, wait),
+	SHAPED(cli_entity, LIST, conditions, condition),
+	SHAPED(cli_entity, LIST, streams, use),
 	FIELD(cli_entity, COUNT, gpu_ticks),
 	FIELD(cli_entity, TEXT, done_source),
 	{0},
@@ -144,8 +177,21 @@ static const struct field run_fields[] = {
 	FIELD(cli_recorded, TEXT, version),
 	FIELD(cli_recorded, TEXT, graph),
 	FIELD(cli_recorded, TEXT, where),
+	FIELD(cli_recorded, TEXT, backend),
+	FIELD(cli_recorded, TEXT, gpu_time),
 	FIELD(cli_recorded, TEXT, ending),
+	FIELD(cli_recorded, STATUS, status),
 	FIELD(cli_recorded, CAUSE, cause),
+	FIELD(cli_recorded, TEXT, cause_entity),
+	FIELD(cli_recorded, TEXT, cause_on),
+	FIELD(cli_recorded, TEXT, text),
+	FIELD(cli_recorded, TEXT, stuck),
+	FIELD(cli_recorded, FLAG, drained),
+	FIELD(cli_recorded, COUNT, posix_signal),
+	FIELD(cli_recorded, COUNT, leftover),
+	FIELD(cli_recorded, COUNT, abandoned),
+	FIELD(cli_recorded, TEXT, main),
+	FIELD(cli_recorded, COUNT, frames),
 	NEEDED(cli_recorded, COUNT, duration),
 	FIELD(cli_recorded, COUNT, workers_count),
 	{"entities", LIST, offsetof(struct cli_recorded, entities), &entity, true},
@@ -187,6 +233,26 @@ static bool read_cause(struct cli_json *json, weir_cause *out)
 		*out = name;
 	WEIR_CAUSE_TABLE(CAUSE_IF)
 #undef CAUSE_IF
+	return true;
+}
+
+/* The text of a weir_status. One that this weir does not know is a failure like others. */
+static bool read_status(struct cli_json *json, weir_status *out)
+{
+	struct cli_slice slice;
+
+	if (cli_json_next(json) == CLI_JSON_SCALAR) { /* null: it had not ended */
+		*out = STATUS_ABSENT;
+		return cli_json_skip(json);
+	}
+	if (!cli_json_string(json, &slice))
+		return false;
+	*out = WEIR_E_FAILED;
+#define STATUS_IF(name, value, text)                                                                         \
+	if (cli_slice_is(slice, text))                                                                       \
+		*out = name;
+	WEIR_STATUS_TABLE(STATUS_IF)
+#undef STATUS_IF
 	return true;
 }
 
@@ -233,12 +299,18 @@ static bool read_field(struct cli_json *json, const struct field *field, char *o
 	switch (field->kind) {
 	case COUNT:
 		return cli_json_count(json, (int64_t *)(void *)out);
+	case INTEGER:
+		return cli_json_integer(json, (int64_t *)(void *)out);
+	case FLAG:
+		return cli_json_bool(json, (bool *)(void *)out);
 	case REAL:
 		return cli_json_real(json, (double *)(void *)out);
 	case TEXT:
 		return read_text(json, (char **)(void *)out, field->required);
 	case CAUSE:
 		return read_cause(json, (weir_cause *)(void *)out);
+	case STATUS:
+		return read_status(json, (weir_status *)(void *)out);
 	case OBJECT:
 		return read_object(json, field->shape, out);
 	case LIST:
@@ -249,12 +321,12 @@ static bool read_field(struct cli_json *json, const struct field *field, char *o
 	return false;
 }
 
-static bool refuse_missing(struct cli_json *json, const struct shape *shape, unsigned seen)
+static bool refuse_missing(struct cli_json *json, const struct shape *shape, uint64_t seen)
 {
 	static _Thread_local char text[64];
 
 	for (unsigned i = 0; shape->fields[i].key; i++)
-		if (shape->fields[i].required && !(seen & 1u << i)) {
+		if (shape->fields[i].required && !(seen >> i & 1)) {
 			snprintf(text, sizeof text, "the object lacks \"%s\"", shape->fields[i].key);
 			return cli_json_refuse(json, text);
 		}
@@ -264,7 +336,7 @@ static bool refuse_missing(struct cli_json *json, const struct shape *shape, uns
 static bool read_object(struct cli_json *json, const struct shape *shape, void *out)
 {
 	struct cli_slice key;
-	unsigned seen = 0;
+	uint64_t seen = 0;
 
 	if (cli_json_object(json))
 		while (cli_json_member(json, &key)) {
@@ -272,7 +344,7 @@ static bool read_object(struct cli_json *json, const struct shape *shape, void *
 
 			while (shape->fields[i].key && !cli_slice_is(key, shape->fields[i].key))
 				i++;
-			seen |= 1u << i;
+			seen |= UINT64_C(1) << i;
 			if (shape->fields[i].key)
 				read_field(json, &shape->fields[i], (char *)out + shape->fields[i].offset);
 			else
@@ -289,6 +361,8 @@ static void finish_object(const struct shape *shape, void *object)
 
 		if (field->kind == TEXT)
 			free(*(char **)(void *)at);
+		if (field->kind == OBJECT)
+			finish_object(field->shape, at);
 		if (field->kind != LIST)
 			continue;
 		for (size_t i = 0; i < list->count; i++)
@@ -322,6 +396,20 @@ bool cli_recorded_lacks_causes(const struct cli_recorded *recorded)
 				return true;
 	}
 	return false;
+}
+
+size_t cli_recorded_sharers(const struct cli_recorded *recorded, int64_t stream)
+{
+	size_t sharers = 0;
+
+	for (size_t i = 0; i < recorded->entities.count; i++) {
+		const struct cli_list *list = &cli_recorded_entity(recorded, i)->streams;
+		const struct cli_use *uses = list->items;
+
+		for (size_t k = 0; k < list->count; k++)
+			sharers += uses[k].stream == stream;
+	}
+	return sharers;
 }
 
 /* --- names to indices --- */
@@ -375,6 +463,24 @@ static bool link_end(const struct cli_recorded *recorded, const char *name, size
 {
 	*at = name ? cli_recorded_find(recorded, (struct cli_slice){name, strlen(name)}) : CLI_NO_ENTITY;
 	return !name || *at != CLI_NO_ENTITY;
+}
+
+/* What the outcome and the main entity name, and the numbers of texts. */
+static const char *link_run(struct cli_recorded *recorded)
+{
+	recorded->has_outcome = recorded->cause && recorded->status != STATUS_ABSENT;
+	if (!recorded->has_outcome)
+		recorded->status = WEIR_OK;
+	if (!recorded->gpu_time || !strcmp(recorded->gpu_time, "off"))
+		recorded->gpu_every = 0;
+	else if (sscanf(recorded->gpu_time, "sample:%" SCNd64, &recorded->gpu_every) != 1)
+		recorded->gpu_every = !strcmp(recorded->gpu_time, "all");
+	if (recorded->gpu_every < 0)
+		recorded->gpu_every = 0;
+	if (!link_end(recorded, recorded->cause_entity, &recorded->cause_at))
+		return "the cause's entity is not in the list";
+	return link_end(recorded, recorded->main, &recorded->main_at) ? NULL
+								      : "the main entity is not in the list";
 }
 
 static const char *link_queues(struct cli_recorded *recorded)
@@ -442,7 +548,7 @@ bool cli_recorded_read(struct cli_recorded *out, const char *text, size_t length
 	struct cli_json json = cli_json_of(text, length);
 	const char *wrong;
 
-	*out = (struct cli_recorded){0};
+	*out = (struct cli_recorded){.status = STATUS_ABSENT};
 	if (!length)
 		return fail(fault, "empty; weir run --stats-file FILE.json writes such files");
 	if (!check_version(text, length, fault))
@@ -450,6 +556,8 @@ bool cli_recorded_read(struct cli_recorded *out, const char *text, size_t length
 	if (!read_object(&json, &run, out) || !cli_json_finish(&json))
 		return fail_at(&json, fault);
 	wrong = sort_names(out);
+	if (!wrong)
+		wrong = link_run(out);
 	if (!wrong)
 		wrong = link_queues(out);
 	return wrong ? fail(fault, wrong) : true;

@@ -23,7 +23,29 @@ struct cli_wait {
 	weir_cause cause; /* NONE: the file does not say */
 	char *on;         /* the pool or port that it was about; NULL: unknown */
 	char *of, *why;   /* for people: the condition or port, and its reason */
+	int64_t open;     /* how long the one was that had not ended, part of `time`; 0: none */
 	struct cli_histogram time;
+};
+
+/* A condition that the graph's file or the operator gave. */
+struct cli_times {
+	int64_t period; /* 0: it has none */
+};
+struct cli_condition {
+	char *type, *name;
+	struct cli_times times;
+};
+
+/* What an entity did on a queue of a device: entities that name the same `stream` share it. */
+struct cli_use {
+	int64_t stream, device;
+	int64_t count, time; /* measured spans, and their sum; `done_source` says how */
+};
+
+/* A lock that computes said they waited for: "GIL"; NULL: none. */
+struct cli_lock {
+	char *name;
+	int64_t count, time;
 };
 
 /* Of `count` ticks: their time on a core, that in compute, and how often they waited for something. */
@@ -36,7 +58,10 @@ struct cli_entity {
 	int64_t ticks, received, emitted, lost, most_in_flight, max_in_flight;
 	struct cli_histogram submit, blocked, gpu_span, done_latency, ready_to_compute;
 	struct cli_cpu cpu;
-	struct cli_list waits; /* of struct cli_wait */
+	struct cli_lock lock;
+	struct cli_list waits;      /* of struct cli_wait */
+	struct cli_list conditions; /* of struct cli_condition */
+	struct cli_list streams;    /* of struct cli_use */
 	int64_t gpu_ticks;
 	char *done_source; /* NULL: no device work was measured */
 };
@@ -65,9 +90,20 @@ struct cli_worker {
 
 struct cli_recorded {
 	int64_t format; /* "weir_statistics" */
-	char *version, *graph, *where, *ending;
-	weir_cause cause; /* why it ended; NONE: it had not */
+	char *version, *graph, *where, *backend, *ending;
+	char *gpu_time;    /* "off", "all", "sample:64"; NULL: unknown */
+	int64_t gpu_every; /* one tick of so many is timed; 0: none, or unknown */
+	bool has_outcome;  /* it had ended, and the file says how: else what follows is not known */
+	weir_status status;
+	weir_cause cause; /* why it ended; NONE: it had not, or unknown */
+	char *cause_entity, *cause_on, *text, *stuck;
+	size_t cause_at; /* the cause's entity, or CLI_NO_ENTITY */
+	bool drained;
+	int64_t posix_signal, leftover, abandoned;
 	int64_t duration, workers_count;
+	char *main;     /* the entity whose messages are the frames; NULL: none */
+	size_t main_at; /* likewise, or CLI_NO_ENTITY */
+	int64_t frames;
 	struct cli_list entities, queues, pools, workers;
 	int64_t path_count;
 	struct cli_name *names; /* of the entities, sorted */
@@ -87,5 +123,8 @@ bool cli_recorded_lacks_causes(const struct cli_recorded *recorded);
 size_t cli_recorded_find(const struct cli_recorded *recorded, struct cli_slice name); /* or CLI_NO_ENTITY */
 /* Returns NULL if there is no such entity. */
 const struct cli_entity *cli_recorded_entity(const struct cli_recorded *recorded, size_t i);
+
+/* The entities that share the queue of a device. */
+size_t cli_recorded_sharers(const struct cli_recorded *recorded, int64_t stream);
 
 #endif

@@ -520,16 +520,31 @@ uint64_t wr_graph_count_ticks(const weir_graph *graph)
 	return ticks;
 }
 
-/* For statistics, which any thread may read: so the names are those of the graph. */
-static void note_cause(weir_scheduler *scheduler, const weir_outcome *outcome)
+void wr_outcome_note(weir_scheduler *scheduler, const weir_outcome *outcome)
 {
-	const char *name = outcome->cause_entity;
+	const char *name = outcome ? outcome->cause_entity : NULL;
+	const char *text = outcome ? outcome->text : NULL, *stuck = outcome ? outcome->stuck : NULL;
 	const weir_entity *entity = name ? weir_graph_entity(scheduler->graph, name) : NULL;
+	struct wr_ended ended = {0};
 
-	wr_note(&scheduler->verdict, outcome->status);
-	wr_note(&scheduler->ended_in, entity ? entity->plan->name : NULL);
-	wr_note(&scheduler->ended_on, outcome->cause_on);
-	wr_note(&scheduler->ended_by, (int)outcome->cause);
+	if (outcome)
+		ended = (struct wr_ended){
+			.status = outcome->status,
+			.cause = outcome->cause,
+			.entity = entity ? entity->plan->name : NULL,
+			.on = outcome->cause_on,
+			.leftover = outcome->leftover,
+			.abandoned = outcome->abandoned,
+			.posix_signal = outcome->posix_signal,
+			.drained = scheduler->draining,
+		};
+	if (text)
+		weir_text_escape(&text, sizeof ended.text, ended.text);
+	if (stuck)
+		weir_text_escape(&stuck, sizeof ended.stuck, ended.stuck);
+	wr_global_lock();
+	scheduler->ended = ended;
+	wr_global_unlock();
 }
 
 void wr_run_end(weir_scheduler *scheduler)
@@ -567,7 +582,7 @@ void wr_run_end(weir_scheduler *scheduler)
 	wr_graph_forget_told(graph);
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
 		wr_outlet_end(outlet, false);
-	note_cause(scheduler, &outcome);
+	wr_outcome_note(scheduler, &outcome);
 	wr_trace_run_end(scheduler->trace, scheduler->worker_count);
 	wr_mutex_lock(&scheduler->lock);
 	scheduler->outcome = outcome;

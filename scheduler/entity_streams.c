@@ -232,8 +232,12 @@ void wr_entity_trace_streams(weir_entity *entity, struct wr_trace *trace)
 {
 	struct wr_entity_streams *streams = &entity->streams;
 
-	for (; streams->named_count < streams->count; streams->named_count++)
-		if (!streams->items[streams->named_count].shared_id &&
-		    streams->named_count + 1 != streams->default_stream)
-			trace_stream(trace, entity, &streams->items[streams->named_count]);
+	for (; streams->named_count < streams->count; streams->named_count++) {
+		const struct wr_entity_stream *item = &streams->items[streams->named_count];
+
+		wr_trace_uses(trace, entity->id, wr_stream_number(item->stream),
+			      weir_stream_device(item->stream));
+		if (!item->shared_id && streams->named_count + 1 != streams->default_stream)
+			trace_stream(trace, entity, item);
+	}
 }

@@ -23,6 +23,7 @@
 struct part {
 	struct wr_span *span;
 	const char *name; /* of its stream */
+	uint32_t queue;   /* wr_stream_number */
 	uint64_t tick;
 };
 
@@ -253,8 +254,9 @@ static void part_add(weir_entity *entity, size_t index)
 		memmove(time->parts, time->parts + time->first, time->count * sizeof *time->parts);
 		time->first = 0;
 	}
-	time->parts[time->first + time->count++] = (struct part){
-		entity->streams.items[index].span, stream_name(entity, index), entity->context.tick};
+	time->parts[time->first + time->count++] =
+		(struct part){entity->streams.items[index].span, stream_name(entity, index),
+			      wr_stream_number(entity->streams.items[index].stream), entity->context.tick};
 }
 
 void wr_gpu_time_end_tick(weir_entity *entity)
@@ -288,8 +290,8 @@ static void part_emit(weir_entity *entity, const struct wr_span_times *times, un
 	bool last = time->count == 1 || part[1].tick != part->tick, timed = wr_span_timed(part->span);
 
 	if (times->known)
-		wr_trace_device_work(time->trace, lane, entity->id, part->tick, part->name, times->begin,
-				     times->end, timed ? WR_TRACE_TIMERS : WR_TRACE_POLLER);
+		wr_trace_device_work(time->trace, lane, entity->id, part->tick, part->name, part->queue,
+				     times->begin, times->end, timed ? WR_TRACE_TIMERS : WR_TRACE_POLLER);
 	time->unknown |= !times->known;
 	time->blocked += times->blocked;
 	if (!last)

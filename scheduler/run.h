@@ -10,6 +10,8 @@ weir_status wr_run_start(weir_scheduler *scheduler);
 void wr_run_turn(weir_scheduler *scheduler); /* loop thread: does what is due; never blocks */
 /* Call when the workers have left and the live count is 0. Finds the verdict, stops the operators. */
 void wr_run_end(weir_scheduler *scheduler);
+/* Publishes the outcome to statistics; NULL: a run begins. */
+void wr_outcome_note(weir_scheduler *scheduler, const weir_outcome *outcome);
 /* Text and entity of the failure, if there was one. Borrows the error. */
 void wr_outcome_name_error(weir_outcome *outcome, const struct wr_last_error *error);
 /* The sum of what its entities count, each its own. Thread: any. */

@@ -31,6 +31,18 @@ struct wr_ready_list {
 enum wr_phase { WR_ENDED, WR_OPEN, WR_CLOSING };
 enum { WR_STOP_DRAIN = 1, WR_STOP_NOW = 2, WR_STOP_FAILED = 4 }; /* bits of `stop_asked` */
 
+enum { WR_ENDED_TEXT = 1024 };
+/* What statistics say of the outcome, which any thread may read when it likes. All 0: the run is on. */
+struct wr_ended {
+	weir_status status;
+	weir_cause cause;        /* NONE: it has not ended */
+	const char *entity, *on; /* the cause's entity, and its port or pool: the graph's names, or NULL */
+	uint64_t leftover, abandoned;
+	int posix_signal;
+	bool drained;
+	char text[WR_ENDED_TEXT], stuck[WR_ENDED_TEXT]; /* cut; "": none */
+};
+
 struct weir_scheduler {
 	/* any thread: the run */
 	_Alignas(64) wr_live live;
@@ -38,10 +50,6 @@ struct weir_scheduler {
 	_Alignas(64) weir_entity *_Atomic injected; /* the injector's stack */
 	_Atomic uint64_t backlog_count;             /* entries of `backlog`; may be read without the lock */
 	_Atomic uint64_t due_count;                 /* the same for `due` */
-	_Atomic int verdict;                        /* weir_status of the outcome, for statistics */
-	_Atomic int ended_by;                       /* its weir_cause; NONE: it has not ended */
-	const char *_Atomic ended_in;               /* the names of the cause's entity, */
-	const char *_Atomic ended_on;               /* and of its port or pool: the graph's, or NULL */
 	_Atomic int phase;           /* enum wr_phase; start sets OPEN, the loop the other two */
 	_Atomic unsigned stop_asked; /* WR_STOP_... bits, obeyed by reviews and by the loop */
 	_Atomic unsigned workers_ended;
@@ -108,6 +116,8 @@ struct weir_scheduler {
 	weir_cause cause;           /* its cause, */
 	struct wr_last_error error; /* and its text, or that of a failed start; line "": none */
 	size_t discarded;
+
+	struct wr_ended ended; /* under wr_global_lock, which serves simulated worlds and other threads */
 
 	char *root_path;       /* from the options; NULL: none */
 	int root;              /* its descriptor */

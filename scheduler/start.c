@@ -243,9 +243,7 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_free(scheduler->waiting);
 	scheduler->text = scheduler->waiting = NULL;
 	scheduler->cause = WEIR_CAUSE_NONE;
-	wr_note(&scheduler->ended_by, WEIR_CAUSE_NONE);
-	wr_note(&scheduler->ended_in, NULL);
-	wr_note(&scheduler->ended_on, NULL);
+	wr_outcome_note(scheduler, NULL);
 	wr_error_clear(&scheduler->error);
 	scheduler->failure = WEIR_OK;
 	scheduler->posix_signal = 0;
@@ -384,6 +382,7 @@ weir_status wr_run_start(weir_scheduler *scheduler)
 		scheduler->outcome = (weir_outcome){
 			.size = sizeof scheduler->outcome, .status = status, .cause = WEIR_CAUSE_START};
 		wr_outcome_name_error(&scheduler->outcome, &scheduler->error);
+		wr_outcome_note(scheduler, &scheduler->outcome);
 	}
 	set_starting(scheduler, false);
 	return status;

@@ -15,21 +15,24 @@ bool weir_scheduler_entity_times(weir_scheduler *scheduler, size_t i, weir_entit
 	struct wr_statistics *statistics = wr_statistics_of(scheduler);
 	struct wr_entity_statistics *entity;
 	weir_entity_times times;
+	struct wr_histogram waited = {0};
 
 	if (!statistics || i >= scheduler->graph->entity_count)
 		return false;
 	entity = &statistics->entities[i];
+	(void)wr_statistics_waited(statistics, i, NULL, &waited);
 	times = (weir_entity_times){
 		.size = sizeof times,
 		.entity = scheduler->graph->entities[i].plan->name,
 		.submit = wr_histogram_summary(&entity->submit),
 		.blocked = wr_histogram_summary(&entity->blocked),
 		.ready_to_compute = wr_histogram_summary(&entity->queued),
-		.waited = wr_histogram_summary(&entity->waited),
+		.waited = wr_histogram_summary(&waited),
 		.gpu_span = wr_histogram_summary(&entity->gpu_span),
 		.done_latency = wr_histogram_summary(&entity->done_latency),
 		.done_source = wr_statistics_source(entity),
 	};
+	wr_histogram_finish(&waited);
 	return !wr_struct_fill(out, &times, sizeof times, "weir_entity_times");
 }
 

@@ -59,24 +59,101 @@ static void add_histogram(struct wr_text *text, const char *before, struct wr_hi
 
 /* --- entities --- */
 
-static void add_waits(struct wr_text *text, const weir_entity *entity, struct wr_entity_statistics *times)
+/* open: how long the wait is that has not ended. */
+static void add_wait(struct list *list, const weir_entity *entity, const struct wr_wait_for *what,
+		     struct wr_histogram *time, int64_t open)
 {
+	add_comma(list, ",\n  ");
+	add_name(list->text, "{\"cause\":", weir_cause_text(what->cause));
+	add_name(list->text, ",\"on\":", wr_entity_subject(entity, what->cause, what->on));
+	add_name(list->text, ",\"of\":", what->of);
+	add_name(list->text, ",\"why\":", what->why);
+	if (open)
+		wr_text_add(list->text, ",\"open\":%" PRId64, open);
+	add_histogram(list->text, ",\"time\":", time);
+	wr_text_add(list->text, "}");
+}
+
+static void add_waits(struct wr_text *text, const weir_entity *entity, struct wr_statistics *statistics)
+{
+	struct wr_entity_statistics *times = &statistics->entities[entity->id];
 	struct list list = {text, false};
+	struct wr_histogram time = {0};
 
 	wr_text_add(text, ",\n \"waits\":[");
 	for (struct wr_wait_times *wait = wr_load_acquire(&times->waits); wait;
 	     wait = wr_load_acquire(&wait->next)) {
-		if (!wr_read(&wait->time.count))
-			continue;
-		add_comma(&list, ",\n  ");
-		add_name(text, "{\"cause\":", weir_cause_text(wait->what.cause));
-		add_name(text, ",\"on\":", wr_entity_subject(entity, wait->what.cause, wait->what.on));
-		add_name(text, ",\"of\":", wait->what.of);
-		add_name(text, ",\"why\":", wait->what.why);
-		add_histogram(text, ",\"time\":", &wait->time);
-		wr_text_add(text, "}");
+		int64_t open = wr_statistics_waited(statistics, entity->id, wait, &time);
+
+		if (wr_read(&time.count))
+			add_wait(&list, entity, &wait->what, &time, open);
 	}
 	wr_text_add(text, "]");
+	wr_histogram_finish(&time);
+}
+
+/* Those that the file of the graph or the operator gave, with the parameters that are times. */
+static void add_condition(struct list *list, const struct wr_plan_condition *condition)
+{
+	const weir_parameter *parameter = condition->kind->parameters;
+	struct list times = {list->text, false};
+
+	add_comma(list, ",");
+	add_name(list->text, "{\"type\":", condition->kind->name);
+	add_name(list->text, ",\"name\":", condition->name);
+	wr_text_add(list->text, ",\"times\":{");
+	for (; parameter && parameter->name; parameter++) {
+		if (parameter->type != WEIR_TYPE_DURATION)
+			continue;
+		add_comma(&times, ",");
+		wr_text_string(list->text, parameter->name);
+		wr_text_add(list->text, ":%" PRId64, weir_values_int(condition->values, parameter->name));
+	}
+	wr_text_add(list->text, "}}");
+}
+
+static void add_conditions(struct wr_text *text, const struct wr_plan_entity *plan)
+{
+	struct list list = {text, false};
+
+	wr_text_add(text, ",\n \"conditions\":[");
+	for (size_t i = 0; i < plan->condition_count; i++)
+		if (!plan->conditions[i].implied)
+			add_condition(&list, &plan->conditions[i]);
+	wr_text_add(text, "]");
+}
+
+static void add_streams(struct wr_text *text, struct wr_entity_statistics *times)
+{
+	struct list list = {text, false};
+
+	wr_text_add(text, ",\n \"streams\":[");
+	for (struct wr_stream_use *use = wr_load_acquire(&times->streams); use;
+	     use = wr_load_acquire(&use->next)) {
+		add_comma(&list, ",");
+		wr_text_add(text,
+			    "{\"stream\":%" PRIu32 ",\"device\":%d,\"count\":%" PRIu64 ",\"time\":%" PRId64
+			    "}",
+			    use->queue, use->device, wr_read(&use->count), wr_read(&use->time));
+	}
+	wr_text_add(text, "]");
+}
+
+static void add_processor(struct wr_text *text, struct wr_entity_statistics *times)
+{
+	const char *lock = wr_read(&times->lock);
+
+	if (wr_read(&times->cpu_ticks))
+		wr_text_add(text,
+			    ",\n \"cpu\":{\"count\":%" PRIu64 ",\"time\":%" PRId64 ",\"of\":%" PRId64
+			    ",\"waits\":%" PRIu64 "}",
+			    wr_read(&times->cpu_ticks), wr_read(&times->cpu_time), wr_read(&times->cpu_of),
+			    wr_read(&times->cpu_waits));
+	if (!lock)
+		return;
+	add_name(text, ",\n \"lock\":{\"name\":", lock);
+	wr_text_add(text, ",\"count\":%" PRIu64 ",\"time\":%" PRId64 "}", wr_read(&times->lock_waits),
+		    wr_read(&times->lock_time));
 }
 
 /* entity->flight has the same, and belongs to the run. */
@@ -103,8 +180,9 @@ static void add_counts(struct wr_text *text, weir_entity *entity)
 		    wr_read(&counters->replay_evictions), wr_read(&counters->replay_failures));
 }
 
-static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_entity_statistics *times)
+static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_statistics *statistics)
 {
+	struct wr_entity_statistics *times = &statistics->entities[entity->id];
 	const char *source = wr_statistics_source(times);
 
 	add_name(text, "{\"name\":", entity->plan->name);
@@ -112,19 +190,16 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_enti
 	add_counts(text, entity);
 	add_histogram(text, ",\n \"submit\":", &times->submit);
 	add_histogram(text, ",\n \"blocked\":", &times->blocked);
-	if (wr_read(&times->cpu_ticks))
-		wr_text_add(text,
-			    ",\n \"cpu\":{\"count\":%" PRIu64 ",\"time\":%" PRId64 ",\"of\":%" PRId64
-			    ",\"waits\":%" PRIu64 "}",
-			    wr_read(&times->cpu_ticks), wr_read(&times->cpu_time), wr_read(&times->cpu_of),
-			    wr_read(&times->cpu_waits));
+	add_processor(text, times);
 	add_histogram(text, ",\n \"gpu_span\":", &times->gpu_span);
 	add_histogram(text, ",\n \"done_latency\":", &times->done_latency);
 	if (source)
 		add_name(text, ",\"done_source\":", source);
 	wr_text_add(text, ",\"gpu_ticks\":%" PRIu64, wr_read(&times->gpu_span.count));
 	add_histogram(text, ",\n \"ready_to_compute\":", &times->queued);
-	add_waits(text, entity, times);
+	add_waits(text, entity, statistics);
+	add_conditions(text, entity->plan);
+	add_streams(text, times);
 	wr_text_add(text, "}");
 }
 
@@ -135,7 +210,7 @@ static void add_entities(struct wr_text *text, weir_graph *graph, struct wr_stat
 	wr_text_add(text, ",\n\"entities\":[\n");
 	for (size_t i = 0; i < graph->entity_count; i++) {
 		add_comma(&list, ",\n");
-		add_entity(text, &graph->entities[i], &statistics->entities[i]);
+		add_entity(text, &graph->entities[i], statistics);
 	}
 	wr_text_add(text, "]");
 }
@@ -182,15 +257,19 @@ static void add_queues(struct wr_text *text, weir_graph *graph, struct wr_statis
 /* Of all entities together. */
 static void add_pool_waits(struct wr_text *text, struct wr_statistics *statistics, uint32_t pool)
 {
-	struct wr_histogram all = {0};
+	struct wr_histogram all = {0}, time = {0};
 
 	for (size_t i = 0; i < statistics->entity_count; i++)
 		for (struct wr_wait_times *wait = wr_load_acquire(&statistics->entities[i].waits); wait;
-		     wait = wr_load_acquire(&wait->next))
-			if (wait->what.cause == WEIR_CAUSE_MEMORY && wait->what.on == pool)
-				wr_histogram_merge(&all, &wait->time);
+		     wait = wr_load_acquire(&wait->next)) {
+			if (wait->what.cause != WEIR_CAUSE_MEMORY || wait->what.on != pool)
+				continue;
+			(void)wr_statistics_waited(statistics, i, wait, &time);
+			wr_histogram_merge(&all, &time);
+		}
 	add_histogram(text, ",\"wait_time\":", &all);
 	wr_histogram_finish(&all);
+	wr_histogram_finish(&time);
 }
 
 static void add_pools(struct wr_text *text, weir_graph *graph, struct wr_statistics *statistics)
@@ -340,15 +419,33 @@ static void add_gpu_time(struct wr_text *text, int gpu_time)
 		add_name(text, ",\"gpu_time\":", gpu_time ? "all" : "off");
 }
 
-static const char *ending_text(weir_scheduler *scheduler, struct wr_statistics *statistics)
+static const char *ending_text(struct wr_statistics *statistics, const struct wr_ended *ended)
 {
-	weir_status status = (weir_status)wr_read(&scheduler->verdict);
-
 	if (!wr_read(&statistics->begun_at))
 		return "not started";
-	if (!wr_read(&statistics->ended_at))
+	if (!ended->cause)
 		return "running";
-	return status ? weir_status_text(status) : "finished";
+	return ended->status ? weir_status_text(ended->status) : "finished";
+}
+
+/* As weir_outcome. */
+static void add_outcome(struct wr_text *text, weir_scheduler *scheduler, struct wr_statistics *statistics)
+{
+	struct wr_ended ended;
+
+	wr_global_lock();
+	ended = scheduler->ended;
+	wr_global_unlock();
+	add_name(text, ",\"ending\":", ending_text(statistics, &ended));
+	add_name(text, ",\n\"status\":", ended.cause ? weir_status_text(ended.status) : NULL);
+	add_name(text, ",\"cause\":", weir_cause_text(ended.cause));
+	add_name(text, ",\"cause_entity\":", ended.entity);
+	add_name(text, ",\"cause_on\":", ended.on);
+	add_name(text, ",\n\"text\":", *ended.text ? ended.text : NULL);
+	add_name(text, ",\n\"stuck\":", *ended.stuck ? ended.stuck : NULL);
+	wr_text_add(text,
+		    ",\n\"drained\":%s,\"posix_signal\":%d,\"leftover\":%" PRIu64 ",\"abandoned\":%" PRIu64,
+		    ended.drained ? "true" : "false", ended.posix_signal, ended.leftover, ended.abandoned);
 }
 
 void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statistics, struct wr_text *text)
@@ -365,10 +462,7 @@ void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statist
 	wr_text_add(text, ",\"skip\":%" PRIu64 ",\"workers_count\":%u,\"duration\":%" PRId64,
 		    statistics->skip, wr_read(&statistics->workers_running),
 		    wr_statistics_now(statistics) - wr_read(&statistics->begun_at));
-	add_name(text, ",\"ending\":", ending_text(scheduler, statistics));
-	add_name(text, ",\"cause\":", weir_cause_text((weir_cause)wr_read(&scheduler->ended_by)));
-	add_name(text, ",\"cause_entity\":", wr_read(&scheduler->ended_in));
-	add_name(text, ",\"cause_on\":", wr_read(&scheduler->ended_on));
+	add_outcome(text, scheduler, statistics);
 	add_entities(text, graph, statistics);
 	add_queues(text, graph, statistics);
 	add_pools(text, graph, statistics);

@@ -161,6 +161,11 @@ void *wr_stream_handle(const weir_stream *stream)
 	return stream->system->backend->native_streams ? stream->queue : NULL;
 }
 
+uint32_t wr_stream_number(const weir_stream *stream)
+{
+	return wr_load(&((weir_stream *)stream)->root)->index;
+}
+
 int weir_stream_device(const weir_stream *stream)
 {
 	return stream->spec.device;

@@ -214,6 +214,8 @@ weir_status wr_stream_pool_take(struct wr_stream_pool *pool, const char *owner, 
 size_t wr_stream_pool_taken(const struct wr_stream_pool *pool); /* streams in use now */
 
 uint64_t wr_stream_submitted(const weir_stream *stream); /* its last value */
+/* The number of the queue of the device that its work goes to: streams of one queue share it. */
+uint32_t wr_stream_number(const weir_stream *stream);
 /* weir_stream_native without marking the stream dirty: the caller must not enqueue on the handle. */
 void *wr_stream_handle(const weir_stream *stream);
 /* Called when a run begins (on) and when it has ended. wr_stream_unwrap is refused in between. */

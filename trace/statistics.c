@@ -8,6 +8,7 @@
 static void entity_finish(struct wr_entity_statistics *entity)
 {
 	struct wr_wait_times *wait = wr_read(&entity->waits);
+	struct wr_stream_use *use = wr_read(&entity->streams);
 
 	while (wait) {
 		struct wr_wait_times *next = wr_read(&wait->next);
@@ -15,6 +16,12 @@ static void entity_finish(struct wr_entity_statistics *entity)
 		wr_histogram_finish(&wait->time);
 		wr_free(wait);
 		wait = next;
+	}
+	while (use) {
+		struct wr_stream_use *next = wr_read(&use->next);
+
+		wr_free(use);
+		use = next;
 	}
 	for (size_t i = 0; i < WR_SIGNALS_TRACED; i++) {
 		struct wr_histogram *latency = wr_read(&entity->signals[i]);
@@ -70,6 +77,36 @@ static weir_status statistics_open(const struct wr_trace_options *options, void 
 
 /* --- a run --- */
 
+/* A reader that meets the owner's changes of a wait reads again: wr_statistics_waited. */
+static void wait_change_begin(struct wr_entity_statistics *entity)
+{
+	wr_exchange(&entity->wait_changes, wr_read(&entity->wait_changes) + 1); /* before the changes */
+}
+
+static void wait_change_end(struct wr_entity_statistics *entity)
+{
+	wr_store_release(&entity->wait_changes, wr_read(&entity->wait_changes) + 1);
+}
+
+static void clear_waits(struct wr_entity_statistics *entity)
+{
+	entity->waiting = NULL;
+	wr_note(&entity->open, NULL);
+	for (struct wr_wait_times *wait = wr_read(&entity->waits); wait; wait = wr_read(&wait->next)) {
+		wr_histogram_clear(&wait->time);
+		wr_note(&wait->left, 0);
+	}
+	wr_histogram_clear(&entity->waited);
+}
+
+static void clear_streams(struct wr_entity_statistics *entity)
+{
+	for (struct wr_stream_use *use = wr_read(&entity->streams); use; use = wr_read(&use->next)) {
+		wr_note(&use->count, 0);
+		wr_note(&use->time, 0);
+	}
+}
+
 static void entity_begin(struct wr_entity_statistics *entity, int64_t at)
 {
 	wr_note(&entity->poked_at, at); /* all begin in a ready queue */
@@ -80,20 +117,23 @@ static void entity_begin(struct wr_entity_statistics *entity, int64_t at)
 	wr_note(&entity->cpu_waits, 0);
 	wr_note(&entity->cpu_time, 0);
 	wr_note(&entity->cpu_of, 0);
+	wr_note(&entity->lock, NULL);
+	wr_note(&entity->lock_waits, 0);
+	wr_note(&entity->lock_time, 0);
 	entity->ticks = entity->device_tick = entity->armed_token = 0;
 	entity->ready_at = entity->begun_at = entity->ended_at = 0;
-	entity->waiting = NULL;
 	for (size_t i = 0; i < WR_TICKS_REMEMBERED; i++)
 		entity->ready[i].tick = UINT64_MAX;
-	for (struct wr_wait_times *wait = wr_read(&entity->waits); wait; wait = wr_read(&wait->next))
-		wr_histogram_clear(&wait->time);
+	wait_change_begin(entity);
+	clear_waits(entity);
+	wait_change_end(entity);
+	clear_streams(entity);
 	for (size_t i = 0; i < WR_SIGNALS_TRACED; i++)
 		if (wr_read(&entity->signals[i]))
 			wr_histogram_clear(wr_read(&entity->signals[i]));
 	wr_histogram_clear(&entity->submit);
 	wr_histogram_clear(&entity->blocked);
 	wr_histogram_clear(&entity->queued);
-	wr_histogram_clear(&entity->waited);
 	wr_histogram_clear(&entity->gpu_span);
 	wr_histogram_clear(&entity->done_latency);
 }
@@ -122,14 +162,6 @@ static void on_run_begin(void *self, int64_t at, unsigned workers)
 	wr_note(&statistics->workers_running, workers);
 	wr_note(&statistics->ended_at, 0);
 	wr_note(&statistics->begun_at, at);
-}
-
-static void on_run_end(void *self, int64_t at, unsigned workers)
-{
-	struct wr_statistics *statistics = self;
-
-	(void)workers;
-	wr_note(&statistics->ended_at, at);
 }
 
 /* --- workers --- */
@@ -228,13 +260,34 @@ static struct wr_wait_times *waits_find(struct wr_entity_statistics *entity, con
 	return wait ? wait : waits_add(entity, what);
 }
 
-static void wait_end(struct wr_statistics *statistics, struct wr_entity_statistics *entity, int64_t at)
+/* Ends the open wait, if there is one; `next` begins then, NULL: none. */
+static void wait_change(struct wr_statistics *statistics, struct wr_entity_statistics *entity,
+			struct wr_wait_times *next, int64_t at)
 {
-	if (tick_counts(statistics, entity->ticks)) {
-		wr_histogram_add(&entity->waiting->time, at - entity->waits_since);
-		wr_histogram_add(&entity->waited, at - entity->waits_since);
+	struct wr_wait_times *open = wr_read(&entity->open);
+	int64_t waited = at - wr_read(&entity->waits_since);
+
+	wait_change_begin(entity);
+	if (open) {
+		wr_histogram_add(&open->time, waited);
+		wr_histogram_add(&entity->waited, waited);
 	}
-	entity->waiting = NULL;
+	entity->waiting = next;
+	wr_note(&entity->open, tick_counts(statistics, entity->ticks) ? next : NULL);
+	wr_note(&entity->waits_since, at);
+	wait_change_end(entity);
+}
+
+/* When the wait ended: a poke since its begin put the entity into a ready queue, where it waits for a worker.
+ */
+static int64_t wait_ended_at(struct wr_entity_statistics *entity, int64_t at)
+{
+	int64_t poked_at = wr_read(&entity->poked_at);
+
+	if (poked_at < entity->ended_at || poked_at > at ||
+	    (entity->waiting && poked_at < wr_read(&entity->waits_since)))
+		return at;
+	return poked_at;
 }
 
 /* Made by the first signal of a kind. */
@@ -285,29 +338,20 @@ static void on_wait(void *self, int64_t at, unsigned lane, uint32_t id, weir_cau
 	count_fired(self, entity);
 	if (entity->waiting && same_wait(&entity->waiting->what, &what))
 		return; /* a poke that changed nothing */
-	if (entity->waiting)
-		wait_end(self, entity, at);
-	entity->waiting = waits_find(entity, &what);
-	entity->waits_since = at;
+	wait_change(self, entity, waits_find(entity, &what), at);
 }
 
 static void on_ready(void *self, int64_t at, unsigned lane, uint32_t id)
 {
 	struct wr_entity_statistics *entity = entity_of(self, id);
-	int64_t poked_at;
 
 	(void)lane;
 	if (!entity)
 		return;
 	count_fired(self, entity);
-	poked_at = wr_read(&entity->poked_at);
-	/* A poke since the last wait or tick put it into a ready queue, where it waited for a worker. */
-	if (poked_at < entity->ended_at || (entity->waiting && poked_at < entity->waits_since) ||
-	    poked_at > at)
-		poked_at = at;
+	entity->ready_at = wait_ended_at(entity, at);
 	if (entity->waiting)
-		wait_end(self, entity, poked_at);
-	entity->ready_at = poked_at;
+		wait_change(self, entity, NULL, entity->ready_at);
 }
 
 static void on_poke(void *self, int64_t at, unsigned lane, uint32_t id)
@@ -317,6 +361,35 @@ static void on_poke(void *self, int64_t at, unsigned lane, uint32_t id)
 	(void)lane;
 	if (entity)
 		wr_note(&entity->poked_at, at);
+}
+
+/* What it waited for last, it got: it is DONE because of that. */
+static void on_entity_done(void *self, int64_t at, unsigned lane, uint32_t id)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+
+	wr_statistics_on_entity_done(self, at, lane, id);
+	if (entity && entity->waiting)
+		wait_change(self, entity, NULL, wait_ended_at(entity, at));
+}
+
+/* No worker runs: the waits that are open end with the run. */
+static void on_run_end(void *self, int64_t at, unsigned workers)
+{
+	struct wr_statistics *statistics = self;
+
+	(void)workers;
+	for (size_t i = 0; i < statistics->entity_count; i++) {
+		struct wr_entity_statistics *entity = &statistics->entities[i];
+		struct wr_wait_times *open = wr_read(&entity->open);
+
+		if (!entity->waiting)
+			continue;
+		if (open)
+			wr_note(&open->left, at - wr_read(&entity->waits_since));
+		wait_change(statistics, entity, NULL, at);
+	}
+	wr_note(&statistics->ended_at, at);
 }
 
 /* --- ticks --- */
@@ -415,19 +488,53 @@ static void device_source_note(struct wr_entity_statistics *entity, enum wr_trac
 		return;
 	wr_histogram_clear(&entity->gpu_span);
 	wr_histogram_clear(&entity->done_latency);
+	clear_streams(entity);
 	wr_note(&entity->source, 1u + source);
+}
+
+static struct wr_stream_use *stream_find(struct wr_entity_statistics *entity, uint32_t queue)
+{
+	struct wr_stream_use *use = wr_read(&entity->streams);
+
+	while (use && use->queue != queue)
+		use = wr_read(&use->next);
+	return use;
+}
+
+static void on_uses(void *self, uint32_t id, uint32_t queue, int device)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+	struct wr_stream_use *use;
+
+	if (!entity || entity->streams_listed == WR_STREAMS_LISTED || stream_find(entity, queue))
+		return;
+	use = wr_alloc(1, sizeof *use);
+	if (!use)
+		return;
+	use->queue = queue;
+	use->device = device;
+	wr_note(&use->next, wr_read(&entity->streams));
+	wr_store_release(&entity->streams, use); /* a reader sees it filled */
+	entity->streams_listed++;
 }
 
 /* One call per stream of the tick: the span is from the first to the last. */
 static void on_device_work(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick,
-			   const char *stream, int64_t begin, int64_t end, enum wr_trace_source source)
+			   const char *stream, uint32_t queue, int64_t begin, int64_t end,
+			   enum wr_trace_source source)
 {
 	struct wr_entity_statistics *entity = entity_of(self, id);
+	struct wr_stream_use *use;
 
 	(void)at, (void)lane, (void)stream;
 	if (!entity)
 		return;
 	device_source_note(entity, source);
+	use = stream_find(entity, queue);
+	if (use && tick_counts(self, tick) && wr_read(&entity->source) == 1u + source) {
+		wr_count(&use->count, 1);
+		wr_count(&use->time, end - begin);
+	}
 	if (entity->device_tick != tick + 1) {
 		entity->device_tick = tick + 1;
 		entity->device_begin = begin;
@@ -436,6 +543,20 @@ static void on_device_work(void *self, int64_t at, unsigned lane, uint32_t id, u
 	entity->device_begin = begin < entity->device_begin ? begin : entity->device_begin;
 	entity->device_end = end > entity->device_end ? end : entity->device_end;
 	entity->device_source = source;
+}
+
+/* Not on `sim`, where a lock takes no virtual time. */
+static void on_lock(void *self, int64_t at, unsigned lane, uint32_t id, const char *lock, int64_t waited)
+{
+	struct wr_statistics *statistics = self;
+	struct wr_entity_statistics *entity = entity_of(self, id);
+
+	(void)at, (void)lane;
+	if (!entity || statistics->simulated || !tick_counts(statistics, entity->ticks))
+		return;
+	wr_note(&entity->lock, lock);
+	wr_count(&entity->lock_waits, 1);
+	wr_count(&entity->lock_time, waited);
 }
 
 static void on_blocked(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick, int64_t spent)
@@ -475,6 +596,7 @@ const struct wr_observer wr_statistics = {
 	.close = statistics_close,
 	.tags = true,
 	.queue = wr_statistics_on_queue,
+	.uses = on_uses,
 	.run_begin = on_run_begin,
 	.run_end = on_run_end,
 	.tick_begin = on_tick_begin,
@@ -482,13 +604,14 @@ const struct wr_observer wr_statistics = {
 	.ready = on_ready,
 	.wait = on_wait,
 	.poke = on_poke,
-	.entity_done = wr_statistics_on_entity_done,
+	.entity_done = on_entity_done,
 	.deliver = wr_statistics_on_deliver,
 	.drop = wr_statistics_on_drop,
 	.take = wr_statistics_on_take,
 	.arm = on_arm,
 	.fire = on_fire,
 	.blocked = on_blocked,
+	.lock = on_lock,
 	.complete = on_complete,
 	.device_work = on_device_work,
 	.sleep_begin = on_sleep_begin,
@@ -514,12 +637,47 @@ int64_t wr_statistics_now(struct wr_statistics *statistics)
 	if (now)
 		return now;
 	now = wr_read(&statistics->begun_at);
+	if (now && !statistics->simulated)
+		return wr_now();
 	for (size_t i = 0; i < statistics->worker_count; i++) {
 		int64_t at = wr_read(&statistics->workers[i].last_at);
 
 		now = at > now ? at : now;
 	}
 	return now;
+}
+
+/* Returns how long the open wait is so far. */
+static int64_t waited_read(struct wr_statistics *statistics, struct wr_entity_statistics *entity,
+			   struct wr_wait_times *wait, struct wr_histogram *into)
+{
+	struct wr_wait_times *open = wr_read(&entity->open);
+	int64_t since = wr_read(&entity->waits_since), now;
+
+	wr_histogram_clear(into);
+	wr_histogram_merge(into, wait ? &wait->time : &entity->waited);
+	if (!open || (wait && open != wait))
+		return wait ? wr_read(&wait->left) : 0;
+	now = wr_statistics_now(statistics);
+	now = now > since ? now : since;
+	wr_histogram_add(into, now - since);
+	return now - since;
+}
+
+/* The owner changes waits for some nanoseconds at each park, so two readings that differ are rare. */
+int64_t wr_statistics_waited(struct wr_statistics *statistics, size_t i, struct wr_wait_times *wait,
+			     struct wr_histogram *into)
+{
+	struct wr_entity_statistics *entity = &statistics->entities[i];
+	uint64_t before;
+	int64_t open;
+	int tries = 0;
+
+	do {
+		before = wr_load_acquire(&entity->wait_changes);
+		open = waited_read(statistics, entity, wait, into);
+	} while ((before % 2 || wr_fetch_add(&entity->wait_changes, 0) != before) && ++tries < WR_READINGS);
+	return open;
 }
 
 int64_t wr_statistics_asleep(struct wr_statistics *statistics, size_t i)

@@ -8,7 +8,8 @@
  *
  * An entity is always in one of these: it waits for its conditions (from the review that parked it to the
  * poke after which it was READY), it waits for a worker (from that poke, or from READY if it ticks again at
- * once, to compute), it is inside compute, or it is between two of them (delivery, reviews).
+ * once, to compute), it is inside compute, or it is between two of them (delivery, reviews). A wait that has
+ * not ended counts too: until the time of reading, and at the end of the run until that.
  */
 #ifndef WR_TRACE_STATISTICS_H
 #define WR_TRACE_STATISTICS_H
@@ -18,6 +19,7 @@
 #include "trace/trace.h"
 
 enum { WR_SIGNALS_TRACED = WR_TRACE_FLAG + 1, WR_WAITS_LISTED = 64, WR_TICKS_REMEMBERED = 64, WR_FIRED = 2 };
+enum { WR_STREAMS_LISTED = 64, WR_READINGS = 16 };
 enum {
 	WR_USE_SAMPLED = 16, /* the use of the processor is measured in one tick of so many, */
 	WR_USE_LONG = 20000  /* and in those that follow one that took so long, ns */
@@ -32,8 +34,18 @@ struct wr_wait_for {
 /* What an entity waited for, and how long each time. */
 struct wr_wait_times {
 	struct wr_wait_for what;
-	struct wr_histogram time;
+	struct wr_histogram time; /* of those that have ended */
+	_Atomic int64_t left;     /* how long the one was that the end of the run ended; 0: none */
 	struct wr_wait_times *_Atomic next;
+};
+
+/* A stream that an entity has used in this run: the device's queue behind it, which several may share. */
+struct wr_stream_use {
+	uint32_t queue; /* its number (wr_stream_number) */
+	int device;
+	_Atomic uint64_t count; /* measured spans of device work on it, and their sum: as gpu_span */
+	_Atomic int64_t time;
+	struct wr_stream_use *_Atomic next;
 };
 
 struct wr_ready_tick {
@@ -52,9 +64,13 @@ struct wr_entity_statistics {
 	} fired[WR_FIRED];
 	_Atomic unsigned fired_count;
 
+	/* Odd while the owner changes what waits show: the times, `open` and `waits_since`. */
+	_Atomic uint64_t wait_changes;
+	struct wr_wait_times *_Atomic open; /* `waiting`, if it counts */
+	_Atomic int64_t waits_since;        /* if `waiting` is not NULL */
+
 	uint64_t ticks; /* begun, so also the number of the next one */
 	int64_t ready_at, begun_at, ended_at;
-	int64_t waits_since;           /* if `waiting` is not NULL */
 	struct wr_wait_times *waiting; /* the entry for what it waits for now */
 	uint64_t armed_token;          /* 0: no signal is armed, or it has been counted */
 	int64_t armed_at;
@@ -67,6 +83,11 @@ struct wr_entity_statistics {
 	struct wr_histogram submit, blocked, queued, waited, gpu_span, done_latency;
 	struct wr_wait_times *_Atomic waits; /* a list */
 	size_t waits_listed;
+	struct wr_stream_use *_Atomic streams; /* a list */
+	size_t streams_listed;
+	const char *_Atomic lock; /* that its computes said they waited for; NULL: none */
+	_Atomic uint64_t lock_waits;
+	_Atomic int64_t lock_time;
 	struct wr_histogram *_Atomic signals[WR_SIGNALS_TRACED]; /* made by the first of its kind */
 	struct wr_thread_use used;                               /* when compute began, if `use_measured` */
 	bool use_measured;
@@ -120,11 +141,19 @@ struct wr_statistics {
 	void *completed_arg;
 };
 
-/* The time of the last event, or the end of the run; 0: no run yet. Thread: any. */
+/* Now or the end of the run, on `sim` the last event; 0: no run yet. Thread: any. */
 int64_t wr_statistics_now(struct wr_statistics *statistics);
 
 /* How device times were learned: "timers", "flag", or NULL: none were. Thread: any. */
 const char *wr_statistics_source(struct wr_entity_statistics *entity);
+
+/*
+ * Gives in `into` what the entity waited for this, with the wait that is open now; of NULL: all that it
+ * waited for. Returns how long that one is so far, or was when the run ended; 0: it is not open. Thread: any;
+ * `into` is the caller's.
+ */
+int64_t wr_statistics_waited(struct wr_statistics *statistics, size_t entity, struct wr_wait_times *wait,
+			     struct wr_histogram *into);
 
 struct wr_depth {
 	double mean;

@@ -175,7 +175,8 @@ static void timeline_sleep_end(void *self, int64_t at, unsigned lane)
 }
 
 static void timeline_device_work(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick,
-				 const char *stream, int64_t begin, int64_t end, enum wr_trace_source source)
+				 const char *stream, uint32_t queue, int64_t begin, int64_t end,
+				 enum wr_trace_source source)
 {
 	struct wr_timeline *timeline = self;
 	struct wr_record pair[2] = {
@@ -183,6 +184,7 @@ static void timeline_device_work(void *self, int64_t at, unsigned lane, uint32_t
 		record_of(WR_RECORD_SPAN, begin, lane, entity, (uint64_t)end),
 	};
 
+	(void)queue;
 	pair[0].more = (uintptr_t)stream;
 	pair[1].more = source;
 	wr_rings_add(&timeline->rings, pair, 2);

@@ -32,8 +32,9 @@ enum wr_trace_source {
 /*
  * Declarations: X(row, parameters, arguments). They are made before a run and describe what the events name
  * by number: entities, queues and memory pools. `sender` and `receiver` are UINT32_MAX if an inlet or an
- * outlet is there. stream: a stream was made; native: cudaStream_t or NULL. worker: on its thread, at its
- * start.
+ * outlet is there. stream: a stream was made; native: cudaStream_t or NULL. uses: the entity has a stream
+ * whose work goes to this queue of the device (wr_stream_number), which several may share; by its owner.
+ * worker: on its thread, at its start.
  */
 #define WR_TRACE_DECLARATIONS(X)                                                                             \
 	X(entity, (uint32_t entity, const char *name), (entity, name))                                       \
@@ -44,7 +45,8 @@ enum wr_trace_source {
 	X(pool, (uint32_t pool, const char *name, uint64_t size, const char *unit),                          \
 	  (pool, name, size, unit))                                                                          \
 	X(worker, (unsigned lane), (lane))                                                                   \
-	X(stream, (void *native, const char *owner), (native, owner))
+	X(stream, (void *native, const char *owner), (native, owner))                                        \
+	X(uses, (uint32_t entity, uint32_t queue, int device), (entity, queue, device))
 
 /*
  * Events: X(row, parameters, arguments). An observer also gets the time, `at`, as the first argument after
@@ -61,9 +63,11 @@ enum wr_trace_source {
  * fire: one fired; the device may be faster than the thread that arms, so this may come before `arm` of the
  * same token, and after that of the next one. Signals that were replaced before they fired do not. complete:
  * the device work of the tick is known to be complete. device_work: it lasted from `begin` to `end` on one
- * stream (the name lives as long as the graph). blocked: so much of the tick's compute went to calls that
- * enqueued and had to wait; both come before `complete` of a tick whose GPU time is measured (T15). wake:
- * `worker` is woken. replay_begin, replay_end: around a capture and around the launch of captured work.
+ * stream (the name lives as long as the graph), whose queue of the device has this number. lock: an
+ * operator's compute has waited so long for a lock, whose name is a literal. blocked: so much of the tick's
+ * compute went to calls that enqueued and had to wait; both come before `complete` of a tick whose GPU time
+ * is measured (T15). wake: `worker` is woken. replay_begin, replay_end: around a capture and around the
+ * launch of captured work.
  */
 #define WR_TRACE_EVENTS(X)                                                                                   \
 	X(run_begin, (unsigned workers), (workers))                                                          \
@@ -86,9 +90,11 @@ enum wr_trace_source {
 	X(fire, (unsigned lane, uint32_t entity, uint64_t token), (lane, entity, token))                     \
 	X(complete, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                   \
 	X(device_work,                                                                                       \
-	  (unsigned lane, uint32_t entity, uint64_t tick, const char *stream, int64_t begin, int64_t end,    \
-	   enum wr_trace_source source),                                                                     \
-	  (lane, entity, tick, stream, begin, end, source))                                                  \
+	  (unsigned lane, uint32_t entity, uint64_t tick, const char *stream, uint32_t queue, int64_t begin, \
+	   int64_t end, enum wr_trace_source source),                                                        \
+	  (lane, entity, tick, stream, queue, begin, end, source))                                           \
+	X(lock, (unsigned lane, uint32_t entity, const char *lock, int64_t waited),                          \
+	  (lane, entity, lock, waited))                                                                      \
 	X(blocked, (unsigned lane, uint32_t entity, uint64_t tick, int64_t spent),                           \
 	  (lane, entity, tick, spent))                                                                       \
 	X(flight, (unsigned lane, uint32_t entity, uint64_t ticks), (lane, entity, ticks))                   \

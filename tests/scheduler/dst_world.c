@@ -299,7 +299,8 @@ static weir_status observer_open(const struct wr_trace_options *options, void **
 }
 
 static void check_work(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick,
-		       const char *stream, int64_t begin, int64_t end, enum wr_trace_source source)
+		       const char *stream, uint32_t queue, int64_t begin, int64_t end,
+		       enum wr_trace_source source)
 {
 	struct dst_run *run = self;
 

@@ -31,11 +31,12 @@ static weir_status teller_open(const struct wr_trace_options *options, void **se
 }
 
 static void tell_work(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick,
-		      const char *stream, int64_t begin, int64_t end, enum wr_trace_source source)
+		      const char *stream, uint32_t queue, int64_t begin, int64_t end,
+		      enum wr_trace_source source)
 {
 	struct told *told = &tolds[entity][tick];
 
-	(void)self, (void)at, (void)lane, (void)stream;
+	(void)self, (void)at, (void)lane, (void)stream, (void)queue;
 	*told = (struct told){begin, end, source, told->spans + 1, told->completions};
 }
 

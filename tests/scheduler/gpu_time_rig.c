@@ -62,10 +62,12 @@ static void see_tick_end(void *self, int64_t at, unsigned lane, uint32_t entity,
 }
 
 static void see_work(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick,
-		     const char *stream, int64_t begin, int64_t end, enum wr_trace_source source)
+		     const char *stream, uint32_t queue, int64_t begin, int64_t end,
+		     enum wr_trace_source source)
 {
 	(void)self;
 	(void)lane;
+	(void)queue;
 	seen.late += seen.ended || end > at || begin > end || source != WR_TRACE_TIMERS;
 	assert_true(seen.count < SPANS);
 	seen.spans[seen.count++] = (struct seen_span){entity, tick, stream, begin, end};

@@ -379,8 +379,9 @@ weir_status rig_observe_beside(struct rig *rig, const struct wr_observer *observ
 }
 
 void rig_ignore_work(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick,
-		     const char *stream, int64_t begin, int64_t end, enum wr_trace_source source)
+		     const char *stream, uint32_t queue, int64_t begin, int64_t end,
+		     enum wr_trace_source source)
 {
 	(void)self, (void)at, (void)lane, (void)entity, (void)tick;
-	(void)stream, (void)begin, (void)end, (void)source;
+	(void)stream, (void)queue, (void)begin, (void)end, (void)source;
 }

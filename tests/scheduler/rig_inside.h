@@ -95,7 +95,8 @@ void rig_lose_emission(struct rig *rig, const char *entity); /* as if one were e
 weir_status rig_observe(struct rig *rig, const struct wr_observer *observer);
 /* A device_work of observers that only have it so that GPU time is measured. */
 void rig_ignore_work(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick,
-		     const char *stream, int64_t begin, int64_t end, enum wr_trace_source source);
+		     const char *stream, uint32_t queue, int64_t begin, int64_t end,
+		     enum wr_trace_source source);
 /* Statistics and the observer, of a rig that was made with WEIR_OBSERVE_STATISTICS. */
 weir_status rig_observe_beside(struct rig *rig, const struct wr_observer *observer);
 

@@ -197,9 +197,12 @@ static void a_sleep_ends_the_slice_of_the_tick_before(void **state)
 
 static void work_of_a_stream_does_not_overlap_and_says_what_was_measured(void **state)
 {
-	TOLD.device_work(*state, BEGIN + 9000, 0, 1, 0, "blur", BEGIN + 1000, BEGIN + 3000, WR_TRACE_TIMERS);
-	TOLD.device_work(*state, BEGIN + 9100, 1, 1, 1, "blur", BEGIN + 2900, BEGIN + 5000, WR_TRACE_POLLER);
-	TOLD.device_work(*state, BEGIN + 9200, 1, 1, 1, "copy", BEGIN + 2900, BEGIN + 5000, WR_TRACE_POLLER);
+	TOLD.device_work(*state, BEGIN + 9000, 0, 1, 0, "blur", 0, BEGIN + 1000, BEGIN + 3000,
+			 WR_TRACE_TIMERS);
+	TOLD.device_work(*state, BEGIN + 9100, 1, 1, 1, "blur", 0, BEGIN + 2900, BEGIN + 5000,
+			 WR_TRACE_POLLER);
+	TOLD.device_work(*state, BEGIN + 9200, 1, 1, 1, "copy", 0, BEGIN + 2900, BEGIN + 5000,
+			 WR_TRACE_POLLER);
 	write_text(*state);
 	assert_non_null(strstr(text,
 			       "{\"ph\":\"X\",\"pid\":2,\"tid\":1002,\"ts\":1.000,\"name\":\"blur\",\"dur\":"
@@ -334,7 +337,7 @@ static void f40_any_allocation_of_a_file_fails(void **state)
 	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	weir_status status = WEIR_E_NOMEM;
 
-	TOLD.device_work(*state, BEGIN, 0, 1, 0, "blur", BEGIN, BEGIN + 1, WR_TRACE_TIMERS);
+	TOLD.device_work(*state, BEGIN, 0, 1, 0, "blur", 0, BEGIN, BEGIN + 1, WR_TRACE_TIMERS);
 	for (int64_t n = 0; status == WEIR_E_NOMEM; n++) {
 		assert_true(n < 64);
 		wr_memory_fail_at(n, false);
