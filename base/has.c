@@ -134,6 +134,7 @@ static const char *const functions[] = {
 	"weir_scheduler_explain_causes",
 	"weir_scheduler_explain_line",
 	"weir_scheduler_fd",
+	"weir_scheduler_frames",
 	"weir_scheduler_now",
 	"weir_scheduler_path_latency",
 	"weir_scheduler_pool_counts",

@@ -238,8 +238,6 @@ void cli_progress_clear(const struct cli_progress *progress);
 bool cli_writes_to_stdout(weir_graph *graph, weir_scheduler *scheduler);
 
 /* summary.c: the summary of a run. */
-/* Ticks of all entities, and frames of the slowest sink. Returns false if there is no sink. */
-bool cli_frames(weir_scheduler *scheduler, uint64_t *ticks, uint64_t *frames);
 void cli_summary(const char *path, weir_graph *graph, weir_scheduler *scheduler, const weir_outcome *outcome);
 
 #endif

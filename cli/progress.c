@@ -8,9 +8,21 @@
 
 #include "cli/cli.h"
 
+/* Of all entities. */
+static uint64_t count_ticks(weir_scheduler *scheduler)
+{
+	weir_entity_counts counts = {.size = sizeof counts};
+	uint64_t ticks = 0;
+
+	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+		ticks += counts.ticks;
+	return ticks;
+}
+
 void cli_progress_show(struct cli_progress *progress, weir_scheduler *scheduler)
 {
-	uint64_t ticks, frames;
+	weir_frames frames = {.size = sizeof frames};
+	uint64_t ticks = count_ticks(scheduler);
 	double seconds;
 	char rate[32];
 
@@ -18,9 +30,9 @@ void cli_progress_show(struct cli_progress *progress, weir_scheduler *scheduler)
 	if (!progress->on)
 		return;
 	seconds = (double)progress->elapsed_ns / 1e9;
-	if (cli_frames(scheduler, &ticks, &frames))
+	if (weir_scheduler_frames(scheduler, &frames))
 		fprintf(stderr, CLI_CLEAR_LINE "%.1f s  %" PRIu64 " ticks  %" PRIu64 " frames  %s frames/s",
-			seconds, ticks, frames, cli_rate(rate, (double)frames / seconds));
+			seconds, ticks, frames.frames, cli_rate(rate, (double)frames.frames / seconds));
 	else
 		fprintf(stderr, CLI_CLEAR_LINE "%.1f s  %" PRIu64 " ticks", seconds, ticks);
 	fflush(stderr);
@@ -82,11 +94,10 @@ static bool stood_too_long(struct cli_standstill *standstill, weir_scheduler *sc
 {
 	int64_t after = standstill->after_ns;
 	bool stopping = weir_scheduler_stopping(scheduler);
-	uint64_t ticks, frames;
+	uint64_t ticks = count_ticks(scheduler);
 
 	if (!after && stopping)
 		after = DRAIN_PATIENCE_NS;
-	cli_frames(scheduler, &ticks, &frames);
 	if (timer_restarts(standstill, ticks, stopping)) {
 		standstill->stood_ns = 0; /* the last tick may have ended just now */
 		standstill->told = false;

@@ -54,35 +54,6 @@ const char *cli_rate(char text[32], double rate)
 	return text;
 }
 
-/* --- frames --- */
-
-static bool is_sink(const weir_entity_counts *counts)
-{
-	return counts->received && !counts->emitted && !counts->unconnected;
-}
-
-/* A tick may receive several messages; one that goes on with a message (frames_write) receives none. */
-static uint64_t frames_of(const weir_entity_counts *sink)
-{
-	return sink->ticks < sink->received ? sink->ticks : sink->received;
-}
-
-bool cli_frames(weir_scheduler *scheduler, uint64_t *ticks, uint64_t *frames)
-{
-	weir_entity_counts counts = {.size = sizeof counts};
-	bool found = false;
-
-	*ticks = *frames = 0;
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
-		*ticks += counts.ticks;
-		if (is_sink(&counts) && (!found || frames_of(&counts) < *frames)) {
-			*frames = frames_of(&counts);
-			found = true;
-		}
-	}
-	return found;
-}
-
 /* --- the table --- */
 
 enum { LISTED = 64 }; /* most entities listed */
@@ -100,12 +71,13 @@ static void print_headline(const char *path, weir_scheduler *scheduler, const we
 {
 	char duration[24], rate[32];
 	const char *where = weir_scheduler_where(scheduler);
-	uint64_t ticks, frames;
+	weir_frames frames = {.size = sizeof frames};
 
 	cli_print_escaped(stdout, path);
 	printf(": %s after %s on %s", ending(outcome), cli_duration(duration, outcome->duration_ns), where);
-	if (cli_frames(scheduler, &ticks, &frames) && frames && outcome->duration_ns > 0)
-		printf(", %s frames/s", cli_rate(rate, (double)frames * 1e9 / (double)outcome->duration_ns));
+	if (weir_scheduler_frames(scheduler, &frames) && frames.frames && outcome->duration_ns > 0)
+		printf(", %s frames/s",
+		       cli_rate(rate, (double)frames.frames * 1e9 / (double)outcome->duration_ns));
 	putchar('\n');
 }
 

@@ -139,6 +139,8 @@ weir_status wr_build_check_cycles(struct wr_build *build);
  */
 weir_status wr_build_order(const struct wr_build *build, uint32_t *order);
 weir_status wr_build_check_joins(struct wr_build *build); /* warnings */
+void wr_build_check_main(struct wr_build *build);
+weir_status wr_build_depths(struct wr_build *build);
 
 /* Report at a connection: the line as it is, or with "a.out -> b.in: " before it. */
 void wr_build_report_origin(struct wr_build *build, enum wr_error error, size_t connection, const char *line);

@@ -85,7 +85,8 @@ enum {
 	EFFECTS,
 	IN_FLIGHT,
 	REPLAY,
-	KEYS = 16
+	MAIN,
+	KEYS = 17
 };
 static const struct wr_field entity_fields[KEYS] = {
 	{"name", WR_STRING, true},
@@ -99,6 +100,7 @@ static const struct wr_field entity_fields[KEYS] = {
 	{"effects", WR_BOOL, false},
 	{"max_in_flight", WR_INTEGER, false},
 	{"replay", WR_OBJECT | WR_BOOL, false},
+	{"main", WR_BOOL, false},
 	{"device", 0, false},
 	{"on_error", 0, false},
 	{"priority", 0, false},
@@ -155,6 +157,7 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 			wr_field_integer(&build->reports, &(struct wr_at){at, "max_in_flight", 0},
 					 found[IN_FLIGHT], 0, WR_IN_FLIGHT_MAX, 0);
 	build_replay(build, entity, found[REPLAY], at);
+	entity->main = found[MAIN] && found[MAIN]->boolean;
 	build->unresolved_resource |= !found[RESOURCES] && wr_value_index(value, "resources") != WR_NO_INDEX;
 	if (!status)
 		status = wr_build_entity_pool(

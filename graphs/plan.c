@@ -261,12 +261,15 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 	wr_build_check_conditions(build);
 	wr_build_check_connections(build);
 	wr_build_check_gates(build);
+	wr_build_check_main(build);
 	if (!build->open_ports && !build->unresolved)
 		wr_build_check_unconnected(build);
 	status = wr_build_check_memory(build);
 	if (!status)
 		status = wr_build_check_cycles(build);
-	return status ? status : wr_build_check_joins(build);
+	if (!status)
+		status = wr_build_check_joins(build);
+	return status ? status : wr_build_depths(build);
 }
 
 static weir_status copy_file(struct wr_plan *plan, const weir_description *description)

@@ -102,6 +102,8 @@ struct wr_plan_entity {
 	uint8_t memory_count;
 	bool use_default_stream;
 	bool effects;          /* has effects of its own: it is not DONE when all its receivers are (S5) */
+	bool main;             /* the main sink */
+	uint32_t depth;        /* entities on the longest way to it, itself included */
 	int64_t max_in_flight; /* -1: not given; 0: unbounded */
 	bool replay_given;
 	uint32_t replay_instances, replay_warm_up; /* T13. No instances: work is always enqueued as usual */

@@ -223,6 +223,8 @@ static void json_entity(struct wr_text *text, const struct wr_plan *plan, const 
 	if (entity->max_in_flight >= 0)
 		wr_text_add(text, ",\n     \"max_in_flight\": %" PRId64, entity->max_in_flight);
 	json_replay(text, entity);
+	if (entity->main)
+		wr_text_add(text, ",\n     \"main\": true");
 	json_ports(text, entity);
 	for (size_t i = 0; i < entity->condition_count; i++) {
 		wr_text_add(text, i ? ",\n                    " : ",\n     \"conditions\": [");

@@ -272,6 +272,8 @@ static void text_entity(struct wr_text *text, const struct wr_plan_entity *entit
 		wr_text_add(text, "\n");
 	}
 	text_replay(text, entity);
+	if (entity->main)
+		wr_text_add(text, "  main: what it receives are the frames of a run\n");
 	text_ports(text, entity);
 	for (size_t i = 0; i < entity->condition_count; i++)
 		text_condition(text, entity, &entity->conditions[i]);

@@ -575,6 +575,17 @@ typedef struct {
 } weir_pool_counts;
 /* Likewise, for each memory pool. Thread: any. */
 WEIR_API bool weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_counts *out);
+typedef struct {
+	size_t size;
+	const char *entity; /* the main sink */
+	uint64_t frames;    /* messages that its first connected input gave to computes */
+} weir_frames;
+/*
+ * The frames of the current or last run: the messages of the main sink. A sink receives messages and sends
+ * none; the main one has "main" in its description, else it has the longest way from a source, and of several
+ * received most. Returns false if there is no sink, and as the calls above. Thread: any.
+ */
+WEIR_API bool weir_scheduler_frames(weir_scheduler *scheduler, weir_frames *out);
 /*
  * Statistics, of schedulers with WEIR_OBSERVE_STATISTICS in options.observe; docs/statistics.md says what
  * each is. Durations are in nanoseconds. The percentiles are within 1/64 (p50: half of them are not longer);

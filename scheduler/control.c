@@ -264,6 +264,17 @@ bool weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_c
 	return !wr_struct_fill(out, &counts, sizeof counts, "weir_pool_counts");
 }
 
+bool weir_scheduler_frames(weir_scheduler *scheduler, weir_frames *out)
+{
+	weir_frames frames = {.size = sizeof frames};
+	const weir_entity *entity = wr_graph_main(scheduler->graph, &frames.frames);
+
+	if (!entity)
+		return false;
+	frames.entity = entity->plan->name;
+	return !wr_struct_fill(out, &frames, sizeof frames, "weir_frames");
+}
+
 /* --- the timeline --- */
 
 static weir_status write_timeline(weir_scheduler *scheduler, struct wr_timeline *timeline, int fd,

@@ -204,12 +204,17 @@ void wr_gpu_time_finish(struct wr_gpu_time *time)
 
 /* --- a tick --- */
 
-/* The first tick of a run is often the longest, so it is timed only with all others. */
+/*
+ * The first tick of a run is often the longest, so it is timed only with all others. Of a short run something
+ * must be known, too: before the first tick of `every` the 4th, the 8th, the 16th and so on are timed.
+ */
 static bool tick_is_due(const weir_entity *entity)
 {
-	uint64_t every = entity->gpu_time->every;
+	uint64_t every = entity->gpu_time->every, number = entity->context.tick + 1;
 
-	return every && !((entity->context.tick + 1) % every);
+	if (number < every)
+		return number >= WR_TIMED_FROM && !(number & (number - 1));
+	return every && !(number % every);
 }
 
 void wr_gpu_time_begin_tick(weir_entity *entity, unsigned lane)

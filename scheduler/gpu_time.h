@@ -9,6 +9,7 @@
 
 enum {
 	WR_TIMED_TICKS = 16, /* of an entity, that are not read */
+	WR_TIMED_FROM = 4,   /* the first one that is sampled */
 	WR_SPANS_UNREAD = 64 /* with so many, of other ticks, too, a tick that is not timed gets none */
 };
 

@@ -405,3 +405,41 @@ weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entit
 	return wr_fail(WEIR_E_INVALID, "'%s': operator %s has no output '%s'", text,
 		       (*entity)->plan->kind->name, port);
 }
+
+/* --- the main sink --- */
+
+/* Those of its first connected input. Returns false if the entity is no sink. */
+static bool count_frames(const weir_entity *entity, uint64_t *frames)
+{
+	const struct wr_input *input = NULL;
+
+	for (size_t i = entity->input_count; i--;)
+		if (entity->inputs[i].count)
+			input = &entity->inputs[i];
+	if (!input || entity->receivers)
+		return false;
+	*frames = 0;
+	for (size_t i = 0; i < input->count; i++)
+		*frames += wr_read(&input->connections[i]->queue.counters.delivered);
+	return true;
+}
+
+const weir_entity *wr_graph_main(const weir_graph *graph, uint64_t *frames)
+{
+	const weir_entity *found = NULL;
+	uint64_t count;
+
+	*frames = 0;
+	for (size_t i = 0; i < graph->entity_count && !(found && found->plan->main); i++) {
+		const weir_entity *entity = &graph->entities[i];
+		uint32_t depth = entity->plan->depth, most = found ? found->plan->depth : 0;
+
+		if (!count_frames(entity, &count))
+			continue;
+		if (!found || entity->plan->main || depth > most || (depth == most && count > *frames)) {
+			found = entity;
+			*frames = count;
+		}
+	}
+	return found;
+}

@@ -51,6 +51,9 @@ weir_entity *wr_graph_entity_at(const weir_graph *graph, size_t id); /* id < wr_
  * Checks, after all inlets and outlets were made, that required ports are connected. Fails: WEIR_E_INVALID.
  */
 weir_status wr_graph_check_ports(weir_graph *graph);
+/* The main sink, and how many messages its first connected input gave to computes; NULL: there is no sink.
+ * Thread: any. */
+const weir_entity *wr_graph_main(const weir_graph *graph, uint64_t *frames);
 /*
  * Before a run: resets all entities, conditions and queues and queues the initial messages. Adds the number
  * of messages that it discards to *discarded.

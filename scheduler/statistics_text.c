@@ -448,6 +448,15 @@ static void add_outcome(struct wr_text *text, weir_scheduler *scheduler, struct 
 		    ended.drained ? "true" : "false", ended.posix_signal, ended.leftover, ended.abandoned);
 }
 
+static void add_frames(struct wr_text *text, const weir_graph *graph)
+{
+	uint64_t frames;
+	const weir_entity *entity = wr_graph_main(graph, &frames);
+
+	add_name(text, ",\n\"main\":", entity ? entity->plan->name : NULL);
+	wr_text_add(text, ",\"frames\":%" PRIu64, frames);
+}
+
 void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statistics, struct wr_text *text)
 {
 	weir_graph *graph = scheduler->graph;
@@ -463,6 +472,7 @@ void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statist
 		    statistics->skip, wr_read(&statistics->workers_running),
 		    wr_statistics_now(statistics) - wr_read(&statistics->begun_at));
 	add_outcome(text, scheduler, statistics);
+	add_frames(text, graph);
 	add_entities(text, graph, statistics);
 	add_queues(text, graph, statistics);
 	add_pools(text, graph, statistics);

@@ -103,8 +103,6 @@ function section(id, title, hint, ...children) {
 const legend = items => html("ul", {class: "legend"}, items.map(([color, text, kind]) => html("li", {}, html("i", {style: `background:${color}`, class: kind || null}), text)));
 
 function drawTop() {
-	const sinks = entities.filter(entity => !entity.receivers.length && entity.senders.length);
-	const slowest = sinks.reduce((least, entity) => !least || entity.ticks < least.ticks ? entity : least, null);
 	const seconds = duration / 1e9;
 	const workers = list(run.workers), busy = workers.reduce((sum, worker) => sum + (worker.busy || 0), 0) / duration;
 	const dropped = queues.reduce((sum, queue) => sum + (queue.dropped || 0), 0);
@@ -119,7 +117,7 @@ function drawTop() {
 		html("ol", {class: "findings", "aria-label": "findings"}, findings.length ? findings.map(drawFinding) : html("li", {class: "none"},
 			html("span", {class: "what"}, "balanced"), html("p", {}, nothingFound()))),
 		html("dl", {class: "figures"},
-			slowest ? figure("frames/s", number(slowest.ticks / seconds, 1), `ticks of ${slowest.name}`) : figure("ticks/s", number(ticks / seconds, 1)),
+			run.main ? figure("frames/s", number(run.frames / seconds, 1), `${number(run.frames)} at ${run.main}`) : figure("ticks/s", number(ticks / seconds, 1)),
 			critical ? figure("latency p50", quantile(critical.latency, "p50"), "of the slowest path") : null,
 			critical ? figure("latency p99", quantile(critical.latency, "p99"), `max ${time(critical.latency.max)}`) : null,
 			figure("workers busy", `${number(busy, 1)} of ${workers.length || run.workers_count || "?"}`, percent(busy / (workers.length || 1))),
