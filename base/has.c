@@ -13,6 +13,7 @@ static const char *const functions[] = {
 	"weir_context_adopt",
 	"weir_context_allocate_stream",
 	"weir_context_count",
+	"weir_context_count_lock",
 	"weir_context_create_tensor",
 	"weir_context_default_stream",
 	"weir_context_device",

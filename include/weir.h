@@ -1108,6 +1108,12 @@ WEIR_API weir_status weir_context_fail(weir_context *context, const char *format
 WEIR_API void weir_context_log(weir_context *context, weir_log_level level, const char *format, ...)
 	WEIR_PRINTF(3, 4);
 /*
+ * Tells statistics that this compute has waited so long for a lock that computes of several entities share,
+ * as operators in Python share the GIL. `lock` names it: a literal, the same for all of them. May be called
+ * several times in a tick. Thread: the one that called compute.
+ */
+WEIR_API void weir_context_count_lock(weir_context *context, const char *lock, int64_t waited_ns);
+/*
  * open(2) with O_CLOEXEC for paths from a graph file. With options.root, relative paths begin at the root and
  * no path leads out of it: not by "..", not by a link, not as an absolute path elsewhere. A link to an
  * absolute path counts as leading out. Returns a descriptor, or -1 and errno (EXDEV: the path leads out). To

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <deque>
@@ -1797,13 +1798,17 @@ weir_status operator_start(weir_context *context, void *memory, const weir_value
 weir_status operator_compute(weir_context *context, void *memory)
 {
 	State *state = (State *)memory;
+	auto asked = std::chrono::steady_clock::now();
 	Hold hold;
+	auto held = std::chrono::steady_clock::now();
 	Inside inside(state->own, context);
 	PyObject *arguments[] = {nullptr, state->context};
 	PyObject *result = PyObject_Vectorcall(state->compute, arguments + 1,
 					       1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
 	weir_status status = WEIR_OK;
 
+	weir_context_count_lock(
+		context, "GIL", std::chrono::duration_cast<std::chrono::nanoseconds>(held - asked).count());
 	if (result)
 		Py_DECREF(result);
 	else

@@ -488,6 +488,15 @@ void weir_context_log(weir_context *context, weir_log_level level, const char *f
 	wr_log_line(nearest_level((int)level), "%s: %s", context->entity->plan->name, text);
 }
 
+void weir_context_count_lock(weir_context *context, const char *lock, int64_t waited_ns)
+{
+	const weir_scheduler *scheduler = wr_load_acquire(&context->entity->scheduler);
+
+	if (context->computing && scheduler && scheduler->trace)
+		wr_trace_lock(scheduler->trace, wr_lane_here(scheduler), context->entity->id, lock,
+			      waited_ns);
+}
+
 /* --- dropping the messages of a tick --- */
 
 void wr_context_unref_made(weir_context *context)

@@ -101,6 +101,16 @@ def test_the_time_on_the_device_is_measured_where_it_is_asked_for(chain):
             graph.run(gpu_time=wrong)
 
 
+def test_xb62_statistics_count_how_long_a_compute_waited_for_the_gil(chain):
+    graph = chain(("a", "Count", {"count": 30}), ("up", "upload"), ("b", "Collect"))
+    graph.run(backend="host", statistics=True)
+    entities = {entity["name"]: entity for entity in graph.statistics()["entities"]}
+    for name in ("a", "b"):
+        lock = entities[name]["lock"]
+        assert (lock["name"], lock["count"]) == ("GIL", 30) and 0 <= lock["time"] <= entities[name]["submit"]["sum"], lock
+    assert "lock" not in entities["up"]
+
+
 def test_an_error_in_a_file_has_its_place(tmp_path):
     path = tmp_path / "wrong.json"
     path.write_text('{"weir": 1,\n "entities": [\n  {"name": "a", "operator": "Cuont"}]}')

@@ -1,4 +1,5 @@
 /* The calls about statistics: what they give, on any thread, during a run; two schedulers at once. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/thread.h"
@@ -184,6 +185,158 @@ TEST(t15_g04_the_source_of_device_times_is_said)
 	rig_on_host(know_by_flag);
 }
 
+/* --- frames --- */
+
+static weir_status eat(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	(void)context;
+	return WEIR_OK;
+}
+
+static weir_frames frames_of(struct rig *rig)
+{
+	weir_frames frames = {.size = sizeof frames};
+
+	assert_true(weir_scheduler_frames(rig->scheduler, &frames));
+	return frames;
+}
+
+/* What `end` takes in one tick, it takes as 4 messages. */
+static const char beside_a_heartbeat[] =
+	"source ticks=12 -> a:pass -> end capacity=4 take=4; beat:source ticks=30 -> say:end";
+
+TEST(xb60_frames_are_messages_at_the_end_of_the_longest_way)
+{
+	struct rig *rig = rig_of(beside_a_heartbeat);
+
+	(void)state_;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "end"), 3);
+	assert_string_equal(frames_of(rig).entity, "end");
+	assert_int_equal(frames_of(rig).frames, 12);
+	rig_destroy(rig);
+}
+
+TEST(xb60_of_equal_ways_the_one_that_brought_most)
+{
+	struct rig *rig = rig_of("beat:source ticks=3 -> say:end; source ticks=9 -> end; source -> also:end");
+
+	(void)state_;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(frames_of(rig).entity, "end");
+	assert_int_equal(frames_of(rig).frames, 9);
+	rig_destroy(rig);
+}
+
+TEST(xb60_the_description_names_the_main_sink)
+{
+	weir_description *description;
+	struct rig *rig = rig_described(beside_a_heartbeat, &description);
+
+	(void)state_;
+	assert_int_equal(weir_description_put(description, "/entities/4/main", "true"), WEIR_OK);
+	assert_int_equal(weir_graph_create(rig->registry, description, &rig->graph), WEIR_OK);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(frames_of(rig).entity, "say");
+	assert_int_equal(frames_of(rig).frames, 30);
+	weir_description_destroy(description);
+	rig_destroy(rig);
+}
+
+TEST(xb60_what_only_eats_or_feeds_the_program_is_no_sink)
+{
+	struct rig *rig = rig_of("source ticks=5 -> a:call -> end; source -> b:pass -> c:pass -> d:pass");
+	weir_frames frames = {.size = sizeof frames};
+	weir_outlet *outlet = rig_outlet(rig, "d.out", 8, 0);
+
+	(void)state_;
+	(void)outlet;
+	rig_on(rig, "a", eat);
+	rig_start(rig);
+	assert_true(weir_scheduler_frames(rig->scheduler, &frames));
+	assert_string_equal(frames.entity, "end");
+	for (int64_t i = 0; i < 5; i++)
+		assert_int_equal(rig_take(outlet, SECOND), i);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(frames_of(rig).frames, 0);
+	rig_destroy(rig);
+}
+
+/* --- waits that have not ended --- */
+
+/* `end` is disabled, and the heartbeat goes on for 3 s. */
+static void stand_for_3_s(void)
+{
+	struct rig *rig =
+		rig_observed("source ticks=1 -> end enabled=false; beat:source count=4 period=1s -> say:end");
+	char *text = NULL;
+
+	rig->options.skip = 0;
+	rig_start(rig);
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, 2500 * MS, NULL), WEIR_E_TIMEOUT);
+	assert_int_equal(times_of(rig, 1).waited.count, 1);
+	assert_true(times_of(rig, 1).waited.sum_ns >= 1990 * MS &&
+		    times_of(rig, 1).waited.sum_ns <= 2500 * MS);
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, -1, NULL), WEIR_E_DEADLOCK);
+	assert_int_equal(times_of(rig, 1).waited.count, 1);
+	assert_true(times_of(rig, 1).waited.sum_ns >= 2990 * MS);
+	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
+	assert_says(text,
+		    "\"cause\":\"told\",\"on\":null,\"of\":\"boolean\",\"why\":\"disabled\",\"open\":3");
+	assert_says(text, "\"status\":\"deadlock\",\"cause\":\"told\",\"cause_entity\":\"end\"");
+	assert_says(text, "\"text\":\"end waits: boolean: disabled");
+	weir_text_free(text);
+	rig_destroy(rig);
+}
+
+TEST(xb61_xb62_a_wait_that_stands_counts_until_now_and_until_the_end)
+{
+	(void)state_;
+	rig_in_worlds(5, stand_for_3_s);
+}
+
+/* --- streams --- */
+
+/* The number of its only stream, in the text. */
+static int stream_of(const char *text, const char *name)
+{
+	char key[40];
+	const char *at;
+	int number = -1;
+
+	snprintf(key, sizeof key, "{\"name\":\"%s\",\"operator\"", name);
+	at = strstr(text, key);
+	at = at ? strstr(at, "\"streams\":[") : NULL;
+	assert_non_null(at);
+	assert_int_equal(sscanf(at, "\"streams\":[{\"stream\":%d,", &number), 1);
+	return number;
+}
+
+static void share_a_stream(void)
+{
+	struct rig *rig = rig_observed("a:call count=3 pool=default -> b:call pool=default -> c:call -> end");
+	char *text = NULL;
+
+	rig->options.gpu_time = WEIR_GPU_TIME_ALL;
+	rig_on(rig, "a", work_for_5_ms);
+	rig_on(rig, "b", work_for_5_ms);
+	rig_on(rig, "c", work_for_5_ms);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
+	assert_int_equal(stream_of(text, "a"), stream_of(text, "b"));
+	assert_int_not_equal(stream_of(text, "a"), stream_of(text, "c"));
+	assert_says(text, "\"device\":0,\"count\":3,\"time\":15");
+	weir_text_free(text);
+	rig_destroy(rig);
+}
+
+TEST(xb62_entities_on_one_queue_of_the_device_name_the_same_stream)
+{
+	(void)state_;
+	rig_in_world(1, share_a_stream);
+}
+
 struct reader {
 	weir_scheduler *scheduler;
 	struct wr_thread thread;
@@ -251,6 +404,12 @@ int main(void)
 		cmocka_unit_test(t16_a_path_ends_with_the_device_work_of_its_sink),
 		cmocka_unit_test(t16_an_end_that_is_not_measured_is_counted),
 		cmocka_unit_test(t15_g04_the_source_of_device_times_is_said),
+		cmocka_unit_test(xb60_frames_are_messages_at_the_end_of_the_longest_way),
+		cmocka_unit_test(xb60_of_equal_ways_the_one_that_brought_most),
+		cmocka_unit_test(xb60_the_description_names_the_main_sink),
+		cmocka_unit_test(xb60_what_only_eats_or_feeds_the_program_is_no_sink),
+		cmocka_unit_test(xb61_xb62_a_wait_that_stands_counts_until_now_and_until_the_end),
+		cmocka_unit_test(xb62_entities_on_one_queue_of_the_device_name_the_same_stream),
 		cmocka_unit_test(b05_two_schedulers_are_read_while_they_run),
 	};
 

@@ -7,7 +7,8 @@
 #include "base/memory.h"
 #include "test.h"
 
-static const char in[] = "in", out[] = "out", few[] = "too few messages", room[] = "room";
+static const char in[] = "in", out[] = "out", boolean[] = "boolean", few[] = "too few messages",
+		  room[] = "room";
 static const struct wr_observer *const see = &wr_statistics;
 
 static struct wr_statistics *make(uint64_t skip)
@@ -97,6 +98,121 @@ static void a_wait_is_split_where_another_condition_is_the_unmet_one(void **stat
 	tick(self, 0, 1310, 1320, 1330);
 	assert_int_equal(sum_of(&wait_for(self, in, few)->time), 110);
 	assert_int_equal(sum_of(&wait_for(self, out, room)->time), 90);
+	see->close(self);
+}
+
+/* Reads what entity 1 waited for this, on the clock of its last event. */
+static int64_t waited(struct wr_statistics *self, struct wr_wait_times *wait, int64_t *open)
+{
+	struct wr_histogram all = {0};
+	int64_t sum;
+
+	self->simulated = true;
+	*open = wr_statistics_waited(self, 1, wait, &all);
+	sum = sum_of(&all);
+	wr_histogram_finish(&all);
+	return sum;
+}
+
+static void xb61_a_wait_that_has_not_ended_counts_until_now(void **state)
+{
+	struct wr_statistics *self = make(0);
+	int64_t open;
+
+	(void)state;
+	see->wait(self, 1100, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
+	see->poke(self, 1400, 1, 1);
+	tick(self, 0, 1450, 1500, 1580);
+	see->wait(self, 1600, 0, 1, WEIR_CAUSE_ROOM, 0, out, room);
+	see->sleep_begin(self, 4600, 0);
+	assert_int_equal(waited(self, wait_for(self, out, room), &open), 3000);
+	assert_int_equal(open, 3000);
+	assert_int_equal(waited(self, wait_for(self, in, few), &open), 300);
+	assert_int_equal(open, 0);
+	assert_int_equal(waited(self, NULL, &open), 3300);
+	assert_int_equal(open, 3000);
+	see->close(self);
+}
+
+static void xb61_the_end_of_the_run_ends_the_wait_that_stands(void **state)
+{
+	struct wr_statistics *self = make(0);
+	int64_t open;
+
+	(void)state;
+	see->wait(self, 1100, 0, 1, WEIR_CAUSE_TOLD, UINT32_MAX, boolean, few);
+	see->run_end(self, 9100, 2);
+	assert_int_equal(sum_of(&wait_for(self, boolean, few)->time), 8000);
+	assert_int_equal(sum_of(&self->entities[1].waited), 8000);
+	assert_int_equal(waited(self, wait_for(self, boolean, few), &open), 8000);
+	assert_int_equal(open, 8000);
+	see->run_begin(self, 10000, 2);
+	assert_int_equal(waited(self, wait_for(self, boolean, few), &open), 0);
+	assert_int_equal(open, 0);
+	see->close(self);
+}
+
+static void xb61_an_entity_that_is_done_has_waited_until_its_last_poke(void **state)
+{
+	struct wr_statistics *self = make(0);
+	int64_t open;
+
+	(void)state;
+	see->wait(self, 1100, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
+	see->poke(self, 1700, 1, 1);
+	see->entity_done(self, 1900, 0, 1);
+	see->run_end(self, 9100, 2);
+	assert_int_equal(waited(self, NULL, &open), 600);
+	assert_int_equal(open, 0);
+	see->close(self);
+}
+
+static void xb61_a_wait_that_is_left_out_is_not_open(void **state)
+{
+	struct wr_statistics *self = make(1);
+	int64_t open;
+
+	(void)state;
+	see->wait(self, 1100, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
+	see->sleep_begin(self, 4600, 0);
+	assert_int_equal(waited(self, NULL, &open), 0);
+	assert_int_equal(open, 0);
+	see->run_end(self, 9100, 2);
+	assert_int_equal(waited(self, NULL, &open), 0);
+	see->close(self);
+}
+
+static void xb62_work_counts_on_its_stream_and_waits_at_their_lock(void **state)
+{
+	struct wr_statistics *self = make(1);
+	struct wr_entity_statistics *entity = &self->entities[1];
+	struct wr_stream_use *use;
+
+	(void)state;
+	see->uses(self, 1, 7, 0);
+	see->uses(self, 1, 9, 1);
+	see->uses(self, 1, 7, 0);
+	see->device_work(self, 3000, 0, 1, 0, "s1", 7, 1200, 1900, WR_TRACE_POLLER);
+	see->device_work(self, 3000, 0, 1, 1, "s1", 7, 1200, 1900, WR_TRACE_POLLER);
+	see->device_work(self, 3000, 0, 1, 2, "s1", 7, 2000, 2030, WR_TRACE_TIMERS);
+	see->device_work(self, 3000, 0, 1, 3, "s1", 7, 2100, 2140, WR_TRACE_TIMERS);
+	use = wr_read(&entity->streams);
+	assert_int_equal(use->queue, 9);
+	assert_int_equal(use->device, 1);
+	assert_int_equal(wr_read(&use->count), 0);
+	use = wr_read(&use->next);
+	assert_null(wr_read(&use->next));
+	assert_int_equal(use->queue, 7);
+	assert_int_equal(wr_read(&use->count), 2);
+	assert_int_equal(wr_read(&use->time), 70);
+	see->lock(self, 3000, 0, 1, "GIL", 500); /* in the first tick, which is left out */
+	assert_null(wr_read(&entity->lock));
+	tick(self, 0, 4000, 4000, 4100);
+	see->lock(self, 4200, 0, 1, "GIL", 20);
+	see->lock(self, 4200, 0, 1, "GIL", 30);
+	assert_string_equal(wr_read(&entity->lock), "GIL");
+	assert_int_equal(wr_read(&entity->lock_waits), 2);
+	assert_int_equal(wr_read(&entity->lock_time), 50);
 	see->close(self);
 }
 
@@ -377,6 +493,11 @@ int main(void)
 		cmocka_unit_test(a_wait_lasts_from_the_park_to_the_poke_and_then_a_worker_is_waited_for),
 		cmocka_unit_test(a_poke_that_changes_nothing_ends_no_wait),
 		cmocka_unit_test(a_wait_is_split_where_another_condition_is_the_unmet_one),
+		cmocka_unit_test(xb61_a_wait_that_has_not_ended_counts_until_now),
+		cmocka_unit_test(xb61_the_end_of_the_run_ends_the_wait_that_stands),
+		cmocka_unit_test(xb61_an_entity_that_is_done_has_waited_until_its_last_poke),
+		cmocka_unit_test(xb61_a_wait_that_is_left_out_is_not_open),
+		cmocka_unit_test(xb62_work_counts_on_its_stream_and_waits_at_their_lock),
 		cmocka_unit_test(waits_for_memory_are_told_apart_by_pool),
 		cmocka_unit_test(a_tick_that_follows_at_once_is_ready_at_its_review),
 		cmocka_unit_test(the_first_ticks_are_left_out_with_their_waits),
