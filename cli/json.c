@@ -304,7 +304,15 @@ bool cli_json_integer(struct cli_json *json, int64_t *out)
 
 bool cli_json_count(struct cli_json *json, int64_t *out)
 {
-	return cli_json_integer(json, out) && (*out >= 0 || cli_json_refuse(json, "a number below 0"));
+	const char *begin;
+
+	if (!json_look(json))
+		return false;
+	begin = json->at;
+	if (!cli_json_integer(json, out) || *out >= 0)
+		return !json->fault;
+	json->at = begin;
+	return cli_json_refuse(json, "a number below 0");
 }
 
 bool cli_json_real(struct cli_json *json, double *out)

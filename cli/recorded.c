@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/words.h"
+
 enum { VERSION = 1 };
 #define STATUS_ABSENT ((weir_status)1) /* while it is read: the file does not say */
 
@@ -406,8 +408,11 @@ size_t cli_recorded_sharers(const struct cli_recorded *recorded, int64_t stream)
 		const struct cli_list *list = &cli_recorded_entity(recorded, i)->streams;
 		const struct cli_use *uses = list->items;
 
-		for (size_t k = 0; k < list->count; k++)
-			sharers += uses[k].stream == stream;
+		size_t k = 0;
+
+		while (k < list->count && uses[k].stream != stream)
+			k++;
+		sharers += k < list->count;
 	}
 	return sharers;
 }
@@ -494,6 +499,56 @@ static const char *link_queues(struct cli_recorded *recorded)
 	return NULL;
 }
 
+/* --- figures --- */
+
+/*
+ * Figures of a run that has ended agree: its record was made when nothing moved any more. A figure that is 0
+ * may be absent.
+ */
+static bool times_agree(const struct cli_histogram *of, int64_t most)
+{
+	if (of->sum > most || (!of->count && of->sum))
+		return false;
+	if (of->count && of->max && of->sum / of->count > of->max)
+		return false;
+	return !of->p50 ||
+	       (of->min <= of->p50 && of->p50 <= of->p90 && of->p90 <= of->p99 && of->p99 <= of->max);
+}
+
+/* So long waits of an entity, one after the other, cannot have been. */
+static bool waits_agree(const struct cli_entity *owner, int64_t most)
+{
+	const struct cli_wait *waits = owner->waits.items;
+	int64_t left = most;
+
+	for (size_t k = 0; k < owner->waits.count; k++) {
+		if (!times_agree(&waits[k].time, left) || waits[k].open > waits[k].time.sum)
+			return false;
+		left -= waits[k].time.sum;
+	}
+	return true;
+}
+
+static bool check_times(const struct cli_recorded *recorded, char fault[512])
+{
+	int64_t most = recorded->duration;
+
+	for (size_t i = 0; recorded->has_outcome && i < recorded->entities.count; i++) {
+		const struct cli_entity *owner = cli_recorded_entity(recorded, i);
+
+		if (waits_agree(owner, most) && times_agree(&owner->submit, most) &&
+		    times_agree(&owner->ready_to_compute, most) && times_agree(&owner->blocked, most) &&
+		    times_agree(&owner->gpu_span, INT64_MAX) && times_agree(&owner->done_latency, INT64_MAX))
+			continue;
+		snprintf(fault, 512,
+			 "entity '%s' has times that cannot be, in a run of %" PRId64
+			 " ns: the file was changed; let the run write it again",
+			 wr_shown(owner->name).text, most);
+		return false;
+	}
+	return true;
+}
+
 static bool fail(char fault[512], const char *text)
 {
 	snprintf(fault, 512, "%s", text == cli_json_no_memory ? "" : text);
@@ -560,5 +615,5 @@ bool cli_recorded_read(struct cli_recorded *out, const char *text, size_t length
 		wrong = link_run(out);
 	if (!wrong)
 		wrong = link_queues(out);
-	return wrong ? fail(fault, wrong) : true;
+	return wrong ? fail(fault, wrong) : check_times(out, fault);
 }

@@ -103,6 +103,11 @@ static int read_run(struct report *report, const struct cli_options *options)
 			report->run.path);
 		return CLI_REFUSED;
 	}
+	if (!report->recorded.has_outcome)
+		cli_say("%s: warning: it does not say how the run ended: the run was on, or another version "
+			"of "
+			"weir wrote it; let the run write it again",
+			report->run.path);
 	if (cli_recorded_lacks_causes(&report->recorded))
 		cli_say("%s: warning: waits without a cause, as another version of weir wrote them: what "
 			"they were "
