@@ -1110,7 +1110,7 @@ WEIR_API void weir_context_log(weir_context *context, weir_log_level level, cons
 /*
  * Tells statistics that this compute has waited so long for a lock that computes of several entities share,
  * as operators in Python share the GIL. `lock` names it: a literal, the same for all of them. May be called
- * several times in a tick. Thread: the one that called compute.
+ * several times in a tick. Thread: owner.
  */
 WEIR_API void weir_context_count_lock(weir_context *context, const char *lock, int64_t waited_ns);
 /*

@@ -1807,8 +1807,8 @@ weir_status operator_compute(weir_context *context, void *memory)
 					       1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
 	weir_status status = WEIR_OK;
 
-	weir_context_count_lock(
-		context, "GIL", std::chrono::duration_cast<std::chrono::nanoseconds>(held - asked).count());
+	weir_context_count_lock(context, "GIL",
+				std::chrono::duration_cast<std::chrono::nanoseconds>(held - asked).count());
 	if (result)
 		Py_DECREF(result);
 	else
