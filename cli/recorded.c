@@ -106,6 +106,7 @@ static const struct shape lock = SHAPE(cli_lock, lock_fields);
 static const struct field entity_fields[] = {
 	NEEDED(cli_entity, TEXT, name),
 	FIELD(cli_entity, TEXT, operator),
+	FIELD(cli_entity, TEXT, resource),
 	NEEDED(cli_entity, COUNT, ticks),
 	FIELD(cli_entity, COUNT, received),
 	FIELD(cli_entity, COUNT, emitted),

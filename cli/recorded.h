@@ -54,7 +54,8 @@ struct cli_cpu {
 };
 
 struct cli_entity {
-	char *name, *operator;
+	char *name,
+		*operator, * resource; /* resource: of its streams; NULL: the default stream pool, or none */
 	int64_t ticks, received, emitted, lost, most_in_flight, max_in_flight;
 	struct cli_histogram submit, blocked, gpu_span, done_latency, ready_to_compute;
 	struct cli_cpu cpu;

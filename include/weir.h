@@ -602,7 +602,8 @@ typedef struct {
 	weir_durations blocked;          /* part of it in waits of weir's own calls */
 	weir_durations ready_to_compute; /* from the poke that made it READY, or from READY, to compute: it
 					    waits for a worker */
-	weir_durations waited;           /* for its conditions, all together */
+	weir_durations waited;           /* for its conditions, all together; also a wait that has not ended,
+					    until now */
 	weir_durations gpu_span; /* first device work after the waits for inputs to the last: sampled ticks */
 	weir_durations done_latency; /* READY to all device work complete: sampled ticks */
 	const char *done_source; /* of these two: "timers"; "flag": bounds that the poller of flags saw, of

@@ -123,13 +123,16 @@ static void add_conditions(struct wr_text *text, const struct wr_plan_entity *pl
 	wr_text_add(text, "]");
 }
 
-static void add_streams(struct wr_text *text, struct wr_entity_statistics *times)
+static void add_streams(struct wr_text *text, struct wr_statistics *statistics,
+			struct wr_entity_statistics *times)
 {
 	struct list list = {text, false};
 
 	wr_text_add(text, ",\n \"streams\":[");
 	for (struct wr_stream_use *use = wr_load_acquire(&times->streams); use;
 	     use = wr_load_acquire(&use->next)) {
+		if (!wr_statistics_used(statistics, use))
+			continue;
 		add_comma(&list, ",");
 		wr_text_add(text,
 			    "{\"stream\":%" PRIu32 ",\"device\":%d,\"count\":%" PRIu64 ",\"time\":%" PRId64
@@ -187,6 +190,7 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_stat
 
 	add_name(text, "{\"name\":", entity->plan->name);
 	add_name(text, ",\"operator\":", entity->plan->kind->name);
+	add_name(text, ",\"resource\":", wr_plan_used_resource(entity->graph->plan, entity->plan));
 	add_counts(text, entity);
 	add_histogram(text, ",\n \"submit\":", &times->submit);
 	add_histogram(text, ",\n \"blocked\":", &times->blocked);
@@ -199,7 +203,7 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_stat
 	add_histogram(text, ",\n \"ready_to_compute\":", &times->queued);
 	add_waits(text, entity, statistics);
 	add_conditions(text, entity->plan);
-	add_streams(text, times);
+	add_streams(text, statistics, times);
 	wr_text_add(text, "}");
 }
 

@@ -389,6 +389,7 @@ static void on_run_end(void *self, int64_t at, unsigned workers)
 			wr_note(&open->left, at - wr_read(&entity->waits_since));
 		wait_change(statistics, entity, NULL, at);
 	}
+	wr_count(&statistics->run, 1);
 	wr_note(&statistics->ended_at, at);
 }
 
@@ -503,15 +504,19 @@ static struct wr_stream_use *stream_find(struct wr_entity_statistics *entity, ui
 
 static void on_uses(void *self, uint32_t id, uint32_t queue, int device)
 {
+	struct wr_statistics *statistics = self;
 	struct wr_entity_statistics *entity = entity_of(self, id);
-	struct wr_stream_use *use;
+	struct wr_stream_use *use = entity ? stream_find(entity, queue) : NULL;
 
-	if (!entity || entity->streams_listed == WR_STREAMS_LISTED || stream_find(entity, queue))
+	if (use)
+		wr_note(&use->run, wr_read(&statistics->run));
+	if (use || !entity || entity->streams_listed == WR_STREAMS_LISTED)
 		return;
 	use = wr_alloc(1, sizeof *use);
 	if (!use)
 		return;
 	use->queue = queue;
+	wr_note(&use->run, wr_read(&statistics->run));
 	use->device = device;
 	wr_note(&use->next, wr_read(&entity->streams));
 	wr_store_release(&entity->streams, use); /* a reader sees it filled */
@@ -645,6 +650,11 @@ int64_t wr_statistics_now(struct wr_statistics *statistics)
 		now = at > now ? at : now;
 	}
 	return now;
+}
+
+bool wr_statistics_used(struct wr_statistics *statistics, struct wr_stream_use *use)
+{
+	return wr_read(&use->run) == wr_read(&statistics->run) - (wr_read(&statistics->ended_at) != 0);
 }
 
 /* Returns how long the open wait is so far. */

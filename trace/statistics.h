@@ -39,10 +39,11 @@ struct wr_wait_times {
 	struct wr_wait_times *_Atomic next;
 };
 
-/* A stream that an entity has used in this run: the device's queue behind it, which several may share. */
+/* A stream that an entity has used: the device's queue behind it, which several may share. */
 struct wr_stream_use {
 	uint32_t queue; /* its number (wr_stream_number) */
 	int device;
+	_Atomic uint64_t run;   /* the last one in which it had it; a stream is taken before its run begins */
 	_Atomic uint64_t count; /* measured spans of device work on it, and their sum: as gpu_span */
 	_Atomic int64_t time;
 	struct wr_stream_use *_Atomic next;
@@ -135,6 +136,7 @@ struct wr_statistics {
 	size_t entity_count, queue_count, worker_count;
 	_Atomic unsigned workers_running;   /* of this run */
 	_Atomic int64_t begun_at, ended_at; /* 0: no run yet; it is on */
+	_Atomic uint64_t run;               /* runs that have ended */
 	/* Called when the device work of a tick is complete; end: the latest of its streams, 0: unknown.
 	 * NULL: none. */
 	void (*completed)(void *arg, uint32_t entity, uint64_t tick, int64_t end);
@@ -154,6 +156,9 @@ const char *wr_statistics_source(struct wr_entity_statistics *entity);
  */
 int64_t wr_statistics_waited(struct wr_statistics *statistics, size_t entity, struct wr_wait_times *wait,
 			     struct wr_histogram *into);
+
+/* Returns true if the entity had the stream in the run that is on, or was the last. Thread: any. */
+bool wr_statistics_used(struct wr_statistics *statistics, struct wr_stream_use *use);
 
 struct wr_depth {
 	double mean;

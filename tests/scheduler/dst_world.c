@@ -305,6 +305,7 @@ static void check_work(void *self, int64_t at, unsigned lane, uint32_t entity, u
 	struct dst_run *run = self;
 
 	(void)lane;
+	(void)queue;
 	(void)source;
 	if (begin > end || end > at || !*stream)
 		dst_break(&run->dst, "tick %llu of entity %u had device work from %lld to %lld, told at %lld",

@@ -216,6 +216,27 @@ static void xb62_work_counts_on_its_stream_and_waits_at_their_lock(void **state)
 	see->close(self);
 }
 
+static void xb62_a_stream_is_used_in_the_runs_that_took_it(void **state)
+{
+	struct wr_statistics *self = make(0);
+	struct wr_stream_use *first, *second;
+
+	(void)state;
+	see->uses(self, 1, 7, 0);
+	see->run_end(self, 2000, 2);
+	first = wr_read(&self->entities[1].streams);
+	assert_true(wr_statistics_used(self, first));
+	see->uses(self, 1, 8, 0);
+	see->run_begin(self, 3000, 2);
+	second = wr_read(&self->entities[1].streams);
+	assert_true(second->queue == 8 && wr_statistics_used(self, second));
+	assert_false(wr_statistics_used(self, first));
+	see->uses(self, 1, 7, 0);
+	see->run_end(self, 4000, 2);
+	assert_true(wr_statistics_used(self, first) && wr_statistics_used(self, second));
+	see->close(self);
+}
+
 static void waits_for_memory_are_told_apart_by_pool(void **state)
 {
 	struct wr_statistics *self = make(0);
@@ -498,6 +519,7 @@ int main(void)
 		cmocka_unit_test(xb61_an_entity_that_is_done_has_waited_until_its_last_poke),
 		cmocka_unit_test(xb61_a_wait_that_is_left_out_is_not_open),
 		cmocka_unit_test(xb62_work_counts_on_its_stream_and_waits_at_their_lock),
+		cmocka_unit_test(xb62_a_stream_is_used_in_the_runs_that_took_it),
 		cmocka_unit_test(waits_for_memory_are_told_apart_by_pool),
 		cmocka_unit_test(a_tick_that_follows_at_once_is_ready_at_its_review),
 		cmocka_unit_test(the_first_ticks_are_left_out_with_their_waits),
