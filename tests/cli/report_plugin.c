@@ -1,12 +1,22 @@
-/* A plugin whose operator `stage` takes time as it is told: of the host in compute, then of the device. */
+/*
+ * A plugin for planted bottlenecks. `stage` takes time as it is told: of the host in compute, then of the
+ * device. `feed` writes a pipe that `tap` waits for, and `spill` writes one that `drain` reads.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "weir.h"
 
 struct stage {
-	int64_t host, device;
+	int64_t host, device, burst;
 	bool works; /* on the host; else it sleeps there */
+	bool locks; /* takes a lock of all such stages meanwhile; not on `sim` */
 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int sleep_on_device(const void *arguments)
 {
@@ -19,7 +29,9 @@ static const weir_kernel kernel = {.size = sizeof kernel, .name = "stage", .host
 static const weir_parameter parameters[] = {
 	{.size = sizeof(weir_parameter), .name = "host", .type = WEIR_TYPE_DURATION, .fallback = "\"0s\""},
 	{.size = sizeof(weir_parameter), .name = "device", .type = WEIR_TYPE_DURATION, .fallback = "\"0s\""},
+	{.size = sizeof(weir_parameter), .name = "burst", .type = WEIR_TYPE_INT, .fallback = "1"},
 	{.size = sizeof(weir_parameter), .name = "works", .type = WEIR_TYPE_BOOL, .fallback = "false"},
+	{.size = sizeof(weir_parameter), .name = "locks", .type = WEIR_TYPE_BOOL, .fallback = "false"},
 	{.name = NULL},
 };
 
@@ -41,7 +53,9 @@ static weir_status stage_start(weir_context *context, void *state, const weir_va
 	(void)context;
 	self->host = weir_values_int(values, "host");
 	self->device = weir_values_int(values, "device");
+	self->burst = weir_values_int(values, "burst");
 	self->works = weir_values_bool(values, "works");
+	self->locks = weir_values_bool(values, "locks");
 	return WEIR_OK;
 }
 
@@ -64,23 +78,31 @@ static void work(int64_t ns)
 	while ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < ns);
 }
 
-static weir_status stage_compute(weir_context *context, void *state)
+/* Of a burst the first tick takes the time of all. */
+static void take_time(const struct stage *self, uint64_t tick)
+{
+	int64_t host = tick % (uint64_t)self->burst ? 0 : varied(self->host * self->burst, tick);
+
+	if (self->locks)
+		pthread_mutex_lock(&lock);
+	if (self->works)
+		work(host);
+	else if (host)
+		weir_sleep(host);
+	if (self->locks)
+		pthread_mutex_unlock(&lock);
+}
+
+static weir_status emit_tensor(weir_context *context, int64_t device)
 {
 	static const int64_t shape[] = {8};
 	static const weir_tensor like = {
 		.size = sizeof(weir_tensor), .dimensions = 1, .shape = shape, .code = 1, .bits = 64};
-	const struct stage *self = state;
-	uint64_t tick = weir_context_tick(context);
-	int64_t device = varied(self->device, tick + 7);
 	weir_message *out = NULL;
 	weir_stream *stream;
 	weir_status status = weir_context_create_tensor(context, &like, false, &out);
 
-	if (self->works)
-		work(varied(self->host, tick));
-	else
-		weir_sleep(varied(self->host, tick));
-	if (!status && self->device) {
+	if (!status && device) {
 		stream = weir_context_stream(context);
 		status = stream ? weir_stream_launch(stream, &kernel, &device, sizeof device) : WEIR_E_DEVICE;
 	}
@@ -90,6 +112,109 @@ static weir_status stage_compute(weir_context *context, void *state)
 	}
 	return weir_context_emit(context, 0, out);
 }
+
+static weir_status stage_compute(weir_context *context, void *state)
+{
+	const struct stage *self = state;
+	uint64_t tick = weir_context_tick(context);
+
+	take_time(self, tick);
+	return emit_tensor(context, varied(self->device, tick + 7));
+}
+
+/* --- two ends of a pipe that are entities of one graph --- */
+
+enum { CHUNK = 4096 };
+
+static int ends[2];
+static bool is_open;
+
+/* Of the first of the two entities that starts: starts are in sequence. */
+static weir_status open_pipe(void)
+{
+	if (!is_open && (pipe2(ends, O_NONBLOCK | O_CLOEXEC) || fcntl(ends[1], F_SETPIPE_SZ, CHUNK) < 0))
+		return WEIR_E_IO;
+	is_open = true;
+	return WEIR_OK;
+}
+
+static weir_status feed_start(weir_context *context, void *state, const weir_values *values)
+{
+	*(int64_t *)state = weir_values_int(values, "count");
+	(void)context;
+	return open_pipe();
+}
+
+static weir_status feed_compute(weir_context *context, void *state)
+{
+	int64_t count = *(int64_t *)state;
+
+	if (write(ends[1], "", 1) != 1)
+		return WEIR_E_IO;
+	if ((int64_t)weir_context_tick(context) + 1 < count)
+		return WEIR_OK;
+	close(ends[1]);
+	return weir_context_finish(context);
+}
+
+static weir_status tap_start(weir_context *context, void *state, const weir_values *values)
+{
+	weir_status status = open_pipe();
+
+	(void)state;
+	(void)values;
+	return status ? status
+		      : weir_entity_watch(weir_context_entity(context), "file_descriptor", ends[0],
+					  WEIR_WATCH_READ);
+}
+
+static weir_status tap_compute(weir_context *context, void *state)
+{
+	char byte;
+	ssize_t got = read(ends[0], &byte, 1);
+
+	(void)state;
+	return got > 0 ? emit_tensor(context, 0) : got == 0 ? weir_context_finish(context) : WEIR_OK;
+}
+
+static weir_status spill_start(weir_context *context, void *state, const weir_values *values)
+{
+	weir_status status = open_pipe();
+
+	(void)state;
+	(void)values;
+	return status ? status
+		      : weir_entity_watch(weir_context_entity(context), "file_descriptor", ends[1],
+					  WEIR_WATCH_WRITE);
+}
+
+static weir_status spill_compute(weir_context *context, void *state)
+{
+	static const char chunk[CHUNK];
+
+	(void)context;
+	(void)state;
+	return write(ends[1], chunk, CHUNK) == CHUNK ? WEIR_OK : WEIR_E_IO;
+}
+
+static weir_status drain_compute(weir_context *context, void *state)
+{
+	static char chunk[CHUNK];
+	ssize_t got = read(ends[0], chunk, CHUNK);
+
+	if (got > 0)
+		--*(int64_t *)state;
+	else if (got < 0 && errno != EAGAIN)
+		return WEIR_E_IO;
+	return *(int64_t *)state ? WEIR_OK : weir_context_finish(context);
+}
+
+static const weir_parameter feed_parameters[] = {
+	{.size = sizeof(weir_parameter), .name = "count", .type = WEIR_TYPE_INT, .fallback = "1"},
+	{.name = NULL},
+};
+
+static const char *const watches[] = {"{\"type\": \"file_descriptor\"}", NULL};
 
 static const weir_operator stage = {
 	.size = sizeof stage,
@@ -103,9 +228,55 @@ static const weir_operator stage = {
 	.compute = stage_compute,
 };
 
+static const weir_operator others[] = {
+	{
+		.size = sizeof(weir_operator),
+		.name = "feed",
+		.help = "writes a byte into the pipe",
+		.flags = WEIR_OPERATOR_EFFECTS,
+		.state_size = sizeof(int64_t),
+		.parameters = feed_parameters,
+		.start = feed_start,
+		.compute = feed_compute,
+	},
+	{
+		.size = sizeof(weir_operator),
+		.name = "tap",
+		.help = "emits a message for each byte of the pipe",
+		.outputs = outputs,
+		.start = tap_start,
+		.compute = tap_compute,
+		.conditions = watches,
+	},
+	{
+		.size = sizeof(weir_operator),
+		.name = "spill",
+		.help = "fills the pipe for each message",
+		.flags = WEIR_OPERATOR_EFFECTS,
+		.inputs = inputs,
+		.start = spill_start,
+		.compute = spill_compute,
+		.conditions = watches,
+	},
+	{
+		.size = sizeof(weir_operator),
+		.name = "drain",
+		.help = "empties the pipe, some times",
+		.flags = WEIR_OPERATOR_EFFECTS,
+		.state_size = sizeof(int64_t),
+		.parameters = feed_parameters,
+		.start = feed_start,
+		.compute = drain_compute,
+	},
+};
+
 static weir_status add(weir_registry *registry)
 {
-	return weir_registry_add_operator(registry, &stage);
+	weir_status status = weir_registry_add_operator(registry, &stage);
+
+	for (size_t i = 0; !status && i < sizeof others / sizeof *others; i++)
+		status = weir_registry_add_operator(registry, &others[i]);
+	return status;
 }
 
 WEIR_PLUGIN(add);
