@@ -1,116 +1,54 @@
 /*
- * Finds what limits a run.
+ * Finds what limits a run, and says it.
  *
- * A stage that is busy nearly all the time limits its run, unless most stages are: then the graph is
- * balanced. If no stage is busy, something keeps the stages apart: too few workers (READY entities wait for
- * one while all are busy), a memory pool that is used up, max_in_flight, or a queue that is full while its
- * receiver waits (for other messages, or for the device). A wait that merely passes on the slowness of a
- * later entity (a full queue before a busy receiver) is no finding. Dropped messages are a finding in any
- * case, and the first.
+ * An ending that is a failure goes first: what such a run waited for is its text. Dropped messages are a
+ * finding in any case. Then one thing is found: the root of what the main sink waits for (cli/root.c). A
+ * compute that is the root is none if most entities are as busy: then the graph is balanced.
  */
 #include "cli/findings.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/words.h"
 #include "cli/cli.h"
+#include "cli/loads.h"
+#include "cli/root.h"
 
-/* Shares of the run's duration, unless another whole is named. */
-#define LOAD_BUSY    0.7  /* a stage that may limit */
-#define LOAD_FULL    0.9  /* one that does, whatever waits there are */
-#define LOAD_LIKE    0.8  /* of the busiest one's load: as busy as it */
-#define LOAD_IDLE    0.8  /* below it a receiver, or a device, has time left */
 #define WORKERS_BUSY 0.85 /* of the workers' time */
-#define READY_WAIT   0.25 /* READY entities that wait for a worker, on average */
-#define WAIT_LONG    0.15
 #define BLOCKED_MOST 0.5  /* of the time in compute */
 #define WAITS_MOST   0.75 /* likewise, in any call that waits */
+#define WAITS_SOME   0.25 /* likewise, for a lock */
 #define DROPS_MANY   0.01 /* of the messages pushed */
+#define SPARE        1.05 /* what a computed duration is longer than what is needed */
 
-enum { CAPACITY_MAX = 65536, WORKERS_MAX = 64 }; /* as in a graph file */
+enum {
+	CAPACITY_MAX = 65536, /* as in a graph file */
+	WORKERS_MAX = 64,
+	TICKS_LEAST = 8, /* with fewer, only what takes most of the time is sure */
+	NAMED_MOST = 3,
+};
 
-static const char *const cause_texts[] = {
-	[CLI_CAUSE_COMPUTE] = "compute",     [CLI_CAUSE_BLOCKS] = "blocks",   [CLI_CAUSE_DEVICE] = "device",
-	[CLI_CAUSE_QUEUE] = "queue",         [CLI_CAUSE_WORKERS] = "workers", [CLI_CAUSE_POOL] = "pool",
-	[CLI_CAUSE_IN_FLIGHT] = "in_flight", [CLI_CAUSE_DROPS] = "drops",
+static const struct {
+	const char *text, *title;
+} causes[] = {
+#define CLI_CAUSE_ROW(name, key, title) [name] = {key, title},
+	CLI_CAUSE_TABLE(CLI_CAUSE_ROW)
+#undef CLI_CAUSE_ROW
 };
 
 const char *cli_cause_text(enum cli_cause cause)
 {
-	return cause_texts[cause];
+	return causes[cause].text;
 }
 
-/* --- figures --- */
-
-static double mean_of(const struct cli_histogram *times)
+const char *cli_cause_title(enum cli_cause cause)
 {
-	return times->count ? (double)times->sum / (double)times->count : 0;
+	return causes[cause].title;
 }
 
-/* What all ticks took, although only some were measured, as a share of the run. */
-static double load_of(const struct cli_recorded *recorded, size_t i, const struct cli_histogram *times)
-{
-	double ticks = (double)cli_recorded_entity(recorded, i)->ticks;
-
-	return recorded->duration ? mean_of(times) * ticks / (double)recorded->duration : 0;
-}
-
-double cli_host_load(const struct cli_recorded *recorded, size_t i)
-{
-	return load_of(recorded, i, &cli_recorded_entity(recorded, i)->submit);
-}
-
-/* Spans that the poller of flags saw may contain the work of entities before it: they prove nothing. */
-static bool device_is_timed(const struct cli_entity *entity)
-{
-	return entity->gpu_span.count && !(entity->done_source && !strcmp(entity->done_source, "flag"));
-}
-
-double cli_device_load(const struct cli_recorded *recorded, size_t i)
-{
-	const struct cli_entity *entity = cli_recorded_entity(recorded, i);
-
-	return device_is_timed(entity) ? load_of(recorded, i, &entity->gpu_span) : 0;
-}
-
-static double load_at(const struct cli_recorded *recorded, size_t i)
-{
-	double host = cli_host_load(recorded, i), device = cli_device_load(recorded, i);
-
-	return host > device ? host : device;
-}
-
-/* How long an entity waited for this, as a share of the run. */
-static double wait_share(const struct cli_recorded *recorded, size_t i, weir_cause cause)
-{
-	const struct cli_entity *entity = cli_recorded_entity(recorded, i);
-	const struct cli_wait *waits = entity->waits.items;
-	double sum = 0;
-
-	for (size_t k = 0; k < entity->waits.count; k++)
-		if (waits[k].cause == cause)
-			sum += (double)waits[k].time.sum;
-	return recorded->duration ? sum / (double)recorded->duration : 0;
-}
-
-/* The entity that waited longest for this; *share: how long. */
-static size_t longest_wait(const struct cli_recorded *recorded, weir_cause cause, double *share)
-{
-	size_t longest = CLI_NO_ENTITY;
-
-	*share = 0;
-	for (size_t i = 0; i < recorded->entities.count; i++) {
-		double waited = wait_share(recorded, i, cause);
-
-		if (waited > *share)
-			*share = waited, longest = i;
-	}
-	return longest;
-}
+/* --- words --- */
 
 static struct wr_shown name_of(const struct cli_recorded *recorded, size_t i)
 {
@@ -129,9 +67,14 @@ static struct time_text time_of(double ns)
 	return text;
 }
 
+static int percent_of_all(double share)
+{
+	return !(share > 0) ? 0 : share < 1000 ? (int)(share * 100 + 0.5) : 100000;
+}
+
 static int percent(double share)
 {
-	return share > 1 ? 100 : (int)(share * 100 + 0.5);
+	return share > 1 ? 100 : percent_of_all(share);
 }
 
 static struct cli_finding *finding_add(struct cli_findings *out, enum cli_cause cause, size_t entity,
@@ -144,14 +87,60 @@ static struct cli_finding *finding_add(struct cli_findings *out, enum cli_cause 
 	return finding;
 }
 
-static void finding_say(struct cli_finding *finding, const char *format, ...) WEIR_PRINTF(2, 3);
-static void finding_say(struct cli_finding *finding, const char *format, ...)
+static struct wr_words words_of(struct cli_finding *finding)
 {
-	va_list list;
+	return wr_words_in(finding->text, sizeof finding->text);
+}
 
-	va_start(list, format);
-	vsnprintf(finding->text, sizeof finding->text, format, list);
-	va_end(list);
+/* (so 'write' waits 94 % of the run for 'stage3', that for 'stage2', and that for 'read' by way of 4 others)
+ */
+static void add_way(struct wr_words *words, const struct cli_recorded *recorded, const struct cli_root *root)
+{
+	size_t last = root->legs.count - 1;
+
+	if (!last)
+		return;
+	wr_words_add(words, " (so '%s' waits %d %% of the run for '%s'",
+		     name_of(recorded, cli_root_leg(root, 0)->entity).text,
+		     percent(cli_root_leg(root, 0)->share),
+		     name_of(recorded, cli_root_leg(root, 1)->entity).text);
+	for (size_t i = 2; i < last && i <= NAMED_MOST; i++)
+		wr_words_add(words, ", that for '%s'", name_of(recorded, cli_root_leg(root, i)->entity).text);
+	if (last > NAMED_MOST + 1)
+		wr_words_add(words, ", that by way of %zu other%s", last - NAMED_MOST - 1,
+			     last > NAMED_MOST + 2 ? "s" : "");
+	if (last > 1)
+		wr_words_add(words, ", that for '%s'", name_of(recorded, cli_root_last(root)->entity).text);
+	wr_words_put(words, ")");
+}
+
+/* --- how it ended --- */
+
+/* Returns true if nothing else is to be said: its entities stood still. */
+static bool find_ending(struct cli_findings *out, const struct cli_recorded *recorded)
+{
+	const char *text = recorded->text ? recorded->text : recorded->stuck;
+	struct cli_finding *finding;
+	struct wr_words words;
+
+	if (!recorded->has_outcome || !recorded->status)
+		return false;
+	finding = finding_add(out, CLI_CAUSE_ENDING, recorded->cause_at, 1);
+	finding->what = recorded->cause_on;
+	words = words_of(finding);
+	wr_words_add(&words, "the run ended after %s: %s", time_of((double)recorded->duration).text,
+		     weir_status_text(recorded->status));
+	if (text) {
+		char shown[512];
+
+		wr_shown_cut(shown, sizeof shown, text);
+		wr_words_add(&words, ": %s", shown);
+	}
+	if (recorded->cause == WEIR_CAUSE_TOLD) /* the other texts have their remedy */
+		wr_words_put(&words,
+			     "; tell it to go on (weir_entity_enable, weir_entity_tell), or leave the "
+			     "condition out");
+	return recorded->cause != WEIR_CAUSE_DRAIN;
 }
 
 /* --- messages that were dropped --- */
@@ -161,86 +150,144 @@ static bool is_dropping(const struct cli_queue *queue)
 	return queue->dropped && (double)queue->dropped >= DROPS_MANY * (double)queue->pushed;
 }
 
-/* What holds the receiver up: itself, or what follows it. */
+/* What holds the receiver up: itself, or what it waits for. */
 static void say_drops(struct cli_finding *finding, const struct cli_recorded *recorded,
-		      const struct cli_queue *queue)
+		      const struct cli_queue *queue, const struct cli_root *root)
 {
-	size_t receiver = queue->receiver_at;
-	double room = receiver == CLI_NO_ENTITY ? 0 : wait_share(recorded, receiver, WEIR_CAUSE_ROOM);
-	struct wr_shown name = name_of(recorded, receiver);
-	char why[256];
+	const struct cli_leg *first = root->legs.count ? cli_root_leg(root, 0) : NULL;
+	struct wr_shown name = name_of(recorded, queue->receiver_at);
+	struct wr_words words = words_of(finding);
 
-	if (room >= WAIT_LONG && load_at(recorded, receiver) < LOAD_IDLE)
-		snprintf(
-			why, sizeof why,
-			"'%s' waits %d %% of the run for room: what follows it is too slow; make that faster",
-			name.text, percent(room));
+	wr_words_add(&words,
+		     "the queue %s -> %s dropped %" PRId64 " of %" PRId64
+		     " messages (policy %s, capacity %" PRId64 "): ",
+		     wr_shown(queue->from).text, wr_shown(queue->to).text, queue->dropped, queue->pushed,
+		     wr_shown(queue->policy ? queue->policy : "?").text, queue->capacity);
+	if (first && first->cause == WEIR_CAUSE_ROOM && first->share >= WAIT_LONG)
+		wr_words_add(&words,
+			     "'%s' waits %d %% of the run for room: what follows it is too slow; make that "
+			     "faster, send less",
+			     name.text, percent(first->share));
+	else if (first && first->cause != WEIR_CAUSE_COMPUTE && first->cause != WEIR_CAUSE_MESSAGES &&
+		 first->share >= LOAD_BUSY)
+		wr_words_add(&words, "'%s' waits %d %% of the run (%s: %s); let it go on, send less",
+			     name.text, percent(first->share),
+			     wr_shown(first->of ? first->of : "worker").text,
+			     wr_shown(first->why ? first->why : "all are busy").text);
 	else
-		snprintf(why, sizeof why, "'%s' takes them too slowly; make it faster", name.text);
-	finding_say(finding,
-		    "the queue %s -> %s dropped %" PRId64 " of %" PRId64
-		    " messages (policy %s, capacity %" PRId64
-		    "): %s, send less, or raise \"capacity\" if they come in bursts",
-		    wr_shown(queue->from).text, wr_shown(queue->to).text, queue->dropped, queue->pushed,
-		    wr_shown(queue->policy ? queue->policy : "?").text, queue->capacity, why);
+		wr_words_add(&words, "'%s' takes them too slowly; make it faster, send less", name.text);
+	wr_words_put(&words, ", or raise \"capacity\" if they come in bursts");
 }
 
 static void find_drops(struct cli_findings *out, const struct cli_recorded *recorded)
 {
 	const struct cli_queue *queues = recorded->queues.items, *worst = NULL;
 	struct cli_finding *finding;
+	struct cli_root root = {0};
 
 	for (size_t i = 0; i < recorded->queues.count; i++)
 		if (is_dropping(&queues[i]) && (!worst || queues[i].dropped > worst->dropped))
 			worst = &queues[i];
 	if (!worst)
 		return;
+	if (worst->receiver_at != CLI_NO_ENTITY)
+		cli_root_find(&root, recorded, worst->receiver_at);
 	finding = finding_add(out, CLI_CAUSE_DROPS, worst->receiver_at,
 			      (double)worst->dropped / (double)worst->pushed);
 	finding->what = worst->to;
-	say_drops(finding, recorded, worst);
+	say_drops(finding, recorded, worst, &root);
+	out->no_memory |= root.no_memory;
+	cli_root_finish(&root);
 }
 
-/* --- too few workers --- */
+/* --- computes that take turns --- */
 
-static double workers_busy(const struct cli_recorded *recorded)
+struct group {
+	size_t named[NAMED_MOST], count;
+	double wall, core; /* of all: shares of the run in compute, and on a core */
+	const char *lock;  /* its name, if computes said it */
+};
+
+/* How much of its time in compute it waits, off the core, in every second tick or more: not if it was
+ * preempted only. */
+static double off_core(const struct cli_entity *entity)
 {
-	const struct cli_worker *workers = recorded->workers.items;
-	double busy = 0;
+	const struct cli_cpu *cpu = &entity->cpu;
 
-	for (size_t i = 0; i < recorded->workers.count; i++)
-		busy += (double)workers[i].busy;
-	if (!recorded->workers.count || !recorded->duration)
-		return 0;
-	return busy / (double)recorded->duration / (double)recorded->workers.count;
+	return cpu->of && 2 * cpu->waits >= cpu->count ? 1 - (double)cpu->time / (double)cpu->of : 0;
 }
 
-static bool find_workers(struct cli_findings *out, const struct cli_recorded *recorded)
+static bool waits_for_lock(const struct cli_entity *entity)
 {
-	double busy = workers_busy(recorded), ready = 0, longest = 0, more;
-	size_t entity = CLI_NO_ENTITY, workers = recorded->workers.count;
-	struct cli_finding *finding;
+	return entity->lock.name && (double)entity->lock.time >= WAITS_SOME * (double)entity->submit.sum;
+}
+
+static void group_add(struct group *group, const struct cli_recorded *recorded, size_t i)
+{
+	const struct cli_entity *entity = cli_recorded_entity(recorded, i);
+	double wall = cli_host_load(recorded, i);
+
+	if (group->count < NAMED_MOST)
+		group->named[group->count] = i;
+	group->count++;
+	group->wall += wall;
+	group->core += wall * (1 - off_core(entity));
+}
+
+/* Those that wait for the named lock, or else those that are off the core in compute, though together they
+ * never fill more than one. */
+static struct group find_group(const struct cli_recorded *recorded)
+{
+	struct group named = {.count = 0}, other = {.count = 0};
 
 	for (size_t i = 0; i < recorded->entities.count; i++) {
-		double waits = load_of(recorded, i, &cli_recorded_entity(recorded, i)->ready_to_compute);
+		const struct cli_entity *entity = cli_recorded_entity(recorded, i);
 
-		ready += waits;
-		if (waits > longest)
-			longest = waits, entity = i;
+		if (waits_for_lock(entity)) {
+			group_add(&named, recorded, i);
+			named.lock = entity->lock.name;
+		}
+		if (off_core(entity) >= WAITS_SOME && cli_host_load(recorded, i) >= WAIT_LONG)
+			group_add(&other, recorded, i);
 	}
-	if (busy < WORKERS_BUSY || ready < READY_WAIT || entity == CLI_NO_ENTITY)
+	if (named.count > 1)
+		return named;
+	if (other.count < 2 || other.wall < 1.5 || other.core < 0.4 || other.core > 1.15)
+		other.count = 0;
+	return other;
+}
+
+/* Returns false if there are none, or `entity` is not of them; CLI_NO_ENTITY: any. */
+static bool find_lock(struct cli_findings *out, const struct cli_recorded *recorded, size_t entity)
+{
+	struct group group = find_group(recorded);
+	struct cli_finding *finding;
+	struct wr_words words;
+	bool among = entity == CLI_NO_ENTITY;
+
+	for (size_t i = 0; i < group.count && i < NAMED_MOST; i++)
+		among |= group.named[i] == entity;
+	if (!group.count || (!among && group.count <= NAMED_MOST))
 		return false;
-	more = (double)workers + ready + 0.999;
-	finding = finding_add(out, CLI_CAUSE_WORKERS, entity, busy);
-	finding_say(finding,
-		    "%s busy %d %% of the run, and on average %.1f READY entities wait for one, "
-		    "'%s' longest (%s a tick); use more workers (--workers %d) if there are cores for them, "
-		    "or make the "
-		    "computes shorter",
-		    workers == 1 ? "the only worker is" : "all workers are", percent(busy), ready,
-		    name_of(recorded, entity).text,
-		    time_of(mean_of(&cli_recorded_entity(recorded, entity)->ready_to_compute)).text,
-		    more < WORKERS_MAX ? (int)more : WORKERS_MAX);
+	finding = finding_add(out, CLI_CAUSE_LOCK, entity == CLI_NO_ENTITY ? group.named[0] : entity,
+			      group.wall);
+	finding->what = group.lock;
+	words = words_of(finding);
+	for (size_t i = 0; i < group.count && i < NAMED_MOST; i++)
+		wr_words_add(&words, "%s'%s'", i ? i + 1 == group.count ? " and " : ", " : "",
+			     name_of(recorded, group.named[i]).text);
+	if (group.count > NAMED_MOST)
+		wr_words_add(&words, " and %zu more", group.count - NAMED_MOST);
+	wr_words_add(&words,
+		     " take turns: together they are in compute %.1f times as long as the run, and on a core "
+		     "%.1f times, waiting there for ",
+		     group.wall, group.core);
+	if (group.lock)
+		wr_words_add(&words, "the lock '%s'", wr_shown(group.lock).text);
+	else
+		wr_words_put(&words, "each other (a lock that they share)");
+	wr_words_put(&words, "; more workers do not help: hold it for less of compute (in Python: calls that "
+			     "release the GIL, an interpreter without one, processes)");
 	return true;
 }
 
@@ -261,8 +308,8 @@ static double median_of_others(struct cli_findings *out, const struct cli_record
 
 	out->no_memory |= !loads;
 	for (size_t i = 0; loads && i < recorded->entities.count; i++)
-		if (load_at(recorded, i) < like)
-			loads[count++] = load_at(recorded, i);
+		if (cli_any_load(recorded, i) < like)
+			loads[count++] = cli_any_load(recorded, i);
 	if (count) {
 		qsort(loads, count, sizeof *loads, compare_reals);
 		median = loads[count / 2];
@@ -271,232 +318,538 @@ static double median_of_others(struct cli_findings *out, const struct cli_record
 	return median;
 }
 
-/*
- * How much of its time in compute the entity waits, in calls of weir or of others. A tick that was preempted
- * waits for nothing, though it is not on a core.
- */
+/* How much of its time in compute the entity waits, in calls of weir or of others. */
 static double waits_of(const struct cli_entity *entity)
 {
-	const struct cli_cpu *cpu = &entity->cpu;
 	double blocked = entity->submit.sum ? (double)entity->blocked.sum / (double)entity->submit.sum : 0;
-	double off = cpu->of && cpu->waits >= cpu->count ? 1 - (double)cpu->time / (double)cpu->of : 0;
+	double off = off_core(entity);
 
 	return blocked >= BLOCKED_MOST ? blocked : off >= WAITS_MOST ? off : 0;
 }
 
-static void say_stage(struct cli_findings *out, const struct cli_recorded *recorded, size_t i, double others)
+static void say_blocks(struct wr_words *words, const struct cli_recorded *recorded, size_t i, double blocked)
+{
+	wr_words_add(
+		words,
+		"'%s' is in compute for %d %% of the run (%s a tick), and %d %% of that it waits there and "
+		"keeps a worker; let compute enqueue and return, and a condition (a gate, cuda_stream, "
+		"asynchronous, file_descriptor, periodic) wait",
+		name_of(recorded, i).text, percent(cli_host_load(recorded, i)),
+		time_of(cli_mean(&cli_recorded_entity(recorded, i)->submit)).text, percent(blocked));
+}
+
+static struct wr_words say_stage(struct cli_findings *out, const struct cli_recorded *recorded, size_t i,
+				 double others)
 {
 	const struct cli_entity *entity = cli_recorded_entity(recorded, i);
-	double host = cli_host_load(recorded, i), device = cli_device_load(recorded, i);
-	double blocked = waits_of(entity);
-	struct cli_finding *finding;
+	double host = cli_host_load(recorded, i), blocked = waits_of(entity);
+	struct cli_finding *finding =
+		finding_add(out, blocked > 0 ? CLI_CAUSE_BLOCKS : CLI_CAUSE_COMPUTE, i, host);
+	struct wr_words words = words_of(finding);
 
-	if (device > host) {
-		finding = finding_add(out, CLI_CAUSE_DEVICE, i, device);
-		finding_say(finding,
-			    "the device work of '%s' takes %s a tick and goes on for %d %% of the run, that "
-			    "of others "
-			    "for %d %% (its compute takes %s); make its kernels shorter, or divide its work "
-			    "between "
-			    "two entities",
-			    wr_shown(entity->name).text, time_of(mean_of(&entity->gpu_span)).text,
-			    percent(device), percent(others), time_of(mean_of(&entity->submit)).text);
-	} else if (blocked > 0) {
-		finding = finding_add(out, CLI_CAUSE_BLOCKS, i, host);
-		finding_say(finding,
-			    "'%s' is in compute for %d %% of the run (%s a tick), and %d %% of that it waits "
-			    "there and "
-			    "keeps a worker; let compute enqueue and return, and a condition (a gate, "
-			    "cuda_stream, "
-			    "asynchronous, file_descriptor) wait",
-			    wr_shown(entity->name).text, percent(host),
-			    time_of(mean_of(&entity->submit)).text, percent(blocked));
-	} else {
-		finding = finding_add(out, CLI_CAUSE_COMPUTE, i, host);
-		finding_say(finding,
-			    "'%s' is in compute for %d %% of the run (%s a tick), others for %d %%; make its "
-			    "compute "
-			    "shorter, move its work to the device, or divide it between two entities",
-			    wr_shown(entity->name).text, percent(host),
-			    time_of(mean_of(&entity->submit)).text, percent(others));
-	}
+	if (blocked > 0)
+		say_blocks(&words, recorded, i, blocked);
+	else
+		wr_words_add(
+			&words,
+			"'%s' is in compute for %d %% of the run (%s a tick%s), others for %d %%; make its "
+			"compute shorter, move its work to the device, or divide it between two entities",
+			name_of(recorded, i).text, percent(host), time_of(cli_mean(&entity->submit)).text,
+			off_core(entity) >= WAITS_SOME
+				? ", a good part of it not on a core: a lock, a read, or a busy machine"
+				: "",
+			percent(others));
+	return words;
 }
 
-/* The entity that follows `last` in the order of load; CLI_NO_ENTITY: the busiest. There is one. */
-static size_t next_busiest(const struct cli_recorded *recorded, size_t last)
+/* The root, and what is as busy, unless that is most of all. */
+static void find_stages(struct cli_findings *out, const struct cli_recorded *recorded,
+			const struct cli_root *root)
 {
-	double below = last == CLI_NO_ENTITY ? 0 : load_at(recorded, last);
-	size_t next = CLI_NO_ENTITY;
+	size_t count = recorded->entities.count, at = cli_root_last(root)->entity, alike = 0, named = 1;
+	double like = LOAD_LIKE * cli_host_load(recorded, at);
+	double others = median_of_others(out, recorded, like);
+	struct wr_words words;
+
+	if (find_lock(out, recorded, at))
+		return;
+	for (size_t i = 0; i < count; i++)
+		alike += cli_any_load(recorded, i) >= like;
+	out->balanced = alike > 1 && 2 * alike > count;
+	if (out->balanced)
+		return;
+	words = say_stage(out, recorded, at, others);
+	add_way(&words, recorded, root);
+	for (size_t i = 0; i < count && named < NAMED_MOST; i++)
+		if (i != at && cli_host_load(recorded, i) >= like) {
+			say_stage(out, recorded, i, others);
+			named++;
+		}
+}
+
+/* --- device work --- */
+
+static void say_stream(struct cli_findings *out, const struct cli_recorded *recorded,
+		       const struct cli_root *root)
+{
+	const struct cli_leg *leg = cli_root_last(root);
+	struct cli_finding *finding = finding_add(out, CLI_CAUSE_STREAM, leg->entity, leg->share);
+	struct wr_words words = words_of(finding);
+	size_t named = 0;
+
+	wr_words_put(&words, "the device work of ");
+	for (size_t i = 0; i < recorded->entities.count; i++) {
+		double load = cli_stream_load(recorded, i, root->stream);
+
+		if (load > 0 && named++ < NAMED_MOST)
+			wr_words_add(&words, "%s'%s' (%d %%)", named > 1 ? ", " : "",
+				     name_of(recorded, i).text, percent(load));
+	}
+	if (named > NAMED_MOST)
+		wr_words_add(&words, " and %zu more", named - NAMED_MOST);
+	wr_words_add(
+		&words,
+		" shares one stream, which is busy %d %% of the run: one after the other, though the device "
+		"could do them side by side; give each a stream of its own (a larger \"max_size\" of the "
+		"stream pool, or none), or shorten this work",
+		percent(leg->share));
+	add_way(&words, recorded, root);
+}
+
+/* What others do on the device of the entity. */
+static double beside(const struct cli_recorded *recorded, size_t entity)
+{
+	const struct cli_entity *self = cli_recorded_entity(recorded, entity);
+	double load = 0;
+
+	for (size_t i = 0; i < recorded->entities.count; i++)
+		if (i != entity && cli_same_device(cli_recorded_entity(recorded, i), self))
+			load += cli_device_load(recorded, i);
+	return load;
+}
+
+static void say_device(struct cli_findings *out, const struct cli_recorded *recorded,
+		       const struct cli_root *root)
+{
+	const struct cli_leg *leg = cli_root_last(root);
+	const struct cli_entity *entity = cli_recorded_entity(recorded, leg->entity);
+	struct cli_finding *finding = finding_add(out, CLI_CAUSE_DEVICE, leg->entity, leg->share);
+	double others = beside(recorded, leg->entity);
+	struct wr_words words = words_of(finding);
+
+	if (!cli_device_known(entity))
+		wr_words_add(
+			&words,
+			"'%s' is waited for %d %% of the run for its work on the device, of which too few "
+			"ticks were timed; --gpu-time all tells how long it takes; make its kernels shorter, "
+			"or divide its work between two entities",
+			name_of(recorded, leg->entity).text, percent(leg->share));
+	else
+		wr_words_add(
+			&words,
+			"the device work of '%s' takes %s a tick and goes on for %d %% of the run, that of "
+			"others for %d %% (its compute takes %s); make its kernels shorter%s",
+			name_of(recorded, leg->entity).text, time_of(cli_mean(&entity->gpu_span)).text,
+			percent(leg->share), percent_of_all(others), time_of(cli_mean(&entity->submit)).text,
+			others >= LOAD_BUSY ? ", or those of others: they share the device, and what one "
+					      "leaves another gets"
+					    : ", or divide its work between two entities");
+	add_way(&words, recorded, root);
+}
+
+/* --- what keeps entities apart --- */
+
+static int64_t up(double value)
+{
+	double most = value < 1e15 ? value : 1e15;
+
+	return (int64_t)most + (most > (double)(int64_t)most);
+}
+
+/* So that what is waited for so much of the time suffices. */
+static int64_t enough(int64_t now, double share)
+{
+	int64_t more = up((double)now / (share < 0.9 ? 1 - share : 0.1));
+
+	return more > now ? more : now + 1;
+}
+
+static bool find_workers(struct cli_findings *out, const struct cli_recorded *recorded)
+{
+	double busy = cli_workers_busy(recorded), ready = 0, longest = 0, more;
+	size_t entity = CLI_NO_ENTITY, workers = recorded->workers.count;
+	struct cli_finding *finding;
+	struct wr_words words;
 
 	for (size_t i = 0; i < recorded->entities.count; i++) {
-		double load = load_at(recorded, i);
-		bool follows = last == CLI_NO_ENTITY || load < below || (load <= below && i > last);
+		double waits = cli_worker_share(recorded, i);
 
-		if (follows && (next == CLI_NO_ENTITY || load > load_at(recorded, next)))
-			next = i;
+		ready += waits;
+		if (waits > longest)
+			longest = waits, entity = i;
 	}
-	return next;
+	if (busy < WORKERS_BUSY || entity == CLI_NO_ENTITY)
+		return false;
+	more = (double)workers + ready + 0.999;
+	finding = finding_add(out, CLI_CAUSE_WORKERS, entity, busy);
+	finding->set = "workers";
+	finding->to = more < WORKERS_MAX ? (int64_t)more : WORKERS_MAX;
+	words = words_of(finding);
+	wr_words_add(
+		&words,
+		"%s busy %d %% of the run, and on average %.1f READY entities wait for one, '%s' longest (%s "
+		"a tick); use more workers (--workers %" PRId64
+		") if there are cores for them, or make the computes shorter",
+		workers == 1 ? "the only worker is" : "all workers are", percent(busy), ready,
+		name_of(recorded, entity).text,
+		time_of(cli_mean(&cli_recorded_entity(recorded, entity)->ready_to_compute)).text,
+		finding->to);
+	return true;
 }
 
-/* Names the busiest stages, at most three, unless more than half of all are as busy. */
-static void find_stages(struct cli_findings *out, const struct cli_recorded *recorded, double top)
+static const struct cli_pool *pool_of(const struct cli_recorded *recorded, const char *name)
 {
-	size_t count = recorded->entities.count, alike = 0;
-	double others = median_of_others(out, recorded, LOAD_LIKE * top);
-
-	for (size_t i = 0; i < count; i++)
-		alike += load_at(recorded, i) >= LOAD_LIKE * top;
-	if (2 * alike > count)
-		return;
-	for (size_t named = 0, last = CLI_NO_ENTITY; named < 3 && named < alike; named++) {
-		last = next_busiest(recorded, last);
-		say_stage(out, recorded, last, others);
-	}
-}
-
-/* --- stages that wait, though none is busy --- */
-
-static const struct cli_pool *fullest_pool(const struct cli_recorded *recorded)
-{
-	const struct cli_pool *pools = recorded->pools.items, *fullest = NULL;
+	const struct cli_pool *pools = recorded->pools.items;
 
 	for (size_t i = 0; i < recorded->pools.count; i++)
-		if (pools[i].waits &&
-		    (!fullest || pools[i].wait_time.sum > fullest->wait_time.sum ||
-		     (pools[i].wait_time.sum == fullest->wait_time.sum && pools[i].waits > fullest->waits)))
-			fullest = &pools[i];
-	return fullest;
+		if (recorded->pools.count == 1 || (name && !strcmp(pools[i].name, name)))
+			return &pools[i];
+	return NULL;
 }
 
-static bool find_pool(struct cli_findings *out, const struct cli_recorded *recorded)
+static void say_pool(struct cli_findings *out, const struct cli_recorded *recorded,
+		     const struct cli_root *root)
 {
-	const struct cli_pool *pool = fullest_pool(recorded);
-	struct cli_finding *finding;
-	double share;
-	size_t entity = longest_wait(recorded, WEIR_CAUSE_MEMORY, &share);
-	const char *unit = pool && pool->unit ? pool->unit : "blocks";
+	const struct cli_leg *leg = cli_root_last(root);
+	const struct cli_pool *pool = pool_of(recorded, leg->on);
+	struct cli_finding *finding = finding_add(out, CLI_CAUSE_POOL, leg->entity, leg->share);
+	struct wr_words words = words_of(finding);
+	bool bytes = pool && pool->unit && !strcmp(pool->unit, "bytes");
 
-	if (share < WAIT_LONG || !pool)
-		return false;
-	finding = finding_add(out, CLI_CAUSE_POOL, entity, share);
-	finding->what = pool->name;
-	finding_say(finding,
-		    "'%s' waits %d %% of the run for memory of the pool '%s', which has %" PRId64
-		    " %s; raise \"%s\" of the pool",
-		    name_of(recorded, entity).text, percent(share), wr_shown(pool->name).text, pool->capacity,
-		    pool->capacity == 1 && !strcmp(unit, "blocks") ? "block" : wr_shown(unit).text,
-		    strcmp(unit, "bytes") ? "blocks" : "max_size");
-	return true;
-}
-
-static bool find_in_flight(struct cli_findings *out, const struct cli_recorded *recorded)
-{
-	struct cli_finding *finding;
-	double share;
-	size_t entity = longest_wait(recorded, WEIR_CAUSE_BOUND, &share);
-	int64_t bound;
-
-	if (share < WAIT_LONG || cli_device_load(recorded, entity) >= LOAD_IDLE)
-		return false;
-	bound = cli_recorded_entity(recorded, entity)->max_in_flight;
-	finding = finding_add(out, CLI_CAUSE_IN_FLIGHT, entity, share);
-	finding_say(finding,
-		    "'%s' waits %d %% of the run because max_in_flight (%" PRId64
-		    ") of its ticks are on the device, "
-		    "whose work for it goes on for %d %% only; raise \"max_in_flight\" of the entity",
-		    name_of(recorded, entity).text, percent(share), bound,
-		    percent(cli_device_load(recorded, entity)));
-	return true;
-}
-
-/* How long the queue kept two entities apart that had time: full, its sender waits for room, its receiver
- * waits, too. */
-static double queue_share(const struct cli_recorded *recorded, const struct cli_queue *queue)
-{
-	double full, room, idle;
-
-	if (queue->sender_at == CLI_NO_ENTITY || queue->receiver_at == CLI_NO_ENTITY || !recorded->duration ||
-	    load_at(recorded, queue->receiver_at) >= LOAD_IDLE)
-		return 0;
-	full = (double)queue->depth.full_time / (double)recorded->duration;
-	room = wait_share(recorded, queue->sender_at, WEIR_CAUSE_ROOM);
-	idle = wait_share(recorded, queue->receiver_at, WEIR_CAUSE_MESSAGES) +
-	       wait_share(recorded, queue->receiver_at, WEIR_CAUSE_DEVICE);
-	room = room < full ? room : full;
-	return room < idle ? room : idle;
-}
-
-/*
- * Without measured device time: several messages lie in the queue, and its receiver waits for the device, so
- * the device is behind, and not the queue too small.
- */
-static bool is_device_behind(const struct cli_recorded *recorded, const struct cli_queue *queue)
-{
-	return queue->capacity > 1 && !device_is_timed(cli_recorded_entity(recorded, queue->sender_at)) &&
-	       wait_share(recorded, queue->receiver_at, WEIR_CAUSE_DEVICE) >
-		       wait_share(recorded, queue->receiver_at, WEIR_CAUSE_MESSAGES);
-}
-
-static void say_device_behind(struct cli_findings *out, const struct cli_recorded *recorded,
-			      const struct cli_queue *queue)
-{
-	double share = wait_share(recorded, queue->receiver_at, WEIR_CAUSE_DEVICE);
-	struct cli_finding *finding = finding_add(out, CLI_CAUSE_DEVICE, queue->sender_at, share);
-
-	finding_say(finding,
-		    "'%s' waits %d %% of the run for the device work behind the messages of '%s', of which "
-		    "%.1f lie in "
-		    "its queue on average; run with --gpu-time all to see whose work takes how long, and "
-		    "make its "
-		    "kernels shorter",
-		    name_of(recorded, queue->receiver_at).text, percent(share),
-		    name_of(recorded, queue->sender_at).text, queue->depth.mean);
-}
-
-static bool find_queue(struct cli_findings *out, const struct cli_recorded *recorded)
-{
-	const struct cli_queue *queues = recorded->queues.items, *worst = NULL;
-	struct cli_finding *finding;
-	double share = WAIT_LONG;
-
-	for (size_t i = 0; i < recorded->queues.count; i++)
-		if (queue_share(recorded, &queues[i]) > share)
-			share = queue_share(recorded, worst = &queues[i]);
-	if (!worst)
-		return false;
-	if (is_device_behind(recorded, worst)) {
-		say_device_behind(out, recorded, worst);
-		return true;
+	wr_words_add(&words, "'%s' waits %d %% of the run for memory of the pool '%s'",
+		     name_of(recorded, leg->entity).text, percent(leg->share),
+		     wr_shown(pool ? pool->name : "?").text);
+	if (pool) {
+		finding->what = pool->name;
+		finding->set = bytes ? "max_size" : "blocks";
+		finding->to = enough(pool->capacity, leg->share);
+		wr_words_add(&words,
+			     ", which has %" PRId64 " %s; raise \"%s\" of the pool, to %" PRId64
+			     " for a start",
+			     pool->capacity,
+			     bytes                 ? "bytes"
+			     : pool->capacity == 1 ? "block"
+						   : "blocks",
+			     finding->set, finding->to);
 	}
-	finding = finding_add(out, CLI_CAUSE_QUEUE, worst->receiver_at, share);
-	finding->what = worst->to;
-	finding_say(finding,
-		    "the queue %s -> %s of %" PRId64
-		    " is full %d %% of the run: '%s' waits for room although '%s' is "
-		    "busy for %d %% only; raise \"capacity\" of %s, to %" PRId64 " for a start",
-		    wr_shown(worst->from).text, wr_shown(worst->to).text, worst->capacity,
-		    percent((double)worst->depth.full_time / (double)recorded->duration),
-		    name_of(recorded, worst->sender_at).text, name_of(recorded, worst->receiver_at).text,
-		    percent(load_at(recorded, worst->receiver_at)), wr_shown(worst->to).text,
-		    worst->capacity < 4                  ? 4
-		    : worst->capacity < CAPACITY_MAX / 2 ? 2 * worst->capacity
-							 : (int64_t)CAPACITY_MAX);
-	return true;
+	add_way(&words, recorded, root);
+}
+
+static void say_in_flight(struct cli_findings *out, const struct cli_recorded *recorded,
+			  const struct cli_root *root)
+{
+	const struct cli_leg *leg = cli_root_last(root);
+	const struct cli_entity *entity = cli_recorded_entity(recorded, leg->entity);
+	struct cli_finding *finding = finding_add(out, CLI_CAUSE_IN_FLIGHT, leg->entity, leg->share);
+	struct wr_words words = words_of(finding);
+
+	finding->set = "max_in_flight";
+	finding->to = 2 * enough(entity->max_in_flight, leg->share); /* it is woken when half are complete */
+	wr_words_add(&words,
+		     "'%s' waits %d %% of the run because max_in_flight (%" PRId64
+		     ") of its ticks are on the device",
+		     name_of(recorded, leg->entity).text, percent(leg->share), entity->max_in_flight);
+	if (cli_device_known(entity))
+		wr_words_add(&words, ", whose work for it goes on for %d %% only",
+			     percent(cli_device_load(recorded, leg->entity)));
+	wr_words_add(&words, "; raise \"max_in_flight\" of the entity, to %" PRId64 " for a start",
+		     finding->to);
+	add_way(&words, recorded, root);
+}
+
+/* What the receiver could take while it waits for its sender, and what the queue holds now. */
+static int64_t capacity_for(const struct cli_recorded *recorded, const struct cli_queue *queue)
+{
+	const struct cli_entity *receiver = cli_recorded_entity(recorded, queue->receiver_at);
+	const struct cli_wait *waits = receiver->waits.items;
+	double tick = cli_mean(&receiver->submit), longest = 0;
+	int64_t more;
+
+	for (size_t i = 0; i < receiver->waits.count; i++)
+		if ((waits[i].cause == WEIR_CAUSE_MESSAGES || waits[i].cause == WEIR_CAUSE_DEVICE) &&
+		    (double)waits[i].time.p90 > longest)
+			longest = (double)waits[i].time.p90;
+	more = queue->capacity + (tick > 0 && longest / tick < CAPACITY_MAX ? up(longest / tick) : 1);
+	return more < CAPACITY_MAX ? more : CAPACITY_MAX;
+}
+
+static void say_queue(struct cli_findings *out, const struct cli_recorded *recorded,
+		      const struct cli_root *root)
+{
+	const struct cli_queue *queue = root->queue;
+	double full = (double)queue->depth.full_time / (double)recorded->duration;
+	struct cli_finding *finding = finding_add(out, CLI_CAUSE_QUEUE, queue->receiver_at, full);
+	struct wr_words words = words_of(finding);
+
+	finding->what = queue->to;
+	finding->set = "capacity";
+	finding->to = capacity_for(recorded, queue);
+	wr_words_add(&words,
+		     "the queue %s -> %s of %" PRId64
+		     " is full %d %% of the run: '%s' waits for room although '%s' "
+		     "is busy for %d %% only, and waits for what comes behind; raise \"capacity\" of %s, to "
+		     "%" PRId64 " for a start",
+		     wr_shown(queue->from).text, wr_shown(queue->to).text, queue->capacity, percent(full),
+		     name_of(recorded, queue->sender_at).text, name_of(recorded, queue->receiver_at).text,
+		     percent(cli_any_load(recorded, queue->receiver_at)), wr_shown(queue->to).text,
+		     finding->to);
+}
+
+static void say_circle(struct cli_findings *out, const struct cli_recorded *recorded,
+		       const struct cli_root *root)
+{
+	const struct cli_leg *leg = cli_root_last(root);
+	struct cli_finding *finding = finding_add(out, CLI_CAUSE_CIRCLE, leg->entity, leg->share);
+	struct wr_words words = words_of(finding);
+
+	wr_words_add(
+		&words,
+		"'%s' waits %d %% of the run in a circle of entities that wait for each other's messages, "
+		"and "
+		"none of them is busy; put more messages into the circle (\"initial_messages\"), or make its "
+		"computes shorter",
+		name_of(recorded, leg->entity).text, percent(leg->share));
+	add_way(&words, recorded, root);
+}
+
+/* --- what comes from outside --- */
+
+static int64_t period_of(const struct cli_entity *entity)
+{
+	const struct cli_condition *conditions = entity->conditions.items;
+
+	for (size_t i = 0; i < entity->conditions.count; i++)
+		if (conditions[i].times.period > 0)
+			return conditions[i].times.period;
+	return 0;
+}
+
+/* How long the busiest entity, or the workers, need for each tick of this one. */
+static double need_of(const struct cli_recorded *recorded, size_t entity)
+{
+	double most = 0, all = 0, ticks = (double)cli_recorded_entity(recorded, entity)->ticks;
+
+	for (size_t i = 0; i < recorded->entities.count; i++) {
+		double load = cli_any_load(recorded, i);
+
+		all += cli_host_load(recorded, i);
+		most = load > most ? load : most;
+	}
+	if (recorded->workers.count && all / (double)recorded->workers.count > most)
+		most = all / (double)recorded->workers.count;
+	return ticks > 0 ? most * (double)recorded->duration / ticks : 0;
+}
+
+static void say_period(struct cli_findings *out, const struct cli_recorded *recorded,
+		       const struct cli_root *root)
+{
+	const struct cli_leg *leg = cli_root_last(root);
+	struct cli_finding *finding = finding_add(out, CLI_CAUSE_PERIOD, leg->entity, leg->share);
+	int64_t period = period_of(cli_recorded_entity(recorded, leg->entity));
+	double need = SPARE * need_of(recorded, leg->entity);
+	struct wr_words words = words_of(finding);
+
+	wr_words_add(&words, "'%s' waits %d %% of the run for its time", name_of(recorded, leg->entity).text,
+		     percent(leg->share));
+	if (period)
+		wr_words_add(&words, " (a period of %s)", time_of((double)period).text);
+	wr_words_put(&words, ": it sets the pace, and the others keep up");
+	if (period && need > 0 && need < LOAD_FULL * (double)period) {
+		finding->set = "period";
+		finding->to = up(need);
+		wr_words_add(&words,
+			     "; if the graph is to be faster, set \"period\", to %s or more: so long the "
+			     "busiest of the others needs",
+			     time_of(need).text);
+	}
+	add_way(&words, recorded, root);
+}
+
+static void say_descriptor(struct cli_findings *out, const struct cli_recorded *recorded,
+			   const struct cli_root *root)
+{
+	const struct cli_leg *leg = cli_root_last(root);
+	bool writes = cli_recorded_entity(recorded, leg->entity)->received > 0;
+	struct cli_finding *finding = finding_add(out, CLI_CAUSE_DESCRIPTOR, leg->entity, leg->share);
+	struct wr_words words = words_of(finding);
+
+	wr_words_add(&words,
+		     "'%s' waits %d %% of the run for its descriptor: what %s (a pipe, a socket, a camera) "
+		     "sets the "
+		     "pace, and the others keep up; make that faster",
+		     name_of(recorded, leg->entity).text, percent(leg->share),
+		     writes ? "reads the other end" : "writes the other end");
+	add_way(&words, recorded, root);
+}
+
+static void say_told(struct cli_findings *out, const struct cli_recorded *recorded,
+		     const struct cli_root *root)
+{
+	const struct cli_leg *leg = cli_root_last(root);
+	bool own = leg->cause == WEIR_CAUSE_OWN;
+	struct cli_finding *finding =
+		finding_add(out, own ? CLI_CAUSE_CONDITION : CLI_CAUSE_TOLD, leg->entity, leg->share);
+	struct wr_words words = words_of(finding);
+
+	finding->what = leg->of;
+	wr_words_add(&words, "'%s' waits %d %% of the run for its condition '%s' (%s)",
+		     name_of(recorded, leg->entity).text, percent(leg->share), wr_shown(leg->of).text,
+		     wr_shown(leg->why ? leg->why : "not ready").text);
+	wr_words_put(&words, own ? ", which is the program's or a plugin's own; let it hold sooner"
+				 : ", which the program decides; let it tell the entity sooner to go on "
+				   "(weir_entity_enable, weir_entity_tell), or leave the condition out");
+	add_way(&words, recorded, root);
+}
+
+static void say_program(struct cli_findings *out, const struct cli_recorded *recorded,
+			const struct cli_root *root)
+{
+	const struct cli_leg *leg = cli_root_last(root);
+	struct cli_finding *finding = finding_add(out, CLI_CAUSE_PROGRAM, leg->entity, leg->share);
+	struct wr_words words = words_of(finding);
+
+	finding->what = leg->on;
+	wr_words_add(
+		&words, "'%s' waits %d %% of the run for the program, which %s",
+		name_of(recorded, leg->entity).text, percent(leg->share),
+		leg->cause == WEIR_CAUSE_ROOM
+			? "takes too slowly from an outlet; take faster, or raise \"capacity\" of the outlet"
+			: "pushes too slowly into an inlet; push faster, or from several threads");
+	add_way(&words, recorded, root);
+}
+
+static void say_unknown(struct cli_findings *out, const struct cli_recorded *recorded,
+			const struct cli_root *root)
+{
+	const struct cli_leg *leg = cli_root_last(root);
+	struct cli_finding *finding = finding_add(out, CLI_CAUSE_UNKNOWN, CLI_NO_ENTITY, leg->share);
+	struct wr_words words = words_of(finding);
+
+	if (leg->cause == WEIR_CAUSE_NONE)
+		wr_words_add(&words,
+			     "most of the time '%s' neither computes nor waits, so it may be its work on the "
+			     "device, "
+			     "but that cannot be told",
+			     name_of(recorded, leg->entity).text);
+	else
+		wr_words_add(&words,
+			     "'%s' waits %d %% of the run for work on the device, but whose cannot be told",
+			     name_of(recorded, leg->entity).text, percent(leg->share));
+	wr_words_add(&words,
+		     ": of some entities too few ticks were timed (gpu_time %s); run with --gpu-time all, or "
+		     "longer",
+		     wr_shown(recorded->gpu_time ? recorded->gpu_time : "unknown").text);
+	add_way(&words, recorded, root);
+}
+
+/* --- all of it --- */
+
+static void say_own(struct cli_findings *out, const struct cli_recorded *recorded,
+		    const struct cli_root *root)
+{
+	switch (cli_root_last(root)->cause) {
+	case WEIR_CAUSE_COMPUTE:
+		find_stages(out, recorded, root);
+		return;
+	case WEIR_CAUSE_WORKER:
+		if (!find_lock(out, recorded, CLI_NO_ENTITY))
+			find_workers(out, recorded);
+		return;
+	case WEIR_CAUSE_MEMORY:
+		say_pool(out, recorded, root);
+		return;
+	case WEIR_CAUSE_BOUND:
+		say_in_flight(out, recorded, root);
+		return;
+	case WEIR_CAUSE_TIME:
+		say_period(out, recorded, root);
+		return;
+	case WEIR_CAUSE_DESCRIPTOR:
+		say_descriptor(out, recorded, root);
+		return;
+	case WEIR_CAUSE_TOLD:
+	case WEIR_CAUSE_OWN:
+		say_told(out, recorded, root);
+		return;
+	case WEIR_CAUSE_NONE:
+	case WEIR_CAUSE_MESSAGES:
+	case WEIR_CAUSE_ROOM:
+	case WEIR_CAUSE_DEVICE:
+	case WEIR_CAUSE_START:
+	case WEIR_CAUSE_DRAIN:
+	case WEIR_CAUSE_DONE:
+		return;
+	}
+}
+
+static void say_root(struct cli_findings *out, const struct cli_recorded *recorded,
+		     const struct cli_root *root)
+{
+	static void (*const says[])(struct cli_findings *, const struct cli_recorded *,
+				    const struct cli_root *) = {
+		[CLI_ROOT_OWN] = say_own,         [CLI_ROOT_DEVICE] = say_device,
+		[CLI_ROOT_STREAM] = say_stream,   [CLI_ROOT_QUEUE] = say_queue,
+		[CLI_ROOT_CIRCLE] = say_circle,   [CLI_ROOT_PROGRAM] = say_program,
+		[CLI_ROOT_UNKNOWN] = say_unknown,
+	};
+
+	if (root->kind != CLI_ROOT_NONE)
+		says[root->kind](out, recorded, root);
+}
+
+/* With few ticks the begin and the end of the run are most of it. */
+static bool is_short(const struct cli_recorded *recorded, size_t sink, const struct cli_root *root)
+{
+	return cli_recorded_entity(recorded, sink)->ticks < TICKS_LEAST &&
+	       (root->kind == CLI_ROOT_NONE || cli_root_last(root)->share < LOAD_BUSY);
+}
+
+static void find_root(struct cli_findings *out, const struct cli_recorded *recorded)
+{
+	size_t sink = cli_root_sink(recorded);
+	struct cli_root root;
+	struct wr_words words;
+
+	if (sink == CLI_NO_ENTITY)
+		return;
+	cli_root_find(&root, recorded, sink);
+	out->no_memory |= root.no_memory;
+	if (!out->no_memory && is_short(recorded, sink, &root)) {
+		words = words_of(finding_add(out, CLI_CAUSE_UNKNOWN, CLI_NO_ENTITY, 1));
+		wr_words_add(&words,
+			     "the run is too short to tell what limits it: '%s' had %" PRId64
+			     " ticks; let it run longer",
+			     name_of(recorded, sink).text, cli_recorded_entity(recorded, sink)->ticks);
+	} else if (!out->no_memory) {
+		say_root(out, recorded, &root);
+	}
+	cli_root_finish(&root);
 }
 
 void cli_findings_make(struct cli_findings *out, const struct cli_recorded *recorded)
 {
-	double top = 0;
+	struct wr_words words;
 
 	*out = (struct cli_findings){0};
+	if (!recorded->duration || find_ending(out, recorded))
+		return;
 	find_drops(out, recorded);
-	if (find_workers(out, recorded))
-		return;
-	for (size_t i = 0; i < recorded->entities.count; i++)
-		top = load_at(recorded, i) > top ? load_at(recorded, i) : top;
-	if (top < LOAD_FULL &&
-	    (find_pool(out, recorded) || find_in_flight(out, recorded) || find_queue(out, recorded)))
-		return;
-	if (top >= LOAD_BUSY)
-		find_stages(out, recorded, top);
+	find_root(out, recorded);
+	words = wr_words_in(out->none, sizeof out->none);
+	wr_words_put(
+		&words,
+		out->balanced
+			? "most stages are about equally busy, most of the time: no single one limits the run"
+			: "no entity, queue, pool or number of workers takes most of the time: nothing "
+			  "stands out");
 }

@@ -2,6 +2,7 @@
  * Writes the page: cli/page/report.html, whose lines "@style", "@script", "@run", "@findings" and "@frames"
  * are replaced by report.css, report.js and the data.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/words.h"
@@ -72,10 +73,22 @@ void cli_page_findings(FILE *to, const struct cli_findings *findings, const stru
 		put_member(to, ", ", "of", finding->what);
 		fprintf(to, ", \"percent\": %d",
 			finding->share < 1 ? (int)(100 * finding->share + 0.5) : 100);
+		put_member(to, ", ", "set", finding->set);
+		if (finding->to)
+			fprintf(to, ", \"to\": %" PRId64, finding->to);
+		else
+			fputs(", \"to\": null", to);
+		put_member(to, ",\n   ", "title", cli_cause_title(finding->cause));
 		put_member(to, ",\n   ", "text", finding->text);
 		fputc('}', to);
 	}
-	fputs(findings->count ? "\n]}\n" : "]}\n", to);
+	if (findings->count) {
+		fputs("\n]}\n", to);
+		return;
+	}
+	put_member(to, "],\n ", "title", findings->balanced ? "balanced" : "nothing stands out");
+	put_member(to, ", ", "text", findings->none);
+	fputs("}\n", to);
 }
 
 struct data {

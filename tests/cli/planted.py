@@ -16,9 +16,6 @@ class Plant:
     roots: set  # of (entity, cause): the first finding is one of these; empty: there must be none
     mend: typing.Callable = None  # (graph, finding): does what the finding says
     ends: tuple = (0,)  # exit codes of the run
-    options: tuple = ()
-    host: bool = True  # also planted on real threads
-    may: set = frozenset()  # causes that may be said instead: silence
 
 
 def stage(name, host=2 * MS, device=0, operator="stage", **keys):
@@ -39,7 +36,7 @@ def line(graph, *names):
 
 def wide(graph, capacity):
     """A capacity of every input that is connected."""
-    for to in {to for _, to in graph["connections"]}:
+    for to in sorted({to for _, to in graph["connections"]}):
         name, port = to.split(".")
         entity(graph, name).setdefault("ports", {}).setdefault(port, {}).setdefault("capacity", capacity)
 
@@ -52,7 +49,7 @@ def chain(rng, on_device=False, stages=None, frames=FRAMES, workers=16):
     entities.append(stage("write"))
     graph = {"weir": 1, "scheduler": {"workers": workers}, "entities": entities, "connections": []}
     line(graph, *(each["name"] for each in entities))
-    wide(graph, 8)
+    wide(graph, rng.choice([2, 8]))
     return graph
 
 
@@ -268,7 +265,7 @@ def device_short(rng):
     """Of 40 ticks one or none is sampled."""
     graph = chain(rng, True, stages=5, frames=40)
     entity(graph, "stage1")["parameters"] = {"host": "20us", "device": f"{slow_of(rng)}us"}
-    return Plant(graph, {("stage1", "device"), ("stage1", "unknown")}, shorter)
+    return Plant(graph, {("stage1", "device"), (None, "unknown")}, shorter)
 
 
 def stream(rng):
@@ -322,7 +319,7 @@ def drain(rng):
     graph = chain(rng)
     slow_down(graph, middle(rng, graph), 400 * MS)
     graph["scheduler"].update(drain="50ms", max_duration="100ms")
-    return Plant(graph, {(each["name"], "ending") for each in graph["entities"]} | {(None, "ending")}, ends=(5,), host=False)
+    return Plant(graph, {(each["name"], "ending") for each in graph["entities"]} | {(None, "ending")}, ends=(5,))
 
 
 def burst(rng):
@@ -362,21 +359,117 @@ def balanced(rng):
     return Plant(chain(rng, rng.random() < 0.5), set())
 
 
+def short(rng):
+    """A few messages go through: that tells nothing."""
+    return Plant(chain(rng, stages=4, frames=rng.randint(1, 4)), {(None, "unknown")})
+
+
 def lock(rng):
-    """Two computes take one lock for all of their time: on a core at most one of them is."""
+    """Two computes take one lock for all of their time: on a core at most one of them is. If one of them always finds it free, only the
+    other one waits, and is slow in compute."""
     graph = chain(rng, stages=rng.randint(2, 4))
     for each in graph["entities"]:
         each["parameters"] = {"host": "200us"}
     names = rng.sample([each["name"] for each in graph["entities"][1:-1]], 2)
     for name in names:
         entity(graph, name)["parameters"] = {"host": f"{rng.randint(3, 4)}ms", "works": True, "locks": True}
-    return Plant(graph, {(name, "lock") for name in names})
+    return Plant(graph, {(name, cause) for name in names for cause in ("lock", *BUSY)})
+
+
+def sleeps(rng):
+    """A compute that waits, told from one that works."""
+    plant = compute(rng)
+    plant.roots = {(name, "blocks") for name, _ in plant.roots}
+    return plant
+
+
+def works(rng):
+    plant = compute(rng)
+    (name,) = {name for name, _ in plant.roots}
+    entity(plant.graph, name)["parameters"]["works"] = True
+    plant.roots = {(name, "compute")}
+    return plant
+
+
+def device_chain(rng):
+    """Three entities whose work the device orders, without a gate between them."""
+    graph = {"weir": 1, "scheduler": {"workers": 8}, "entities": [counted("read", 20, frames=400), stage("show", 100)], "connections": []}
+    names = ["first", "second", "third"]
+    slow = rng.choice(names)
+    for name in names:
+        duration = rng.randint(5, 9) if name == slow else 1
+        graph["entities"].append({"name": name, "operator": "spin", "parameters": {"duration": f"{duration}ms"}})
+    line(graph, "read", *names, "show")
+    wide(graph, 4)
+    return Plant(graph, {(slow, "device")}, lambda graph, finding: entity(graph, finding["entity"])["parameters"].update(duration="1ms"))
+
+
+def device_chain_short(rng):
+    """Of too few ticks nothing is known, and that is said."""
+    plant = device_chain(rng)
+    entity(plant.graph, "read")["conditions"][0]["count"] = 60
+    plant.roots, plant.mend = {(None, "unknown")}, None
+    return plant
+
+
+def cycle(rng):
+    """One message goes round a circle: no two of its entities ever work at once."""
+    graph = {"weir": 1, "scheduler": {"workers": 8}, "connections": [],
+             "entities": [stage("one", conditions=[{"type": "count", "count": FRAMES}]), stage("two"), stage("three")]}
+    line(graph, "one", "two", "three")
+    wide(graph, 4)
+    graph["connections"].append({"from": "three.out", "to": "one.in", "initial_messages": 1})
+    entity(graph, "one").setdefault("ports", {})["in"] = {"capacity": 4}
+    return Plant(graph, {(name, "circle") for name in ("one", "two", "three")},
+                 lambda graph, _: graph["connections"][-1].update(initial_messages=3))
+
+
+def pool_side(rng):
+    """The blocks of the pool lie before a slow side branch."""
+    plant = side_branch(rng)
+    plant.graph["resources"] = {"frames": {"type": "memory_pool", "block_size": 64, "blocks": 3}}
+    entity(plant.graph, "read")["resources"] = ["frames"]
+    entity(plant.graph, "preview")["ports"]["in"]["capacity"] = 8
+    return plant
+
+
+def fan_in(rng):
+    """Two sources send to one port, both slowly."""
+    graph = chain(rng, stages=2)
+    graph["entities"].append(counted("other"))
+    for name in ("read", "other"):
+        entity(graph, name)["conditions"].append({"type": "periodic", "period": f"{rng.randint(12, 20)}ms"})
+    graph["connections"].append(["other.out", "stage0.in"])
+
+    def mend(graph, finding):
+        for name in ("read", "other"):
+            set_to(graph, {**finding, "entity": name})
+
+    return Plant(graph, {("read", "period"), ("other", "period")}, mend)
+
+
+def one_worker(rng):
+    """A stage is slow, but not so slow that a second worker would not help more."""
+    graph = chain(rng, stages=3, workers=1)
+    slow_down(graph, middle(rng, graph), 4 * MS)
+    return Plant(graph, {(each["name"], "workers") for each in graph["entities"]}, set_to)
+
+
+def idle(rng):
+    """Two independent lines of one graph, of which one has a beat and the other one more to do."""
+    graph = chain(rng, stages=2)
+    graph["entities"] += [counted("camera", 10, frames=5), stage("store", 10)]
+    entity(graph, "camera")["conditions"].append({"type": "periodic", "period": "20ms"})
+    line(graph, "camera", "store")
+    slow_down(graph, "stage1", slow_of(rng))
+    return Plant(graph, busy("stage1"), shorter)
 
 
 KINDS = [compute, source_compute, sink_compute, source_period, source_descriptor, sink_descriptor, join_compute, join_period, join_descriptor,
-         join_behind, side_branch, heartbeat, pool, pool_before_slow, bound, workers, device, device_short, stream, disabled, told_to_wait,
-         deadlock_join, deadlock_pool, drain, burst, queue, queue_device, drops, balanced]
-ON_THREADS = [*(kind for kind in KINDS if kind not in (drain,)), lock]
+         join_behind, side_branch, heartbeat, idle, fan_in, cycle, pool, pool_before_slow, pool_side, bound, workers, one_worker, device,
+         device_short, device_chain, device_chain_short, stream, disabled, told_to_wait, deadlock_join, deadlock_pool, drain, burst, queue,
+         queue_device, drops, short, balanced]
+ON_THREADS = [kind for kind in KINDS if kind not in (drain, device_chain, device_chain_short, cycle)] + [lock, sleeps, works]
 
 
 def make(kind, seed):

@@ -1,110 +1,94 @@
-"""weir report on real runs: graphs with one planted bottleneck, run on `sim`, whose virtual time is the same on every
-machine. `report_findings.py WEIR PLUGIN FOLDER` runs some seeds, with `all` after it a hundred.
+"""weir report on real runs of graphs with one planted bottleneck (planted.py): the first finding names its root and its cause, and
+does what it says: the graph is changed so, runs again, and is faster. `report_findings.py WEIR PLUGIN FOLDER` runs each kind once on
+`sim`, whose virtual time is the same on every machine; with `all` after it four times, with `threads` on real threads, where times
+depend on the machine: there nothing wrong may be said, and silence is allowed now and then.
 """
+import copy
 import json
 import pathlib
-import random
 import sys
 
+import planted
 import process
+from planted import FRAMES, stage
 
 PLUGIN, FOLDER = sys.argv[2], pathlib.Path(sys.argv[3])
-ALL = "all" in sys.argv[4:]
-CAUSES = ["compute", "device", "queue", "workers", "pool", "in_flight", "drops"]
-FRAMES = 60
+MORE = sys.argv[4:]
+GAIN = 1.1
 
 
-def stage(name, host=0, device=0, **keys):
-    return {"name": name, "operator": "stage", "parameters": {"host": f"{host}us", "device": f"{device}us"}, **keys}
-
-
-def chain(rng, on_device):
-    """A source, some stages of 2 ms, every second one on the device, and a sink."""
-    entities = [stage("read", 2000, conditions=[{"type": "count", "count": FRAMES}])]
-    for i in range(rng.randint(2, 5)):
-        entities.append(stage(f"stage{i}", 20, 2000) if on_device and i % 2 == 1 else stage(f"stage{i}", 2000))
-    entities.append(stage("write", 2000))
-    for entity in entities[1:]:
-        entity["ports"] = {"in": {"capacity": 8}}
-    connections = [[f"{a['name']}.out", f"{b['name']}.in"] for a, b in zip(entities, entities[1:])]
-    return {"weir": 1, "scheduler": {"workers": 16}, "entities": entities, "connections": connections}
-
-
-def planted(seed, cause):
-    """The graph, and the entities that may be named (none: any)."""
-    rng = random.Random(seed)
-    graph = chain(rng, cause in ("device", "queue", "in_flight") or rng.random() < 0.5)
-    entities = graph["entities"]
-    at = rng.randrange(1, len(entities) - 1)
-    chosen, slow = entities[at], rng.randint(5000, 16000)
-    if cause == "compute":
-        chosen["parameters"] = {"host": f"{slow}us"}
-    elif cause == "device":
-        chosen = entities[2]
-        chosen["parameters"] = {"host": "20us", "device": f"{slow}us"}
-    elif cause == "queue" and rng.random() < 0.5:  # a short way around long ones: the last one takes from both
-        graph["connections"].append(["read.out", "write.also"])
-        chosen = entities[-1]
-    elif cause == "queue":  # behind device work, whose messages lie in it until they are finished
-        entities[2]["parameters"] = {"host": "2000us", "device": f"{rng.randint(1200, 2000)}us"}
-        chosen = entities[3]
-        chosen["ports"]["in"]["capacity"] = 1
-    elif cause == "workers":
-        graph["scheduler"]["workers"] = max(1, len(entities) // 2)
-        return graph, set()
-    elif cause == "pool":  # the block is in use from the tick that takes it to the end of its receiver's
-        graph["resources"] = {"frames": {"type": "memory_pool", "block_size": 64, "blocks": 1}}
-        chosen["resources"] = ["frames"]
-        chosen["parameters"] = entities[at + 1]["parameters"] = {"host": "2000us"}
-    elif cause == "in_flight":
-        chosen = entities[2]
-        chosen["parameters"] = {"host": "2000us", "device": "2000us"}
-        chosen["max_in_flight"] = 1
-    elif cause == "drops":
-        chosen["parameters"] = {"host": f"{slow}us"}
-        chosen["ports"]["in"] = {"capacity": 1, "policy": "pop"}
-    return graph, {chosen["name"]}
-
-
-def findings(weir, graph, seed):
+def ran(weir, graph, backend="sim", seed=1, ends=(0,)):
+    """The report of a run, with its statistics; default options."""
     path, statistics = FOLDER / "graph.json", FOLDER / "run.json"
     path.write_text(json.dumps(graph))
-    ended = process.run(weir, "run", str(path), "--plugin", PLUGIN, "--backend", "sim", "--seed", str(seed), "--gpu-time", "all", "--quiet",
+    ended = process.run(weir, "run", str(path), "--plugin", PLUGIN, "--backend", backend, "--seed", str(seed), "--quiet",
                         "--stats-file", str(statistics))
-    assert ended.returncode == 0, ended.stderr
-    ended = process.run(weir, "report", "--json", str(statistics))
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout)["findings"]
+    assert ended.returncode in ends, (ended.returncode, ended.stderr)
+    report = process.run(weir, "report", "--json", str(statistics))
+    assert report.returncode == 0, report.stderr
+    return json.loads(report.stdout), json.loads(statistics.read_text())
 
 
-def pool_waits_are_those_of_its_entities(run):
-    waits = [wait["time"] for entity in run["entities"] for wait in entity["waits"] if wait["of"] == "memory_available"]
+def first_of(report):
+    return (report["findings"][0]["entity"], report["findings"][0]["cause"]) if report["findings"] else None
+
+
+def is_right(plant, report):
+    return first_of(report) in plant.roots if plant.roots else report.get("title") == "balanced"
+
+
+def gain_of(weir, plant, report, run, seed):
+    """How much faster the graph is that was changed as the report says. A run that failed must now finish."""
+    mended = copy.deepcopy(plant.graph)
+    plant.mend(mended, report["findings"][0])
+    _, after = ran(weir, mended, seed=seed)
+    return run["duration"] / after["duration"] if run["status"] == "ok" else GAIN
+
+
+def planted_bottlenecks_are_named_and_mended(weir):
+    wrong, count = [], 0
+    for kind in planted.KINDS:
+        for seed in range(4 if "all" in MORE else 1):
+            plant = planted.make(kind, seed)
+            report, run = ran(weir, plant.graph, seed=seed, ends=plant.ends)
+            gain = gain_of(weir, plant, report, run, seed) if is_right(plant, report) and plant.mend else GAIN
+            count += 1
+            if not is_right(plant, report) or gain < GAIN:
+                wrong.append((kind.__name__, seed, first_of(report), gain, report))
+    assert not wrong, f"{len(wrong)} of {count}: {wrong}"
+
+
+def planted_bottlenecks_are_named_on_threads(weir):
+    wrong, silent, count = [], [], 0
+    for kind in planted.ON_THREADS:
+        for seed in range(3):
+            plant = planted.make(kind, seed)
+            report, _ = ran(weir, plant.graph, "host", seed, plant.ends)
+            count += 1
+            if is_right(plant, report):
+                continue
+            (silent if not report["findings"] or first_of(report)[1] == "unknown" else wrong).append((kind.__name__, seed, report))
+    assert not wrong and 20 * len(silent) <= count, f"of {count}: wrong {wrong}, silent {silent}"
+
+
+def nothing_found_says_what_that_means(weir):
+    report, _ = ran(weir, planted.make(planted.balanced, 2).graph)
+    assert report["findings"] == [] and report["title"] == "balanced" and report["text"], report
+
+
+def the_ending_is_the_first_finding(weir):
+    plant = planted.make(planted.disabled, 1)
+    report, run = ran(weir, plant.graph, ends=plant.ends)
+    (finding,) = report["findings"]
+    assert run["text"] in finding["text"] and "deadlock" in finding["text"] and "weir_entity_enable" in finding["text"], finding
+
+
+def pool_waits_are_those_of_its_entities(weir):
+    _, run = ran(weir, planted.make(planted.pool, 0).graph)
+    waits = [wait["time"] for entity in run["entities"] for wait in entity["waits"] if wait["cause"] == "memory"]
     time = run["pools"][0]["wait_time"]
     assert time["count"] == sum(each["count"] for each in waits) > 0, (time, waits)
     assert time["sum"] == sum(each["sum"] for each in waits) > 0, (time, waits)
-
-
-def planted_bottlenecks_are_named(weir):
-    wrong, count = [], 100 if ALL else len(CAUSES)
-    for seed in range(count):
-        cause = CAUSES[seed % len(CAUSES)]
-        graph, entities = planted(seed, cause)
-        found = findings(weir, graph, seed)
-        if not found or found[0]["cause"] != cause or (entities and found[0]["entity"] not in entities):
-            wrong.append((seed, cause, entities, [(each["entity"], each["cause"]) for each in found]))
-        if cause == "pool":
-            pool_waits_are_those_of_its_entities(json.loads((FOLDER / "run.json").read_text()))
-    assert len(wrong) <= count // 20, f"{len(wrong)} of {count}: {wrong}"
-
-
-def balanced_graphs_have_no_finding(weir):
-    for seed in range(20 if ALL else 2):
-        rng = random.Random(seed)
-        graph = chain(rng, rng.random() < 0.5)
-        if seed % 4 == 3:  # a source that sets the pace
-            graph["entities"][0]["conditions"].append({"type": "periodic", "period": "5ms"})
-        found = findings(weir, graph, seed)
-        assert not found, (seed, found)
 
 
 def computes_that_wait_are_told_from_those_that_work(weir):
@@ -129,7 +113,7 @@ def drops_before_a_stage_that_waits_for_room_name_what_follows_it(weir):
     stages = [stage("read", 2000, conditions=[{"type": "count", "count": FRAMES}]),
               stage("decode", 500, ports={"in": {"policy": "pop"}}), stage("slow", 9000), stage("write", 100)]
     connections = [[f"{a['name']}.out", f"{b['name']}.in"] for a, b in zip(stages, stages[1:])]
-    found = findings(weir, {"weir": 1, "scheduler": {"workers": 4}, "entities": stages, "connections": connections}, 1)
+    found = ran(weir, {"weir": 1, "scheduler": {"workers": 4}, "entities": stages, "connections": connections})[0]["findings"]
     assert [(each["entity"], each["cause"]) for each in found[:2]] == [("decode", "drops"), ("slow", "compute")], found
     assert "of the run for room: what follows it is too slow" in found[0]["text"], found
 
@@ -140,11 +124,12 @@ if "--stats-file" not in options or "--gpu-time" not in options:
     print("skipped: this weir records no statistics")
     sys.exit(77)
 FOLDER.mkdir(exist_ok=True)
-process.main(
-    [
-        planted_bottlenecks_are_named,
-        balanced_graphs_have_no_finding,
-        computes_that_wait_are_told_from_those_that_work,
-        drops_before_a_stage_that_waits_for_room_name_what_follows_it,
-    ]
-)
+ON_SIM = [
+    planted_bottlenecks_are_named_and_mended,
+    nothing_found_says_what_that_means,
+    the_ending_is_the_first_finding,
+    pool_waits_are_those_of_its_entities,
+    computes_that_wait_are_told_from_those_that_work,
+    drops_before_a_stage_that_waits_for_room_name_what_follows_it,
+]
+process.main([planted_bottlenecks_are_named_on_threads] if "threads" in MORE else ON_SIM)

@@ -1,0 +1,344 @@
+/* What the findings of weir report say of small statistics. tests/cli/planted.py plants them in real runs. */
+#include "cli/findings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/test.h"
+
+static struct cli_findings findings_of(const char *bytes)
+{
+	struct cli_recorded recorded;
+	struct cli_findings findings;
+	char fault[512];
+
+	if (!cli_recorded_read(&recorded, bytes, strlen(bytes), fault))
+		fail_msg("%s", fault);
+	cli_findings_make(&findings, &recorded);
+	cli_recorded_finish(&recorded);
+	for (size_t i = 0; i < findings.count; i++)
+		findings.list[i].what = NULL; /* was the record's */
+	return findings;
+}
+
+#define RUN(entities, more)                                                                                  \
+	"{\"weir_statistics\": 1, \"duration\": 1000000, \"entities\": [" entities "]" more "}"
+#define ENTITY(name, ticks, submit, more)                                                                    \
+	"{\"name\": \"" name "\", \"ticks\": " #ticks ", \"submit\": {\"count\": " #ticks                    \
+	", \"sum\": " #submit "}" more "}"
+#define WAIT(cause, sum)                                                                                     \
+	"{\"cause\": \"" cause                                                                               \
+	"\", \"of\": \"of\", \"why\": \"why\", \"time\": {\"count\": 9, \"sum\": " #sum "}}"
+#define WAITS(waits) ", \"waits\": [" waits "]"
+#define QUEUE(sender, receiver, capacity, more)                                                              \
+	"{\"from\": \"" sender ".out\", \"to\": \"" receiver ".in\", \"sender\": \"" sender                  \
+	"\", \"receiver\": \"" receiver "\", \"capacity\": " #capacity more "}"
+
+static void one_finding(const char *bytes, enum cli_cause cause, size_t entity, const char *part)
+{
+	struct cli_findings findings = findings_of(bytes);
+
+	assert_int_equal(findings.count, 1);
+	assert_string_equal(cli_cause_text(findings.list[0].cause), cli_cause_text(cause));
+	assert_int_equal(findings.list[0].entity, entity);
+	if (!strstr(findings.list[0].text, part))
+		fail_msg("%s", findings.list[0].text);
+}
+
+static void slow_compute_is_found(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 240000, "") "," ENTITY("b", 100, 970000, "") "," ENTITY("c", 100,
+												 250000, ""),
+			""),
+		    CLI_CAUSE_COMPUTE, 1,
+		    "'b' is in compute for 97 % of the run (9.7 us a tick), others for 25 %");
+}
+
+static void compute_that_waits_is_found(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 240000, "") "," ENTITY(
+				"b", 100, 970000, ", \"blocked\": {\"count\": 100, \"sum\": 900000}"),
+			""),
+		    CLI_CAUSE_BLOCKS, 1, "93 % of that it waits there");
+}
+
+static void device_work_is_found(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 240000, "") "," ENTITY(
+				"b", 100, 10000, ", \"gpu_span\": {\"count\": 4, \"sum\": 38000}"),
+			""),
+		    CLI_CAUSE_DEVICE, 1, "takes 9.5 us a tick and goes on for 95 % of the run");
+}
+
+static void too_few_timed_ticks_tell_nothing(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 240000, WAITS(WAIT("room", 700000))) "," ENTITY(
+				"b", 100, 10000, ", \"gpu_span\": {\"count\": 3, \"sum\": 28500}"),
+			", \"gpu_time\": \"sample:64\", \"queues\": [" QUEUE("a", "b", 1, "") "]"),
+		    CLI_CAUSE_UNKNOWN, CLI_NO_ENTITY,
+		    "too few ticks were timed (gpu_time sample:64); run with --gpu-time all, or longer");
+}
+
+#define USES(stream, time)                                                                                   \
+	", \"gpu_span\": {\"count\": 100, \"sum\": " #time "}, \"streams\": [{\"stream\": " #stream          \
+	", \"device\": 0, \"count\": 100, \"time\": " #time "}]"
+
+static void stream_that_several_fill_is_found(void **state)
+{
+	(void)state;
+	one_finding(
+		RUN(ENTITY("a", 100, 10000, USES(1, 480000) WAITS(WAIT("room", 900000))) "," ENTITY(
+			    "b", 100, 10000, WAITS(WAIT("device", 900000))) "," ENTITY("c", 100, 10000,
+										       USES(1, 490000)),
+		    ", \"main\": \"b\", \"queues\": [" QUEUE("a", "b", 4, ", \"depth\": {\"mean\": 3}") "]"),
+		CLI_CAUSE_STREAM, 0,
+		"the device work of 'a' (48 %), 'c' (49 %) shares one stream, which is busy 97 % of the run");
+}
+
+static void streams_of_their_own_are_no_shared_one(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		findings_of(
+			RUN(ENTITY("a", 100, 10000, USES(1, 480000) WAITS(WAIT("room", 900000))) "," ENTITY(
+				    "b", 100, 10000,
+				    WAITS(WAIT("device", 900000))) "," ENTITY("c", 100, 10000,
+									      USES(2, 490000)),
+			    ", \"main\": \"b\", \"queues\": [" QUEUE("a", "b", 4, "") "]"))
+			.list[0]
+			.cause,
+		CLI_CAUSE_QUEUE);
+}
+
+#define LOCKED(time) ", \"lock\": {\"name\": \"GIL\", \"count\": 100, \"time\": " #time "}"
+
+static void computes_that_wait_for_one_lock_take_turns(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 970000, LOCKED(480000)) "," ENTITY(
+				"b", 100, 960000, LOCKED(480000)) "," ENTITY("c", 100, 100000,
+									     WAITS(WAIT("messages", 850000))),
+			", \"queues\": [" QUEUE("a", "b", 4, "") "," QUEUE("b", "c", 4, "") "]"),
+		    CLI_CAUSE_LOCK, 1,
+		    "'a' and 'b' take turns: together they are in compute 1.9 times as long as the run");
+}
+
+#define CPU(of, time, waits)                                                                                 \
+	", \"cpu\": {\"count\": 100, \"of\": " #of ", \"time\": " #time ", \"waits\": " #waits "}"
+
+static void computes_that_never_fill_more_than_one_core_take_turns(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 970000, CPU(970000, 490000, 100)) "," ENTITY(
+				"b", 100, 960000,
+				CPU(960000, 480000, 100)) "," ENTITY("c", 100, 100000,
+								     WAITS(WAIT("messages", 850000))),
+			", \"queues\": [" QUEUE("a", "b", 4, "") "," QUEUE("b", "c", 4, "") "]"),
+		    CLI_CAUSE_LOCK, 1, "on a core 1.0 times");
+}
+
+static void equally_busy_stages_are_balanced(void **state)
+{
+	(void)state;
+	assert_int_equal(findings_of(RUN(ENTITY("a", 100, 940000, "") "," ENTITY(
+						 "b", 100, 970000, "") "," ENTITY("c", 100, 850000, ""),
+					 ""))
+				 .count,
+			 0);
+}
+
+static void source_that_waits_for_its_time_sets_the_pace(void **state)
+{
+	(void)state;
+	one_finding(
+		RUN(ENTITY("a", 100, 1000,
+			   ", \"conditions\": [{\"type\": \"periodic\", \"times\": {\"period\": "
+			   "9500}}]" WAITS(WAIT("time", 900000))) "," ENTITY("b", 100, 300000,
+									     WAITS(WAIT("messages", 700000))),
+		    ", \"queues\": [" QUEUE("a", "b", 1, "") "]"),
+		CLI_CAUSE_PERIOD, 0,
+		"'a' waits 90 % of the run for its time (a period of 9.5 us): it sets the pace, and the "
+		"others keep "
+		"up; if the graph is to be faster, set \"period\", to 3.15 us or more");
+}
+
+static void stages_with_little_to_do_say_nothing(void **state)
+{
+	struct cli_findings findings =
+		findings_of(RUN(ENTITY("a", 100, 100000, "") "," ENTITY("b", 100, 300000, ""),
+				", \"queues\": [" QUEUE("a", "b", 1, "") "]"));
+
+	(void)state;
+	assert_int_equal(findings.count, 0);
+	assert_false(findings.balanced);
+	assert_string_equal(findings.none,
+			    "no entity, queue, pool or number of workers takes most of the time: "
+			    "nothing stands out");
+}
+
+static void full_queue_before_an_idle_receiver_is_found(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 240000, WAITS(WAIT("room", 700000))) "," ENTITY(
+				"b", 100, 250000, WAITS(WAIT("messages", 700000))),
+			", \"queues\": [" QUEUE("a", "b", 1,
+						", \"depth\": {\"mean\": 0.8, \"full_time\": 800000}") "]"),
+		    CLI_CAUSE_QUEUE, 1, "the queue a.out -> b.in of 1 is full 80 % of the run");
+}
+
+static const char of_two[] =
+	", \"queues\": [" QUEUE("a", "b", 1, ", \"depth\": {\"mean\": 0.8, \"full_time\": 800000}") "]";
+
+static void condition_of_the_programs_own_is_found_whatever_its_words_are(void **state)
+{
+	char text[1024];
+
+	(void)state;
+	snprintf(
+		text, sizeof text, "%s%s}",
+		"{\"weir_statistics\": 1, \"duration\": 1000000, \"entities\": [" ENTITY(
+			"a", 100, 240000,
+			WAITS(WAIT(
+				"room",
+				700000))) "," ENTITY("b", 100, 250000,
+						     WAITS("{\"cause\": \"own\", \"of\": \"warm\", \"why\": "
+							   "\"the device: too few messages\", "
+							   "\"time\": {\"count\": 9, \"sum\": 700000}}")) "]",
+		of_two);
+	one_finding(text, CLI_CAUSE_CONDITION, 1,
+		    "'b' waits 70 % of the run for its condition 'warm' (the device: too few messages)");
+}
+
+static bool lacks_causes(const char *wait)
+{
+	struct cli_recorded recorded;
+	char text[512], fault[512];
+	bool lacks;
+
+	snprintf(text, sizeof text,
+		 "{\"weir_statistics\": 1, \"duration\": 9, \"entities\": [{\"name\": \"a\", \"ticks\": 1, "
+		 "\"waits\": [{%s\"of\": \"in\", \"why\": \"too few messages\"}]}]}",
+		 wait);
+	assert_true(cli_recorded_read(&recorded, text, strlen(text), fault));
+	lacks = cli_recorded_lacks_causes(&recorded);
+	cli_recorded_finish(&recorded);
+	return lacks;
+}
+
+static void waits_of_another_version_have_no_cause(void **state)
+{
+	(void)state;
+	assert_false(lacks_causes("\"cause\": \"messages\", \"on\": \"in\", "));
+	assert_true(lacks_causes(""));
+	assert_true(lacks_causes("\"cause\": null, "));
+	assert_true(lacks_causes("\"cause\": \"gravity\", \"on\": null, "));
+}
+
+/* The queue passes on that its receiver is slow. */
+static void full_queue_before_a_busy_receiver_is_none(void **state)
+{
+	(void)state;
+	one_finding(
+		RUN(ENTITY("a", 100, 240000, WAITS(WAIT("room", 700000))) "," ENTITY("b", 100, 980000, ""),
+		    ", \"queues\": [" QUEUE("a", "b", 1,
+					    ", \"depth\": {\"mean\": 0.8, \"full_time\": 800000}") "]"),
+		CLI_CAUSE_COMPUTE, 1, "'b'");
+}
+
+static void device_that_is_behind_is_found_without_its_times(void **state)
+{
+	(void)state;
+	one_finding(
+		RUN(ENTITY("a", 100, 1000, ", \"most_in_flight\": 8" WAITS(WAIT("room", 900000))) "," ENTITY(
+			    "b", 100, 250000, WAITS(WAIT("device", 700000))),
+		    ", \"queues\": [" QUEUE("a", "b", 8,
+					    ", \"depth\": {\"mean\": 7.5, \"full_time\": 800000}") "]"),
+		CLI_CAUSE_DEVICE, 0,
+		"'a' is waited for 70 % of the run for its work on the device, of which too few ticks were "
+		"timed");
+}
+
+static void too_few_workers_are_found(void **state)
+{
+	(void)state;
+	one_finding(
+		RUN(ENTITY("a", 100, 490000,
+			   ", \"ready_to_compute\": {\"count\": 100, \"sum\": 500000}") "," ENTITY("b", 100,
+												   490000,
+												   ", "
+												   "\"ready_"
+												   "to_"
+												   "compute\""
+												   ": "
+												   "{\"count"
+												   "\": 100, "
+												   "\"sum\": "
+												   "400000}"),
+		    ", \"workers\": [{\"busy\": 990000}]"),
+		CLI_CAUSE_WORKERS, 0, "the only worker is busy 99 % of the run");
+}
+
+static void used_up_pool_is_found(void **state)
+{
+	(void)state;
+	one_finding(
+		RUN(ENTITY("a", 100, 490000, WAITS(WAIT("memory", 500000))) "," ENTITY("b", 100, 480000, ""),
+		    ", \"pools\": [{\"name\": \"frames\", \"capacity\": 1, \"unit\": \"blocks\", "
+		    "\"waits\": 99}]"),
+		CLI_CAUSE_POOL, 0,
+		"memory of the pool 'frames', which has 1 block; raise \"blocks\" of the pool, to 2");
+}
+
+static void bound_of_ticks_in_flight_is_found(void **state)
+{
+	(void)state;
+	one_finding(
+		RUN(ENTITY("a", 100, 490000,
+			   ", \"max_in_flight\": 2, \"gpu_span\": {\"count\": 100, \"sum\": 400000}" WAITS(
+				   WAIT("bound", 450000))) "," ENTITY("b", 100, 480000, ""),
+		    ""),
+		CLI_CAUSE_IN_FLIGHT, 0,
+		"max_in_flight (2) of its ticks are on the device, whose work for it goes on for 40 % only");
+}
+
+static void dropped_messages_are_found(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 490000, "") "," ENTITY("b", 100, 480000, ""),
+			", \"queues\": [" QUEUE(
+				"a", "b", 1, ", \"policy\": \"pop\", \"pushed\": 100, \"dropped\": 40") "]"),
+		    CLI_CAUSE_DROPS, 1, "dropped 40 of 100 messages (policy pop, capacity 1): 'b'");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slow_compute_is_found),
+		cmocka_unit_test(compute_that_waits_is_found),
+		cmocka_unit_test(device_work_is_found),
+		cmocka_unit_test(too_few_timed_ticks_tell_nothing),
+		cmocka_unit_test(stream_that_several_fill_is_found),
+		cmocka_unit_test(streams_of_their_own_are_no_shared_one),
+		cmocka_unit_test(computes_that_wait_for_one_lock_take_turns),
+		cmocka_unit_test(computes_that_never_fill_more_than_one_core_take_turns),
+		cmocka_unit_test(equally_busy_stages_are_balanced),
+		cmocka_unit_test(source_that_waits_for_its_time_sets_the_pace),
+		cmocka_unit_test(stages_with_little_to_do_say_nothing),
+		cmocka_unit_test(full_queue_before_an_idle_receiver_is_found),
+		cmocka_unit_test(condition_of_the_programs_own_is_found_whatever_its_words_are),
+		cmocka_unit_test(waits_of_another_version_have_no_cause),
+		cmocka_unit_test(full_queue_before_a_busy_receiver_is_none),
+		cmocka_unit_test(device_that_is_behind_is_found_without_its_times),
+		cmocka_unit_test(too_few_workers_are_found),
+		cmocka_unit_test(used_up_pool_is_found),
+		cmocka_unit_test(bound_of_ticks_in_flight_is_found),
+		cmocka_unit_test(dropped_messages_are_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
