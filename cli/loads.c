@@ -22,6 +22,15 @@ double cli_host_load(const struct cli_recorded *recorded, size_t i)
 	return cli_load(recorded, i, &cli_recorded_entity(recorded, i)->submit);
 }
 
+double cli_blocked_load(const struct cli_recorded *recorded, size_t i)
+{
+	const struct cli_entity *entity = cli_recorded_entity(recorded, i);
+
+	return entity->submit.sum
+		       ? cli_host_load(recorded, i) * (double)entity->blocked.sum / (double)entity->submit.sum
+		       : 0;
+}
+
 bool cli_uses_device(const struct cli_entity *entity)
 {
 	return entity->most_in_flight || entity->gpu_span.count;

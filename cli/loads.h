@@ -15,6 +15,8 @@ double cli_mean(const struct cli_histogram *times); /* 0: no values */
 /* What all ticks took, although only some were measured. */
 double cli_load(const struct cli_recorded *recorded, size_t entity, const struct cli_histogram *times);
 double cli_host_load(const struct cli_recorded *recorded, size_t entity);
+double cli_blocked_load(const struct cli_recorded *recorded,
+			size_t entity); /* of it: in calls of weir that wait */
 /* 0: not measured, or by the poller of flags: such spans may contain the work of entities before it. */
 double cli_device_load(const struct cli_recorded *recorded, size_t entity);
 double cli_any_load(const struct cli_recorded *recorded, size_t entity); /* the larger of both */

@@ -1,11 +1,12 @@
 /*
- * Writes the page: cli/page/report.html, whose lines "@style", "@script", "@run", "@findings" and "@frames"
- * are replaced by report.css, report.js and the data.
+ * Writes the page: cli/page/report.html, whose lines "@style", "@script", "@run", "@findings", "@loads" and
+ * "@frames" are replaced by report.css, report.js and the data.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/words.h"
+#include "cli/loads.h"
 #include "cli/report.h"
 
 extern const char wr_page_html[], wr_page_style[], wr_page_script[];
@@ -71,8 +72,11 @@ void cli_page_findings(FILE *to, const struct cli_findings *findings, const stru
 		put_member(to, i ? ",\n  {" : "\n  {", "entity", entity ? entity->name : NULL);
 		put_member(to, ", ", "cause", cli_cause_text(finding->cause));
 		put_member(to, ", ", "of", finding->what);
-		fprintf(to, ", \"percent\": %d",
-			finding->share < 1 ? (int)(100 * finding->share + 0.5) : 100);
+		if (finding->cause == CLI_CAUSE_ENDING)
+			fputs(", \"percent\": null", to);
+		else
+			fprintf(to, ", \"percent\": %d",
+				finding->share < 1 ? (int)(100 * finding->share + 0.5) : 100);
 		put_member(to, ", ", "set", finding->set);
 		if (finding->to)
 			fprintf(to, ", \"to\": %" PRId64, finding->to);
@@ -88,7 +92,23 @@ void cli_page_findings(FILE *to, const struct cli_findings *findings, const stru
 	}
 	put_member(to, "],\n ", "title", findings->balanced ? "balanced" : "nothing stands out");
 	put_member(to, ", ", "text", findings->none);
-	fputs("}\n", to);
+	fprintf(to, ", \"balanced\": %s}\n", findings->balanced ? "true" : "false");
+}
+
+/* What each entity was busy with, as shares of the run. */
+static void put_loads(FILE *to, const struct cli_recorded *recorded)
+{
+	fputs("[", to);
+	for (size_t i = 0; i < recorded->entities.count; i++) {
+		fprintf(to, "%s{\"host\": %.4g, \"blockedShare\": %.4g, \"worker\": %.4g, \"device\": ",
+			i ? ",\n " : "", cli_host_load(recorded, i), cli_blocked_load(recorded, i),
+			cli_worker_share(recorded, i));
+		if (cli_device_timed(cli_recorded_entity(recorded, i)))
+			fprintf(to, "%.4g}", cli_device_load(recorded, i));
+		else
+			fputs("null}", to);
+	}
+	fputs("]", to);
 }
 
 struct data {
@@ -112,6 +132,8 @@ static bool put_data(FILE *to, const char *line, size_t length, const struct dat
 		cli_page_json(to, data->run, data->length);
 	else if (cli_slice_is(place, "@findings"))
 		cli_page_findings(to, data->findings, data->recorded);
+	else if (cli_slice_is(place, "@loads"))
+		put_loads(to, data->recorded);
 	else if (!cli_slice_is(place, "@frames"))
 		return false;
 	else if (data->frames)

@@ -29,16 +29,19 @@ static int64_t latency_of(const struct cli_frames_slowest *frames, size_t i)
 	return step_end(step_at(frames, i)) - step_at(frames, i)->origin;
 }
 
-/* Marks the entities that send to another one. */
-static bool *find_senders(const struct cli_recorded *recorded)
+/* Marks where frames end: at the main entity; if there is none, at each that sends to no other one. */
+static bool *find_sinks(const struct cli_recorded *recorded)
 {
 	const struct cli_queue *queues = recorded->queues.items;
-	bool *sends = calloc(recorded->entities.count + 1, sizeof *sends);
+	bool *sinks = calloc(recorded->entities.count + 1, sizeof *sinks);
+	bool all = recorded->main_at == CLI_NO_ENTITY;
 
-	for (size_t i = 0; sends && i < recorded->queues.count; i++)
+	for (size_t i = 0; sinks && i < recorded->entities.count; i++)
+		sinks[i] = all || i == recorded->main_at;
+	for (size_t i = 0; sinks && all && i < recorded->queues.count; i++)
 		if (queues[i].sender_at != CLI_NO_ENTITY && queues[i].receiver_at != CLI_NO_ENTITY)
-			sends[queues[i].sender_at] = true;
-	return sends;
+			sinks[queues[i].sender_at] = false;
+	return sinks;
 }
 
 /* Keeps the list of the slowest in order. */
@@ -87,14 +90,15 @@ static bool add_typical(struct cli_frames_slowest *frames, const struct cli_list
 
 static bool choose(struct cli_frames_slowest *frames, const struct cli_recorded *recorded)
 {
-	bool *sends = find_senders(recorded), good = sends;
+	bool *is_sink = find_sinks(recorded), good = is_sink, main = recorded->main_at != CLI_NO_ENTITY;
 	struct cli_list sinks = {NULL, 0, 0};
 
 	for (size_t i = 0; good && i < frames->traced.steps.count; i++) {
 		const struct cli_step *step = step_at(frames, i);
 		uint32_t *sink;
 
-		if (step->entity == CLI_PROGRAM || sends[step->entity])
+		/* A tick of the main entity that receives nothing goes on with a frame, or ends one. */
+		if (step->entity == CLI_PROGRAM || !is_sink[step->entity] || (main && !step->via))
 			continue;
 		sink = cli_list_add(&sinks, sizeof *sink);
 		good = sink;
@@ -107,7 +111,7 @@ static bool choose(struct cli_frames_slowest *frames, const struct cli_recorded 
 	if (good && sinks.count > CLI_SLOWEST_MAX)
 		good = add_typical(frames, &sinks);
 	free(sinks.items);
-	free(sends);
+	free(is_sink);
 	return good;
 }
 
@@ -167,7 +171,18 @@ static void print_way(FILE *to, const struct cli_frames_slowest *frames, size_t 
 	}
 }
 
-/* What else ran from the frame's begin to its end: [entity, tick, begin, end, device begin, device end]. */
+static bool is_on_way(const struct cli_frames_slowest *frames, size_t frame, uint32_t entity)
+{
+	for (size_t at = frame + 1; at; at = step_at(frames, at - 1)->via)
+		if (step_at(frames, at - 1)->entity == entity)
+			return true;
+	return false;
+}
+
+/*
+ * What else the entities of its way did from the frame's begin to its end: [entity, tick, begin, end, device
+ * begin, device end].
+ */
 static void print_around(FILE *to, const struct cli_frames_slowest *frames, size_t frame)
 {
 	int64_t begin = step_at(frames, frame)->origin, end = step_end(step_at(frames, frame));
@@ -176,7 +191,8 @@ static void print_around(FILE *to, const struct cli_frames_slowest *frames, size
 	for (size_t i = 0; i < frames->traced.steps.count && printed < AROUND_MAX; i++) {
 		const struct cli_step *step = step_at(frames, i);
 
-		if (step->begin > end || step_end(step) < begin || step->entity == CLI_PROGRAM)
+		if (step->begin > end || step_end(step) < begin || step->entity == CLI_PROGRAM ||
+		    !is_on_way(frames, frame, step->entity))
 			continue;
 		fprintf(to, "%s[%" PRIu32 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",", printed++ ? "," : "",
 			step->entity, step->tick, step->begin, step->end);

@@ -1,11 +1,12 @@
 "use strict";
 /*
- * Draws the report. The data are three JSON texts in the page: the run's statistics as weir wrote them, the
- * findings, and the slowest frames of a trace or null. Every text of the data enters by textContent.
+ * Draws the report. The data are JSON texts in the page: the run's statistics as weir wrote them, the findings, the
+ * shares of the run that each entity was busy, and the slowest frames of a trace or null. What limits the run, and
+ * how busy what was, is judged by the command alone. Every text of the data enters by textContent.
  */
-const run = JSON.parse(document.getElementById("data-run").textContent);
-const findings = JSON.parse(document.getElementById("data-findings").textContent).findings;
-const frames = JSON.parse(document.getElementById("data-frames").textContent);
+const dataOf = name => JSON.parse(document.getElementById(`data-${name}`).textContent);
+const run = dataOf("run"), found = dataOf("findings"), loads = dataOf("loads"), frames = dataOf("frames");
+const findings = found.findings;
 
 /* --- elements --- */
 
@@ -55,9 +56,8 @@ for (const queue of links) {
 	queue.to_entity.senders.push(queue.from_entity);
 }
 for (const entity of entities) {
-	entity.host = mean(entity.submit) * entity.ticks / duration;
-	entity.timed = counted(entity.gpu_span) && entity.done_source !== "flag"; // what the poller saw may contain work of the entities before it
-	entity.device = entity.timed ? mean(entity.gpu_span) * entity.ticks / duration : 0;
+	const load = loads[entity.index];
+	Object.assign(entity, load, {timed: load.device !== null, device: load.device || 0});
 	entity.load = Math.max(entity.host, entity.device);
 	entity.found = findings.findIndex(finding => finding.entity === entity.name);
 }
@@ -70,10 +70,6 @@ if (critical)
 	critical.entities.slice(1).forEach((name, i) => criticalLinks.add(`${critical.entities[i]}\n${name}`));
 const isCritical = link => criticalLinks.has(`${link.sender}\n${link.receiver}`);
 
-const CAUSES = {
-	compute: "slow compute", blocks: "compute that waits", device: "device work", queue: "queue too small", workers: "too few workers",
-	pool: "memory pool used up", in_flight: "max_in_flight reached", drops: "messages dropped",
-};
 const WAITS = [
 	["worker", "READY, for a worker"], ["messages", "for messages"], ["device", "for device work"], ["room", "for room behind an output"],
 	["bound", "max_in_flight"], ["memory", "for memory of a pool"], ["time", "for its time"], ["descriptor", "for a descriptor"],
@@ -114,8 +110,8 @@ function drawTop() {
 		html("h1", {}, run.graph || "a run"),
 		html("p", {class: "about"}, [run.ending, `after ${time(duration)}`, `on ${run.where || "?"}`, `${entities.length} ${entities.length === 1 ? "entity" : "entities"}`,
 			run.signal ? `signal ${run.signal}` : null, run.gpu_time ? `gpu_time ${run.gpu_time}` : null].filter(Boolean).join(" \u00b7 ")),
-		html("ol", {class: "findings", "aria-label": "findings"}, findings.length ? findings.map(drawFinding) : html("li", {class: "none"},
-			html("span", {class: "what"}, "balanced"), html("p", {}, nothingFound()))),
+		html("ol", {class: "findings", "aria-label": "findings"}, findings.length ? findings.map(drawFinding) : html("li", {class: found.balanced ? "none balanced" : "none"},
+			html("span", {class: "what"}, found.title), html("p", {}, found.text))),
 		html("dl", {class: "figures"},
 			run.main ? figure("frames/s", number(run.frames / seconds, 1), `${number(run.frames)} at ${run.main}`) : figure("ticks/s", number(ticks / seconds, 1)),
 			critical ? figure("latency p50", quantile(critical.latency, "p50"), "of the slowest path") : null,
@@ -126,15 +122,8 @@ function drawTop() {
 }
 
 function drawFinding(finding, index) {
-	return html("li", {}, html("span", {class: "what"}, `${index + 1}. ${CAUSES[finding.cause] || finding.cause}${finding.entity ? `: ${finding.entity}` : ""}`),
-		html("p", {}, finding.text), html("span", {class: "share number"}, finding.cause === "drops" ? `${finding.percent} % of its messages` : `${finding.percent} % of the run`));
-}
-
-function nothingFound() {
-	const paced = entities.filter(entity => list(entity.waits).some(wait => causeOf(wait) === "time" && counted(wait.time) && wait.time.sum > 0.1 * duration));
-	if (paced.length)
-		return `No entity, queue, pool or number of workers limits this run: '${paced[0].name}' sets its pace, and all others keep up.`;
-	return "No single entity, queue, pool or number of workers limits this run: its stages are about equally busy.";
+	return html("li", {}, html("span", {class: "what"}, `${index + 1}. ${finding.title}${finding.entity ? `: ${finding.entity}` : ""}`),
+		html("p", {}, finding.text), finding.percent === null ? null : html("span", {class: "share number"}, `${finding.percent} % of ${finding.cause === "drops" ? "its messages" : "the run"}`));
 }
 
 /* --- the graph: layers from left to right, or downwards on a narrow page --- */
@@ -398,10 +387,12 @@ function drawHistogram(histogram, color, label, width = 300) {
 	}
 	const x = value => left + (log(value) - low) / (high - low) * (width - left - right);
 	const most = Math.max(...buckets.map(bucket => bucket[2]));
-	const made = svg("svg", {class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${label}: p50 ${time(histogram.p50)}, p99 ${time(histogram.p99)}, ${histogram.count} values`});
-	for (const [from, to, count] of buckets)
-		made.append(svg("rect", {x: x(from), y: base - count / most * (base - top), width: Math.max(1.5, x(to) - x(from) - 0.5), height: count / most * (base - top), style: `fill:${color}`},
+	const made = svg("svg", {class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${label}: p50 ${time(histogram.p50)}, p99 ${time(histogram.p99)}, max ${time(histogram.max)}, ${histogram.count} values`});
+	for (const [from, to, count] of buckets) {
+		const high = Math.max(2, count / most * (base - top)); /* one value of ten thousand is seen, too */
+		made.append(svg("rect", {x: x(from), y: base - high, width: Math.max(1.5, x(to) - x(from) - 0.5), height: high, style: `fill:${color}`},
 			svg("title", {}, `${time(from)} to ${time(to)}: ${number(count)}`)));
+	}
 	made.append(svg("line", {class: "axis", x1: left, x2: width - right, y1: base, y2: base}));
 	const ticks = [];
 	for (let power = Math.floor(low); power <= high; power++)
@@ -415,6 +406,8 @@ function drawHistogram(histogram, color, label, width = 300) {
 			made.append(svg("line", {class: "axis", x1: x(tick), x2: x(tick), y1: base, y2: base + 4}), svg("text", {x: x(tick), y: height - 5, "text-anchor": x(tick) < 24 ? "start" : "middle"}, time(tick)));
 		}
 	const marks = [["p50", histogram.p50], ["p99", histogram.p99]], room = name => 8 + 6.2 * `${name} 9.99 ms`.length;
+	if (x(histogram.max) > x(histogram.p99) + 2 * room("max")) /* a long tail */
+		made.append(svg("text", {class: "mark max", x: x(histogram.max), y: 22, "text-anchor": "end"}, `max ${time(histogram.max)}`));
 	marks.forEach(([name, value], i) => {
 		const end = i ? x(value) > width - room(name) : x(value) > room(name); /* p50 to the left, p99 to the right */
 		made.append(svg("line", {class: `mark ${name}`, x1: x(value), x2: x(value), y1: top - 6, y2: base}),
@@ -497,8 +490,7 @@ function drawTimes() {
 function waitsOf(entity) {
 	const sums = new Map();
 	const add = (kind, ns) => sums.set(kind, (sums.get(kind) || 0) + ns);
-	if (counted(entity.ready_to_compute))
-		add("worker", mean(entity.ready_to_compute) * entity.ticks);
+	add("worker", entity.worker * duration);
 	for (const wait of list(entity.waits))
 		if (counted(wait.time))
 			add(causeOf(wait), wait.time.sum);
@@ -506,8 +498,8 @@ function waitsOf(entity) {
 }
 
 function waitRow(entity) {
-	const sums = waitsOf(entity), blocked = counted(entity.submit) && counted(entity.blocked) ? entity.host * entity.blocked.sum / Math.max(1, entity.submit.sum) : 0;
-	const parts = [["compute", "in compute", entity.host - blocked, "var(--host)", "dark"], ["blocked", "in compute, blocked", blocked, "var(--host)", "dark blocked"],
+	const sums = waitsOf(entity);
+	const parts = [["compute", "in compute", entity.host - entity.blockedShare, "var(--host)", "dark"], ["blocked", "in compute, blocked", entity.blockedShare, "var(--host)", "dark blocked"],
 		...WAITS.map(([cause, text]) => [cause, text, (sums.get(cause) || 0) / duration, `var(--wait-${cause})`, ""])].filter(part => part[2] > 0.001);
 	const whole = Math.max(1, parts.reduce((sum, part) => sum + part[2], 0));
 	const longest = list(entity.waits).filter(wait => counted(wait.time)).reduce((most, wait) => !most || wait.time.sum > most.time.sum ? wait : most, null);

@@ -262,8 +262,8 @@ def device(rng):
 
 
 def device_short(rng):
-    """Of 40 ticks one or none is sampled."""
-    graph = chain(rng, True, stages=5, frames=40)
+    """Of so few ticks one or two are sampled."""
+    graph = chain(rng, True, stages=5, frames=rng.choice([14, 40]))
     entity(graph, "stage1")["parameters"] = {"host": "20us", "device": f"{slow_of(rng)}us"}
     return Plant(graph, {("stage1", "device"), (None, "unknown")}, shorter)
 
@@ -407,7 +407,7 @@ def device_chain(rng):
 def device_chain_short(rng):
     """Of too few ticks nothing is known, and that is said."""
     plant = device_chain(rng)
-    entity(plant.graph, "read")["conditions"][0]["count"] = 60
+    entity(plant.graph, "read")["conditions"][0]["count"] = 14
     plant.roots, plant.mend = {(None, "unknown")}, None
     return plant
 

@@ -9,7 +9,8 @@
 
 /* The page of the tests. */
 extern const char wr_page_html[], wr_page_style[], wr_page_script[];
-const char wr_page_html[] = "<script>\n@run\n</script>\n@findings\n@frames\n@style\n@script\n@other\n";
+const char wr_page_html[] =
+	"<script>\n@run\n</script>\n@findings\n@loads\n@frames\n@style\n@script\n@other\n";
 const char wr_page_style[] = "style";
 const char wr_page_script[] = "script";
 
@@ -158,9 +159,10 @@ static void page_has_the_data_in_their_places(void **state)
 	(void)state;
 	cli_page_write(to, "{\"a\": \"<\"}", 10, &recorded, &findings, NULL);
 	fclose(to);
-	assert_string_equal(out, "<script>\n{\"a\": \"\\u003c\"}\n</script>\n{\"findings\": [],\n \"title\": "
-				 "\"nothing stands out\", \"text\": \"\"}\n\nnull\nstyle\nscript\n"
-				 "@other\n");
+	assert_string_equal(
+		out,
+		"<script>\n{\"a\": \"\\u003c\"}\n</script>\n{\"findings\": [],\n \"title\": \"nothing stands "
+		"out\", \"text\": \"\", \"balanced\": false}\n\n[]\nnull\nstyle\nscript\n@other\n");
 }
 
 /* --- files --- */

@@ -77,6 +77,8 @@
 		all("#frames .frames button")[all("#frames .frames button").length - 1].click();
 		check(all("#frames .way tbody tr").length > 0 && (wanted.entities === 1 || all("#frames .way")[0].textContent !== before), "another frame is not shown");
 	}
+	check(all(".chart:not(.timeline) rect").every(bar => bar.height.baseVal.value >= 1.5), "a bar cannot be seen");
+	check(all(".why").every(why => why.scrollWidth <= why.clientWidth + 1), "a wait is cut");
 	const heading = all("#times th button")[0];
 	heading.click();
 	const names = () => all("#times tbody td:first-child").map(cell => cell.textContent);

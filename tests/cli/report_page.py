@@ -99,6 +99,8 @@ BROKEN = [
     ('document.getElementById("bottom").append(', "undefined(); (", "is not a function"),
     ("header, main, footer {", "main { min-width: 1000px; } header, main, footer {", "wide"),
     ("matches(text, name(row))", "true", "the search does not filter"),
+    ("Math.max(2, count", "Math.max(0, count", "a bar cannot be seen"),
+    ("font-size: 0.83rem; overflow-wrap: anywhere;", "font-size: 0.83rem; overflow: hidden; white-space: nowrap;", "a wait is cut"),
     ('event.key === "Enter"', 'event.key === "F9"', "Enter on a box"),
 ]
 
