@@ -169,12 +169,13 @@ static void say_drops(struct cli_finding *finding, const struct cli_recorded *re
 			     "faster, send less",
 			     name.text, percent(first->share));
 	else if (first && first->cause != WEIR_CAUSE_COMPUTE && first->cause != WEIR_CAUSE_MESSAGES &&
-		 first->share >= LOAD_BUSY)
-		wr_words_add(&words, "'%s' waits %d %% of the run (%s: %s); let it go on, send less",
+		 first->share >= LOAD_BUSY) {
+		wr_words_add(&words, "'%s' waits %d %% of the run (%s: %s); let it go on, or send less",
 			     name.text, percent(first->share),
 			     wr_shown(first->of ? first->of : "worker").text,
 			     wr_shown(first->why ? first->why : "all are busy").text);
-	else
+		return;
+	} else
 		wr_words_add(&words, "'%s' takes them too slowly; make it faster, send less", name.text);
 	wr_words_put(&words, ", or raise \"capacity\" if they come in bursts");
 }
@@ -666,11 +667,12 @@ static void say_period(struct cli_findings *out, const struct cli_recorded *reco
 	wr_words_put(&words, ": it sets the pace, and the others keep up");
 	if (period && need > 0 && need < LOAD_FULL * (double)period) {
 		finding->set = "period";
-		finding->to = up(need);
+		finding->to = up(need > (double)period / 10 ? need : (double)period / 10);
 		wr_words_add(&words,
-			     "; if the graph is to be faster, set \"period\", to %s or more: so long the "
-			     "busiest of the others needs",
-			     time_of(need).text);
+			     "; if the graph is to be faster, set \"period\", to %s for a start: the busiest "
+			     "of the "
+			     "others needs %s for what a tick makes",
+			     time_of((double)finding->to).text, time_of(need / SPARE).text);
 	}
 	add_way(&words, recorded, root);
 }

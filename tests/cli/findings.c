@@ -163,8 +163,9 @@ static void source_that_waits_for_its_time_sets_the_pace(void **state)
 		    ", \"queues\": [" QUEUE("a", "b", 1, "") "]"),
 		CLI_CAUSE_PERIOD, 0,
 		"'a' waits 90 % of the run for its time (a period of 9.5 us): it sets the pace, and the "
-		"others keep "
-		"up; if the graph is to be faster, set \"period\", to 3.15 us or more");
+		"others keep up; if the "
+		"graph is to be faster, set \"period\", to 3.15 us for a start: the busiest of the others "
+		"needs 3 us");
 }
 
 static void stages_with_little_to_do_say_nothing(void **state)
