@@ -9,6 +9,7 @@ struct wr_setting;
 
 void wr_show_json(struct wr_text *text, const struct wr_plan *plan);
 void wr_show_text(struct wr_text *text, const struct wr_plan *plan);
+void wr_show_dot(struct wr_text *text, const struct wr_plan *plan);
 
 /* --- show_value.c --- */
 /* As in a graph file: with a unit, except 0 and -1. */

@@ -154,10 +154,28 @@ static void dot_names_every_entity_and_connection(void **state)
 
 	(void)state;
 	assert_non_null(strstr(text, "digraph \"edges\" {"));
-	assert_non_null(strstr(text, "\"write\" [label=\"write\\nsink\", style=\"rounded,bold\"];"));
-	assert_non_null(
-		strstr(text, "\"read\" -> \"blur\" [taillabel=\"out\", headlabel=\"in\", label=\"pop 4\"];"));
+	assert_non_null(strstr(text, "\"read\" -> \"blur\" [taillabel=\"out\", headlabel=\"in\", "
+				     "label=\"pop 4\\ntake 2\"];"));
+	assert_non_null(strstr(text, "label=\"1 initial\", style=dashed];"));
 	assert_non_null(strstr(text, "style=dashed"));
+	weir_text_free(text);
+	weir_description_destroy(description);
+}
+
+static void drawing_has_conditions_and_what_differs_from_defaults(void **state)
+{
+	weir_description *description = kinds_read(good_graph);
+	char *text = kinds_print(description, WEIR_FORMAT_DOT);
+
+	(void)state;
+	assert_non_null(strstr(
+		text, "[label=\"read\\nsource\\npath=\\\"a \\\\\\\"b\\\\\\\" \xc3\xa9\\\\n\\\"\\nrepeat=3"
+		      "\\nwhen count 'frames' count=9\\nwhen periodic period=16666667ns\"];"));
+	assert_non_null(strstr(text, "headlabel=\"in (gate)\", label=\"block 8\\ntake all\"];"));
+	assert_non_null(
+		strstr(text, "[label=\"write\\nsink\\nwhen cuda_stream port=[\\\"in\\\"] signal=callback\", "
+			     "style=\"rounded,bold\"];"));
+	assert_null(strstr(text, "when message_available"));
 	weir_text_free(text);
 	weir_description_destroy(description);
 }
@@ -237,6 +255,7 @@ int main(void)
 		cmocka_unit_test(s03_text_names_the_users_of_a_memory_pool),
 		cmocka_unit_test(text_says_defaults_in_words),
 		cmocka_unit_test(dot_names_every_entity_and_connection),
+		cmocka_unit_test(drawing_has_conditions_and_what_differs_from_defaults),
 		cmocka_unit_test(a_drawing_labels_queues_that_are_longer_or_drop),
 		cmocka_unit_test(what_differs_from_the_default_is_printed),
 	};
