@@ -19,7 +19,11 @@
 #define WORKERS_BUSY 0.85 /* of the workers' time */
 #define BLOCKED_MOST 0.5  /* of the time in compute */
 #define WAITS_MOST   0.75 /* likewise, in any call that waits */
-#define WAITS_SOME   0.25 /* likewise, for a lock */
+#define WAITS_SOME   0.25 /* likewise, off the core */
+#define WAITS_LOCK   0.2  /* likewise, of all that name a lock */
+#define CORE_LEAST   0.4  /* of a core: what computes that take turns fill together */
+#define CORE_MOST    1.15
+#define CORE_NAMED   1.3
 #define DROPS_MANY   0.01 /* of the messages pushed */
 #define SPARE        1.05 /* what a computed duration is longer than what is needed */
 
@@ -218,25 +222,29 @@ static double off_core(const struct cli_entity *entity)
 	return cpu->of && 2 * cpu->waits >= cpu->count ? 1 - (double)cpu->time / (double)cpu->of : 0;
 }
 
-static bool waits_for_lock(const struct cli_entity *entity)
+/* Likewise, of which compute told how long it waited for a lock; a lock may also be lost and waited for again
+ * within. */
+static double lock_wait(const struct cli_entity *entity)
 {
-	return entity->lock.name && (double)entity->lock.time >= WAITS_SOME * (double)entity->submit.sum;
+	double told = entity->submit.sum ? (double)entity->lock.time / (double)entity->submit.sum : 0;
+	double off = off_core(entity);
+
+	return told > off ? told < 1 ? told : 1 : off;
 }
 
 static void group_add(struct group *group, const struct cli_recorded *recorded, size_t i)
 {
-	const struct cli_entity *entity = cli_recorded_entity(recorded, i);
 	double wall = cli_host_load(recorded, i);
 
 	if (group->count < NAMED_MOST)
 		group->named[group->count] = i;
 	group->count++;
 	group->wall += wall;
-	group->core += wall * (1 - off_core(entity));
+	group->core += wall * (1 - lock_wait(cli_recorded_entity(recorded, i)));
 }
 
-/* Those that wait for the named lock, or else those that are off the core in compute, though together they
- * never fill more than one. */
+/* Those that named a lock that they wait for, or else those that are off the core in compute; if together
+ * they fill hardly more than one core. */
 static struct group find_group(const struct cli_recorded *recorded)
 {
 	struct group named = {.count = 0}, other = {.count = 0};
@@ -244,16 +252,18 @@ static struct group find_group(const struct cli_recorded *recorded)
 	for (size_t i = 0; i < recorded->entities.count; i++) {
 		const struct cli_entity *entity = cli_recorded_entity(recorded, i);
 
-		if (waits_for_lock(entity)) {
+		if (cli_host_load(recorded, i) < WAIT_LONG)
+			continue;
+		if (entity->lock.name) {
 			group_add(&named, recorded, i);
 			named.lock = entity->lock.name;
 		}
-		if (off_core(entity) >= WAITS_SOME && cli_host_load(recorded, i) >= WAIT_LONG)
+		if (off_core(entity) >= WAITS_SOME)
 			group_add(&other, recorded, i);
 	}
-	if (named.count > 1)
+	if (named.count > 1 && named.core <= CORE_NAMED && named.core <= (1 - WAITS_LOCK) * named.wall)
 		return named;
-	if (other.count < 2 || other.wall < 1.5 || other.core < 0.4 || other.core > 1.15)
+	if (other.count < 2 || other.wall < 1.5 || other.core < CORE_LEAST || other.core > CORE_MOST)
 		other.count = 0;
 	return other;
 }

@@ -365,15 +365,14 @@ def short(rng):
 
 
 def lock(rng):
-    """Two computes take one lock for all of their time: on a core at most one of them is. If one of them always finds it free, only the
-    other one waits, and is slow in compute."""
+    """Two computes take one lock for all of their time: on a core at most one of them is."""
     graph = chain(rng, stages=rng.randint(2, 4))
     for each in graph["entities"]:
         each["parameters"] = {"host": "200us"}
     names = rng.sample([each["name"] for each in graph["entities"][1:-1]], 2)
     for name in names:
         entity(graph, name)["parameters"] = {"host": f"{rng.randint(3, 4)}ms", "works": True, "locks": True}
-    return Plant(graph, {(name, cause) for name in names for cause in ("lock", *BUSY)})
+    return Plant(graph, {(name, "lock") for name in names}, mend=None)
 
 
 def sleeps(rng):

@@ -79,12 +79,16 @@ static void work(int64_t ns)
 }
 
 /* Of a burst the first tick takes the time of all. */
-static void take_time(const struct stage *self, uint64_t tick)
+static void take_time(const struct stage *self, weir_context *context)
 {
+	uint64_t tick = weir_context_tick(context);
 	int64_t host = tick % (uint64_t)self->burst ? 0 : varied(self->host * self->burst, tick);
+	int64_t asked = weir_context_now(context);
 
-	if (self->locks)
+	if (self->locks) {
 		pthread_mutex_lock(&lock);
+		weir_context_count_lock(context, "turns", weir_context_now(context) - asked);
+	}
 	if (self->works)
 		work(host);
 	else if (host)
@@ -118,7 +122,7 @@ static weir_status stage_compute(weir_context *context, void *state)
 	const struct stage *self = state;
 	uint64_t tick = weir_context_tick(context);
 
-	take_time(self, tick);
+	take_time(self, context);
 	return emit_tensor(context, varied(self->device, tick + 7));
 }
 
