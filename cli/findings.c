@@ -21,6 +21,7 @@
 #define WAITS_MOST   0.75 /* likewise, in any call that waits */
 #define WAITS_SOME   0.25 /* likewise, off the core */
 #define WAITS_LOCK   0.2  /* likewise, of all that name a lock */
+#define WALL_LEAST   1.3  /* of the run: what computes that take turns take together */
 #define CORE_LEAST   0.4  /* of a core: what computes that take turns fill together */
 #define CORE_MOST    1.15
 #define CORE_NAMED   1.3
@@ -222,17 +223,17 @@ static double off_core(const struct cli_entity *entity)
 	return cpu->of && 2 * cpu->waits >= cpu->count ? 1 - (double)cpu->time / (double)cpu->of : 0;
 }
 
-/* Likewise, of which compute told how long it waited for a lock; a lock may also be lost and waited for again
- * within. */
+/* Likewise, of one that names a lock: it may lose it and wait for it again within compute, as Python does. */
 static double lock_wait(const struct cli_entity *entity)
 {
+	const struct cli_cpu *cpu = &entity->cpu;
 	double told = entity->submit.sum ? (double)entity->lock.time / (double)entity->submit.sum : 0;
-	double off = off_core(entity);
+	double off = cpu->of ? 1 - (double)cpu->time / (double)cpu->of : 0;
 
 	return told > off ? told < 1 ? told : 1 : off;
 }
 
-static void group_add(struct group *group, const struct cli_recorded *recorded, size_t i)
+static void group_add(struct group *group, const struct cli_recorded *recorded, size_t i, double waits)
 {
 	double wall = cli_host_load(recorded, i);
 
@@ -240,7 +241,7 @@ static void group_add(struct group *group, const struct cli_recorded *recorded, 
 		group->named[group->count] = i;
 	group->count++;
 	group->wall += wall;
-	group->core += wall * (1 - lock_wait(cli_recorded_entity(recorded, i)));
+	group->core += wall * (1 - waits);
 }
 
 /* Those that named a lock that they wait for, or else those that are off the core in compute; if together
@@ -255,15 +256,16 @@ static struct group find_group(const struct cli_recorded *recorded)
 		if (cli_host_load(recorded, i) < WAIT_LONG)
 			continue;
 		if (entity->lock.name) {
-			group_add(&named, recorded, i);
+			group_add(&named, recorded, i, lock_wait(entity));
 			named.lock = entity->lock.name;
 		}
 		if (off_core(entity) >= WAITS_SOME)
-			group_add(&other, recorded, i);
+			group_add(&other, recorded, i, off_core(entity));
 	}
-	if (named.count > 1 && named.core <= CORE_NAMED && named.core <= (1 - WAITS_LOCK) * named.wall)
+	if (named.count > 1 && named.wall >= WALL_LEAST && named.core <= CORE_NAMED &&
+	    named.core <= (1 - WAITS_LOCK) * named.wall)
 		return named;
-	if (other.count < 2 || other.wall < 1.5 || other.core < CORE_LEAST || other.core > CORE_MOST)
+	if (other.count < 2 || other.wall < WALL_LEAST || other.core < CORE_LEAST || other.core > CORE_MOST)
 		other.count = 0;
 	return other;
 }
@@ -489,6 +491,7 @@ static bool find_workers(struct cli_findings *out, const struct cli_recorded *re
 {
 	double busy = cli_workers_busy(recorded), ready = 0, longest = 0, more;
 	size_t entity = CLI_NO_ENTITY, workers = recorded->workers.count;
+	const char *lock = NULL;
 	struct cli_finding *finding;
 	struct wr_words words;
 
@@ -498,6 +501,8 @@ static bool find_workers(struct cli_findings *out, const struct cli_recorded *re
 		ready += waits;
 		if (waits > longest)
 			longest = waits, entity = i;
+		if (cli_recorded_entity(recorded, i)->lock.name)
+			lock = cli_recorded_entity(recorded, i)->lock.name;
 	}
 	if (busy < WORKERS_BUSY || entity == CLI_NO_ENTITY)
 		return false;
@@ -515,6 +520,10 @@ static bool find_workers(struct cli_findings *out, const struct cli_recorded *re
 		name_of(recorded, entity).text,
 		time_of(cli_mean(&cli_recorded_entity(recorded, entity)->ready_to_compute)).text,
 		finding->to);
+	if (lock)
+		wr_words_add(&words,
+			     "; they share the lock '%s', so more workers help only where it is released",
+			     wr_shown(lock).text);
 	return true;
 }
 
