@@ -16,7 +16,6 @@
 #include "cli/loads.h"
 #include "cli/root.h"
 
-#define WORKERS_BUSY 0.85 /* of the workers' time */
 #define BLOCKED_MOST 0.5  /* of the time in compute */
 #define WAITS_MOST   0.75 /* likewise, in any call that waits */
 #define WAITS_SOME   0.25 /* likewise, off the core */
@@ -487,7 +486,7 @@ static int64_t enough(int64_t now, double share)
 	return more > now ? more : now + 1;
 }
 
-static bool find_workers(struct cli_findings *out, const struct cli_recorded *recorded)
+static void say_workers(struct cli_findings *out, const struct cli_recorded *recorded)
 {
 	double busy = cli_workers_busy(recorded), ready = 0, longest = 0, more;
 	size_t entity = CLI_NO_ENTITY, workers = recorded->workers.count;
@@ -504,8 +503,8 @@ static bool find_workers(struct cli_findings *out, const struct cli_recorded *re
 		if (cli_recorded_entity(recorded, i)->lock.name)
 			lock = cli_recorded_entity(recorded, i)->lock.name;
 	}
-	if (busy < WORKERS_BUSY || entity == CLI_NO_ENTITY)
-		return false;
+	if (entity == CLI_NO_ENTITY)
+		return;
 	more = (double)workers + ready + 0.999;
 	finding = finding_add(out, CLI_CAUSE_WORKERS, entity, busy);
 	finding->set = "workers";
@@ -524,7 +523,6 @@ static bool find_workers(struct cli_findings *out, const struct cli_recorded *re
 		wr_words_add(&words,
 			     "; they share the lock '%s', so more workers help only where it is released",
 			     wr_shown(lock).text);
-	return true;
 }
 
 static const struct cli_pool *pool_of(const struct cli_recorded *recorded, const char *name)
@@ -784,7 +782,7 @@ static void say_own(struct cli_findings *out, const struct cli_recorded *recorde
 		return;
 	case WEIR_CAUSE_WORKER:
 		if (!find_lock(out, recorded, CLI_NO_ENTITY))
-			find_workers(out, recorded);
+			say_workers(out, recorded);
 		return;
 	case WEIR_CAUSE_MEMORY:
 		say_pool(out, recorded, root);

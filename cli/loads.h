@@ -5,11 +5,12 @@
 #include "cli/recorded.h"
 
 /* Shares of the run's duration, unless another whole is named. */
-#define LOAD_BUSY 0.7 /* a stage that may limit */
-#define LOAD_FULL 0.9 /* one that does, whatever waits there are */
-#define LOAD_LIKE 0.8 /* of the busiest one's load: as busy as it */
-#define LOAD_IDLE 0.8 /* below it a receiver, or a device, has time left */
-#define WAIT_LONG 0.15
+#define LOAD_BUSY    0.7 /* a stage that may limit */
+#define LOAD_FULL    0.9 /* one that does, whatever waits there are */
+#define LOAD_LIKE    0.8 /* of the busiest one's load: as busy as it */
+#define LOAD_IDLE    0.8 /* below it a receiver, or a device, has time left */
+#define WAIT_LONG    0.15
+#define WORKERS_BUSY 0.85 /* of the workers' time */
 
 double cli_mean(const struct cli_histogram *times); /* 0: no values */
 /* What all ticks took, although only some were measured. */
