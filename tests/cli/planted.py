@@ -464,10 +464,39 @@ def idle(rng):
     return Plant(graph, busy("stage1"), shorter)
 
 
+def dag(rng):
+    """Layers of stages with forks and joins, of which one stage is slow, or one source has a period; all end in one sink."""
+    graph = {"weir": 1, "scheduler": {"workers": 24}, "connections": [], "entities": [counted("read")]}
+    layers = [["read"]]
+    for depth in range(rng.randint(2, 4)):
+        layer = [f"s{depth}{i}" for i in range(rng.randint(1, 3))]
+        for name in layer:
+            graph["entities"].append(stage(name, rng.choice([500, 1000, 2000])))
+            senders = rng.sample(layers[-1], min(len(layers[-1]), rng.choice([1, 2])))
+            graph["connections"] += [[f"{sender}.out", f"{name}.{port}"] for sender, port in zip(senders, ("in", "also"))]
+        layers.append(layer)
+    used = {sender.split(".")[0] for sender, _ in graph["connections"]}
+    loose = [name for layer in layers for name in layer if name not in used]
+    while len(loose) > 1:  # joins of two, to one end
+        name = f"join{len(loose)}"
+        graph["entities"].append(stage(name, 500))
+        graph["connections"] += [[f"{loose[0]}.out", f"{name}.in"], [f"{loose[1]}.out", f"{name}.also"]]
+        loose = [*loose[2:], name]
+    graph["entities"].append(stage("write", 500))
+    line(graph, loose[0], "write")
+    wide(graph, 8)
+    slow = rng.choice(graph["entities"])["name"]
+    if slow == "read" and rng.random() < 0.7:
+        entity(graph, "read")["conditions"].append({"type": "periodic", "period": f"{rng.randint(8, 16)}ms"})
+        return Plant(graph, {("read", "period")}, set_to)
+    slow_down(graph, slow, rng.randint(6 * MS, 16 * MS))
+    return Plant(graph, busy(slow), shorter)
+
+
 KINDS = [compute, source_compute, sink_compute, source_period, source_descriptor, sink_descriptor, join_compute, join_period, join_descriptor,
          join_behind, side_branch, heartbeat, idle, fan_in, cycle, pool, pool_before_slow, pool_side, bound, workers, one_worker, device,
          device_short, device_chain, device_chain_short, stream, disabled, told_to_wait, deadlock_join, deadlock_pool, drain, burst, queue,
-         queue_device, drops, short, balanced]
+         queue_device, drops, short, dag, balanced]
 ON_THREADS = [kind for kind in KINDS if kind not in (drain, device_chain, device_chain_short, cycle)] + [lock, sleeps, works]
 
 
