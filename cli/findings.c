@@ -826,10 +826,12 @@ static void say_root(struct cli_findings *out, const struct cli_recorded *record
 		says[root->kind](out, recorded, root);
 }
 
-/* With few ticks the begin and the end of the run are most of it. */
+/* With few ticks the begin and the end of the run are most of it; with none, what it waited for is all. */
 static bool is_short(const struct cli_recorded *recorded, size_t sink, const struct cli_root *root)
 {
-	return cli_recorded_entity(recorded, sink)->ticks < TICKS_LEAST &&
+	int64_t ticks = cli_recorded_entity(recorded, sink)->ticks;
+
+	return ticks && ticks < TICKS_LEAST &&
 	       (root->kind == CLI_ROOT_NONE || cli_root_last(root)->share < LOAD_BUSY);
 }
 

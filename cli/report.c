@@ -94,15 +94,6 @@ static int read_run(struct report *report, const struct cli_options *options)
 		return code;
 	if (!cli_recorded_read(&report->recorded, report->run.text, report->run.length, fault))
 		return refuse(&report->run, fault);
-	for (size_t i = 0; i < report->recorded.entities.count; i++)
-		ticks += cli_recorded_entity(&report->recorded, i)->ticks > 0;
-	if (!ticks || !report->recorded.duration) {
-		cli_say("%s: the run had no tick, so there is nothing to report; weir run --explain-after 1s "
-			"says why "
-			"nothing ran",
-			report->run.path);
-		return CLI_REFUSED;
-	}
 	if (!report->recorded.has_outcome)
 		cli_say("%s: warning: it does not say how the run ended: the run was on, or another version "
 			"of "
@@ -114,7 +105,18 @@ static int read_run(struct report *report, const struct cli_options *options)
 			"for is unknown here; let the run write it again",
 			report->run.path);
 	cli_findings_make(&report->findings, &report->recorded);
-	return report->findings.no_memory ? refuse(&report->run, "") : CLI_OK;
+	if (report->findings.no_memory)
+		return refuse(&report->run, "");
+	for (size_t i = 0; i < report->recorded.entities.count; i++)
+		ticks += cli_recorded_entity(&report->recorded, i)->ticks > 0;
+	if (!report->findings.count && (!ticks || !report->recorded.duration)) {
+		cli_say("%s: the run had no tick, so there is nothing to report; weir run --explain-after 1s "
+			"says why "
+			"nothing ran",
+			report->run.path);
+		return CLI_REFUSED;
+	}
+	return CLI_OK;
 }
 
 static int read_trace(struct report *report, const struct cli_options *options)

@@ -142,6 +142,72 @@ static void computes_that_never_fill_more_than_one_core_take_turns(void **state)
 		    CLI_CAUSE_LOCK, 1, "on a core 1.0 times");
 }
 
+static void few_ticks_tell_nothing_but_what_took_nearly_all_of_the_time(void **state)
+{
+	(void)state;
+	one_finding(
+		RUN(ENTITY("a", 3, 400000, "") "," ENTITY("b", 3, 300000, WAITS(WAIT("messages", 500000))),
+		    ", \"queues\": [" QUEUE("a", "b", 4, "") "]"),
+		CLI_CAUSE_UNKNOWN, CLI_NO_ENTITY,
+		"the run is too short to tell what limits it: 'b' had 3 ticks");
+	one_finding(RUN(ENTITY("a", 3, 950000, "") "," ENTITY("b", 3, 10000, WAITS(WAIT("messages", 900000))),
+			", \"queues\": [" QUEUE("a", "b", 4, "") "]"),
+		    CLI_CAUSE_COMPUTE, 0, "(so 'b' waits 90 % of the run for 'a')");
+}
+
+static void entity_that_never_ticked_is_told_to_go_on(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 0, 0, WAITS(WAIT("told", 600000))) "," ENTITY(
+				"b", 0, 0, WAITS(WAIT("messages", 600000))),
+			", \"queues\": [" QUEUE("a", "b", 4, "") "]"),
+		    CLI_CAUSE_TOLD, 0, "which the program decides; let it tell the entity sooner to go on");
+}
+
+static void ending_that_is_a_failure_is_the_only_finding(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 950000, "") "," ENTITY("b", 0, 0, WAITS(WAIT("told", 990000))),
+			", \"status\": \"deadlock\", \"cause\": \"told\", \"cause_entity\": \"b\", \"text\": "
+			"\"b waits\""),
+		    CLI_CAUSE_ENDING, 1, "the run ended after 1 ms: deadlock: b waits; tell it to go on");
+}
+
+static void drain_that_was_asked_for_is_no_finding(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 950000, ""),
+			", \"status\": \"ok\", \"cause\": \"drain\", \"drained\": true"),
+		    CLI_CAUSE_COMPUTE, 0, "'a' is in compute for 95 % of the run");
+}
+
+static void program_that_pushes_too_slowly_is_found(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 20000, WAITS(WAIT("messages", 950000))),
+			", \"queues\": [{\"from\": \"inlet\", \"to\": \"a.in\", \"sender\": null, "
+			"\"receiver\": \"a\", "
+			"\"capacity\": 1}]"),
+		    CLI_CAUSE_PROGRAM, 0, "for the program, which pushes too slowly into an inlet");
+}
+
+/* 'also' is the fast side: its queue is full and its sender waits for room. */
+static void slow_side_of_a_join_is_followed(void **state)
+{
+	(void)state;
+	one_finding(
+		RUN(ENTITY("fast", 100, 100000, WAITS(WAIT("room", 850000))) "," ENTITY(
+			    "slow", 100, 950000,
+			    "") "," ENTITY("join", 100, 50000,
+					   ", \"waits\": [{\"cause\": \"messages\", \"on\": \"in\", "
+					   "\"of\": \"in\", \"time\": {\"count\": 9, \"sum\": 900000}}]"),
+		    ", \"queues\": [{\"from\": \"fast.out\", \"to\": \"join.also\", \"sender\": \"fast\", "
+		    "\"receiver\": "
+		    "\"join\", \"capacity\": 4, \"depth\": {\"mean\": 3.9, \"full_time\": 900000}}," QUEUE(
+			    "slow", "join", 4, "") "]"),
+		CLI_CAUSE_COMPUTE, 1, "(so 'join' waits 90 % of the run for 'slow')");
+}
+
 static void equally_busy_stages_are_balanced(void **state)
 {
 	(void)state;
@@ -327,6 +393,12 @@ int main(void)
 		cmocka_unit_test(streams_of_their_own_are_no_shared_one),
 		cmocka_unit_test(computes_that_wait_for_one_lock_take_turns),
 		cmocka_unit_test(computes_that_never_fill_more_than_one_core_take_turns),
+		cmocka_unit_test(few_ticks_tell_nothing_but_what_took_nearly_all_of_the_time),
+		cmocka_unit_test(entity_that_never_ticked_is_told_to_go_on),
+		cmocka_unit_test(ending_that_is_a_failure_is_the_only_finding),
+		cmocka_unit_test(drain_that_was_asked_for_is_no_finding),
+		cmocka_unit_test(program_that_pushes_too_slowly_is_found),
+		cmocka_unit_test(slow_side_of_a_join_is_followed),
 		cmocka_unit_test(equally_busy_stages_are_balanced),
 		cmocka_unit_test(source_that_waits_for_its_time_sets_the_pace),
 		cmocka_unit_test(stages_with_little_to_do_say_nothing),
