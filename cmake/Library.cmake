@@ -31,7 +31,39 @@ if(WEIR_HARDEN AND NOT WEIR_SANITIZE)
 	endforeach()
 endif()
 
-weir_compile(weir_objects ${files})
+# weir_seed(OUT FOLDER lists...): copies of the sources, with the seeded bugs of these lists of tests/bugs in as run-time switches. OUT: the
+# files to compile.
+set(bugs ${PROJECT_SOURCE_DIR}/tests/bugs)
+set(module python/module.cpp)	# a source of the package, whose mutants are seeded for it (tests/python)
+function(weir_seed out folder)
+	find_package(Python3 COMPONENTS Interpreter REQUIRED)
+	list(TRANSFORM WEIR_ROOMS PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE headers)
+	list(TRANSFORM headers APPEND /*.h)
+	file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${headers})
+	foreach(file ${files} ${headers})
+		cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+		list(APPEND names ${file})
+		list(APPEND copies ${folder}/${file})
+	endforeach()
+	add_custom_command(OUTPUT ${copies}
+		COMMAND ${Python3_EXECUTABLE} -B ${bugs}/seed.py ${PROJECT_SOURCE_DIR} ${folder}
+			--names ${bugs}/bugs.txt ${bugs}/mutants.txt --seed ${ARGN} --files ${names} ${module}
+		DEPENDS ${bugs}/seed.py ${bugs}/bugs.txt ${bugs}/mutants.txt ${files} ${headers} ${PROJECT_SOURCE_DIR}/${module}
+		COMMENT "Seeding bugs")
+	set_source_files_properties(${folder}/trace/nvtx.c PROPERTIES COMPILE_OPTIONS "-isystem${WEIR_NVTX_INCLUDE}")
+	set(${out} ${copies} ${bugs}/bug.c PARENT_SCOPE)
+endfunction()
+
+set(objects ${files})
+option(WEIR_MUTANTS "Seed tests/bugs/mutants.txt into all builds (scripts/mutants)" OFF)
+mark_as_advanced(WEIR_MUTANTS)
+if(WEIR_MUTANTS)
+	set(mutated ${PROJECT_BINARY_DIR}/mutated)
+	set(mutants ${bugs}/mutants.txt)
+	weir_seed(objects ${mutated} ${mutants})
+endif()
+weir_compile(weir_objects ${objects})
+target_include_directories(weir_objects BEFORE PRIVATE ${mutated})
 if(WEIR_WITH_CUDA)
 	target_sources(weir_objects PRIVATE ${cuda_files})
 	target_compile_definitions(weir_objects PRIVATE WEIR_WITH_CUDA=1)
@@ -67,6 +99,7 @@ endif()
 add_library(weir_static STATIC $<TARGET_OBJECTS:weir_objects>)
 weir_link(weir_static)
 set_target_properties(weir_static PROPERTIES OUTPUT_NAME weir)
+target_include_directories(weir_static BEFORE PRIVATE ${mutated})
 
 # What plugins need: the header. The same target names as in an installed weir (weirConfig.cmake.in).
 add_library(weir_plugin INTERFACE)
@@ -83,29 +116,13 @@ function(weir_program name)
 	target_link_libraries(${name} PRIVATE weir_flags weir_shared)
 endfunction()
 
-# The seam build: copies of the sources with the seeded bugs of tests/bugs in, as run-time switches. The coverage build
-# has none, so that the lines of both builds are the same.
-set(WEIR_BUGS ${PROJECT_SOURCE_DIR}/tests/bugs/bugs.txt CACHE FILEPATH "The seeded bugs of the seam build; /dev/null: none")
+# The seam build has the seeded bugs of tests/bugs. The coverage build has none, so that the lines of both builds are the same.
+set(WEIR_BUGS ${bugs}/bugs.txt CACHE FILEPATH "The seeded bugs of the seam build; /dev/null: none")
 mark_as_advanced(WEIR_BUGS)
 if(BUILD_TESTING AND PROJECT_IS_TOP_LEVEL)
-	find_package(Python3 COMPONENTS Interpreter REQUIRED)
 	set(seam ${PROJECT_BINARY_DIR}/seam)
-	set(bugs ${PROJECT_SOURCE_DIR}/tests/bugs)
-	list(TRANSFORM WEIR_ROOMS PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE headers)
-	list(TRANSFORM headers APPEND /*.h)
-	file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${headers})
-	foreach(file ${files} ${headers})
-		cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
-		list(APPEND names ${file})
-		list(APPEND copies ${seam}/${file})
-	endforeach()
-	add_custom_command(OUTPUT ${copies}
-		COMMAND ${Python3_EXECUTABLE} -B ${bugs}/seed.py ${WEIR_BUGS} ${PROJECT_SOURCE_DIR} ${seam} ${names}
-		DEPENDS ${bugs}/seed.py ${WEIR_BUGS} ${files} ${headers}
-		COMMENT "Seeding bugs")
-	set_source_files_properties(${seam}/trace/nvtx.c PROPERTIES COMPILE_OPTIONS "-isystem${WEIR_NVTX_INCLUDE}")
-
-	weir_compile(weir_seam_objects ${copies} ${bugs}/bug.c)
+	weir_seed(objects ${seam} ${WEIR_BUGS} ${mutants})
+	weir_compile(weir_seam_objects ${objects})
 	target_include_directories(weir_seam_objects BEFORE PRIVATE ${seam})
 	target_compile_definitions(weir_seam_objects PRIVATE WR_SEAM=1)
 	add_library(weir_seam STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:weir_seam_objects>)

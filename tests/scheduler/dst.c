@@ -54,40 +54,9 @@ static void grow(struct hashes *set)
 
 /* --- the command --- */
 
-static const char *const bugs[] = {
-	[WR_BUG_CHECK_THEN_STORE] = "check_then_store",
-	[WR_BUG_BLIND_IDLE] = "blind_idle",
-	[WR_BUG_POKE_SKIPS] = "poke_skips",
-	[WR_BUG_ROOM_BY_LOOKING] = "room_by_looking",
-	[WR_BUG_CLOSED_AFTER_COUNT] = "closed_after_count",
-	[WR_BUG_STATE_BEFORE_REFERENCE] = "state_before_reference",
-	[WR_BUG_GIVEN_BACK_TO_CLOSED] = "given_back_to_closed",
-	[WR_BUG_READY_NOT_BOUND] = "ready_not_bound",
-	[WR_BUG_PAYLOAD_EARLY] = "payload_early",
-	[WR_BUG_TOKEN_WITHOUT_GENERATION] = "token_without_generation",
-	[WR_BUG_FLIGHT_NOT_ASKED] = "flight_not_asked",
-	[WR_BUG_OWN_FENCE_NOT_ARMED] = "own_fence_not_armed",
-	[WR_BUG_MARKED_BEFORE_PUSH] = "marked_before_push",
-	[WR_BUG_LOOKED_BEFORE_MARK] = "looked_before_mark",
-	[WR_BUG_UNFINISHED_TAKEN] = "unfinished_taken",
-	[WR_BUG_GATE_AFTER_PUSH] = "gate_after_push",
-	[WR_BUG_GATE_BEFORE_FRONT] = "gate_before_front",
-	[WR_BUG_INLET_WAITS_UNSEEN] = "inlet_waits_unseen",
-	[WR_BUG_ONE_SCRATCH] = "one_scratch",
-};
-
-static enum wr_bug bug_named(const char *name)
-{
-	for (size_t i = 1; i < sizeof bugs / sizeof *bugs; i++)
-		if (bugs[i] && !strcmp(bugs[i], name))
-			return (enum wr_bug)i;
-	fprintf(stderr, "dst: no seeded bug '%s'\n", name);
-	exit(2);
-}
-
 struct command {
 	uint64_t seeds, start, distinct;
-	enum wr_bug bug;
+	const char *bug; /* its name; NULL: none */
 	const char *regressions;
 	bool verbose, rate;
 };
@@ -111,7 +80,7 @@ static struct command parse(int argc, char **argv)
 		else if (!strcmp(argv[i], "--regressions"))
 			command.regressions = value, i++;
 		else if (!strcmp(argv[i], "--bug"))
-			command.bug = bug_named(value), i++;
+			command.bug = value, i++;
 	}
 	return command;
 }
@@ -127,7 +96,7 @@ static bool seed_passes(uint64_t seed, const struct command *command, struct has
 		       (unsigned long long)report.hash, (unsigned long long)report.switches);
 	if (!holds)
 		printf("dst --seeds 1 --start %llu%s%s: %s\n", (unsigned long long)seed,
-		       command->bug ? " --bug " : "", command->bug ? bugs[command->bug] : "", report.broken);
+		       command->bug ? " --bug " : "", command->bug ? command->bug : "", report.broken);
 	if (!holds && (command->verbose || !command->bug))
 		printf("%s\n", report.text);
 	return holds;
@@ -193,8 +162,8 @@ int main(int argc, char **argv)
 	mallopt(M_TRIM_THRESHOLD, 1 << 28); /* keep the memory of one world for the next one */
 	mallopt(M_MMAP_THRESHOLD, 1 << 26);
 	dst_world(0, &first); /* what a process does once must not change a schedule */
-	wr_bug_active = command.bug;
 	if (command.bug) {
+		wr_bug_active = wr_bug_named(command.bug);
 		signal(SIGABRT, crashed);
 		signal(SIGSEGV, crashed);
 	}

@@ -320,12 +320,6 @@ int main(int argc, char **argv)
 {
 	static const struct dst_command command = {
 		.name = "dst_claims",
-		.bugs =
-			{
-#define NAMED(name, bug) {name, WR_BUG_##bug},
-				DST_CLAIM_BUGS(NAMED)
-#undef NAMED
-			},
 		.shapes = {"any", "drained", "wide"},
 		.shape = &shape,
 		.draw = dst_claims_draw,

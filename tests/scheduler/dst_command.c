@@ -203,15 +203,6 @@ struct options {
 	bool rate;
 };
 
-static enum wr_bug bug_named(const char *name)
-{
-	for (size_t i = 0; command->bugs[i].name; i++)
-		if (!strcmp(command->bugs[i].name, name))
-			return command->bugs[i].bug;
-	fprintf(stderr, "%s: no seeded bug '%s'\n", command->name, name);
-	exit(2);
-}
-
 static unsigned shape_named(const char *name)
 {
 	for (unsigned i = 0; command->shapes[i]; i++)
@@ -234,7 +225,7 @@ static struct options parse(int argc, char **argv)
 		else if (!strcmp(argv[i], "--start"))
 			options.start = strtoull(value, NULL, 0), i++;
 		else if (!strcmp(argv[i], "--bug"))
-			options.bug = bug_named(value), i++;
+			options.bug = wr_bug_named(value), i++;
 		else if (!strcmp(argv[i], "--shape"))
 			*command->shape = shape_named(value), i++;
 	}

@@ -28,11 +28,7 @@ void dst_put(const char *format, ...) WEIR_PRINTF(1, 2); /* appends to `json` */
 
 struct dst_command {
 	const char *name;
-	struct {
-		const char *name;
-		enum wr_bug bug;
-	} bugs[32];            /* seeded ones that this command knows; the list ends with NULL */
-	const char *shapes[4]; /* likewise */
+	const char *shapes[4]; /* the list ends with NULL */
 	unsigned *shape;       /* the chosen one */
 	void (*draw)(uint64_t seed);
 	void (*run)(

@@ -320,20 +320,6 @@ int main(int argc, char **argv)
 		.run = run,
 		.look = dst_check_pools,
 		.scheduler = &held.scheduler,
-		.bugs =
-			{
-				{"held_noted_late", WR_BUG_HELD_NOTED_LATE},
-				{"held_poked_late", WR_BUG_HELD_POKED_LATE},
-				{"held_owed_forgotten", WR_BUG_HELD_OWED_FORGOTTEN},
-				{"held_sticks", WR_BUG_HELD_STICKS},
-				{"held_not_kicked", WR_BUG_HELD_NOT_KICKED},
-				{"held_free_not_kicked", WR_BUG_HELD_FREE_NOT_KICKED},
-				{"held_looked_late", WR_BUG_HELD_LOOKED_LATE},
-				{"held_not_alone", WR_BUG_HELD_NOT_ALONE},
-				{"held_not_last", WR_BUG_HELD_NOT_LAST},
-				{"held_left_first", WR_BUG_HELD_LEFT_FIRST},
-				{"held_outside_first", WR_BUG_HELD_OUTSIDE_FIRST},
-			},
 	};
 
 	return dst_command(&command, argc, argv);

@@ -1,0 +1,150 @@
+"""Runs the tests of the rooms against the mutants of mutants.txt, in a build of the preset `mutants` (scripts/mutants).
+
+    mutants.py BUILD [ROOM | FILE]...		none: all rooms; FILE: relative to the root, only its mutants
+    mutants.py --rooms [ROOM | FILE]...		prints the rooms whose tests are needed
+
+A mutant is seen if a test of its room fails with it and passes without it; the tests that take least time go first, and before them the one
+that saw the mutant the last time. Exits with 1 if a mutant survives that has no line `unseen:` in mutants.txt, if one is seen that has, or if
+a test fails without a mutant.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+import time
+
+import seed
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+LIST = HERE / "mutants.txt"
+LEFT_OUT = {"long", "models", "stress", "bench", "house", "cuda"}  # labels of tests
+TESTED_WITH = {"operators": ["cli.frames"]}  # tests of other rooms that are about this one
+
+
+class Test:
+    def __init__(self, described):
+        properties = {item["name"]: item["value"] for item in described.get("properties", [])}
+        self.name, self.command = described["name"], described["command"]
+        self.labels = set(properties.get("LABELS", []))
+        self.folder = properties.get("WORKING_DIRECTORY")
+        self.settings = dict(line.split("=", 1) for line in properties.get("ENVIRONMENT", []))
+        self.limit = properties.get("TIMEOUT", 60)
+        self.skipped = properties.get("SKIP_RETURN_CODE")
+        self.lock = threading.Lock()  # some write files of one name
+        self.took, self.passes = 0, True
+
+    def run(self, mutant=None):
+        """Why it failed, in a few words; None: it passed."""
+        settings = {**os.environ, **self.settings, **({"WEIR_MUTANT": mutant} if mutant else {})}
+        with self.lock:
+            begin = time.monotonic()
+            try:
+                ran = subprocess.run(self.command, cwd=self.folder, env=settings, timeout=self.limit, capture_output=True, text=True,
+                                     errors="replace", check=False)
+            except subprocess.TimeoutExpired:
+                return f"not over after {self.limit:.0f} s"
+            if not mutant:
+                self.took = time.monotonic() - begin
+        if ran.returncode in (0, self.skipped):
+            return None
+        failed = re.search(r"\[  FAILED  \] (\w+)$|^FAILED \S+::(\w+)", ran.stdout + ran.stderr, re.M)
+        return (failed[1] or failed[2]) if failed else f"exit code {ran.returncode}"
+
+    def run_first(self):
+        """Without a mutant: its limit follows from how long that takes."""
+        why = self.run()
+        self.passes = why is None
+        self.limit = min(self.limit, 20 + 5 * self.took)
+        return why
+
+
+def tests_of(build, rooms):
+    shown = subprocess.run(["ctest", "--show-only=json-v1"], cwd=build, capture_output=True, text=True, check=True)
+    named = {name for room in rooms for name in TESTED_WITH.get(room, [])}
+    for described in json.loads(shown.stdout)["tests"]:
+        test = Test(described) if "command" in described else None
+        if not test or test.labels & LEFT_OUT or "_finds_" in test.name:
+            continue
+        if test.labels & rooms or test.name in named:
+            yield test
+
+
+def place_of(bug, texts):
+    """The file that its first change is in."""
+    old = bug.changes[0][0]
+    return next((name for name, _ in seed.places(texts, old)), "nowhere")
+
+
+def room_of(name):
+    return name.split("/")[0]
+
+
+def mutants(asked):
+    """(file, bug) of those that are asked for."""
+    sources = [path for path in ROOT.glob("*/**/*.[ch]*") if path.suffix in (".c", ".h", ".cpp") and not path.parts[len(ROOT.parts)].startswith("build")]
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text() for path in sources if path.relative_to(ROOT).parts[0] != "tests"}
+    found = [(place_of(bug, texts), bug) for bug in seed.bugs_of(LIST)]
+    return [(name, bug) for name, bug in found if not asked or name in asked or room_of(name) in asked]
+
+
+class Look:
+    """One look at the mutants of some rooms."""
+
+    def __init__(self, tests, noted):
+        self.tests, self.noted = tests, noted
+
+    def order(self, room, bug):
+        mine = [test for test in self.tests if test.passes and (room in test.labels or test.name in TESTED_WITH.get(room, []))]
+        return sorted(mine, key=lambda test: (test.name != self.noted.get(bug.name), test.took))
+
+    def find(self, name, bug):
+        """The test that sees it, and why it failed; None."""
+        for test in self.order(room_of(name), bug):
+            why = test.run(bug.name)
+            if why and test.run() is None:
+                self.noted[bug.name] = test.name
+                return f"{test.name}: {why}"
+        return None
+
+
+def judge(name, bug, found):
+    """The line of a mutant, and whether it is as it should be."""
+    at = f"{name}: {bug.name}"
+    if found:
+        return f"{at}: seen by {found}" + (f"; but {LIST.name} says: unseen: {bug.unseen}" if bug.unseen else ""), not bug.unseen
+    if bug.unseen:
+        return f"{at}: survives: {bug.unseen}", True
+    return f"{at}: SURVIVES: {bug.says}: write a test, or a line `unseen: ` with the reason into {LIST.name}", False
+
+
+def main(build, *asked):
+    chosen = mutants(set(asked))
+    rooms = {room_of(name) for name, _ in chosen}
+    if build == "--rooms":
+        print(*sorted(rooms))
+        return 0
+    notes = pathlib.Path(build) / "mutants.json"
+    look = Look(list(tests_of(build, rooms)), json.loads(notes.read_text()) if notes.exists() else {})
+    wrong = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for test, why in zip(look.tests, pool.map(Test.run_first, look.tests)):
+            if why:
+                print(f"{test.name} fails without a mutant: {why}", flush=True)
+                wrong += 1
+        results = {pool.submit(look.find, name, bug): (name, bug) for name, bug in chosen}
+        for result in concurrent.futures.as_completed(results):
+            line, right = judge(*results[result], result.result())
+            print(line, flush=True)
+            wrong += not right
+    notes.write_text(json.dumps(look.noted, indent=1))
+    print(f"{len(chosen)} mutants, {len(look.tests)} tests, {wrong} wrong")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
