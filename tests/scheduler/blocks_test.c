@@ -89,6 +89,26 @@ static void s03_before_a_run_all_free_blocks_rest(void **state)
 	wr_blocks_finish(&blocks);
 }
 
+/* Few are to take turns, and more are in use when the run ends. */
+static void s03_blocks_that_were_in_use_between_two_runs_take_turns_in_the_next(void **state)
+{
+	struct wr_blocks blocks = filled(COUNT);
+	int kept[5];
+
+	(void)state;
+	(void)use(&blocks, COUNT, COUNT);
+	for (int i = COUNT; i < 2 * WR_BLOCKS_WHILE - 1; i++)
+		give_back(&blocks, taken(&blocks));
+	for (int i = 0; i < 5; i++)
+		kept[i] = taken(&blocks);
+	wr_blocks_rest(&blocks);
+	for (int i = 0; i < 5; i++)
+		give_back(&blocks, kept[i]);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(taken(&blocks), kept[i]);
+	wr_blocks_finish(&blocks);
+}
+
 /* A pool that was used gets memory at another place. */
 static void s03_blocks_that_are_filled_again_are_those_of_the_new_memory(void **state)
 {
@@ -148,6 +168,7 @@ int main(void)
 		cmocka_unit_test(s03_after_a_peak_few_blocks_take_turns_again),
 		cmocka_unit_test(s03_a_small_change_in_use_keeps_the_turns),
 		cmocka_unit_test(s03_before_a_run_all_free_blocks_rest),
+		cmocka_unit_test(s03_blocks_that_were_in_use_between_two_runs_take_turns_in_the_next),
 		cmocka_unit_test(s03_blocks_that_are_filled_again_are_those_of_the_new_memory),
 		cmocka_unit_test(s03_no_block_is_lost_or_given_twice),
 	};

@@ -204,6 +204,38 @@ static void t10_a_stamp_is_of_one_tick(void **state)
 	rig_destroy(rig);
 }
 
+static weir_status set_in_the_first(struct rig *rig, weir_context *context)
+{
+	if (!rig_tick(context))
+		HOLDS(rig, !weir_context_set_stamp(context, stamp_of(5, 7)));
+	return weir_context_emit(context, 0, rig_number(context, 1));
+}
+
+static void t10_a_later_tick_has_no_stamp_of_an_earlier_one(void **state)
+{
+	struct rig *rig = rig_of("a:call count=3 -> b:call");
+
+	(void)state;
+	rig_on(rig, "a", set_in_the_first);
+	rig_on(rig, "b", note_stamps);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "b"), "5:7 0:0 0:0");
+	rig_destroy(rig);
+}
+
+static void t10_the_stamp_that_compute_sets_wins_over_that_of_what_it_received(void **state)
+{
+	struct rig *rig = rig_of("b:call count=2 -> a:call -> c:call");
+
+	(void)state;
+	rig_on(rig, "b", emit_tagged);
+	rig_on(rig, "a", emit_tagged);
+	rig_on(rig, "c", note_stamps);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "c"), "5:0 5:1");
+	rig_destroy(rig);
+}
+
 /* --- parts --- */
 
 static weir_status emit_pack(struct rig *rig, weir_context *context)
@@ -501,6 +533,8 @@ int main(void)
 		cmocka_unit_test(t10_the_first_input_is_the_first_that_received_any),
 		cmocka_unit_test(t10_a_stamp_never_changes_on_a_delivered_message),
 		cmocka_unit_test(t10_a_stamp_is_of_one_tick),
+		cmocka_unit_test(t10_a_later_tick_has_no_stamp_of_an_earlier_one),
+		cmocka_unit_test(t10_the_stamp_that_compute_sets_wins_over_that_of_what_it_received),
 		cmocka_unit_test(t10_t09_a_new_part_gets_the_stamp_of_its_pack),
 		cmocka_unit_test(t10_t09_an_inlet_stamps_the_parts_of_what_is_pushed),
 		cmocka_unit_test(t10_t09_two_threads_that_push_messages_with_a_common_part_stamp_it_once),

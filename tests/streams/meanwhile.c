@@ -104,6 +104,51 @@ BODY(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch)
 	assert_int_equal(released, 1);
 }
 
+/* --- another pass puts an older one back, and a newer one is listed, while a pass has one --- */
+
+static struct wr_deferred_free ordered[3];
+static int order[3], order_count;
+
+static void release_ordered(struct wr_deferred_free *entry)
+{
+	order[order_count++] = (int)(entry - ordered);
+}
+
+static void list_numbered(struct rig *rig, int number)
+{
+	ordered[number] = (struct wr_deferred_free){
+		.fences = &queried, .count = 1, .release = release_ordered, .foreign = true};
+	rig->system->deferred_frees.numbers = (uint32_t)number;
+	assert_false(wr_defer_free(rig->system, &ordered[number]));
+}
+
+static weir_status list_older_and_newer(void *self, void *event)
+{
+	(void)self;
+	(void)event;
+	meanwhile->system->backend = &wr_backend_host;
+	list_numbered(meanwhile, 0);
+	list_numbered(meanwhile, 2);
+	return WEIR_E_BUSY;
+}
+
+BODY(t04_what_is_put_back_is_freed_in_the_order_in_which_it_was_listed)
+{
+	meanwhile = rig;
+	order_count = 0;
+	rig_store(rig, rig->a, 1, 20 * MS);
+	queried = rig_record(rig->a);
+	list_numbered(rig, 1);
+	slow.query = list_older_and_newer;
+	rig->system->backend = &slow;
+	wr_system_run_deferred_frees(rig->system, false);
+	rig_wait(rig, queried);
+	wr_system_run_deferred_frees(rig->system, false);
+	assert_int_equal(order_count, 3);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(order[i], i);
+}
+
 /* --- wanted memory becomes free while the loop looks which fences to arm --- */
 
 static weir_status answer_before_completion(void *self, void *event)
@@ -244,6 +289,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t02_a_point_whose_event_is_recorded_anew_while_it_is_asked_is_complete),
 		cmocka_unit_test(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch),
+		cmocka_unit_test(t04_what_is_put_back_is_freed_in_the_order_in_which_it_was_listed),
 		cmocka_unit_test(t04_s03_wanted_memory_whose_fence_is_seen_complete_meanwhile_kicks_the_loop),
 		cmocka_unit_test(e02_work_that_begins_while_the_watch_looks_kicks_the_loop),
 		cmocka_unit_test(e02_g01_no_callback_is_enqueued_on_a_system_that_failed_meanwhile),
