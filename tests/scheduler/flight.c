@@ -168,6 +168,34 @@ static void t08_of_ticks_that_enqueue_much_fewer_are_in_flight(void **state)
 	rig_destroy(rig);
 }
 
+static void t08_of_ticks_that_enqueue_very_much_two_are_in_flight(void **state)
+{
+	struct rig *rig = rig_for("a:call count=8 -> end gated=false", 2, 100 * US);
+
+	(void)state;
+	work.launches = 400; /* more than half of what may be in flight */
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(work.most, 2);
+	rig_destroy(rig);
+}
+
+static weir_status begin_with_much(struct rig *rig, weir_context *context)
+{
+	work.launches = weir_context_tick(context) ? 1 : 100;
+	return tick(rig, context);
+}
+
+static void t08_one_large_tick_lowers_the_bound_until_it_is_complete(void **state)
+{
+	struct rig *rig = rig_for("a:call count=150 -> end gated=false", 64, 100 * US);
+
+	(void)state;
+	rig_on(rig, "a", begin_with_much);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_in_range(work.most, 32, 64);
+	rig_destroy(rig);
+}
+
 /* --- calls per tick --- */
 
 static unsigned calls, flag_writes;
@@ -350,6 +378,8 @@ int main(void)
 		cmocka_unit_test(t08_the_entity_goes_before_the_options),
 		cmocka_unit_test(t08_s08_a_run_begins_with_none_in_flight),
 		cmocka_unit_test(t08_of_ticks_that_enqueue_much_fewer_are_in_flight),
+		cmocka_unit_test(t08_of_ticks_that_enqueue_very_much_two_are_in_flight),
+		cmocka_unit_test(t08_one_large_tick_lowers_the_bound_until_it_is_complete),
 		cmocka_unit_test(t08_one_signal_pays_for_half_of_the_bound),
 		cmocka_unit_test(t08_it_never_waits_inline),
 		cmocka_unit_test(t08_c05_it_says_how_many_are_in_flight),

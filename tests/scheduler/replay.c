@@ -162,6 +162,120 @@ TEST(t13_an_evicted_key_whose_work_is_in_flight_is_destroyed_later)
 	rig_everywhere(evict_in_flight);
 }
 
+/* Ticks by key: a b a c a. */
+static weir_status come_again(struct rig *rig, weir_context *context)
+{
+	char key = "abaca"[rig_tick(context)];
+	struct rig_sum sum = {&blocks[1][0], {&blocks[0][0], NULL}, 1, US};
+
+	(void)rig;
+	return weir_context_replay(context, &key, 1, enqueue_block, &sum);
+}
+
+static void use_one_again(void)
+{
+	struct rig *rig = alternating("a:call count=5 replay=2");
+
+	rig_on(rig, "a", come_again);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "a").replay_captures, 1); /* of a, in its second tick */
+	assert_int_equal(rig_counts(rig, "a").replay_hits, 1);
+	rig_destroy(rig);
+}
+
+TEST(t13_a_key_that_comes_again_stays_though_it_was_made_first)
+{
+	(void)state_;
+	rig_everywhere(use_one_again);
+}
+
+/* --- how long captured work lives --- */
+
+static const struct wr_backend *real;
+static _Atomic int captured, most_captured;
+
+static weir_status count_captured(void *self, void *capture, void **graph)
+{
+	weir_status status = real->capture_end(self, capture, graph);
+	int now = wr_fetch_add(&captured, !status && *graph) + 1;
+
+	if (now > wr_load(&most_captured))
+		wr_store(&most_captured, now);
+	return status;
+}
+
+static void count_destroyed(void *self, void *graph)
+{
+	wr_fetch_sub(&captured, 1);
+	real->graph_destroy(self, graph);
+}
+
+static void assert_captured_at_most(const char *text, rig_fn *compute, int most)
+{
+	struct rig *rig = alternating(text);
+	struct wr_backend *own;
+
+	rig_on(rig, "a", compute);
+	rig_make(rig);
+	own = rig_own_backend(rig);
+	real = rig_real_backend(rig);
+	own->capture_end = count_captured;
+	own->graph_destroy = count_destroyed;
+	wr_store(&most_captured, 0);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_in_range(wr_load(&most_captured), 2, most);
+	assert_int_equal(wr_load(&captured), 0);
+	rig_restore_backend(rig);
+	rig_destroy(rig);
+}
+
+static weir_status replay_block(weir_context *context, int64_t key)
+{
+	struct rig_sum sum = {&blocks[1][0], {&blocks[0][0], NULL}, 1, US};
+
+	return weir_context_replay(context, &key, sizeof key, enqueue_block, &sum);
+}
+
+static weir_status replay_two(struct rig *rig, weir_context *context)
+{
+	weir_status status = replay_block(context, 1);
+
+	(void)rig;
+	return status ? status : replay_block(context, 2);
+}
+
+static void end_with_two_keys(void)
+{
+	assert_captured_at_most("a:call count=10", replay_two, 2);
+}
+
+TEST(t13_what_several_keys_of_a_tick_captured_is_destroyed_with_the_run)
+{
+	(void)state_;
+	rig_everywhere(end_with_two_keys);
+}
+
+/* In each second tick a key is launched for the first time, and another one takes its place. */
+static weir_status launch_and_evict(struct rig *rig, weir_context *context)
+{
+	int64_t tick = rig_tick(context), key = tick / 2;
+	weir_status status = replay_block(context, key);
+
+	(void)rig;
+	return status || tick % 2 == 0 ? status : replay_block(context, -1 - key);
+}
+
+static void evict_what_is_launched(void)
+{
+	assert_captured_at_most("a:call count=200 replay=1 in_flight=2", launch_and_evict, 8);
+}
+
+TEST(t13_what_is_evicted_in_the_tick_that_launched_it_is_destroyed_behind_that_tick)
+{
+	(void)state_;
+	rig_everywhere(evict_what_is_launched);
+}
+
 struct scratch_step {
 	int64_t *to;
 	const int64_t *from;
@@ -257,6 +371,33 @@ TEST(t13_t11_a_stack_that_moved_is_another_key)
 {
 	(void)state_;
 	rig_everywhere(replay_while_the_stack_moves);
+}
+
+/* One key all the time. The tick that would capture requests more than there is. */
+static weir_status request_more(struct rig *rig, weir_context *context)
+{
+	struct scratch_step step = {&blocks[1][0], &blocks[0][1], rig_tick(context) < 2 ? 1000 : 100000};
+
+	(void)rig;
+	return weir_context_replay(context, "same", 4, enqueue_by_scratch, &step);
+}
+
+static void capture_a_tick_later(void)
+{
+	struct rig *rig = alternating("a:call count=40");
+
+	rig_on(rig, "a", request_more);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "a").replay_failures, 0);
+	assert_in_range(rig_counts(rig, "a").replay_hits, 30, 38);
+	assert_int_equal(wr_load(&said.lines), 0);
+	rig_destroy(rig);
+}
+
+TEST(t13_t11_a_capture_that_met_too_small_a_stack_is_made_a_tick_later)
+{
+	(void)state_;
+	rig_everywhere(capture_a_tick_later);
 }
 
 static void warm_up_3(void)
@@ -534,6 +675,10 @@ int main(void)
 		cmocka_unit_test(t13_sixteen_alternating_keys_are_captured_once_each),
 		cmocka_unit_test(t13_the_least_recently_used_key_goes),
 		cmocka_unit_test(t13_an_evicted_key_whose_work_is_in_flight_is_destroyed_later),
+		cmocka_unit_test(t13_a_key_that_comes_again_stays_though_it_was_made_first),
+		cmocka_unit_test(t13_what_several_keys_of_a_tick_captured_is_destroyed_with_the_run),
+		cmocka_unit_test(t13_what_is_evicted_in_the_tick_that_launched_it_is_destroyed_behind_that_tick),
+		cmocka_unit_test(t13_t11_a_capture_that_met_too_small_a_stack_is_made_a_tick_later),
 		cmocka_unit_test(t13_t11_scratch_memory_is_captured_with_its_place),
 		cmocka_unit_test(t13_t11_a_stack_that_moved_is_another_key),
 		cmocka_unit_test(t13_a_key_is_warm_after_so_many_ticks),
