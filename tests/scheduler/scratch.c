@@ -303,6 +303,80 @@ TEST(e06_t11_more_than_the_device_has_fails_the_request_alone)
 	rig_everywhere(run_without_memory);
 }
 
+static _Atomic unsigned asked; /* for more than there is */
+
+static weir_status count_asked(void *self, int device, size_t bytes, void **out)
+{
+	wr_fetch_add(&asked, bytes > (size_t)8 << 20);
+	return alloc_at_most_a_mebibyte(self, device, bytes, out);
+}
+
+static weir_status request_too_much_at_once(struct rig *rig, weir_context *context)
+{
+	void *memory = NULL;
+
+	rig_refused(rig, weir_context_scratch(context, NULL, (size_t)16 << 20, &memory), WEIR_E_NOMEM,
+		    "has no 16777216 bytes of scratch memory");
+	return WEIR_OK;
+}
+
+TEST(t11_a_stack_that_was_refused_is_not_asked_for_in_each_tick)
+{
+	struct rig *rig = rig_of_scratch("a:call count=20 pool=p", request_too_much_at_once);
+
+	(void)state_;
+	wr_store(&asked, 0);
+	rig_make(rig);
+	rig_own_backend(rig)->alloc = count_asked;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(wr_load(&asked), 20 + 1); /* each request by itself, and once for the stack */
+	rig_destroy(rig);
+}
+
+/* --- work without a fence --- */
+
+static struct wr_backend *unable;
+
+static weir_status refuse_record(void *self, int device, void *stream, void *event)
+{
+	(void)self;
+	(void)device;
+	(void)stream;
+	(void)event;
+	return WEIR_E_FAILED;
+}
+
+static weir_status work_without_fence(struct rig *rig, weir_context *context)
+{
+	void *memory = NULL, *further = NULL;
+	weir_status status = rig_use(context, NULL, 100, US, &memory);
+
+	(void)rig;
+	if (!status)
+		status = rig_use(context, NULL, 100000, MS, &further); /* more than the stack has */
+	unable->record = refuse_record;
+	return status;
+}
+
+static void count_blocks(struct rig *rig, weir_context *context)
+{
+	wr_store(&rig->told, rig_scratch_blocks(context));
+}
+
+TEST(t11_t04_what_unfenced_work_uses_is_not_freed_behind_an_earlier_fence)
+{
+	struct rig *rig = rig_of_scratch("a:call count=1 pool=p", work_without_fence);
+
+	(void)state_;
+	rig_entity(rig, "a")->stop = count_blocks;
+	rig_make(rig);
+	unable = rig_own_backend(rig);
+	assert_int_not_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(wr_load(&rig->told), 2); /* the stack, and what did not fit */
+	rig_restore_backend(rig);
+	rig_destroy(rig);
+}
+
 /* --- many ticks --- */
 
 /* Between two ticks nothing of a stack that has its height is allocated or freed. */
@@ -347,6 +421,8 @@ int main(void)
 			t11_t13_what_is_launched_again_comes_after_the_other_use_of_its_scratch_memory),
 		cmocka_unit_test(e06_t11_a_wrong_request_gets_a_line_and_the_run_goes_on),
 		cmocka_unit_test(e06_t11_more_than_the_device_has_fails_the_request_alone),
+		cmocka_unit_test(t11_a_stack_that_was_refused_is_not_asked_for_in_each_tick),
+		cmocka_unit_test(t11_t04_what_unfenced_work_uses_is_not_freed_behind_an_earlier_fence),
 		cmocka_unit_test(t11_a_million_ticks_use_the_same_bytes),
 	};
 
