@@ -135,6 +135,30 @@ static void s03_e06_what_could_not_be_had_of_the_device_goes_back_to_the_pool(vo
 	rig_destroy(rig);
 }
 
+/* --- a deadlock --- */
+
+/* One message of four goes to output 1. */
+static weir_status emit_mostly_on_the_first(struct rig *rig, weir_context *context)
+{
+	weir_message *message = NULL;
+
+	HOLDS(rig, take_bytes(context, 8, &message) == WEIR_OK);
+	return weir_context_emit(context, weir_context_tick(context) == 3, message);
+}
+
+static void c05_a_deadlock_over_memory_follows_the_queue_that_holds_most_of_it(void **state)
+{
+	struct rig *rig = with(POOL("\"block_size\": 8, \"blocks\": 4"),
+			       "a:call pool=m blocks=1 -> b:host capacity=4 take=4; a.out2 -> c:host capacity=2 take=2",
+			       emit_mostly_on_the_first);
+
+	(void)state;
+	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
+	assert_says(rig->outcome.text, "3 in a.out -> b.in, 1 in a.out2 -> c.in");
+	assert_says(rig->outcome.text, "b.in has 3 of 4 messages from a.out; raise");
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +166,7 @@ int main(void)
 		cmocka_unit_test(s03_each_block_is_aligned_whatever_its_size),
 		cmocka_unit_test(s03_s08_what_a_pool_counts_begins_anew_with_each_run),
 		cmocka_unit_test(s03_e06_what_could_not_be_had_of_the_device_goes_back_to_the_pool),
+		cmocka_unit_test(c05_a_deadlock_over_memory_follows_the_queue_that_holds_most_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -343,6 +343,41 @@ static void t09_t07_a_pack_that_is_passed_on_has_new_producers_only_if_nothing_e
 	rig_in_worlds(20, passing_on);
 }
 
+static weir_message *kept;
+
+static weir_status keep_image_and_pass_on(struct rig *rig, weir_context *context)
+{
+	kept = weir_message_ref(weir_message_part(weir_context_message(context, 0, 0), "image"));
+	return pass_pack_on(rig, context);
+}
+
+static weir_status expect_two_of_image(struct rig *rig, weir_context *context)
+{
+	const weir_message *image = weir_message_part(weir_context_message(context, 0, 0), "image");
+
+	HOLDS(rig, weir_message_fences(image, 0, NULL) == 2);
+	return WEIR_OK;
+}
+
+/* `q` holds the pack as what it received and as what it emits, and the part once more. */
+static void keeping_a_part(void)
+{
+	struct rig *rig = rig_of("a:call count=1 -> q:call -> z:call");
+
+	rig_on(rig, "a", rig_detect);
+	rig_on(rig, "q", keep_image_and_pass_on);
+	rig_on(rig, "z", expect_two_of_image);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	weir_message_unref(kept);
+	rig_destroy(rig);
+}
+
+static void t09_t07_a_part_that_is_held_beside_the_pack_that_is_passed_on_has_no_new_producer(void **state)
+{
+	(void)state;
+	rig_in_worlds(20, keeping_a_part);
+}
+
 /* The part of a pack that no one else holds, packed again: it may have been written in place. */
 static weir_status pack_again(struct rig *rig, weir_context *context)
 {
@@ -425,6 +460,7 @@ int main(void)
 		cmocka_unit_test(t09_t04_a_part_lives_until_all_readers_of_the_pack_are_done),
 		cmocka_unit_test(
 			t09_t07_a_pack_that_is_passed_on_has_new_producers_only_if_nothing_else_holds_it),
+		cmocka_unit_test(t09_t07_a_part_that_is_held_beside_the_pack_that_is_passed_on_has_no_new_producer),
 		cmocka_unit_test(t09_t07_a_part_of_the_only_holder_counts_as_written),
 		cmocka_unit_test(t09_parts_may_be_on_different_devices),
 	};

@@ -138,6 +138,47 @@ static void t07_sync_to_default_has_the_default_stream_come_after(void **state)
 	rig_everywhere(syncing_to_default);
 }
 
+/* What libraries enqueue on its native handle cannot be seen. */
+static weir_status sync_and_enqueue_unseen(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = NULL;
+
+	HOLDS(rig, !weir_context_receive_stream(context, 0, true, true, &stream));
+	return weir_context_emit(context, 0, rig_number(context, 1));
+}
+
+static weir_status ask_and_enqueue_unseen(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, weir_context_stream(context) && weir_context_default_stream(context));
+	return weir_context_emit(context, 0, rig_number(context, 1));
+}
+
+static weir_status has_two_fences(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, weir_message_fences(weir_context_message(context, 0, 0), 0, NULL) == 2);
+	return WEIR_OK;
+}
+
+static void fencing_the_default_stream(void)
+{
+	struct rig *rig = rig_of("a:call count=3 -> p:call -> c:call; a -> q:call -> d:call");
+
+	rig_on(rig, "a", rig_emit_on_current);
+	rig_on(rig, "p", sync_and_enqueue_unseen);
+	rig_on(rig, "q", ask_and_enqueue_unseen);
+	rig_on(rig, "c", has_two_fences);
+	rig_on(rig, "d", has_two_fences);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "c") + rig_ticks(rig, "d"), 6);
+	rig_destroy(rig);
+}
+
+static void t04_t07_the_default_stream_is_fenced_once_it_was_given_or_synchronized(void **state)
+{
+	(void)state;
+	rig_everywhere(fencing_the_default_stream);
+}
+
 /* --- the current stream when the pool gives none --- */
 
 static weir_status share_the_first(struct rig *rig, weir_context *context)
@@ -214,6 +255,34 @@ static void t07_without_a_pool_the_first_stream_found_serves(void **state)
 	(void)state;
 	rig_in_worlds(50, no_pool_but_messages);
 	rig_on_host(no_pool_but_messages);
+}
+
+/* Input 0 carries none. */
+static weir_status receive_the_other(struct rig *rig, weir_context *context)
+{
+	weir_stream *stream = NULL;
+
+	HOLDS(rig, !rig_carried(context, 0, 0) && rig_carried(context, 1, 0));
+	HOLDS(rig, !weir_context_receive_stream(context, 0, true, false, &stream));
+	HOLDS(rig, stream == rig_carried(context, 1, 0));
+	return WEIR_OK;
+}
+
+static void one_input_carries(void)
+{
+	struct rig *rig = rig_of("source ticks=3 -> p:call pool=none; b:call count=3 -> p.in2");
+
+	rig_on(rig, "b", rig_emit_on_allocated);
+	rig_on(rig, "p", receive_the_other);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "p"), 3);
+	rig_destroy(rig);
+}
+
+static void t07_without_a_pool_the_stream_of_another_input_serves(void **state)
+{
+	(void)state;
+	rig_everywhere(one_input_carries);
 }
 
 static weir_status do_not_allocate_at_first(struct rig *rig, weir_context *context)
@@ -324,8 +393,10 @@ int main(int count, char **arguments)
 		cmocka_unit_test(t03_g01_what_allocated_streams_made_is_received_on_the_internal_one),
 		cmocka_unit_test(t03_t07_receive_stream_waits_for_its_input_alone),
 		cmocka_unit_test(t07_sync_to_default_has_the_default_stream_come_after),
+		cmocka_unit_test(t04_t07_the_default_stream_is_fenced_once_it_was_given_or_synchronized),
 		cmocka_unit_test(t01_t07_an_exhausted_pool_leaves_the_stream_of_the_messages),
 		cmocka_unit_test(t07_without_a_pool_the_first_stream_found_serves),
+		cmocka_unit_test(t07_without_a_pool_the_stream_of_another_input_serves),
 		cmocka_unit_test(t07_an_entity_without_a_stream_works_on_the_inputs_streams),
 		cmocka_unit_test(t04_t07_the_default_stream_is_carried_by_nothing_and_keeps_payloads),
 		cmocka_unit_test(t07_use_default_stream_makes_it_travel),
