@@ -158,6 +158,18 @@ RIG_BODY(g04_an_entity_that_queued_for_a_callback_leaves_the_queue)
 	rig_poll_until_idle(rig);
 }
 
+RIG_BODY(g04_a_point_after_which_the_word_wraps_around_is_not_complete_early)
+{
+	weir_fence fence;
+
+	rig_count_from(rig, rig->a, UINT32_MAX - (uint64_t)1);
+	rig_wait(rig, rig_record_flag(rig->a)); /* the largest word */
+	rig_store(rig, rig->a, 1, 20 * MS);
+	fence = rig_record_flag(rig->a);
+	assert_int_equal(wr_fence_query(rig->system, fence), WEIR_E_BUSY);
+	rig_wait(rig, fence);
+}
+
 RIG_BODY(g04_views_write_flags_of_their_own)
 {
 	weir_stream *view = NULL;
@@ -457,6 +469,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(g04_a_point_without_a_flag_write_does_not_wait_for_a_later_one),
 		cmocka_unit_test(g04_a_place_that_is_used_again_says_nothing_of_the_next_point),
 		cmocka_unit_test(g04_an_entity_that_queued_for_a_callback_leaves_the_queue),
+		cmocka_unit_test(g04_a_point_after_which_the_word_wraps_around_is_not_complete_early),
 		cmocka_unit_test(g04_views_write_flags_of_their_own),
 		cmocka_unit_test(g04_a_stream_that_is_opened_again_counts_on),
 		cmocka_unit_test(f39_a_word_comes_round_at_2_to_the_32),

@@ -427,9 +427,108 @@ RIG_BODY(e03_a_report_is_cut_within_a_suspect)
 	assert_string_equal(strchr(wr_system_failure(rig->system), ';'), "; suspects, ");
 }
 
+RIG_BODY(e02_a_failure_kicks_the_loop_at_once)
+{
+	int kicked = wr_load(&rig->waker.kicked);
+
+	wr_system_fail(rig->system, "lost");
+	assert_int_equal(wr_load(&rig->waker.kicked), kicked + 1);
+}
+
+/* --- events of the device --- */
+
+/* An older record on a busy stream is reached after the latest one. */
+RIG_BODY(t02_an_event_is_in_the_state_of_its_latest_record)
+{
+	struct wr_system *system = rig->system;
+	const struct wr_backend *backend = system->backend;
+	void *event = NULL;
+
+	assert_int_equal(backend->event_create(system->native, 0, &event), WEIR_OK);
+	sleep_on(rig->a, 20 * MS);
+	assert_int_equal(wr_device_record(system, 0, wr_load(&rig->a->native), event), WEIR_OK);
+	assert_int_equal(wr_device_record(system, 0, wr_load(&rig->b->native), event), WEIR_OK);
+	rig_wait(rig, rig_record(rig->b));
+	assert_int_equal(wr_device_query(system, event), WEIR_OK);
+	rig_wait(rig, rig_record(rig->a));
+	assert_int_equal(wr_device_query(system, event), WEIR_OK);
+	backend->event_destroy(system->native, event);
+}
+
+/* --- signals --- */
+
+static weir_status refuse_wait(void *self, int device, void *stream, void *event)
+{
+	(void)self;
+	(void)device;
+	(void)stream;
+	(void)event;
+	return WEIR_E_NOMEM;
+}
+
+RIG_BODY(g02_a_signal_that_could_not_be_armed_leaves_its_place)
+{
+	struct wr_backend *backend = rig_own_backend(rig);
+	weir_status (*wait)(void *, int, void *, void *) = backend->wait;
+	weir_fence fence;
+	wr_token token;
+
+	rig->system->signals.bound = 1;
+	sleep_on(rig->a, 10 * MS);
+	fence = rig_record(rig->a);
+	backend->wait = refuse_wait;
+	assert_int_equal(wr_signal_arm(rig->system, 1, &fence, 1, &token), WEIR_E_NOMEM);
+	backend->wait = wait;
+	assert_int_equal(wr_signal_arm(rig->system, 1, &fence, 1, &token), WEIR_OK);
+	rig_until_none_outstanding(rig);
+}
+
+static weir_status lose_wait(void *self, int device, void *stream, void *event)
+{
+	(void)self;
+	(void)device;
+	(void)stream;
+	(void)event;
+	return WEIR_OK;
+}
+
+static weir_status lose_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
+{
+	(void)self;
+	(void)device;
+	(void)stream;
+	(void)word;
+	(void)value;
+	return WEIR_OK;
+}
+
+/* The flag of the first signal says nothing of the second one, which a broken device fires early. */
+RIG_BODY(g02_each_signal_is_proven_by_a_flag_of_its_own)
+{
+	struct wr_backend *backend = rig_own_backend(rig);
+	weir_fence fence = rig_record(rig->a);
+
+	assert_int_equal(wr_signals_reserve(rig->system, 0, 1), WEIR_OK);
+	rig_arm(rig, 1, fence);
+	rig_collect_until_poked(rig, 1);
+	rig_until_none_outstanding(rig);
+	sleep_on(rig->a, SECOND);
+	fence = rig_record(rig->a);
+	backend->wait = lose_wait;
+	backend->write_flag = lose_flag;
+	rig_arm(rig, 2, fence);
+	rig_collect_until_poked(rig, 2);
+	wr_system_collect(rig->system);
+	assert_true(wr_load(&rig->a->completed) < fence.value);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(e02_a_failure_kicks_the_loop_at_once),
+		cmocka_unit_test(t02_an_event_is_in_the_state_of_its_latest_record),
+		cmocka_unit_test(g02_a_signal_that_could_not_be_armed_leaves_its_place),
+		cmocka_unit_test(g02_each_signal_is_proven_by_a_flag_of_its_own),
 		cmocka_unit_test(t01_a_call_without_a_stream_includes_the_last_error_of_its_thread),
 		cmocka_unit_test(a_backend_that_is_unknown_is_named_with_those_that_are_known),
 		cmocka_unit_test(t01_a_kernel_of_another_size_is_refused_and_leaves_the_stream_clean),
