@@ -1,6 +1,7 @@
 """Arrays: what comes in, what goes out, who holds it, what is refused."""
 
 import array
+import ctypes
 import gc
 import io
 import weakref
@@ -262,6 +263,53 @@ def test_a_capsule_that_is_not_taken_frees_the_array():
         capsule = message.__dlpack__(max_version=version)
         assert ("versioned" in repr(capsule)) == (version is not None)
         del capsule
+
+
+class Managed(ctypes.Structure):
+    """The begin of DLManagedTensorVersioned."""
+
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+                ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64)]
+
+
+def is_read_only(capsule):
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return bool(Managed.from_address(pointer_of(capsule, b"dltensor_versioned")).flags & 1)
+
+
+def test_a_capsule_says_whether_it_may_be_written():
+    def compute(self, ctx):
+        return is_read_only(ctx.empty(3, "float32", on_host=True).__dlpack__(max_version=(1, 0)))
+
+    assert is_read_only(through(np.zeros(3)).__dlpack__(max_version=(1, 0)))
+    assert not run_compute(compute)["is"]
+
+
+def test_what_dlpack_calls_read_only_is_refused():
+    class Exports:
+        """An exporter without a buffer."""
+
+        def __init__(self, message):
+            self.__dlpack__, self.__dlpack_device__ = message.__dlpack__, message.__dlpack_device__
+
+    with pytest.raises(weir.Error, match="the array is read-only, but a receiver may write in place: emit a copy"):
+        through(Exports(through(np.zeros(3))))
+
+
+def test_an_array_goes_with_a_capsule_that_is_not_taken():
+    for version in (None, (1, 0)):
+        box = [np.arange(10.0).view(type("Own", (np.ndarray,), {}))]
+        gone = weakref.ref(box[0])
+        message = run_compute(lambda self, ctx: ctx.emit("out", box.pop()), outputs=["out"])["out"][0]
+        capsule = message.__dlpack__(max_version=version)
+        del message
+        gc.collect()
+        assert gone() is not None
+        del capsule
+        weir._weir.settle()
+        gc.collect()
+        assert gone() is None
 
 
 def test_a_message_outlives_its_graph():

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import pathlib
+import select
 import subprocess
 import threading
 import weakref
@@ -364,6 +365,33 @@ def test_collect_frees_what_the_device_still_used_when_it_was_dropped(tmp_path):
             threading.Timer(0.05, gate.open_gate).start()  # in Python, so it needs that the wait gives the GIL away
         graph.collect()
         assert gone() is None
+
+
+def test_a_wait_for_the_device_gives_the_gil_away(tmp_path):
+    plugin = tmp_path / "libgate.so"
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{ROOT}/include", "-o", plugin, ROOT / "tests/python/gate_plugin.c"], check=True)
+    with weir.Graph(graph_of(("a", "behind_gate")), plugins=[plugin]) as graph:
+        inlet, outlet = graph.inlet("a.in"), graph.outlet("a.out", early=True)
+        with graph.start(backend="host"):
+            inlet.push(np.arange(10.0))
+            inlet.close()
+            message = outlet.take(10)
+            threading.Timer(0.05, ctypes.CDLL(plugin).open_gate).start()
+            assert np.asarray(message).sum() == 45
+
+
+def test_a_graph_that_runs_again_is_not_readable_by_the_end_of_the_run_before():
+    def is_readable(timeout):
+        return bool(select.select([graph], [], [], timeout)[0])
+
+    with weir.Graph(graph_of(("a", "Collect"))) as graph:
+        inlet = graph.inlet("a.in")
+        for _ in range(2):
+            graph.start(backend="host")
+            assert not is_readable(0)
+            inlet.close()
+            graph.wait(10)
+            assert is_readable(10)  # a moment later: another thread writes it
 
 
 @pytest.mark.parametrize("timeout, kind", [("1", TypeError), (-1, weir.Error)])

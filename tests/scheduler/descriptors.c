@@ -2,6 +2,7 @@
  * Descriptors that entities wait for (C9): pipes, files and sockets of the test, in simulated worlds and with
  * real threads. `z` reads one byte a tick.
  */
+#include <dirent.h>
 #include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -296,6 +297,34 @@ static void read_and_write(void)
 	close(pair[1]);
 }
 
+static size_t open_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	size_t count = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+/* The set has a copy for the second condition. */
+static void watch_one_for_two(void)
+{
+	size_t before = open_descriptors();
+
+	for (int i = 0; i < 3; i++)
+		read_and_write();
+	assert_int_equal(open_descriptors(), before);
+}
+
+TEST(c09_a_descriptor_that_two_conditions_watch_leaves_no_copy_open)
+{
+	(void)state_;
+	rig_on_host(watch_one_for_two);
+}
+
 TEST(c09_two_conditions_wait_for_one_descriptor)
 {
 	(void)state_;
@@ -558,6 +587,7 @@ int main(void)
 		cmocka_unit_test(c09_neither_a_ready_descriptor_nor_a_silent_one_costs_time),
 		cmocka_unit_test(c09_a_regular_file_is_always_ready),
 		cmocka_unit_test(c09_two_conditions_wait_for_one_descriptor),
+		cmocka_unit_test(c09_a_descriptor_that_two_conditions_watch_leaves_no_copy_open),
 		cmocka_unit_test(c09_another_descriptor_takes_the_place_of_the_first),
 		cmocka_unit_test(c09_another_thread_may_change_it_at_any_time),
 		cmocka_unit_test(c09_s04_s07_a_silent_descriptor_is_no_deadlock_and_a_stop_ends_it),
