@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "rig_inside.h"
+#include "rig_streams.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -85,11 +86,92 @@ TEST(s04_e02_a_run_ends_when_its_last_payload_is_free)
 	rig_in_worlds(50, end_with_payload);
 }
 
+/* --- what is left to the device while an entity waits for it --- */
+
+static _Thread_local unsigned kicks; /* of the loop, by this thread */
+
+void __real_wr_system_kick(struct wr_system *system);
+void __wrap_wr_system_kick(struct wr_system *system);
+void __wrap_wr_system_kick(struct wr_system *system)
+{
+	kicks++;
+	__real_wr_system_kick(system);
+}
+
+static int rest(const void *arguments)
+{
+	weir_sleep(*(const int64_t *)arguments);
+	return 0;
+}
+
+static const weir_kernel resting = {sizeof(weir_kernel), "rest", rest, NULL};
+
+/* Returns the fence of work on a stream of the program's. */
+static weir_fence work_for(weir_graph *graph, int64_t ns)
+{
+	weir_stream *stream = NULL;
+	weir_fence fence = {0, 0};
+
+	assert_int_equal(weir_graph_add_stream(graph, 0, &stream), WEIR_OK);
+	assert_int_equal(weir_stream_launch(stream, &resting, &ns, sizeof ns), WEIR_OK);
+	assert_int_equal(weir_stream_record(stream, &fence), WEIR_OK);
+	return fence;
+}
+
+static weir_status emit_block(struct rig *rig, weir_context *context)
+{
+	weir_message *message = NULL;
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, true, &message);
+
+	(void)rig;
+	return status ? status : weir_context_emit(context, 0, message);
+}
+
+static bool is_refused(struct rig *rig)
+{
+	weir_pool_counts counts = {.size = sizeof counts};
+
+	return weir_scheduler_pool_counts(rig->scheduler, 0, &counts) && counts.refused;
+}
+
+/* Other work keeps the watch awake, which would be woken otherwise. */
+static void drop_what_is_waited_for(void)
+{
+	weir_message *message = NULL;
+	weir_outlet *outlet;
+	struct rig *rig;
+
+	rig_resources = "{\"m\": {\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": 8, "
+			"\"blocks\": 1}}";
+	rig = rig_of("a:call pool=m count=2; source ticks=1 work=200ms -> c:call");
+	rig_resources = NULL;
+	rig_on(rig, "a", emit_block);
+	outlet = rig_outlet(rig, "a.out", 1, 0);
+	rig_start(rig);
+	assert_int_equal(weir_outlet_take(outlet, SECOND, &message), WEIR_OK);
+	while (!is_refused(rig) || !rig_ticks(rig, "c"))
+		weir_sleep(MS);
+	assert_int_equal(weir_message_add_reader(message, work_for(rig->graph, 20 * MS)), WEIR_OK);
+	kicks = 0;
+	weir_message_unref(message);
+	assert_true(kicks > 0);
+	assert_true(rig_take(outlet, SECOND) != WEIR_E_TIMEOUT);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+TEST(s03_t04_what_is_left_to_the_device_kicks_the_loop_if_an_entity_waits_for_it)
+{
+	(void)state_;
+	rig_in_world(1, drop_what_is_waited_for);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb26_pushes_into_a_sleeping_run_without_device_work_do_not_kick_the_loop),
 		cmocka_unit_test(xb26_the_last_worker_to_sleep_has_streams_with_work_queried),
+		cmocka_unit_test(s03_t04_what_is_left_to_the_device_kicks_the_loop_if_an_entity_waits_for_it),
 		cmocka_unit_test(s04_e02_a_run_ends_when_its_last_payload_is_free),
 	};
 

@@ -96,6 +96,38 @@ static void s03_s08_what_a_pool_counts_begins_anew_with_each_run(void **state)
 	rig_destroy(rig);
 }
 
+/* --- what the program holds --- */
+
+static weir_status emit_small(struct rig *rig, weir_context *context)
+{
+	weir_message *message = NULL;
+	weir_status status = take_bytes(context, 8, &message);
+
+	(void)rig;
+	return status ? status : weir_context_emit(context, 0, message);
+}
+
+static void s04_b02_what_the_program_took_from_two_outlets_counts_once(void **state)
+{
+	struct rig *rig = with(POOL("\"block_size\": 8, \"blocks\": 2"), "a:call pool=m count=1", emit_small);
+	weir_outlet *outlets[2];
+	weir_message *taken[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		outlets[i] = rig_outlet(rig, "a.out", 1, 0);
+	rig_start(rig);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(weir_outlet_take(outlets[i], SECOND, &taken[i]), WEIR_OK);
+	assert_ptr_equal(taken[0], taken[1]);
+	assert_int_equal(counts_of(rig).outside, 1);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	weir_message_unref(taken[0]);
+	weir_message_unref(taken[1]);
+	assert_int_equal(counts_of(rig).outside, 0);
+	rig_destroy(rig);
+}
+
 /* --- the device has less than the pool promises --- */
 
 enum { LARGE = 8 << 20 }; /* more than the arena has */
@@ -166,6 +198,7 @@ int main(void)
 		cmocka_unit_test(s03_each_block_is_aligned_whatever_its_size),
 		cmocka_unit_test(s03_s08_what_a_pool_counts_begins_anew_with_each_run),
 		cmocka_unit_test(s03_e06_what_could_not_be_had_of_the_device_goes_back_to_the_pool),
+		cmocka_unit_test(s04_b02_what_the_program_took_from_two_outlets_counts_once),
 		cmocka_unit_test(c05_a_deadlock_over_memory_follows_the_queue_that_holds_most_of_it),
 	};
 
