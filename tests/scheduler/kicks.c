@@ -1,9 +1,13 @@
 /* Counts needless wake-ups: the linker wraps the library's writes to its eventfds. */
 #include <sched.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "rig_inside.h"
 #include "rig_streams.h"
+#include "scheduler/worker.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -166,12 +170,91 @@ TEST(s03_t04_what_is_left_to_the_device_kicks_the_loop_if_an_entity_waits_for_it
 	rig_in_world(1, drop_what_is_waited_for);
 }
 
+/* --- a worker that polls the flags in passing, while another one goes to sleep --- */
+
+/* The pop at which a worker polls in passing comes after about that many ticks: scheduler/worker.h. */
+enum { MOST_TICKS = WR_INJECTOR_EVERY * WR_TICKS_MAX, LEAST_TICKS = MOST_TICKS - 100 };
+
+static struct {
+	enum { BEFORE, LAST_TICK, POLLING, POLLED } state;
+	unsigned by_workers; /* polls since then */
+	int64_t ticks;       /* of `a` */
+} passing;
+
+int64_t __real_wr_flags_poll(struct wr_system *system, int64_t now);
+int64_t __wrap_wr_flags_poll(struct wr_system *system, int64_t now);
+int64_t __wrap_wr_flags_poll(struct wr_system *system, int64_t now)
+{
+	passing.by_workers += passing.state == POLLED && wr_thread_local();
+	if (passing.state == LAST_TICK && wr_thread_local()) {
+		passing.state = POLLING;
+		weir_sleep(10 * MS); /* the other one ends its tick, finds a poller, sleeps */
+		passing.state = POLLED;
+		now = wr_now();
+	}
+	return __real_wr_flags_poll(system, now);
+}
+
+static weir_status tick_until_polling(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	(void)context;
+	while (passing.state < POLLING)
+		weir_sleep(10 * US);
+	return WEIR_OK;
+}
+
+static weir_status tick_on(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	weir_sleep(US);
+	if (rig_tick(context) + 1 < passing.ticks)
+		return WEIR_OK;
+	passing.state = LAST_TICK;
+	return weir_context_finish(context);
+}
+
+/* What the poll finds keeps its worker busy for long: another one must poll for `late`. */
+static weir_status tick_for_long(struct rig *rig, weir_context *context)
+{
+	(void)context;
+	weir_sleep(30 * MS);
+	HOLDS(rig, passing.by_workers > 0);
+	return WEIR_OK;
+}
+
+/* After its last tick `a` leaves nothing to do, so that the other worker may sleep. */
+static void poll_in_passing(void)
+{
+	for (int64_t ticks = LEAST_TICKS; ticks <= MOST_TICKS; ticks++) {
+		struct rig *rig = rig_of("soon:source ticks=1 work=5ms -> x:host gate=in,flag; "
+					 "late:source ticks=1 work=100ms -> end gate=in,flag; "
+					 "b:call count=1; a:call");
+
+		memset(&passing, 0, sizeof passing);
+		passing.ticks = ticks;
+		rig_on(rig, "b", tick_until_polling);
+		rig_on(rig, "a", tick_on);
+		rig_on(rig, "x", tick_for_long);
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_int_equal(passing.state, POLLED);
+		rig_destroy(rig);
+	}
+}
+
+TEST(g04_s09_a_worker_that_polled_in_passing_wakes_another_one_for_it)
+{
+	(void)state_;
+	rig_in_world(1, poll_in_passing);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb26_pushes_into_a_sleeping_run_without_device_work_do_not_kick_the_loop),
 		cmocka_unit_test(xb26_the_last_worker_to_sleep_has_streams_with_work_queried),
 		cmocka_unit_test(s03_t04_what_is_left_to_the_device_kicks_the_loop_if_an_entity_waits_for_it),
+		cmocka_unit_test(g04_s09_a_worker_that_polled_in_passing_wakes_another_one_for_it),
 		cmocka_unit_test(s04_e02_a_run_ends_when_its_last_payload_is_free),
 	};
 
