@@ -1,6 +1,7 @@
 /*
- * Seeded bugs: run-time switches of the seam build, and of all builds of the preset `mutants`, by which CI proves that the tests
- * find them. bugs.txt and mutants.txt name them, and say what each one does to the source.
+ * Seeded bugs: run-time switches of the seam build, and of all builds of the preset `mutants`, by which CI
+ * proves that the tests find them. bugs.txt and mutants.txt name them, and say what each one does to the
+ * source.
  */
 #ifndef TESTS_BUGS_BUG_H
 #define TESTS_BUGS_BUG_H

@@ -23,7 +23,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LIST = HERE / "mutants.txt"
 LEFT_OUT = {"long", "models", "stress", "bench", "house", "cuda"}  # labels of tests
-TESTED_WITH = {"operators": ["cli.frames"]}  # tests of other rooms that are about this one
 
 
 class Test:
@@ -65,12 +64,11 @@ class Test:
 
 def tests_of(build, rooms):
     shown = subprocess.run(["ctest", "--show-only=json-v1"], cwd=build, capture_output=True, text=True, check=True)
-    named = {name for room in rooms for name in TESTED_WITH.get(room, [])}
     for described in json.loads(shown.stdout)["tests"]:
         test = Test(described) if "command" in described else None
         if not test or test.labels & LEFT_OUT or "_finds_" in test.name:
             continue
-        if test.labels & rooms or test.name in named:
+        if test.labels & rooms:
             yield test
 
 
@@ -99,7 +97,7 @@ class Look:
         self.tests, self.noted = tests, noted
 
     def order(self, room, bug):
-        mine = [test for test in self.tests if test.passes and (room in test.labels or test.name in TESTED_WITH.get(room, []))]
+        mine = [test for test in self.tests if test.passes and room in test.labels]
         return sorted(mine, key=lambda test: (test.name != self.noted.get(bug.name), test.took))
 
     def find(self, name, bug):

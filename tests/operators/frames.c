@@ -1,6 +1,7 @@
 /*
- * What frames_read and frames_write do at the edges of the system's calls: calls that a signal interrupts, pending signals, pipes that
- * are smaller than a frame, readers that are gone; and frames that differ. The rest: tests/cli/frames.py.
+ * What frames_read and frames_write do at the edges of the system's calls: calls that a signal interrupts,
+ * pending signals, pipes that are smaller than a frame, readers that are gone; and frames that differ. The
+ * rest: tests/cli/frames.py.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -141,12 +142,12 @@ static weir_graph *graph_writing_to(const weir_registry *registry, int descripto
 	weir_description *description = NULL;
 	weir_graph *graph = NULL;
 	char text[400];
-	int length =
-		snprintf(text, sizeof text,
-			 "{\"weir\": 1, \"entities\": [{\"name\": \"s\", \"operator\": \"frames\"}, "
-			 "{\"name\": \"w\", \"operator\": \"frames_write\", \"parameters\": {\"descriptor\": %d}}], "
-			 "\"connections\": [[\"s.out\", \"w.in\"]]}",
-			 descriptor);
+	int length = snprintf(
+		text, sizeof text,
+		"{\"weir\": 1, \"entities\": [{\"name\": \"s\", \"operator\": \"frames\"}, "
+		"{\"name\": \"w\", \"operator\": \"frames_write\", \"parameters\": {\"descriptor\": %d}}], "
+		"\"connections\": [[\"s.out\", \"w.in\"]]}",
+		descriptor);
 
 	assert_int_equal(weir_description_parse(text, (size_t)length, NULL, NULL, &description), WEIR_OK);
 	assert_int_equal(weir_graph_create(registry, description, &graph), WEIR_OK);

@@ -1,6 +1,7 @@
 /*
- * A plugin with device work that waits until the program opens a gate: `keep_one` keeps the message that it received last, which the
- * program then leaves with the device; `behind_gate` passes on what the device still works on.
+ * A plugin with device work that waits until the program opens a gate: `keep_one` keeps the message that it
+ * received last, which the program then leaves with the device; `behind_gate` passes on what the device still
+ * works on.
  */
 #include <semaphore.h>
 #include <time.h>
@@ -66,7 +67,8 @@ static weir_status compute_behind_gate(weir_context *context, void *state)
 	weir_status status = weir_stream_launch(weir_context_stream(context), &kernel, NULL, 0);
 
 	(void)state;
-	return status ? status : weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
+	return status ? status
+		      : weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
 }
 
 static const weir_port outputs[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};

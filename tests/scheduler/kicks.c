@@ -7,7 +7,6 @@
 #include "base/thread.h"
 #include "rig_inside.h"
 #include "rig_streams.h"
-#include "scheduler/worker.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -172,8 +171,8 @@ TEST(s03_t04_what_is_left_to_the_device_kicks_the_loop_if_an_entity_waits_for_it
 
 /* --- a worker that polls the flags in passing, while another one goes to sleep --- */
 
-/* The pop at which a worker polls in passing comes after about that many ticks: scheduler/worker.h. */
-enum { MOST_TICKS = WR_INJECTOR_EVERY * WR_TICKS_MAX, LEAST_TICKS = MOST_TICKS - 100 };
+/* A worker polls in passing at each 61st pop, and a pop is up to 8 ticks (scheduler/worker.h). */
+enum { MOST_TICKS = 61 * 8, LEAST_TICKS = MOST_TICKS - 100 };
 
 static struct {
 	enum { BEFORE, LAST_TICK, POLLING, POLLED } state;

@@ -1,4 +1,5 @@
-/* What a memory pool gives and counts: sizes at their bounds, alignment, what is left after a failure, each run anew. */
+/* What a memory pool gives and counts: sizes at their bounds, alignment, what is left after a failure, each
+ * run anew. */
 #include <string.h>
 
 #include "rig_inside.h"
@@ -180,9 +181,10 @@ static weir_status emit_mostly_on_the_first(struct rig *rig, weir_context *conte
 
 static void c05_a_deadlock_over_memory_follows_the_queue_that_holds_most_of_it(void **state)
 {
-	struct rig *rig = with(POOL("\"block_size\": 8, \"blocks\": 4"),
-			       "a:call pool=m blocks=1 -> b:host capacity=4 take=4; a.out2 -> c:host capacity=2 take=2",
-			       emit_mostly_on_the_first);
+	struct rig *rig =
+		with(POOL("\"block_size\": 8, \"blocks\": 4"),
+		     "a:call pool=m blocks=1 -> b:host capacity=4 take=4; a.out2 -> c:host capacity=2 take=2",
+		     emit_mostly_on_the_first);
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);

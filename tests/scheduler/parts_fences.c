@@ -460,7 +460,8 @@ int main(void)
 		cmocka_unit_test(t09_t04_a_part_lives_until_all_readers_of_the_pack_are_done),
 		cmocka_unit_test(
 			t09_t07_a_pack_that_is_passed_on_has_new_producers_only_if_nothing_else_holds_it),
-		cmocka_unit_test(t09_t07_a_part_that_is_held_beside_the_pack_that_is_passed_on_has_no_new_producer),
+		cmocka_unit_test(
+			t09_t07_a_part_that_is_held_beside_the_pack_that_is_passed_on_has_no_new_producer),
 		cmocka_unit_test(t09_t07_a_part_of_the_only_holder_counts_as_written),
 		cmocka_unit_test(t09_parts_may_be_on_different_devices),
 	};

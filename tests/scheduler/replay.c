@@ -677,7 +677,8 @@ int main(void)
 		cmocka_unit_test(t13_an_evicted_key_whose_work_is_in_flight_is_destroyed_later),
 		cmocka_unit_test(t13_a_key_that_comes_again_stays_though_it_was_made_first),
 		cmocka_unit_test(t13_what_several_keys_of_a_tick_captured_is_destroyed_with_the_run),
-		cmocka_unit_test(t13_what_is_evicted_in_the_tick_that_launched_it_is_destroyed_behind_that_tick),
+		cmocka_unit_test(
+			t13_what_is_evicted_in_the_tick_that_launched_it_is_destroyed_behind_that_tick),
 		cmocka_unit_test(t13_t11_a_capture_that_met_too_small_a_stack_is_made_a_tick_later),
 		cmocka_unit_test(t13_t11_scratch_memory_is_captured_with_its_place),
 		cmocka_unit_test(t13_t11_a_stack_that_moved_is_another_key),
