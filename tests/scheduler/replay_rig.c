@@ -172,3 +172,30 @@ weir_status enqueue_block(weir_context *context, weir_stream *stream, void *arg)
 	work.calls++;
 	return weir_stream_launch(stream, &rig_adder, sum, sizeof *sum);
 }
+
+/* --- many keys --- */
+
+/* from and to alternate over all pairs. */
+static weir_status alternate(struct rig *rig, weir_context *context)
+{
+	int64_t tick = rig_tick(context), i = tick % SIDE, j = tick / SIDE % SIDE;
+	struct rig_sum sum = {&blocks[1][j], {&blocks[0][i], NULL}, 100 * j, 1 * US};
+	const void *key[2] = {sum.to, sum.from[0]};
+	weir_status status = weir_context_replay(context, key, sizeof key, enqueue_block, &sum);
+
+	(void)rig;
+	if (!status)
+		status = rig_emit_sum(context, 0, weir_context_stream(context), 0, 0);
+	return status;
+}
+
+struct rig *alternating(const char *text)
+{
+	struct rig *rig = rig_for(text);
+
+	for (int i = 0; i < SIDE; i++)
+		blocks[0][i] = 1000 * i;
+	memset(blocks[1], 0, sizeof blocks[1]);
+	rig_on(rig, "a", alternate);
+	return rig;
+}
