@@ -1,12 +1,6 @@
 /* Replay (T13): which keys are kept, and how long what was captured for them lives. */
 #include "replay_rig.h"
 
-static void assert_last_blocks(void)
-{
-	for (int j = 0; j < SIDE; j++)
-		assert_int_equal(blocks[1][j], 1000 * (SIDE - 1) + 100 * j);
-}
-
 static void alternate_16(void)
 {
 	struct rig *rig = alternating("a:call count=2000 -> end");
@@ -40,16 +34,6 @@ TEST(t13_the_least_recently_used_key_goes)
 {
 	(void)state_;
 	rig_everywhere(alternate_8);
-}
-
-/* Two keys take turns for a while, then two others: one instance each. */
-static weir_status take_turns(struct rig *rig, weir_context *context)
-{
-	int64_t key = rig_tick(context) / 8 % 3;
-	struct rig_sum sum = {&blocks[1][key], {&blocks[1][key], NULL}, 1, 50 * US};
-
-	(void)rig;
-	return weir_context_replay(context, &key, sizeof key, enqueue_block, &sum);
 }
 
 static void evict_in_flight(void)

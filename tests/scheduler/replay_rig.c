@@ -199,3 +199,19 @@ struct rig *alternating(const char *text)
 	rig_on(rig, "a", alternate);
 	return rig;
 }
+
+void assert_last_blocks(void)
+{
+	for (int j = 0; j < SIDE; j++)
+		assert_int_equal(blocks[1][j], 1000 * (SIDE - 1) + 100 * j);
+}
+
+/* Two keys take turns for a while, then two others: one instance each. */
+weir_status take_turns(struct rig *rig, weir_context *context)
+{
+	int64_t key = rig_tick(context) / 8 % 3;
+	struct rig_sum sum = {&blocks[1][key], {&blocks[1][key], NULL}, 1, 50 * US};
+
+	(void)rig;
+	return weir_context_replay(context, &key, sizeof key, enqueue_block, &sum);
+}

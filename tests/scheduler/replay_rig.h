@@ -52,6 +52,8 @@ extern int64_t blocks[2][SIDE];
 void note_line(weir_log_level level, int64_t at, const char *line, void *arg); /* for weir_log_set */
 struct rig *rig_for(const char *text);     /* forgets what was before; `a` adds 7 to its input by a replay */
 struct rig *alternating(const char *text); /* `a` replays each pair of two times four blocks in turn */
+void assert_last_blocks(void);             /* those that it wrote last */
+weir_status take_turns(struct rig *rig, weir_context *context); /* three keys, 8 ticks each in turn */
 weir_status replay_sum(struct rig *rig, weir_context *context);
 weir_status enqueue_block(weir_context *context, weir_stream *stream, void *arg); /* arg: a rig_sum */
 
