@@ -1,6 +1,7 @@
 #include "trace/statistics.h"
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "trace/statistics_queues.h"
 
 /* --- open, close --- */
@@ -657,11 +658,10 @@ bool wr_statistics_used(struct wr_statistics *statistics, struct wr_stream_use *
 	return wr_read(&use->run) == wr_read(&statistics->run) - (wr_read(&statistics->ended_at) != 0);
 }
 
-/* Returns how long the open wait is so far. */
+/* Returns how long `open` is so far; NULL: there is none. */
 static int64_t waited_read(struct wr_statistics *statistics, struct wr_entity_statistics *entity,
-			   struct wr_wait_times *wait, struct wr_histogram *into)
+			   struct wr_wait_times *wait, struct wr_wait_times *open, struct wr_histogram *into)
 {
-	struct wr_wait_times *open = wr_read(&entity->open);
 	int64_t since = wr_read(&entity->waits_since), now;
 
 	wr_histogram_clear(into);
@@ -674,20 +674,25 @@ static int64_t waited_read(struct wr_statistics *statistics, struct wr_entity_st
 	return now - since;
 }
 
-/* The owner changes waits for some nanoseconds at each park, so two readings that differ are rare. */
+/*
+ * The owner changes waits for some nanoseconds at each park, so readings that meet it are rare; but it may
+ * lose its core just then. If it does not come back the open wait is left out: it may be counted already.
+ */
 int64_t wr_statistics_waited(struct wr_statistics *statistics, size_t i, struct wr_wait_times *wait,
 			     struct wr_histogram *into)
 {
 	struct wr_entity_statistics *entity = &statistics->entities[i];
 	uint64_t before;
 	int64_t open;
-	int tries = 0;
 
-	do {
+	for (int tries = 0; tries < WR_READINGS; tries++) {
 		before = wr_load_acquire(&entity->wait_changes);
-		open = waited_read(statistics, entity, wait, into);
-	} while ((before % 2 || wr_fetch_add(&entity->wait_changes, 0) != before) && ++tries < WR_READINGS);
-	return open;
+		open = waited_read(statistics, entity, wait, wr_read(&entity->open), into);
+		if (before % 2 == 0 && wr_fetch_add(&entity->wait_changes, 0) == before)
+			return open;
+		wr_thread_yield();
+	}
+	return waited_read(statistics, entity, wait, NULL, into);
 }
 
 int64_t wr_statistics_asleep(struct wr_statistics *statistics, size_t i)

@@ -19,7 +19,7 @@
 #include "trace/trace.h"
 
 enum { WR_SIGNALS_TRACED = WR_TRACE_FLAG + 1, WR_WAITS_LISTED = 64, WR_TICKS_REMEMBERED = 64, WR_FIRED = 2 };
-enum { WR_STREAMS_LISTED = 64, WR_READINGS = 16 };
+enum { WR_STREAMS_LISTED = 64, WR_READINGS = 1000 };
 enum {
 	WR_USE_SAMPLED = 16, /* the use of the processor is measured in one tick of so many, */
 	WR_USE_LONG = 20000  /* and in those that follow one that took so long, ns */

@@ -340,6 +340,7 @@ TEST(xb62_entities_on_one_queue_of_the_device_name_the_same_stream)
 struct reader {
 	weir_scheduler *scheduler;
 	struct wr_thread thread;
+	int64_t began; /* before the run */
 	_Atomic bool over, broken;
 };
 
@@ -348,7 +349,6 @@ static void read_all(void *arg)
 	struct reader *reader = arg;
 	weir_entity_times times = {.size = sizeof times};
 	weir_path_latency path = {.size = sizeof path};
-	int64_t began = weir_scheduler_now(reader->scheduler); /* before the run */
 
 	while (!wr_load(&reader->over)) {
 		char *text = NULL;
@@ -357,7 +357,7 @@ static void read_all(void *arg)
 
 		for (size_t i = 0; weir_scheduler_entity_times(reader->scheduler, i, &times); i++)
 			good &= times.submit.p50_ns <= times.submit.max_ns &&
-				times.waited.sum_ns <= weir_scheduler_now(reader->scheduler) - began;
+				times.waited.sum_ns <= weir_scheduler_now(reader->scheduler) - reader->began;
 		for (size_t i = 0; weir_scheduler_path_latency(reader->scheduler, i, &path); i++)
 			good &= path.latency.p99_ns <= path.latency.max_ns;
 		weir_text_free(text);
@@ -380,6 +380,7 @@ TEST(b05_xb61_two_schedulers_are_read_while_they_run)
 			  : "source ticks=1500 -> a:pass -> b:pass capacity=2 -> end; source -> end.in");
 		rig_make(rigs[i]);
 		readers[i].scheduler = rigs[i]->scheduler;
+		readers[i].began = weir_scheduler_now(rigs[i]->scheduler);
 		assert_int_equal(wr_thread_start(&readers[i].thread, "reader", read_all, &readers[i]),
 				 WEIR_OK);
 	}
