@@ -134,6 +134,22 @@ static void xb61_a_wait_that_has_not_ended_counts_until_now(void **state)
 	see->close(self);
 }
 
+/* Its owner lost its core in the middle: it may have counted the wait already. */
+static void xb61_a_wait_that_is_being_changed_counts_once(void **state)
+{
+	struct wr_statistics *self = make(0);
+	int64_t open;
+
+	(void)state;
+	see->wait(self, 1100, 0, 1, WEIR_CAUSE_ROOM, 0, out, room);
+	see->sleep_begin(self, 4100, 0);
+	wr_histogram_add(&self->entities[1].waited, 3000);
+	wr_note(&self->entities[1].wait_changes, wr_read(&self->entities[1].wait_changes) + 1);
+	assert_int_equal(waited(self, NULL, &open), 3000);
+	assert_int_equal(open, 0);
+	see->close(self);
+}
+
 static void xb61_the_end_of_the_run_ends_the_wait_that_stands(void **state)
 {
 	struct wr_statistics *self = make(0);
@@ -515,6 +531,7 @@ int main(void)
 		cmocka_unit_test(a_poke_that_changes_nothing_ends_no_wait),
 		cmocka_unit_test(a_wait_is_split_where_another_condition_is_the_unmet_one),
 		cmocka_unit_test(xb61_a_wait_that_has_not_ended_counts_until_now),
+		cmocka_unit_test(xb61_a_wait_that_is_being_changed_counts_once),
 		cmocka_unit_test(xb61_the_end_of_the_run_ends_the_wait_that_stands),
 		cmocka_unit_test(xb61_an_entity_that_is_done_has_waited_until_its_last_poke),
 		cmocka_unit_test(xb61_a_wait_that_is_left_out_is_not_open),
