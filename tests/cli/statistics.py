@@ -77,7 +77,15 @@ def a_failing_run_writes_it_whole(weir):
     run, ended = written(weir, process.graph("fault.json"), *SIM, code=1)
     assert ended.stderr and run["ending"] != "finished", (run["ending"], ended)
     run, ended = written(weir, process.graph("stuck.json"), *SIM, code=4)
-    assert run["ending"] == "deadlock", run["ending"]
+    assert run["ending"] == run["status"] == "deadlock" and run["text"] in ended.stderr, (run["text"], ended)
+    assert run["cause"] != "none" and run["cause_entity"] and not run["drained"], run
+
+
+def xb60_frames_per_second_are_messages_of_the_main_sink(weir):
+    run, ended = written(weir, process.graph("main.json"), *SIM)
+    assert (run["main"], run["frames"], run["entities"][1]["ticks"]) == ("keep", 12, 3), run
+    rate = float(re.search(r", ([\d,.]+) frames/s", ended.stdout)[1].replace(",", ""))
+    assert abs(rate * run["duration"] / 12e9 - 1) < 0.01, (rate, run["duration"])
 
 
 def a_stopped_run_writes_it_whole(weir):
@@ -134,6 +142,7 @@ def a_run_that_does_not_begin_leaves_no_file(weir):
 
 if __name__ == "__main__":
     process.main([the_counts_are_those_of_the_summary, the_first_ticks_are_left_out, a_failing_run_writes_it_whole,
+                  xb60_frames_per_second_are_messages_of_the_main_sink,
                   a_stopped_run_writes_it_whole, a_path_that_cannot_be_written_is_refused_before_the_run,
                   a_full_disk_costs_the_file_alone, a_fifo_without_a_reader_costs_the_file_alone,
                   a_run_that_does_not_begin_leaves_no_file])
