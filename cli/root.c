@@ -86,7 +86,7 @@ static struct cli_leg leg_of(const struct cli_recorded *recorded, size_t i)
 	double host = cli_host_load(recorded, i);
 	struct cli_leg leg = longest_wait(recorded, i);
 
-	if (host >= LOAD_FULL || (host >= LOAD_BUSY && leg.share < WAIT_LONG))
+	if (host >= LOAD_BUSY && leg.share < WAIT_LONG)
 		return (struct cli_leg){.entity = i, .cause = WEIR_CAUSE_COMPUTE, .share = host};
 	if (leg.share < WAIT_LONG)
 		leg.cause = WEIR_CAUSE_NONE;

@@ -208,6 +208,79 @@ static void slow_side_of_a_join_is_followed(void **state)
 		CLI_CAUSE_COMPUTE, 1, "(so 'join' waits 90 % of the run for 'slow')");
 }
 
+#define QUEUE_OF(from, to, policy, pushed, depth)                                                            \
+	"{\"from\": \"" from ".out\", \"to\": \"" to ".in\", \"sender\": \"" from "\", \"receiver\": \"" to  \
+	"\", \"policy\": \"" policy "\", \"pushed\": " #pushed ", \"capacity\": 1, \"depth\": " depth "}"
+
+/* A queue that drops holds no sender up, however full it is. */
+static void room_is_that_of_a_queue_that_blocks(void **state)
+{
+	(void)state;
+	one_finding(
+		RUN(ENTITY("a", 100, 10000, WAITS(WAIT("room", 900000))) "," ENTITY(
+			    "shown", 100, 100000,
+			    "") "," ENTITY("slow", 100, 950000,
+					   "") "," ENTITY("sink", 100, 10000,
+							  WAITS(WAIT("messages", 950000))),
+		    ", \"main\": \"sink\", \"queues\": [" QUEUE_OF(
+			    "a", "shown", "pop", 1,
+			    "{\"full_time\": 990000}") "," QUEUE_OF("a", "slow", "block", 100,
+								    "{\"full_time\": 900000}") "," QUEUE_OF("a",
+													    "sink",
+													    "block",
+													    100,
+													    "{}") "]"),
+		CLI_CAUSE_COMPUTE, 2, "'slow'");
+}
+
+static void of_several_senders_that_which_sends_most_is_followed(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 950000, "") "," ENTITY(
+				"b", 1, 10,
+				WAITS(WAIT("time", 900000))) "," ENTITY("sink", 100, 10000,
+									WAITS(WAIT("messages", 950000))),
+			", \"queues\": [" QUEUE_OF("b", "sink", "block", 1, "{\"mean\": 0.01}") "," QUEUE_OF(
+				"a", "sink", "block", 100, "{\"mean\": 0.1}") "]"),
+		    CLI_CAUSE_COMPUTE, 0, "'a'");
+}
+
+/* Each of its queues must have a message: that which has none is what it waits for. */
+static void of_queues_that_are_not_empty_the_emptiest_is_followed(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 10000, WAITS(WAIT("room", 900000))) "," ENTITY(
+				"b", 100, 10000,
+				WAITS(WAIT("time", 900000))) "," ENTITY("sink", 100, 10000,
+									WAITS(WAIT("messages", 950000))),
+			", \"queues\": [" QUEUE_OF("a", "sink", "block", 101, "{\"mean\": 0.9}") "," QUEUE_OF(
+				"b", "sink", "block", 100, "{\"mean\": 0.1}") "]"),
+		    CLI_CAUSE_PERIOD, 1, "'b'");
+}
+
+static void untimed_device_work_behind_one_message_is_no_root(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 500000,
+			       ", \"most_in_flight\": 1" WAITS(
+				       WAIT("room", 400000))) "," ENTITY("b", 100, 500000,
+									 WAITS(WAIT("device", 450000))),
+			", \"queues\": [" QUEUE_OF("a", "b", "block", 100,
+						   "{\"mean\": 0.4, \"full_time\": 400000}") "]"),
+		    CLI_CAUSE_QUEUE, 1, "raise \"capacity\" of b.in");
+}
+
+static void memory_that_a_busy_receiver_keeps_is_not_what_lacks(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 10000, WAITS(WAIT("memory", 900000))) "," ENTITY(
+				"side", 100, 950000, "") "," ENTITY("sink", 100, 10000,
+								    WAITS(WAIT("messages", 950000))),
+			", \"main\": \"sink\", \"queues\": [" QUEUE("a", "side", 8, "") "," QUEUE("a", "sink",
+												  8, "") "]"),
+		    CLI_CAUSE_COMPUTE, 1, "'side'");
+}
+
 static void equally_busy_stages_are_balanced(void **state)
 {
 	(void)state;
@@ -399,6 +472,11 @@ int main(void)
 		cmocka_unit_test(drain_that_was_asked_for_is_no_finding),
 		cmocka_unit_test(program_that_pushes_too_slowly_is_found),
 		cmocka_unit_test(slow_side_of_a_join_is_followed),
+		cmocka_unit_test(room_is_that_of_a_queue_that_blocks),
+		cmocka_unit_test(of_several_senders_that_which_sends_most_is_followed),
+		cmocka_unit_test(of_queues_that_are_not_empty_the_emptiest_is_followed),
+		cmocka_unit_test(untimed_device_work_behind_one_message_is_no_root),
+		cmocka_unit_test(memory_that_a_busy_receiver_keeps_is_not_what_lacks),
 		cmocka_unit_test(equally_busy_stages_are_balanced),
 		cmocka_unit_test(source_that_waits_for_its_time_sets_the_pace),
 		cmocka_unit_test(stages_with_little_to_do_say_nothing),
