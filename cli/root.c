@@ -67,9 +67,10 @@ static struct cli_leg longest_wait(const struct cli_recorded *recorded, size_t i
 {
 	const struct cli_entity *entity = cli_recorded_entity(recorded, i);
 	const struct cli_wait *waits = entity->waits.items;
-	struct cli_leg leg = {
-		.entity = i, .cause = WEIR_CAUSE_WORKER, .share = cli_worker_share(recorded, i)};
+	struct cli_leg leg = {.entity = i, .cause = WEIR_CAUSE_WORKER};
 
+	if (cli_workers_busy(recorded) >= WORKERS_BUSY) /* else others use the cores of the machine */
+		leg.share = cli_worker_share(recorded, i);
 	for (size_t k = 0; k < entity->waits.count; k++) {
 		double share = wait_of(recorded, entity, &waits[k]);
 

@@ -281,6 +281,30 @@ static void memory_that_a_busy_receiver_keeps_is_not_what_lacks(void **state)
 		    CLI_CAUSE_COMPUTE, 1, "'side'");
 }
 
+/* With one tick in flight the device rests while it computes, with four it has work all the time. */
+static void untimed_bound_is_raised_only_if_the_device_rests(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 490000,
+			       ", \"most_in_flight\": 1, \"max_in_flight\": 1" WAITS(WAIT("bound", 480000))),
+			""),
+		    CLI_CAUSE_IN_FLIGHT, 0, "raise \"max_in_flight\" of the entity, to 4");
+	one_finding(RUN(ENTITY("a", 100, 490000,
+			       ", \"most_in_flight\": 4, \"max_in_flight\": 4" WAITS(WAIT("bound", 480000))),
+			""),
+		    CLI_CAUSE_DEVICE, 0, "for its work on the device, of which too few ticks were timed");
+}
+
+static void ready_entities_of_a_busy_machine_need_no_workers(void **state)
+{
+	(void)state;
+	assert_int_equal(findings_of(RUN(ENTITY("a", 100, 500000,
+						", \"ready_to_compute\": {\"count\": 100, \"sum\": 450000}"),
+					 ", \"workers\": [{\"busy\": 250000}, {\"busy\": 250000}]"))
+				 .count,
+			 0);
+}
+
 static void equally_busy_stages_are_balanced(void **state)
 {
 	(void)state;
@@ -477,6 +501,8 @@ int main(void)
 		cmocka_unit_test(of_queues_that_are_not_empty_the_emptiest_is_followed),
 		cmocka_unit_test(untimed_device_work_behind_one_message_is_no_root),
 		cmocka_unit_test(memory_that_a_busy_receiver_keeps_is_not_what_lacks),
+		cmocka_unit_test(untimed_bound_is_raised_only_if_the_device_rests),
+		cmocka_unit_test(ready_entities_of_a_busy_machine_need_no_workers),
 		cmocka_unit_test(equally_busy_stages_are_balanced),
 		cmocka_unit_test(source_that_waits_for_its_time_sets_the_pace),
 		cmocka_unit_test(stages_with_little_to_do_say_nothing),
