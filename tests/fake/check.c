@@ -163,47 +163,58 @@ void *fake_object_of(enum fake_kind kind, const void *handle)
 
 /* --- the end of the process --- */
 
-static bool lists;
+enum { LISTED = 8 }; /* of each kind */
+static unsigned listed = LISTED;
 
 static void tell_left(const void *memory, size_t bytes, const char *call, void *from)
 {
 	char text[300];
 
-	if (!lists)
+	if (listed++ >= LISTED)
 		return;
 	fake_address_text(from, text, sizeof text);
 	fprintf(stderr, "fake CUDA: at the end: %zu bytes at %p were not freed; %s was called from %s\n", bytes,
 		memory, call, text);
 }
 
-static unsigned count_left(void)
+static bool is_left(enum fake_kind kind, unsigned at)
 {
-	unsigned left = fake_memory_left(tell_left);
+	return fake_get(&row(kind, at)->state) == FAKE_LIVE &&
+	       (kind != FAKE_STREAM || !fake_get(&streams[at].legacy));
+}
 
+static unsigned count_left(enum fake_kind kind, bool lists)
+{
+	unsigned left = 0;
+
+	for (unsigned at = 0; at < tables[kind].count; at++)
+		if (is_left(kind, at) && left++ < LISTED && lists)
+			fprintf(stderr, "fake CUDA: at the end: %s %u was not destroyed\n", tables[kind].name, at);
+	if (lists && left > LISTED)
+		fprintf(stderr, "fake CUDA: at the end: %ss that were not destroyed: %u\n", tables[kind].name,
+			left);
+	return left;
+}
+
+static unsigned count_all(bool lists)
+{
+	unsigned left;
+
+	listed = lists ? 0 : LISTED;
+	left = fake_memory_left(tell_left);
 	for (unsigned kind = 0; kind < FAKE_KINDS; kind++)
-		for (unsigned at = 0; at < tables[kind].count; at++) {
-			if (fake_get(&row(kind, at)->state) != FAKE_LIVE ||
-			    (kind == FAKE_STREAM && fake_get(&streams[at].legacy)))
-				continue;
-			left++;
-			if (lists)
-				fprintf(stderr, "fake CUDA: at the end: %s %u was not destroyed\n",
-					tables[kind].name, at);
-		}
+		left += count_left(kind, lists);
 	return left;
 }
 
 unsigned fake_left_over(void)
 {
-	return count_left();
+	return count_all(false);
 }
 
 __attribute__((destructor)) static void look_at_the_end(void)
 {
-	if (fake_lost())
-		return;
-	lists = true;
-	if (!count_left())
+	if (fake_lost() || !count_all(true))
 		return;
 	fflush(NULL);
 	_exit(FAKE_LEFT_OVER);

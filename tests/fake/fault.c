@@ -145,7 +145,7 @@ cudaError_t fake_lost(void)
 
 /* --- delays --- */
 
-void fake_be_late(uint64_t what)
+void fake_be_late(uint64_t what, unsigned of)
 {
 	static _Atomic int state; /* 0: not known, 1: no, 2: yes */
 	static _Atomic uint64_t seed;
@@ -163,11 +163,9 @@ void fake_be_late(uint64_t what)
 	draw = (what + 1) * 0x9e3779b97f4a7c15u ^ (fake_get(&seed) + 1) * 0xbf58476d1ce4e5b9u;
 	draw = (draw ^ draw >> 31) * 0x94d049bb133111ebu;
 	draw ^= draw >> 29;
-	if (draw % 4)
+	if (draw % of)
 		return;
-	time.tv_nsec = (long)(draw >> 8) % 300000;
-	if (time.tv_nsec < 0)
-		time.tv_nsec = -time.tv_nsec;
+	time.tv_nsec = (long)(draw / of % 300000);
 	nanosleep(&time, NULL);
 }
 
@@ -201,7 +199,7 @@ cudaError_t fake_begin_call(const char *name, void *from, unsigned flags)
 	call.name = name;
 	call.from = from;
 	call.later = cudaSuccess;
-	fake_be_late(fake_add(count, 1) * 64 + (uintptr_t)count);
+	fake_be_late(fake_add(count, 1) * 64 + (uintptr_t)(count - &calls[0].count), 32);
 	if (flags & FAKE_ALWAYS)
 		return cudaSuccess;
 	if (call.host_function)

@@ -114,7 +114,7 @@ static void *lane_perform(void *arg)
 			continue;
 		for (size_t k = 0; k < node->count; k++)
 			wait_for(launch, node->before[k]);
-		fake_be_late(i * 32 + lane->number);
+		fake_be_late(i * 32 + lane->number, 4);
 		if (!fake_lost())
 			fake_perform(node->operation, launch->place);
 		atomic_store_explicit(&launch->done[i], true, memory_order_release);

@@ -49,7 +49,7 @@ const char *fake_call_name(void); /* of this thread */
 void *fake_call_from(void);
 bool fake_has_context(void);
 void fake_enter_host_function(bool inside);
-void fake_be_late(uint64_t what); /* if that is asked for */
+void fake_be_late(uint64_t what, unsigned of); /* one of that many times, if it is asked for */
 extern _Thread_local cudaError_t fake_last_error;
 
 /* --- device.c --- */

@@ -26,13 +26,13 @@ static int meet(void *const *parameters, const struct fake_place *place)
 	int64_t until = wr_now() + ARGUMENT(int64_t, 1);
 
 	(void)place;
-	atomic_fetch_add_explicit(met, 1, memory_order_relaxed);
-	while (atomic_load_explicit(met, memory_order_relaxed) < ARGUMENT(int, 2)) {
+	atomic_fetch_add(met, 1); /* orders those that meet, as on a device */
+	while (atomic_load(met) < ARGUMENT(int, 2)) {
 		if (wr_now() < until) {
 			weir_sleep(100000);
 			continue;
 		}
-		atomic_fetch_sub_explicit(met, 1000, memory_order_relaxed);
+		atomic_fetch_sub(met, 1000);
 		break;
 	}
 	return 0;

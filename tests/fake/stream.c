@@ -131,7 +131,7 @@ static bool perform_next(struct fake_stream *stream, uint64_t number)
 	struct fake_place place;
 
 	fake_place_of(stream, &place);
-	fake_be_late(number * 4096 + fake_row_of(FAKE_STREAM, stream));
+	fake_be_late(number * 4096 + fake_row_of(FAKE_STREAM, stream), 4);
 	for (size_t i = 0; i < operation->points_count; i++)
 		fake_point_wait(operation->points[i]);
 	if (!fake_lost())

@@ -15,6 +15,15 @@ bool rig_is(const char *backend)
 	return !strcmp(rig_backend, backend);
 }
 
+bool rig_on_gpu(void)
+{
+#ifdef WEIR_ON_FAKE_CUDA
+	return false;
+#else
+	return rig_is("cuda");
+#endif
+}
+
 /* --- the waker --- */
 
 static struct rig_waker *rig_of_waker(struct wr_waker *waker)

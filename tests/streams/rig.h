@@ -33,6 +33,7 @@ struct rig {
 
 extern const char *rig_backend; /* set once, before the tests */
 bool rig_is(const char *backend);
+bool rig_on_gpu(void);         /* cuda, and no fake one: its times are those of a device */
 bool rig_device_answers(void); /* true if there is a device to test */
 
 void rig_run(void (*body)(struct rig *rig), uint64_t seed); /* on an attached system */
