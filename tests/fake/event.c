@@ -186,7 +186,7 @@ static cudaError_t synchronize(cudaEvent_t handle)
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle)
 {
-	cudaError_t error = fake_begin(FAKE_UNSAFE);
+	cudaError_t error = fake_begin(FAKE_UNSAFE | FAKE_ENDS);
 
 	return fake_end(error ? error : synchronize(handle));
 }

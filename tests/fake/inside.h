@@ -33,7 +33,7 @@ void fake_address_text(void *address, char *text, size_t room);
 enum fake_call {
 	FAKE_PLAIN = 0,
 	FAKE_UNSAFE = 1,     /* a capture prohibits it */
-	FAKE_ENDS = 2,       /* it ends an object, also if it is to fail */
+	FAKE_ENDS = 2,       /* it ends an object, or waits for the device, also if it is to fail */
 	FAKE_NO_CONTEXT = 4, /* makes no context current */
 	FAKE_ALWAYS = 8,     /* works on a lost device, and in a host function */
 };

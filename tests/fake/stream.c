@@ -400,7 +400,7 @@ static cudaError_t synchronize(struct fake_stream *stream)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle)
 {
-	cudaError_t error = fake_begin(FAKE_UNSAFE);
+	cudaError_t error = fake_begin(FAKE_UNSAFE | FAKE_ENDS);
 
 	return fake_end(error ? error : synchronize(fake_stream_of(handle)));
 }
@@ -447,7 +447,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t fn, void *arg)
 
 cudaError_t cudaDeviceSynchronize(void)
 {
-	cudaError_t error = fake_begin(FAKE_UNSAFE);
+	cudaError_t error = fake_begin(FAKE_UNSAFE | FAKE_ENDS);
 
 	return fake_end(error ? error : fake_streams_wait());
 }

@@ -24,6 +24,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		rig_backend = argv[1];
+	cmocka_set_test_filter(getenv("RIG_ONLY"));
 	if (!rig_device_answers()) {
 		fprintf(stderr, "%s\n", weir_last_error());
 		return getenv("WEIR_REQUIRE_CUDA") ? 1 : 77;
