@@ -1,6 +1,6 @@
 /*
- * Captures. What a capture has is touched by the threads that capture alone, as in CUDA, and therefore plain; what
- * other threads ask about is in the table of captures.
+ * Captures. What a capture has is touched by the threads that capture alone, as in CUDA, and therefore plain;
+ * what other threads ask about is in the table of captures.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,8 @@ bool fake_capture_prohibits(void)
 		bool own = fake_get(&captures[i].thread) == gettid();
 
 		if (!fake_get(&captures[i].origin) || mode == cudaStreamCaptureModeRelaxed ||
-		    !(own || (thread_mode == cudaStreamCaptureModeGlobal && mode == cudaStreamCaptureModeGlobal)))
+		    !(own ||
+		      (thread_mode == cudaStreamCaptureModeGlobal && mode == cudaStreamCaptureModeGlobal)))
 			continue;
 		fake_set(&captures[i].invalid, true);
 		prohibited = true;
@@ -130,7 +131,8 @@ static struct lane *lane_of(struct inside *inside, struct fake_stream *stream)
 
 static cudaError_t validity(struct fake_stream *stream)
 {
-	return fake_get(&fake_get(&stream->capture)->invalid) ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+	return fake_get(&fake_get(&stream->capture)->invalid) ? cudaErrorStreamCaptureInvalidated
+							      : cudaSuccess;
 }
 
 cudaError_t fake_capture_add(struct fake_stream *stream, struct fake_operation *operation)
@@ -317,7 +319,8 @@ static cudaError_t end(struct fake_stream *stream, cudaGraph_t *out)
 		return cudaErrorIllegalState;
 	if (fake_get(&capture->origin) != stream)
 		return cudaErrorStreamCaptureUnmatched;
-	if (fake_get(&capture->mode) != cudaStreamCaptureModeRelaxed && fake_get(&capture->thread) != gettid())
+	if (fake_get(&capture->mode) != cudaStreamCaptureModeRelaxed &&
+	    fake_get(&capture->thread) != gettid())
 		return cudaErrorStreamCaptureWrongThread;
 	if (fake_get(&capture->invalid))
 		error = cudaErrorStreamCaptureInvalidated;
@@ -374,6 +377,7 @@ cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned *out)
 		fake_capture_spoil(stream);
 		return fake_end(cudaErrorStreamCaptureUnsupported);
 	}
-	*out = fake_get(&stream->blocking) || fake_get(&stream->legacy) ? cudaStreamDefault : cudaStreamNonBlocking;
+	*out = fake_get(&stream->blocking) || fake_get(&stream->legacy) ? cudaStreamDefault
+									: cudaStreamNonBlocking;
 	return fake_end(cudaSuccess);
 }

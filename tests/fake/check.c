@@ -76,7 +76,8 @@ static struct {
 	[FAKE_GREEN] = {"green context", (char *)greens, sizeof *greens, GREENS, 0},
 };
 
-/* A handle: kind + 1 in the upper bits, so that it is no address; the generation, the row, and four zero bits. */
+/* A handle: kind + 1 in the upper bits, so that it is no address; the generation, the row, and four zero
+ * bits. */
 enum { KIND_AT = 56, GENERATION_AT = 24, ROW_AT = 4, ROW_BITS = 20, GENERATION_BITS = 32 };
 
 static struct fake_object *row(enum fake_kind kind, unsigned at)
@@ -150,8 +151,8 @@ void *fake_object_of(enum fake_kind kind, const void *handle)
 	struct fake_object *object;
 
 	if (number >> KIND_AT != (uint64_t)kind + 1 || at >= tables[kind].count) {
-		fake_problem("%p is no handle of a%s %s", handle, kind == FAKE_EVENT || kind == FAKE_EXEC ? "n" : "",
-			     tables[kind].name);
+		fake_problem("%p is no handle of a%s %s", handle,
+			     kind == FAKE_EVENT || kind == FAKE_EXEC ? "n" : "", tables[kind].name);
 		return NULL;
 	}
 	object = row(kind, at);
@@ -173,8 +174,8 @@ static void tell_left(const void *memory, size_t bytes, const char *call, void *
 	if (listed++ >= LISTED)
 		return;
 	fake_address_text(from, text, sizeof text);
-	fprintf(stderr, "fake CUDA: at the end: %zu bytes at %p were not freed; %s was called from %s\n", bytes,
-		memory, call, text);
+	fprintf(stderr, "fake CUDA: at the end: %zu bytes at %p were not freed; %s was called from %s\n",
+		bytes, memory, call, text);
 }
 
 static bool is_left(enum fake_kind kind, unsigned at)
@@ -189,7 +190,8 @@ static unsigned count_left(enum fake_kind kind, bool lists)
 
 	for (unsigned at = 0; at < tables[kind].count; at++)
 		if (is_left(kind, at) && left++ < LISTED && lists)
-			fprintf(stderr, "fake CUDA: at the end: %s %u was not destroyed\n", tables[kind].name, at);
+			fprintf(stderr, "fake CUDA: at the end: %s %u was not destroyed\n", tables[kind].name,
+				at);
 	if (lists && left > LISTED)
 		fprintf(stderr, "fake CUDA: at the end: %ss that were not destroyed: %u\n", tables[kind].name,
 			left);

@@ -87,7 +87,8 @@ cudaError_t cudaDeviceEnablePeerAccess(int other, unsigned flags)
 	(void)flags;
 	if (!error && (other < 0 || other >= fake_devices() || other == current))
 		error = cudaErrorInvalidDevice;
-	if (!error && atomic_fetch_or_explicit(&enabled[current], 1u << other, memory_order_relaxed) & 1u << other)
+	if (!error &&
+	    atomic_fetch_or_explicit(&enabled[current], 1u << other, memory_order_relaxed) & 1u << other)
 		error = cudaErrorPeerAccessAlreadyEnabled;
 	return fake_end(error);
 }
@@ -130,7 +131,8 @@ cudaError_t cudaRuntimeGetVersion(int *out)
 	_(cudaErrorLaunchOutOfResources, "too many resources requested for launch")                          \
 	_(cudaErrorLaunchTimeout, "the launch timed out and was terminated")                                 \
 	_(cudaErrorPeerAccessAlreadyEnabled, "peer access is already enabled")                               \
-	_(cudaErrorHostMemoryAlreadyRegistered, "part or all of the requested memory range is already mapped") \
+	_(cudaErrorHostMemoryAlreadyRegistered,                                                              \
+	  "part or all of the requested memory range is already mapped")                                     \
 	_(cudaErrorLaunchFailure, "unspecified launch failure")                                              \
 	_(cudaErrorNotPermitted, "operation not permitted")                                                  \
 	_(cudaErrorNotSupported, "operation not supported")                                                  \
@@ -140,9 +142,11 @@ cudaError_t cudaRuntimeGetVersion(int *out)
 	_(cudaErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began")           \
 	_(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work")                              \
 	_(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream")        \
-	_(cudaErrorStreamCaptureImplicit, "operation would make the legacy stream depend on a capturing one") \
+	_(cudaErrorStreamCaptureImplicit,                                                                    \
+	  "operation would make the legacy stream depend on a capturing one")                                \
 	_(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream") \
-	_(cudaErrorStreamCaptureWrongThread, "attempt to terminate a thread-local capture sequence from another thread")
+	_(cudaErrorStreamCaptureWrongThread,                                                                 \
+	  "attempt to terminate a thread-local capture sequence from another thread")
 
 static const struct {
 	cudaError_t error;

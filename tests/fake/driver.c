@@ -25,8 +25,8 @@ static cudaError_t write_value(CUstream handle, CUdeviceptr at, uint32_t value)
 	stream = fake_stream_of((cudaStream_t)handle);
 	if (!stream)
 		return cudaErrorInvalidResourceHandle;
-	if (!fake_memory_of((void *)(uintptr_t)at, sizeof value, "writes", &kind, &device) || kind == FAKE_PAGEABLE ||
-	    at % sizeof value)
+	if (!fake_memory_of((void *)(uintptr_t)at, sizeof value, "writes", &kind, &device) ||
+	    kind == FAKE_PAGEABLE || at % sizeof value)
 		return cudaErrorInvalidValue;
 	operation = fake_operation_new(FAKE_WRITE);
 	operation->write.word = (_Atomic uint32_t *)(uintptr_t)at;
@@ -36,7 +36,8 @@ static cudaError_t write_value(CUstream handle, CUdeviceptr at, uint32_t value)
 
 static CUresult CUDAAPI fake_write(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned flags)
 {
-	cudaError_t error = fake_begin_call("cuStreamWriteValue32", __builtin_return_address(0), FAKE_NO_CONTEXT);
+	cudaError_t error =
+		fake_begin_call("cuStreamWriteValue32", __builtin_return_address(0), FAKE_NO_CONTEXT);
 
 	(void)flags;
 	return ended(error ? error : write_value(stream, at, value));
@@ -76,7 +77,8 @@ static CUresult CUDAAPI fake_device_get(CUdevice *out, int ordinal)
 
 static CUresult CUDAAPI fake_resource(CUdevice device, CUdevResource *out, CUdevResourceType type)
 {
-	cudaError_t error = fake_begin_call("cuDeviceGetDevResource", __builtin_return_address(0), FAKE_NO_CONTEXT);
+	cudaError_t error =
+		fake_begin_call("cuDeviceGetDevResource", __builtin_return_address(0), FAKE_NO_CONTEXT);
 
 	(void)device;
 	if (!error && type != CU_DEV_RESOURCE_TYPE_SM)
@@ -89,7 +91,8 @@ static CUresult CUDAAPI fake_resource(CUdevice device, CUdevResource *out, CUdev
 static CUresult CUDAAPI fake_split(CUdevResource *out, unsigned *groups, const CUdevResource *input,
 				   CUdevResource *rest, unsigned flags, unsigned least)
 {
-	cudaError_t error = fake_begin_call("cuDevSmResourceSplitByCount", __builtin_return_address(0), FAKE_NO_CONTEXT);
+	cudaError_t error =
+		fake_begin_call("cuDevSmResourceSplitByCount", __builtin_return_address(0), FAKE_NO_CONTEXT);
 	unsigned size = (least + GRAIN - 1) / GRAIN * GRAIN, most, count;
 
 	(void)flags;
@@ -112,14 +115,17 @@ struct fake_description {
 
 static CUresult CUDAAPI fake_describe(CUdevResourceDesc *out, CUdevResource *resources, unsigned count)
 {
-	static _Thread_local struct fake_description descriptions[RANGES]; /* each serves until as many were made */
+	static _Thread_local struct fake_description
+		descriptions[RANGES]; /* each serves until as many were made */
 	static _Thread_local unsigned next;
-	cudaError_t error = fake_begin_call("cuDevResourceGenerateDesc", __builtin_return_address(0), FAKE_NO_CONTEXT);
+	cudaError_t error =
+		fake_begin_call("cuDevResourceGenerateDesc", __builtin_return_address(0), FAKE_NO_CONTEXT);
 	struct fake_description *description = &descriptions[next++ % RANGES];
 
 	memset(description, 0, sizeof *description);
 	for (unsigned i = 0; !error && i < count; i++)
-		for (unsigned sm = first_of(&resources[i]); sm < first_of(&resources[i]) + resources[i].sm.smCount; sm++)
+		for (unsigned sm = first_of(&resources[i]);
+		     sm < first_of(&resources[i]) + resources[i].sm.smCount; sm++)
 			description->sms[sm / 32] |= 1u << sm % 32;
 	if (!error)
 		*out = (CUdevResourceDesc)description;
@@ -144,8 +150,8 @@ static CUresult CUDAAPI fake_green_create(CUgreenCtx *out, CUdevResourceDesc des
 
 static CUresult CUDAAPI fake_green_destroy(CUgreenCtx handle)
 {
-	cudaError_t error =
-		fake_begin_call("cuGreenCtxDestroy", __builtin_return_address(0), FAKE_NO_CONTEXT | FAKE_ENDS);
+	cudaError_t error = fake_begin_call("cuGreenCtxDestroy", __builtin_return_address(0),
+					    FAKE_NO_CONTEXT | FAKE_ENDS);
 	struct fake_green *green = error ? NULL : fake_object_of(FAKE_GREEN, handle);
 
 	if (green)
@@ -155,7 +161,8 @@ static CUresult CUDAAPI fake_green_destroy(CUgreenCtx handle)
 
 static CUresult CUDAAPI fake_green_stream(CUstream *out, CUgreenCtx handle, unsigned flags, int priority)
 {
-	cudaError_t error = fake_begin_call("cuGreenCtxStreamCreate", __builtin_return_address(0), FAKE_NO_CONTEXT);
+	cudaError_t error =
+		fake_begin_call("cuGreenCtxStreamCreate", __builtin_return_address(0), FAKE_NO_CONTEXT);
 	struct fake_green *green = error ? NULL : fake_object_of(FAKE_GREEN, handle);
 	struct fake_stream *stream;
 	uint32_t sms[FAKE_SM_WORDS];
@@ -198,7 +205,8 @@ static CUresult CUDAAPI fake_kernel_node(CUgraphNode node, CUDA_KERNEL_NODE_PARA
 
 static CUresult CUDAAPI fake_kernel_parameter(CUkernel handle, size_t index, size_t *offset, size_t *size)
 {
-	cudaError_t error = fake_begin_call("cuKernelGetParamInfo", __builtin_return_address(0), FAKE_NO_CONTEXT);
+	cudaError_t error =
+		fake_begin_call("cuKernelGetParamInfo", __builtin_return_address(0), FAKE_NO_CONTEXT);
 	const struct fake_kernel *kernel = error ? NULL : fake_kernel_of(handle);
 
 	if (!kernel || index >= FAKE_PARAMETERS || !kernel->sizes[index])
@@ -219,7 +227,8 @@ static CUresult CUDAAPI fake_kernel_name(const char **out, CUkernel handle)
 }
 
 /* The fake has kernels of libraries alone, no functions of modules. */
-static CUresult CUDAAPI fake_function_parameter(CUfunction function, size_t index, size_t *offset, size_t *size)
+static CUresult CUDAAPI fake_function_parameter(CUfunction function, size_t index, size_t *offset,
+						size_t *size)
 {
 	(void)function, (void)index, (void)offset, (void)size;
 	return CUDA_ERROR_INVALID_HANDLE;

@@ -1,4 +1,5 @@
-/* Events: each record has a number and a place, which the stream's thread releases and a wait or a query acquires. */
+/* Events: each record has a number and a place, which the stream's thread releases and a wait or a query
+ * acquires. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -162,7 +163,7 @@ static cudaError_t query(cudaEvent_t handle)
 		return cudaErrorCapturedEvent;
 	number = fake_get(&event->recorded);
 	return number == fake_get(&event->first) || fake_record_done(event, number) ? fake_lost()
-										     : cudaErrorNotReady;
+										    : cudaErrorNotReady;
 }
 
 /* One that was never recorded is complete. */

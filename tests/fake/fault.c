@@ -38,9 +38,9 @@ static _Atomic unsigned *counter_of(const char *name)
 	for (unsigned i = 0; i < CALLS; i++) {
 		const char *there = fake_get(&calls[i].name);
 
-		if (!there && atomic_compare_exchange_strong_explicit(&calls[i].name, &there, name,
-								      memory_order_relaxed,
-								      memory_order_relaxed))
+		if (!there &&
+		    atomic_compare_exchange_strong_explicit(&calls[i].name, &there, name,
+							    memory_order_relaxed, memory_order_relaxed))
 			return &calls[i].count;
 		if (there && !strcmp(there, name))
 			return &calls[i].count;

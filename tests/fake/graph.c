@@ -1,6 +1,6 @@
 /*
- * Graphs. A launch performs each lane (what one stream captured) on a thread of its own: nothing but an edge orders two
- * lanes. The first lane's thread is the stream's.
+ * Graphs. A launch performs each lane (what one stream captured) on a thread of its own: nothing but an edge
+ * orders two lanes. The first lane's thread is the stream's.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -80,15 +80,23 @@ static struct fake_nodes *nodes_copy(const struct fake_nodes *nodes)
 struct launch {
 	const struct fake_nodes *nodes;
 	const struct fake_place *place;
-	_Atomic bool *done; /* by node; released by its thread */
+	_Atomic bool *done;            /* by node; released by its thread */
+	_Atomic unsigned lanes, users; /* that are not through; that still touch it */
 	struct fake_bell bell;
 };
 
 struct lane {
 	struct launch *launch;
 	unsigned number;
-	pthread_t thread;
 };
+
+static void launch_leave(struct launch *launch)
+{
+	if (atomic_fetch_sub_explicit(&launch->users, 1, memory_order_acq_rel) > 1)
+		return;
+	free(launch->done);
+	free(launch);
+}
 
 static void wait_for(struct launch *launch, size_t node)
 {
@@ -102,25 +110,57 @@ static void wait_for(struct launch *launch, size_t node)
 	}
 }
 
-static void *lane_perform(void *arg)
+static void lane_perform(struct launch *launch, unsigned lane)
 {
-	const struct lane *lane = arg;
-	struct launch *launch = lane->launch;
-
 	for (size_t i = 0; i < launch->nodes->count && !fake_lost(); i++) {
 		const struct fake_node *node = launch->nodes->items[i];
 
-		if (node->lane != lane->number)
+		if (node->lane != lane)
 			continue;
 		for (size_t k = 0; k < node->count; k++)
 			wait_for(launch, node->before[k]);
-		fake_be_late(i * 32 + lane->number, 4);
+		fake_be_late(i * 32 + lane, 4);
 		if (!fake_lost())
 			fake_perform(node->operation, launch->place);
 		atomic_store_explicit(&launch->done[i], true, memory_order_release);
 		fake_ring(&launch->bell);
 	}
+	atomic_fetch_sub_explicit(&launch->lanes, 1, memory_order_release);
+	fake_ring(&launch->bell);
+}
+
+static void *lane_run(void *arg)
+{
+	struct lane lane = *(struct lane *)arg;
+
+	free(arg);
+	lane_perform(lane.launch, lane.number);
+	launch_leave(lane.launch);
 	return NULL;
+}
+
+/* Detached: the process may end while the device, which is lost, is within a graph. */
+static void lane_start(struct launch *launch, unsigned number)
+{
+	struct lane *lane = zeroed(sizeof *lane);
+	pthread_t thread;
+
+	*lane = (struct lane){launch, number};
+	if (pthread_create(&thread, NULL, lane_run, lane))
+		abort();
+	pthread_detach(thread);
+}
+
+static void wait_for_lanes(struct launch *launch)
+{
+	for (;;) {
+		uint32_t seen = fake_get(&launch->bell.rung);
+
+		atomic_signal_fence(memory_order_seq_cst);
+		if (!atomic_load_explicit(&launch->lanes, memory_order_acquire))
+			return;
+		fake_listen(&launch->bell, seen);
+	}
 }
 
 static void exec_leave(struct fake_exec *exec)
@@ -134,20 +174,19 @@ static void exec_leave(struct fake_exec *exec)
 void fake_exec_run(struct fake_exec *exec, const struct fake_place *place)
 {
 	const struct fake_nodes *nodes = fake_get(&exec->nodes);
-	struct launch launch = {nodes, place, zeroed(nodes->count * sizeof *launch.done), {0}};
-	struct lane *lanes = zeroed((nodes->lanes + 1) * sizeof *lanes);
+	unsigned lanes = nodes->lanes ? nodes->lanes : 1;
+	struct launch *launch = zeroed(sizeof *launch);
 
-	for (unsigned i = 0; i < nodes->lanes; i++)
-		lanes[i] = (struct lane){.launch = &launch, .number = i};
-	for (unsigned i = 1; i < nodes->lanes; i++)
-		if (pthread_create(&lanes[i].thread, NULL, lane_perform, &lanes[i]))
-			abort();
-	if (nodes->lanes)
-		lane_perform(&lanes[0]);
-	for (unsigned i = 1; i < nodes->lanes; i++)
-		pthread_join(lanes[i].thread, NULL);
-	free(lanes);
-	free(launch.done);
+	launch->nodes = nodes;
+	launch->place = place;
+	launch->done = zeroed(nodes->count * sizeof *launch->done);
+	fake_set(&launch->lanes, lanes);
+	fake_set(&launch->users, lanes);
+	for (unsigned i = 1; i < lanes; i++)
+		lane_start(launch, i);
+	lane_perform(launch, 0);
+	wait_for_lanes(launch);
+	launch_leave(launch);
 	exec_leave(exec);
 }
 
@@ -324,7 +363,8 @@ cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct cudaMemcpy
 		return fake_end(error);
 	memset(out, 0, sizeof *out);
 	out->dstPtr = (struct cudaPitchedPtr){copy->to, copy->to_stride, copy->bytes, copy->rows};
-	out->srcPtr = (struct cudaPitchedPtr){(void *)(uintptr_t)copy->from, copy->from_stride, copy->bytes, copy->rows};
+	out->srcPtr = (struct cudaPitchedPtr){(void *)(uintptr_t)copy->from, copy->from_stride, copy->bytes,
+					      copy->rows};
 	out->extent = (struct cudaExtent){copy->bytes, copy->rows, 1};
 	return fake_end(cudaSuccess);
 }
@@ -338,7 +378,10 @@ cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, struct cudaMemset
 		error = cudaErrorInvalidValue;
 	if (error)
 		return fake_end(error);
-	*out = (struct cudaMemsetParams){.dst = fill->to, .elementSize = 1, .height = 1,
-					 .value = (unsigned)fill->value, .width = fill->bytes};
+	*out = (struct cudaMemsetParams){.dst = fill->to,
+					 .elementSize = 1,
+					 .height = 1,
+					 .value = (unsigned)fill->value,
+					 .width = fill->bytes};
 	return fake_end(cudaSuccess);
 }

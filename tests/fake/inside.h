@@ -13,7 +13,8 @@
 enum fake_kind { FAKE_STREAM, FAKE_EVENT, FAKE_GRAPH, FAKE_EXEC, FAKE_GREEN, FAKE_KINDS };
 enum fake_state { FAKE_FREE, FAKE_LIVE, FAKE_LEAVING, FAKE_GONE }; /* leaving: a stream with work left */
 
-/* The first member of what has a handle. A handle has its kind, row and generation, so an old one is known. */
+/* The first member of what has a handle. A handle has its kind, row and generation, so an old one is known.
+ */
 struct fake_object {
 	_Atomic unsigned state, generation;
 	_Atomic(const char *) ended_by; /* the call; and the address that it returned to */
@@ -58,13 +59,24 @@ int fake_device(void); /* the thread's current one */
 
 /* --- memory.c --- */
 enum fake_memory { FAKE_PAGEABLE, FAKE_PINNED, FAKE_ON_DEVICE };
-/* What is there. Tells of memory that was freed, and of bytes beyond its end; `what` is what is done with it. */
+/* What is there. Tells of memory that was freed, and of bytes beyond its end; `what` is what is done with it.
+ */
 bool fake_memory_of(const void *memory, size_t bytes, const char *what, enum fake_memory *kind, int *device);
 unsigned fake_memory_left(void (*each)(const void *memory, size_t bytes, const char *call, void *from));
 
 /* --- stream.c --- */
 
-enum fake_work { FAKE_END, FAKE_CALL, FAKE_COPY, FAKE_FILL, FAKE_KERNEL, FAKE_RECORD, FAKE_WAIT, FAKE_WRITE, FAKE_LAUNCH };
+enum fake_work {
+	FAKE_END,
+	FAKE_CALL,
+	FAKE_COPY,
+	FAKE_FILL,
+	FAKE_KERNEL,
+	FAKE_RECORD,
+	FAKE_WAIT,
+	FAKE_WRITE,
+	FAKE_LAUNCH
+};
 
 struct fake_event;
 struct fake_exec;
@@ -188,7 +200,8 @@ struct fake_exec {
 	struct fake_object object;
 	_Atomic(struct fake_nodes *) nodes;
 	_Atomic unsigned users; /* launches that are not complete, and the handle */
-	_Atomic(struct fake_stream *) stream; /* of the latest launch: launches of one executable follow each other */
+	_Atomic(struct fake_stream *)
+		stream; /* of the latest launch: launches of one executable follow each other */
 	_Atomic uint64_t number;
 };
 
@@ -205,7 +218,7 @@ bool fake_capture_implicit(struct fake_stream *stream); /* it would wait for a s
 cudaError_t fake_capture_add(struct fake_stream *stream, struct fake_operation *operation);
 cudaError_t fake_capture_record(struct fake_stream *stream, struct fake_event *event);
 cudaError_t fake_capture_wait(struct fake_stream *stream, struct fake_event *event);
-void fake_event_forget(struct fake_event *event); /* that it was captured */
+void fake_event_forget(struct fake_event *event);     /* that it was captured */
 cudaGraph_t fake_graph_new(struct fake_nodes *nodes); /* takes them; NULL: there are too many graphs */
 void fake_nodes_free(struct fake_nodes *nodes);
 struct fake_node *fake_nodes_add(struct fake_nodes *nodes, struct fake_operation *operation, unsigned lane);
@@ -213,6 +226,5 @@ void fake_exec_run(struct fake_exec *exec, const struct fake_place *place);
 
 /* --- kernel.c --- */
 const struct fake_kernel *fake_kernel_of(const void *handle);
-
 
 #endif

@@ -1,4 +1,5 @@
-/* Kernels: functions of the program, which it has added by name. They are constant, so nothing has to order their use. */
+/* Kernels: functions of the program, which it has added by name. They are constant, so nothing has to order
+ * their use. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +31,9 @@ const struct fake_kernel *fake_kernel_of(const void *handle)
 }
 
 cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *options,
-				void **values, unsigned options_count, enum cudaLibraryOption *library_options,
-				void **library_values, unsigned library_options_count)
+				void **values, unsigned options_count,
+				enum cudaLibraryOption *library_options, void **library_values,
+				unsigned library_options_count)
 {
 	cudaError_t error = fake_begin(FAKE_PLAIN);
 
@@ -86,7 +88,8 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
 	cudaError_t error = fake_begin(FAKE_PLAIN);
 	const struct fake_run run = {.grid = grid, .block = block, .shared = shared};
 
-	return fake_end(error ? error : launch(fake_kernel_of(function), run, parameters, fake_stream_of(stream)));
+	return fake_end(error ? error
+			      : launch(fake_kernel_of(function), run, parameters, fake_stream_of(stream)));
 }
 
 int fake_launch(void *stream, const struct fake_kernel *kernel, const void *arguments)

@@ -73,7 +73,8 @@ static unsigned find(const void *memory, unsigned state)
 	uintptr_t at = (uintptr_t)memory;
 
 	for (unsigned i = fake_get(&used); i-- > 0;)
-		if (fake_get(&rows[i].state) == state && at - fake_get(&rows[i].at) < fake_get(&rows[i].bytes))
+		if (fake_get(&rows[i].state) == state &&
+		    at - fake_get(&rows[i].at) < fake_get(&rows[i].bytes))
 			return i;
 	return ROWS;
 }
@@ -83,7 +84,8 @@ static void tell_freed(const void *memory, unsigned row, const char *what)
 	char from[300];
 
 	fake_address_text(fake_get(&rows[row].ended_at), from, sizeof from);
-	fake_problem("%s %p, which was freed by %s, called from %s", what, memory, fake_get(&rows[row].ended_by), from);
+	fake_problem("%s %p, which was freed by %s, called from %s", what, memory,
+		     fake_get(&rows[row].ended_by), from);
 }
 
 bool fake_memory_of(const void *memory, size_t bytes, const char *what, enum fake_memory *kind, int *device)
@@ -118,8 +120,8 @@ unsigned fake_memory_left(void (*each)(const void *memory, size_t bytes, const c
 	for (unsigned i = 0; i < fake_get(&used); i++)
 		if (fake_get(&rows[i].state) == LIVE) {
 			left++;
-			each((void *)fake_get(&rows[i].at), fake_get(&rows[i].bytes), fake_get(&rows[i].made_by),
-			     fake_get(&rows[i].made_at));
+			each((void *)fake_get(&rows[i].at), fake_get(&rows[i].bytes),
+			     fake_get(&rows[i].made_by), fake_get(&rows[i].made_at));
 		}
 	return left;
 }
@@ -263,7 +265,8 @@ static cudaError_t stage(struct fake_stream *stream, struct fake_copy *copy)
 	if (!staged)
 		abort();
 	for (size_t row = 0; row < copy->rows; row++)
-		memcpy(staged + row * copy->bytes, (const char *)copy->from + row * copy->from_stride, copy->bytes);
+		memcpy(staged + row * copy->bytes, (const char *)copy->from + row * copy->from_stride,
+		       copy->bytes);
 	copy->staged = staged;
 	return error;
 }
@@ -302,7 +305,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 	cudaError_t error = fake_begin(FAKE_PLAIN);
 
 	(void)kind;
-	return fake_end(error ? error : copy(stream, (struct fake_copy){to, from, bytes, bytes, bytes, 1, NULL}));
+	return fake_end(error ? error
+			      : copy(stream, (struct fake_copy){to, from, bytes, bytes, bytes, 1, NULL}));
 }
 
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_stride, const void *from, size_t from_stride, size_t bytes,
@@ -314,8 +318,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_stride, const void *from, size
 	if (!error && (to_stride < bytes || from_stride < bytes))
 		error = cudaErrorInvalidPitchValue;
 	return fake_end(error ? error
-			      : copy(stream, (struct fake_copy){to, from, to_stride, from_stride, bytes, rows_count,
-								NULL}));
+			      : copy(stream, (struct fake_copy){to, from, to_stride, from_stride, bytes,
+								rows_count, NULL}));
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)

@@ -1,7 +1,7 @@
 /*
- * What the fake's threads share without an order that the thread sanitizer could see: a lock, and a bell, on which a
- * thread waits until another one has rung it. Whoever waits looks at its condition itself, by an acquiring load where
- * CUDA orders.
+ * What the fake's threads share without an order that the thread sanitizer could see: a lock, and a bell, on
+ * which a thread waits until another one has rung it. Whoever waits looks at its condition itself, by an
+ * acquiring load where CUDA orders.
  */
 #ifndef TESTS_FAKE_QUIET_H
 #define TESTS_FAKE_QUIET_H

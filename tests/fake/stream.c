@@ -194,7 +194,8 @@ struct fake_stream *fake_stream_new(int device, bool blocking, const uint32_t *s
 
 enum { DEVICES = 16 };
 static _Atomic(struct fake_stream *) legacy[DEVICES];
-static struct fake_lock legacy_lock[DEVICES]; /* held while an operation gets its place among those that wait for each other */
+static struct fake_lock legacy_lock[DEVICES]; /* held while an operation gets its place among those that wait
+						 for each other */
 
 static struct fake_stream *legacy_of(int device)
 {

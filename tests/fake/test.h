@@ -33,7 +33,8 @@ static inline cudaEvent_t an_event(void)
 	return event;
 }
 
-/* A door that a host function waits at: what is behind it on the stream is pending until the test opens it. */
+/* A door that a host function waits at: what is behind it on the stream is pending until the test opens it.
+ */
 struct door {
 	atomic_bool open;
 };

@@ -1,4 +1,5 @@
-/* What the fake tells: each kind of use after the end, wrong handles, calls that it lacks, and what is left over. */
+/* What the fake tells: each kind of use after the end, wrong handles, calls that it lacks, and what is left
+ * over. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

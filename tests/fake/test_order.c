@@ -1,4 +1,5 @@
-/* What the fake orders and what it does not, as CUDA does. Under the thread sanitizer each missing order is a race. */
+/* What the fake orders and what it does not, as CUDA does. Under the thread sanitizer each missing order is a
+ * race. */
 #include <cudaTypedefs.h>
 #include <stdlib.h>
 
