@@ -62,10 +62,10 @@ static weir_status note_begin(weir_context *context, void *state)
 	uint64_t tick = weir_context_tick(context);
 
 	(void)state;
-	if (*seen.first <= tick)
+	if (__atomic_load_n(seen.first, __ATOMIC_RELAXED) <= tick)
 		return weir_context_fail(context, "the first kernel of tick %llu has not ended",
 					 (unsigned long long)tick);
-	seen.late += *seen.second > tick;
+	seen.late += __atomic_load_n(seen.second, __ATOMIC_RELAXED) > tick;
 	seen.began[tick] = weir_context_now(context);
 	seen.read++;
 	return WEIR_OK;
@@ -115,7 +115,7 @@ static void watch_first_kernels(void)
 	int64_t until = time_now() + 30 * SECOND;
 
 	for (uint32_t tick = 0; tick < TICKS && time_now() < until;) {
-		if (*seen.first > tick)
+		if (__atomic_load_n(seen.first, __ATOMIC_RELAXED) > tick) /* a kernel writes it */
 			seen.ended[tick++] = time_now();
 		else
 			sched_yield();

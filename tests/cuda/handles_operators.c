@@ -486,7 +486,7 @@ static weir_status apart_compute(weir_context *context, void *state)
 static weir_status release_compute(weir_context *context, void *state)
 {
 	(void)state;
-	*(volatile uint32_t *)handles_flag = 1;
+	__atomic_store_n(handles_flag, 1, __ATOMIC_SEQ_CST); /* a kernel polls it */
 	return compare(context, weir_context_message(context, 0, 0));
 }
 

@@ -205,7 +205,7 @@ cudaError_t fake_capture_wait(struct fake_stream *stream, struct fake_event *eve
 		return frontier ? cudaErrorStreamCaptureMerge : cudaErrorStreamCaptureIsolation;
 	}
 	if (!capture)
-		return cudaErrorCapturedEvent;
+		return cudaErrorInvalidValue;
 	if (fake_get(&capture->invalid))
 		return cudaErrorStreamCaptureInvalidated;
 	if (fake_get(&stream->legacy))
@@ -297,13 +297,25 @@ static struct fake_nodes *finish(struct fake_capture *capture)
 	struct fake_nodes *nodes = inside->nodes;
 
 	for (size_t i = 0; i < inside->count; i++) {
-		fake_set(&inside->lanes[i].stream->capture, NULL);
+		if (fake_get(&inside->lanes[i].stream->capture) ==
+		    capture) /* or it was destroyed meanwhile */
+			fake_set(&inside->lanes[i].stream->capture, NULL);
 		free(inside->lanes[i].frontier.nodes);
 	}
 	free(inside->lanes);
 	free(inside);
 	fake_set(&capture->origin, NULL);
 	return nodes;
+}
+
+/* As measured: the capture of an origin ends without a graph, another stream is not joined. */
+void fake_capture_leave(struct fake_stream *stream)
+{
+	struct fake_capture *capture = fake_get(&stream->capture);
+
+	if (capture && fake_get(&capture->origin) == stream)
+		fake_nodes_free(finish(capture));
+	fake_set(&stream->capture, NULL);
 }
 
 static cudaError_t end(struct fake_stream *stream, cudaGraph_t *out)

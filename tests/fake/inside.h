@@ -58,7 +58,7 @@ int fake_devices(void);
 int fake_device(void); /* the thread's current one */
 
 /* --- memory.c --- */
-enum fake_memory { FAKE_PAGEABLE, FAKE_PINNED, FAKE_ON_DEVICE };
+enum fake_memory { FAKE_PAGEABLE, FAKE_PINNED, FAKE_ON_DEVICE, FAKE_MANAGED };
 /* What is there. Tells of memory that was freed, and of bytes beyond its end; `what` is what is done with it.
  */
 bool fake_memory_of(const void *memory, size_t bytes, const char *what, enum fake_memory *kind, int *device);
@@ -214,6 +214,7 @@ struct fake_green {
 bool fake_capture_prohibits(void); /* what is unsafe; it invalidates the capture */
 bool fake_stream_captured(struct fake_stream *stream);
 void fake_capture_spoil(struct fake_stream *stream);
+void fake_capture_leave(struct fake_stream *stream);    /* it is destroyed */
 bool fake_capture_implicit(struct fake_stream *stream); /* it would wait for a stream that captures */
 cudaError_t fake_capture_add(struct fake_stream *stream, struct fake_operation *operation);
 cudaError_t fake_capture_record(struct fake_stream *stream, struct fake_event *event);

@@ -130,7 +130,7 @@ unsigned fake_memory_left(void (*each)(const void *memory, size_t bytes, const c
 
 static cudaError_t allocate(void **out, size_t bytes, enum fake_memory kind)
 {
-	_Atomic size_t *sum = &allocated[kind == FAKE_ON_DEVICE ? fake_device() : 15];
+	_Atomic size_t *sum = &allocated[kind == FAKE_PINNED ? 15 : fake_device()];
 	void *memory;
 	cudaError_t error;
 
@@ -166,6 +166,21 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags)
 	return fake_end(error ? error : allocate(out, bytes, FAKE_PINNED));
 }
 
+cudaError_t cudaMallocHost(void **out, size_t bytes)
+{
+	cudaError_t error = fake_begin(FAKE_UNSAFE);
+
+	return fake_end(error ? error : allocate(out, bytes, FAKE_PINNED));
+}
+
+cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned flags)
+{
+	cudaError_t error = fake_begin(FAKE_UNSAFE);
+
+	(void)flags;
+	return fake_end(error ? error : allocate(out, bytes, FAKE_MANAGED));
+}
+
 cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned flags)
 {
 	cudaError_t error = fake_begin(FAKE_UNSAFE);
@@ -176,14 +191,15 @@ cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned flags)
 	return fake_end(error ? error : enter(memory, bytes, FAKE_PINNED, true));
 }
 
-static cudaError_t release(void *memory, enum fake_memory kind, bool registered)
+static cudaError_t release(void *memory, bool pinned, bool registered)
 {
 	unsigned row = memory ? find(memory, LIVE) : ROWS;
 
 	if (!memory)
 		return cudaSuccess;
 	if (row == ROWS || fake_get(&rows[row].at) != (uintptr_t)memory ||
-	    fake_get(&rows[row].kind) != (int)kind || fake_get(&rows[row].registered) != registered) {
+	    (fake_get(&rows[row].kind) == FAKE_PINNED) != pinned ||
+	    fake_get(&rows[row].registered) != registered) {
 		unsigned freed = find(memory, FREED);
 
 		if (row == ROWS && freed != ROWS)
@@ -197,8 +213,7 @@ static cudaError_t release(void *memory, enum fake_memory kind, bool registered)
 	fake_set(&rows[row].state, FREED);
 	if (registered)
 		return cudaSuccess;
-	fake_add(&allocated[kind == FAKE_ON_DEVICE ? fake_get(&rows[row].device) : 15],
-		 -fake_get(&rows[row].bytes));
+	fake_add(&allocated[pinned ? 15 : fake_get(&rows[row].device)], -fake_get(&rows[row].bytes));
 	free(memory);
 	return cudaSuccess;
 }
@@ -208,21 +223,21 @@ cudaError_t cudaFree(void *memory)
 {
 	cudaError_t error = fake_begin(FAKE_UNSAFE | FAKE_ENDS);
 
-	return fake_end(error ? error : release(memory, FAKE_ON_DEVICE, false));
+	return fake_end(error ? error : release(memory, false, false));
 }
 
 cudaError_t cudaFreeHost(void *memory)
 {
 	cudaError_t error = fake_begin(FAKE_UNSAFE | FAKE_ENDS);
 
-	return fake_end(error ? error : release(memory, FAKE_PINNED, false));
+	return fake_end(error ? error : release(memory, true, false));
 }
 
 cudaError_t cudaHostUnregister(void *memory)
 {
 	cudaError_t error = fake_begin(FAKE_UNSAFE | FAKE_ENDS);
 
-	return fake_end(error ? error : release(memory, FAKE_PINNED, true));
+	return fake_end(error ? error : release(memory, true, true));
 }
 
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
@@ -236,6 +251,12 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *memory)
 {
+	static const enum cudaMemoryType types[] = {
+		[FAKE_PAGEABLE] = cudaMemoryTypeUnregistered,
+		[FAKE_PINNED] = cudaMemoryTypeHost,
+		[FAKE_ON_DEVICE] = cudaMemoryTypeDevice,
+		[FAKE_MANAGED] = cudaMemoryTypeManaged,
+	};
 	cudaError_t error = fake_begin(FAKE_PLAIN);
 	enum fake_memory kind;
 	int device;
@@ -245,12 +266,10 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const vo
 	if (!fake_memory_of(memory, 1, "asks about", &kind, &device))
 		return fake_end(cudaErrorInvalidValue);
 	memset(out, 0, sizeof *out);
-	out->type = kind == FAKE_PAGEABLE ? cudaMemoryTypeUnregistered
-		    : kind == FAKE_PINNED ? cudaMemoryTypeHost
-					  : cudaMemoryTypeDevice;
+	out->type = types[kind];
 	out->device = device < 0 ? fake_device() : device;
 	out->devicePointer = kind == FAKE_PAGEABLE ? NULL : (void *)(uintptr_t)memory;
-	out->hostPointer = kind == FAKE_PINNED ? (void *)(uintptr_t)memory : NULL;
+	out->hostPointer = kind == FAKE_PINNED || kind == FAKE_MANAGED ? (void *)(uintptr_t)memory : NULL;
 	return fake_end(cudaSuccess);
 }
 

@@ -369,10 +369,7 @@ static cudaError_t destroy(cudaStream_t handle)
 
 	if (!stream)
 		return cudaErrorInvalidResourceHandle;
-	if (fake_stream_captured(stream)) {
-		fake_problem("the stream is being captured");
-		return cudaErrorStreamCaptureUnsupported;
-	}
+	fake_capture_leave(stream);
 	end = fake_operation_new(FAKE_END);
 	fake_object_end(&stream->object, FAKE_LEAVING);
 	put(stream, end);

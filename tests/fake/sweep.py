@@ -1,7 +1,8 @@
 """Each call of CUDA fails at its N-th time in a small run. The run then ends by itself, with one line that names the error
 or as if nothing had been; nothing is left over, nothing is used after its end.
 
-    sweep.py FOLDER WHAT		FOLDER: of the programs for the fake CUDA; WHAT: callback, callback_inline, flag or replay
+    sweep.py FOLDER WHAT [TIMES]	FOLDER: of the programs for the fake CUDA; WHAT: callback, callback_inline, flag or replay;
+					TIMES: which calls of each name fail, 1,2,3,5,8,13,30 otherwise
 """
 import concurrent.futures
 import os
@@ -13,12 +14,14 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT = 60  # seconds, for one run
-TIMES = (1, 2, 3, 5, 8, 13, 30)  # of each call these fail
+TIMES = "1,2,3,5,8,13,30"
 CODES = {2: "cudaErrorMemoryAllocation", 1: "cudaErrorInvalidValue", 719: "cudaErrorLaunchFailure"}
 # What says nothing about the device, or is no call at all.
 SILENT = {"cudaGetLastError", "cudaThreadExchangeStreamCaptureMode"}
 PROBLEMS = re.compile(r"fake CUDA: (?!it has no driver)|Sanitizer|runtime error")
 NAMED = re.compile(r"\bcu\w+|CUDA|driver 13")
+# Otherwise a program with the thread sanitizer sleeps for a second at its end.
+ENVIRONMENT = {**os.environ, "TSAN_OPTIONS": "atexit_sleep_ms=0:" + os.environ.get("TSAN_OPTIONS", "")}
 
 
 def command(folder, what):
@@ -30,7 +33,7 @@ def command(folder, what):
 
 def run(words, **more):
     return subprocess.run(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **more}, timeout=LIMIT
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**ENVIRONMENT, **more}, timeout=LIMIT
     )
 
 
@@ -68,14 +71,14 @@ def case(given):
     return ended.returncode, what and f"FAKE_CUDA_FAIL={fault} ({CODES[code]}): {what}: exit code {ended.returncode}: {ended.stderr[-700:]}"
 
 
-def main(folder, what):
+def main(folder, what, times=TIMES):
     words = command(folder, what)
     made = counts(words)
     cases = [
         (words, call, nth, code)
         for call, count in made.items()
         if call not in SILENT
-        for nth in TIMES
+        for nth in map(int, times.split(","))
         if nth <= count
         for code in CODES
     ]

@@ -63,20 +63,6 @@ static void a_stream_is_not_used_after_its_end(void **state)
 	OK(cudaEventDestroy(event));
 }
 
-static void a_stream_is_not_destroyed_while_it_is_captured(void **state)
-{
-	cudaStream_t stream = a_stream(cudaStreamNonBlocking);
-	cudaGraph_t graph;
-
-	(void)state;
-	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-	assert_int_not_equal(cudaStreamDestroy(stream), cudaSuccess);
-	assert_told("cudaStreamDestroy: the stream is being captured");
-	OK(cudaStreamEndCapture(stream, &graph));
-	OK(cudaGraphDestroy(graph));
-	OK(cudaStreamDestroy(stream));
-}
-
 static void graphs_are_not_used_after_their_end(void **state)
 {
 	cudaStream_t stream = a_stream(cudaStreamNonBlocking);
@@ -183,7 +169,6 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_event_is_not_used_after_its_end, begin, end),
 		cmocka_unit_test_setup_teardown(a_stream_is_not_used_after_its_end, begin, end),
-		cmocka_unit_test_setup_teardown(a_stream_is_not_destroyed_while_it_is_captured, begin, end),
 		cmocka_unit_test_setup_teardown(graphs_are_not_used_after_their_end, begin, end),
 		cmocka_unit_test_setup_teardown(a_handle_of_another_kind_is_known, begin, end),
 		cmocka_unit_test_setup_teardown(memory_is_not_used_after_its_end_or_beyond_it, begin, end),

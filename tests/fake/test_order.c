@@ -286,6 +286,30 @@ static void a_capture_whose_streams_are_not_joined_is_refused(void **state)
 	OK(cudaStreamDestroy(two));
 }
 
+/* As measured on an H200 (driver 580, CUDA 13.0). */
+static void a_stream_that_is_destroyed_ends_its_capture_and_is_not_joined_to_another(void **state)
+{
+	cudaStream_t one = a_stream(cudaStreamNonBlocking), two = a_stream(cudaStreamNonBlocking), three;
+	cudaEvent_t event = an_event();
+	cudaGraph_t graph;
+
+	(void)state;
+	OK(cudaStreamBeginCapture(two, cudaStreamCaptureModeThreadLocal));
+	OK(cudaEventRecord(event, two));
+	OK(cudaStreamDestroy(two));
+	assert_int_equal(cudaStreamWaitEvent(one, event, 0), cudaErrorInvalidValue);
+	three = a_stream(cudaStreamNonBlocking);
+	OK(cudaStreamBeginCapture(one, cudaStreamCaptureModeThreadLocal));
+	OK(cudaEventRecord(event, one));
+	OK(cudaStreamWaitEvent(three, event, 0));
+	OK(cudaLaunchHostFunc(three, add_3, &number));
+	OK(cudaStreamDestroy(three));
+	assert_int_equal(cudaStreamEndCapture(one, &graph), cudaErrorStreamCaptureUnjoined);
+	assert_int_equal(cudaStreamEndCapture(one, &graph), cudaErrorIllegalState);
+	OK(cudaEventDestroy(event));
+	OK(cudaStreamDestroy(one));
+}
+
 static void what_a_capture_prohibits_invalidates_it_unless_the_thread_is_relaxed(void **state)
 {
 	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
@@ -356,6 +380,7 @@ int main(void)
 		cmocka_unit_test(a_flag_follows_the_work_of_its_stream),
 		cmocka_unit_test(a_graph_keeps_its_edges_and_its_launches_follow_each_other),
 		cmocka_unit_test(a_capture_whose_streams_are_not_joined_is_refused),
+		cmocka_unit_test(a_stream_that_is_destroyed_ends_its_capture_and_is_not_joined_to_another),
 		cmocka_unit_test(what_a_capture_prohibits_invalidates_it_unless_the_thread_is_relaxed),
 		cmocka_unit_test(work_from_outside_is_no_part_of_a_capture),
 		cmocka_unit_test(while_a_blocking_stream_is_captured_the_default_one_is_not_used),

@@ -8,8 +8,8 @@
 #define US 1000
 
 /*
- * How far a device's clock may be from the host's: nothing where the host's clock is read. The threads of a fake device
- * reach an anchor when a busy machine lets them.
+ * How far a device's clock may be from the host's: nothing where the host's clock is read. The threads of a
+ * fake device reach an anchor when a busy machine lets them.
  */
 static int64_t tolerance(void)
 {
