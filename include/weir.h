@@ -1242,9 +1242,9 @@ WEIR_API weir_status weir_stream_wrap(weir_graph *graph, int device, void *nativ
 /*
  * Ends weir's use of the native stream. NULL is allowed. After the native stream was destroyed, this is the
  * only legal call, between runs: CUDA cannot detect a destroyed stream, so any other use is undefined (an
- * error or a crash). Fails: WEIR_E_BUSY: a run is on, an entity uses it (weir_entity_use_stream), or work
- * recorded on the stream is not complete;
- * WEIR_E_INVALID: not a wrapped stream.
+ * error or a crash). Waits for flags that the last run still has to write on the stream (signal "flag"), for
+ * at most a second. Fails: WEIR_E_BUSY: a run is on, an entity uses it (weir_entity_use_stream), or work
+ * recorded on the stream is not complete; WEIR_E_INVALID: not a wrapped stream.
  */
 WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
 /*

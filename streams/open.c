@@ -8,12 +8,15 @@
  *
  * No lock is held here, and most functions may wait for the device: not on hot paths.
  */
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "streams/device.h"
 #include "streams/flag.h"
 #include "streams/system.h"
 #include "streams/table.h"
+
+#define FLAGS_NS INT64_C(1000000000) /* how long an unwrap waits for flags that are still to be written */
 
 /* --- creation --- */
 
@@ -208,12 +211,33 @@ void wr_stream_close(weir_stream *stream)
 		return;
 	pool = stream->pool;
 	stream->in_tick = false; /* the record below takes no live reference */
+	wr_store(&stream->flag_is_last, !wr_load(&stream->dirty) && wr_load(&stream->flag_after_record));
 	if ((wr_load(&stream->dirty) || wr_load(&stream->flag_after_record)) &&
 	    !wr_system_failed(stream->system))
 		(void)weir_stream_record(stream, &fence);
 	live_ref_drop(stream);
 	if (wr_table_close(stream) && pool)
 		wr_stream_pool_uncount(pool);
+}
+
+/*
+ * Waits until the flags are written that views of the stream left behind their last work when they were
+ * closed: at the end of a run that work is complete, and the caller knows of no flags. Another thread's work
+ * may be in between.
+ */
+static void last_flags_wait(weir_stream *root)
+{
+	struct wr_system *system = root->system;
+	int64_t until = wr_now() + FLAGS_NS;
+
+	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
+		weir_stream *stream = wr_stream_at(system, i);
+		weir_fence last = {wr_load(&stream->id), wr_load(&stream->submitted)};
+
+		if (wr_load(&stream->closed) && wr_load(&stream->flag_is_last) &&
+		    wr_load(&stream->root) == root)
+			(void)wr_fence_wait(system, last, until);
+	}
 }
 
 /* Work that the caller enqueued and did not record is not waited for. */
@@ -233,6 +257,7 @@ weir_status wr_stream_unwrap(weir_stream *stream)
 					    "wait for it first");
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->flag_after_record, false);
+	last_flags_wait(stream);
 	if (wr_table_close_unshared(stream))
 		return WEIR_OK;
 	return wr_fail(WEIR_E_BUSY, "entities still use the wrapped stream, or their work on it "

@@ -83,6 +83,7 @@ struct weir_stream {
 	_Atomic uint64_t submitted;           /* the last value; does not restart with a new id */
 	_Atomic bool dirty;                   /* work was enqueued since the last record */
 	_Atomic bool flag_after_record;       /* a flag write was enqueued since the last record */
+	_Atomic bool flag_is_last;            /* when it was closed, a flag write alone was not recorded */
 	/* by index of the other stream: the latest fence that this one waits for. Owner only */
 	weir_fence waited[WR_WAITED];
 	uint64_t operations; /* operations enqueued by weir's own calls. Owner only */

@@ -296,6 +296,19 @@ RIG_BODY(t06_a_wrapped_stream_is_unwrapped_after_its_own_work)
 	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
 }
 
+/* At the end of a run the work is complete; the flag that was written behind it may not be. */
+RIG_BODY(t06_g04_a_wrapped_stream_is_unwrapped_when_the_last_flag_is_written)
+{
+	weir_stream *wrapped = wrap(rig, rig->a), *view = rig_share(wrapped);
+
+	rig_store(rig, view, 1, 0);
+	rig_wait(rig, rig_record(view));
+	rig_store(rig, rig->a, 2, 20 * MS); /* on the same queue, before the flag */
+	assert_int_equal(wr_flag_write(view), WEIR_OK);
+	wr_stream_close(view);
+	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
+}
+
 /* Unwrapping queries the last points of views itself. */
 RIG_BODY(t06_a_wrapped_stream_is_unwrapped_after_views_that_were_not_queried)
 {
@@ -396,6 +409,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(t06_the_default_stream_has_one_queue_and_many_views),
 		cmocka_unit_test(t06_two_wraps_of_one_native_stream_are_the_same_queue),
 		cmocka_unit_test(t06_a_wrapped_stream_is_unwrapped_after_its_own_work),
+		cmocka_unit_test(t06_g04_a_wrapped_stream_is_unwrapped_when_the_last_flag_is_written),
 		cmocka_unit_test(t06_a_wrapped_stream_is_unwrapped_after_views_that_were_not_queried),
 		cmocka_unit_test(t06_work_that_the_caller_left_on_a_wrapped_stream_is_not_waited_for),
 		cmocka_unit_test(t06_a_wrapped_stream_is_unwrapped_whatever_a_lost_device_left),
