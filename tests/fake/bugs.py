@@ -14,7 +14,7 @@ BUGS = {
     "cuda_wait_left_out": ("t2_*", r"FAILED.*t2_a_wait_orders_two_streams", r"data race"),
     "cuda_event_forgotten": ("t13_*", r"fake CUDA: at the end: event \d+ was not destroyed", None),
     "cuda_graph_destroyed_early": ("t13_*", r"fake CUDA: cuda\w+: graph \d+ was destroyed by cudaGraphDestroy, called from", None),
-    "cuda_order_left_out": ("t13_*", r"FAILED.*t13_a_fork_that_is_joined_is_captured", None),
+    "cuda_order_left_out": ("t13_*", r"FAILED.*t13_a_fork_that_is_joined_is_captured", r"data race"),
 }
 
 

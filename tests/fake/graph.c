@@ -2,7 +2,6 @@
  * Graphs. A launch performs each lane (what one stream captured) on a thread of its own: nothing but an edge
  * orders two lanes. The first lane's thread is the stream's.
  */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,16 +138,12 @@ static void *lane_run(void *arg)
 	return NULL;
 }
 
-/* Detached: the process may end while the device, which is lost, is within a graph. */
 static void lane_start(struct launch *launch, unsigned number)
 {
 	struct lane *lane = zeroed(sizeof *lane);
-	pthread_t thread;
 
 	*lane = (struct lane){launch, number};
-	if (pthread_create(&thread, NULL, lane_run, lane))
-		abort();
-	pthread_detach(thread);
+	fake_thread_start(lane_run, lane);
 }
 
 static void wait_for_lanes(struct launch *launch)

@@ -146,6 +146,7 @@ struct fake_stream {
 	_Atomic(struct fake_capture *) capture;
 };
 
+void fake_thread_start(void *(*run)(void *arg), void *arg); /* detached: the process may end while it works */
 struct fake_stream *fake_stream_new(int device, bool blocking, const uint32_t *sms);
 struct fake_stream *fake_stream_of(cudaStream_t handle);
 void fake_stream_row(unsigned row, struct fake_stream **out);

@@ -156,7 +156,7 @@ static void *perform_all(void *arg)
 }
 
 /* Its signals are blocked: the program's handlers run on the program's threads. */
-static void start(struct fake_stream *stream)
+void fake_thread_start(void *(*run)(void *arg), void *arg)
 {
 	pthread_attr_t attributes;
 	sigset_t all, before;
@@ -166,7 +166,7 @@ static void start(struct fake_stream *stream)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	if (pthread_create(&thread, &attributes, perform_all, stream))
+	if (pthread_create(&thread, &attributes, run, arg))
 		abort();
 	pthread_attr_destroy(&attributes);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -186,7 +186,7 @@ struct fake_stream *fake_stream_new(int device, bool blocking, const uint32_t *s
 		fake_set(&stream->sms[i], sms ? sms[i] : i < FAKE_SMS / 32 ? ~0u : (1u << FAKE_SMS % 32) - 1);
 	/* a stream that was lost with its device has left what it never finished */
 	fake_set(&stream->finished, fake_get(&stream->enqueued));
-	start(stream);
+	fake_thread_start(perform_all, stream);
 	return stream;
 }
 
