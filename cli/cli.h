@@ -1,7 +1,7 @@
 /*
  * The command `weir`, written against the public header, and words, units, nearest, files and output of
- * base/. main.c has the table of subcommands, options.c the table of options; docs/command.md is the manual.
- * The Python module has the files that run no graph, and those that print and write what a run leaves.
+ * base/. command.c has the table of subcommands, options.c the table of options; docs/command.md is the
+ * manual. The Python module has all files but main.c: `python3 -m weir` is this command in an interpreter.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -59,8 +59,8 @@ struct cli_options {
 	const char *second;   /* TRACE.json; NULL: none */
 	const char *output;   /* -o; NULL: none */
 	size_t max_file;      /* bytes of a file that is read; 0: not given */
-	const char **sets, **plugins;
-	size_t set_count, plugin_count;
+	const char **sets, **plugins, **pythons;
+	size_t set_count, plugin_count, python_count;
 	unsigned workers;
 	const char *backend, *signal, *root;
 	const char *trace;      /* a file; NULL: none */
@@ -76,11 +76,7 @@ struct cli_options {
 	bool json, dot;    /* formats that were given */
 	bool seeded, quiet, help;
 	bool limited, drained; /* duration_ns, drain_ns were given */
-	bool python;           /* --python: another process reads its files */
 	weir_format format;
-	/* Adds operators, before those of the plugins; NULL: none. */
-	weir_status (*add)(weir_registry *registry, void *arg);
-	void *add_arg;
 };
 
 struct cli_command {
@@ -94,6 +90,25 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_run, cli_check, cli_show, cli_operators, cli_conditions, cli_report;
+
+/*
+ * The interpreter that the command runs in. Its functions are called on the main thread; what they refuse
+ * they print.
+ */
+struct cli_python {
+	bool (*load)(const char *path);              /* runs a file of --python, which registers operators */
+	weir_status (*add)(weir_registry *registry); /* adds these operators */
+	/* The run is about to start: takes all three over. Returns an exit code. */
+	int (*begin)(const struct cli_options *options, weir_registry *registry, weir_graph *graph,
+		     weir_scheduler *scheduler);
+	void (*turn)(void);                 /* called now and then while the run is on */
+	void (*failed)(const char *entity); /* prints the exception that ended the run in it, if one did */
+	bool (*end)(void);                  /* destroys the three; returns true if the device hangs */
+	bool (*flush)(void);                /* what Python code has printed */
+};
+extern const struct cli_python *cli_python; /* NULL: none, --python starts one (python.c) */
+/* command.c: the command as a whole. Returns the exit code. */
+int cli_main(int argc, char **argv, const struct cli_python *python);
 
 /*
  * Parses argv[1...] (argv[0] is the subcommand). Returns CLI_OK, or CLI_USAGE or CLI_FAILED after printing
@@ -114,6 +129,8 @@ const char *cli_said_for(void);        /* that name; "" at first */
  */
 void cli_print_escaped(FILE *to, const char *text);
 int cli_code_of(weir_status status);
+void cli_flush_python(
+	void); /* before C prints: what Python code has printed; a failure is kept for cli_flush */
 /* At the end: returns the exit code, CLI_FAILED instead of CLI_OK if stdout could not be written. */
 int cli_flush(int code);
 

@@ -12,8 +12,8 @@ int cli_registry_load(weir_registry **out, const struct cli_options *options)
 {
 	weir_status status = weir_registry_create(out);
 
-	if (!status && options->add)
-		status = options->add(*out, options->add_arg);
+	if (!status && cli_python)
+		status = cli_python->add(*out);
 	for (size_t i = 0; !status && i < options->plugin_count; i++)
 		status = weir_registry_load(*out, options->plugins[i]);
 	if (!status)

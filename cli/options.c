@@ -30,7 +30,7 @@ static bool take_plugin(struct cli_options *options, const char *value)
 
 static bool take_python(struct cli_options *options, const char *value)
 {
-	options->python = true;
+	options->pythons[options->python_count++] = value;
 	return *value != '\0';
 }
 
@@ -423,7 +423,8 @@ int cli_options_read(struct cli_options *options, const struct cli_command *comm
 						NULL, FIRST + (int)i};
 	options->sets = calloc((size_t)argc, sizeof *options->sets);
 	options->plugins = calloc((size_t)argc, sizeof *options->plugins);
-	if (!options->sets || !options->plugins) {
+	options->pythons = calloc((size_t)argc, sizeof *options->pythons);
+	if (!options->sets || !options->plugins || !options->pythons) {
 		cli_say("the command line: out of memory");
 		return CLI_FAILED;
 	}
@@ -437,4 +438,5 @@ void cli_options_finish(struct cli_options *options)
 {
 	free(options->sets);
 	free(options->plugins);
+	free(options->pythons);
 }

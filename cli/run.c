@@ -6,16 +6,23 @@
 
 struct run {
 	struct cli_graph source;
-	weir_file files[2]; /* --trace, --stats-file */
+	weir_file *files; /* of the command line */
+	bool given;       /* the interpreter has the graph, its scheduler and the registry */
 	weir_graph *graph;
 	weir_scheduler *scheduler;
 	struct cli_output trace, statistics;
 };
 
+/* Returns their number. run->files stays NULL if there is no memory. */
 static size_t list_files(struct run *run, const struct cli_options *options)
 {
 	size_t count = 0;
 
+	run->files = calloc(options->python_count + 2, sizeof *run->files);
+	if (!run->files)
+		return 0;
+	for (size_t i = 0; i < options->python_count; i++)
+		run->files[count++] = (weir_file){sizeof(weir_file), "--python", options->pythons[i], false};
 	if (options->trace)
 		run->files[count++] = (weir_file){sizeof(weir_file), "--trace", options->trace, true};
 	if (options->stats_file)
@@ -24,8 +31,18 @@ static size_t list_files(struct run *run, const struct cli_options *options)
 	return count;
 }
 
+/* The interpreter destroys what a run was made of, since its objects may still use that. */
+static int give_to_python(struct run *run, const struct cli_options *options)
+{
+	if (!cli_python)
+		return CLI_OK;
+	run->given = true;
+	return cli_python->begin(options, run->source.registry, run->graph, run->scheduler);
+}
+
 static int make_run(struct run *run, const struct cli_options *options)
 {
+	size_t file_count = list_files(run, options);
 	weir_scheduler_options settings = {
 		.size = sizeof settings,
 		.workers = options->workers,
@@ -44,7 +61,7 @@ static int make_run(struct run *run, const struct cli_options *options)
 		.trace_events = options->trace_events,
 		.skip = options->stats_skip,
 		.files = run->files,
-		.file_count = list_files(run, options),
+		.file_count = file_count,
 		.given = (options->seeded ? WEIR_GIVEN_SEED : 0u) |
 			 (options->limited ? WEIR_GIVEN_MAX_DURATION : 0u) |
 			 (options->drained ? WEIR_GIVEN_DRAIN : 0u),
@@ -52,6 +69,10 @@ static int make_run(struct run *run, const struct cli_options *options)
 	weir_status status;
 	int code;
 
+	if (!run->files) {
+		cli_say("the command line: out of memory");
+		return CLI_FAILED;
+	}
 	run->source.interruptible = true;
 	code = cli_graph_load(&run->source, options);
 	if (code)
@@ -59,12 +80,13 @@ static int make_run(struct run *run, const struct cli_options *options)
 	status = weir_graph_create(run->source.registry, run->source.description, &run->graph);
 	if (!status)
 		status = weir_scheduler_create(run->graph, &settings, &run->scheduler);
-	if (status)
+	if (status) {
 		cli_say_error(status, options->argument);
-	else if (options->seeded && !options->quiet &&
-		 weir_scheduler_backend(run->scheduler) != WEIR_BACKEND_SIM)
+		return cli_code_of(status);
+	}
+	if (options->seeded && !options->quiet && weir_scheduler_backend(run->scheduler) != WEIR_BACKEND_SIM)
 		cli_say("warning: --seed has no effect without --backend sim");
-	return cli_code_of(status);
+	return give_to_python(run, options);
 }
 
 enum { ROUNDS = 16 }; /* in the time of --explain-after: a standstill is told a sixteenth late at most */
@@ -95,6 +117,8 @@ static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *
 	 */
 	while ((status = weir_scheduler_wait(scheduler, turn, outcome)) == WEIR_E_TIMEOUT &&
 	       !outcome->status && turn > 0) {
+		if (cli_python)
+			cli_python->turn();
 		cli_progress_show(progress, scheduler);
 		cli_standstill_look(standstill, scheduler, turn);
 	}
@@ -109,6 +133,13 @@ static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *
 static const char *drain_line(bool quiet, bool moving)
 {
 	return quiet ? "" : moving ? CLI_CLEAR_LINE DRAINS : DRAINS;
+}
+
+/* The exception by which an entity in Python failed. */
+static void show_exception(const struct cli_options *options, const char *entity)
+{
+	if (cli_python && entity && !options->quiet)
+		cli_python->failed(entity);
 }
 
 static void say_outcome(const char *path, const weir_outcome *outcome)
@@ -131,6 +162,7 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	cli_crash_tell(run->graph); /* first: start may crash */
 	status = weir_scheduler_start(run->scheduler);
 	if (status) {
+		show_exception(options, weir_last_error_entity());
 		cli_say_error(status, options->argument);
 		return cli_code_of(status);
 	}
@@ -141,6 +173,8 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 		cli_say("%s", weir_last_error());
 		return CLI_FAILED;
 	}
+	show_exception(options, outcome.entity);
+	cli_flush_python();
 	if (cli_writes_to_stdout(run->graph, run->scheduler)) {
 		fflush(stdout);
 		dup2(STDERR_FILENO, STDOUT_FILENO); /* the summary must not follow the frames */
@@ -158,14 +192,29 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	return outcome.posix_signal ? 128 + outcome.posix_signal : cli_code_of(outcome.status);
 }
 
-static bool finish_run(struct run *run)
+static bool destroy(struct run *run)
 {
 	bool hung = weir_scheduler_destroy(run->scheduler) == WEIR_E_ABANDONED;
 
 	cli_crash_tell(NULL);
-	hung |= weir_graph_destroy(run->graph) == WEIR_E_ABANDONED;
+	return (weir_graph_destroy(run->graph) == WEIR_E_ABANDONED) | hung;
+}
+
+/* Returns true if the device hangs. */
+static bool finish_run(struct run *run)
+{
+	bool hung;
+
+	if (run->given) {
+		cli_crash_tell(NULL);
+		run->source.registry = NULL;
+		hung = cli_python->end();
+	} else {
+		hung = destroy(run);
+	}
 	if (!hung) /* otherwise hanging work may still use a plugin's code */
 		cli_graph_finish(&run->source);
+	free(run->files);
 	return hung;
 }
 
@@ -183,8 +232,6 @@ static int run_graph(const struct cli_options *options)
 	bool hung;
 	int code;
 
-	/* Otherwise streams share a hardware queue, and a long kernel on one delays short ones on another. */
-	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	cli_standstill_listen();
 	if (options->quiet)
 		cli_log_quiet();
@@ -217,8 +264,7 @@ const struct cli_command cli_run = {
 		"A second SIGINT or SIGTERM exits at once.\n"
 		"SIGUSR1 prints why the run makes no progress.\n"
 		"A compute in progress cannot be interrupted.\n"
-		"frames/s are those that the slowest sink (an entity that only receives) took "
-		"per second.\n"
+		"frames/s are the messages that the main sink took per second (docs/report.md).\n"
 		"--trace: a file that has the run's ticks, waits, queues and messages; Perfetto\n"
 		"(ui.perfetto.dev) and chrome://tracing open it. docs/profiling.md describes it.\n",
 	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |

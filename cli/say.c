@@ -8,7 +8,9 @@
 #include "base/words.h"
 #include "cli/cli.h"
 
+const struct cli_python *cli_python;
 static const char *subcommand = "";
+static bool python_lost; /* what Python code printed could not be written */
 
 void cli_say_for(const char *command)
 {
@@ -30,11 +32,18 @@ void cli_print_escaped(FILE *to, const char *text)
 	}
 }
 
+void cli_flush_python(void)
+{
+	if (cli_python && !cli_python->flush())
+		python_lost = true;
+}
+
 void cli_say(const char *format, ...)
 {
 	char *line = NULL;
 	va_list list;
 
+	cli_flush_python();
 	fflush(stdout); /* keeps the order of the two streams */
 	va_start(list, format);
 	if (vasprintf(&line, format, list) < 0)
@@ -66,6 +75,9 @@ int cli_flush(int code)
 {
 	bool lost = ferror(stdout);
 
+	cli_flush_python();
+	if (python_lost && !code)
+		code = CLI_FAILED;
 	errno = 0; /* do not report the error of an earlier write */
 	lost |= fflush(stdout) != 0;
 	if (!lost || reader_is_gone())

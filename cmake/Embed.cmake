@@ -15,7 +15,6 @@ endif()
 
 set(WEIR_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
 function(weir_embed out name)
-	list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
 	set(file ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
 	add_custom_command(OUTPUT ${file} DEPENDS ${ARGN} ${WEIR_EMBED_SCRIPT} VERBATIM
 		COMMAND ${CMAKE_COMMAND} "-DOUT=${file}" "-DNAME=${name}" "-DFILES=${ARGN}" -P ${WEIR_EMBED_SCRIPT})

@@ -356,8 +356,6 @@ struct Core {
 	std::vector<Consumer> consumers;
 	std::vector<weir_message *> unfenced; /* of arrays whose readers' streams could not be recorded */
 	std::vector<std::pair<int, weir_stream *>> streams; /* for arrays that a program pushes */
-	std::vector<std::string> file_texts;                /* of `files` */
-	std::vector<weir_file> files;                       /* that the command reads and writes */
 	Core *next_retired = nullptr;
 	Core *next = nullptr; /* of all; guarded by cores_lock */
 };
@@ -2505,18 +2503,28 @@ bool is_of_python(const weir_entity *entity)
  * On sim the workers are fibers of one thread, which weir may switch inside compute; an interpreter's frames
  * are the thread's.
  */
-void refuse_sim(Core *core)
+constexpr const char *NOT_ON_SIM = "operators in Python do not run on the backend 'sim': use 'host'";
+
+/* The first entity whose operator is in Python, or NULL. */
+const char *first_of_python(const Core *core)
 {
 	weir_entity_counts counts = {sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_entity_counts(core->scheduler, i, &counts); i++) {
-		if (!is_of_python(weir_graph_entity(core->graph, counts.entity)))
-			continue;
-		std::string entity = counts.entity;
-		end_scheduler(core);
-		raise(WEIR_E_UNSUPPORTED, "operators in Python do not run on the backend 'sim': use 'host'",
-		      entity.c_str());
-	}
+	for (size_t i = 0; weir_scheduler_entity_counts(core->scheduler, i, &counts); i++)
+		if (is_of_python(weir_graph_entity(core->graph, counts.entity)))
+			return counts.entity;
+	return nullptr;
+}
+
+void refuse_sim(Core *core)
+{
+	const char *first = first_of_python(core);
+
+	if (!first)
+		return;
+	std::string entity = first;
+	end_scheduler(core);
+	raise(WEIR_E_UNSUPPORTED, NOT_ON_SIM, entity.c_str());
 }
 
 void on_ended(weir_scheduler *, void *arg)
@@ -2534,6 +2542,16 @@ void give(nb::dict options, const char *name, Field &field, unsigned *given, uns
 		return;
 	field = nb::cast<Field>(options[name]);
 	*given |= bit;
+}
+
+/* What arrays ask of the run. strict: as in its options. */
+void note_backend(Core *core, int strict)
+{
+	weir_backend backend = weir_scheduler_backend(core->scheduler);
+
+	core->simulated = backend == WEIR_BACKEND_SIM;
+	core->on_cuda = backend == WEIR_BACKEND_CUDA;
+	core->strict = strict ? strict == WEIR_STRICT_ON && !core->on_cuda : core->simulated;
 }
 
 /* Ends the scheduler of the run before, if there is one. */
@@ -2570,8 +2588,6 @@ void make_scheduler(Graph &self, nb::dict from)
 			  (trace ? (unsigned)WEIR_OBSERVE_TRACE : 0u);
 	options.ended = on_ended;
 	options.ended_arg = core;
-	options.files = core->files.data();
-	options.file_count = core->files.size();
 	if (is_inside(core) || !end_scheduler(core))
 		raise(WEIR_E_BUSY, "another thread is inside a call of this graph");
 	{
@@ -2579,31 +2595,9 @@ void make_scheduler(Graph &self, nb::dict from)
 		status = weir_scheduler_create(core->graph, &options, &core->scheduler);
 	}
 	check(status);
-	core->simulated = weir_scheduler_backend(core->scheduler) == WEIR_BACKEND_SIM;
-	core->on_cuda = weir_scheduler_backend(core->scheduler) == WEIR_BACKEND_CUDA;
-	core->strict = options.strict ? options.strict == WEIR_STRICT_ON && !core->on_cuda
-				      : weir_scheduler_backend(core->scheduler) == WEIR_BACKEND_SIM;
+	note_backend(core, options.strict);
 	if (core->simulated)
 		refuse_sim(core);
-}
-
-/* For the runs of the next scheduler. list: of (name, path, is it written). */
-void name_files(Graph &self, nb::list list)
-{
-	Core *core = open_core(self);
-
-	core->file_texts.clear();
-	core->files.clear();
-	core->file_texts.reserve(2 * nb::len(list)); /* its texts stay where they are */
-	for (nb::handle item : list) {
-		const char *texts[2];
-
-		for (int i = 0; i < 2; i++) {
-			core->file_texts.emplace_back(nb::cast<nb::bytes>(item[i]).c_str());
-			texts[i] = core->file_texts.back().c_str();
-		}
-		core->files.push_back({sizeof(weir_file), texts[0], texts[1], nb::cast<bool>(item[2])});
-	}
 }
 
 /* Returns the status and the text of a failure. */
@@ -2940,149 +2934,121 @@ weir_entity *entity_of(Graph &self, const char *name)
 }
 
 /* ------------------------------------------------------------------------------------------- the command --
- * What `python3 -m weir` does as the command weir does, by the command's own code, on C's stdout.
+ * `python3 -m weir`: the command itself, in this interpreter (cli/cli.h, struct cli_python). It has no GIL
+ * while it runs.
  */
 
-/* The process is a command of that name from now on: its lines, and the library's log on stderr. */
-void become_command(std::string name, bool quiet)
-{
-	static std::string kept;
-
-	kept = std::move(name);
-	setvbuf(stdout, nullptr, _IOFBF, BUFSIZ); /* an unbuffered Python would write each word alone */
-	cli_say_for(kept.c_str());
-	nb::gil_scoped_release released;
-	cli_log_open();
-	if (quiet)
-		cli_log_quiet();
-}
-
-std::vector<const char *> pointers_of(const std::vector<std::string> &texts)
-{
-	std::vector<const char *> out;
-
-	for (const std::string &text : texts)
-		out.push_back(text.c_str());
-	return out;
-}
-
-/* The options of a command that needs no run. argument: GRAPH or NAME; None: not given. */
-struct Given {
-	std::string argument;
-	std::vector<std::string> sets, plugins;
-	std::vector<KindHandle *> kinds;
-	std::vector<const char *> set_list, plugin_list;
-	cli_options options = {};
-
-	Given(nb::object of, std::vector<std::string> set, std::vector<std::string> plugin, size_t max_file,
-	      std::vector<KindHandle *> kind)
-	    : argument(of.is_none() ? "" : nb::cast<std::string>(of)), sets(std::move(set)),
-	      plugins(std::move(plugin)), kinds(std::move(kind)), set_list(pointers_of(sets)),
-	      plugin_list(pointers_of(plugins))
-	{
-		options.argument = of.is_none() ? nullptr : argument.c_str();
-		options.sets = set_list.data();
-		options.set_count = set_list.size();
-		options.plugins = plugin_list.data();
-		options.plugin_count = plugin_list.size();
-		options.max_file = max_file;
-		options.add = add_kinds;
-		options.add_arg = &kinds;
-	}
-	Given(const Given &) = delete;
+/* Of the one command of a process. */
+struct Command {
+	nb::callable load, failed, flush; /* python/weir/__main__.py */
+	nb::callable handles;
+	nb::object graph; /* of the run */
 };
+Command *command = nullptr;
 
-/* weir check, weir show and weir operators. Returns the exit code. */
-int run_command(std::string name, nb::object argument, std::vector<std::string> sets,
-		std::vector<std::string> plugins, int format, size_t max_file,
-		std::vector<KindHandle *> kinds)
+/* Calls it; an exception is reported as Python reports those of destructors. */
+template <typename... Arguments> bool call_command(const nb::callable &callable, Arguments... arguments)
 {
-	const cli_command *const known[] = {&cli_check, &cli_show, &cli_operators};
-	Given given(argument, sets, plugins, max_file, kinds);
-
-	given.options.format = (weir_format)format;
-	for (const cli_command *command : known)
-		if (name == command->name)
-			return command->run(&given.options);
-	return CLI_USAGE;
+	try {
+		return nb::cast<bool>(callable(arguments...));
+	} catch (nb::python_error &error) {
+		error.discard_as_unraisable("the command weir");
+		return false;
+	}
 }
 
-/* The graph of weir run, or the exit code; what is wrong is printed. SIGINT ends the process while it is
- * read. */
-nb::object load_graph(nb::object argument, std::vector<std::string> sets, std::vector<std::string> plugins,
-		      size_t max_file, std::vector<KindHandle *> kinds)
+bool command_load(const char *path)
 {
-	Given given(argument, sets, plugins, max_file, kinds);
-	cli_graph source = {};
-	int code;
+	nb::gil_scoped_acquire hold;
+
+	return call_command(command->load, nb::bytes(path, strlen(path)));
+}
+
+weir_status command_add(weir_registry *registry)
+{
+	nb::gil_scoped_acquire hold;
+	auto kinds = nb::cast<std::vector<KindHandle *>>(command->handles());
+
+	return add_kinds(registry, &kinds);
+}
+
+int command_begin(const cli_options *options, weir_registry *registry, weir_graph *graph,
+		  weir_scheduler *scheduler)
+{
+	nb::gil_scoped_acquire hold;
 
 	settle();
-	std::unique_ptr<Graph> graph = new_graph();
-	source.interruptible = true;
-	code = cli_graph_load(&source, &given.options);
-	cli_signals_unblock();
-	if (!code) {
-		weir_status status =
-			weir_graph_create(source.registry, source.description, &graph->core->graph);
-
-		if (status)
-			cli_say_error(status, given.options.argument);
-		code = cli_code_of(status);
-		graph->core->registry = source.registry;
-		source.registry = nullptr;
-	}
-	cli_graph_finish(&source);
-	if (code)
-		return nb::int_(code);
-	return nb::cast(graph.release(), nb::rv_policy::take_ownership);
+	std::unique_ptr<Graph> made = new_graph();
+	Core *core = made->core.get();
+	core->registry = registry;
+	core->graph = graph;
+	core->scheduler = scheduler;
+	note_backend(core, options->strict);
+	command->graph = nb::cast(made.release(), nb::rv_policy::take_ownership);
+	const char *entity = core->simulated ? first_of_python(core) : nullptr;
+	if (entity)
+		cli_say("%s: '%s': %s", options->argument, entity, NOT_ON_SIM);
+	return entity ? CLI_FAILED : CLI_OK;
 }
 
-/* The file of --trace or --stats-file. */
-struct Output {
-	std::string option, path;
-	cli_output output;
+void command_turn()
+{
+	nb::gil_scoped_acquire hold;
 
-	Output(std::string of, nb::object at) : option(std::move(of)), output{nullptr, false}
+	settle();
+	if (PyErr_CheckSignals()) /* handlers that a file of --python installed */
+		PyErr_WriteUnraisable(nullptr);
+}
+
+void command_failed(const char *entity)
+{
+	nb::gil_scoped_acquire hold;
+	Graph *graph = nb::cast<Graph *>(command->graph);
+	nb::object error = graph->failures.attr("get")(entity);
+
+	if (!error.is_none())
+		call_command(command->failed, error);
+}
+
+bool command_end()
+{
+	nb::gil_scoped_acquire hold;
+	Ref core = nb::cast<Graph *>(command->graph)->core;
+
+	(void)end_scheduler(core.get());
+	command->graph.reset();
+	return core->leaked;
+}
+
+bool command_flush()
+{
+	nb::gil_scoped_acquire hold;
+
+	return call_command(command->flush);
+}
+
+/* Returns the exit code. words: of the command line, of bytes; the others return True. */
+int run_command(std::vector<nb::bytes> words, nb::callable load, nb::callable failed, nb::callable flush,
+		nb::callable handles)
+{
+	static const struct cli_python python = {command_load,   command_add, command_begin, command_turn,
+						 command_failed, command_end, command_flush};
+	Command own = {load, failed, flush, handles, nb::object()};
+	std::vector<char *> argv;
+	int code;
+
+	for (nb::bytes &word : words)
+		argv.push_back((char *)word.c_str());
+	argv.push_back(nullptr);
+	setvbuf(stdout, nullptr, _IOFBF, BUFSIZ); /* an unbuffered Python would write each word alone */
+	command = &own;
 	{
-		if (!at.is_none())
-			path = nb::cast<nb::bytes>(at).c_str();
+		nb::gil_scoped_release released;
+		code = cli_main((int)words.size(), argv.data(), &python);
 	}
-	Output(const Output &) = delete;
-};
-
-bool output_begin(Output &self)
-{
-	const char *path = self.path.empty() ? nullptr : self.path.c_str();
-
-	return cli_output_begin(&self.output, self.option.c_str(), path) == CLI_OK;
-}
-
-void output_write(Output &self, Graph &graph)
-{
-	Core *core = running_core(graph);
-	Using use(core);
-	nb::gil_scoped_release released;
-
-	if (self.option == "trace")
-		cli_trace_write(&self.output, core->scheduler);
-	else
-		cli_statistics_write(&self.output, core->scheduler);
-}
-
-void print_summary(Graph &self, const char *path, int status, int posix_signal, double duration,
-		   uint64_t discarded, nb::object waiting, uint64_t held)
-{
-	Core *core = running_core(self);
-	std::string waits = waiting.is_none() ? "" : nb::cast<std::string>(waiting);
-	weir_outcome outcome = {sizeof outcome};
-
-	outcome.status = (weir_status)status;
-	outcome.posix_signal = posix_signal;
-	outcome.duration_ns = llround(duration * 1e9);
-	outcome.discarded = discarded;
-	outcome.waiting = waits.empty() ? nullptr : waits.c_str();
-	outcome.held = held;
-	cli_summary(path, core->graph, core->scheduler, &outcome);
+	command = nullptr;
+	settle();
+	return code;
 }
 
 /* ------------------------------------------------------------------------------------- inlets and outlets --
@@ -3210,17 +3176,6 @@ void shut_down()
 		end_scheduler(core);
 	settle();
 	finished = true;
-}
-
-int64_t parse_size(const char *text)
-{
-	int64_t bytes = 0;
-	const char *wrong = wr_size_read(text, &bytes);
-
-	if (wrong || bytes < 1)
-		raise(WEIR_E_INVALID,
-		      (std::string("'") + text + "' " + (wrong ? wrong : "is too small")).c_str());
-	return bytes;
 }
 
 int64_t parse_duration(const char *text)
@@ -3469,15 +3424,6 @@ void bind_graph(nb::module_ &module)
 		.def("entity_counts", entity_counts)
 		.def("statistics", statistics_text)
 		.def("write_trace", write_trace)
-		.def("print_summary", print_summary, arg("path"), arg("status"), arg("posix_signal"),
-		     arg("duration"), arg("discarded"), arg("waiting").none(), arg("held"))
-		.def("print_statistics", [](Graph &self) { cli_statistics(running_core(self)->scheduler); })
-		.def("writes_to_stdout",
-		     [](Graph &self) {
-			     Core *core = running_core(self);
-			     return cli_writes_to_stdout(core->graph, core->scheduler);
-		     })
-		.def("name_files", name_files)
 		.def("queue_counts", queue_counts)
 		.def("pool_counts", pool_counts)
 		.def("fileno", [](Graph &self) { return open_core(self)->ended; })
@@ -3523,20 +3469,9 @@ NB_MODULE(_weir, module)
 	bind_ends(module);
 	module.def("version", weir_version);
 	module.def("log_to_stderr", log_to_stderr);
-	nb::class_<Output>(module, "Output")
-		.def(nb::init<std::string, nb::object>(), nb::arg("option"), nb::arg("path").none())
-		.def("begin", output_begin)
-		.def("write", output_write)
-		.def("give_up", [](Output &self) { cli_output_give_up(&self.output); });
-	module.def("become_command", become_command);
-	module.def("run_command", run_command, nb::arg("name"), nb::arg("argument").none(), nb::arg("sets"),
-		   nb::arg("plugins"), nb::arg("format"), nb::arg("max_file"), nb::arg("kinds"));
-	module.def("load_graph", load_graph);
-	module.def("code_of", [](int status) { return cli_code_of((weir_status)status); });
-	module.def("flush", [] { fflush(stdout); });
-	module.def("end_output", cli_flush);
+	module.def("command", run_command);
+	module.def("say", [](const char *text) { cli_say("%s", text); });
 	module.def("parse_duration", parse_duration);
-	module.def("parse_size", parse_size);
 	module.def("escape", escape);
 	module.def("status_text", [](int status) { return weir_status_text((weir_status)status); });
 	module.def("settle", settle);

@@ -157,20 +157,11 @@ class Graph:
 
     def __init__(self, graph=None, *, path=None, set=(), plugins=()):
         text, is_path = _source(graph, path)
-        self._own(_weir.make_graph(text, is_path, _listed("set", set), _listed("plugins", plugins), handles()))
-
-    def _own(self, core):
-        self._core = core
+        self._core = _weir.make_graph(text, is_path, _listed("set", set), _listed("plugins", plugins), handles())
         self._made = None
         self._inlets, self._outlets = {}, {}
         self._started, self._blocks = False, []  # the last start's block may follow; True: a block of a run
         self.warnings = [d for d in (Diagnostic(*row) for row in self._core.warnings) if d.warning]
-
-    @classmethod
-    def _of(cls, core):
-        graph = cls.__new__(cls)
-        graph._own(core)
-        return graph
 
     @classmethod
     def read(cls, path, *, set=(), plugins=()):
@@ -187,19 +178,16 @@ class Graph:
         """Starts a run. The options are those of weir_scheduler_options, times in seconds; without any,
         those of the run before. Returns the graph, so that `with graph.start():` waits at the end.
         """
-        self._prepare(options)
+        given = _options(options)
+        if not self._core.has_scheduler() or (options and given != self._made):
+            self._core.create(given)
+            self._made = given
         self._core.failures.clear()
         status, text, entity = self._core.start()
         if status:
             raise self._failure(make(status, text, entity))
         self._started = True
         return self
-
-    def _prepare(self, options):
-        given = _options(options)
-        if not self._core.has_scheduler() or (options and given != self._made):
-            self._core.create(given)
-            self._made = given
 
     def wait(self, timeout=None):
         """Waits for the end of the run and returns its Outcome; raises weir.Error if it failed, and

@@ -67,7 +67,7 @@ def test_an_exception_is_printed_with_its_traceback_and_one_line(files, command)
     found = weir(files, "run", "graph.json", "--python", "operators.py", "--set", "steps.fail=true", command=command)
     assert found.returncode == 1 and "Traceback" in found.stderr
     assert found.stderr.splitlines()[-1] == \
-        "weir run: graph.json: 'steps': ValueError: failed on purpose (operators.py:10)"
+        "weir run: graph.json: operator failed in 'steps': ValueError: failed on purpose (operators.py:10)"
 
 
 @pytest.mark.parametrize("command", both())
@@ -160,6 +160,69 @@ def test_a_warning_of_the_library_is_a_line_of_the_command(files, command, quiet
     os.close(reader), os.close(writer)
     line = "weir run: warning: read: has waited 20.0 ms for descriptor 0 (readable): nothing comes from standard input: 0 frames came\n"
     assert (found.returncode, found.stderr) == (0, "" if quiet else line)
+
+
+@pytest.mark.parametrize("words, code, said", [
+    (["--help"], 0, "  report      RUN.json [TRACE.json]"), (["run", "--help"], 0, "  --strict "), (["conditions"], 0, "cuda_stream"),
+    (["run", "--pyhton", "operators.py", "graph.json"], 2, "weir run: unknown option '--pyhton' (did you mean '--python'?)"),
+    (["run", "--python", "operators.py", "graph.json", "--workers", "0"], 2, "weir run: --workers '0': expected a number from 1 to 64"),
+    (["run", "--python", "operators.py", "graph.json", "--backend", "sim"], 1,
+     "weir run: graph.json: 'steps': operators in Python do not run on the backend 'sim': use 'host'"),
+    (["run", "--python", "operators.py", "graph.json", "--backend", "host", "--seed", "1"], 0, "weir run: warning: --seed has no effect without --backend sim"),
+])
+def test_the_module_is_the_command(files, words, code, said):
+    ended = [weir(files, *words, command=command.values[0]) for command in both()]
+    for one in ended:
+        assert one.returncode == code and said in one.stdout + one.stderr, one
+    assert len({re.sub(r"[\d.,]+ (?:[num]?s|frames/s)|  +", "", one.stdout) for one in ended}) == 1
+
+
+def test_the_module_reports_on_a_run(files):
+    command = (sys.executable, "-m", "weir")
+    assert weir(files, "run", "--python", "operators.py", "graph.json", "--stats-file", "run.json", command=command).returncode == 0
+    report = weir(files, "report", "--json", "run.json", command=command)
+    assert report.returncode == 0 and json.loads(report.stdout), report
+
+
+@pytest.mark.parametrize("command", both())
+def test_sigint_while_a_file_is_loaded_ends_the_process(files, command):
+    (files / "slow.py").write_text("import time\nopen('begun', 'w').close()\nwhile True:\n    time.sleep(0.01)\n")
+    process = subprocess.Popen([*command, "run", "--python", "slow.py", "graph.json"], cwd=files, stderr=subprocess.PIPE)
+    while not (files / "begun").exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert (process.communicate(timeout=20)[1], process.returncode) == (b"weir run: stopped before the run began\n", 130)
+
+
+@pytest.mark.parametrize("command", both())
+def test_what_operators_print_goes_before_the_summary(files, command):
+    (files / "operators.py").write_text(OPERATORS.replace("        if self.fail", "        print('tick', ctx.tick)\n        if self.fail"))
+    found = weir(files, "run", "--python", "operators.py", "graph.json", command=command)
+    assert found.stdout.splitlines()[:6] == [f"tick {i}" for i in range(5)] + [found.stdout.splitlines()[5]]
+    assert found.returncode == 0 and found.stdout.splitlines()[5].startswith("graph.json: finished after ")
+
+
+@pytest.mark.parametrize("command", both())
+def test_what_operators_print_on_a_full_disk_is_one_line(files, command):
+    (files / "operators.py").write_text(OPERATORS.replace("        if self.fail", "        print('tick', ctx.tick)\n        if self.fail"))
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "w") as full:
+        found = subprocess.run([*command, "run", "--quiet", "--python", "operators.py", "graph.json"], cwd=files, stdout=full,
+                               stderr=subprocess.PIPE, text=True, timeout=60, env=buffered)
+    assert (found.returncode, found.stderr) == (1, "weir run: cannot write to stdout: No space left on device\n")
+
+
+@pytest.mark.parametrize("command", both())
+def test_handlers_of_signals_in_python_run_during_the_run(files, command):
+    (files / "operators.py").write_text(OPERATORS + "import signal\nsignal.signal(signal.SIGUSR2, lambda *_: open('handled', 'w').close())\n")
+    process = subprocess.Popen([*command, "run", "--quiet", "--python", "operators.py", "graph.json", "--set", "steps.count=-1"], cwd=files)
+    while not (files / "begun").exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGUSR2)
+    while not (files / "handled").exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 130 and (files / "handled").exists()
 
 
 def test_a_wrong_graph_is_refused_with_its_place(files):
@@ -388,7 +451,7 @@ def test_operators_in_python_say_which_files_they_use_and_fail_after_the_drain(t
     assert "fd: descriptor that is written; default -1" in weir(tmp_path, "operators", "Writes", "--python", "operators.py", command=command).stdout
     found = weir(tmp_path, "run", "--quiet", "--python", "operators.py", "graph.json", command=command)
     assert found.returncode == 1 and found.stdout.count("p: tick") == 3, found
-    assert found.stderr == "weir run: graph.json: 'a': the third is broken\n"
+    assert found.stderr == "weir run: graph.json: operator failed in 'a': the third is broken\n"
 
 
 SAYS = """
