@@ -96,8 +96,7 @@ static struct wr_words words_of(struct cli_finding *finding)
 	return wr_words_in(finding->text, sizeof finding->text);
 }
 
-/* (so 'write' waits 94 % of the run for 'stage3', that for 'stage2', and that for 'read' by way of 4 others)
- */
+/* (so 'write' waits 94 % of the run for 'stage3', that for 'stage2', that for 'read' by way of 4 others) */
 static void add_way(struct wr_words *words, const struct cli_recorded *recorded, const struct cli_root *root)
 {
 	size_t last = root->legs.count - 1;
@@ -110,11 +109,11 @@ static void add_way(struct wr_words *words, const struct cli_recorded *recorded,
 		     name_of(recorded, cli_root_leg(root, 1)->entity).text);
 	for (size_t i = 2; i < last && i <= NAMED_MOST; i++)
 		wr_words_add(words, ", that for '%s'", name_of(recorded, cli_root_leg(root, i)->entity).text);
-	if (last > NAMED_MOST + 1)
-		wr_words_add(words, ", that by way of %zu other%s", last - NAMED_MOST - 1,
-			     last > NAMED_MOST + 2 ? "s" : "");
 	if (last > 1)
 		wr_words_add(words, ", that for '%s'", name_of(recorded, cli_root_last(root)->entity).text);
+	if (last > NAMED_MOST + 1)
+		wr_words_add(words, " by way of %zu other%s", last - NAMED_MOST - 1,
+			     last > NAMED_MOST + 2 ? "s" : "");
 	wr_words_put(words, ")");
 }
 

@@ -9,6 +9,7 @@
 #define LOAD_FULL    0.9 /* one that does, whatever waits there are */
 #define LOAD_LIKE    0.8 /* of the busiest one's load: as busy as it */
 #define LOAD_IDLE    0.8 /* below it a receiver, or a device, has time left */
+#define LOAD_BEHIND  0.5 /* the same, of a device that several messages wait for */
 #define WAIT_LONG    0.15
 #define WORKERS_BUSY 0.85 /* of the workers' time */
 

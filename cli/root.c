@@ -225,18 +225,19 @@ static struct suspects find_suspects(struct walk *walk, size_t from)
 	return out;
 }
 
-/* A stream that is shared is named only if no one of its entities fills it. */
-static bool is_device(const struct suspects *suspects)
+/* `least`: of the run, from which on the device has no time left. */
+static bool is_device(const struct suspects *suspects, double least)
 {
-	return !suspects->unknown && (suspects->load >= LOAD_IDLE || suspects->stream_load >= LOAD_IDLE);
+	return !suspects->unknown && (suspects->load >= least || suspects->stream_load >= least);
 }
 
+/* A stream that is shared is named only if no one of its entities fills it. */
 static size_t end_device(struct walk *walk, const struct suspects *suspects, double share)
 {
 	bool timed = suspects->load >= LOAD_BUSY;
 
 	walk->out->stream = suspects->stream;
-	if (suspects->load < LOAD_IDLE && suspects->stream_load >= LOAD_IDLE)
+	if (suspects->load < LOAD_IDLE && suspects->stream_load >= LOAD_BEHIND)
 		return end_at(walk, CLI_ROOT_STREAM,
 			      (struct cli_leg){.entity = suspects->sharer,
 					       .cause = WEIR_CAUSE_DEVICE,
@@ -248,14 +249,16 @@ static size_t end_device(struct walk *walk, const struct suspects *suspects, dou
 }
 
 /*
- * An entity waits so long for the device work behind the messages of a queue. If the times are unknown:
- * several messages lie in the queue, so the device is behind, or the wait takes nearly all of the time.
+ * An entity waits so long for the device work behind the messages of a queue. Several messages in the queue
+ * say that the device is behind, so that a part of its time in the ticks that were timed suffices; without
+ * such times they do, or a wait that takes nearly all of the run.
  */
 static size_t go_device(struct walk *walk, const struct cli_queue *queue, double share)
 {
 	struct suspects suspects = find_suspects(walk, queue->sender_at);
+	bool behind = queue->depth.mean > 1 && share >= LOAD_BEHIND;
 
-	if (is_device(&suspects))
+	if (is_device(&suspects, behind ? LOAD_BEHIND : LOAD_IDLE))
 		return end_device(walk, &suspects, share);
 	if (!suspects.unknown || (share < LOAD_IDLE && queue->depth.mean <= 1))
 		return queue->sender_at;
@@ -272,7 +275,7 @@ static size_t go_bound(struct walk *walk, const struct cli_leg *leg)
 	struct suspects suspects = find_suspects(walk, leg->entity);
 	bool full = entity->max_in_flight > 1 || leg->share >= LOAD_IDLE;
 
-	if (is_device(&suspects))
+	if (is_device(&suspects, LOAD_IDLE))
 		return end_device(walk, &suspects, leg->share);
 	if (!suspects.unknown || !full)
 		return end(walk, CLI_ROOT_OWN);
@@ -289,7 +292,7 @@ static size_t begin(struct walk *walk, size_t at)
 	if (!cli_uses_device(entity) || leg.cause == WEIR_CAUSE_COMPUTE)
 		return at;
 	suspects = find_suspects(walk, at);
-	if (is_device(&suspects) || (!suspects.unknown && suspects.load >= LOAD_BUSY))
+	if (is_device(&suspects, LOAD_IDLE) || (!suspects.unknown && suspects.load >= LOAD_BUSY))
 		return end_device(walk, &suspects, suspects.load);
 	if (leg.cause != WEIR_CAUSE_NONE || !suspects.unknown)
 		return at;

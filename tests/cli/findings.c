@@ -427,6 +427,48 @@ static void device_that_is_behind_is_found_without_its_times(void **state)
 		"timed");
 }
 
+/* Of 4 ticks that were timed the mean is short of the truth, which the queue tells. */
+static void device_that_is_behind_is_found_although_few_ticks_were_timed(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 1000,
+			       ", \"gpu_span\": {\"count\": 4, \"sum\": 27600}" WAITS(
+				       WAIT("room", 910000))) "," ENTITY("b", 100, 40000,
+									 WAITS(WAIT("device", 930000))),
+			", \"queues\": [" QUEUE("a", "b", 4,
+						", \"depth\": {\"mean\": 3.8, \"full_time\": 920000}") "]"),
+		    CLI_CAUSE_DEVICE, 0, "(so 'b' waits 93 % of the run for 'a')");
+}
+
+static void way_names_its_begin_and_its_end(void **state)
+{
+	(void)state;
+	one_finding(
+		RUN(ENTITY("a", 100, 950000, "") "," ENTITY("b", 100, 10000, WAITS(WAIT("messages", 900000))) "," ENTITY(
+			    "c", 100, 10000,
+			    WAITS(WAIT(
+				    "messages",
+				    900000))) "," ENTITY("d", 100, 10000,
+							 WAITS(WAIT(
+								 "messages",
+								 900000))) "," ENTITY("e", 100, 10000,
+										      WAITS(WAIT(
+											      "messages",
+											      900000))) "," ENTITY("f",
+														   100,
+														   10000,
+														   WAITS(WAIT(
+															   "messages",
+															   900000))),
+		    ", \"main\": \"f\", \"queues\": [" QUEUE("a", "b", 1, "") "," QUEUE(
+			    "b", "c", 1, "") "," QUEUE("c", "d", 1, "") "," QUEUE("d", "e", 1,
+										  "") "," QUEUE("e", "f", 1,
+												"") "]"),
+		CLI_CAUSE_COMPUTE, 0,
+		"(so 'f' waits 90 % of the run for 'e', that for 'd', that for 'c', that for 'a' by way of 1 "
+		"other)");
+}
+
 static void too_few_workers_are_found(void **state)
 {
 	(void)state;
@@ -511,6 +553,8 @@ int main(void)
 		cmocka_unit_test(waits_of_another_version_have_no_cause),
 		cmocka_unit_test(full_queue_before_a_busy_receiver_is_none),
 		cmocka_unit_test(device_that_is_behind_is_found_without_its_times),
+		cmocka_unit_test(device_that_is_behind_is_found_although_few_ticks_were_timed),
+		cmocka_unit_test(way_names_its_begin_and_its_end),
 		cmocka_unit_test(too_few_workers_are_found),
 		cmocka_unit_test(used_up_pool_is_found),
 		cmocka_unit_test(bound_of_ticks_in_flight_is_found),

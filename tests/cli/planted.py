@@ -280,6 +280,35 @@ def stream(rng):
     return Plant(graph, {(f"on{i}", "stream") for i in range(3)}, lambda graph, _: graph["resources"]["one"].pop("max_size"))
 
 
+def streams_crossing(rng):
+    """Two pools of one stream, which the entities of two lines take: whoever gets none works on its sender's, behind that."""
+    pools = {name: {"type": "stream_pool", "max_size": 1} for name in ("one", "two")}
+    graph = {"weir": 1, "scheduler": {"workers": 16}, "connections": [], "entities": [counted("read", 100, frames=200)], "resources": pools}
+    long = rng.randint(2500, 3500)
+    for name, pool, device in (("a", "one", long), ("b", "two", 800), ("c", "two", 800), ("d", "one", long)):
+        graph["entities"].append(stage(name, 20, device, resources=[pool]))
+    graph["entities"] += [stage("end", 100), stage("last", 100)]
+    line(graph, "read", "a", "c", "end")
+    line(graph, "read", "b", "d", "last")
+    wide(graph, rng.choice([4, 8]))
+
+    def mend(graph, _):
+        for pool in graph["resources"].values():
+            pool.pop("max_size")
+
+    return Plant(graph, {(name, cause) for name in "abcd" for cause in ("stream", "device")}, mend)
+
+
+def device_behind_host(rng):
+    """Device work, a host stage, and device work that is slow: the queue behind that is full of messages that are unfinished."""
+    graph = {"weir": 1, "scheduler": {"workers": 16}, "connections": [], "entities": [
+        counted("read", 20, frames=200), stage("first", 20, 1 * MS), stage("host", 500),
+        stage("slow", 20, rng.randint(6, 12) * MS), stage("write", 100)]}
+    line(graph, "read", "first", "host", "slow", "write")
+    wide(graph, 4)
+    return Plant(graph, {("slow", "device")}, shorter)
+
+
 def disabled(rng):
     graph = chain(rng)
     name = middle(rng, graph)
@@ -493,10 +522,10 @@ def dag(rng):
     return Plant(graph, busy(slow), shorter)
 
 
-KINDS = [compute, source_compute, sink_compute, source_period, source_descriptor, sink_descriptor, join_compute, join_period, join_descriptor,
-         join_behind, side_branch, heartbeat, idle, fan_in, cycle, pool, pool_before_slow, pool_side, bound, workers, one_worker, device,
-         device_short, device_chain, device_chain_short, stream, disabled, told_to_wait, deadlock_join, deadlock_pool, drain, burst, queue,
-         queue_device, drops, short, dag, balanced]
+KINDS = [compute, source_compute, sink_compute, source_period, source_descriptor, sink_descriptor, join_compute, join_period,
+         join_descriptor, join_behind, side_branch, heartbeat, idle, fan_in, cycle, pool, pool_before_slow, pool_side, bound, workers,
+         one_worker, device, device_short, device_behind_host, device_chain, device_chain_short, stream, streams_crossing, disabled,
+         told_to_wait, deadlock_join, deadlock_pool, drain, burst, queue, queue_device, drops, short, dag, balanced]
 ON_THREADS = [kind for kind in KINDS if kind not in (drain, device_chain, device_chain_short, cycle)] + [lock, sleeps, works]
 
 
