@@ -132,7 +132,7 @@ static bool find_ending(struct cli_findings *out, const struct cli_recorded *rec
 	finding->what = recorded->cause_on;
 	words = words_of(finding);
 	wr_words_add(&words, "the run ended after %s: %s", time_of((double)recorded->duration).text,
-		     weir_status_text(recorded->status));
+		     wr_shown(recorded->ending ? recorded->ending : weir_status_text(recorded->status)).text);
 	if (text) {
 		char shown[512];
 

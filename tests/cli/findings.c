@@ -173,6 +173,15 @@ static void ending_that_is_a_failure_is_the_only_finding(void **state)
 		    CLI_CAUSE_ENDING, 1, "the run ended after 1 ms: deadlock: b waits; tell it to go on");
 }
 
+/* Of a later weir. */
+static void ending_that_is_not_known_is_told_by_its_own_word(void **state)
+{
+	(void)state;
+	one_finding(RUN(ENTITY("a", 100, 950000, ""),
+			", \"ending\": \"eclipsed\", \"status\": \"eclipsed\", \"cause\": \"device\""),
+		    CLI_CAUSE_ENDING, CLI_NO_ENTITY, "the run ended after 1 ms: eclipsed");
+}
+
 static void drain_that_was_asked_for_is_no_finding(void **state)
 {
 	(void)state;
@@ -535,6 +544,7 @@ int main(void)
 		cmocka_unit_test(few_ticks_tell_nothing_but_what_took_nearly_all_of_the_time),
 		cmocka_unit_test(entity_that_never_ticked_is_told_to_go_on),
 		cmocka_unit_test(ending_that_is_a_failure_is_the_only_finding),
+		cmocka_unit_test(ending_that_is_not_known_is_told_by_its_own_word),
 		cmocka_unit_test(drain_that_was_asked_for_is_no_finding),
 		cmocka_unit_test(program_that_pushes_too_slowly_is_found),
 		cmocka_unit_test(slow_side_of_a_join_is_followed),

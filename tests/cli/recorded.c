@@ -24,7 +24,8 @@ static const char whole[] =
 	"\"waits\":[{\"cause\":\"told\",\"on\":null,\"of\":\"boolean\",\"why\":\"disabled\",\"open\":600,"
 	"\"time\":{\"count\":2,\"sum\":700,\"min\":100,\"max\":600,\"p50\":100,\"p90\":600,\"p99\":600}}]}],"
 	"\n"
-	"\"queues\":[{\"from\":\"a.out\",\"to\":\"b.in\",\"sender\":\"a\",\"receiver\":\"b\",\"capacity\":1}]"
+	"\"queues\":[{\"from\":\"a.out\",\"to\":\"b.in\",\"sender\":\"a\",\"receiver\":\"b\",\"capacity\":1,"
+	"\"pushed\":9,\"delivered\":7,\"dropped\":2,\"depth\":{\"mean\":0.7,\"max\":1,\"full_time\":700}}]"
 	"}\n";
 
 static bool read_text(struct cli_recorded *recorded, const char *text, char fault[512])
@@ -92,13 +93,21 @@ static void xb63_what_cannot_be_is_refused_with_its_place(void **state)
 		{"\"stream\":4,", "", "the object lacks \"stream\""},
 		{"\"type\":\"periodic\",", "", "the object lacks \"type\""},
 		{"\"sum\":700", "\"sum\":-700", "a number below 0"},
-		{"\"sum\":700", "\"sum\":1001", "entity 'b' has times that cannot be, in a run of 1000 ns"},
-		{"\"sum\":700", "\"sum\":500", "entity 'b' has times that cannot be"},
-		{"\"min\":100", "\"min\":601", "entity 'b' has times that cannot be"},
-		{"\"p50\":100", "\"p50\":99", "entity 'b' has times that cannot be"},
-		{"\"p99\":600", "\"p99\":599", "entity 'b' has times that cannot be"},
-		{"\"count\":2,\"sum\":700", "\"count\":0,\"sum\":700", "entity 'b' has times that cannot be"},
-		{"\"count\":2,\"sum\":700", "\"count\":1,\"sum\":700", "entity 'b' has times that cannot be"},
+		{"\"sum\":700", "\"sum\":1001", "entity 'b' has figures that cannot be, in a run of 1000 ns"},
+		{"\"sum\":700", "\"sum\":500", "entity 'b' has figures that cannot be"},
+		{"\"min\":100", "\"min\":601", "entity 'b' has figures that cannot be"},
+		{"\"p50\":100", "\"p50\":99", "entity 'b' has figures that cannot be"},
+		{"\"p99\":600", "\"p99\":599", "entity 'b' has figures that cannot be"},
+		{"\"count\":2,\"sum\":700", "\"count\":0,\"sum\":700",
+		 "entity 'b' has figures that cannot be"},
+		{"\"count\":2,\"sum\":700", "\"count\":1,\"sum\":700",
+		 "entity 'b' has figures that cannot be"},
+		{"\"open\":600", "\"open\":701", "entity 'b' has figures that cannot be"},
+		{"\"dropped\":2", "\"dropped\":3", "the queue into 'b.in' has figures that cannot be"},
+		{"\"delivered\":7", "\"delivered\":10", "the queue into 'b.in' has figures that cannot be"},
+		{"\"full_time\":700", "\"full_time\":1001",
+		 "the queue into 'b.in' has figures that cannot be"},
+		{"\"to\":\"b.in\"", "\"to\":null", "a string is expected"},
 	};
 	struct cli_recorded run;
 	char fault[512];

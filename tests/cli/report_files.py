@@ -68,6 +68,22 @@ def bad_statistics_are_refused_in_one_line(weir):
     refused(weir, json.dumps({**data, "entities": data["entities"][1:]}), "a queue names an entity that is not in the list")
 
 
+def xb63_what_a_file_does_not_say_is_unknown(weir):
+    """Without an outcome, as of a run that was on or of an older weir, and with causes of a later one: read, with one line each."""
+    data = json.loads(pathlib.Path(RUN).read_text())
+    outcome = {"status": "ok", "cause": "done", "ending": "finished"}
+    later = [{**each, "waits": [{**wait, "cause": "later"} for wait in each["waits"]]} for each in data["entities"]]
+    for changed, line in [
+        ({**outcome, "status": None}, "warning: it does not say how the run ended"),
+        ({**outcome, "cause": "later"}, "warning: it does not say how the run ended"),
+        ({**outcome, "entities": later}, "warning: waits without a cause, as another version of weir wrote them"),
+        (outcome, ""),
+    ]:
+        ended = process.run(weir, "report", "--json", "-", input=json.dumps({**data, **changed}))
+        assert ended.returncode == 0 and "findings" in json.loads(ended.stdout), ended
+        assert line in ended.stderr and ended.stderr.count("\n") == bool(line), (changed, ended.stderr)
+
+
 def bad_traces_are_refused_in_one_line(weir):
     good = pathlib.Path(TRACE).read_text()
     data = json.loads(good)
@@ -122,7 +138,7 @@ def names_with_markup_stay_text(weir):
 
 TESTS = [
     planted_bottlenecks_are_named, balanced_graphs_have_no_finding_but_a_period, bad_statistics_are_refused_in_one_line,
-    bad_traces_are_refused_in_one_line, page_is_whole_or_not_there, names_with_markup_stay_text,
+    xb63_what_a_file_does_not_say_is_unknown, bad_traces_are_refused_in_one_line, page_is_whole_or_not_there, names_with_markup_stay_text,
 ]
 sys.argv = sys.argv[:2]
 FOLDER.mkdir(exist_ok=True)
