@@ -18,6 +18,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHAIN = graph_of(("a", "Count", {"count": 3}), ("b", "Collect"))
 
 
+@weir.operator
+class Broken:
+    inputs = ["in"]
+
+    def compute(self, ctx):
+        raise ValueError("the lens is broken")
+
+
 def test_a_graph_is_read_from_a_file_a_text_and_a_dict(tmp_path):
     path = tmp_path / "graph.json"
     path.write_text(json.dumps(CHAIN))
@@ -110,6 +118,37 @@ def test_xb62_statistics_count_how_long_a_compute_waited_for_the_gil(chain):
         lock = entities[name]["lock"]
         assert (lock["name"], lock["count"]) == ("GIL", 30) and 0 <= lock["time"] <= entities[name]["submit"]["sum"], lock
     assert "lock" not in entities["up"]
+
+
+def test_xb60_xb61_xb62_statistics_say_what_stands_whose_frames_and_how_it_ended():
+    given = graph_of(("a", "ping"), ("b", "Collect"))
+    given["entities"][0].update(conditions=[{"type": "count", "count": 1}])
+    given["entities"][1].update(main=True, conditions=[{"type": "boolean", "enable_tick": False}], ports={"in": {"capacity": 4}})
+    with weir.Graph(given) as graph:
+        inlet = graph.inlet("b.in")  # it holds the run
+        with graph.start(backend="host", statistics=True):
+            waits, before = [], 0
+            while not waits or waits[0]["open"] <= before:  # until it has grown
+                before = before or (waits[0]["open"] if waits else 0)
+                said = graph.statistics()
+                waits = said["entities"][1]["waits"]
+            assert (said["ending"], said["status"], said["cause"]) == ("running", None, "none")
+            assert (said["main"], said["frames"], waits[0]["cause"], waits[0]["of"]) == ("b", 0, "told", "boolean")
+            inlet.push(b"one")
+            graph.enable("b", True)
+        said = graph.statistics()
+        assert (said["ending"], said["status"], said["main"], said["frames"]) == ("finished", "ok", "b", 2)
+        assert "open" not in said["entities"][1]["waits"][-1]
+        assert said["entities"][1]["waits"][-1]["time"]["sum"] >= before
+
+
+def test_xb62_statistics_say_where_a_run_failed_and_why():
+    with weir.Graph(graph_of(("a", "ping"), ("b", "Broken"))) as graph:
+        with pytest.raises(weir.Error):
+            graph.run(backend="host", statistics=True)
+        said = graph.statistics()
+    assert (said["status"], said["cause"], said["cause_entity"], said["main"]) == ("operator failed", "compute", "b", "b")
+    assert "the lens is broken" in said["text"] and not said["drained"]
 
 
 def test_an_error_in_a_file_has_its_place(tmp_path):

@@ -296,6 +296,63 @@ TEST(xb61_xb62_a_wait_that_stands_counts_until_now_and_until_the_end)
 	rig_in_worlds(5, stand_for_3_s);
 }
 
+/* --- how the run ended --- */
+
+static weir_status find_no_film(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return weir_context_fail(context, "no film");
+}
+
+static void assert_recorded(struct rig *rig, const char *part)
+{
+	char *text = NULL;
+
+	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
+	assert_says(text, part);
+	weir_text_free(text);
+}
+
+static void end_by_failure(void)
+{
+	struct rig *rig = rig_observed("source ticks=3 -> a:call -> end");
+
+	rig_on(rig, "a", find_no_film);
+	rig_make(rig);
+	assert_recorded(rig, "\"ending\":\"not started\",\n\"status\":null,\"cause\":\"none\"");
+	assert_int_equal(rig_run(rig), WEIR_E_FAILED);
+	assert_recorded(rig, "\"ending\":\"operator failed\",\n\"status\":\"operator failed\"");
+	assert_recorded(rig, "\"cause_entity\":\"a\"");
+	assert_recorded(rig, "no film\",\n\"stuck\":null");
+	rig_destroy(rig);
+}
+
+TEST(xb62_a_run_that_failed_says_where_and_why)
+{
+	(void)state_;
+	rig_everywhere(end_by_failure);
+}
+
+static void end_by_drain(void)
+{
+	struct rig *rig = rig_observed("source count=9 period=1s -> end");
+
+	rig_start(rig);
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, 2500 * MS, NULL), WEIR_E_TIMEOUT);
+	assert_recorded(rig, "\"ending\":\"running\",\n\"status\":null,\"cause\":\"none\"");
+	weir_scheduler_stop(rig->scheduler, true);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_recorded(rig, "\"ending\":\"finished\",\n\"status\":\"ok\",\"cause\":\"drain\"");
+	assert_recorded(rig, "\"drained\":true,\"posix_signal\":0,\"leftover\":0,\"abandoned\":0");
+	rig_destroy(rig);
+}
+
+TEST(xb62_a_run_that_was_drained_says_so)
+{
+	(void)state_;
+	rig_in_worlds(3, end_by_drain);
+}
+
 /* --- streams --- */
 
 /* The number of its only stream, in the text. */
@@ -412,6 +469,8 @@ int main(void)
 		cmocka_unit_test(xb60_the_description_names_the_main_sink),
 		cmocka_unit_test(xb60_what_only_eats_or_feeds_the_program_is_no_sink),
 		cmocka_unit_test(xb61_xb62_a_wait_that_stands_counts_until_now_and_until_the_end),
+		cmocka_unit_test(xb62_a_run_that_failed_says_where_and_why),
+		cmocka_unit_test(xb62_a_run_that_was_drained_says_so),
 		cmocka_unit_test(xb62_entities_on_one_queue_of_the_device_name_the_same_stream),
 		cmocka_unit_test(b05_xb61_two_schedulers_are_read_while_they_run),
 	};
