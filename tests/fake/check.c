@@ -76,8 +76,7 @@ static struct {
 	[FAKE_GREEN] = {"green context", (char *)greens, sizeof *greens, GREENS, 0},
 };
 
-/* A handle: kind + 1 in the upper bits, so that it is no address; the generation, the row, and four zero
- * bits. */
+/* A handle: kind + 1 in the upper bits, so that it is no address; the generation, the row, four zero bits. */
 enum { KIND_AT = 56, GENERATION_AT = 24, ROW_AT = 4, ROW_BITS = 20, GENERATION_BITS = 32 };
 
 static struct fake_object *row(enum fake_kind kind, unsigned at)
@@ -186,9 +185,9 @@ static bool is_left(enum fake_kind kind, unsigned at)
 
 static unsigned count_left(enum fake_kind kind, bool lists)
 {
-	unsigned left = 0;
+	unsigned left = 0, next = fake_get(&tables[kind].next);
 
-	for (unsigned at = 0; at < tables[kind].count; at++)
+	for (unsigned at = 0; at < next && at < tables[kind].count; at++)
 		if (is_left(kind, at) && left++ < LISTED && lists)
 			fprintf(stderr, "fake CUDA: at the end: %s %u was not destroyed\n", tables[kind].name,
 				at);

@@ -1,7 +1,5 @@
 /* Functions of the driver: found by name, through the runtime. */
 #include <cudaTypedefs.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "inside.h"
@@ -295,6 +293,6 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsig
 			*found = cudaDriverEntryPointSuccess;
 			return fake_end(cudaSuccess);
 		}
-	fprintf(stderr, "fake CUDA: it has no driver function '%s'\n", name);
+	fake_problem("the fake has no function of the driver '%s': add it to driver.c", name);
 	return fake_end(cudaSuccess);
 }

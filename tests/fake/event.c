@@ -1,5 +1,4 @@
-/* Events: each record has a number and a place, which the stream's thread releases and a wait or a query
- * acquires. */
+/* Events: each record has a number and a place, which the stream's thread releases and a wait acquires. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -110,6 +109,7 @@ static cudaError_t record(cudaEvent_t handle, struct fake_stream *stream)
 {
 	struct fake_event *event = fake_object_of(FAKE_EVENT, handle);
 	uint64_t number;
+	cudaError_t error;
 
 	if (!event || !stream)
 		return cudaErrorInvalidResourceHandle;
@@ -118,10 +118,13 @@ static cudaError_t record(cudaEvent_t handle, struct fake_stream *stream)
 	if (fake_capture_implicit(stream))
 		return cudaErrorStreamCaptureImplicit;
 	fake_event_forget(event);
+	fake_lock(&event->lock);
 	number = fake_add(&event->recorded, 1) + 1;
 	if (number - fake_get(&event->first) > FAKE_RECORDS)
 		fake_record_wait(event, number - FAKE_RECORDS);
-	return enqueue(stream, FAKE_RECORD, event, number);
+	error = enqueue(stream, FAKE_RECORD, event, number);
+	fake_unlock(&event->lock);
+	return error;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream)
@@ -135,13 +138,18 @@ static cudaError_t wait(struct fake_stream *stream, cudaEvent_t handle)
 {
 	struct fake_event *event = fake_object_of(FAKE_EVENT, handle);
 	uint64_t number;
+	cudaError_t error = cudaSuccess;
 
 	if (!event || !stream)
 		return cudaErrorInvalidResourceHandle;
 	if (fake_get(&event->frontier) || fake_stream_captured(stream))
 		return fake_capture_wait(stream, event);
+	fake_lock(&event->lock);
 	number = fake_get(&event->recorded);
-	return number == fake_get(&event->first) ? cudaSuccess : enqueue(stream, FAKE_WAIT, event, number);
+	if (number != fake_get(&event->first))
+		error = enqueue(stream, FAKE_WAIT, event, number);
+	fake_unlock(&event->lock);
+	return error;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigned flags)

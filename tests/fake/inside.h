@@ -13,8 +13,7 @@
 enum fake_kind { FAKE_STREAM, FAKE_EVENT, FAKE_GRAPH, FAKE_EXEC, FAKE_GREEN, FAKE_KINDS };
 enum fake_state { FAKE_FREE, FAKE_LIVE, FAKE_LEAVING, FAKE_GONE }; /* leaving: a stream with work left */
 
-/* The first member of what has a handle. A handle has its kind, row and generation, so an old one is known.
- */
+/* The first member of what has a handle. A handle has its kind, row and generation: an old one is known. */
 struct fake_object {
 	_Atomic unsigned state, generation;
 	_Atomic(const char *) ended_by; /* the call; and the address that it returned to */
@@ -59,8 +58,7 @@ int fake_device(void); /* the thread's current one */
 
 /* --- memory.c --- */
 enum fake_memory { FAKE_PAGEABLE, FAKE_PINNED, FAKE_ON_DEVICE, FAKE_MANAGED };
-/* What is there. Tells of memory that was freed, and of bytes beyond its end; `what` is what is done with it.
- */
+/* What is there. Tells of memory that was freed, and of bytes beyond its end; `what`: what is done to it. */
 bool fake_memory_of(const void *memory, size_t bytes, const char *what, enum fake_memory *kind, int *device);
 unsigned fake_memory_left(void (*each)(const void *memory, size_t bytes, const char *call, void *from));
 
@@ -156,6 +154,7 @@ struct fake_operation *fake_operation_new(enum fake_work work);
 void fake_operation_free(struct fake_operation *operation);
 struct fake_point fake_stream_end(struct fake_stream *stream);
 cudaError_t fake_point_wait(struct fake_point point); /* blocks the caller; also a stream's thread */
+cudaError_t fake_point_pass(struct fake_point point); /* the same, but what precedes it is not ordered */
 cudaError_t fake_streams_wait(void);
 void fake_perform(const struct fake_operation *operation, const struct fake_place *place);
 void fake_place_of(struct fake_stream *stream, struct fake_place *out);
@@ -166,6 +165,7 @@ enum { FAKE_RECORDS = 32 }; /* of one event that may be pending at once */
 
 struct fake_event {
 	struct fake_object object;
+	struct fake_lock lock; /* the latest record is the last one in its stream's ring, too */
 	_Atomic bool timed;
 	_Atomic uint64_t first, recorded;    /* records are numbered; none of this event if they are equal */
 	_Atomic uint64_t done[FAKE_RECORDS]; /* by number; released by the stream's thread */

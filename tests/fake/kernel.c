@@ -1,5 +1,4 @@
-/* Kernels: functions of the program, which it has added by name. They are constant, so nothing has to order
- * their use. */
+/* Kernels: functions of the program, which it has added by name. They are constant: no use needs an order. */
 #include <stdlib.h>
 #include <string.h>
 

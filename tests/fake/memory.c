@@ -1,12 +1,21 @@
-/* Memory: the heap's, so that the sanitizers know it, and a table of what is where. */
+/*
+ * Memory: the heap's, so that the sanitizers know it, and a table of what is where.
+ *
+ * Memory that was freed is known by its row. The program must not get it from the heap while that stands
+ * there, or its use would be told as one after the end: the address sanitizer keeps it and tells whether it
+ * does; without it the row does, for KEPT bytes in all, overwritten.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "inside.h"
 
+/* In the address sanitizer's runtime. */
+int __asan_address_is_poisoned(const volatile void *at) __attribute__((weak));
+
 /* A row is found by looking at all: they are few, and no lock orders the threads that look. */
-enum { ROWS = 1 << 14, FEW = 256 };
-enum { NONE, LIVE, FREED };
+enum { ROWS = 1 << 14, FEW = 256, KEPT = 64 << 20 };
+enum { NONE, LIVE, FREED, FORGOTTEN };
 
 static struct {
 	_Atomic unsigned state; /* NONE: is being filled, or was never used */
@@ -14,11 +23,13 @@ static struct {
 	_Atomic size_t bytes;
 	_Atomic int kind, device;
 	_Atomic bool registered; /* the program's own memory */
+	_Atomic bool kept;       /* released and acquired: the heap's free() is a use of the memory */
 	_Atomic(const char *) made_by, ended_by;
 	_Atomic(void *) made_at, ended_at;
 } rows[ROWS];
 static _Atomic unsigned used, next; /* rows that were ever used; where to look for one that is free */
 static _Atomic size_t allocated[16];
+static _Atomic size_t kept;   /* bytes */
 static struct fake_lock lock; /* of taking a row */
 
 enum { TOTAL_MIB = 16384 };
@@ -36,7 +47,7 @@ static unsigned take_row(void)
 		for (unsigned i = 0; i < fake_get(&used) && at == ROWS; i++) {
 			unsigned place = fake_add(&next, 1) % fake_get(&used);
 
-			if (fake_get(&rows[place].state) == FREED)
+			if (fake_get(&rows[place].state) >= FREED)
 				at = place;
 		}
 	if (at == ROWS && fake_get(&used) < ROWS)
@@ -44,7 +55,33 @@ static unsigned take_row(void)
 	if (at < ROWS)
 		fake_set(&rows[at].state, NONE);
 	fake_unlock(&lock);
+	if (at < ROWS && atomic_load_explicit(&rows[at].kept, memory_order_acquire)) {
+		fake_set(&rows[at].kept, false);
+		fake_add(&kept, -fake_get(&rows[at].bytes));
+		free((void *)fake_get(&rows[at].at));
+	}
 	return at;
+}
+
+/* The end of a row, and of its memory or some time before it. */
+static void end_row(unsigned at)
+{
+	void *memory = (void *)fake_get(&rows[at].at);
+	size_t bytes = fake_get(&rows[at].bytes);
+	bool own = !fake_get(&rows[at].registered), keeps = own && !__asan_address_is_poisoned;
+
+	if (keeps && fake_add(&kept, bytes) + bytes > KEPT) {
+		fake_add(&kept, -bytes);
+		keeps = false;
+	}
+	if (keeps)
+		memset(memory, 0xdb, bytes);
+	atomic_store_explicit(&rows[at].kept, keeps, memory_order_release);
+	fake_set(&rows[at].ended_by, fake_call_name());
+	fake_set(&rows[at].ended_at, fake_call_from());
+	fake_set(&rows[at].state, keeps || (own && __asan_address_is_poisoned) ? FREED : FORGOTTEN);
+	if (own && !keeps)
+		free(memory);
 }
 
 static cudaError_t enter(const void *memory, size_t bytes, enum fake_memory kind, bool registered)
@@ -72,6 +109,8 @@ static unsigned find(const void *memory, unsigned state)
 {
 	uintptr_t at = (uintptr_t)memory;
 
+	if (state == FREED && __asan_address_is_poisoned && !__asan_address_is_poisoned(memory))
+		return ROWS; /* the heap gave it out again */
 	for (unsigned i = fake_get(&used); i-- > 0;)
 		if (fake_get(&rows[i].state) == state &&
 		    at - fake_get(&rows[i].at) < fake_get(&rows[i].bytes))
@@ -98,8 +137,7 @@ bool fake_memory_of(const void *memory, size_t bytes, const char *what, enum fak
 		return true;
 	if (row == ROWS) {
 		row = find(memory, FREED);
-		/* pageable memory of the program may come where pinned memory was */
-		if (row == ROWS || fake_get(&rows[row].kind) != FAKE_ON_DEVICE)
+		if (row == ROWS)
 			return true;
 		tell_freed(memory, row, what);
 		return false;
@@ -208,13 +246,9 @@ static cudaError_t release(void *memory, bool pinned, bool registered)
 			fake_problem("%p is no memory that this call could free", memory);
 		return cudaErrorInvalidValue;
 	}
-	fake_set(&rows[row].ended_by, fake_call_name());
-	fake_set(&rows[row].ended_at, fake_call_from());
-	fake_set(&rows[row].state, FREED);
-	if (registered)
-		return cudaSuccess;
-	fake_add(&allocated[pinned ? 15 : fake_get(&rows[row].device)], -fake_get(&rows[row].bytes));
-	free(memory);
+	if (!registered)
+		fake_add(&allocated[pinned ? 15 : fake_get(&rows[row].device)], -fake_get(&rows[row].bytes));
+	end_row(row);
 	return cudaSuccess;
 }
 
@@ -275,11 +309,11 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const vo
 
 /* --- copying --- */
 
-/* Pageable memory is read at the call, behind the stream's work; until it is written the caller waits. */
+/* Pageable memory is read at the call, behind the stream's work, which does not order the caller. */
 static cudaError_t stage(struct fake_stream *stream, struct fake_copy *copy)
 {
 	char *staged = malloc(copy->bytes * copy->rows);
-	cudaError_t error = fake_point_wait(fake_stream_end(stream));
+	cudaError_t error = fake_point_pass(fake_stream_end(stream));
 
 	if (!staged)
 		abort();

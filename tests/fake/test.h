@@ -33,8 +33,7 @@ static inline cudaEvent_t an_event(void)
 	return event;
 }
 
-/* A door that a host function waits at: what is behind it on the stream is pending until the test opens it.
- */
+/* A door that a host function waits at: what is behind it on the stream is pending until it is opened. */
 struct door {
 	atomic_bool open;
 };

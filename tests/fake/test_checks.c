@@ -1,5 +1,4 @@
-/* What the fake tells: each kind of use after the end, wrong handles, calls that it lacks, and what is left
- * over. */
+/* What the fake tells: each use after the end, wrong handles, calls that it lacks, what is left over. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -123,6 +122,7 @@ static void what_the_fake_lacks_is_named(void **state)
 	(void)state;
 	OK(cudaGetDriverEntryPointByVersion("cuNothing", &function, 12000, 0, &found));
 	assert_int_equal(found, cudaDriverEntryPointSymbolNotFound);
+	assert_told("the fake has no function of the driver 'cuNothing'");
 	OK(cudaLibraryLoadData(&library, "", NULL, NULL, 0, NULL, NULL, 0));
 	assert_int_equal(cudaLibraryGetKernel(&kernel, library, "nothing"), cudaErrorSymbolNotFound);
 	assert_told("no form for the fake of the kernel 'nothing'");

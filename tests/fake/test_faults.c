@@ -1,5 +1,4 @@
-/* Calls that fail at their N-th time, and the loss of the device, which is for the process: its test is the
- * last one. */
+/* Calls that fail at their N-th time; last the loss of the device, which is for the process. */
 #include "test.h"
 
 static void a_call_fails_at_its_nth_time(void **state)

@@ -1,4 +1,4 @@
-/* What the fake orders and what it does not, as CUDA does. Under the thread sanitizer each missing order is a
+/* What the fake orders and what it does not, as CUDA does. Under the thread sanitizer a missing order is a
  * race. */
 #include <cudaTypedefs.h>
 #include <stdlib.h>
