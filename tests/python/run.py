@@ -1,6 +1,6 @@
 """Builds the Python package against a built libweir and runs its tests.
 
-    run.py LIBWEIR FOLDER [--long] [--sanitize] [pytest arguments]
+    run.py LIBWEIR FOLDER [--long] [--sanitize] [--libraries FOLDER] [pytest arguments]
 
 FOLDER gets a virtual environment with pytest, NumPy and nanobind, the module, and the package. Exit code 77,
 which ctest takes as skipped: the packages cannot be had here. --long also runs the tests that take minutes. --sanitize is for
@@ -94,6 +94,7 @@ def main():
     parser.add_argument("--failing-malloc", default="", help="tests/cli/failing_malloc.c as a library")
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--cmake", action="append", default=[], help="another argument of cmake")
+    parser.add_argument("--libraries", type=pathlib.Path, help="a folder whose libweir.so is used instead: tests/fake of the build")
     parser.add_argument("--sanitize", action="store_true", help="the module, too, has AddressSanitizer and UBSan")
     own, others = parser.parse_known_args()
     folder = own.folder.resolve()
@@ -103,6 +104,8 @@ def main():
     settings = {"PYTHONPATH": str(folder / "package"), "WEIR_COMMAND": own.command and os.path.abspath(own.command), "WEIR_LONG": "1" * own.long,
                 "WEIR_FAILING_MALLOC": own.failing_malloc and os.path.abspath(own.failing_malloc),
                 "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{folder}/venv/bin:{os.environ['PATH']}"}
+    if own.libraries:
+        settings["LD_LIBRARY_PATH"] = str(own.libraries.resolve())
     if own.sanitize:
         settings |= {"LD_PRELOAD": preloads(), "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1"}
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", HERE, *(others or [HERE])]
