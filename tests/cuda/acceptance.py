@@ -27,7 +27,7 @@ def graph(name):
 
 def environment(**more):
     """The environment without settings of the user who runs the checks; English messages of the system."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_") or name == "WEIR_MUTANT"}
     return {**kept, "LC_ALL": "C", **more}
 
 
