@@ -15,7 +15,7 @@
 
 #include "handles.h"
 
-struct handles_settings handles_settings = {"cuda", "callback", 200, 100, true};
+struct handles_settings handles_settings = {"cuda", "callback", 200, 100, true, false};
 
 static const char *running;
 static unsigned failures;
@@ -130,6 +130,9 @@ static char **take_options(char **argv)
 		else
 			return NULL;
 	handles_settings.cuda = !strcmp(handles_settings.backend, "cuda");
+#ifndef WEIR_ON_FAKE_CUDA
+	handles_settings.gpu = handles_settings.cuda;
+#endif
 	return argv;
 }
 

@@ -22,6 +22,7 @@ struct handles_settings {
 	int64_t frames;
 	unsigned runs;
 	bool cuda; /* the backend is cuda */
+	bool gpu;  /* and on a device: elsewhere kernels and entities share the cores of this machine */
 };
 extern struct handles_settings handles_settings;
 

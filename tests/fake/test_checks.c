@@ -1,8 +1,4 @@
 /* What the fake tells: each use after the end, wrong handles, calls that it lacks, what is left over. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-
 #include "test.h"
 
 static const char *program;
@@ -130,24 +126,14 @@ static void what_the_fake_lacks_is_named(void **state)
 	assert_told("the fake has no cudaStreamPerThread");
 }
 
-static int exit_code_of(const char *part)
-{
-	char command[400];
-	int ended;
-
-	snprintf(command, sizeof command, "'%s' %s 2>/dev/null", program, part);
-	ended = system(command);
-	return WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
-}
-
 static void what_is_left_over_fails_the_process(void **state)
 {
 	(void)state;
 	fake_catch(NULL, 0);
-	assert_int_equal(exit_code_of("nothing"), 0);
-	assert_int_equal(exit_code_of("event"), FAKE_LEFT_OVER);
-	assert_int_equal(exit_code_of("memory"), FAKE_LEFT_OVER);
-	assert_true(exit_code_of("twice") > 0); /* it is aborted: 128 and the signal */
+	assert_int_equal(exit_code_of(program, "nothing"), 0);
+	assert_int_equal(exit_code_of(program, "event"), FAKE_LEFT_OVER);
+	assert_int_equal(exit_code_of(program, "memory"), FAKE_LEFT_OVER);
+	assert_true(exit_code_of(program, "twice") > 0); /* it is aborted: 128 and the signal */
 }
 
 static int leave(const char *part)

@@ -1,10 +1,18 @@
 /* What the fake orders and what it does not, as CUDA does. Under the thread sanitizer a missing order is a
  * race. */
 #include <cudaTypedefs.h>
-#include <stdlib.h>
 
 #include "test.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define SEES_RACES 1
+#elif defined(__has_feature)
+#define SEES_RACES __has_feature(thread_sanitizer)
+#else
+#define SEES_RACES 0
+#endif
+
+static const char *program;
 static int number; /* not atomic: CUDA's order is what makes its use right */
 
 static void CUDART_CB set_to_1(void *arg)
@@ -364,7 +372,90 @@ static void while_a_blocking_stream_is_captured_the_default_one_is_not_used(void
 	OK(cudaStreamDestroy(stream));
 }
 
-int main(void)
+/* --- what is not ordered: each is a process, which the thread sanitizer ends --- */
+
+static void race_of_two_streams(cudaStream_t one, cudaStream_t two, cudaEvent_t event)
+{
+	OK(cudaLaunchHostFunc(one, set_to_1, &number));
+	OK(cudaEventRecord(event, one));
+	OK(cudaLaunchHostFunc(two, add_3, &number));
+}
+
+static void race_behind_a_record(cudaStream_t one, cudaStream_t two, cudaEvent_t event)
+{
+	OK(cudaEventRecord(event, one));
+	OK(cudaLaunchHostFunc(one, set_to_1, &number));
+	OK(cudaStreamWaitEvent(two, event, 0));
+	OK(cudaLaunchHostFunc(two, add_3, &number));
+}
+
+static void race_of_the_host(cudaStream_t one, cudaStream_t two, cudaEvent_t event)
+{
+	OK(cudaEventRecord(event, two));
+	OK(cudaLaunchHostFunc(one, set_to_1, &number));
+	OK(cudaEventSynchronize(event));
+	number = 2;
+}
+
+static void race_of_the_default_stream(cudaStream_t one, cudaStream_t two, cudaEvent_t event)
+{
+	(void)two, (void)event;
+	OK(cudaLaunchHostFunc(one, set_to_1, &number));
+	OK(cudaLaunchHostFunc(cudaStreamLegacy, add_3, &number));
+	OK(cudaStreamSynchronize(cudaStreamLegacy));
+}
+
+static void race_within_a_graph(cudaStream_t one, cudaStream_t two, cudaEvent_t event)
+{
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+
+	OK(cudaStreamBeginCapture(one, cudaStreamCaptureModeThreadLocal));
+	OK(cudaEventRecord(event, one));
+	OK(cudaStreamWaitEvent(two, event, 0));
+	OK(cudaLaunchHostFunc(one, set_to_1, &number));
+	OK(cudaLaunchHostFunc(two, add_3, &number));
+	OK(cudaEventRecord(event, two));
+	OK(cudaStreamWaitEvent(one, event, 0));
+	OK(cudaStreamEndCapture(one, &graph));
+	OK(cudaGraphInstantiate(&exec, graph, 0));
+	OK(cudaGraphLaunch(exec, one));
+	OK(cudaGraphExecDestroy(exec));
+	OK(cudaGraphDestroy(graph));
+}
+
+static void (*const races[])(cudaStream_t one, cudaStream_t two, cudaEvent_t event) = {
+	race_of_two_streams,        race_behind_a_record, race_of_the_host,
+	race_of_the_default_stream, race_within_a_graph,
+};
+
+static int run_race(int which)
+{
+	cudaStream_t one = a_stream(cudaStreamNonBlocking), two = a_stream(cudaStreamNonBlocking);
+	cudaEvent_t event = an_event();
+
+	races[which](one, two, event);
+	OK(cudaStreamSynchronize(one));
+	OK(cudaStreamSynchronize(two));
+	OK(cudaEventDestroy(event));
+	OK(cudaStreamDestroy(one));
+	OK(cudaStreamDestroy(two));
+	return 0;
+}
+
+static void what_cuda_does_not_order_is_a_race(void **state)
+{
+	enum { RACE = 66 }; /* the thread sanitizer's exit code */
+
+	(void)state;
+	for (size_t i = 0; i < sizeof races / sizeof *races; i++) {
+		char which[] = {(char)('0' + i), 0};
+
+		assert_int_equal(exit_code_of(program, which), SEES_RACES ? RACE : 0);
+	}
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stream_keeps_its_order),
@@ -384,7 +475,11 @@ int main(void)
 		cmocka_unit_test(what_a_capture_prohibits_invalidates_it_unless_the_thread_is_relaxed),
 		cmocka_unit_test(work_from_outside_is_no_part_of_a_capture),
 		cmocka_unit_test(while_a_blocking_stream_is_captured_the_default_one_is_not_used),
+		cmocka_unit_test(what_cuda_does_not_order_is_a_race),
 	};
 
+	program = argv[0];
+	if (argc > 1)
+		return run_race(atoi(argv[1]));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
