@@ -19,8 +19,6 @@ CODES = {2: "cudaErrorMemoryAllocation", 1: "cudaErrorInvalidValue", 719: "cudaE
 SILENT = {"cudaGetLastError", "cudaThreadExchangeStreamCaptureMode"}
 PROBLEMS = re.compile(r"fake CUDA: (?!it has no driver)|Sanitizer|runtime error")
 NAMED = re.compile(r"\bcu\w+|CUDA|driver 13")
-# Otherwise a program with the thread sanitizer sleeps for a second at its end.
-ENVIRONMENT = {**os.environ, "TSAN_OPTIONS": "atexit_sleep_ms=0:" + os.environ.get("TSAN_OPTIONS", "")}
 
 
 def command(folder, what):
@@ -32,7 +30,7 @@ def command(folder, what):
 
 def run(words, **more):
     return subprocess.run(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**ENVIRONMENT, **more}, timeout=LIMIT
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **more}, timeout=LIMIT
     )
 
 
