@@ -22,6 +22,7 @@ MAY = [
     ("tests/scheduler/blocks_rig.h", ("scheduler",), "the rig of blocks, which have no public form"),
     ("tests/scheduler/system.[ch]", ("scheduler",), "stands for streams/ beside them"),
     ("tests/streams/rig.h", ("streams",), "the rig of systems"),
+    ("tests/fake/test_backend.c", ("streams",), "the table of a backend is its door"),
     ("tests/graphs/*", ("graphs",), "descriptions and plans are plain data: they are what is compared"),
     ("tests/graphs/plan_test.c", ("graphs", "streams"), "a bound of streams/ is a bound of plans"),
     ("tests/trace/*", ("trace",), "an observer is a table of functions"),
