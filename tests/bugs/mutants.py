@@ -22,7 +22,8 @@ import seed
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LIST = HERE / "mutants.txt"
-FAKE = HERE.parent / "fake" / "bugs.txt"  # of streams/cuda; only the tests on the fake CUDA see these
+FAKE, ON_FAKE = HERE.parent / "fake" / "bugs.txt", "streams/cuda/"  # only the tests on the fake CUDA see these
+LOCKS = {}
 LEFT_OUT = {"long", "models", "stress", "bench", "house", "cuda"}  # labels of tests
 
 
@@ -35,7 +36,8 @@ class Test:
         self.settings = dict(line.split("=", 1) for line in properties.get("ENVIRONMENT", []))
         self.limit = properties.get("TIMEOUT", 60)
         self.skipped = properties.get("SKIP_RETURN_CODE")
-        self.lock = threading.Lock()  # some write files of one name
+        shared = "".join(properties.get("RESOURCE_LOCK", []))  # a folder of two tests
+        self.lock = LOCKS.setdefault(shared or self.name, threading.Lock())  # some write files of one name
         self.took, self.passes = 0, True
 
     def run(self, mutant=None):
@@ -97,13 +99,13 @@ class Look:
     def __init__(self, tests, noted):
         self.tests, self.noted = tests, noted
 
-    def order(self, room, bug):
-        mine = [test for test in self.tests if test.passes and room in test.labels]
+    def order(self, label, bug):
+        mine = [test for test in self.tests if test.passes and label in test.labels]
         return sorted(mine, key=lambda test: (test.name != self.noted.get(bug.name), test.took))
 
     def find(self, name, bug):
         """The test that sees it, and why it failed; None."""
-        for test in self.order(room_of(name), bug):
+        for test in self.order("fake" if name.startswith(ON_FAKE) else room_of(name), bug):  # other tests do not know its bugs
             why = test.run(bug.name)
             if why and test.run() is None:
                 self.noted[bug.name] = test.name
@@ -131,7 +133,7 @@ def main(build, *asked):
     look = Look(list(tests_of(build, rooms)), json.loads(notes.read_text()) if notes.exists() else {})
     wrong = 0
     if not any("fake" in test.labels for test in look.tests):  # no headers of CUDA: see tests/fake
-        chosen = [(name, bug) for name, bug in chosen if not name.startswith("streams/cuda/")]
+        chosen = [(name, bug) for name, bug in chosen if not name.startswith(ON_FAKE)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for test, why in zip(look.tests, pool.map(Test.run_first, look.tests)):
             if why:
