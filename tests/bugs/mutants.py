@@ -99,13 +99,14 @@ class Look:
     def __init__(self, tests, noted):
         self.tests, self.noted = tests, noted
 
-    def order(self, label, bug):
-        mine = [test for test in self.tests if test.passes and label in test.labels]
+    def order(self, labels, bug):
+        mine = [test for test in self.tests if test.passes and labels <= test.labels]
         return sorted(mine, key=lambda test: (test.name != self.noted.get(bug.name), test.took))
 
     def find(self, name, bug):
         """The test that sees it, and why it failed; None."""
-        for test in self.order("fake" if name.startswith(ON_FAKE) else room_of(name), bug):  # other tests do not know its bugs
+        labels = {room_of(name)} | ({"fake"} if name.startswith(ON_FAKE) else set())  # other tests do not know its bugs
+        for test in self.order(labels, bug):
             why = test.run(bug.name)
             if why and test.run() is None:
                 self.noted[bug.name] = test.name

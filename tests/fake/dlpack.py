@@ -268,15 +268,3 @@ def test_a_program_that_names_no_stream_reads_on_the_legacy_one(run, handle):
         graph.wait()
     call("cudaDeviceSynchronize")
     assert made.values() == [1]
-
-
-def test_no_order_makes_no_call(run):
-    made = run(write_late)
-    with weir.Graph(graph_of(WRITE)) as graph:
-        message = taken(graph)
-        before = cuda.fake_count(b"cudaStreamWaitEvent")
-        capsule = message.__dlpack__(stream=-1)
-        assert cuda.fake_count(b"cudaStreamWaitEvent") == before
-        del capsule, message
-        graph.wait()
-    assert made.values() == []
