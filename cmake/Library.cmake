@@ -34,7 +34,8 @@ endif()
 # weir_seed(OUT FOLDER lists...): copies of the sources, with the seeded bugs of these lists of tests/bugs in as run-time switches. OUT: the
 # files to compile.
 set(bugs ${PROJECT_SOURCE_DIR}/tests/bugs)
-set(module python/module.cpp)	# a source of the package, whose mutants are seeded for it (tests/python)
+file(GLOB others CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/cli/*.c)	# seeded for the command and its tests
+list(APPEND others python/module.cpp)	# and for the package (tests/python)
 function(weir_seed out folder)
 	find_package(Python3 COMPONENTS Interpreter REQUIRED)
 	list(TRANSFORM WEIR_ROOMS PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE headers)
@@ -45,10 +46,12 @@ function(weir_seed out folder)
 		list(APPEND names ${file})
 		list(APPEND copies ${folder}/${file})
 	endforeach()
-	add_custom_command(OUTPUT ${copies}
+	list(TRANSFORM others PREPEND ${folder}/ OUTPUT_VARIABLE other_copies)
+	list(TRANSFORM others PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE other_files)
+	add_custom_command(OUTPUT ${copies} ${other_copies}
 		COMMAND ${Python3_EXECUTABLE} -B ${bugs}/seed.py ${PROJECT_SOURCE_DIR} ${folder}
-			--names ${bugs}/bugs.txt ${bugs}/mutants.txt --seed ${ARGN} --files ${names} ${module}
-		DEPENDS ${bugs}/seed.py ${bugs}/bugs.txt ${bugs}/mutants.txt ${files} ${headers} ${PROJECT_SOURCE_DIR}/${module}
+			--names ${bugs}/bugs.txt ${bugs}/mutants.txt --seed ${ARGN} --files ${names} ${others}
+		DEPENDS ${bugs}/seed.py ${bugs}/bugs.txt ${bugs}/mutants.txt ${files} ${headers} ${other_files}
 		COMMENT "Seeding bugs")
 	set_source_files_properties(${folder}/trace/nvtx.c PROPERTIES COMPILE_OPTIONS "-isystem${WEIR_NVTX_INCLUDE}")
 	set(${out} ${copies} ${bugs}/bug.c PARENT_SCOPE)

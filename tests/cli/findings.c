@@ -1,26 +1,8 @@
 /* What the findings of weir report say of small statistics. tests/cli/planted.py plants them in real runs. */
-#include "cli/findings.h"
+#include "findings_rig.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "../base/test.h"
-
-static struct cli_findings findings_of(const char *bytes)
-{
-	struct cli_recorded recorded;
-	struct cli_findings findings;
-	char fault[512];
-
-	if (!cli_recorded_read(&recorded, bytes, strlen(bytes), fault))
-		fail_msg("%s", fault);
-	cli_findings_make(&findings, &recorded);
-	cli_recorded_finish(&recorded);
-	for (size_t i = 0; i < findings.count; i++)
-		findings.list[i].what = NULL; /* was the record's */
-	return findings;
-}
 
 #define RUN(entities, more)                                                                                  \
 	"{\"weir_statistics\": 1, \"duration\": 1000000, \"entities\": [" entities "]" more "}"
@@ -34,17 +16,6 @@ static struct cli_findings findings_of(const char *bytes)
 #define QUEUE(sender, receiver, capacity, more)                                                              \
 	"{\"from\": \"" sender ".out\", \"to\": \"" receiver ".in\", \"sender\": \"" sender                  \
 	"\", \"receiver\": \"" receiver "\", \"capacity\": " #capacity more "}"
-
-static void one_finding(const char *bytes, enum cli_cause cause, size_t entity, const char *part)
-{
-	struct cli_findings findings = findings_of(bytes);
-
-	assert_int_equal(findings.count, 1);
-	assert_string_equal(cli_cause_text(findings.list[0].cause), cli_cause_text(cause));
-	assert_int_equal(findings.list[0].entity, entity);
-	if (!strstr(findings.list[0].text, part))
-		fail_msg("%s", findings.list[0].text);
-}
 
 static void slow_compute_is_found(void **state)
 {
