@@ -55,6 +55,14 @@ static void xb56_closed_memory_is_open_while_it_is_opened(void **state)
 	wr_closed_finish(&memory);
 }
 
+/* Behind whole pages, and at least a byte behind what was asked for. */
+static size_t memory_end(size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes / page + 1) * page;
+}
+
 static void xb56_what_is_closed_is_known_by_its_address(void **state)
 {
 	struct wr_closed_memory memory = WR_CLOSED_MEMORY;
@@ -66,6 +74,7 @@ static void xb56_what_is_closed_is_known_by_its_address(void **state)
 	assert_true(wr_closed_holds(&memory, data));
 	assert_true(wr_closed_holds(&memory, (char *)data + BYTES - 1));
 	assert_false(wr_closed_holds(&memory, (char *)data - 1));
+	assert_false(wr_closed_holds(&memory, (char *)data + memory_end(BYTES)));
 	assert_false(wr_closed_holds(&memory, &other));
 	wr_closed_free(&memory, data);
 	assert_false(wr_closed_holds(&memory, data));
@@ -108,6 +117,21 @@ static void xb56_memory_is_opened_by_thread_where_there_are_protection_keys(void
 	wr_closed_finish(&memory);
 }
 
+/* A processor has about 15 of them. */
+static void xb56_protection_keys_are_given_back(void **state)
+{
+	struct wr_closed_memory memory;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		if (wr_closed_init_by_thread(&memory)) {
+			assert_int_equal(i, 0);
+			return;
+		}
+		wr_closed_finish(&memory);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -115,6 +139,7 @@ int main(void)
 		cmocka_unit_test(xb56_what_is_closed_is_known_by_its_address),
 		cmocka_unit_test(f40_closed_memory_that_cannot_be_had_leaves_nothing),
 		cmocka_unit_test(xb56_memory_is_opened_by_thread_where_there_are_protection_keys),
+		cmocka_unit_test(xb56_protection_keys_are_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

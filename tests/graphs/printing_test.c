@@ -180,6 +180,25 @@ static void drawing_has_conditions_and_what_differs_from_defaults(void **state)
 	weir_description_destroy(description);
 }
 
+static void drawing_has_gates_and_defaults_that_are_changed(void **state)
+{
+	static const char text[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"source\"}, "
+		"{\"name\": \"b\", \"operator\": \"sink\", \"ports\": "
+		"{\"in\": {\"capacity\": 4, \"take\": 3, \"gate\": false}}, "
+		"\"conditions\": [{\"type\": \"message_available\", \"port\": \"in\", \"min_size\": 3}]}], "
+		"\"connections\": [[\"a.out\", \"b.in\"]]}";
+	weir_description *description = kinds_read(text);
+	char *drawn = kinds_print(description, WEIR_FORMAT_DOT);
+
+	(void)state;
+	assert_non_null(strstr(drawn, "headlabel=\"in (no gate)\""));
+	assert_non_null(
+		strstr(drawn, "[label=\"b\\nsink\\nwhen message_available port=\\\"in\\\" min_size=3\"]"));
+	weir_text_free(drawn);
+	weir_description_destroy(description);
+}
+
 #define QUEUES                                                                                               \
 	"{\"weir\": 1, \"scheduler\": {\"worker_spin\": \"20us\"}, \"entities\": ["                          \
 	"{\"name\": \"a\", \"operator\": \"source\"},"                                                       \
@@ -256,6 +275,7 @@ int main(void)
 		cmocka_unit_test(text_says_defaults_in_words),
 		cmocka_unit_test(dot_names_every_entity_and_connection),
 		cmocka_unit_test(drawing_has_conditions_and_what_differs_from_defaults),
+		cmocka_unit_test(drawing_has_gates_and_defaults_that_are_changed),
 		cmocka_unit_test(a_drawing_labels_queues_that_are_longer_or_drop),
 		cmocka_unit_test(what_differs_from_the_default_is_printed),
 	};

@@ -237,6 +237,7 @@ static void s06_f23_messages_that_wait_make_a_deadlock_with_a_name_and_a_reason(
 	assert_says(rig->outcome.text, "end waits: boolean: disabled (WAIT)");
 	assert_says(weir_last_error(), "end waits");
 	assert_int_equal(rig->outcome.leftover, 1);
+	assert_int_equal(rig->outcome.held, 0); /* it lies in a queue */
 	rig_destroy(rig);
 }
 

@@ -58,6 +58,19 @@ static void s07_a_drain_that_takes_too_long_abandons_the_rest_by_name(void **sta
 	rig_destroy(rig);
 }
 
+static void s07_a_drain_that_took_too_long_waits_no_longer_for_streams(void **state)
+{
+	struct rig *rig = rig_of("source ticks=1 work=1s -> end");
+
+	(void)state;
+	rig->options.drain_ns = 100 * MS;
+	rig_make(rig);
+	drain_soon(rig, 10 * MS);
+	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
+	assert_in_range(rig->outcome.duration_ns, 110 * MS, 135 * MS);
+	rig_destroy(rig);
+}
+
 /* With its finisher, and with none: messages without device work need none. */
 static void s07_a_drain_names_the_outlet_that_the_program_leaves_full(void **state)
 {
@@ -430,6 +443,7 @@ int main(void)
 		cmocka_unit_test(s07_a_drain_lets_what_is_under_way_arrive),
 		cmocka_unit_test(s07_a_drain_ends_cycles_at_their_roots),
 		cmocka_unit_test(s07_a_drain_that_takes_too_long_abandons_the_rest_by_name),
+		cmocka_unit_test(s07_a_drain_that_took_too_long_waits_no_longer_for_streams),
 		cmocka_unit_test(s07_a_drain_names_the_outlet_that_the_program_leaves_full),
 		cmocka_unit_test(s07_max_duration_drains),
 		cmocka_unit_test(s07_cut_short_means_at_once),

@@ -6,8 +6,9 @@
 #include "rig_streams.h"
 #include "sim/random.h"
 
-#define BLOCKS(n)                                                                                            \
-	"{\"m\": {\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": 64, \"blocks\": " n "}}"
+#define BLOCKS(name, n)                                                                                      \
+	"{\"" name "\": {\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": 64, \"blocks\": " n \
+	"}}"
 
 /* --- what the log says --- */
 
@@ -33,13 +34,36 @@ static weir_status emit_block(struct rig *rig, weir_context *context)
 	return weir_context_emit(context, 0, message);
 }
 
+/* One of four goes to output 1. */
+static weir_status emit_block_mostly_first(struct rig *rig, weir_context *context)
+{
+	weir_message *message = NULL;
+
+	HOLDS(rig, !weir_context_create_tensor(context, &rig_one_number, true, &message));
+	return weir_context_emit(context, rig_tick(context) == 3, message);
+}
+
+static weir_status emit_packed_block(struct rig *rig, weir_context *context)
+{
+	weir_part part = {sizeof part, "block", NULL};
+	weir_message *pack = NULL;
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, true, &part.message);
+
+	if (status)
+		return status;
+	HOLDS(rig, !weir_message_pack(weir_context_graph(context), &part, 1, &pack));
+	return weir_context_emit(context, 0, pack);
+}
+
 static struct rig *begin(const char *text)
 {
 	struct rig *rig;
 
 	said[0] = 0;
 	weir_log_set(note_errors, NULL);
-	rig_resources = strstr(text, "pool=m") ? BLOCKS("2") : NULL;
+	rig_resources = strstr(text, "pool=m")      ? BLOCKS("m", "2")
+			: strstr(text, "pool=four") ? BLOCKS("four", "4")
+						    : NULL;
 	rig = rig_of(text);
 	rig_resources = NULL;
 	for (size_t i = 0; i < rig->entity_count; i++)
@@ -58,10 +82,8 @@ static weir_status end(struct rig *rig)
 	return status;
 }
 
-static void assert_told(const char *graph, const char *text)
+static void assert_told_of(struct rig *rig, const char *text)
 {
-	struct rig *rig = begin(graph);
-
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 1010 * MS, NULL), WEIR_E_TIMEOUT);
 	assert_says(said, "a part of the graph stands for ever while the rest goes on: ");
@@ -71,6 +93,13 @@ static void assert_told(const char *graph, const char *text)
 	assert_int_equal(end(rig), WEIR_E_DEADLOCK);
 	assert_non_null(rig->outcome.stuck);
 	assert_string_equal(rig->outcome.text, rig->outcome.stuck);
+}
+
+static void assert_told(const char *graph, const char *text)
+{
+	struct rig *rig = begin(graph);
+
+	assert_told_of(rig, text);
 	rig_destroy(rig);
 }
 
@@ -122,6 +151,69 @@ static void s06_a_period_does_not_hide_what_stands(void **state)
 	(void)state;
 	assert_told("s:source -> j:pass take=2 min=2 capacity=2 period=40s -> e:end; s -> j.in2" BEAT,
 		    "s.out -> j.in2 is full (1 of 1)");
+}
+
+static void s06_memory_in_parts_of_a_pack_is_kept_as_well(void **state)
+{
+	struct rig *rig = begin(POOL BEAT);
+
+	(void)state;
+	rig_on(rig, "ablock", emit_packed_block);
+	assert_told_of(rig, "raise the size of pool 'm'");
+	rig_destroy(rig);
+}
+
+static void s06_the_entity_that_keeps_most_of_the_memory_is_told(void **state)
+{
+	struct rig *rig = begin("a:call pool=four blocks=1 -> b:host capacity=4 take=4; "
+				"a.out2 -> c:host capacity=2 take=2" BEAT);
+
+	(void)state;
+	rig_on(rig, "a", emit_block_mostly_first);
+	assert_told_of(rig, "b.in has 3 of 4 messages from a.out; raise");
+	rig_destroy(rig);
+}
+
+/* Its receivers cannot end what has effects. */
+static void s06_an_entity_with_effects_stands_whatever_its_receivers_wait_for(void **state)
+{
+	(void)state;
+	assert_told("s:source -> j:pass take=2 min=2 capacity=2 effects=true -> e:end asynchronous=; "
+		    "s -> j.in2" BEAT,
+		    "s.out -> j.in2 is full (1 of 1)");
+}
+
+static void s06_what_stands_is_told_in_each_run(void **state)
+{
+	struct rig *rig = begin(JOIN BEAT);
+
+	(void)state;
+	assert_told_of(rig, "s.out -> j.in2 is full (1 of 1)");
+	said[0] = 0;
+	weir_log_set(note_errors, NULL);
+	assert_told_of(rig, "s.out -> j.in2 is full (1 of 1)");
+	rig_destroy(rig);
+}
+
+static weir_status fail_late(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return rig_tick(context) < 20 ? WEIR_OK : weir_context_fail(context, "it fails");
+}
+
+static void s06_a_failure_is_told_before_what_stood(void **state)
+{
+	struct rig *rig = begin(JOIN "; beat:call period=100ms");
+
+	(void)state;
+	rig_on(rig, "beat", fail_late);
+	rig_start(rig);
+	assert_int_equal(rig_wait(rig), WEIR_E_FAILED);
+	weir_log_set(NULL, NULL);
+	assert_says(said, "stands for ever");
+	assert_non_null(rig->outcome.stuck);
+	assert_string_equal(rig->outcome.cause_entity, "beat");
+	rig_destroy(rig);
 }
 
 static void s06_what_stands_is_told_after_the_grace_time(void **state)
@@ -303,6 +395,43 @@ static void s06_what_the_program_can_change_does_not_stand(void **state)
 	rig_destroy(rig);
 }
 
+/* The next message of `live` evicts a block. */
+static void s06_memory_in_a_queue_that_drops_is_not_kept(void **state)
+{
+	struct rig *rig = begin("ablock:call pool=m -> p:pass -> bblock:call pool=m capacity=2 policy=pop -> "
+				"e:end; live:source period=2s -> p");
+
+	(void)state;
+	assert_not_told(rig, 5 * SECOND);
+	weir_scheduler_stop(rig->scheduler, false);
+	end(rig);
+	rig_destroy(rig);
+}
+
+/* One block lies in two queues, one is the program's, two are free; the last entity needs three. */
+static void s06_memory_that_two_queues_share_is_kept_once(void **state)
+{
+	struct rig *rig =
+		begin("ablock:call pool=four count=1 -> b:pass -> e:end; ablock -> c:pass -> f:end; "
+		      "oblock:call pool=four count=1; "
+		      "xblock:call pool=four blocks=3 -> b.in2; xblock -> c.in2" BEAT);
+	weir_outlet *outlet = rig_outlet(rig, "oblock.out", 1, 0);
+	weir_inlet *inlet = NULL;
+	weir_message *message = NULL;
+
+	(void)state;
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "xblock.in", &inlet), WEIR_OK);
+	rig_start(rig);
+	assert_int_equal(weir_outlet_take(outlet, SECOND, &message), WEIR_OK);
+	assert_int_equal(weir_inlet_push(inlet, rig_message(rig, 1), 0), WEIR_OK);
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, 5 * SECOND, NULL), WEIR_E_TIMEOUT);
+	assert_string_equal(said, "");
+	weir_message_unref(message);
+	weir_scheduler_stop(rig->scheduler, false);
+	end(rig);
+	rig_destroy(rig);
+}
+
 static weir_status emit_nothing(struct rig *rig, weir_context *context)
 {
 	(void)rig;
@@ -330,6 +459,11 @@ int main(void)
 		cmocka_unit_test(s06_a_cycle_that_cannot_move_is_told_beside_a_heartbeat),
 		cmocka_unit_test(s06_a_heartbeat_that_pushes_into_what_stands_does_not_hide_it),
 		cmocka_unit_test(s06_a_period_does_not_hide_what_stands),
+		cmocka_unit_test(s06_memory_in_parts_of_a_pack_is_kept_as_well),
+		cmocka_unit_test(s06_the_entity_that_keeps_most_of_the_memory_is_told),
+		cmocka_unit_test(s06_an_entity_with_effects_stands_whatever_its_receivers_wait_for),
+		cmocka_unit_test(s06_what_stands_is_told_in_each_run),
+		cmocka_unit_test(s06_a_failure_is_told_before_what_stood),
 		cmocka_unit_test(s06_what_stands_is_told_after_the_grace_time),
 		cmocka_unit_test(s06_what_stands_when_a_drain_begins_is_told),
 		cmocka_unit_test(s06_a_drain_that_comes_to_rest_on_what_stands_is_a_deadlock),
@@ -338,6 +472,8 @@ int main(void)
 		cmocka_unit_test(s06_what_waits_for_a_time_the_device_or_the_program_does_not_stand),
 		cmocka_unit_test(s06_a_negative_grace_time_tells_nothing),
 		cmocka_unit_test(s06_what_the_program_can_change_does_not_stand),
+		cmocka_unit_test(s06_memory_in_a_queue_that_drops_is_not_kept),
+		cmocka_unit_test(s06_memory_that_two_queues_share_is_kept_once),
 		cmocka_unit_test(s06_what_has_nothing_to_do_does_not_stand),
 	};
 

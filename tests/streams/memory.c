@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "rig.h"
+#include "sim/simulation.h"
 #include "test.h"
 
 enum { MOST = 5000 };
@@ -91,11 +92,38 @@ static void f40_all_allocations_fail_from_one_on(void **state)
 	fail_each(true);
 }
 
+static void alloc_strictly(void *arg)
+{
+	struct wr_system_options options = {.backend = "sim", .sim = arg, .strict = true};
+	struct wr_system *system = NULL;
+	void *device = NULL, *host = NULL;
+
+	assert_int_equal(wr_system_create(&system, &options), WEIR_OK);
+	assert_int_equal(wr_system_alloc(system, 0, 100, &device), WEIR_OK);
+	assert_int_equal(wr_system_alloc(system, WEIR_DEVICE_HOST, 100, &host), WEIR_OK);
+	assert_true(wr_system_is_closed(system, device));
+	assert_false(wr_system_is_closed(system, host));
+	wr_system_free(system, 0, device, 100);
+	wr_system_free(system, WEIR_DEVICE_HOST, host, 100);
+	assert_int_equal(wr_system_destroy(system), WEIR_OK);
+}
+
+static void xb56_only_device_memory_is_closed(void **state)
+{
+	struct wr_sim *sim;
+
+	(void)state;
+	assert_int_equal(wr_sim_create(&sim, 1, WR_SIM_BY_SEED), WEIR_OK);
+	assert_int_equal(wr_sim_call(sim, alloc_strictly, sim), WEIR_OK);
+	wr_sim_destroy(sim);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(f40_any_one_allocation_fails),
 		cmocka_unit_test(f40_all_allocations_fail_from_one_on),
+		cmocka_unit_test(xb56_only_device_memory_is_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

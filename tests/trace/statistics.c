@@ -150,6 +150,19 @@ static void xb61_a_wait_that_is_being_changed_counts_once(void **state)
 	see->close(self);
 }
 
+/* A reader that began before the change reads again, though the change has ended. */
+static void xb61_each_change_of_a_wait_is_seen_behind_it(void **state)
+{
+	struct wr_statistics *self = make(0);
+	uint64_t before = wr_read(&self->entities[1].wait_changes);
+
+	(void)state;
+	see->wait(self, 1100, 0, 1, WEIR_CAUSE_MESSAGES, 0, in, few);
+	assert_int_equal(wr_read(&self->entities[1].wait_changes) % 2, 0);
+	assert_true(wr_read(&self->entities[1].wait_changes) > before);
+	see->close(self);
+}
+
 static void xb61_the_end_of_the_run_ends_the_wait_that_stands(void **state)
 {
 	struct wr_statistics *self = make(0);
@@ -532,6 +545,7 @@ int main(void)
 		cmocka_unit_test(a_wait_is_split_where_another_condition_is_the_unmet_one),
 		cmocka_unit_test(xb61_a_wait_that_has_not_ended_counts_until_now),
 		cmocka_unit_test(xb61_a_wait_that_is_being_changed_counts_once),
+		cmocka_unit_test(xb61_each_change_of_a_wait_is_seen_behind_it),
 		cmocka_unit_test(xb61_the_end_of_the_run_ends_the_wait_that_stands),
 		cmocka_unit_test(xb61_an_entity_that_is_done_has_waited_until_its_last_poke),
 		cmocka_unit_test(xb61_a_wait_that_is_left_out_is_not_open),
