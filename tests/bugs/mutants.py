@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -134,6 +135,7 @@ def main(build, *asked):
     if build == "--rooms":
         print(*sorted(rooms))
         return 0
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send it; behind `&` a shell ignores it
     notes = pathlib.Path(build) / "mutants.json"
     look = Look(list(tests_of(build, rooms)), json.loads(notes.read_text()) if notes.exists() else {})
     wrong = 0

@@ -31,7 +31,7 @@ MAY = [
     ("tests/fuzz/fuzz_picture.c", ("operators",), "the reader of pictures"),
     ("tests/cli/log.c", ("cli",), "the command's lines of the log"),
     ("tests/cli/report.c", ("cli",), "plain data of weir report"),
-    ("tests/cli/findings.c", ("cli",), "plain data of weir report"),
+    ("tests/cli/findings_rig.h", ("cli",), "plain data of weir report"),
     ("tests/cli/recorded.c", ("cli",), "the record of a run, plain data"),
     ("tests/fuzz/fuzz_record.c", ("cli",), "the reader of records"),
 ]
