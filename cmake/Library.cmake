@@ -34,8 +34,8 @@ endif()
 # weir_seed(OUT FOLDER lists...): copies of the sources, with the seeded bugs of these lists of tests/bugs in as run-time switches. OUT: the
 # files to compile.
 set(bugs ${PROJECT_SOURCE_DIR}/tests/bugs)
-file(GLOB others CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/cli/*.c)	# seeded for the command and its tests
-list(APPEND others python/module.cpp)	# and for the package (tests/python)
+file(GLOB others CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/cli/*.c	# seeded for the command and its tests
+	${PROJECT_SOURCE_DIR}/python/*.cpp)	# and for the package (tests/python)
 function(weir_seed out folder)
 	find_package(Python3 COMPONENTS Interpreter REQUIRED)
 	list(TRANSFORM WEIR_ROOMS PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE headers)

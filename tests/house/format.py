@@ -18,7 +18,7 @@ def files(root):
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):
             name = path.relative_to(root).as_posix()
-            if (path.suffix in source.SUFFIXES or name == source.MODULE) and not any(name.startswith(n + "/") for n in NOT):
+            if (path.suffix in source.SUFFIXES or name.startswith("python/") and path.suffix == ".cpp") and not any(name.startswith(n + "/") for n in NOT):
                 yield path
 
 

@@ -110,11 +110,11 @@ def unlisted(root):
         if not room:
             continue
         listed = {name for cell in re.findall(r"^\|([^|]*)\|", section, re.M) for name in re.findall(r"`(\w+)`", cell)}
-        files = list((root / room[1]).glob("*.[ch]"))
+        files = [path for path in (root / room[1]).glob("*.*") if path.suffix in {".c", ".h", ".cpp"}]
         for name in sorted(listed - {path.stem for path in files}):
             yield f"docs/design.md: {room[1]}/{name}: there is no such file"
-        for name in sorted({path.stem for path in files if path.suffix == ".c"} - listed):
-            yield f"docs/design.md: {room[1]}/{name}.c is not listed"
+        for path in sorted(path for path in files if path.suffix != ".h" and path.stem not in listed):
+            yield f"docs/design.md: {path.relative_to(root)} is not listed"
 
 
 if __name__ == "__main__":

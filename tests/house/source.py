@@ -22,7 +22,7 @@ MAY_USE = {
 }
 LIBRARY = ["base", "sim", "trace", "streams", "streams/cuda", "streams/host", "graphs", "conditions", "operators", "scheduler"]
 SUFFIXES = {".c", ".h", ".cu", ".cuh"}
-MODULE = "python/module.cpp"  # the library's only C++: nanobind's door
+MODULE = "python/module.h"  # nanobind's door; the C++ of the project is in that room
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')", re.S)
 STRING = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'")

@@ -1,0 +1,113 @@
+/* Inlets and outlets: where a program feeds a graph, and takes from it. */
+#include "python/module.h"
+
+namespace weir_python
+{
+
+Inlet add_inlet(Graph &self, const char *port)
+{
+	weir_inlet *inlet;
+
+	check(weir_graph_add_inlet(open_core(self)->graph, port, &inlet));
+	return {inlet, self.core};
+}
+
+Outlet add_outlet(Graph &self, const char *port, uint32_t capacity, bool early)
+{
+	weir_outlet *outlet;
+
+	check(weir_graph_add_outlet(open_core(self)->graph, port, capacity, early ? WEIR_OUTLET_EARLY : 0,
+				    &outlet));
+	return {outlet, self.core};
+}
+
+static void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::object stamp)
+{
+	Core *core = self.core.get();
+	int64_t limit = limit_of(timeout);
+	weir_status status;
+	Draft draft;
+
+	check_open(core);
+	make_message(draft, {core}, value);
+	if (!stamp.is_none())
+		check(weir_message_set_stamp(draft.message, stamp_of(stamp)));
+	status = weir_inlet_push(self.inlet, draft.message, 0);
+	if (status == WEIR_E_BUSY && limit)
+		status = in_slices(core, limit, [&](int64_t ns) {
+			return weir_inlet_push(self.inlet, draft.message, ns);
+		});
+	check_waited(core, status);
+	draft.take();
+	settle();
+}
+
+static void inlet_close(Inlet &self)
+{
+	check_open(self.core.get());
+	weir_inlet_close(self.inlet);
+}
+
+static nb::object outlet_take(Outlet &self, nb::object timeout)
+{
+	Core *core = self.core.get();
+	int64_t limit = limit_of(timeout);
+	weir_message *message;
+	weir_status status;
+
+	check_open(core);
+	status = weir_outlet_take(self.outlet, 0, &message);
+	if (status == WEIR_E_TIMEOUT && limit)
+		status = in_slices(core, limit,
+				   [&](int64_t ns) { return weir_outlet_take(self.outlet, ns, &message); });
+	check_waited(core, status);
+	settle();
+	return message_of(message, core);
+}
+
+/* The next message, or None when no more will come. */
+static nb::object outlet_next(Outlet &self)
+{
+	Core *core = self.core.get();
+	weir_message *message;
+	weir_status status;
+
+	check_core(core);
+	if (core->ending)
+		return nb::none();
+	status = weir_outlet_take(self.outlet, 0, &message);
+	if (status == WEIR_E_TIMEOUT)
+		status = in_slices(core, -1,
+				   [&](int64_t ns) { return weir_outlet_take(self.outlet, ns, &message); });
+	if (status == WEIR_E_CLOSED || (status == WEIR_E_TIMEOUT && core->ending))
+		return nb::none();
+	check(status);
+	return message_of(message, core);
+}
+
+static int outlet_fd(Outlet &self)
+{
+	int fd;
+
+	check_open(self.core.get());
+	fd = weir_outlet_fd(self.outlet);
+	if (fd < 0)
+		check(WEIR_E_IO);
+	return fd;
+}
+
+void bind_ends(nb::module_ &module)
+{
+	using nb::arg;
+
+	nb::class_<Inlet>(module, "Inlet")
+		.def("push", inlet_push, arg("value").none(), arg("timeout") = nb::none(),
+		     arg("stamp") = nb::none())
+		.def("close", inlet_close);
+	nb::class_<Outlet>(module, "Outlet")
+		.def("take", outlet_take, arg("timeout") = nb::none())
+		.def("next_or_none", outlet_next)
+		.def("fileno", outlet_fd);
+}
+
+} // namespace weir_python

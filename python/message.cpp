@@ -1,0 +1,151 @@
+/* Messages: what Python asks of them beside their arrays. */
+#include "python/module.h"
+
+namespace weir_python
+{
+
+nb::object message_of(weir_message *message, Core *core, uint64_t call)
+{
+	Message own(message, core);
+
+	own.call = call;
+	return nb::cast(std::move(own), nb::rv_policy::move);
+}
+
+static const char *message_kind(const Message &self)
+{
+	switch (weir_message_kind(self.message)) {
+	case WEIR_KIND_EMPTY:
+		return "empty";
+	case WEIR_KIND_BYTES:
+		return "bytes";
+	case WEIR_KIND_TENSOR:
+		return "tensor";
+	case WEIR_KIND_PARTS:
+		return "parts";
+	}
+	return is_holder(weir_message_data(self.message)) ? "object" : "user";
+}
+
+static nb::object message_object(const Message &self)
+{
+	Holder *holder = (Holder *)weir_message_data(self.message);
+
+	if (weir_message_kind(self.message) != WEIR_KIND_USER || !is_holder(holder))
+		raise(WEIR_E_INVALID, ("the message is not an object of Python: its kind is " +
+				       std::string(message_kind(self)))
+					      .c_str());
+	return nb::borrow(holder->object);
+}
+
+static nb::object message_part(const Message &self, const char *name)
+{
+	weir_message *part = weir_message_part(self.message, name);
+
+	if (!part)
+		throw nb::key_error(name);
+	return message_of(weir_message_ref(part), self.core.get(), self.call);
+}
+
+static nb::object message_parts(const Message &self)
+{
+	nb::dict out;
+
+	for (size_t i = 0; i < weir_message_parts(self.message); i++)
+		out[text_of(weir_message_part_name(self.message, i))] = message_of(
+			weir_message_ref(weir_message_part_at(self.message, i)), self.core.get(), self.call);
+	return out;
+}
+
+static nb::object message_dtype(const Message &self)
+{
+	const weir_tensor *tensor = tensor_of(self);
+	const Dtype *dtype = dtype_of(tensor->code, tensor->bits);
+
+	return dtype ? text_of(dtype->name) : nb::none();
+}
+
+/* "Message(tensor, float32 on the host, shape (3, 4))" */
+static std::string message_repr(const Message &self)
+{
+	const weir_tensor *tensor;
+	std::string text = std::string("Message(") + message_kind(self);
+
+	check_core(self.core.get());
+	tensor = weir_message_tensor(self.message);
+	if (tensor) {
+		nb::object shape = numbers(tensor->shape, tensor->dimensions);
+		text += ", " + described(tensor) + ", shape " + nb::cast<std::string>(nb::str(shape));
+	}
+	if (weir_message_kind(self.message) == WEIR_KIND_BYTES)
+		text += ", " + std::to_string(weir_message_size(self.message));
+	for (size_t i = 0; i < weir_message_parts(self.message); i++)
+		text += (i ? " " : ", ") + std::string(weir_message_part_name(self.message, i));
+	return text + ")";
+}
+
+/* Of the first element, for the keys of a replay. */
+static uintptr_t message_address(const Message &self)
+{
+	check_core(self.core.get());
+	if (!weir_message_tensor(self.message) && weir_message_kind(self.message) != WEIR_KIND_BYTES)
+		raise(WEIR_E_INVALID, "the message is neither an array nor bytes");
+	return (uintptr_t)weir_message_data(self.message);
+}
+
+static nb::object message_stamp(const Message &self)
+{
+	weir_stamp stamp = weir_message_stamp(self.message);
+
+	return nb::make_tuple(stamp.time, stamp.tag);
+}
+
+weir_stamp stamp_of(nb::handle stamp)
+{
+	return {nb::cast<int64_t>(stamp[0]), nb::cast<uint64_t>(stamp[1])};
+}
+
+static bool message_unique(Message &self)
+{
+	check_core(self.core.get());
+	return self.writable = weir_message_unique(self.message);
+}
+
+PyType_Slot message_slots[] = {
+	{Py_bf_getbuffer, (void *)get_buffer},
+	{Py_bf_releasebuffer, (void *)release_buffer},
+	{0, nullptr},
+};
+
+void bind_message(nb::module_ &module)
+{
+	using nb::arg;
+
+	nb::class_<Message>(module, "Message", nb::type_slots(message_slots))
+		.def_prop_ro("kind", message_kind)
+		.def("__repr__", message_repr)
+		.def_prop_ro("object", message_object)
+		.def_prop_ro("parts", message_parts)
+		.def("__getitem__", message_part)
+		.def_prop_ro("dtype", message_dtype)
+		.def_prop_ro("shape",
+			     [](Message &self) {
+				     return numbers(tensor_of(self)->shape, tensor_of(self)->dimensions);
+			     })
+		.def_prop_ro("device", [](Message &self) { return tensor_of(self)->device; })
+		.def_prop_ro("nbytes", [](Message &self) { return weir_message_size(self.message); })
+		.def_prop_ro("address", message_address)
+		.def_prop_ro("stamp", message_stamp)
+		.def("unique", message_unique)
+		.def("check_readable", check_readable)
+		.def_prop_ro("__cuda_array_interface__", cuda_array_interface)
+		.def("__dlpack_device__", message_dlpack_device)
+		.def("__dlpack__", message_dlpack, nb::kw_only(), arg("stream") = nb::none(),
+		     arg("max_version") = nb::none(), arg("dl_device") = nb::none(),
+		     arg("copy") = nb::none());
+	nb::class_<Object>(module, "Object").def("__init__", [](Object *self, nb::object value) {
+		new (self) Object{value};
+	});
+}
+
+} // namespace weir_python

@@ -1,0 +1,601 @@
+/*
+ * The extension module weir._weir: graphs, operators and messages of weir for CPython. It is the only C++ of
+ * the package; what needs no C is in python/weir.
+ *
+ * Who owns what: a `Core` is one weir_graph with its scheduler. It is counted: by the Python object of the
+ * graph, by each Message, Inlet and Outlet, and by each array that was exported. The scheduler ends with the
+ * Python object, the weir_graph with the last count, since no message may outlive its graph.
+ *
+ * The GIL is taken around start, compute and stop of a Python operator (`Hold`) and nowhere else: what weir
+ * calls on its threads besides, the destructors of payloads, only puts its argument on a list (`let_go`). The
+ * list is emptied (`settle`) where Python calls the module anyway, and where a program drops a message, so it
+ * never holds more than what was in flight at the last emit or push. A call that may block, or in which weir
+ * calls an operator, releases the GIL.
+ *
+ * A worker keeps one thread state from its first compute to its end. At the exit of the interpreter
+ * `shut_down` ends all runs, so no worker lives when the interpreter finalizes; what is destroyed later is
+ * leaked.
+ *
+ * After a fork the child has the objects, but neither threads nor locks of the parent's graphs: each call
+ * compares the generation and is refused, destructors leak.
+ */
+#ifndef WEIR_PYTHON_MODULE_H
+#define WEIR_PYTHON_MODULE_H
+
+#include <nanobind/nanobind.h>
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <weir.h>
+
+namespace nb = nanobind;
+
+/*
+ * Texts and lists as arguments. nanobind's own casters of them are noexcept though they allocate: without
+ * memory they would end the program.
+ */
+namespace nanobind::detail
+{
+
+template <> struct type_caster<std::string> {
+	NB_TYPE_CASTER(std::string, const_name("str"))
+
+	bool from_python(handle from, uint32_t, cleanup_list *)
+	{
+		Py_ssize_t bytes = 0;
+		const char *text =
+			PyUnicode_Check(from.ptr()) ? PyUnicode_AsUTF8AndSize(from.ptr(), &bytes) : nullptr;
+
+		if (text)
+			value.assign(text, (size_t)bytes);
+		else
+			PyErr_Clear();
+		return text;
+	}
+	static handle from_cpp(const std::string &text, rv_policy, cleanup_list *) noexcept
+	{
+		return PyUnicode_FromStringAndSize(text.data(), (Py_ssize_t)text.size());
+	}
+};
+
+template <typename T> struct type_caster<std::vector<T>> {
+	NB_TYPE_CASTER(std::vector<T>,
+		       const_name("collections.abc.Sequence[") + make_caster<T>::Name + const_name("]"))
+
+	bool from_python(handle from, uint32_t flags, cleanup_list *cleanup)
+	{
+		bool is_text = PyUnicode_Check(from.ptr()) || PyBytes_Check(from.ptr());
+		object items = steal(is_text || !PySequence_Check(from.ptr()) ? nullptr
+									      : PySequence_List(from.ptr()));
+
+		PyErr_Clear();
+		if (!items.is_valid())
+			return false;
+		for (handle item : borrow<list>(items)) {
+			make_caster<T> one;
+			if (!one.from_python(item, flags_for_local_caster<T>(flags), cleanup) ||
+			    !one.template can_cast<T>())
+				return false;
+			value.push_back(one.operator cast_t<T>());
+		}
+		return true;
+	}
+};
+
+} // namespace nanobind::detail
+
+namespace weir_python
+{
+
+constexpr int64_t SLICE_NS = 20000000;          /* how soon Ctrl-C is seen */
+constexpr int64_t SLICE_SIM_NS = 1000000000000; /* of virtual time, in which nothing else happens */
+
+extern std::atomic<unsigned> generation; /* counts forks */
+extern std::atomic<bool> finished;       /* the interpreter exits; nothing is called any more */
+extern std::atomic<uint64_t> takes;      /* of the GIL, by operators; for tests */
+extern thread_local int depth;           /* calls of operators that this thread is in */
+
+struct Core;
+struct Graph;
+struct Context;
+struct Message;
+extern thread_local Context *current; /* of the compute that this thread is in */
+
+nb::object text_of(const char *text);
+nb::object text_or_none(const char *text);
+/* Raises weir.Error, or its subclass for the status. diagnostics: a list of tuples, or none. */
+[[noreturn]] void raise(weir_status status, const char *text, const char *entity = nullptr,
+			nb::object diagnostics = nb::none(), nb::object said = nb::none());
+void check(weir_status status, const char *entity = nullptr);
+bool is_ours(const Core *core);
+void retire(Core *core);
+void bury(Core *core);
+/* Ends graphs without references, and drops what messages kept. With the GIL. */
+void settle();
+/* Returns true if this thread is in a call of an operator of the graph: it cannot end the run. */
+bool is_inside(const Core *core);
+int64_t slice_of(const Core *core);
+/* Nanoseconds of a timeout in seconds; None: -1, no limit. */
+int64_t limit_of(nb::handle timeout);
+
+struct DLDevice {
+	int32_t type, id;
+};
+struct DLDataType {
+	uint8_t code, bits;
+	uint16_t lanes;
+};
+struct DLTensor {
+	void *data;
+	DLDevice device;
+	int32_t dimensions;
+	DLDataType type;
+	int64_t *shape, *strides;
+	uint64_t byte_offset;
+};
+struct DLManaged {
+	DLTensor tensor;
+	void *context;
+	void (*deleter)(DLManaged *);
+};
+struct DLManagedVersioned {
+	uint32_t major, minor;
+	void *context;
+	void (*deleter)(DLManagedVersioned *);
+	uint64_t flags;
+	DLTensor tensor;
+};
+enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3, DL_CUDA_MANAGED = 13 };
+enum { DL_READ_ONLY = 1 };
+
+enum class Keeps { NOTHING, OBJECT, BUFFER, DLPACK, VERSIONED };
+
+/* What a payload of Python's keeps alive. */
+struct Holder {
+	Holder *next;
+	Keeps keeps;
+	union {
+		PyObject *object;
+		Py_buffer buffer;
+		DLManaged *managed;
+		DLManagedVersioned *versioned;
+	};
+};
+
+/* A stream of another library, to which an array was exported. Its record is one thread's at a time. */
+struct Consumer {
+	int device;
+	void *native;
+	weir_stream *stream;
+};
+
+struct Core {
+	std::atomic<long> references{1};
+	unsigned born = generation;
+	weir_registry *registry = nullptr;
+	weir_graph *graph = nullptr;
+	weir_scheduler *scheduler = nullptr;
+	Graph *owner = nullptr;          /* guarded by the GIL */
+	std::atomic<int> inside{0};      /* threads in a call that releases the GIL */
+	std::atomic<bool> ending{false}; /* the scheduler is being destroyed */
+	int ended = -1;                  /* eventfd: readable when a run has ended */
+	bool simulated = false;          /* the backend is sim */
+	bool on_cuda = false;            /* else a device's memory is the host's */
+	bool strict = false;             /* but closed to it */
+	bool leaked = false;             /* a hung device may touch its memory */
+	std::mutex consumers_lock; /* guards the list, and `scheduler` against arrays that die elsewhere */
+	std::vector<Consumer> consumers;
+	std::vector<weir_message *> unfenced; /* of arrays whose readers' streams could not be recorded */
+	std::vector<std::pair<int, weir_stream *>> streams; /* for arrays that a program pushes */
+	Core *next_retired = nullptr;
+	Core *next = nullptr; /* of all; guarded by cores_lock */
+};
+
+/* A counted reference to a core; may be dropped on any thread. */
+class Ref
+{
+      public:
+	explicit Ref(Core *of) : core(of)
+	{
+		core->references.fetch_add(1, std::memory_order_relaxed);
+	}
+	Ref(const Ref &other) : Ref(other.core)
+	{
+	}
+	Ref(Ref &&other) noexcept : core(other.core)
+	{
+		other.core = nullptr;
+	}
+	Ref &operator=(const Ref &) = delete;
+	~Ref()
+	{
+		if (core && core->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+			retire(core);
+	}
+	Core *operator->() const
+	{
+		return core;
+	}
+	Core *get() const
+	{
+		return core;
+	}
+
+      private:
+	Core *core;
+};
+
+/* A call that releases the GIL and uses the scheduler, its inlets or outlets: they stay until it ends. */
+class Using
+{
+      public:
+	explicit Using(Core *of) : core(of)
+	{
+		core->inside++;
+	}
+	~Using()
+	{
+		core->inside--;
+	}
+
+      private:
+	Core *core;
+};
+
+/* What an array on a port must be, beside its kind of message. */
+struct Demand {
+	int code = -1, bits = 0; /* -1: any type */
+	int place = 0;           /* 0: any; 1: host; 2: device */
+	bool dense = false;
+	bool any() const
+	{
+		return code >= 0 || place || dense;
+	}
+};
+
+/* An operator's table and all that it points to. Never freed: graphs borrow it, and classes seldom go. */
+struct Kind {
+	weir_operator table = {};
+	PyObject *type = nullptr;
+	std::deque<std::string> texts;
+	std::vector<weir_port> ports[2]; /* inputs, outputs */
+	std::vector<Demand> demands[2];
+	std::vector<PyObject *> names[2]; /* interned */
+	std::vector<weir_parameter> parameters;
+	std::vector<const char *> conditions; /* JSON */
+
+	const char *keep(const std::string &text)
+	{
+		texts.push_back(text);
+		return texts.back().c_str();
+	}
+};
+
+struct KindHandle {
+	Kind *kind;
+};
+
+struct Dtype {
+	const char *name;
+	uint8_t code, bits;
+	char format; /* of the buffer protocol; 0: none */
+};
+const Dtype dtypes[] = {
+	{"int8", 0, 8, 'b'},     {"int16", 0, 16, 'h'},   {"int32", 0, 32, 'i'},   {"int64", 0, 64, 'q'},
+	{"uint8", 1, 8, 'B'},    {"uint16", 1, 16, 'H'},  {"uint32", 1, 32, 'I'},  {"uint64", 1, 64, 'Q'},
+	{"float16", 2, 16, 'e'}, {"float32", 2, 32, 'f'}, {"float64", 2, 64, 'd'}, {"bfloat16", 4, 16, 0},
+};
+
+struct Message {
+	weir_message *message;
+	Ref core;
+	bool writable = false;
+	bool borrowed = false; /* received in the compute that goes on; see Context.lent */
+	bool made = false;     /* by ctx.empty: in `call` it may be written even if it was emitted */
+	bool shown = false;    /* by __cuda_array_interface__, which names no stream of the reader's */
+	uint64_t call = 0;     /* received or made in this call: the end of its tick fences the payload */
+
+	Message(weir_message *taken, Core *of) : message(taken), core(of)
+	{
+	}
+	Message(Message &&other) noexcept
+	    : message(other.message), core(std::move(other.core)), writable(other.writable),
+	      borrowed(other.borrowed), made(other.made), shown(other.shown), call(other.call)
+	{
+		other.message = nullptr;
+	}
+	~Message();
+};
+
+/* A message that is being made: dropped unless it is taken. */
+struct Draft {
+	weir_message *message = nullptr;
+
+	~Draft()
+	{
+		weir_message_unref(message);
+	}
+	weir_message *take()
+	{
+		weir_message *taken = message;
+
+		message = nullptr;
+		return taken;
+	}
+};
+
+/* Where an array comes to: the graph, and the tick that emits it, if it is one. */
+struct Destination {
+	Core *core;
+	weir_context *context = nullptr; /* NULL: a program pushes */
+	weir_stream *stream = nullptr;   /* of the tick, if the output has one of its own */
+};
+
+/* An object that is passed as it is, whatever it exports. */
+struct Object {
+	nb::object value;
+};
+
+/* What the operator of one entity may call; valid inside start, compute and stop, on their thread. */
+struct Context {
+	weir_context *context = nullptr; /* NULL: outside */
+	const Kind *kind = nullptr;
+	Core *core = nullptr;
+	std::string entity;
+	pthread_t thread = 0;
+	uint64_t run = 0;
+	uint64_t calls = 0;                /* of start, compute and stop */
+	bool replaying = false;            /* within ctx.replay */
+	std::vector<void *> natives;       /* streams given out in this call */
+	std::vector<weir_stream *> chosen; /* per output: the stream set in this tick */
+	std::vector<nb::object> lent;      /* messages received in this call */
+
+	weir_context *inside() const
+	{
+		if (!context)
+			raise(WEIR_E_INVALID, "ctx is used outside of start, compute and stop",
+			      entity.c_str());
+		if (!pthread_equal(thread, pthread_self()))
+			raise(WEIR_E_INVALID, "ctx is used on another thread than that of the operator",
+			      entity.c_str());
+		return context;
+	}
+	const char *name() const
+	{
+		return entity.c_str();
+	}
+	/*
+	 * A reference of Python's own would end weir_message_unique, so what compute receives is borrowed,
+	 * and only what Python keeps is referenced at the end.
+	 */
+	void end_loans()
+	{
+		for (nb::object &object : lent) {
+			Message *message = nb::inst_ptr<Message>(object);
+
+			message->borrowed = false;
+			if (Py_REFCNT(object.ptr()) > 1)
+				weir_message_ref(message->message);
+			else
+				message->message = nullptr;
+		}
+		lent.clear();
+	}
+};
+
+/* weir's memory of one entity, zeroed before each run. */
+struct State {
+	PyObject *instance, *compute, *context;
+	Context *own;
+};
+
+/* One call of an operator's function. */
+class Inside
+{
+      public:
+	Inside(Context *of, weir_context *context) : own(of), outer(innermost)
+	{
+		own->context = context;
+		own->thread = pthread_self();
+		own->calls = takes.load(std::memory_order_relaxed);
+		own->natives.clear();
+		own->chosen.assign(own->chosen.size(), nullptr);
+		innermost = this;
+		current = own;
+	}
+	~Inside()
+	{
+		own->end_loans();
+		own->context = nullptr;
+		innermost = outer;
+		current = outer ? outer->own : nullptr;
+	}
+	Context *own;
+	Inside *outer;
+	static thread_local Inside *innermost;
+};
+
+struct Graph {
+	Ref core;
+	nb::object instances, failures; /* dicts: by entity */
+	nb::object warnings;
+	uint64_t runs = 0;
+
+	explicit Graph(Core *of) : core(of), instances(nb::dict()), failures(nb::dict())
+	{
+		of->owner = this;
+	}
+	Graph(const Graph &) = delete;
+	~Graph();
+};
+
+/* A stream of the entity; used in this entity's calls only, in the run that gave it. */
+struct Stream {
+	weir_stream *stream;
+	Context *of;
+	uint64_t run;
+	uint64_t call;      /* that gave it, or used it last */
+	bool current;       /* it was asked for as the current stream */
+	nb::object context; /* keeps `of` */
+	uintptr_t handle;
+	int device;
+	uint64_t id;
+};
+
+/* A place in the work of a stream: what stream.record() gives. */
+struct Fence {
+	weir_fence fence;
+};
+
+struct Inlet {
+	weir_inlet *inlet;
+	Ref core;
+};
+
+struct Outlet {
+	weir_outlet *outlet;
+	Ref core;
+};
+
+extern std::mutex cores_lock;
+extern Core *cores;
+extern std::atomic<Holder *> let_go_of;
+
+/* --- core.cpp --- */
+void reserve_holders(); /* first */
+/* The exception that is being raised, with its traceback. */
+nb::object take_exception();
+bool is_holder(const void *pointer);
+Holder *take_holder();
+void drop_holder(Holder *holder);
+/* Destructor of payloads: any thread of weir's, without the GIL. */
+void let_go(void *arg);
+/*
+ * Ends the run and its scheduler; not inside an operator. With the GIL, which is released while it waits.
+ * Calls that come meanwhile are refused; returns false if a thread does not leave one that it is in.
+ */
+bool end_scheduler(Core *core);
+void drop_holders();
+void check_core(const Core *core);
+/* For calls about the run. */
+void check_open(const Core *core);
+
+/* --- arrays.cpp --- */
+void intern_words(); /* first */
+const Dtype *dtype_of(int code, int bits);
+const Dtype *dtype_named(const char *name);
+bool is_dense(const weir_tensor *tensor);
+/* "uint8 on the host" */
+std::string described(const weir_tensor *tensor);
+/* Raises unless the message is what the port demands. */
+void check_demand(const Kind *kind, int direction, unsigned port, const weir_message *message,
+		  const Core *core, const char *entity);
+/* Puts one reference to the message for a value of Python's into the draft. */
+void make_message(Draft &draft, const Destination &to, nb::handle value);
+const weir_tensor *tensor_of(const Message &self);
+/* Raises why the host cannot read the message by a buffer. */
+void check_readable(Message &self);
+int get_buffer(PyObject *object, Py_buffer *view, int flags);
+void release_buffer(PyObject *, Py_buffer *view);
+/* One name for the legacy stream: NULL. */
+void *native_of(uintptr_t handle);
+nb::object message_dlpack(Message &self, nb::object stream, nb::object max_version, nb::object dl_device,
+			  nb::object copy);
+nb::object message_dlpack_device(Message &self);
+nb::object numbers(const int64_t *list, int count);
+/*
+ * The interface names no consumer. Inside compute the streams that the tick asked for are put behind the work
+ * that produces the message, and a consumer on one of them needs no wait; if it asked for none, and outside,
+ * the legacy stream is.
+ */
+nb::object cuda_array_interface(Message &self);
+
+/* --- message.cpp --- */
+/* call: 0, or the number of the call in which it was received or made. */
+nb::object message_of(weir_message *message, Core *core, uint64_t call = 0);
+weir_stamp stamp_of(nb::handle stamp);
+void bind_message(nb::module_ &module);
+
+/* --- context.cpp --- */
+uint64_t number_of_call(const Context *context);
+/* NULL: not inside a call of this graph's operators. */
+const std::vector<void *> *streams_of_call(const Context *context, const Core *core);
+bool is_own_stream(const Context *context, const void *native);
+weir_status operator_start(weir_context *context, void *memory, const weir_values *values);
+weir_status operator_compute(weir_context *context, void *memory);
+/* The run is over: an exception here is reported as Python reports those of destructors. */
+void operator_stop(weir_context *context, void *memory);
+/* What a condition is told: a word, or a fence. */
+void tell_entity(weir_entity *entity, const char *condition, nb::handle told, const char *name);
+void bind_streams(nb::module_ &module);
+void bind_context(nb::module_ &module);
+
+/* --- graph.cpp --- */
+/* arg: a vector of KindHandle *. */
+weir_status add_kinds(weir_registry *registry, void *arg);
+/* The Python object of a new core. If its graph cannot be made it is buried like any other. */
+std::unique_ptr<Graph> new_graph();
+Core *open_core(const Graph &self);
+/*
+ * On sim the workers are fibers of one thread, which weir may switch inside compute; an interpreter's frames
+ * are the thread's.
+ */
+constexpr const char *NOT_ON_SIM = "operators in Python do not run on the backend 'sim': use 'host'";
+/* The first entity whose operator is in Python, or NULL. */
+const char *first_of_python(const Core *core);
+/* What arrays ask of the run. strict: as in its options. */
+void note_backend(Core *core, int strict);
+/* As check, after in_slices: a call that was cut short by the end of the graph says so. */
+void check_waited(const Core *core, weir_status status);
+void bind_graph(nb::module_ &module);
+
+/* --- ends.cpp --- */
+Inlet add_inlet(Graph &self, const char *port);
+Outlet add_outlet(Graph &self, const char *port, uint32_t capacity, bool early);
+void bind_ends(nb::module_ &module);
+
+/* --- command.cpp --- */
+/* Returns the exit code. words: of the command line, of bytes; the others return True. */
+int run_command(std::vector<nb::bytes> words, nb::callable load, nb::callable failed, nb::callable flush,
+		nb::callable handles);
+
+/*
+ * call(ns) waits at most that long. Python's signal handlers run between the slices, so that Ctrl-C ends the
+ * wait.
+ */
+template <typename Call> weir_status in_slices(Core *core, int64_t limit, Call call)
+{
+	int64_t slice = slice_of(core), left = limit;
+	int ending_slices = 10;
+	weir_status status;
+	Using use(core);
+
+	do {
+		int64_t now = limit < 0 || left > slice ? slice : left;
+		{
+			nb::gil_scoped_release released;
+			status = call(now);
+		}
+		settle();
+		if (status != WEIR_E_TIMEOUT)
+			return status;
+		if (core->ending && !ending_slices--)
+			return status; /* a compute goes on, and `end_scheduler` waits for this thread */
+		if (PyErr_CheckSignals())
+			throw nb::python_error();
+		left -= now;
+	} while (limit < 0 || left > 0);
+	return status;
+}
+
+} // namespace weir_python
+
+#endif
