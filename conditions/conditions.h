@@ -1,5 +1,5 @@
 /*
- * The built-in conditions: one file and one const table each, written against weir.h alone.
+ * The built-in conditions: one file and one const table each, written against weir.h and scheduler/view.h.
  *
  * A wait keeps the run from ending if its end is certain: a time (periodic), a fence (cuda_stream,
  * in_flight, fence), or the program promises a call (EVENT_WAITING of asynchronous, fence) or watches a

@@ -1,4 +1,5 @@
 #include "conditions/conditions.h"
+#include "scheduler/view.h"
 
 /*
  * Ready when the fences of all messages in the front are complete, for every named port: compute then finds
@@ -6,10 +7,7 @@
  * entity. Every review asks for the pending fences anew; compute receives exactly the front that was reviewed
  * (C4).
  */
-enum {
-	PORTS = 64,
-	FENCES = 64, /* of one port in one wait; further ones wait for the next review */
-};
+enum { PORTS = 64 };
 
 struct cuda_stream {
 	size_t count;
@@ -38,30 +36,14 @@ static weir_status cuda_stream_start(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-/* Adds the pending fences of the port to the verdict and returns their number. */
-static size_t wait_for_port(unsigned port, const weir_view *view, weir_verdict *verdict)
-{
-	weir_fence fences[FENCES];
-	size_t pending = weir_view_pending(view, port, FENCES, fences);
-
-	if (pending > FENCES)
-		pending = FENCES;
-	if (pending) {
-		weir_verdict_wait(verdict, "work on the device is not finished");
-		weir_verdict_set_cause(verdict, WEIR_CAUSE_DEVICE, (int)port, 0);
-	}
-	for (size_t i = 0; i < pending; i++)
-		weir_verdict_fence(verdict, fences[i]);
-	return pending;
-}
-
 static void cuda_stream_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct cuda_stream *self = state;
-	size_t pending = 0;
+	bool pending = false;
 
 	for (size_t i = 0; i < self->count; i++)
-		pending += wait_for_port(self->ports[i], view, verdict);
+		pending |= wr_view_wait_for_device(view, self->ports[i], verdict,
+						   "work on the device is not finished");
 	if (!pending)
 		weir_verdict_ready(verdict);
 }

@@ -1,4 +1,5 @@
 #include "conditions/conditions.h"
+#include "scheduler/view.h"
 
 struct downstream {
 	unsigned port;
@@ -36,14 +37,13 @@ static weir_status downstream_start(void *state, const weir_values *values)
 static void downstream_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct downstream *self = state;
-	size_t needed = self->min_size ? self->min_size : weir_view_emits(view, self->port);
 
-	if (weir_view_room(view, self->port) >= needed) {
+	if (wr_view_has_room(view, self->port, self->min_size)) {
 		weir_verdict_ready(verdict);
 		return;
 	}
 	weir_verdict_wait(verdict, "no room behind the output");
-	weir_verdict_set_cause(verdict, WEIR_CAUSE_ROOM, (int)self->port, needed);
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_ROOM, (int)self->port, self->min_size);
 }
 
 const weir_condition wr_downstream_message_affordable = {

@@ -1,30 +1,20 @@
 #include "conditions/conditions.h"
+#include "scheduler/view.h"
 
 /*
  * Bounds the work on the device (T8): at most max_in_flight of the entity's device ticks are not known to be
  * complete. At the bound it waits until half of them are complete, so that one wake-up serves many ticks and
  * the device still has the other half to do. A review in between gives the same answer, so the armed signal
  * stays valid.
- *
- * The tick that it waits for is a multiple of that half, because only such ticks make the device write a
- * flag.
  */
 enum { FENCES = 16 }; /* streams in one wait; further ones wait for the next review */
 
 static void in_flight_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
-	size_t most = weir_view_max_in_flight(view), half = most > 1 ? most / 2 : 1, pending;
 	weir_fence fences[FENCES];
-	uint64_t tick;
+	size_t pending = wr_view_flight_pending(view, FENCES, fences);
 
 	(void)state;
-	if (!most || weir_view_in_flight(view) < most) {
-		weir_verdict_ready(verdict);
-		return;
-	}
-	tick = weir_view_device_ticks(view) - most + half;
-	tick -= tick % half;
-	pending = weir_view_tick_pending(view, tick, FENCES, fences);
 	if (!pending) {
 		weir_verdict_ready(verdict);
 		return;

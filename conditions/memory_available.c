@@ -1,16 +1,9 @@
 #include "conditions/conditions.h"
 
 /*
- * Memory of a pool for the next tick. The scheduler does not ask it: when all other conditions hold, it
- * claims what this one names (S3), in the order of the pools, and gives back what the tick did not use.
+ * Memory of a pool for the next tick. It has no ask: when all other conditions hold, the scheduler claims
+ * what this one names (S3), in the order of the pools, and gives back what the tick did not use.
  */
-static void memory_available_ask(const void *state, const weir_view *view, weir_verdict *verdict)
-{
-	(void)state;
-	(void)view;
-	weir_verdict_ready(verdict);
-}
-
 static const weir_parameter memory_available_parameters[] = {
 	{.size = sizeof(weir_parameter),
 	 .name = "pool",
@@ -38,5 +31,4 @@ const weir_condition wr_memory_available = {
 	.help = "a memory pool has what a tick takes; the default of an entity with such a pool",
 	.parameters = memory_available_parameters,
 	.phase = WEIR_PHASE_GATHERING,
-	.ask = memory_available_ask,
 };

@@ -1,4 +1,5 @@
 #include "conditions/conditions.h"
+#include "scheduler/view.h"
 
 struct message_available {
 	unsigned port;
@@ -33,28 +34,20 @@ static weir_status message_available_start(void *state, const weir_values *value
 	return WEIR_OK;
 }
 
-static bool has_enough(const struct message_available *self, const weir_view *view, bool each)
-{
-	size_t needed = self->min_size ? self->min_size : weir_view_take(view, self->port);
-
-	if (each)
-		return weir_view_least(view, self->port) >= needed;
-	return weir_view_count(view, self->port) >= needed;
-}
-
+/* An unconnected port needs no messages. */
 static void message_available_ask(const void *state, const weir_view *view, weir_verdict *verdict)
 {
 	const struct message_available *self = state;
-	bool each = weir_view_any_size(view, self->port);
+	enum wr_answer answer = wr_view_messages(view, self->port, self->min_size);
 
-	if (has_enough(self, view, each) ||
-	    !weir_view_connected(view, self->port)) { /* an unconnected port needs no messages */
+	if (answer == WR_READY) {
 		weir_verdict_ready(verdict);
 		return;
 	}
-	if (weir_view_ended(view, self->port, self->min_size))
-		weir_verdict_never(verdict, each ? "too few messages, and a sender is closed"
-						 : "too few messages, and all senders are closed");
+	if (answer == WR_NEVER)
+		weir_verdict_never(verdict, wr_view_any_size(view, self->port)
+						    ? "too few messages, and a sender is closed"
+						    : "too few messages, and all senders are closed");
 	else
 		weir_verdict_wait(verdict, "too few messages");
 	weir_verdict_set_cause(verdict, WEIR_CAUSE_MESSAGES, (int)self->port, self->min_size);

@@ -132,7 +132,7 @@ static weir_status fill_condition(struct wr_build *build, struct wr_plan_entity 
 	};
 
 	condition->signal = condition_signal(build, value, kind, at);
-	condition->claims = !strcmp(kind->name, "memory_available");
+	condition->claims = !kind->ask;
 	condition->name = wr_strdup(condition_name(build, entity, value, kind, at));
 	return condition->name ? wr_values_create(&condition->values, &source, &build->reports)
 			       : WEIR_E_NOMEM;

@@ -55,7 +55,7 @@ struct wr_plan_condition {
 	weir_values *values;
 	bool implied; /* a default, not in the description */
 	bool brought; /* by the operator, not in the description */
-	bool claims;  /* memory_available: the scheduler does not ask it, but claims memory (S3) */
+	bool claims;  /* memory_available, which has no ask: the scheduler claims memory (S3) */
 	int signal;   /* cuda_stream: enum wr_signal_kind; -1: the scheduler's */
 };
 

@@ -205,39 +205,30 @@ __attribute__((always_inline)) static inline bool ask_phase(weir_view *view, siz
 	return true;
 }
 
-/* A tail that was read earlier may suffice: only the receiver removes messages. */
-static inline bool queue_holds(struct wr_queue *queue, size_t need)
+enum wr_answer wr_content_port_lacks(weir_view *view, unsigned input)
 {
-	uint64_t head = wr_read(&queue->head);
+	weir_verdict *verdict = &view->entity->verdict;
+	enum wr_answer answer = wr_view_messages(view, input, 0);
 
-	return queue->tail_seen - head >= need || wr_queue_newest_tail(queue) - head >= need;
+	if (answer == WR_READY)
+		return WR_READY;
+	wr_verdict_clear(verdict);
+	weir_verdict_wait(verdict, "too few messages");
+	wr_verdict_give_cause(verdict, WEIR_CAUSE_MESSAGES, input);
+	return answer;
 }
 
-/* The first branch is the common case. */
-static inline bool input_holds_need(const weir_view *view, unsigned i)
-{
-	const struct wr_input *input = &view->entity->inputs[i];
-
-	if (input->lone)
-		return queue_holds(&input->connections[0]->queue, input->need);
-	return wr_view_count_or_least(view, i) >= input->need;
-}
-
-/* A content condition implies that its port holds `need` messages (C4). Returns false if it never will. */
+/* Returns false if some port will never hold what a tick takes. */
 static bool ask_content_ports(weir_view *view, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 
 	for (unsigned i = 0; i < entity->input_count; i++) {
-		if (!entity->inputs[i].content || !entity->inputs[i].count)
-			continue;
-		if (input_holds_need(view, i))
-			continue;
-		wr_verdict_clear(&entity->verdict);
-		weir_verdict_wait(&entity->verdict, "too few messages");
-		wr_verdict_give_cause(&entity->verdict, WEIR_CAUSE_MESSAGES, i);
-		add_to_sum(sum, &entity->verdict, WR_SIGNAL_CALLBACK, entity->inputs[i].plan->port->name);
-		if (weir_view_ended(view, i, 0))
+		enum wr_answer answer = wr_content_port_ask(view, i);
+		if (answer != WR_READY)
+			add_to_sum(sum, &entity->verdict, WR_SIGNAL_CALLBACK,
+				   entity->inputs[i].plan->port->name);
+		if (answer == WR_NEVER)
 			return false;
 	}
 	return true;
@@ -246,10 +237,8 @@ static bool ask_content_ports(weir_view *view, struct sum *sum)
 /* The first output that lacks room; WR_NO_SUBJECT: none does. */
 static uint32_t output_without_room(weir_entity *entity)
 {
-	weir_view view = {.entity = entity};
-
-	for (unsigned i = 0; i < entity->output_count; i++)
-		if (weir_view_room(&view, i) < entity->outputs[i].max_emits)
+	for (uint32_t i = 0; i < entity->output_count; i++)
+		if (!wr_output_has_room(&entity->outputs[i], entity->outputs[i].max_emits))
 			return i;
 	return WR_NO_SUBJECT;
 }
@@ -319,22 +308,12 @@ static void entity_close_fronts(weir_entity *entity)
 
 /* --- implied gates --- */
 
-enum { FENCES = 64 }; /* of one port in one wait; further fences are waited for when these are complete */
-
 bool wr_gate_ask(weir_view *view, unsigned input)
 {
 	weir_verdict *verdict = &view->entity->verdict;
-	weir_fence fences[FENCES];
-	size_t pending = weir_view_pending(view, input, FENCES, fences);
 
 	wr_verdict_clear(verdict);
-	if (pending) {
-		weir_verdict_wait(verdict, "waits for device work");
-		wr_verdict_give_cause(verdict, WEIR_CAUSE_DEVICE, input);
-	}
-	for (size_t i = 0; i < pending && i < FENCES; i++)
-		weir_verdict_fence(verdict, fences[i]);
-	return pending;
+	return wr_view_wait_for_device(view, input, verdict, "waits for device work");
 }
 
 /*
@@ -489,57 +468,22 @@ static inline enum wr_answer publish_wait(const weir_view *view, const struct su
 	return WR_WAIT;
 }
 
-/* --- entities with default conditions only --- */
-
-/* As in queue_holds: only the sender uses up room, so an older head may suffice. */
-static inline bool queue_has_room(struct wr_queue *queue, size_t need)
-{
-	uint64_t tail = wr_read(&queue->tail);
-
-	return queue->policy != WEIR_POLICY_BLOCK || tail - queue->head_seen + need <= queue->capacity ||
-	       wr_queue_newest_room(queue, tail) >= need;
-}
-
-/* Begins with the connection that was full the last time, as weir_view_room does. */
-static inline bool output_has_room(struct wr_output *output)
-{
-	size_t at = output->fullest;
-
-	for (size_t i = 0; i < output->count; i++, at++) {
-		at = at < output->count ? at : 0;
-		if (!queue_has_room(&output->connections[at]->queue, output->max_emits)) {
-			output->fullest = at;
-			return false;
-		}
-	}
-	return true;
-}
-
 /*
- * Returns true if all gathering conditions of a default_only entity (entity.c) hold, in_flight excepted: then
- * they need not be asked. Otherwise they are asked, so that they name their sources or answer NEVER.
+ * Returns true if the answers of all gathering conditions are READY, without asking them: fewer ticks than
+ * the bound are in flight, and of a default_only entity (entity.c) the ports have what its other conditions
+ * need. Otherwise they are asked, so that they name their sources or answer NEVER.
  */
-static inline bool default_conditions_hold(const weir_entity *entity)
+static inline bool gathering_conditions_hold(const weir_entity *entity)
 {
-	for (size_t i = 0; i < entity->input_count; i++)
-		if (!queue_holds(&entity->inputs[i].connections[0]->queue, entity->inputs[i].need))
+	if (entity->flight_full || !entity->default_only)
+		return false;
+	for (size_t i = 0; i < entity->input_count; i++) /* each is `lone` */
+		if (!wr_queue_holds(&entity->inputs[i].connections[0]->queue, entity->inputs[i].need))
 			return false;
 	for (size_t i = 0; i < entity->output_count; i++)
-		if (!output_has_room(&entity->outputs[i]))
+		if (!wr_output_has_room(&entity->outputs[i], entity->outputs[i].max_emits))
 			return false;
 	return true;
-}
-
-/* It answers READY or WAIT only. */
-__attribute__((noinline)) static void ask_in_flight(weir_view *view, struct sum *sum)
-{
-	struct wr_condition *condition = &view->entity->conditions[0];
-
-	wr_condition_ask(view, condition);
-	if (view->entity->verdict.answer != WR_WAIT)
-		return;
-	wr_verdict_check_cause(view, condition);
-	add_to_sum(sum, &view->entity->verdict, condition->signal, condition->plan->name);
 }
 
 /* Returns false if one of them is NEVER. */
@@ -547,11 +491,21 @@ __attribute__((always_inline)) static inline bool ask_gathering(weir_view *view,
 {
 	const weir_entity *entity = view->entity;
 
-	if (entity->flight_full)
-		ask_in_flight(view, sum);
-	if (entity->default_only && default_conditions_hold(entity))
+	if (gathering_conditions_hold(entity))
 		return true;
-	return ask_phase(view, entity->in_flight ? 1 : 0, entity->gathering_count, sum);
+	return ask_phase(view, entity->in_flight && !entity->flight_full, entity->gathering_count, sum);
+}
+
+/* What ends the entity is none of its conditions. */
+__attribute__((noinline)) static enum wr_answer never_again(weir_entity *entity, bool draining)
+{
+	bool done = entity->finished || !draining;
+
+	wr_verdict_give_cause(&entity->verdict, done ? WEIR_CAUSE_DONE : WEIR_CAUSE_DRAIN, WR_NO_SUBJECT);
+	entity->verdict.why = entity->finished ? "finished"
+			      : draining       ? "draining"
+					       : "all receivers are done";
+	return WR_NEVER;
 }
 
 /* Returns the combined answer; NEVER: its cause and reason are in the verdict. */
@@ -561,26 +515,16 @@ __attribute__((always_inline)) static inline enum wr_answer ask_all(weir_view *v
 	weir_entity *entity = view->entity;
 	uint32_t checks;
 
-	if (entity->finished || (draining && entity->root) || receivers_done(entity)) {
-		bool done = entity->finished || !draining;
-		wr_verdict_give_cause(&entity->verdict, done ? WEIR_CAUSE_DONE : WEIR_CAUSE_DRAIN,
-				      WR_NO_SUBJECT);
-		entity->verdict.why = entity->finished ? "finished"
-				      : draining       ? "draining"
-						       : "all receivers are done";
-		return WR_NEVER;
-	}
+	if (entity->finished || (draining && entity->root) || receivers_done(entity))
+		return never_again(entity, draining);
 	if (!ask_gathering(view, sum))
 		return WR_NEVER;
 	if (entity->has_content && !ask_content_ports(view, sum))
 		return WR_NEVER;
 	if (entity->output_unwatched)
 		ask_output_room(entity, sum);
-	if (draining && drain_ends_wait(sum) && inputs_closed_and_empty(view)) {
-		wr_verdict_give_cause(&entity->verdict, WEIR_CAUSE_DRAIN, WR_NO_SUBJECT);
-		entity->verdict.why = "draining";
-		return WR_NEVER;
-	}
+	if (draining && drain_ends_wait(sum) && inputs_closed_and_empty(view))
+		return never_again(entity, draining);
 	if (sum->rank != RANK_READY)
 		return WR_WAIT;
 	entity_close_fronts(entity);

@@ -56,10 +56,56 @@ static inline void wr_verdict_check_cause(weir_view *view, struct wr_condition *
 /* Asks the implied gate of the port (C8). Returns true, with a WAIT verdict, if its front is not finished. */
 bool wr_gate_ask(weir_view *view, unsigned input);
 
-/* Messages that a content condition finds at a port (C4); any-size port: in the emptiest connection. */
-static inline size_t wr_view_count_or_least(const weir_view *view, unsigned input)
+/* --- the ports: for conditions, and for reviews that ask none --- */
+
+bool wr_input_holds_in_all(const struct wr_input *input, size_t needed);
+/* Returns true if the port holds `needed` messages; any-size port: in each queue. */
+static inline bool wr_input_holds(const struct wr_input *input, size_t needed)
 {
-	return weir_view_any_size(view, input) ? weir_view_least(view, input) : weir_view_count(view, input);
+	if (input->lone) /* nearly always */
+		return wr_queue_holds(&input->connections[0]->queue, needed);
+	return wr_input_holds_in_all(input, needed);
+}
+
+/* A wait is in the verdict, unless it returns READY. */
+enum wr_answer wr_content_port_lacks(weir_view *view, unsigned input);
+/*
+ * What content conditions imply of a port that they name: it holds what a tick takes (C4). READY, else a wait
+ * is in the verdict; NEVER: it never will.
+ */
+static inline enum wr_answer wr_content_port_ask(weir_view *view, unsigned input)
+{
+	const struct wr_input *port = &view->entity->inputs[input];
+
+	if (!port->content || wr_input_holds(port, port->need))
+		return WR_READY;
+	return wr_content_port_lacks(view, input);
+}
+
+/* A connection whose receiver is DONE always has room (S5). */
+static inline bool wr_connection_is_free(const struct wr_connection *connection)
+{
+	return connection->sender_owns || wr_load_acquire(&connection->receiver_done);
+}
+
+/* Returns true if the full connection `at` blocks the port; notes it. */
+bool wr_output_is_blocked(struct wr_output *output, size_t at);
+/*
+ * Returns true if each connection of the port has room for `needed` messages. Begins with the one that was
+ * full the last time. Each receiver that frees room pokes the sender; if the sender then checked all of its N
+ * connections, one round of N receivers would cost N * N checks.
+ */
+static inline bool wr_output_has_room(struct wr_output *output, size_t needed)
+{
+	size_t at = output->fullest;
+
+	for (size_t i = 0; i < output->count; i++, at++) {
+		at = at < output->count ? at : 0;
+		if (!wr_queue_has_room(&output->connections[at]->queue, needed) &&
+		    wr_output_is_blocked(output, at))
+			return false;
+	}
+	return true;
 }
 
 #endif

@@ -23,8 +23,10 @@ static weir_status attach_ends(struct wr_connection *connection)
 	struct wr_input *input = receiver ? &receiver->inputs[connection->input] : NULL;
 	weir_status status = WEIR_OK;
 
-	if (input)
+	if (input) {
 		status = append_connection(&input->connections, &input->count, connection);
+		input->lone = false; /* until the next run begins */
+	}
 	if (status || !output)
 		return status;
 	status = append_connection(&output->connections, &output->count, connection);

@@ -298,15 +298,10 @@ static void find_unguarded_ports(weir_entity *entity)
 	}
 }
 
-static bool is_default(const struct wr_plan_condition *condition)
-{
-	const char *kind = condition->kind->name;
-
-	return condition->implied &&
-	       (!strcmp(kind, "message_available") || !strcmp(kind, "downstream_message_affordable"));
-}
-
-/* Returns true if ask.c can decide the gathering conditions by reading the queues, without their locks. */
+/*
+ * Returns true if ask.c can decide the gathering conditions by reading the queues, without their locks. An
+ * implied condition, other than the in-flight bound, says that a port has what a tick takes or may emit.
+ */
 static bool has_default_conditions_only(const weir_entity *entity)
 {
 	size_t first = entity->in_flight ? 1 : 0;
@@ -314,7 +309,7 @@ static bool has_default_conditions_only(const weir_entity *entity)
 	if (first == entity->gathering_count)
 		return false; /* there is nothing to ask */
 	for (size_t i = first; i < entity->gathering_count; i++)
-		if (!is_default(entity->conditions[i].plan))
+		if (!entity->conditions[i].plan->implied)
 			return false;
 	for (size_t i = 0; i < entity->input_count; i++)
 		if (!entity->inputs[i].lone)

@@ -21,13 +21,10 @@
 #include "scheduler/flight.h"
 #include "scheduler/message.h"
 #include "scheduler/replay.h"
+#include "scheduler/view.h"
 
 /* Bits: QUEUED = POKED, NOTIFIED = RUNNING | POKED (S1). */
 enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };
-/*
- * SILENT: the condition gave no verdict yet. MISUSED: it gave READY or NEVER together with another verdict.
- */
-enum wr_answer { WR_READY, WR_WAIT, WR_NEVER, WR_SILENT, WR_MISUSED };
 
 /*
  * What a review asks after it closed the fronts. GATES: in this run a message with fences was sent to a gated
@@ -218,7 +215,7 @@ struct weir_entity {
 	bool root;                     /* source or cycle root: NEVER during a drain (S7) */
 	bool has_content;              /* a content condition, or an input without any condition */
 	bool output_unwatched;         /* has an output that no default condition watches */
-	bool default_only;             /* its gathering conditions are the default ones: ask.c */
+	bool default_only;             /* its gathering conditions are those of its ports: ask.c */
 	int gate_signal;               /* enum wr_signal_kind: how implied gates wake it */
 	bool gated;                    /* owner: has_content, or asked a gate in this run */
 	bool fast_last_tick;           /* owner: gated, and so fast that waking others can wait */

@@ -265,13 +265,10 @@ static void explain_content_ports(weir_view *view, bool *met, wr_unmet_fn *fn, v
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		const struct wr_input *input = &entity->inputs[i];
 		struct wr_unmet unmet = {.condition = input->plan->port->name, .input = input};
-		if (!input->content || !input->count || wr_view_count_or_least(view, i) >= input->need)
+		entity->verdict.fence_count = 0;
+		if (wr_content_port_ask(view, i) == WR_READY)
 			continue;
 		*met = false;
-		entity->verdict.fence_count = 0;
-		wr_verdict_clear(&entity->verdict);
-		weir_verdict_wait(&entity->verdict, "too few messages");
-		wr_verdict_give_cause(&entity->verdict, WEIR_CAUSE_MESSAGES, i);
 		explain_verdict(entity, &unmet, fn, arg);
 	}
 }

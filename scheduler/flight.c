@@ -80,9 +80,8 @@ static size_t flight_find_pending(const weir_entity *entity, uint64_t tick, weir
 	return pending;
 }
 
-size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room, weir_fence *out)
+static size_t flight_pending(weir_entity *entity, uint64_t tick, size_t room, weir_fence *out)
 {
-	weir_entity *entity = view->entity;
 	size_t pending;
 
 	if (tick <= entity->flight.completed || !entity->flight.count)
@@ -106,7 +105,38 @@ void wr_flight_trace(weir_entity *entity, const weir_scheduler *scheduler, unsig
 	wr_trace_flight(scheduler->trace, lane, entity->id, ticks);
 }
 
+/* --- the bound --- */
+
+static bool flight_is_full(const struct wr_flight *flight)
+{
+	return flight->bound && flight->ticks - flight->completed >= wr_flight_limit(flight);
+}
+
+/* The condition waits for ticks whose number is a multiple of this; the device writes flags after these. */
+static uint64_t flight_step(const struct wr_flight *flight)
+{
+	size_t most = wr_flight_limit(flight);
+
+	return most > 1 ? most / 2 : 1;
+}
+
+size_t wr_view_flight_pending(const weir_view *view, size_t room, weir_fence *out)
+{
+	const struct wr_flight *flight = &view->entity->flight;
+	uint64_t step = flight_step(flight), tick;
+
+	if (!flight_is_full(flight))
+		return 0;
+	tick = flight->ticks - wr_flight_limit(flight) + step;
+	return flight_pending(view->entity, tick - tick % step, room, out);
+}
+
 /* --- for conditions --- */
+
+size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room, weir_fence *out)
+{
+	return flight_pending(view->entity, tick, room, out);
+}
 
 uint64_t weir_view_device_ticks(const weir_view *view)
 {
@@ -173,13 +203,8 @@ static void flight_update_operations(weir_entity *entity)
 /* Writes the flags of the ticks that the in-flight condition waits for. */
 static void flight_write_flags(weir_entity *entity)
 {
-	size_t most, half;
-
-	if (entity->in_flight->signal != WR_SIGNAL_FLAG)
-		return;
-	most = wr_flight_limit(&entity->flight);
-	half = most > 1 ? most / 2 : 1;
-	if (entity->flight.ticks % half)
+	if (entity->in_flight->signal != WR_SIGNAL_FLAG ||
+	    entity->flight.ticks % flight_step(&entity->flight))
 		return;
 	for (size_t i = 0; i < entity->streams.count; i++)
 		if (entity->streams.items[i].ended)
@@ -194,11 +219,10 @@ static void update_most_in_flight(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
 	uint64_t most = wr_read(&entity->counters.most_in_flight), now = flight->ticks - flight->completed;
-	weir_view view = {.entity = entity};
 
 	if (now <= most)
 		return;
-	if (now > GUESSED && !weir_view_tick_pending(&view, flight->completed + (now + 1) / 2, 0, NULL))
+	if (now > GUESSED && !flight_pending(entity, flight->completed + (now + 1) / 2, 0, NULL))
 		now = flight->ticks - flight->completed;
 	if (now > most)
 		wr_store_relaxed(&entity->counters.most_in_flight, now);
@@ -221,6 +245,6 @@ weir_status wr_flight_note_tick(weir_entity *entity)
 	flight_update_operations(entity);
 	flight_write_flags(entity);
 	update_most_in_flight(entity);
-	entity->flight_full = flight->ticks - flight->completed >= wr_flight_limit(flight);
+	entity->flight_full = flight_is_full(flight);
 	return WEIR_OK;
 }

@@ -67,6 +67,8 @@ enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *me
 				 struct weir_message **left);
 /* `block`: room that stays until the next push; other policies: SIZE_MAX. */
 static inline size_t wr_queue_room(struct wr_queue *queue);
+/* Returns true if the room is at least `needed`. A head that was read earlier may suffice: it only grows. */
+static inline bool wr_queue_has_room(struct wr_queue *queue, size_t needed);
 void wr_queue_close(struct wr_queue *queue);
 /*
  * After the receiver became DONE and dropped the messages that it saw: unrefs and counts the rest. From then
@@ -79,6 +81,11 @@ struct weir_message *wr_queue_take_one_back(struct wr_queue *queue);
 /* --- receiver --- */
 static inline bool wr_queue_closed(struct wr_queue *queue);  /* call it before wr_queue_count (S5) */
 static inline size_t wr_queue_count(struct wr_queue *queue); /* inbox + front */
+/*
+ * Not for `pop`: returns true if the count is at least `needed`. A tail that was read earlier may suffice: it
+ * only grows.
+ */
+static inline bool wr_queue_holds(struct wr_queue *queue, size_t needed);
 size_t wr_queue_inbox(struct wr_queue *queue);
 size_t wr_queue_front(struct wr_queue *queue);
 /* Moves up to n from the inbox to the front. */
@@ -150,6 +157,14 @@ static inline size_t wr_queue_room(struct wr_queue *queue)
 						  : SIZE_MAX;
 }
 
+static inline bool wr_queue_has_room(struct wr_queue *queue, size_t needed)
+{
+	uint64_t tail = wr_read(&queue->tail);
+
+	return queue->policy != WEIR_POLICY_BLOCK || tail - queue->head_seen + needed <= queue->capacity ||
+	       wr_queue_newest_room(queue, tail) >= needed;
+}
+
 static inline bool wr_queue_closed(struct wr_queue *queue)
 {
 	/* Acquire: the count that follows sees the last push. */
@@ -171,6 +186,13 @@ static inline size_t wr_queue_count(struct wr_queue *queue)
 	head = wr_load_relaxed(&queue->head);
 	wr_queue_unlock(queue);
 	return (size_t)(tail - head);
+}
+
+static inline bool wr_queue_holds(struct wr_queue *queue, size_t needed)
+{
+	uint64_t head = wr_read(&queue->head);
+
+	return queue->tail_seen - head >= needed || wr_queue_newest_tail(queue) - head >= needed;
 }
 
 static inline void wr_queue_close_front(struct wr_queue *queue, size_t n)

@@ -103,7 +103,7 @@ static void blame_receiver(const struct wr_output *output, size_t needed, struct
 		struct wr_connection *connection = output->connections[i];
 		size_t room;
 
-		if (connection->sender_owns || wr_load_acquire(&connection->receiver_done))
+		if (wr_connection_is_free(connection))
 			continue;
 		room = wr_queue_room(&connection->queue);
 		if (room >= needed || room >= least)

@@ -72,11 +72,9 @@ size_t weir_view_count(const weir_view *view, unsigned input)
 	return count_messages(&view->entity->inputs[input]);
 }
 
-size_t weir_view_least(const weir_view *view, unsigned input)
+/* Any-size ports are few: the others pay nothing for its loop. */
+__attribute__((noinline)) static size_t count_least(const struct wr_input *port)
 {
-	if (!has_input(view, input))
-		return 0;
-	const struct wr_input *port = &view->entity->inputs[input];
 	size_t least = port->count ? SIZE_MAX : 0;
 
 	if (port->set)
@@ -88,9 +86,24 @@ size_t weir_view_least(const weir_view *view, unsigned input)
 	return least;
 }
 
+size_t weir_view_least(const weir_view *view, unsigned input)
+{
+	return has_input(view, input) ? count_least(&view->entity->inputs[input]) : 0;
+}
+
+bool wr_input_holds_in_all(const struct wr_input *input, size_t needed)
+{
+	return (input->any_size ? count_least(input) : count_messages(input)) >= needed;
+}
+
 size_t weir_view_take(const weir_view *view, unsigned input)
 {
 	return has_input(view, input) ? view->entity->inputs[input].need : 0;
+}
+
+bool wr_view_any_size(const weir_view *view, unsigned input)
+{
+	return view->entity->inputs[input].any_size;
 }
 
 bool weir_view_any_size(const weir_view *view, unsigned input)
@@ -131,13 +144,9 @@ static bool all_ended(const struct wr_input *port, size_t needed)
 	return all_closed(port) && count_messages(port) < needed;
 }
 
-bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
+/* Returns true if the port can never again hold `needed` messages. */
+static bool input_ended(const struct wr_input *port, size_t needed)
 {
-	if (!has_input(view, input))
-		return false;
-	const struct wr_input *port = &view->entity->inputs[input];
-
-	needed = needed ? needed : port->need;
 	if (!port->any_size)
 		return all_ended(port, needed);
 	if (port->set)
@@ -148,18 +157,35 @@ bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
 	return false;
 }
 
-/* A connection whose receiver is DONE always has room (S5). */
-static size_t connection_room(struct wr_connection *connection)
+bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
 {
-	bool done = connection->sender_owns || wr_load_acquire(&connection->receiver_done);
+	if (!has_input(view, input))
+		return false;
+	const struct wr_input *port = &view->entity->inputs[input];
 
-	return done ? SIZE_MAX : wr_queue_room(&connection->queue);
+	return input_ended(port, needed ? needed : port->need);
 }
 
-/*
- * Begins with the connection that was full the last time. Each receiver that frees room pokes the sender; if
- * the sender then checked all of its N connections, one round of N receivers would cost N * N checks.
- */
+/* It asks whether the port has ended last: a message that came after the count pokes. */
+enum wr_answer wr_view_messages(const weir_view *view, unsigned input, size_t needed)
+{
+	const struct wr_input *port = &view->entity->inputs[input];
+
+	needed = needed ? needed : port->need;
+	if (!port->count || wr_input_holds(port, needed))
+		return WR_READY;
+	return input_ended(port, needed) ? WR_NEVER : WR_WAIT;
+}
+
+bool wr_output_is_blocked(struct wr_output *output, size_t at)
+{
+	if (wr_connection_is_free(output->connections[at]))
+		return false;
+	output->fullest = at;
+	return true;
+}
+
+/* Begins with the connection that was full the last time, as wr_output_has_room does. */
 size_t weir_view_room(const weir_view *view, unsigned output)
 {
 	if (!has_output(view, output))
@@ -169,13 +195,22 @@ size_t weir_view_room(const weir_view *view, unsigned output)
 
 	for (size_t i = 0; i < port->count && least; i++, at++) {
 		at = at < port->count ? at : 0;
-		size_t room = connection_room(port->connections[at]);
+		struct wr_connection *connection = port->connections[at];
+		size_t room =
+			wr_connection_is_free(connection) ? SIZE_MAX : wr_queue_room(&connection->queue);
 		if (room >= least)
 			continue;
 		least = room;
 		port->fullest = at;
 	}
 	return least;
+}
+
+bool wr_view_has_room(const weir_view *view, unsigned output, size_t needed)
+{
+	struct wr_output *port = &view->entity->outputs[output];
+
+	return wr_output_has_room(port, needed ? needed : port->max_emits);
 }
 
 size_t weir_view_emits(const weir_view *view, unsigned output)
@@ -251,22 +286,46 @@ static size_t add_pending_fences(weir_entity *entity, const weir_message *messag
 	return count;
 }
 
-size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, weir_fence *out)
+/* Reads the incomplete fences of the port's front into entity->fetched. */
+static size_t fetch_pending(weir_entity *entity, const struct wr_input *port)
 {
-	weir_entity *entity = view->entity;
 	size_t count = 0;
 
-	if (!has_input(view, input))
-		return 0;
-	const struct wr_input *port = &entity->inputs[input];
 	for (size_t i = 0, front = count_front(port); i < front; i++) {
 		const weir_message *message = front_message(port, i);
 		if (wr_message_has_fences(message))
 			count = add_pending_fences(entity, message, count);
 	}
+	return count;
+}
+
+size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, weir_fence *out)
+{
+	weir_entity *entity = view->entity;
+	size_t count;
+
+	if (!has_input(view, input))
+		return 0;
+	count = fetch_pending(entity, &entity->inputs[input]);
 	for (size_t i = 0; i < count && i < room; i++)
 		out[i] = entity->fetched[i];
 	return count;
+}
+
+enum { FENCES = 64 }; /* of one port in one wait; further ones are waited for when these are complete */
+
+bool wr_view_wait_for_device(const weir_view *view, unsigned input, weir_verdict *verdict, const char *why)
+{
+	weir_entity *entity = view->entity;
+	size_t pending = fetch_pending(entity, &entity->inputs[input]);
+
+	if (!pending)
+		return false;
+	weir_verdict_wait(verdict, why);
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_DEVICE, (int)input, 0);
+	for (size_t i = 0; i < pending && i < FENCES; i++)
+		weir_verdict_fence(verdict, entity->fetched[i]);
+	return true;
 }
 
 /* --- the verdict --- */

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "scheduler/view.h"
 #include "tests/conditions/rig.h"
 
 /* Returns the text of `name`: the given value, or the default; asserts that there is one. Ends at a blank. */
@@ -79,60 +80,44 @@ void weir_view_add_lost(const weir_view *view, uint64_t ticks)
 	((weir_view *)(uintptr_t)view)->lost += ticks;
 }
 
-size_t weir_view_count(const weir_view *view, unsigned input)
+enum wr_answer wr_view_messages(const weir_view *view, unsigned input, size_t needed)
 {
-	return view->ports[input].count;
+	const struct rig_port *port = &view->ports[input];
+
+	needed = needed ? needed : port->take;
+	if (port->unconnected || (port->any_size ? port->least : port->count) >= needed)
+		return WR_READY;
+	return port->closed ? WR_NEVER : WR_WAIT;
 }
 
-size_t weir_view_least(const weir_view *view, unsigned input)
-{
-	return view->ports[input].least;
-}
-
-size_t weir_view_take(const weir_view *view, unsigned input)
-{
-	return view->ports[input].take;
-}
-
-bool weir_view_any_size(const weir_view *view, unsigned input)
+bool wr_view_any_size(const weir_view *view, unsigned input)
 {
 	return view->ports[input].any_size;
 }
 
-bool weir_view_connected(const weir_view *view, unsigned input)
+bool wr_view_has_room(const weir_view *view, unsigned output, size_t needed)
 {
-	return !view->ports[input].unconnected;
+	return view->ports[output].room >= (needed ? needed : view->ports[output].emits);
 }
 
-bool weir_view_closed(const weir_view *view, unsigned input)
-{
-	struct rig_port *port = &((weir_view *)(uintptr_t)view)->ports[input];
-	bool closed = port->closed;
-
-	if (port->push_when_asked_closed) {
-		port->count += port->push_when_asked_closed;
-		port->closed = true;
-	}
-	return closed;
-}
-
-/* For an any-size port the rig has one sender: that of the shortest queue. */
-bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
+bool wr_view_wait_for_device(const weir_view *view, unsigned input, weir_verdict *verdict, const char *why)
 {
 	const struct rig_port *port = &view->ports[input];
-	bool closed = weir_view_closed(view, input);
 
-	return closed && (port->any_size ? port->least : port->count) < (needed ? needed : port->take);
+	if (!port->pending)
+		return false;
+	weir_verdict_wait(verdict, why);
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_DEVICE, (int)input, 0);
+	for (size_t i = 0; i < port->pending; i++)
+		weir_verdict_fence(verdict, port->fences[i]);
+	return true;
 }
 
-size_t weir_view_room(const weir_view *view, unsigned output)
+size_t wr_view_flight_pending(const weir_view *view, size_t room, weir_fence *out)
 {
-	return view->ports[output].room;
-}
-
-size_t weir_view_emits(const weir_view *view, unsigned output)
-{
-	return view->ports[output].emits;
+	for (size_t i = 0; i < view->in_flight && i < room; i++)
+		out[i] = (weir_fence){i + 1, 1};
+	return view->in_flight;
 }
 
 const weir_fence *weir_view_fence_told(const weir_view *view)
@@ -164,15 +149,6 @@ bool weir_view_fence_complete(const weir_view *view, weir_fence fence)
 weir_told weir_view_told(const weir_view *view)
 {
 	return view->told;
-}
-
-size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, weir_fence *out)
-{
-	const struct rig_port *port = &view->ports[input];
-
-	for (size_t i = 0; i < port->pending && i < room; i++)
-		out[i] = port->fences[i];
-	return port->pending;
 }
 
 static void answer(weir_verdict *verdict, enum answer what)
@@ -249,7 +225,7 @@ enum answer rig_ask(struct rig *rig)
 {
 	rig->verdict = (struct weir_verdict){0};
 	rig->kind->ask(rig->state, &rig->view, &rig->verdict);
-	if (rig->verdict.answer == READY && !rig->view.ports[0].push_when_asked_closed) {
+	if (rig->verdict.answer == READY) {
 		struct weir_verdict again = {0};
 
 		rig->kind->ask(rig->state, &rig->view, &again);

@@ -1,18 +1,17 @@
 /*
  * A rig for conditions without a scheduler: the test fills the view, a struct, and reads the verdict. The
- * library's functions for both are replaced by these, which are linked first.
+ * library's functions for both, those of scheduler/view.h too, are replaced by these, which are linked first.
  */
 #ifndef TESTS_CONDITIONS_RIG_H
 #define TESTS_CONDITIONS_RIG_H
 
 #include "weir.h"
 
-enum { RIG_PORTS = 4, RIG_FENCES = 100 };
+enum { RIG_PORTS = 4, RIG_FENCES = 4 };
 
 struct rig_port {
 	size_t count, least, take, room, emits, pending;
 	bool any_size, unconnected, closed;
-	size_t push_when_asked_closed; /* arrive, and the port closes, once its state was asked */
 	weir_fence fences[RIG_FENCES];
 };
 
@@ -25,6 +24,7 @@ struct weir_view {
 	unsigned used;                     /* calls of weir_view_fence_use */
 	weir_watched watched;
 	struct rig_port ports[RIG_PORTS];
+	size_t in_flight; /* streams that an entity at its bound waits for; 0: it is below */
 	unsigned clock_reads;
 };
 

@@ -130,7 +130,8 @@ static const weir_parameter memory_parameters[] = {
 	{PARAMETER, .name = "min_blocks", .type = WEIR_TYPE_INT, .fallback = "0", .max = INT64_MAX},
 	{PARAMETER, .name = "min_bytes", .type = WEIR_TYPE_SIZE, .fallback = "0"},
 	{.name = NULL}};
-static const weir_condition memory_available = {CONDITION, .name = "memory_available",
+static const weir_condition memory_available = {.size = sizeof(weir_condition), /* without ask */
+						.name = "memory_available",
 						.parameters = memory_parameters};
 
 const weir_condition *const wr_builtin_conditions[] = {

@@ -27,6 +27,7 @@ MAY = [
     ("tests/graphs/plan_test.c", ("graphs", "streams"), "a bound of streams/ is a bound of plans"),
     ("tests/trace/*", ("trace",), "an observer is a table of functions"),
     ("tests/conditions/*", ("conditions",), "the tables of the built-in conditions are their door"),
+    ("tests/conditions/rig.c", ("scheduler",), "stands for the door that these conditions use"),
     ("tests/operators/*", ("operators",), "the tables of the built-in operators, and the reader of pictures"),
     ("tests/fuzz/fuzz_picture.c", ("operators",), "the reader of pictures"),
     ("tests/cli/log.c", ("cli",), "the command's lines of the log"),

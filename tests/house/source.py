@@ -12,7 +12,7 @@ MAY_USE = {
     "streams/cuda": ["base", "streams"],
     "streams/host": ["base", "sim", "streams"],
     "graphs": ["base", "trace", "streams"],
-    "conditions": [],
+    "conditions": ["scheduler/view.h"],
     "operators": [],
     "scheduler": ["base", "sim", "trace", "streams", "graphs"],
     "cli": ["base/files.h", "base/nearest.h", "base/output.h", "base/units.h", "base/words.h"],
