@@ -15,10 +15,10 @@ del sys.argv[2]
 HOST = ["--backend", "host", "--workers", "2"]
 
 
-def stands(name="stands.json", **scheduler):
+def stands(name="stands.json", count=300, **scheduler):
     """A chain behind a disabled entity, which stays open."""
     entities = [{"name": "source", "operator": "ping"}]
-    entities += [{"name": f"d{i}", "operator": "delay", "parameters": {"duration": "0ns"}} for i in range(300)]
+    entities += [{"name": f"d{i}", "operator": "delay", "parameters": {"duration": "0ns"}} for i in range(count)]
     entities += [{"name": "end", "operator": "sink", "conditions": [{"type": "boolean", "enable_tick": False}]}]
     names = [entity["name"] for entity in entities]
     connections = [[f"{a}.out", f"{b}.in"] for a, b in zip(names, names[1:])]
@@ -64,10 +64,11 @@ def listens(child):
 
 
 def xb16_after_a_time_without_a_tick_it_is_told_once(weir):
-    child = process.start(weir, "run", stands(), *HOST, "--explain-after", "500ms", "--duration", "2s")
+    file = stands(count=2)  # a long chain is not full in 500 ms on a busy machine
+    child = process.start(weir, "run", file, *HOST, "--explain-after", "500ms", "--duration", "2s")
     _, err = child.communicate(timeout=process.LIMIT)
     told = [line for line in err.splitlines(True) if "no tick for" in line]
-    assert len(told) == 1 and told[0].endswith(": " + WHY), err
+    assert len(told) == 1 and told[0].endswith(": " + WHY.replace("301", "3")), err
 
 
 STUCK = {
