@@ -2,7 +2,11 @@
 
 A line `$ COMMAND` of a block, with the lines `> ...` that follow it, is run in a folder that has the examples, without a
 GPU; the lines up to the next one are what it prints on stdout and stderr. A quoted line `...` stands for any lines. Figures with a
-unit, the most ticks in flight and the number of blanks may differ. Arguments: the command.
+unit, the most ticks in flight and the number of blanks may differ.
+
+Blocks marked `LANGUAGE file NAME` are files of the folder, each there for the commands of the page below it. docs/first-pipeline.md
+compiles, too, against the tree's header and library, by the compiler in LESSON; without it that page is left out. Commands with
+--python, and what reads the run.json of one, need the package weir-gpu, and are left out where there is none. Arguments: the command.
 """
 import os
 import pathlib
@@ -13,9 +17,11 @@ import tempfile
 import process
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAPERS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
-BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
+LESSON = ROOT / "docs/first-pipeline.md"
+PAPERS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
+BLOCK = re.compile(r"^```(console|\w+ file (\S+))\n(.*?)^```$", re.M | re.S)
 FIGURE = re.compile(r"\b\d[\d,]*(\.\d+)? (ns|us|ms|s|min|frames/s)\b")
+COMPILER = os.environ.get("LESSON")
 IN_FLIGHT = re.compile(r"^( \S+( \d+){3} #) \d+$")  # the last column of a row of the summary
 
 
@@ -24,11 +30,14 @@ def without_figures(line):
 
 
 def sessions(text):
-    """(line, command, quoted lines) of every command in the text."""
+    """(line, command, quoted lines) of every command in the text, and (line, name, content) of every file."""
     for block in BLOCK.finditer(text):
         first = text.count("\n", 0, block.start()) + 2
+        if block[2]:
+            yield first, block[2], block[3]
+            continue
         found = None
-        for number, line in enumerate(block.group(1).splitlines(), first):
+        for number, line in enumerate(block[3].splitlines(), first):
             if line.startswith("$ "):
                 if found:
                     yield found
@@ -50,26 +59,68 @@ def matches(quoted, printed):
     return bool(printed) and without_figures(quoted[0]) == without_figures(printed[0]) and matches(quoted[1:], printed[1:])
 
 
-def run(weir, command):
-    with tempfile.TemporaryDirectory(prefix="weir-quoted-") as folder:
-        os.symlink(ROOT / "examples", pathlib.Path(folder) / "examples")
-        path = f"{pathlib.Path(weir).parent}:{os.environ['PATH']}"
-        ended = subprocess.run(
-            ["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder,
-            timeout=3 * process.LIMIT, env={**process.environment(), "PATH": path, "CUDA_VISIBLE_DEVICES": ""},
-        )
+def surroundings(weir, tools):
+    """The environment of the commands. In `tools` are the names by which a lesson finds the compiler and the tree's library."""
+    built = pathlib.Path(weir).resolve().parents[1]
+    if COMPILER:
+        (tools / "cc").symlink_to(COMPILER)
+    (tools / "weir.pc").write_text(f"Name: weir\nDescription: of the tree\nVersion: 0\nCflags: -I{ROOT}/include\nLibs: -L{built} -lweir\n")
+    path = f"{tools}:{pathlib.Path(weir).resolve().parent}:{os.environ['PATH']}"
+    return {**process.environment(), "PATH": path, "CUDA_VISIBLE_DEVICES": "", "PKG_CONFIG_PATH": str(tools), "LD_LIBRARY_PATH": str(built)}
+
+
+def printed(command, folder, environment):
+    ended = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder,
+                           timeout=3 * process.LIMIT, env=environment)
     return ended.stdout.splitlines()
 
 
-def what_is_quoted_is_printed(weir):
-    count = 0
-    for paper in sorted(PAPERS):
-        for line, command, quoted in sessions(paper.read_text()):
-            printed = run(weir, command)
-            place = f"{paper.relative_to(ROOT)}:{line}: `{command}` prints:"
-            assert matches(quoted, printed), "\n".join([place, *printed])
+def run_paper(paper, weir):
+    """Runs the commands of a paper in one folder; gives how many."""
+    count, left_out = 0, False
+    with tempfile.TemporaryDirectory(prefix="weir-quoted-") as work:
+        folder, tools = pathlib.Path(work) / "folder", pathlib.Path(work) / "tools"
+        folder.mkdir()
+        tools.mkdir()
+        (folder / "examples").symlink_to(ROOT / "examples")
+        environment = surroundings(weir, tools)
+        package = not printed("python3 -c 'import weir, numpy'", folder, environment)
+        for line, what, content in sessions(paper.read_text()):
+            if isinstance(content, str):
+                (folder / what).write_text(content)
+                continue
+            left_out |= "--python" in what and not package
+            if left_out and re.search(r"--python|run\.json", what):
+                continue
+            lines = printed(what, folder, environment)
+            place = f"{paper.relative_to(ROOT)}:{line}: `{what}` prints:"
+            assert matches(content, lines), "\n".join([place, *lines])
             count += 1
+    return count
+
+
+def what_is_quoted_is_printed(weir):
+    count = sum(run_paper(paper, weir) for paper in sorted(PAPERS) if paper != LESSON)
     assert count > 5, f"only {count} commands are quoted"
+
+
+def the_first_pipeline_is_whole(weir):
+    if COMPILER:
+        assert run_paper(LESSON, weir) > 10
+
+
+def each_line_of_the_recipes_is_checked(weir):
+    """Those of docs/conditions.md, as keys of an entity between a source and a sink."""
+    page = (ROOT / "docs/conditions.md").read_text()
+    section = page[page.index("## Which condition") : page.index("## The verdict")]
+    lines = re.findall(r"^\|.*\| `(\".*)` \|$", section, re.M)
+    assert len(lines) > 12, lines
+    for line in lines:
+        graph = """{"weir": 1, "resources": {"frames": {"type": "memory_pool", "block_size": "1MiB", "blocks": 8}}, "entities": [
+            {"name": "from", "operator": "spin"}, {"name": "it", "operator": "pass", %s}, {"name": "to", "operator": "sink"}],
+            "connections": [["from.out", "it.in"], ["it.out", "to.in"]]}""" % line
+        ended = process.run(weir, "check", "-", input=graph)
+        assert ended.returncode == 0, (line, ended.stderr)
 
 
 def another_text_is_noticed(_weir):
@@ -79,4 +130,4 @@ def another_text_is_noticed(_weir):
         assert matches(quoted, printed) == (quoted == ["..."]), (quoted, printed)
 
 
-process.main([what_is_quoted_is_printed, another_text_is_noticed])
+process.main([what_is_quoted_is_printed, the_first_pipeline_is_whole, each_line_of_the_recipes_is_checked, another_text_is_noticed])

@@ -1,5 +1,5 @@
-"""Checks the Markdown files: links and anchors exist, C blocks marked `c example` compile, and each paragraph
-of a block marked `c from FILE` is in that file.
+"""Checks the Markdown files: links and anchors exist, C blocks marked `c example` or `c file NAME` compile, and each
+paragraph of a block marked `c from FILE` is in that file.
 """
 import pathlib
 import re
@@ -52,7 +52,7 @@ def broken_links(root, path):
 def broken_examples(root, path, compiler, flags):
     text = path.read_text()
     for found in BLOCK.finditer(text):
-        if found.group(1).strip() != "c example":
+        if found.group(1).strip() != "c example" and not found.group(1).startswith("c file "):
             continue
         place = f'# {line_of(text, found.start()) + 1} "{path.relative_to(root)}"\n'
         command = [compiler, *STRICT, *flags, "-x", "c", "-"]

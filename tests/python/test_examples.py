@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -80,6 +81,13 @@ def test_the_shell_line_of_the_manual_runs(tmp_path):
     words = [COMMAND, "run", "--python", "operators.py", "graph.json", *sets]
     found = subprocess.run(words, cwd=tmp_path, input=bytes(range(64, 96)) * 2, capture_output=True, timeout=60)
     assert (found.returncode, found.stdout) == (0, (bytes(16) + bytes([255]) * 16) * 2), found.stderr
+
+
+@pytest.mark.skipif(not COMMAND, reason="the command was not built")
+def test_the_first_pipeline_runs_with_its_python_part():
+    words = [ROOT / "tests/cli/quoted.py", COMMAND, "the_first_pipeline_is_whole"]
+    found = subprocess.run([sys.executable, "-B", *words], env={**os.environ, "LESSON": shutil.which("cc")}, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout
 
 
 def test_the_names_of_the_manual_exist():
