@@ -1279,7 +1279,7 @@ WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int
 /* -------------------------------------------------------------------------- the streams of an operator -- */
 
 /*
- * docs/streams.md has Holoscan's names for these calls. The *current* stream of an entity comes from its
+ * docs/moving.md has Holoscan's names for these calls. The *current* stream of an entity comes from its
  * pool, is taken at first use and kept for the run. If the pool gives none (no pool, an exhausted one,
  * allocate = false before one was taken), the first stream found in the messages is the current stream of
  * this tick; without one, the device's default stream is. If the current stream was used, every message that

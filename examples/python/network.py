@@ -228,7 +228,7 @@ def main():
     library = choose(options.library, options.backend)
     description = graph_of(options.frames, options.in_flight, not options.no_replay, size=options.size)
     with weir.Graph(direct_of(description) if options.direct else description) as graph:
-        # "flag": the host sees finished frames at once; docs/streams.md tells what that costs.
+        # "flag": the host sees finished frames at once; docs/signals.md tells what that costs.
         graph.run(backend="cuda" if library.on_gpu else "host", signal="flag")
         top = graph["top"]
         seconds = (top.times[-1] - top.times[0]) / 1e9
