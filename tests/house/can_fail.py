@@ -174,6 +174,7 @@ BROKEN = [
     ("papers", {"docs/a.md": "[x](b.md)\n"}, "docs/a.md:1: b.md"),
     ("papers", {"docs/a.md": "# A thing\n\n[x](#other-thing)\n"}, "docs/a.md:3: #other-thing"),
     ("papers", {"docs/a.md": "words\n\n```c example\nint f(void)\n{\n\treturn no;\n}\n```\n"}, "docs/a.md:6"),
+    ("papers", {"docs/a.md": "words\n\n```c file a.c\nint f(void)\n{\n\treturn no;\n}\n```\n"}, "docs/a.md:6"),
     ("reference", header("", "Fails: nothing else."), "weir_yes: no Thread: of its own"),
     ("reference", header("WEIR_API weir_status weir_graph_run(weir_graph *graph);", "Thread: any."), "weir_graph_run: no Fails: of its own"),
     ("reference", header("/* Thread: mine. */\nWEIR_API void weir_graph_run(weir_graph *graph);"), "weir_graph_run: Thread: mine"),
