@@ -1,4 +1,4 @@
-/* A run, from its start to its end. docs/rules.md (S) describes the protocol. */
+/* A run, from its start to its end. docs/dev/rules.md (S) describes the protocol. */
 #ifndef WR_SCHEDULER_RUN_H
 #define WR_SCHEDULER_RUN_H
 

@@ -1,5 +1,5 @@
 /*
- * The scheduler's internal header. docs/rules.md (S) describes the protocol, and tests/models
+ * The scheduler's internal header. docs/dev/rules.md (S) describes the protocol, and tests/models
  * model-check it: change a rule only together with its model.
  *
  * The path of an entity: poke.c wakes it (also on behalf of streams/), ready.c queues it, worker.c pops it,

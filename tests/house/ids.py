@@ -2,7 +2,7 @@
 f01_f03_...
 
 ids.txt: one id per line with its title; a line that begins with '-' is not claimed, and its title gives the
-reason. Its rules are those of docs/rules.md (`- **C4** ...`).
+reason. Its rules are those of docs/dev/rules.md (`- **C4** ...`).
 """
 import pathlib
 import re
@@ -50,7 +50,7 @@ def unlike_the_rules(page, ids):
     rules = {spelled(name) for name in RULE.findall(page.read_text())}
     listed_rules = {name for name in ids if re.fullmatch(r"[cstgeb]\d\d", name)}
     for name in sorted(rules ^ listed_rules):
-        yield f"{name}: docs/rules.md has it, ids.txt does not" if name in rules else f"{name}: docs/rules.md lacks it"
+        yield f"{name}: docs/dev/rules.md has it, ids.txt does not" if name in rules else f"{name}: docs/dev/rules.md lacks it"
 
 
 def main(tests):
@@ -59,7 +59,7 @@ def main(tests):
     found = tested(tests)
     faults = [f"{title}: claimed, but no test carries {name}_" for name, title in claimed.items() if name not in found]
     faults += [f"{name}: a test carries it, ids.txt does not know it" for name in sorted(found - {*claimed, *open_ones})]
-    faults += unlike_the_rules(tests.parent / "docs" / "rules.md", {*claimed, *open_ones})
+    faults += unlike_the_rules(tests.parent / "docs" / "dev" / "rules.md", {*claimed, *open_ones})
     for name, title in open_ones.items():
         print(f"{'tested, not claimed' if name in found else 'open'}: {title}")
     source.verdict(faults, f"{len(claimed)} ids have tests, {len(open_ones)} are not claimed")

@@ -8,7 +8,7 @@ WEIR_, WR_ word and every `word_with_underscores`. In both: every file and folde
 (weir_message_...) stands for all that begin so; a file may be named without its suffix, a public function without
 `weir_`. Placeholders have NAME or ROOM in them. Names of other projects are in OTHERS.
 
-docs/design.md lists the files of a room under the heading `### ROOM/`, by their names without suffix in the first column
+docs/dev/design.md lists the files of a room under the heading `### ROOM/`, by their names without suffix in the first column
 of a table: it lists every .c file, and no other name.
 """
 import fnmatch
@@ -104,7 +104,7 @@ def faults(root):
 
 
 def unlisted(root):
-    page = root / "docs" / "design.md"
+    page = root / "docs" / "dev" / "design.md"
     for section in re.split(r"^### ", page.read_text() if page.exists() else "", flags=re.M)[1:]:
         room = re.match(r"([\w/]+)/\n", section)
         if not room:
@@ -112,9 +112,9 @@ def unlisted(root):
         listed = {name for cell in re.findall(r"^\|([^|]*)\|", section, re.M) for name in re.findall(r"`(\w+)`", cell)}
         files = [path for path in (root / room[1]).glob("*.*") if path.suffix in {".c", ".h", ".cpp"}]
         for name in sorted(listed - {path.stem for path in files}):
-            yield f"docs/design.md: {room[1]}/{name}: there is no such file"
+            yield f"docs/dev/design.md: {room[1]}/{name}: there is no such file"
         for path in sorted(path for path in files if path.suffix != ".h" and path.stem not in listed):
-            yield f"docs/design.md: {path.relative_to(root)} is not listed"
+            yield f"docs/dev/design.md: {path.relative_to(root)} is not listed"
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 /*
- * M10: the set of queues with new messages, of a port with many connections (docs/rules.md C4, S5).
+ * M10: the set of queues with new messages, of a port with many connections (docs/dev/rules.md C4, S5).
  *
  * Actors: two senders, each with a queue of its own into one port, and the receiver's owner.
  * Rule as modelled:

@@ -1,5 +1,5 @@
 /*
- * M11: an outlet that gives complete messages (docs/rules.md B2, S4, S5): its sender, its finisher, a taker,
+ * M11: an outlet that gives complete messages (docs/dev/rules.md B2, S4, S5): its sender, its finisher, a taker,
  * the end of the run.
  *
  * Actors: the sender (an entity that emits N messages, each of which may need the device), the finisher (the

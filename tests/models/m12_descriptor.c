@@ -1,5 +1,5 @@
 /*
- * M12: an entity that waits for a descriptor (docs/rules.md C9). The owner polls it in each review and arms it,
+ * M12: an entity that waits for a descriptor (docs/dev/rules.md C9). The owner polls it in each review and arms it,
  * once, if it is not ready; the loop that gets the report marks it as not armed, then pokes the entity.
  *
  * A writer outside puts BYTES bytes, one at a time. The owner takes one byte a tick, but ticks only while a

@@ -1,5 +1,5 @@
 /*
- * M13: memory that comes back later, and an entity that is refused it (docs/rules.md T4, S3): of two steps
+ * M13: memory that comes back later, and an entity that is refused it (docs/dev/rules.md T4, S3): of two steps
  * that race, at least one reads what the other has written.
  *
  * One block, which the device still uses when its last reference is dropped. Actors: the claimer (an entity

@@ -1,5 +1,5 @@
 /*
- * M14: a part of a graph that stands for ever is found while the rest goes on (docs/rules.md S6).
+ * M14: a part of a graph that stands for ever is found while the rest goes on (docs/dev/rules.md S6).
  *
  * Two entities X and Y are reviewed and poked as in S1 and S2; a tick takes, counts itself, delivers, then frees
  * what it took, one step each. The loop looks: in a first collect it notes of each that it is IDLE, and how often

@@ -1,5 +1,5 @@
 /*
- * M15: who holds memory when nothing moves (docs/rules.md S3, S4, B2): a pool, an outlet, the program.
+ * M15: who holds memory when nothing moves (docs/dev/rules.md S3, S4, B2): a pool, an outlet, the program.
  *
  * Actors: A makes messages, each in a block of the pool, one or (PAIRS) two a tick, and needs that many blocks
  * for a tick; they go into an outlet and, with FORK, into the queue of B, which needs a block for a tick of its

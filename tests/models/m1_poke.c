@@ -1,5 +1,5 @@
 /*
- * M1: poke and review (docs/rules.md S1, S2; F01-F04, F19, F33-F34; C5's explaining).
+ * M1: poke and review (docs/dev/rules.md S1, S2; F01-F04, F19, F33-F34; C5's explaining).
  *
  * Actors: a sender (2 messages: publish in the inbox, poke), a driver callback (CAS the token, poke), two
  * workers (pop, exchange, review, tick, leave by CAS), optionally an explainer (C5: takes ownership of an

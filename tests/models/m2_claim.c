@@ -1,5 +1,5 @@
 /*
- * M2: claims on what entities share (docs/rules.md, S3: blocks and bytes of a memory pool;
+ * M2: claims on what entities share (docs/dev/rules.md, S3: blocks and bytes of a memory pool;
  * faults F25, F26).
  *
  * Actors: 3 entities (each its own thread of control: more interleavings than any number of workers), 2

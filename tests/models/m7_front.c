@@ -1,5 +1,5 @@
 /*
- * M7: the inbox and the front of a queue, `block` and `pop` (docs/rules.md C4, S5, E5; the pokes of S1, S2).
+ * M7: the inbox and the front of a queue, `block` and `pop` (docs/dev/rules.md C4, S5, E5; the pokes of S1, S2).
  *
  * Actors: one or two senders (each an entity with its own thread of control: review, push, poke, review
  * again), a receiver with one input port fed by all of them, per sender a stream of the device that completes

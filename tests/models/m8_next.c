@@ -1,5 +1,5 @@
 /*
- * M8: the ready queues (docs/rules.md S9; F31): rings, `next` slots, the injector and its overflow, the due
+ * M8: the ready queues (docs/dev/rules.md S9; F31): rings, `next` slots, the injector and its overflow, the due
  * list, sleep and wake.
  *
  * Actors: one to three workers, one or two foreign threads that poke. Each worker has a ring and a `next`

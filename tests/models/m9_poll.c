@@ -1,5 +1,5 @@
 /*
- * M9: the poller (docs/rules.md G4, S9, S4): which worker polls the armed flags, called bells here.
+ * M9: the poller (docs/dev/rules.md G4, S9, S4): which worker polls the armed flags, called bells here.
  *
  * Actors: two or three workers, a foreign thread that pushes, the device, which writes the word of an armed
  * bell at any moment (the bell rings), and the loop, which closes the run at a live count of 0. One access to
