@@ -9,9 +9,10 @@
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define NO_QUEUES LIST(NULL)
-#define ENTITY(name, submit, ...)                                                                            \
-	"{\"name\": \"" name "\", \"ticks\": 100, \"submit\": {\"count\": 100, \"sum\": " #submit            \
-	"}" __VA_ARGS__ "}"
+/* more, if given: keys, with a comma before each. */
+#define ENTITY(name, ...) ENTITY_OF(name, __VA_ARGS__, "", "")
+#define ENTITY_OF(name, submit, more, ...)                                                                   \
+	"{\"name\": \"" name "\", \"ticks\": 100, \"submit\": {\"count\": 100, \"sum\": " #submit "}" more "}"
 #define WAIT_OF(cause, on, sum) WAIT_LASTING(cause, on, sum, sum)
 #define WAIT_LASTING(cause, on, p90, sum)                                                                    \
 	"{\"cause\": \"" cause "\", \"on\": " on                                                             \
@@ -24,10 +25,12 @@
 	", \"cpu\": {\"count\": 100, \"of\": " #of ", \"time\": " #time ", \"waits\": " #waits "}"
 #define STREAM(sum)                                                                                          \
 	GPU(sum) ", \"streams\": [{\"stream\": 1, \"device\": 0, \"count\": 100, \"time\": " #sum "}]"
-#define PORT(from, to, port, ...)                                                                            \
+#define PORT(from, to, ...) PORT_OF(from, to, __VA_ARGS__, "", "")
+#define PORT_OF(from, to, port, more, ...)                                                                   \
 	"{\"from\": \"" from ".out\", \"to\": \"" to "." port "\", \"sender\": \"" from                      \
-	"\", \"receiver\": \"" to "\", \"capacity\": 4" __VA_ARGS__ "}"
-#define QUEUE(from, to, ...) PORT(from, to, "in", __VA_ARGS__)
+	"\", \"receiver\": \"" to "\", \"capacity\": 4" more "}"
+#define QUEUE(from, ...)              QUEUE_OF(from, __VA_ARGS__, "", "")
+#define QUEUE_OF(from, to, more, ...) PORT_OF(from, to, "in", more, "")
 
 static void add_all(char *text, size_t room, const char *const parts[])
 {
