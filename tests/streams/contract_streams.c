@@ -120,11 +120,12 @@ RIG_BODY(t2_more_points_than_events_are_pending)
 {
 	weir_fence fences[3 * WR_EVENTS];
 
-	rig_store(rig, rig->a, 1, 300 * MS);
+	rig_meet(rig, rig->a, 2); /* ends when c meets it */
 	for (int i = 0; i < 3 * WR_EVENTS; i++)
 		fences[i] = rig_record(rig->a);
 	assert_int_equal(wr_fence_query(rig->system, fences[0]), WEIR_E_BUSY);
 	assert_int_equal(wr_fence_query(rig->system, fences[3 * WR_EVENTS - 1]), WEIR_E_BUSY);
+	rig_meet(rig, rig->c, 2);
 	rig_wait(rig, fences[WR_EVENTS]);
 	for (int i = 0; i < 3 * WR_EVENTS; i++)
 		rig_wait(rig, fences[i]);
