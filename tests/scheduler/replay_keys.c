@@ -116,7 +116,7 @@ static void assert_captured_at_most(const char *text, rig_fn *compute, int most)
 	own->graph_destroy = count_destroyed;
 	wr_store(&most_captured, 0);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_in_range(wr_load(&most_captured), 2, most);
+	assert_in_range(wr_load(&most_captured), 1, most); /* 1: the device was done before the next */
 	assert_int_equal(wr_load(&captured), 0);
 	rig_restore_backend(rig);
 	rig_destroy(rig);
