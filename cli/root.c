@@ -94,7 +94,7 @@ static struct cli_leg leg_of(const struct cli_recorded *recorded, size_t i)
 	return leg;
 }
 
-/* --- who it waited for --- */
+/* --- what it waited for --- */
 
 static bool is_port(const char *end, const char *port)
 {

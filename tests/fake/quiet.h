@@ -1,6 +1,6 @@
 /*
  * What the fake's threads share without an order that the thread sanitizer could see: a lock, and a bell, on
- * which a thread waits until another one has rung it. Whoever waits looks at its condition itself, by an
+ * which a thread waits until another one has rung it. A waiting thread looks at its condition itself, by an
  * acquiring load where CUDA orders.
  */
 #ifndef TESTS_FAKE_QUIET_H

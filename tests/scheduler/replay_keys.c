@@ -116,25 +116,25 @@ static void assert_captured_at_most(const char *text, rig_fn *compute, int most)
 	own->graph_destroy = count_destroyed;
 	wr_store(&most_captured, 0);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_in_range(wr_load(&most_captured), 1, most); /* 1: the device was done before the next */
+	assert_in_range(wr_load(&most_captured), 2, most);
 	assert_int_equal(wr_load(&captured), 0);
 	rig_restore_backend(rig);
 	rig_destroy(rig);
 }
 
-static weir_status replay_block(weir_context *context, int64_t key)
+static weir_status replay_block(weir_context *context, int64_t key, int64_t ns)
 {
-	struct rig_sum sum = {&blocks[1][0], {&blocks[0][0], NULL}, 1, US};
+	struct rig_sum sum = {&blocks[1][0], {&blocks[0][0], NULL}, 1, ns};
 
 	return weir_context_replay(context, &key, sizeof key, enqueue_block, &sum);
 }
 
 static weir_status replay_two(struct rig *rig, weir_context *context)
 {
-	weir_status status = replay_block(context, 1);
+	weir_status status = replay_block(context, 1, US);
 
 	(void)rig;
-	return status ? status : replay_block(context, 2);
+	return status ? status : replay_block(context, 2, US);
 }
 
 static void end_with_two_keys(void)
@@ -148,14 +148,15 @@ TEST(t13_what_several_keys_of_a_tick_captured_is_destroyed_with_the_run)
 	rig_everywhere(end_with_two_keys);
 }
 
-/* In each second tick a key is launched for the first time, and another one takes its place. */
+/* In each second tick a key is launched for the first time, and another one takes its place. The device takes
+ * longer than a capture, also on a busy machine. */
 static weir_status launch_and_evict(struct rig *rig, weir_context *context)
 {
 	int64_t tick = rig_tick(context), key = tick / 2;
-	weir_status status = replay_block(context, key);
+	weir_status status = replay_block(context, key, MS);
 
 	(void)rig;
-	return status || tick % 2 == 0 ? status : replay_block(context, -1 - key);
+	return status || tick % 2 == 0 ? status : replay_block(context, -1 - key, MS);
 }
 
 static void evict_what_is_launched(void)
