@@ -348,7 +348,7 @@ bool wr_context_holds_all(const weir_context *context, const weir_message *messa
 /* weir_context_stream, with the status of a failure. */
 weir_status wr_context_use_stream(weir_context *context, weir_stream **out);
 void wr_context_unref_made(weir_context *context); /* drops the tick's references to what it allocated */
-void wr_entity_unref_inputs(weir_entity *entity);  /* the same, and those to what it took */
+void wr_entity_unref_inputs(weir_entity *entity);  /* drops those to what it took */
 /*
  * Ends a tick without delivery: fences the streams, then drops all messages of the tick. Fails with
  * WEIR_E_NOMEM if a fence has no memory: then it keeps the messages (fences_pending); call it again later.
