@@ -40,7 +40,7 @@ static bool is_enabled(const struct boolean *self, weir_told told)
 	return false;
 }
 
-static void boolean_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void boolean_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	weir_told told = weir_view_told(view);
 

@@ -32,7 +32,7 @@ static weir_status fence_start(void *state, const weir_values *values)
  * NEVER comes after the fences that were told: the last result is not lost. Without a fence it waits for the
  * program, which keeps the run open: another tell is promised until it says NEVER.
  */
-static void fence_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void fence_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct fence *self = state;
 	bool never = weir_view_told(view) == WEIR_TOLD_NEVER; /* before the fence: it is told after that */
@@ -52,7 +52,7 @@ static void fence_ask(const void *state, const weir_view *view, weir_verdict *ve
 	}
 }
 
-static void fence_ticked(void *state, const weir_view *view)
+static void fence_ticked(void *state, weir_view *view)
 {
 	const struct fence *self = state;
 

@@ -120,7 +120,7 @@ static uint64_t flight_step(const struct wr_flight *flight)
 	return most > 1 ? most / 2 : 1;
 }
 
-size_t wr_view_flight_pending(const weir_view *view, size_t room, weir_fence *out)
+size_t wr_view_flight_pending(weir_view *view, size_t room, weir_fence *out)
 {
 	const struct wr_flight *flight = &view->entity->flight;
 	uint64_t step = flight_step(flight), tick;
@@ -133,22 +133,22 @@ size_t wr_view_flight_pending(const weir_view *view, size_t room, weir_fence *ou
 
 /* --- for conditions --- */
 
-size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room, weir_fence *out)
+size_t weir_view_tick_pending(weir_view *view, uint64_t tick, size_t room, weir_fence *out)
 {
 	return flight_pending(view->entity, tick, room, out);
 }
 
-uint64_t weir_view_device_ticks(const weir_view *view)
+uint64_t weir_view_device_ticks(weir_view *view)
 {
 	return view->entity->flight.ticks;
 }
 
-size_t weir_view_in_flight(const weir_view *view)
+size_t weir_view_in_flight(weir_view *view)
 {
 	return (size_t)(view->entity->flight.ticks - view->entity->flight.completed);
 }
 
-size_t weir_view_max_in_flight(const weir_view *view)
+size_t weir_view_max_in_flight(weir_view *view)
 {
 	return wr_flight_limit(&view->entity->flight);
 }

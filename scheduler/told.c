@@ -74,9 +74,9 @@ weir_status weir_entity_enable(weir_entity *entity, bool on)
 		       entity->plan->name);
 }
 
-weir_told weir_view_told(const weir_view *view)
+weir_told weir_view_told(weir_view *view)
 {
-	return (weir_told)wr_load(&((struct wr_condition *)view->condition)->told);
+	return (weir_told)wr_load(&view->condition->told);
 }
 
 /* --- fences --- */
@@ -125,12 +125,12 @@ weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, w
 	return WEIR_OK;
 }
 
-static struct wr_told_fences *fences_of(const weir_view *view)
+static struct wr_told_fences *fences_of(weir_view *view)
 {
-	return &((struct wr_condition *)view->condition)->fences;
+	return &view->condition->fences;
 }
 
-const weir_fence *weir_view_fence_told(const weir_view *view)
+const weir_fence *weir_view_fence_told(weir_view *view)
 {
 	struct wr_told_fences *fences = fences_of(view);
 	bool told;
@@ -142,7 +142,7 @@ const weir_fence *weir_view_fence_told(const weir_view *view)
 	return told ? &fences->last_seen : NULL;
 }
 
-const weir_fence *weir_view_fence_next(const weir_view *view)
+const weir_fence *weir_view_fence_next(weir_view *view)
 {
 	struct wr_told_fences *fences = fences_of(view);
 
@@ -153,7 +153,7 @@ const weir_fence *weir_view_fence_next(const weir_view *view)
 	return fences->seen ? &fences->next_seen : NULL;
 }
 
-void weir_view_fence_use(const weir_view *view)
+void weir_view_fence_use(weir_view *view)
 {
 	struct wr_told_fences *fences = fences_of(view);
 	static const struct wr_told_fence none;
@@ -165,7 +165,7 @@ void weir_view_fence_use(const weir_view *view)
 }
 
 /* A lost device counts as complete: compute then fails, since the entity counts as gated (E2). */
-bool weir_view_fence_complete(const weir_view *view, weir_fence fence)
+bool weir_view_fence_complete(weir_view *view, weir_fence fence)
 {
 	weir_entity *entity = view->entity;
 	weir_status status;

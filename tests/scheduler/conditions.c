@@ -10,14 +10,14 @@
 static int64_t soon_at, later_at;
 static _Atomic unsigned asked;
 
-static void ask_never(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_never(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
 	weir_verdict_never(verdict, "never");
 }
 
-static void ask_soon(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_soon(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	if (weir_view_now(view) >= soon_at)
@@ -26,7 +26,7 @@ static void ask_soon(const void *state, const weir_view *view, weir_verdict *ver
 		weir_verdict_until(verdict, soon_at);
 }
 
-static void ask_later(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_later(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	wr_fetch_add(&asked, 1);
@@ -56,7 +56,7 @@ static weir_status start_fickle(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-static void ask_fickle(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_fickle(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)view;
 	if (!((const struct fickle *)state)->started)

@@ -304,7 +304,7 @@ static void s07_a_drain_in_which_nothing_completes_is_abandoned(void **state)
 static size_t seen_pending[3];
 static unsigned views;
 
-static void ask_for_ticks(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_for_ticks(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	uint64_t ticks = weir_view_device_ticks(view);
 

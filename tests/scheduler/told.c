@@ -409,7 +409,7 @@ static void c06_e02_work_that_fails_never_makes_it_ready(void **state)
 static _Atomic unsigned wrong_answers;
 
 /* No fence is complete; one without a stream never is. */
-static void ask_of_no_fence(const weir_view *view)
+static void ask_of_no_fence(weir_view *view)
 {
 	if (!weir_view_fence_complete(view, (weir_fence){0, 0}) ||
 	    weir_view_fence_complete(view, (weir_fence){0, 1}))
@@ -417,7 +417,7 @@ static void ask_of_no_fence(const weir_view *view)
 }
 
 /* Ready for each fence, by the same calls; its `why` tells it from the built-in kind. */
-static void ask_own(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_own(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const weir_fence *next = weir_view_fence_next(view), *last = weir_view_fence_told(view);
 
@@ -434,14 +434,14 @@ static void ask_own(const void *state, const weir_view *view, weir_verdict *verd
 	}
 }
 
-static void use_own(void *state, const weir_view *view)
+static void use_own(void *state, weir_view *view)
 {
 	(void)state;
 	weir_view_fence_use(view);
 	weir_view_fence_use(view); /* used already: this is not for the next one */
 }
 
-static void ask_nothing(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_nothing(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;

@@ -13,69 +13,69 @@ static _Atomic uint64_t answer;
 
 /* --- ports that the entity lacks --- */
 
-static uint64_t ask_count(const weir_view *view)
+static uint64_t ask_count(weir_view *view)
 {
 	return weir_view_count(view, LACKING);
 }
 
-static uint64_t ask_least(const weir_view *view)
+static uint64_t ask_least(weir_view *view)
 {
 	return weir_view_least(view, LACKING);
 }
 
-static uint64_t ask_take(const weir_view *view)
+static uint64_t ask_take(weir_view *view)
 {
 	return weir_view_take(view, LACKING);
 }
 
-static uint64_t ask_any_size(const weir_view *view)
+static uint64_t ask_any_size(weir_view *view)
 {
 	return weir_view_any_size(view, LACKING);
 }
 
-static uint64_t ask_connected(const weir_view *view)
+static uint64_t ask_connected(weir_view *view)
 {
 	return weir_view_connected(view, LACKING);
 }
 
-static uint64_t ask_closed(const weir_view *view)
+static uint64_t ask_closed(weir_view *view)
 {
 	return weir_view_closed(view, LACKING);
 }
 
-static uint64_t ask_ended(const weir_view *view)
+static uint64_t ask_ended(weir_view *view)
 {
 	return weir_view_ended(view, LACKING, 1);
 }
 
-static uint64_t ask_front(const weir_view *view)
+static uint64_t ask_front(weir_view *view)
 {
 	return weir_view_front(view, LACKING);
 }
 
-static uint64_t ask_message(const weir_view *view)
+static uint64_t ask_message(weir_view *view)
 {
 	return weir_view_message(view, LACKING, 0) != NULL;
 }
 
-static uint64_t ask_pending(const weir_view *view)
+static uint64_t ask_pending(weir_view *view)
 {
 	return weir_view_pending(view, LACKING, 0, NULL);
 }
 
-static uint64_t ask_room(const weir_view *view)
+static uint64_t ask_room(weir_view *view)
 {
 	return weir_view_room(view, LACKING);
 }
 
-static uint64_t ask_emits(const weir_view *view)
+static uint64_t ask_emits(weir_view *view)
 {
 	return weir_view_emits(view, LACKING);
 }
 
-static uint64_t (*asked)(const weir_view *view); /* before the run starts */
+static uint64_t (*asked)(weir_view *view); /* before the run starts */
 
-static void ask_lacking(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_lacking(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	wr_store(&answer, asked(view));
@@ -88,7 +88,7 @@ static const weir_condition lacking_content = {.size = sizeof lacking_content,
 					       .phase = WEIR_PHASE_CONTENT,
 					       .ask = ask_lacking};
 
-static void assert_refused(uint64_t (*ask)(const weir_view *view), const char *condition, const char *port)
+static void assert_refused(uint64_t (*ask)(weir_view *view), const char *condition, const char *port)
 {
 	char graph[128], text[256];
 	struct rig *rig;
@@ -111,7 +111,7 @@ static void assert_refused(uint64_t (*ask)(const weir_view *view), const char *c
 
 static void c01_each_call_about_an_input_that_lacks_answers_0_and_names_the_condition(void **state)
 {
-	static uint64_t (*const calls[])(const weir_view *view) = {
+	static uint64_t (*const calls[])(weir_view * view) = {
 		ask_count, ask_least, ask_take, ask_any_size, ask_connected, ask_closed, ask_ended};
 
 	(void)state;
@@ -143,7 +143,7 @@ static struct {
 	bool any_size, connected, closed, ended, first, last, after_last;
 } seen[3];
 
-static void ask_ports(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_ports(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
@@ -206,7 +206,7 @@ static struct {
 	bool wrote_past, same_first, all_differ;
 } pending;
 
-static void ask_fences(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_fences(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	weir_fence one[2] = {{0}}, all[4] = {{0}};
 
