@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "conditions/conditions.h"
+#include "scheduler/view.h"
 
 /*
  * One tick per period. The due times form a grid that starts with the first tick, which is due at once, or at
@@ -121,7 +122,7 @@ static void periodic_ticked(void *state, weir_view *view)
 	self->begun = true;
 	lost = missed_ticks(self, began);
 	if (lost)
-		weir_view_add_lost(view, lost);
+		wr_view_add_lost(view, lost);
 	self->at = next_due(self, began);
 }
 

@@ -1445,12 +1445,12 @@ typedef struct {
  */
 WEIR_API weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_told told);
 /*
- * Tells a condition of the entity (`fence`, or one of the program's own) a fence and pokes the entity: the
- * entity waits for the work before it, and no thread does. The fence may be one of the program's streams
+ * Tells a `fence` condition of the entity a fence and pokes the entity: the entity waits for the work before
+ * it, and no thread does. The fence may be one of the program's streams
  * (weir_stream_record) or one that a message carries (weir_message_fences); {0, 0} is complete. Of several
  * fences that are told while one is waited for, the last counts. Outside a run it is kept for the next run;
  * it is forgotten when a run ends. Thread: any, but not a POSIX signal handler. Fails: WEIR_E_INVALID: no
- * such condition, or the fence was never recorded in this graph.
+ * such condition, one of another kind, or the fence was never recorded in this graph.
  */
 WEIR_API weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, weir_fence fence);
 /* Tells the entity's `boolean` condition READY (on) or WAIT (off). */
@@ -1508,15 +1508,6 @@ WEIR_API int64_t weir_view_started(weir_view *view);
 /* What weir_entity_tell last told this condition. */
 WEIR_API weir_told weir_view_told(weir_view *view);
 /*
- * The fence that weir_entity_tell_fence told this condition last; NULL if none was told in this run or before
- * its start. Borrowed for the call.
- */
-WEIR_API const weir_fence *weir_view_fence_told(weir_view *view);
-/* Likewise the oldest one that no tick has used; further ones that are told meanwhile replace each other. */
-WEIR_API const weir_fence *weir_view_fence_next(weir_view *view);
-/* Only inside ticked: the tick has used the fence that weir_view_fence_next gave to the review before it. */
-WEIR_API void weir_view_fence_use(weir_view *view);
-/*
  * Returns true if the fence is complete; queries the device. On a lost device it returns true as well, and
  * the entity does not compute any more. Name one that is not complete to weir_verdict_fence.
  */
@@ -1527,16 +1518,10 @@ WEIR_API bool weir_view_fence_complete(weir_view *view, weir_fence fence);
  */
 typedef enum { WEIR_WATCHED_NOTHING, WEIR_WATCHED_WAITING, WEIR_WATCHED_READY } weir_watched;
 WEIR_API weir_watched weir_view_watched(weir_view *view);
-/* Only inside ticked: adds to weir_entity_counts.lost the number of due ticks that will never run. */
-WEIR_API void weir_view_add_lost(weir_view *view, uint64_t ticks);
 /* Messages in all queues of the port: inbox + front. */
 WEIR_API size_t weir_view_count(weir_view *view, unsigned input);
-/* Messages in the port's least filled queue. */
-WEIR_API size_t weir_view_least(weir_view *view, unsigned input);
 /* Messages a tick needs: the port's take, 1 for WEIR_TAKE_ALL, 0 while the port is held. */
 WEIR_API size_t weir_view_take(weir_view *view, unsigned input);
-/* Returns true if the port takes any number of connections. */
-WEIR_API bool weir_view_any_size(weir_view *view, unsigned input);
 /* Returns true if the port has a connection, or an inlet. */
 WEIR_API bool weir_view_connected(weir_view *view, unsigned input);
 /* Returns true if all senders have closed. Call it BEFORE the count: a sender may push, then close, in
@@ -1551,32 +1536,14 @@ WEIR_API bool weir_view_closed(weir_view *view, unsigned input);
 WEIR_API bool weir_view_ended(weir_view *view, unsigned input, size_t needed);
 /* Least room in the port's live `block` queues; SIZE_MAX: no limit. */
 WEIR_API size_t weir_view_room(weir_view *view, unsigned output);
-/* The port's max_emits. */
-WEIR_API size_t weir_view_emits(weir_view *view, unsigned output);
-
 /*
- * *Device ticks* are the entity's ticks that used the device, numbered from 1 in each run; max_in_flight
- * bounds how many are incomplete. Of the calls below only tick_pending queries the device.
+ * Content conditions only: the i-th message of the port's front, which the next tick receives; borrowed for
+ * the call. NULL after the last.
  */
-
-/* Device ticks of this run so far. */
-WEIR_API uint64_t weir_view_device_ticks(weir_view *view);
-/* Device ticks from the oldest one not known to be complete up to the latest. */
-WEIR_API size_t weir_view_in_flight(weir_view *view);
-/* The entity's max_in_flight; less while its ticks enqueue many items. 0: no bound. */
-WEIR_API size_t weir_view_max_in_flight(weir_view *view);
-/*
- * Incomplete fences recorded at the end of device ticks 1 to `tick`: returns how many, writes at most `room`
- * of them, the latest of each stream. Returns 0 without a bound: no fences are kept then.
- */
-WEIR_API size_t weir_view_tick_pending(weir_view *view, uint64_t tick, size_t room, weir_fence *out);
-
-/* Content conditions only: the number of messages in the port's front, which the next tick receives. */
-WEIR_API size_t weir_view_front(weir_view *view, unsigned input);
-/* The i-th of them; borrowed for the call. NULL after the last. */
 WEIR_API const weir_message *weir_view_message(weir_view *view, unsigned input, size_t i);
 /*
- * Incomplete fences of the front: returns how many, writes at most `room` of them, the latest of each stream.
+ * Content conditions only: incomplete fences of the front: returns how many, writes at most `room` of them,
+ * the latest of each stream.
  */
 WEIR_API size_t weir_view_pending(weir_view *view, unsigned input, size_t room, weir_fence *out);
 

@@ -93,10 +93,14 @@ static void fences_unlock(struct wr_told_fences *fences)
 	wr_store(&fences->lock, 0);
 }
 
-static weir_status check_fence(const weir_entity *entity, weir_fence fence)
+static weir_status check_fence(const weir_entity *entity, const struct wr_condition *condition,
+			       weir_fence fence)
 {
 	weir_graph *graph = entity->graph;
 
+	if (strcmp(condition->plan->kind->name, "fence") != 0)
+		return wr_fail(WEIR_E_INVALID, "%s: condition '%s' takes no fences: add one of type 'fence'",
+			       entity->plan->name, condition->plan->name);
 	if (!fence.stream && !fence.value)
 		return WEIR_OK;
 	if (graph->system)
@@ -112,7 +116,7 @@ weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, w
 	struct wr_told_fences *fences;
 
 	if (!status)
-		status = check_fence(entity, fence);
+		status = check_fence(entity, found, fence);
 	if (status)
 		return status;
 	fences = &found->fences;
@@ -130,7 +134,7 @@ static struct wr_told_fences *fences_of(weir_view *view)
 	return &view->condition->fences;
 }
 
-const weir_fence *weir_view_fence_told(weir_view *view)
+const weir_fence *wr_view_fence_told(weir_view *view)
 {
 	struct wr_told_fences *fences = fences_of(view);
 	bool told;
@@ -142,7 +146,7 @@ const weir_fence *weir_view_fence_told(weir_view *view)
 	return told ? &fences->last_seen : NULL;
 }
 
-const weir_fence *weir_view_fence_next(weir_view *view)
+const weir_fence *wr_view_fence_next(weir_view *view)
 {
 	struct wr_told_fences *fences = fences_of(view);
 
@@ -153,13 +157,13 @@ const weir_fence *weir_view_fence_next(weir_view *view)
 	return fences->seen ? &fences->next_seen : NULL;
 }
 
-void weir_view_fence_use(weir_view *view)
+void wr_view_fence_use(weir_view *view)
 {
 	struct wr_told_fences *fences = fences_of(view);
 	static const struct wr_told_fence none;
 
 	fences_lock(fences);
-	if (fences->seen && fences->next.number == fences->seen)
+	if (fences->next.number == fences->seen)
 		fences->next = fences->last.number > fences->seen ? fences->last : none;
 	fences_unlock(fences);
 }

@@ -27,7 +27,7 @@ int64_t weir_view_started(weir_view *view)
 	return view->entity->graph->started_at;
 }
 
-void weir_view_add_lost(weir_view *view, uint64_t ticks)
+void wr_view_add_lost(weir_view *view, uint64_t ticks)
 {
 	wr_count(&view->entity->counters.lost, ticks);
 }
@@ -85,11 +85,6 @@ __attribute__((noinline)) static size_t count_least(const struct wr_input *port)
 	return least;
 }
 
-size_t weir_view_least(weir_view *view, unsigned input)
-{
-	return has_input(view, input) ? count_least(&view->entity->inputs[input]) : 0;
-}
-
 bool wr_input_holds_in_all(const struct wr_input *input, size_t needed)
 {
 	return (input->any_size ? count_least(input) : count_messages(input)) >= needed;
@@ -103,11 +98,6 @@ size_t weir_view_take(weir_view *view, unsigned input)
 bool wr_view_any_size(weir_view *view, unsigned input)
 {
 	return view->entity->inputs[input].any_size;
-}
-
-bool weir_view_any_size(weir_view *view, unsigned input)
-{
-	return has_input(view, input) && view->entity->inputs[input].any_size;
 }
 
 bool weir_view_connected(weir_view *view, unsigned input)
@@ -212,11 +202,6 @@ bool wr_view_has_room(weir_view *view, unsigned output, size_t needed)
 	return wr_output_has_room(port, needed ? needed : port->max_emits);
 }
 
-size_t weir_view_emits(weir_view *view, unsigned output)
-{
-	return has_output(view, output) ? view->entity->outputs[output].max_emits : 0;
-}
-
 static size_t count_front(const struct wr_input *port)
 {
 	size_t front = 0;
@@ -226,11 +211,6 @@ static size_t count_front(const struct wr_input *port)
 	for (size_t i = 0; i < port->count; i++)
 		front += wr_queue_front(&port->connections[i]->queue);
 	return front;
-}
-
-size_t weir_view_front(weir_view *view, unsigned input)
-{
-	return has_input(view, input) ? count_front(&view->entity->inputs[input]) : 0;
 }
 
 /* Returns NULL if the front has no i-th message. */

@@ -35,4 +35,16 @@ bool wr_view_wait_for_device(weir_view *view, unsigned input, weir_verdict *verd
  */
 size_t wr_view_flight_pending(weir_view *view, size_t room, weir_fence *out);
 
+/*
+ * The fence that weir_entity_tell_fence told this condition last; NULL if none was told in this run or before
+ * its start. Borrowed for the call.
+ */
+const weir_fence *wr_view_fence_told(weir_view *view);
+/* Likewise the oldest one that no tick has used; further ones that are told meanwhile replace each other. */
+const weir_fence *wr_view_fence_next(weir_view *view);
+/* Only inside ticked: the tick has used the fence that wr_view_fence_next gave to the review before it. */
+void wr_view_fence_use(weir_view *view);
+/* Only inside ticked: adds to the entity's count of due ticks that will never run. */
+void wr_view_add_lost(weir_view *view, uint64_t ticks);
+
 #endif

@@ -75,7 +75,7 @@ int64_t weir_view_started(weir_view *view)
 	return view->started;
 }
 
-void weir_view_add_lost(weir_view *view, uint64_t ticks)
+void wr_view_add_lost(weir_view *view, uint64_t ticks)
 {
 	view->lost += ticks;
 }
@@ -120,17 +120,17 @@ size_t wr_view_flight_pending(weir_view *view, size_t room, weir_fence *out)
 	return view->in_flight;
 }
 
-const weir_fence *weir_view_fence_told(weir_view *view)
+const weir_fence *wr_view_fence_told(weir_view *view)
 {
 	return view->told_fence.value ? &view->told_fence : NULL;
 }
 
-const weir_fence *weir_view_fence_next(weir_view *view)
+const weir_fence *wr_view_fence_next(weir_view *view)
 {
 	return view->next_fence.value ? &view->next_fence : NULL;
 }
 
-void weir_view_fence_use(weir_view *view)
+void wr_view_fence_use(weir_view *view)
 {
 	view->used++;
 }
