@@ -64,7 +64,6 @@ static const char *const functions[] = {
 	"weir_description_set",
 	"weir_description_use",
 	"weir_duration_parse",
-	"weir_entity_enable",
 	"weir_entity_name",
 	"weir_entity_operator",
 	"weir_entity_poke",

@@ -1453,8 +1453,6 @@ WEIR_API weir_status weir_entity_tell(weir_entity *entity, const char *condition
  * such condition, one of another kind, or the fence was never recorded in this graph.
  */
 WEIR_API weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, weir_fence fence);
-/* Tells the entity's `boolean` condition READY (on) or WAIT (off). */
-WEIR_API weir_status weir_entity_enable(weir_entity *entity, bool on);
 
 /* For weir_entity_watch. An end of file, a closed other end and an error count as readable and writable. */
 enum { WEIR_WATCH_READ = 1, WEIR_WATCH_WRITE = 2 };

@@ -62,18 +62,6 @@ weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_to
 	return WEIR_OK;
 }
 
-weir_status weir_entity_enable(weir_entity *entity, bool on)
-{
-	if (!entity)
-		return wr_entity_refuse_null();
-	for (size_t i = 0; i < entity->condition_count; i++)
-		if (!strcmp(entity->conditions[i].plan->kind->name, "boolean"))
-			return weir_entity_tell(entity, entity->conditions[i].plan->name,
-						on ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
-	return wr_fail(WEIR_E_INVALID, "%s has no 'boolean' condition: add one to enable or disable it",
-		       entity->plan->name);
-}
-
 weir_told weir_view_told(weir_view *view)
 {
 	return (weir_told)wr_load(&view->condition->told);

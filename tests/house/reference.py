@@ -22,7 +22,7 @@ THREADS = ("any", "one", "owner", "review", "the one that started")
 # verbs of making: a function with one of them gives something through `out`, or puts it into the object
 MAKING = {"create", "open", "read", "parse", "wrap", "pack", "allocate", "receive", "record", "print", "explain", "take", "add"}
 DOING = {
-    "collect", "destroy", "free", "ref", "unref", "unwrap", "load", "set", "put", "use", "connect", "check", "poke", "tell", "watch", "enable",
+    "collect", "destroy", "free", "ref", "unref", "unwrap", "load", "set", "put", "use", "connect", "check", "poke", "tell", "watch",
     "start", "run", "wait", "stop", "turn", "push", "close", "launch", "copy", "query", "enqueue", "emit", "finish",
     "drain", "hold", "fail", "sleep", "synchronize", "escape", "replay", "write",
 }

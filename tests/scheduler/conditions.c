@@ -233,7 +233,8 @@ static struct rig *fill_then_run(const char *text)
 	rig->options.deadlock_grace_ns = -1;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, MS, NULL);
-	assert_int_equal(weir_entity_enable(weir_graph_entity(rig->graph, "end"), true), WEIR_OK);
+	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "end"), "boolean", WEIR_TOLD_READY),
+			 WEIR_OK);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	return rig;
 }
@@ -402,7 +403,7 @@ static void enable(void *arg)
 	struct rig *rig = arg;
 
 	weir_sleep(5 * MS);
-	if (weir_entity_enable(weir_graph_entity(rig->graph, "end"), true))
+	if (weir_entity_tell(weir_graph_entity(rig->graph, "end"), "boolean", WEIR_TOLD_READY))
 		rig_break(rig);
 }
 

@@ -471,8 +471,6 @@ static void c06_an_entity_that_is_not_there_is_refused_by_each_call(void **state
 	assert_null(none);
 	assert_int_equal(weir_entity_tell(none, "boolean", WEIR_TOLD_READY), WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), why));
-	assert_int_equal(weir_entity_enable(none, true), WEIR_E_INVALID);
-	assert_non_null(strstr(weir_last_error(), why));
 	assert_int_equal(weir_entity_tell_fence(none, "fence", (weir_fence){0, 0}), WEIR_E_INVALID);
 	assert_int_equal(weir_entity_watch(none, "file_descriptor", 0, WEIR_WATCH_READ), WEIR_E_INVALID);
 	assert_int_equal(weir_entity_use_stream(none, NULL), WEIR_E_INVALID);

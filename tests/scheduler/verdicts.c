@@ -341,15 +341,15 @@ static void c06_only_an_entity_with_a_boolean_condition_is_enabled_and_disabled(
 	(void)state;
 	wr_store(&allowed, true);
 	rig_start(rig);
-	assert_int_equal(weir_entity_enable(plain, false), WEIR_E_INVALID);
+	assert_int_equal(weir_entity_tell(plain, "boolean", WEIR_TOLD_WAIT), WEIR_E_INVALID);
 	assert_string_equal(weir_last_error(),
-			    "source has no 'boolean' condition: add one to enable or disable it");
+			    "source has no condition 'boolean': add it to \"conditions\" of the entity");
 	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
-	assert_int_equal(weir_entity_enable(other, false), WEIR_OK);
+	assert_int_equal(weir_entity_tell(other, "boolean", WEIR_TOLD_WAIT), WEIR_OK);
 	weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
 	ticks = rig_ticks(rig, "other");
 	assert_in_range(ticks, 9, 12);
-	assert_int_equal(weir_entity_enable(other, true), WEIR_OK);
+	assert_int_equal(weir_entity_tell(other, "boolean", WEIR_TOLD_READY), WEIR_OK);
 	weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
 	assert_true(rig_ticks(rig, "other") > ticks);
 	weir_scheduler_stop(rig->scheduler, true);
