@@ -114,7 +114,7 @@ struct wr_descriptor {
 };
 
 struct wr_condition {
-	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict); /* of the kind */
+	void (*ask)(const void *state, weir_view *view, weir_verdict *verdict); /* of the kind */
 	void *state;
 	const struct wr_plan_condition *plan;
 	uint64_t cause_checked; /* wr_cause_word: a cause that it gave and that is right as it is; owner */
@@ -256,7 +256,7 @@ struct weir_entity {
 
 struct weir_view {
 	weir_entity *entity;
-	const struct wr_condition *condition;
+	struct wr_condition *condition;
 	int64_t now;
 	bool has_now;
 };
