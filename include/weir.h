@@ -478,17 +478,11 @@ typedef enum { WEIR_BACKEND_CUDA = 1, WEIR_BACKEND_HOST, WEIR_BACKEND_SIM } weir
 /* The backend that the scheduler's runs are on; with SIM times are virtual. Thread: any. */
 WEIR_API weir_backend weir_scheduler_backend(const weir_scheduler *scheduler);
 
-/* fn's arguments are borrowed for the call. */
-typedef void weir_explain_fn(const char *entity, const char *condition, const char *verdict,
-			     const char *detail, void *arg);
 /*
- * Explains why entities are not ready: calls fn once per condition of every entity that is not DONE, root
- * causes first; room behind outputs counts as a condition ("room on out"). verdict: WAIT (for a poke),
+ * What keeps an entity from being READY: values to act on, and texts for people. verdict: WAIT (for a poke),
  * WAIT_TIME, WAIT_EVENT, NEVER, BUSY (in compute now), or PARKED: all conditions hold, but the entity was not
- * woken. Thread: any but a worker.
+ * woken. condition: one of the entity's; room behind an output counts as one ("room on out").
  */
-WEIR_API void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg);
-/* What keeps an entity from being READY: values to act on, and the texts of weir_explain_fn. */
 typedef struct {
 	size_t size;
 	const char *entity;
@@ -499,8 +493,11 @@ typedef struct {
 } weir_unmet;
 /* Borrows all for the call. */
 typedef void weir_unmet_fn(const weir_unmet *unmet, void *arg);
-/* weir_scheduler_explain with values. Thread: any but a worker. */
-WEIR_API void weir_scheduler_explain_causes(weir_scheduler *scheduler, weir_unmet_fn *fn, void *arg);
+/*
+ * Explains why entities are not ready: calls fn once per unmet condition of every entity that is not DONE,
+ * root causes first. Thread: any but a worker. Fails: WEIR_E_INVALID: called on a worker.
+ */
+WEIR_API weir_status weir_scheduler_explain(weir_scheduler *scheduler, weir_unmet_fn *fn, void *arg);
 /*
  * Gives the same as one line: root causes first (entities that are disabled, busy, or wait for a time or for
  * the device; full and empty queues with their numbers; circles with a remedy), then how many entities wait
@@ -690,14 +687,6 @@ WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, int64_t timeout_ns, w
  * descriptor left, see weir_last_error().
  */
 WEIR_API int weir_outlet_fd(weir_outlet *outlet);
-/*
- * Sets a function that is called each time a take changes from waiting to returning at once: when a message
- * comes into the empty outlet, and at the end. After a call take until WEIR_E_TIMEOUT or WEIR_E_CLOSED. fn
- * may only notify (wake a thread, write to a pipe) and must call nothing of this graph; it runs on workers
- * and on the loop's thread, possibly on several at once. arg is borrowed until another is set. NULL: no
- * function. Thread: one. Fails: WEIR_E_BUSY: a run is on.
- */
-WEIR_API weir_status weir_outlet_set_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg);
 
 /* -------------------------------------------------------------------------------- messages and tensors -- */
 
@@ -1079,10 +1068,12 @@ WEIR_API weir_status weir_context_emit_at(weir_context *context, unsigned output
 WEIR_API weir_status weir_context_set_stamp(weir_context *context, weir_stamp stamp);
 /* Makes this tick the entity's last one, e.g. when a source has no more data. Fails: never. */
 WEIR_API weir_status weir_context_finish(weir_context *context);
-/* Drains the run, as weir_scheduler_stop(scheduler, true) does: for an operator that ends the whole run. */
-WEIR_API void weir_context_drain(weir_context *context);
-/* Likewise, and says why in one line: weir_outcome.text of a run that ends well. The first line is kept. */
-WEIR_API void weir_context_drain_because(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
+/*
+ * Drains the run, as weir_scheduler_stop does: for an operator that ends the whole run. The text says why in
+ * one line: weir_outcome.text of a run that ends well, in which the first such line is kept. format NULL:
+ * none.
+ */
+WEIR_API void weir_context_drain(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
 /*
  * Drains the run, which then fails with this status and text, as if this compute had returned it: for input
  * that is broken behind what was read well, which is worked off first. This tick is the entity's last one;
@@ -1176,10 +1167,9 @@ typedef struct {
  */
 WEIR_API weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
 					size_t bytes);
-/* Enqueues a copy; host memory should be pinned (weir's own is). */
-WEIR_API weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes);
 /*
- * A copy of `rows` rows (0 or 1: one row) of row_bytes bytes each, between any two devices or host memory.
+ * A copy of `rows` rows (0 or 1: one row) of row_bytes bytes each, between any two devices or host memory,
+ * which should be pinned (weir's own is). A plain one: {sizeof(weir_copy), to, from, .row_bytes = bytes}.
  * The strides, in bytes, lead from the begin of a row to that of the next; with several rows each is at least
  * row_bytes and below 2 GiB. The bytes written must not be among those read. No bytes: nothing is copied.
  */
@@ -1212,11 +1202,9 @@ WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);
  */
 WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);
 /*
- * Makes later work of the stream wait, on the device, for the caller's cudaEvent_t. Source:
- * cudaStreamWaitEvent. Fails: WEIR_E_UNSUPPORTED: without CUDA; WEIR_E_INVALID: a NULL stream or event.
+ * The cudaStream_t on CUDA, else NULL. Work that the owner enqueues on it is seen as weir's own is; so is
+ * cudaStreamWaitEvent, which makes later work of the stream wait for an event of the caller's.
  */
-WEIR_API weir_status weir_stream_wait_native(weir_stream *stream, void *event);
-/* The cudaStream_t on CUDA, else NULL. */
 WEIR_API void *weir_stream_native(const weir_stream *stream);
 /* A GPU's index. */
 WEIR_API int weir_stream_device(const weir_stream *stream);
@@ -1327,14 +1315,6 @@ WEIR_API weir_status weir_context_allocate_stream(weir_context *context, const c
  */
 WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream);
 /*
- * For a helper thread on which compute has work enqueued: between these two calls profilers show that work as
- * the tick's, as they do on the worker's thread. Each adopt needs its leave on the same thread, before
- * compute returns; calls of other contexts may nest in between. Without a profiler they do nothing. Thread:
- * any, while compute runs.
- */
-WEIR_API void weir_context_adopt(weir_context *context);
-WEIR_API void weir_context_leave(weir_context *context);
-/*
  * Orders later work of target after the work enqueued so far on the other streams. NULL entries and target
  * itself are skipped. Fails: WEIR_E_INVALID: target is NULL, or a stream is of another graph; the status of
  * a weir_context_receive_streams that failed in this tick.
@@ -1360,11 +1340,6 @@ WEIR_API weir_status weir_context_scratch(weir_context *context, weir_stream *st
 					  void **out);
 /* The device of the entity's pool, on which its current stream and its tensors are. */
 WEIR_API int weir_context_device(const weir_context *context);
-/*
- * Gives the device of a native stream that this entity got from one of these calls. Fails: WEIR_E_INVALID:
- * any other stream.
- */
-WEIR_API weir_status weir_context_device_from_stream(weir_context *context, const void *native, int *out);
 
 #define WEIR_REPLAY_KEY_MAX 256 /* bytes */
 /*
@@ -1648,14 +1623,12 @@ typedef struct {
 typedef void weir_diagnostic_fn(const weir_diagnostic *diagnostic, void *arg);
 
 /*
- * Reads a file; "-" is standard input. Syntax errors are reported to fn as well (it may be NULL);
- * weir_last_error() returns the first one. Fails: WEIR_E_IO; WEIR_E_INVALID: it is no graph file.
+ * Reads a file; "-" is standard input. A text of more than max_bytes (0: 256 MiB) is refused. Syntax errors
+ * are reported to fn as well (it may be NULL); weir_last_error() returns the first one. Fails: WEIR_E_IO;
+ * WEIR_E_INVALID: it is no graph file.
  */
-WEIR_API weir_status weir_description_read(const char *path, weir_diagnostic_fn *fn, void *arg,
-					   weir_description **out);
-/* Likewise; a text of more than max_bytes is refused, as one of more than 256 MiB is otherwise (0). */
-WEIR_API weir_status weir_description_read_max(const char *path, size_t max_bytes, weir_diagnostic_fn *fn,
-					       void *arg, weir_description **out);
+WEIR_API weir_status weir_description_read(const char *path, size_t max_bytes, weir_diagnostic_fn *fn,
+					   void *arg, weir_description **out);
 /* Likewise, from `length` bytes of JSON, at most 256 MiB. Fails: WEIR_E_INVALID. */
 WEIR_API weir_status weir_description_parse(const char *json, size_t length, weir_diagnostic_fn *fn,
 					    void *arg, weir_description **out);
@@ -1667,60 +1640,14 @@ WEIR_API weir_status weir_description_add_entity(weir_description *description, 
 WEIR_API weir_status weir_description_connect(weir_description *description, const char *from,
 					      const char *to);
 /*
- * Named resources and their use by entities (docs/graph-format.md, "resources"). A stream pool holds streams
- * of one device, shared by the entities that use it. A green context pool divides a device's multiprocessors
- * into partitions; the remainder is one more partition. A green context names one of them.
+ * Lets a memory pool of the description give away blocks of the caller's, each of block_size bytes and
+ * aligned for what is put there, in place of blocks that weir allocates: "/resources/frames" is described as
+ * {"type": "memory_pool", "block_size": 4096, "blocks": 2} then, with the size and number of this call. They
+ * must stay until the graph is destroyed, and are never freed; the list is copied. Of several calls for one
+ * pool the last counts. Fails: WEIR_E_INVALID: no block, or one that is NULL.
  */
-enum {
-	WEIR_STREAM_POOL_BLOCKING = 1
-}; /* flags of a stream pool: its streams and CUDA's
-      legacy default stream wait for each other */
-typedef struct {
-	size_t size;
-	int device; /* a GPU's index */
-	unsigned flags;
-	int priority;              /* as in CUDA: lower is more urgent; clamped
-				      to the device's range */
-	uint32_t reserved_size;    /* streams made before the first tick; UINT32_MAX: none; 0: 1 */
-	uint32_t max_size;         /* streams at most; 0: no bound */
-	const char *green_context; /* a green context, or a green context pool for its
-				      default context; NULL: none */
-	bool is_default;           /* entities that name no pool use it */
-} weir_stream_pool;
-typedef struct {
-	size_t size;
-	int device;
-	unsigned flags; /* must be 0 */
-	const uint32_t *sms_per_partition;
-	size_t num_partitions;
-	uint32_t min_sm_size; /* the least size of a partition; 0: 2 */
-	int default_context;  /* index of the pool's default partition; -1: the
-				 remainder, or the last one if nothing remains */
-	bool is_default;      /* entities that name no pool and no
-				 context use its default context */
-} weir_green_context_pool;
-WEIR_API weir_status weir_description_add_stream_pool(weir_description *description, const char *name,
-						      const weir_stream_pool *pool);
-WEIR_API weir_status weir_description_add_green_context_pool(weir_description *description, const char *name,
-							     const weir_green_context_pool *pool);
-/*
- * A memory pool holds memory of one place, for the tensors that the entities that use it make in their ticks
- * (weir_context_create_tensor): either `blocks` blocks of block_size bytes, which keep their addresses as
- * long as the graph lives, or any sizes up to max_size bytes in all. A tick claims its memory before it
- * begins (condition memory_available), so a pool that is used up holds its users back.
- */
-typedef struct {
-	size_t size;
-	int device; /* a GPU's index; WEIR_DEVICE_HOST: pinned memory of the host */
-	uint64_t block_size;
-	uint32_t blocks;     /* 0: max_size */
-	uint64_t max_size;   /* 0: blocks */
-	void *const *memory; /* `blocks` addresses of blocks of the caller's, each of block_size bytes,
-				aligned for what is put there; they must stay until the graph is destroyed,
-				and are never freed. NULL: weir allocates */
-} weir_memory_pool;
-WEIR_API weir_status weir_description_add_memory_pool(weir_description *description, const char *name,
-						      const weir_memory_pool *pool);
+WEIR_API weir_status weir_description_set_pool_memory(weir_description *description, const char *pool,
+						      size_t block_size, void *const *blocks, size_t count);
 /* With reached + claimed blocks a memory pool cannot stall a run, unless operators keep messages. */
 typedef struct {
 	size_t size;
@@ -1735,19 +1662,12 @@ typedef struct {
  */
 WEIR_API bool weir_description_pool_needs(const weir_description *description, size_t i,
 					  weir_pool_needs *out);
-#define WEIR_PARTITION_REMAINDER (-2)
-/*
- * index: of a partition, from 0; -1: the pool's default; WEIR_PARTITION_REMAINDER: what the listed partitions
- * leave.
- */
-WEIR_API weir_status weir_description_add_green_context(weir_description *description, const char *name,
-							const char *pool, int index);
 /* Lets the entity use the resource; one call per resource. */
 WEIR_API weir_status weir_description_use(weir_description *description, const char *entity,
 					  const char *resource);
 /*
  * Puts a JSON value at a JSON pointer ("/scheduler/workers", "4") and creates missing parents. "-" appends to
- * a list.
+ * a list. A resource is put at "/resources/NAME", for example "{\"type\": \"stream_pool\", \"max_size\": 4}".
  */
 WEIR_API weir_status weir_description_put(weir_description *description, const char *pointer,
 					  const char *json);

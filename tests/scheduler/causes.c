@@ -143,7 +143,7 @@ static void c05_an_explanation_has_cause_subject_and_the_entity_that_could_chang
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
-	weir_scheduler_explain_causes(rig->scheduler, add_unmet, text);
+	weir_scheduler_explain(rig->scheduler, add_unmet, text);
 	assert_string_equal(text, "end told - -\nsource room out a\na room out end\n");
 	rig_destroy(rig);
 }

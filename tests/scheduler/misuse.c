@@ -415,30 +415,6 @@ static void xb03_a_field_that_the_library_does_not_know_is_refused(void **state)
 	rig_destroy(rig);
 }
 
-static weir_context *kept;
-
-static weir_status keep_context(struct rig *rig, weir_context *context)
-{
-	(void)rig;
-	kept = context;
-	return WEIR_OK;
-}
-
-/* Like a helper thread that outlives compute, and the scheduler. */
-static void xb08_adopting_a_tick_without_a_scheduler_does_nothing(void **state)
-{
-	struct rig *rig = rig_of("c:call count=1 -> end");
-
-	(void)state;
-	rig_on(rig, "c", keep_context);
-	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
-	rig->scheduler = NULL;
-	weir_context_adopt(kept);
-	weir_context_leave(kept);
-	rig_destroy(rig);
-}
-
 static void e06_a_state_size_that_wraps_is_refused(void **state)
 {
 	static const weir_operator table = {.size = sizeof table, .name = "vast", .state_size = SIZE_MAX};
@@ -500,7 +476,6 @@ int main(void)
 		cmocka_unit_test(xb10_a_parameter_that_is_not_declared_fails_start),
 		cmocka_unit_test(xb03_a_struct_without_a_size_is_refused_by_name),
 		cmocka_unit_test(xb03_a_field_that_the_library_does_not_know_is_refused),
-		cmocka_unit_test(xb08_adopting_a_tick_without_a_scheduler_does_nothing),
 		cmocka_unit_test(e06_a_state_size_that_wraps_is_refused),
 		cmocka_unit_test(xb54_a_state_of_no_bytes_is_null),
 	};
