@@ -53,29 +53,6 @@ __attribute__((noinline)) static weir_status copy_in_span(weir_stream *stream, c
 	return status;
 }
 
-/* --- one copy --- */
-
-weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes)
-{
-	struct wr_system *system;
-
-	if (!stream)
-		return wr_stream_fail_null();
-	system = stream->system;
-	if (wr_device_outside(system)) {
-		weir_copy copy = {sizeof copy, to, from, 1, bytes, 0, 0};
-
-		return copies_from_outside((struct outside_copies){stream, &copy, 1, 0, NULL});
-	}
-	if (wr_system_failed(system))
-		return wr_system_failure_status(system);
-	wr_store(&stream->dirty, true);
-	stream->operations++;
-	if (stream->span)
-		return copy_in_span(stream, &(weir_copy){sizeof(weir_copy), to, from, 1, bytes, 0, 0});
-	return wr_device_copy(system, stream->spec.device, stream->queue, to, from, bytes);
-}
-
 /* --- the check of a list --- */
 
 /* From the first to the last byte of a side; 0 if that does not fit in the address space. */

@@ -448,27 +448,6 @@ static weir_status check_native(const struct wr_system *system, const char *what
 		       system->backend->name, what);
 }
 
-weir_status weir_stream_wait_native(weir_stream *stream, void *event)
-{
-	struct wr_system *system;
-	weir_status status;
-
-	if (!stream)
-		return wr_stream_fail_null();
-	system = stream->system;
-	if (wr_system_failed(system))
-		return wr_system_failure_status(system);
-	status = check_native(system, "events");
-	if (status)
-		return status;
-	if (stream->capture)
-		return refuse_wait(stream);
-	if (!event)
-		return wr_fail(WEIR_E_INVALID, "an event is needed, NULL was given");
-	wr_store(&stream->dirty, true); /* the last value does not cover this wait */
-	return wr_device_wait(system, stream->spec.device, wr_load(&stream->native), event);
-}
-
 weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int device, void *native)
 {
 	struct wr_event *event;
