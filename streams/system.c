@@ -20,11 +20,9 @@
 #include "streams/memory.h"
 #include "streams/signal_stream.h"
 
-#define DRAIN_TIMEOUT  2000000000 /* for work of a run that was cut short */
-#define SHORT_TIMEOUT  200000000  /* if a drain has already waited for it */
-#define SHORTEST_SLEEP 1000
-#define LONGEST_SLEEP  200000
-#define SERIALS        (1 << 16)
+#define DRAIN_TIMEOUT 2000000000 /* for work of a run that was cut short */
+#define SHORT_TIMEOUT 200000000  /* if a drain has already waited for it */
+#define SERIALS       (1 << 16)
 
 static _Atomic uint64_t serials;
 static _Atomic(struct wr_system *) abandoned; /* systems leaked on purpose, reachable for leak checkers */
