@@ -17,7 +17,6 @@ static inline const char *const *wr_operator_conditions(const weir_operator *kin
 {
 	return kind->size > WR_OPERATOR_FIRST ? kind->conditions : NULL;
 }
-
 #define WR_PORT_CAPACITY_MAX 65536u
 
 size_t wr_port_count(const weir_port *ports);                /* NULL: none */

@@ -976,9 +976,12 @@ enum { WEIR_OPERATOR_STREAM = 1, WEIR_OPERATOR_EFFECTS = 2, WEIR_OPERATOR_PRINTS
  *   stop     once per run that started, after the entity's streams have drained. If the run was cut short and
  *            they are still busy, the thread that starts the next run or destroys the scheduler calls it. It
  *            is never called if the device hangs
- * compute runs on a worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on
- * the thread of the run's loop (weir's own, or the caller's: see weir_scheduler_options). Per entity only one
- * of the three runs at a time. NULL: nothing to do.
+ *   progress writes which object the operator waits for and how far its work is, for the line of the log
+ * about a wait that is long (`warn_after` of file_descriptor): "nothing comes from standard input: frame 17
+ * has 100 of 921600 bytes". At most `room` bytes with the NUL. On a worker, between ticks compute runs on a
+ * worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on the thread of the
+ * run's loop (weir's own, or the caller's: see weir_scheduler_options). Per entity only one of the three runs
+ * at a time. NULL: nothing to do.
  *
  * An operator may *bring conditions*: texts as in "conditions" of a graph file, for example
  * {"type": "file_descriptor"}. Each of its entities has them, unless the graph file gives the entity a
@@ -996,6 +999,7 @@ struct weir_operator {
 	weir_status (*compute)(weir_context *context, void *state);
 	void (*stop)(weir_context *context, void *state);
 	const char *const *conditions; /* JSON objects; ends with NULL; NULL = none */
+	void (*progress)(const void *state, size_t room, char *out);
 };
 
 /* --------------------------------------------------------------------- context: what an operator calls -- */
@@ -1442,22 +1446,6 @@ enum { WEIR_WATCH_READ = 1, WEIR_WATCH_WRITE = 2 };
  * condition, fd is not open, unknown events.
  */
 WEIR_API weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd, unsigned events);
-/*
- * Writes into text, of `room` bytes, which object stalls and how far the work with it is, for a line of the
- * log: "nothing comes from standard input: frame 17 has 100 of 921600 bytes". Text is "" before. The entity's
- * compute does not run meanwhile. Thread: review.
- */
-typedef void weir_watch_fn(char *text, size_t room, void *arg);
-/*
- * Lets weir log a line (WEIR_LOG_WARN) when the condition has waited after_ns for the descriptor of
- * weir_entity_watch, and another one when it goes on: once for each such wait. Nothing ends because of it.
- * The line comes up to 250 ms late, and not while the entity waits for something else. 0: no line, the state
- * at first. text may be NULL; arg is borrowed until the end of the run, which ends this, too. Thread: any,
- * but not a POSIX signal handler. Fails: WEIR_E_INVALID: no such condition, after_ns is negative.
- */
-WEIR_API weir_status weir_entity_watch_warn(weir_entity *entity, const char *condition, int64_t after_ns,
-					    weir_watch_fn *text, void *arg);
-
 /* -------------------------------------------------------------------------------- conditions: the view -- */
 
 /*

@@ -106,11 +106,9 @@ struct wr_descriptor {
 	int64_t since;   /* when a review first found it not ready; 0: it was ready */
 
 	/* a line about a descriptor that stalls */
-	int64_t warn_ns; /* after so long; 0: none */
-	bool late;       /* the loop has found that it is due; the entity's owner logs it */
-	bool warned;     /* it was logged */
-	weir_watch_fn *text;
-	void *text_arg;
+	int64_t warn_after; /* ns of a wait, after which it is logged; 0: never */
+	bool late;          /* the loop has found that it is due; the entity's owner logs it */
+	bool warned;        /* it was logged */
 };
 
 struct wr_condition {
