@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "handles.h"
+#include "../calls.h"
 
 enum { TICKS = 100 };
 
@@ -37,7 +38,7 @@ static weir_status launch(weir_stream *stream, volatile uint32_t *word, uint64_t
 
 static weir_status emit_both(weir_context *context, void *state)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	uint64_t tick = weir_context_tick(context);
 	weir_message *early = NULL, *late = NULL;
 	weir_fence fence = {0, 0};
