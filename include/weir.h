@@ -88,9 +88,10 @@ extern "C" {
 #define WEIR_VERSION "0.1.0"
 /*
  * Grows when a change below breaks what was built before it. Until then there are only additions: functions,
- * and fields at the ends of options, outcomes, counts, pools, operators and weir_unmet.
+ * and fields at the ends of options, outcomes, counts, pools, operators and weir_unmet. 4 is the one that
+ * weir 1.0 freezes: until 1.0 this header may grow in these ways; then its functions are counted, too.
  */
-#define WEIR_ABI 3u
+#define WEIR_ABI 4u
 
 /* ----------------------------------------------------------------------------------------- status, log -- */
 
@@ -1405,8 +1406,8 @@ typedef struct {
 					     ports that the condition is about */
 	weir_phase phase;
 	weir_status (*start)(void *state, const weir_values *values);
-	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict);
-	void (*ticked)(void *state, const weir_view *view);
+	void (*ask)(const void *state, weir_view *view, weir_verdict *verdict);
+	void (*ticked)(void *state, weir_view *view);
 	unsigned flags;
 } weir_condition;
 
@@ -1423,16 +1424,14 @@ typedef struct {
  */
 WEIR_API weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_told told);
 /*
- * Tells a condition of the entity (`fence`, or one of the program's own) a fence and pokes the entity: the
- * entity waits for the work before it, and no thread does. The fence may be one of the program's streams
+ * Tells a `fence` condition of the entity a fence and pokes the entity: the entity waits for the work before
+ * it, and no thread does. The fence may be one of the program's streams
  * (weir_stream_record) or one that a message carries (weir_message_fences); {0, 0} is complete. Of several
  * fences that are told while one is waited for, the last counts. Outside a run it is kept for the next run;
  * it is forgotten when a run ends. Thread: any, but not a POSIX signal handler. Fails: WEIR_E_INVALID: no
- * such condition, or the fence was never recorded in this graph.
+ * such condition, one of another kind, or the fence was never recorded in this graph.
  */
 WEIR_API weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, weir_fence fence);
-/* Tells the entity's `boolean` condition READY (on) or WAIT (off). */
-WEIR_API weir_status weir_entity_enable(weir_entity *entity, bool on);
 
 /* For weir_entity_watch. An end of file, a closed other end and an error count as readable and writable. */
 enum { WEIR_WATCH_READ = 1, WEIR_WATCH_WRITE = 2 };
@@ -1475,88 +1474,55 @@ WEIR_API weir_status weir_entity_watch_warn(weir_entity *entity, const char *con
  * Time of this review; the clock is read once, and only if a condition asks. In ticked: the time after
  * compute.
  */
-WEIR_API int64_t weir_view_now(const weir_view *view);
+WEIR_API int64_t weir_view_now(weir_view *view);
 /*
  * Only inside ticked: when the tick began, before compute. Equals weir_view_now of the review that found all
  * conditions READY. 0 for a TIMELESS condition.
  */
-WEIR_API int64_t weir_view_began(const weir_view *view);
+WEIR_API int64_t weir_view_began(weir_view *view);
 /* When the run began, on the same clock. */
-WEIR_API int64_t weir_view_started(const weir_view *view);
+WEIR_API int64_t weir_view_started(weir_view *view);
 /* What weir_entity_tell last told this condition. */
-WEIR_API weir_told weir_view_told(const weir_view *view);
-/*
- * The fence that weir_entity_tell_fence told this condition last; NULL if none was told in this run or before
- * its start. Borrowed for the call.
- */
-WEIR_API const weir_fence *weir_view_fence_told(const weir_view *view);
-/* Likewise the oldest one that no tick has used; further ones that are told meanwhile replace each other. */
-WEIR_API const weir_fence *weir_view_fence_next(const weir_view *view);
-/* Only inside ticked: the tick has used the fence that weir_view_fence_next gave to the review before it. */
-WEIR_API void weir_view_fence_use(const weir_view *view);
+WEIR_API weir_told weir_view_told(weir_view *view);
 /*
  * Returns true if the fence is complete; queries the device. On a lost device it returns true as well, and
  * the entity does not compute any more. Name one that is not complete to weir_verdict_fence.
  */
-WEIR_API bool weir_view_fence_complete(const weir_view *view, weir_fence fence);
+WEIR_API bool weir_view_fence_complete(weir_view *view, weir_fence fence);
 /*
  * What the descriptor is that weir_entity_watch let this condition wait for. Asks the system once (poll), and
  * does not wait. If it is WAITING, say so by weir_verdict_watched.
  */
 typedef enum { WEIR_WATCHED_NOTHING, WEIR_WATCHED_WAITING, WEIR_WATCHED_READY } weir_watched;
-WEIR_API weir_watched weir_view_watched(const weir_view *view);
-/* Only inside ticked: adds to weir_entity_counts.lost the number of due ticks that will never run. */
-WEIR_API void weir_view_add_lost(const weir_view *view, uint64_t ticks);
+WEIR_API weir_watched weir_view_watched(weir_view *view);
 /* Messages in all queues of the port: inbox + front. */
-WEIR_API size_t weir_view_count(const weir_view *view, unsigned input);
-/* Messages in the port's least filled queue. */
-WEIR_API size_t weir_view_least(const weir_view *view, unsigned input);
+WEIR_API size_t weir_view_count(weir_view *view, unsigned input);
 /* Messages a tick needs: the port's take, 1 for WEIR_TAKE_ALL, 0 while the port is held. */
-WEIR_API size_t weir_view_take(const weir_view *view, unsigned input);
-/* Returns true if the port takes any number of connections. */
-WEIR_API bool weir_view_any_size(const weir_view *view, unsigned input);
+WEIR_API size_t weir_view_take(weir_view *view, unsigned input);
 /* Returns true if the port has a connection, or an inlet. */
-WEIR_API bool weir_view_connected(const weir_view *view, unsigned input);
+WEIR_API bool weir_view_connected(weir_view *view, unsigned input);
 /* Returns true if all senders have closed. Call it BEFORE the count: a sender may push, then close, in
  * between. */
-WEIR_API bool weir_view_closed(const weir_view *view, unsigned input);
+WEIR_API bool weir_view_closed(weir_view *view, unsigned input);
 /*
  * Returns true if the port can never again hold `needed` messages (0: weir_view_take). Any-size port, where
  * each queue needs that many: some queue's sender has closed and the queue has fewer. Other ports: all
  * senders have closed and the queues together have fewer. Reads "closed" before it counts, so its order with
  * the calls above does not matter. False for an unconnected port.
  */
-WEIR_API bool weir_view_ended(const weir_view *view, unsigned input, size_t needed);
+WEIR_API bool weir_view_ended(weir_view *view, unsigned input, size_t needed);
 /* Least room in the port's live `block` queues; SIZE_MAX: no limit. */
-WEIR_API size_t weir_view_room(const weir_view *view, unsigned output);
-/* The port's max_emits. */
-WEIR_API size_t weir_view_emits(const weir_view *view, unsigned output);
-
+WEIR_API size_t weir_view_room(weir_view *view, unsigned output);
 /*
- * *Device ticks* are the entity's ticks that used the device, numbered from 1 in each run; max_in_flight
- * bounds how many are incomplete. Of the calls below only tick_pending queries the device.
+ * Content conditions only: the i-th message of the port's front, which the next tick receives; borrowed for
+ * the call. NULL after the last.
  */
-
-/* Device ticks of this run so far. */
-WEIR_API uint64_t weir_view_device_ticks(const weir_view *view);
-/* Device ticks from the oldest one not known to be complete up to the latest. */
-WEIR_API size_t weir_view_in_flight(const weir_view *view);
-/* The entity's max_in_flight; less while its ticks enqueue many items. 0: no bound. */
-WEIR_API size_t weir_view_max_in_flight(const weir_view *view);
+WEIR_API const weir_message *weir_view_message(weir_view *view, unsigned input, size_t i);
 /*
- * Incomplete fences recorded at the end of device ticks 1 to `tick`: returns how many, writes at most `room`
- * of them, the latest of each stream. Returns 0 without a bound: no fences are kept then.
+ * Content conditions only: incomplete fences of the front: returns how many, writes at most `room` of them,
+ * the latest of each stream.
  */
-WEIR_API size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room, weir_fence *out);
-
-/* Content conditions only: the number of messages in the port's front, which the next tick receives. */
-WEIR_API size_t weir_view_front(const weir_view *view, unsigned input);
-/* The i-th of them; borrowed for the call. NULL after the last. */
-WEIR_API const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i);
-/*
- * Incomplete fences of the front: returns how many, writes at most `room` of them, the latest of each stream.
- */
-WEIR_API size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, weir_fence *out);
+WEIR_API size_t weir_view_pending(weir_view *view, unsigned input, size_t room, weir_fence *out);
 
 /* ----------------------------------------------------------------------------- conditions: the verdict -- */
 

@@ -708,8 +708,6 @@ void bind_graph(nb::module_ &module)
 		.def("fileno", [](Graph &self) { return open_core(self)->ended; })
 		.def("poke", [](Graph &self,
 				const char *entity) { check(weir_entity_poke(entity_of(self, entity))); })
-		.def("enable", [](Graph &self, const char *entity,
-				  bool on) { check(weir_entity_enable(entity_of(self, entity), on)); })
 		.def("tell",
 		     [](Graph &self, const char *entity, const char *condition, nb::handle told) {
 			     tell_entity(entity_of(self, entity), condition, told, entity);

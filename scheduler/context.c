@@ -497,8 +497,6 @@ void wr_entity_unref_inputs(weir_entity *entity)
 			wr_message_unref(input->taken[k]);
 		input->taken_count = 0;
 	}
-	if (entity->context.made_count)
-		wr_context_unref_made(&entity->context);
 }
 
 static void unref_emitted(weir_entity *entity)
@@ -529,6 +527,7 @@ weir_status wr_entity_drop_tick(weir_entity *entity)
 	}
 	entity->fences_pending = false;
 	unref_emitted(entity);
+	wr_context_unref_made(&entity->context);
 	wr_entity_unref_inputs(entity);
 	return status;
 }

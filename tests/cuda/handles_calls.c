@@ -26,12 +26,23 @@ static int triple_on_host(const void *arguments)
 	return 0;
 }
 
+static int stay_on_host(const void *arguments)
+{
+	const struct handles_stay *work = arguments;
+	int64_t left = work->most;
+
+	for (; !__atomic_load_n(work->flag, __ATOMIC_RELAXED) && left > 0; left -= 20000)
+		weir_sleep(20000);
+	*work->told = left > 0 ? 1 : 2;
+	return 0;
+}
+
 const weir_kernel handles_fill_kernel = {
 	.size = sizeof(weir_kernel), .name = "fill", .host = fill_on_host, .cuda = handles_fill_cuda};
 const weir_kernel handles_triple_kernel = {
 	.size = sizeof(weir_kernel), .name = "triple", .host = triple_on_host, .cuda = handles_triple_cuda};
 const weir_kernel handles_stay_kernel = {
-	.size = sizeof(weir_kernel), .name = "stay", .cuda = handles_stay_cuda};
+	.size = sizeof(weir_kernel), .name = "stay", .host = stay_on_host, .cuda = handles_stay_cuda};
 
 weir_status handles_failed(weir_context *context, int error, const char *call)
 {

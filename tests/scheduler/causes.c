@@ -10,7 +10,7 @@
 
 static int64_t next;
 
-static void ask_warm(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_warm(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	if (weir_view_now(view) >= next) {
@@ -21,13 +21,13 @@ static void ask_warm(const void *state, const weir_view *view, weir_verdict *ver
 	weir_verdict_until(verdict, next);
 }
 
-static void ticked_warm(void *state, const weir_view *view)
+static void ticked_warm(void *state, weir_view *view)
 {
 	(void)state;
 	next = weir_view_now(view) + 20 * MS;
 }
 
-static void ask_stuck(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_stuck(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;

@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "rig.h"
 
-static void never_ready(const void *state, const weir_view *view, weir_verdict *verdict)
+static void never_ready(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
