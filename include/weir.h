@@ -26,7 +26,11 @@
  *   add       puts something new into the object, which owns it
  *   allocate, receive   give a stream of the entity, which owns it
  *   record    gives a fence; print and explain give a text; take gives a message that was there
- * A getter has no verb: it is named by what it returns, which belongs to its parent.
+ * A getter has no verb: it is named by what it gives, which belongs to its parent.
+ *
+ * Results: a function that can fail returns a weir_status, and gives what it is for through `out`. One that
+ * cannot returns its value. A getter with an index i is called with 0, 1, ...: past the end it returns NULL
+ * or, if it fills a struct, WEIR_E_INVALID.
  *
  * Arguments: first the object that the call is about, then what goes in, then a function and its `arg`, last
  * what comes out: `out`. A list that comes out has its `room` before it. An index counts from 0; where a
@@ -45,8 +49,7 @@
  * outcomes, counts, pools, operators and weir_unmet may grow at their ends: a caller with an older, smaller
  * struct stays valid. The other structs change only with WEIR_ABI.
  *
- * NULL: a pointer may be NULL only where the comment says so. Passing the NULL of a stream call that failed
- * makes the next call fail with the same error.
+ * NULL: a pointer may be NULL only where the comment says so.
  *
  * Thread: which thread may call. Each part below states a default; a function that differs has its own line.
  *   any       any thread, at any time, also several at once with the same object
@@ -453,8 +456,11 @@ WEIR_API weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t time
  * (with drain: to no tick of a source). Thread: any, also inside compute and in POSIX signal handlers.
  */
 WEIR_API void weir_scheduler_stop(weir_scheduler *scheduler, bool drain);
-/* own_loop: poll it for reading; -1 otherwise. The scheduler owns it. Thread: any. */
-WEIR_API int weir_scheduler_fd(weir_scheduler *scheduler);
+/*
+ * own_loop: gives the descriptor to poll for reading, which the scheduler owns. Thread: any. Fails:
+ * WEIR_E_INVALID: without own_loop.
+ */
+WEIR_API weir_status weir_scheduler_fd(weir_scheduler *scheduler, int *out);
 /*
  * own_loop: handles all due events; never blocks. Thread: the one that started the run. Fails:
  * WEIR_E_INVALID: without own_loop; WEIR_E_BUSY: called inside `ended`.
@@ -555,12 +561,12 @@ typedef struct {
 	int64_t latency_ns, max_latency_ns;
 } weir_queue_counts;
 /*
- * Snapshots of the current or last run. i: 0, 1, ... until it returns false; an *out without its size also
- * returns false and sets weir_last_error(). Thread: any.
+ * Snapshots of the current or last run: of the i-th entity. Thread: any. Fails: WEIR_E_INVALID: past the end.
  */
-WEIR_API bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out);
-/* Likewise, for each connection, inlet and outlet. Thread: any. */
-WEIR_API bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out);
+WEIR_API weir_status weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i,
+						  weir_entity_counts *out);
+/* Likewise, for each connection, inlet and outlet. Thread: any. Fails: WEIR_E_INVALID: past the end. */
+WEIR_API weir_status weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out);
 typedef struct {
 	size_t size;
 	const char *pool;
@@ -571,8 +577,8 @@ typedef struct {
 	uint64_t allocations, refused, busy; /* of this run: tensors made; claims that had to wait;
 						tensors refused with WEIR_E_BUSY */
 } weir_pool_counts;
-/* Likewise, for each memory pool. Thread: any. */
-WEIR_API bool weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_counts *out);
+/* Likewise, for each memory pool. Thread: any. Fails: WEIR_E_INVALID: past the end. */
+WEIR_API weir_status weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_counts *out);
 typedef struct {
 	size_t size;
 	const char *entity; /* the main sink */
@@ -581,9 +587,9 @@ typedef struct {
 /*
  * The frames of the current or last run: the messages of the main sink. A sink receives messages and sends
  * none; the main one has "main" in its description, else it has the longest way from a source, and of several
- * received most. Returns false if there is no sink, and as the calls above. Thread: any.
+ * received most. Thread: any. Fails: WEIR_E_INVALID: there is no sink.
  */
-WEIR_API bool weir_scheduler_frames(weir_scheduler *scheduler, weir_frames *out);
+WEIR_API weir_status weir_scheduler_frames(weir_scheduler *scheduler, weir_frames *out);
 /*
  * Statistics, of schedulers with WEIR_OBSERVE_STATISTICS in options.observe; docs/statistics.md says what
  * each is. Durations are in nanoseconds. The percentiles are within 1/64 (p50: half of them are not longer);
@@ -681,12 +687,12 @@ WEIR_API void weir_inlet_close(weir_inlet *inlet);
  */
 WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, int64_t timeout_ns, weir_message **out);
 /*
- * A descriptor for the program's own loop. It is readable while a take would return at once, with a message
- * or with WEIR_E_CLOSED (the run has ended or the sender is done). Level-triggered; not readable before the
- * first run. Made at the first call and owned by the outlet: watch it, but do not read or close it. -1: no
- * descriptor left, see weir_last_error().
+ * Gives a descriptor for the program's own loop. It is readable while a take would return at once, with a
+ * message or with WEIR_E_CLOSED (the run has ended or the sender is done). Level-triggered; not readable
+ * before the first run. Made at the first call and owned by the outlet: watch it, but do not read or close
+ * it. Fails: WEIR_E_IO: no descriptor is left.
  */
-WEIR_API int weir_outlet_fd(weir_outlet *outlet);
+WEIR_API weir_status weir_outlet_fd(weir_outlet *outlet, int *out);
 
 /* -------------------------------------------------------------------------------- messages and tensors -- */
 
@@ -1113,10 +1119,13 @@ WEIR_API void weir_context_count_lock(weir_context *context, const char *lock, i
 /*
  * open(2) with O_CLOEXEC for paths from a graph file. With options.root, relative paths begin at the root and
  * no path leads out of it: not by "..", not by a link, not as an absolute path elsewhere. A link to an
- * absolute path counts as leading out. Returns a descriptor, or -1 and errno (EXDEV: the path leads out). To
- * create or list files in a folder, open the folder and use its descriptor. Also in start.
+ * absolute path counts as leading out. Gives a descriptor, which the caller closes. To create or list files
+ * in a folder, open the folder and use its descriptor. Also in start. Fails: WEIR_E_IO: the system's reason
+ * is in the text and, as a value, in errno (EXDEV: the path leads out); WEIR_E_INVALID: another user of the
+ * file stands against it (errno is EBUSY).
  */
-WEIR_API int weir_context_open(weir_context *context, const char *path, int flags, unsigned mode);
+WEIR_API weir_status weir_context_open(weir_context *context, const char *path, int flags, unsigned mode,
+				       int *out);
 /*
  * The name of the entity whose compute the calling thread runs; NULL outside of compute. Borrowed while its
  * graph lives. Takes no lock and allocates nothing, so that a SIGSEGV handler can name the entity. Thread:
@@ -1284,11 +1293,8 @@ WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int
  * Default. Thread: owner. Fails: WEIR_E_INVALID: outside of compute, or no such port.
  */
 
-/*
- * The current stream, ordered after all inputs of the tick: receive_stream for every input, with allocate.
- * NULL on failure: see weir_last_error().
- */
-WEIR_API weir_stream *weir_context_stream(weir_context *context);
+/* Gives the current stream, ordered after all inputs of the tick: receive_stream for every input. */
+WEIR_API weir_status weir_context_stream(weir_context *context, weir_stream **out);
 /*
  * Gives the current stream, ordered after the streams that the messages of this input carry, and makes the
  * entity's device the thread's current device. sync_to_default: orders the device's default stream after them
@@ -1325,11 +1331,9 @@ WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned out
  */
 WEIR_API weir_status weir_context_synchronize_streams(weir_context *context, weir_stream *const *streams,
 						      size_t count, weir_stream *target);
-/*
- * The default stream of the entity's device, as weir_context_stream gives it to an entity without a pool.
- * NULL on failure: see weir_last_error().
+/* Gives the default stream of the entity's device, as weir_context_stream does to an entity without a pool.
  */
-WEIR_API weir_stream *weir_context_default_stream(weir_context *context);
+WEIR_API weir_status weir_context_default_stream(weir_context *context, weir_stream **out);
 /*
  * Gives scratch memory on the device of the stream (NULL: the current stream, which is then used as by
  * weir_context_stream), aligned to 256 bytes and not cleared. It is for work of this tick on that stream, or
@@ -1645,11 +1649,11 @@ typedef struct {
 	uint64_t claimed; /* what one tick of each user claims, in sum */
 } weir_pool_needs;
 /*
- * For each memory pool of a description that weir_description_check has passed since its last change; i is 0,
- * 1, ... until it returns false. Borrows `pool` until the description changes.
+ * For each memory pool of a description that weir_description_check has passed since its last change. Borrows
+ * `pool` until the description changes. Fails: WEIR_E_INVALID: past the end, or it was not checked.
  */
-WEIR_API bool weir_description_pool_needs(const weir_description *description, size_t i,
-					  weir_pool_needs *out);
+WEIR_API weir_status weir_description_pool_needs(const weir_description *description, size_t i,
+						 weir_pool_needs *out);
 /* Lets the entity use the resource; one call per resource. */
 WEIR_API weir_status weir_description_use(weir_description *description, const char *entity,
 					  const char *resource);

@@ -370,9 +370,8 @@ static void stream_use(Stream &self)
 
 	(void)usable(of, self);
 	if (self.call != of.calls && self.current) {
-		weir_stream *now = weir_context_stream(context);
-		if (!now)
-			check(WEIR_E_DEVICE, of.name());
+		weir_stream *now = nullptr;
+		check(weir_context_stream(context, &now), of.name());
 		self.stream = now;
 		self.device = weir_stream_device(now);
 		self.id = weir_stream_id(now);
@@ -410,30 +409,28 @@ static void stream_wait(const Stream &self, const Fence &fence)
 static uintptr_t context_scratch(Context &self, size_t bytes, const Stream *stream)
 {
 	weir_context *context = self.inside();
-	weir_stream *on = stream ? usable(self, *stream) : weir_context_stream(context);
+	weir_stream *on = stream ? usable(self, *stream) : nullptr;
 	void *data = nullptr;
 
 	if (!on)
-		check(WEIR_E_DEVICE, self.name());
+		check(weir_context_stream(context, &on), self.name());
 	check(weir_context_scratch(context, on, bytes, &data), self.name());
 	return (uintptr_t)data;
 }
 
 static nb::object context_stream(Context &self)
 {
-	weir_stream *stream = weir_context_stream(self.inside());
+	weir_stream *stream = nullptr;
 
-	if (!stream)
-		check(WEIR_E_DEVICE, self.name());
+	check(weir_context_stream(self.inside(), &stream), self.name());
 	return stream_of(self, stream, true);
 }
 
 static nb::object context_default_stream(Context &self)
 {
-	weir_stream *stream = weir_context_default_stream(self.inside());
+	weir_stream *stream = nullptr;
 
-	if (!stream)
-		check(WEIR_E_DEVICE, self.name());
+	check(weir_context_default_stream(self.inside(), &stream), self.name());
 	return stream_of(self, stream);
 }
 

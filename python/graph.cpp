@@ -249,7 +249,7 @@ const char *first_of_python(const Core *core)
 {
 	weir_entity_counts counts = {sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_entity_counts(core->scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(core->scheduler, i, &counts); i++)
 		if (is_of_python(weir_graph_entity(core->graph, counts.entity)))
 			return counts.entity;
 	return nullptr;
@@ -565,7 +565,7 @@ static nb::object entity_counts(Graph &self)
 	weir_entity_counts counts = {sizeof counts};
 	nb::dict all;
 
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
 		nb::dict out;
 		out["ticks"] = counts.ticks;
 		out["received"] = counts.received;
@@ -592,7 +592,7 @@ static nb::object queue_counts(Graph &self)
 	weir_queue_counts counts = {sizeof counts};
 	nb::list all;
 
-	for (size_t i = 0; weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
 		nb::dict out;
 		out["from"] = text_of(counts.from);
 		out["to"] = text_of(counts.to);
@@ -614,7 +614,7 @@ static nb::object pool_counts(Graph &self)
 	weir_pool_counts counts = {sizeof counts};
 	nb::dict all;
 
-	for (size_t i = 0; weir_scheduler_pool_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_pool_counts(scheduler, i, &counts); i++) {
 		nb::dict out;
 		out["device"] = counts.device;
 		out["block_size"] = counts.block_size;

@@ -343,8 +343,6 @@ void wr_input_hold(struct wr_input *input, bool hold);
 
 /* Returns true if the operator holds no reference to the message beside those of the tick. */
 bool wr_context_holds_all(const weir_context *context, const weir_message *message);
-/* weir_context_stream, with the status of a failure. */
-weir_status wr_context_use_stream(weir_context *context, weir_stream **out);
 void wr_context_unref_made(weir_context *context); /* drops the tick's references to what it allocated */
 void wr_entity_unref_inputs(weir_entity *entity);  /* drops those to what it took */
 /*

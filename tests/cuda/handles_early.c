@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "handles.h"
+#include "../calls.h"
 
 enum { TICKS = 100 };
 
@@ -47,7 +48,7 @@ static weir_status launch_second(weir_stream *stream, uint64_t tick)
 
 static weir_status emit_both(weir_context *context, void *state)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	uint64_t tick = weir_context_tick(context);
 	weir_message *early = NULL, *late = NULL;
 	weir_fence fence = {0, 0};

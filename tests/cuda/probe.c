@@ -84,7 +84,7 @@ static bool read_compute(const struct probe *probe, struct sample *sample)
 	weir_entity_counts counts = {.size = sizeof counts};
 	bool begun = false;
 
-	for (size_t i = 0; weir_scheduler_entity_counts(probe->scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_entity_counts(probe->scheduler, i, &counts); i++) {
 		sample->compute += counts.compute_ns;
 		begun |= counts.ticks && (!probe->until || !strcmp(probe->until, counts.entity));
 	}
@@ -126,7 +126,7 @@ static bool conserved(weir_scheduler *scheduler)
 	weir_queue_counts c = {.size = sizeof c};
 	bool all = true;
 
-	for (size_t i = 0; weir_scheduler_queue_counts(scheduler, i, &c); i++)
+	for (size_t i = 0; !weir_scheduler_queue_counts(scheduler, i, &c); i++)
 		all &= c.pushed == c.delivered + c.dropped + c.closed + c.queued + c.abandoned;
 	return all;
 }

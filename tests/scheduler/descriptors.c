@@ -15,6 +15,7 @@
 
 #include "rig.h"
 #include "sim/coroutine.h"
+#include "tests/calls.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -477,7 +478,7 @@ TEST(c09_b01_the_callers_poll_serves_it)
 	rig->options.backend = "host";
 	rig->options.own_loop = true;
 	rig_start(rig);
-	loop.fd = weir_scheduler_fd(rig->scheduler);
+	loop.fd = scheduler_fd(rig->scheduler);
 	put_byte('a');
 	close_writer();
 	while (weir_scheduler_running(rig->scheduler) && turns < 10000) {

@@ -6,6 +6,7 @@
 
 #include "rig_inside.h"
 #include "rig_streams.h"
+#include "tests/calls.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -124,8 +125,7 @@ TEST(t16_e01_a_tick_that_fails_ends_no_path)
 static weir_status work_in_odd_ticks(struct rig *rig, weir_context *context)
 {
 	(void)rig;
-	return rig_tick(context) % 2 ? rig_emit_sum(context, 0, weir_context_stream(context), 0, 1 * MS)
-				     : WEIR_OK;
+	return rig_tick(context) % 2 ? rig_emit_sum(context, 0, current_stream(context), 0, 1 * MS) : WEIR_OK;
 }
 
 static void leave_the_stream_idle(void)

@@ -131,7 +131,7 @@ static void look_at_counts(void *arg)
 	weir_queue_counts counts = {.size = sizeof counts};
 
 	while (!wr_load(&look->over)) {
-		for (size_t i = 0; weir_scheduler_queue_counts(look->rig->scheduler, i, &counts); i++)
+		for (size_t i = 0; !weir_scheduler_queue_counts(look->rig->scheduler, i, &counts); i++)
 			if (counts.queued > counts.capacity + 1u)
 				rig_break(look->rig);
 		weir_sleep(1);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "rig.h"
+#include "tests/calls.h"
 
 #define PARAMETER .size = sizeof(weir_parameter)
 #define PORT      .size = sizeof(weir_port)
@@ -49,7 +50,7 @@ static weir_status number_by_kernel(weir_context *context, int64_t number, int64
 		return status;
 	work.to = weir_message_data(*out);
 	*work.to = -1;
-	stream = weir_context_stream(context);
+	stream = current_stream(context);
 	return stream ? weir_stream_launch(stream, &writer, &work, sizeof work) : WEIR_E_DEVICE;
 }
 
