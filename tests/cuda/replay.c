@@ -268,7 +268,7 @@ static const weir_operator operators[] = {
 static const char *graph_of(bool replays)
 {
 	static char text[1200];
-	const char *key = replays ? "{\"instances\": 64}" : "false";
+	const char *key = replays ? "{\"keys\": 64}" : "false";
 
 	if (part_is("cost") || part_is("many"))
 		snprintf(text, sizeof text,
@@ -278,7 +278,7 @@ static const char *graph_of(bool replays)
 	else
 		snprintf(text, sizeof text,
 			 "{\"weir\": 1, \"entities\": ["
-			 "{\"name\": \"a\", \"operator\": \"replays\", \"replay\": {\"instances\": %d}},"
+			 "{\"name\": \"a\", \"operator\": \"replays\", \"replay\": {\"keys\": %d}},"
 			 "{\"name\": \"check\", \"operator\": \"checks\"}%s], \"connections\": [[\"a.out\", "
 			 "\"check.in\"]%s]}",
 			 part_is("evicted") ? 8 : 64,
