@@ -13,7 +13,7 @@
  *
  * Calls of a program outside of ticks. On real threads they are the same as in a tick. A simulated world runs
  * its fibers in its own order, so a call from outside is run as a fiber of the world, whose time goes on
- * meanwhile. Native events and streams of the program exist with the cuda backend only.
+ * meanwhile. Native streams of the program exist with the cuda backend only.
  */
 #include "streams/stream.h"
 
@@ -631,14 +631,6 @@ static weir_status refuse_in_capture(weir_stream *stream, const char *why)
 	return wr_fail(WEIR_E_UNSUPPORTED, "%s", why);
 }
 
-/* Replayed, it would wait for the same fence again. */
-static weir_status refuse_wait(weir_stream *stream)
-{
-	return refuse_in_capture(stream,
-				 "a capture cannot wait for work from outside: wait before the replay, or "
-				 "use weir_context_synchronize_streams");
-}
-
 /*
  * Returns true if the stream needs no wait: same queue, already complete, or waited for before.
  * If `other` was recycled meanwhile it was drained, and either answer is right.
@@ -665,8 +657,10 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 		return call_in_world(wait_in_world, (struct outside_call){.stream = stream, .fence = fence});
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
-	if (stream->capture)
-		return refuse_wait(stream);
+	if (stream->capture) /* replayed, it would wait for the same fence again */
+		return refuse_in_capture(
+			stream, "a capture cannot wait for work from outside: wait before the replay, or "
+				"use weir_context_synchronize_streams");
 	status = wr_fence_find(system, fence, &other);
 	if (status || !other)
 		return status;
@@ -771,45 +765,19 @@ bool wr_stream_may_free(weir_stream *stream)
 	return !fence.value || wr_fence_may_free(stream->system, fence);
 }
 
-/* --- native events and streams of the program --- */
-
-static weir_status check_native(const struct wr_system *system, const char *what)
-{
-	if (system->backend->native_streams)
-		return WEIR_OK;
-	return wr_fail(WEIR_E_UNSUPPORTED, "the %s backend has no native %s: use the cuda backend",
-		       system->backend->name, what);
-}
-
-weir_status weir_stream_wait_native(weir_stream *stream, void *event)
-{
-	struct wr_system *system;
-	weir_status status;
-
-	if (!stream)
-		return fail_null();
-	system = stream->system;
-	if (wr_system_failed(system))
-		return wr_system_failure_status(system);
-	status = check_native(system, "events");
-	if (status)
-		return status;
-	if (stream->capture)
-		return refuse_wait(stream);
-	if (!event)
-		return wr_fail(WEIR_E_INVALID, "an event is needed, NULL was given");
-	wr_store(&stream->dirty, true); /* the last value does not cover this wait */
-	return wr_device_wait(system, stream->spec.device, wr_load(&stream->native), event);
-}
+/* --- native streams of the program --- */
 
 weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int device, void *native)
 {
 	struct wr_event *event;
 	weir_stream *stream;
-	weir_status status = check_native(system, "streams");
+	weir_status status;
 
-	if (!status)
-		status = wr_device_check(system, device);
+	if (!system->backend->native_streams)
+		return wr_fail(WEIR_E_UNSUPPORTED,
+			       "the %s backend has no native streams: use the cuda backend",
+			       system->backend->name);
+	status = wr_device_check(system, device);
 	if (!status)
 		status = wr_fence_find(system, fence, &stream);
 	if (status || !stream || fence.value <= wr_load(&stream->completed))
@@ -850,30 +818,6 @@ __attribute__((noinline)) static weir_status copy_in_span(weir_stream *stream, c
 
 	wr_span_leave(stream, since);
 	return status;
-}
-
-/* --- one copy --- */
-
-weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes)
-{
-	struct wr_system *system;
-
-	if (!stream)
-		return fail_null();
-	system = stream->system;
-	if (wr_device_outside(system)) {
-		weir_copy copy = {sizeof copy, to, from, 1, bytes, 0, 0};
-
-		return call_in_world(copies_in_world,
-				     (struct outside_call){.stream = stream, .copies = &copy, .count = 1});
-	}
-	if (wr_system_failed(system))
-		return wr_system_failure_status(system);
-	wr_store(&stream->dirty, true);
-	stream->operations++;
-	if (stream->span)
-		return copy_in_span(stream, &(weir_copy){sizeof(weir_copy), to, from, 1, bytes, 0, 0});
-	return wr_device_copy(system, stream->spec.device, stream->queue, to, from, bytes);
 }
 
 /* --- the check of a list --- */

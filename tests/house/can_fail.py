@@ -170,6 +170,7 @@ BROKEN = [
     ("abi", abi("WEIR_PORT_HOST = 1", "WEIR_PORT_HOST = 2"), "WEIR_PORT_HOST was 1, is 2"),
     ("abi", abi("enum { WEIR_PORT_HOST = 1 };\n", ""), "WEIR_PORT_HOST was 1, is None"),
     ("abi", abi("WEIR_ABI 1u", "WEIR_ABI 2u"), "--renew"),
+    ("abi", {"open": "", "include/weir.h": ABI + '#define WEIR_VERSION "1.0.0"\n'}, "only a weir 0 may be"),
     ("circles", CIRCLE, "circle of 5 files: a/0.c a/1.c a/2.c a/3.c a/4.c"),
     ("papers", {"docs/a.md": "[x](b.md)\n"}, "docs/a.md:1: b.md"),
     ("papers", {"docs/a.md": "# A thing\n\n[x](#other-thing)\n"}, "docs/a.md:3: #other-thing"),
@@ -196,7 +197,8 @@ BROKEN = [
     ("header", {"include/weir.h": "typedef int weir_class;\nint f(void) { return {}; }\n"}, "weir.h"),
     ("header", {"include/weir.h": "int f(int class);\n"}, "weir.h"),
 ]
-ALLOWED = [("abi", {"include/weir.h": GROWN})]  # trees that a check must not find fault with
+OPEN = ABI.replace("int weir_flags", "long weir_flags") + '#define WEIR_VERSION "0.9.0"\n'
+ALLOWED = [("abi", {"include/weir.h": GROWN}), ("abi", {"open": "", "include/weir.h": OPEN})]  # trees that a check must not find fault with
 
 
 def command(check, root, compiler):
@@ -212,6 +214,8 @@ def command(check, root, compiler):
         (root / "tests/house").mkdir(parents=True, exist_ok=True)
         subprocess.run([*script, root, compiler, "--renew"])
         (root / "include/weir.h").write_text(now)
+        if (root / "open").exists():
+            subprocess.run([*script, root, compiler, "--open"])
         return script + [root, compiler]
     if check == "circles":
         for path in root.glob("a/*.c"):
