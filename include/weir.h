@@ -46,8 +46,9 @@
  *
  * Structs: one that the caller fills begins with `size` (its sizeof); without it the struct is refused by
  * name. Zero is the default of every other field, except of an index, whose zero is the first. Options,
- * outcomes, counts, pools, operators and weir_unmet may grow at their ends: a caller with an older, smaller
- * struct stays valid. The other structs change only with WEIR_ABI.
+ * outcomes, counts, pools, operators, ports, parameters, tensors, kernels and weir_unmet may grow at their
+ * ends: a caller with an older, smaller struct stays valid, and a newer, larger one whose further fields are
+ * zero. In a list all structs have the same size. The other structs change only with WEIR_ABI.
  *
  * NULL: a pointer may be NULL only where the comment says so.
  *
@@ -88,8 +89,9 @@ extern "C" {
 #define WEIR_VERSION "0.1.0"
 /*
  * Grows when a change below breaks what was built before it. Until then there are only additions: functions,
- * and fields at the ends of options, outcomes, counts, pools, operators and weir_unmet. 4 is the one that
- * weir 1.0 freezes: until 1.0 this header may grow in these ways; then its functions are counted, too.
+ * and fields at the ends of options, outcomes, counts, pools, operators, ports, parameters, tensors, kernels
+ * and weir_unmet. 4 is the one that weir 1.0 freezes: until 1.0 this header may grow in these ways; then its
+ * functions are counted, too.
  */
 #define WEIR_ABI 4u
 
@@ -265,7 +267,7 @@ WEIR_API weir_status weir_graph_create(const weir_registry *registry, const weir
 /* The entity of that name; NULL if there is none: calls about an entity that return a status refuse it. */
 WEIR_API weir_entity *weir_graph_entity(weir_graph *graph, const char *name);
 WEIR_API const char *weir_entity_name(const weir_entity *entity);
-/* The table that was added to the registry. */
+/* The table that was added to the registry; its copy, if that was built with structs of another size. */
 WEIR_API const weir_operator *weir_entity_operator(const weir_entity *entity);
 /* Its parameters, defaults filled in. */
 WEIR_API const weir_values *weir_entity_values(const weir_entity *entity);
@@ -900,6 +902,14 @@ typedef enum { WEIR_POLICY_BLOCK, WEIR_POLICY_POP, WEIR_POLICY_REJECT, WEIR_POLI
  * HOST (outputs): the device writes host memory, as download does; weir_description_check warns if such an
  * output leads to a DEVICE input of an operator that is not built in, since its compute may read that memory
  * too early.
+ *
+ * `dtype`, `place` and `shape` say what the tensors of the port are, in alternatives: "uint8|float32" (int8
+ * to int64, uint8 to uint64, float16 to float64, bfloat16), "host" or "device" (where the memory is; the
+ * flags say when it is finished), "[H, W] | [H, W, 1..4]" (at most 8 sizes: a number, a range, or a name).
+ * A name is one size, also 0, at all ports of an entity that have it. A dtype or a shape without `kinds`
+ * means tensors; messages of other kinds have no type. Refused: a connection whose ends have no tensor in
+ * common, and a tensor that is emitted or pushed and does not fit the port, or that of a receiver. There a
+ * name is compared within one tensor only.
  */
 typedef struct {
 	size_t size;
@@ -912,6 +922,9 @@ typedef struct {
 	uint32_t max_emits; /* outputs: messages that one tick may emit; 0 = 1 */
 	weir_policy policy; /* inputs: what happens when a queue is full */
 	const char *help;
+	const char *dtype; /* NULL: any; so are the next two */
+	const char *place;
+	const char *shape;
 } weir_port;
 
 /*
