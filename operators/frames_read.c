@@ -96,6 +96,9 @@ static const weir_port outputs[] = {
 		.help = "[height, width, channels] in pinned host memory (y4m: the planes one below the "
 			"other, "
 			"[rows, width, 1]), or records as bytes",
+		.dtype = "uint8|uint16|int16|int32|float16|float32|float64",
+		.place = "host",
+		.shape = "[H, W, C]",
 	},
 	{.name = NULL},
 };

@@ -52,6 +52,7 @@ static const weir_port inputs[] = {
 		.name = "in",
 		.kinds = WEIR_KIND_TENSOR | WEIR_KIND_BYTES,
 		.help = "dense tensors of one shape in host memory, or bytes",
+		.place = "host",
 	},
 	{.name = NULL},
 };

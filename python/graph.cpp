@@ -315,7 +315,6 @@ static void make_scheduler(Graph &self, nb::dict from)
 	give(from, "max_duration", options.max_duration_ns, &options.given, WEIR_GIVEN_MAX_DURATION);
 	give(from, "worker_spin", options.worker_spin_ns, &options.given, WEIR_GIVEN_WORKER_SPIN);
 	give(from, "max_in_flight", options.max_in_flight, &none, 0);
-	give(from, "measure", options.measure, &none, 0);
 	give(from, "skip", options.skip, &none, 0);
 	give(from, "statistics", statistics, &none, 0);
 	give(from, "trace", trace, &none, 0);
@@ -571,13 +570,9 @@ static nb::object entity_counts(Graph &self)
 		out["received"] = counts.received;
 		out["emitted"] = counts.emitted;
 		out["unconnected"] = counts.unconnected;
-		out["compute_ns"] = counts.compute_ns;
 		out["done"] = counts.done;
 		out["lost"] = counts.lost;
 		out["most_in_flight"] = counts.most_in_flight;
-		out["stamped"] = counts.stamped;
-		out["latency_ns"] = counts.latency_ns;
-		out["max_latency_ns"] = counts.max_latency_ns;
 		out["most_scratch"] = counts.most_scratch;
 		out["held"] = counts.held;
 		out["replay"] = replay_counts(counts);

@@ -12,7 +12,6 @@
 #include "base/output.h"
 #include "base/status.h"
 #include "base/struct.h"
-#include "scheduler/outlet.h"
 #include "scheduler/memory_pool.h"
 #include "scheduler/run.h"
 #include "trace/timeline.h"
@@ -212,24 +211,11 @@ weir_status weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, we
 	counts = (weir_entity_counts){
 		.size = sizeof counts,
 		.entity = entity->plan->name,
-		.ticks = wr_read(&entity->counters.ticks),
-		.received = wr_read(&entity->counters.received),
-		.emitted = wr_read(&entity->counters.emitted),
-		.unconnected = wr_read(&entity->counters.unconnected),
-		.compute_ns = wr_read(&entity->counters.compute_ns),
-		.most_in_flight = wr_read(&entity->counters.most_in_flight),
 		.done = wr_load(&entity->state) & WR_DONE,
-		.lost = wr_read(&entity->counters.lost),
-		.stamped = wr_read(&entity->counters.latencies.count),
-		.latency_ns = wr_read(&entity->counters.latencies.sum),
-		.max_latency_ns = wr_read(&entity->counters.latencies.max),
-		.most_scratch = wr_read(&entity->counters.most_scratch),
-		.replay_hits = wr_read(&entity->counters.replay_hits),
-		.replay_captures = wr_read(&entity->counters.replay_captures),
-		.replay_evictions = wr_read(&entity->counters.replay_evictions),
-		.replay_failures = wr_read(&entity->counters.replay_failures),
-		.held = wr_read(&entity->counters.held),
 	};
+#define COPY(name) counts.name = wr_read(&entity->counters.name);
+	WR_ENTITY_COUNTERS(COPY)
+#undef COPY
 	return wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
 }
 
@@ -237,7 +223,6 @@ weir_status weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, wei
 {
 	struct wr_connection *connection;
 	struct wr_queue_counters *counters;
-	const struct wr_latencies *latencies;
 	weir_queue_counts counts;
 
 	if (i >= scheduler->graph->connection_count)
@@ -256,12 +241,6 @@ weir_status weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, wei
 		.abandoned = wr_read(&counters->abandoned),
 		.capacity = connection->queue.capacity,
 	};
-	latencies = connection->outlet ? &connection->outlet->latencies : NULL;
-	if (latencies) {
-		counts.stamped = wr_read(&latencies->count);
-		counts.latency_ns = wr_read(&latencies->sum);
-		counts.max_latency_ns = wr_read(&latencies->max);
-	}
 	return wr_struct_fill(out, &counts, sizeof counts, "weir_queue_counts");
 }
 
