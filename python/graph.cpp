@@ -424,7 +424,7 @@ static nb::object wait_run(Graph &self, nb::object timeout)
 			status = in_slices(core, limit, wait);
 			break;
 		} catch (nb::python_error &error) {
-			weir_scheduler_stop(core->scheduler, !interrupt.is_valid());
+			weir_scheduler_stop(core->scheduler, !interrupt.is_valid() ? WEIR_STOP_DRAIN : 0);
 			interrupt = nb::borrow(error.value());
 			limit = -1;
 		}
@@ -456,7 +456,7 @@ static void collect_dropped(Graph &self, nb::object timeout)
 static void stop_run(Graph &self, bool drain)
 {
 	if (open_core(self)->scheduler)
-		weir_scheduler_stop(self.core->scheduler, drain);
+		weir_scheduler_stop(self.core->scheduler, drain ? WEIR_STOP_DRAIN : 0);
 }
 
 static void close_graph(Graph &self)
@@ -466,7 +466,7 @@ static void close_graph(Graph &self)
 	if (!is_ours(core))
 		return;
 	if (is_inside(core))
-		raise(WEIR_E_BUSY, "a graph is not closed by an operator: finish or drain instead");
+		raise(WEIR_E_STATE, "a graph is not closed by an operator: finish or drain instead");
 	if (!end_scheduler(core))
 		raise(WEIR_E_BUSY, "another thread is inside a call of this graph");
 	settle();

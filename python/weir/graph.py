@@ -222,7 +222,7 @@ class Graph:
 
     def collect(self, timeout=None):
         """Between two runs, frees the arrays and messages that were dropped while the device still used them, and
-        waits for it. timeout: in seconds; None: without limit; raises weir.Timeout, and weir.Error (BUSY) in a run.
+        waits for it. timeout: in seconds; None: without limit; raises weir.Timeout, and weir.Error (STATE) in a run.
         """
         _check_timeout(timeout)
         self._core.collect(timeout)

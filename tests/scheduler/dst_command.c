@@ -84,7 +84,7 @@ weir_status dst_make_block(weir_context *context, struct wr_random *random, bool
 			   weir_message **out)
 {
 	struct work work = {.ns = 1 + (int64_t)wr_random_below(random, 1500)};
-	weir_status status = weir_context_create_tensor(context, &like, on_host, out);
+	weir_status status = weir_context_create_tensor(context, &like, on_host ? WEIR_TENSOR_HOST : 0, out);
 
 	if (status)
 		return status;

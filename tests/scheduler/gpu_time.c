@@ -97,8 +97,8 @@ static weir_status receive_then_one_ms(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = NULL;
 
-	HOLDS(rig, !weir_context_receive_stream(context, 0, true, false, &stream));
-	HOLDS(rig, !weir_context_receive_stream(context, 1, true, false, &stream));
+	HOLDS(rig, !weir_context_receive_stream(context, 0, 0, &stream));
+	HOLDS(rig, !weir_context_receive_stream(context, 1, 0, &stream));
 	return rig_emit_sum(context, 0, stream, 0, 1 * MS);
 }
 
@@ -128,9 +128,9 @@ static weir_status wait_late(struct rig *rig, weir_context *context)
 	weir_stream *stream = NULL;
 	weir_message *first = NULL;
 
-	HOLDS(rig, !weir_context_receive_stream(context, 0, true, false, &stream));
+	HOLDS(rig, !weir_context_receive_stream(context, 0, 0, &stream));
 	HOLDS(rig, !rig_add(context, stream, 0, 1 * MS, &first)); /* begins at 4 ms, ends at 5 ms */
-	HOLDS(rig, !weir_context_receive_stream(context, 1, true, false, &stream));
+	HOLDS(rig, !weir_context_receive_stream(context, 1, 0, &stream));
 	weir_message_unref(first);
 	return rig_emit_sum(context, 0, stream, 0, 1 * MS); /* from 6 ms to 7 ms */
 }

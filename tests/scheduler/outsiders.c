@@ -45,7 +45,7 @@ static void cut_short_beside_a_taker(void)
 	rig_start(rig);
 	weir_sleep(21 * US); /* the outlet is full, the workers are asleep */
 	assert_int_equal(wr_thread_start(&outsider.thread, "taker", take_all, &outsider), WEIR_OK);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	wr_thread_join(&outsider.thread);
 	counts = rig_queue(rig, "outlet");
@@ -88,7 +88,7 @@ static void cut_short_beside_a_pusher(void)
 	rig_start(rig);
 	assert_int_equal(wr_thread_start(&outsider.thread, "pusher", push_on, &outsider), WEIR_OK);
 	weir_sleep(21 * US);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	wr_thread_join(&outsider.thread);
 	counts = rig_queue(rig, "end.in");
@@ -231,7 +231,7 @@ static void wait_for_ever(void)
 	wr_thread_join(&taker.thread);
 	assert_int_equal(pusher.count, 2);
 	assert_int_equal(taker.count, 1);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, -7, NULL), WEIR_OK);
 	rig_destroy(rig);
 }

@@ -28,7 +28,7 @@ static void assert_stands_by(struct rig *rig, const char *line)
 
 static void end(struct rig *rig)
 {
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	rig_wait(rig);
 	rig_destroy(rig);
 }

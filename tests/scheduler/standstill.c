@@ -40,7 +40,7 @@ static char *explanation_after(struct rig *rig, int64_t after)
 
 static void end(struct rig *rig)
 {
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	rig_wait(rig);
 	rig_destroy(rig);
 }
@@ -243,7 +243,7 @@ static void xb16_a_compute_that_hangs_past_its_drain_is_named(void **state)
 	rig->options.drain_ns = SECOND;
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT); /* in compute */
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	text = explanation_after(rig, 90 * MS);
 	assert_string_equal(text, "source waits: compute: runs for 100 ms (BUSY); 1 other waits behind it");
 	weir_text_free(text);

@@ -341,7 +341,7 @@ static void end_by_drain(void)
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 2500 * MS, NULL), WEIR_E_TIMEOUT);
 	assert_recorded(rig, "\"ending\":\"running\",\n\"status\":null,\"cause\":\"none\"");
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_recorded(rig, "\"ending\":\"finished\",\n\"status\":\"ok\",\"cause\":\"drain\"");
 	assert_recorded(rig, "\"drained\":true,\"posix_signal\":0,\"leftover\":0,\"abandoned\":0");
