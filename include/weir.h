@@ -46,7 +46,7 @@
  * Units: time is int64_t nanoseconds on a monotonic clock, sizes are bytes, counts are size_t.
  *
  * Structs: one that the caller fills begins with `size` (its sizeof); without it the struct is refused by
- * name. Zero is the default of every other field, except of an index, whose zero is the first. Options,
+ * name. Zero is the default of every other field: "not given"; of an index it is the first. Options,
  * outcomes, counts, pools, operators and weir_unmet may grow at their ends: a caller with an older, smaller
  * struct stays valid. The other structs change only with WEIR_ABI.
  *
@@ -310,16 +310,10 @@ WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
  */
 
 /*
- * For weir_scheduler_options.given: the field's zero is a value, not "as in the description": seed 0, no time
- * to drain, no grace, no limit of time, no spinning.
+ * In weir_scheduler_options a field of 0 means "not given": as in the graph's "scheduler", else the default
+ * that is named. WEIR_NONE means the zero of the thing itself: no time to drain, no grace, no limit, seed 0.
  */
-enum {
-	WEIR_GIVEN_SEED = 1,
-	WEIR_GIVEN_DRAIN = 2,
-	WEIR_GIVEN_DEADLOCK_GRACE = 4,
-	WEIR_GIVEN_MAX_DURATION = 8,
-	WEIR_GIVEN_WORKER_SPIN = 16
-};
+enum { WEIR_NONE = -1 };
 
 /* What is recorded of a run: statistics; each event, for a timeline. */
 enum { WEIR_OBSERVE_STATISTICS = 1, WEIR_OBSERVE_TRACE = 2 };
@@ -330,25 +324,22 @@ typedef struct {
 	const char *path; /* "-": standard input or output */
 	bool write;
 } weir_file;
-/* For weir_scheduler_options.strict. */
-enum { WEIR_STRICT_OFF = -1, WEIR_STRICT_DEFAULT = 0, WEIR_STRICT_ON = 1 };
-/* For weir_scheduler_options.gpu_time. */
-enum { WEIR_GPU_TIME_OFF = -1, WEIR_GPU_TIME_DEFAULT = 0, WEIR_GPU_TIME_ALL = 1 };
 typedef struct {
 	size_t size;
 	unsigned workers;          /* 0: the description's, else one per core, at most 64 */
 	const char *backend;       /* "auto" (NULL), "cuda", "host", "sim" */
 	const char *signal;        /* NULL: the description's, else "callback";
 				      "callback_inline", "flag" */
-	uint64_t seed;             /* sim; 0: the description's, unless `given`. So are the
-				      zeros of the next four fields */
+	uint64_t seed;             /* sim; 0: the description's, else 0; WEIR_NONE: 0 */
 	int64_t drain_ns;          /* how long a drain may go without progress (a message taken, a tick's
 				      device work completed) before the rest is abandoned;
-				      0: 5 s; negative: no time at all */
-	int64_t deadlock_grace_ns; /* 0: none; negative: the run stays open until poked or stopped */
-	int64_t max_duration_ns;   /* the run drains after it; 0: no limit */
+				      0: the description's, else 5 s */
+	int64_t deadlock_grace_ns; /* how long nothing may tick before that is a deadlock; 0: the
+				      description's, else none; INT64_MAX: the run stays open until
+				      poked or stopped */
+	int64_t max_duration_ns;   /* the run drains after it; 0: the description's, else no limit */
 	int64_t worker_spin_ns;    /* how long an idle worker spins while GPU signals are
-			       outstanding; 0: not at all */
+			       outstanding; 0: the description's, else not at all */
 	void *event_base;          /* the caller's libevent base instead of weir's loop thread;
 				      the base's thread also calls start, wait and destroy.
 				      weir keeps one event in the base from start to the end of
@@ -365,7 +356,7 @@ typedef struct {
 				      tick): weir_entity_counts.compute_ns */
 	int max_in_flight;         /* ticks of one entity that may be on the device at once; an
 				      entity's own key overrides it. 0: the description's, else
-				      64; negative: no bound; at most 65536 */
+				      64; WEIR_NONE: no bound; at most 65536 */
 	/*
 	 * Called once when a run has ended (weir_scheduler_running returns false, the outcome is published),
 	 * also if destroy cut it short, but not after a failed start. It may only notify: start, wait, turn
@@ -379,8 +370,6 @@ typedef struct {
 				   weir_context_open, cannot reach files outside of this folder;
 				   NULL: no limit. Borrowed for the call of create, which fails
 				   with WEIR_E_IO, also if the kernel does not support it */
-	unsigned given;         /* WEIR_GIVEN_... mask: these fields override the description
-				   even if they are 0 */
 	unsigned observe;       /* WEIR_OBSERVE_... bits; 0: nothing, which costs nothing */
 	size_t trace_events;    /* records of the timeline that are kept per worker, the newest ones,
 				   and as many of all other threads; 0: 1 Mi, which is 32 MiB; at
@@ -388,14 +377,14 @@ typedef struct {
 	uint64_t skip;          /* statistics leave out the first ticks of each entity */
 	int gpu_time;           /* the time on the device is measured in one tick of so many of each
 				   entity, up to 1000000, if something observes the run: 1: in all;
-				   WEIR_GPU_TIME_OFF: in none; 0: the description's, else 64 */
+				   WEIR_NONE: in none; 0: the description's, else 64 */
 	const weir_file *files; /* what the program itself reads or writes meanwhile, or of the run
 				   afterwards. Borrowed, with its texts, until destroy */
 	size_t file_count;
 	int strict; /* device memory is closed to the host, so that code which touches it
-		       elsewhere than in device work gets SIGSEGV, as with a GPU:
-		       WEIR_STRICT_ON, also on host, whose processor must have protection
-		       keys; WEIR_STRICT_OFF; 0: on sim alone. Ignored on cuda */
+		       elsewhere than in device work gets SIGSEGV, as with a GPU: 1: also
+		       on host, whose processor must have protection keys; WEIR_NONE: on
+		       no backend; 0: on sim alone. Ignored on cuda */
 } weir_scheduler_options;
 
 /* How a run ended. Its texts and names are borrowed until the next start or destroy. */

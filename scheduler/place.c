@@ -303,7 +303,7 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 	bool simulated = !strcmp(backend, "sim");
 	weir_status status;
 
-	call.options.strict = strict ? strict == WEIR_STRICT_ON : simulated;
+	call.options.strict = strict ? strict > 0 : simulated;
 	if (!simulated && can_keep_system(graph, backend, call.options.strict))
 		return WEIR_OK;
 	status = check_no_messages(graph);

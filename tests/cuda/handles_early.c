@@ -1,7 +1,8 @@
 /*
  * A message that is emitted at an earlier point of its tick: how soon its reader begins after the first
  * kernel, while the second one still runs, which waits for the reader. The program's thread watches the word
- * that the first kernel writes; so the figure has that thread's latency in it, on both ends of the same clock.
+ * that the first kernel writes; so the figure has that thread's latency in it, on both ends of the same
+ * clock.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -15,8 +16,9 @@ enum { TICKS = 100 };
 
 /* What the device, the reader and the program's thread share. */
 static struct {
-	uint32_t *first;           /* pinned: the tick, from 1, whose first kernel has ended */
-	uint32_t *reading, *stays; /* pinned, of each tick: 1: its reader has begun; how its second kernel ended */
+	uint32_t *first; /* pinned: the tick, from 1, whose first kernel has ended */
+	uint32_t *reading,
+		*stays; /* pinned, of each tick: 1: its reader has begun; how its second kernel ended */
 	int64_t ended[TICKS], began[TICKS];
 	uint32_t read;
 } seen;

@@ -166,7 +166,7 @@ static void stay_ready(void)
 {
 	struct rig *rig = rig_reading("z:call condition=file_descriptor enabled=false");
 
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig_start(rig);
 	put_byte('a'); /* ready, and nothing reads it */
 	wait_cheaply(rig);

@@ -155,7 +155,7 @@ static weir_status run_to_end(struct rig *rig)
 	weir_status status = WEIR_OK;
 
 	if (!rig->scheduler) {
-		rig->options.gpu_time = WEIR_GPU_TIME_ALL;
+		rig->options.gpu_time = 1;
 		status = weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler);
 		if (!status && plan->timed)
 			status = rig_observe(rig, &observer);

@@ -52,7 +52,7 @@ weir_status dst_make_scheduler(weir_graph *graph, weir_scheduler_options options
 
 	options.size = sizeof options;
 	options.backend = "sim";
-	options.strict = WEIR_STRICT_OFF; /* its computes look at device memory, to see what is early */
+	options.strict = WEIR_NONE; /* its computes look at device memory, to see what is early */
 	status = weir_scheduler_create(graph, &options, out);
 	if (!status)
 		wr_system_set_knobs(graph->system, &knobs);

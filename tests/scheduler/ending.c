@@ -99,7 +99,7 @@ static void s04_a_negative_grace_time_waits_for_a_stop(void **state)
 	struct rig *rig = rig_of("source ticks=1 -> end enabled=false");
 
 	(void)state;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 3600 * SECOND, NULL), WEIR_E_TIMEOUT);
 	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);

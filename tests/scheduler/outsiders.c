@@ -248,7 +248,7 @@ static void s07_a_negative_drain_ends_at_once(void **state)
 
 	(void)state;
 	rig->options.drain_ns = -1;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig->options.max_duration_ns = 1 * MS;
 	assert_int_equal(rig_run(rig), WEIR_E_ABANDONED);
 	assert_string_equal(rig->outcome.text, "the drain was given no time; left behind: end (1 message)");

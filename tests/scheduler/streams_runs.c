@@ -178,7 +178,7 @@ static void running_again(void)
 
 	rig->own = &place;
 	rig->options.drain_ns = -1;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig->options.max_duration_ns = MS;
 	rig_on(rig, "p", work_in_the_second_run);
 	assert_int_equal(rig_run(rig), WEIR_E_ABANDONED);

@@ -361,13 +361,13 @@ static void s06_a_negative_grace_time_tells_nothing(void **state)
 	struct rig *rig = begin(JOIN BEAT);
 
 	(void)state;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	assert_not_told(rig, 5 * SECOND);
 	assert_int_equal(end(rig), WEIR_OK);
 	assert_string_equal(said, "");
 	rig_destroy(rig);
 	rig = begin(POOL);
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	assert_int_equal(drain_after(rig, SECOND), WEIR_OK);
 	assert_string_equal(said, "");
 	rig_destroy(rig);

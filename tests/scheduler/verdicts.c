@@ -318,7 +318,7 @@ static void s07_c05_a_root_that_would_tick_says_that_the_run_drains(void **state
 
 	(void)state;
 	wr_store(&allowed, false);
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
 	wr_store(&allowed, true);
