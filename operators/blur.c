@@ -108,6 +108,9 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "the blurred image, of the same size",
+		.dtype = "uint8",
+		.place = "device",
+		.shape = "[H, W] | [H, W, 1..4]",
 	},
 	{.name = NULL},
 };
@@ -134,7 +137,7 @@ static weir_status blur_message(weir_context *context, void *state, weir_message
 		return status;
 	box.from = weir_message_data(message);
 	box.to = weir_message_data(out);
-	status = weir_stream_launch(weir_context_stream(context), &kernel, &box, sizeof box);
+	status = wr_launch(context, &kernel, &box, sizeof box);
 	return wr_message_written(context, out, status);
 }
 

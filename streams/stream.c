@@ -601,8 +601,11 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 
 	if (!stream)
 		return fail_null();
-	if (wr_struct_check("weir_kernel", kernel->size, sizeof(*kernel)))
-		return WEIR_E_INVALID;
+	if (kernel->size != sizeof(*kernel)) {
+		weir_status status = wr_struct_known("weir_kernel", kernel, sizeof(*kernel));
+		if (status)
+			return status;
+	}
 	system = stream->system;
 	if (wr_device_outside(system))
 		return call_in_world(launch_in_world, (struct outside_call){.stream = stream,
