@@ -140,9 +140,8 @@ static bool find_ending(struct cli_findings *out, const struct cli_recorded *rec
 		wr_words_add(&words, ": %s", shown);
 	}
 	if (recorded->cause == WEIR_CAUSE_TOLD) /* the other texts have their remedy */
-		wr_words_put(&words,
-			     "; tell it to go on (weir_entity_enable, weir_entity_tell), or leave the "
-			     "condition out");
+		wr_words_put(&words, "; tell it to go on (weir_entity_tell), or leave the "
+				     "condition out");
 	return recorded->cause != WEIR_CAUSE_DRAIN;
 }
 
@@ -725,7 +724,7 @@ static void say_told(struct cli_findings *out, const struct cli_recorded *record
 		     wr_shown(leg->why ? leg->why : "not ready").text);
 	wr_words_put(&words, own ? ", which is the program's or a plugin's own; let it hold sooner"
 				 : ", which the program decides; let it tell the entity sooner to go on "
-				   "(weir_entity_enable, weir_entity_tell), or leave the condition out");
+				   "(weir_entity_tell), or leave the condition out");
 	add_way(&words, recorded, root);
 }
 

@@ -93,8 +93,8 @@ static weir_status read_and_set(struct cli_graph *graph, const struct cli_option
 
 	if (graph->interruptible)
 		cli_signals_reading(true);
-	status = weir_description_read_max(options->argument, options->max_file, print_report, graph,
-					   &graph->description);
+	status = weir_description_read(options->argument, options->max_file, print_report, graph,
+				       &graph->description);
 	if (graph->interruptible)
 		cli_signals_reading(false);
 

@@ -4,7 +4,7 @@
  * Set from outside, by any thread (C6). With WAIT no further call is promised, so the run may end meanwhile;
  * EVENT_WAITING promises a further call, so it keeps the run from ending.
  */
-static void asynchronous_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void asynchronous_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	weir_verdict_set_cause(verdict, WEIR_CAUSE_TOLD, -1, 0);

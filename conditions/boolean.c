@@ -1,7 +1,7 @@
 #include "conditions/conditions.h"
 
 struct boolean {
-	bool enabled; /* until weir_entity_enable is called */
+	bool enabled; /* until it is told something */
 };
 
 static const weir_parameter parameters[] = {
@@ -10,7 +10,7 @@ static const weir_parameter parameters[] = {
 		.name = "enable_tick",
 		.type = WEIR_TYPE_BOOL,
 		.fallback = "true",
-		.help = "whether the entity may tick until weir_entity_enable says otherwise",
+		.help = "whether the entity may tick until weir_entity_tell says otherwise",
 	},
 	{.name = NULL},
 };
@@ -40,7 +40,7 @@ static bool is_enabled(const struct boolean *self, weir_told told)
 	return false;
 }
 
-static void boolean_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void boolean_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	weir_told told = weir_view_told(view);
 
@@ -56,7 +56,7 @@ static void boolean_ask(const void *state, const weir_view *view, weir_verdict *
 const weir_condition wr_boolean = {
 	.size = sizeof(weir_condition),
 	.name = "boolean",
-	.help = "ready while enabled; set from outside (weir_entity_enable), any number of times",
+	.help = "ready while enabled; set from outside (weir_entity_tell), any number of times",
 	.state_size = sizeof(struct boolean),
 	.parameters = parameters,
 	.phase = WEIR_PHASE_GATHERING,

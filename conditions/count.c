@@ -23,7 +23,7 @@ static weir_status count_start(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-static void count_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void count_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct count *self = state;
 
@@ -36,7 +36,7 @@ static void count_ask(const void *state, const weir_view *view, weir_verdict *ve
 	weir_verdict_set_cause(verdict, WEIR_CAUSE_DONE, -1, 0);
 }
 
-static void count_ticked(void *state, const weir_view *view)
+static void count_ticked(void *state, weir_view *view)
 {
 	struct count *self = state;
 

@@ -36,7 +36,7 @@ static weir_status cuda_stream_start(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-static void cuda_stream_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void cuda_stream_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct cuda_stream *self = state;
 	bool pending = false;

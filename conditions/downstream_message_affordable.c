@@ -34,7 +34,7 @@ static weir_status downstream_start(void *state, const weir_values *values)
 }
 
 /* The room stays until the tick: no other entity pushes into these queues (S3). */
-static void downstream_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void downstream_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct downstream *self = state;
 

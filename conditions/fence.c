@@ -1,4 +1,5 @@
 #include "conditions/conditions.h"
+#include "scheduler/view.h"
 
 /*
  * Ready when the device has reached a fence that the program told (weir_entity_tell_fence). By default each
@@ -32,11 +33,11 @@ static weir_status fence_start(void *state, const weir_values *values)
  * NEVER comes after the fences that were told: the last result is not lost. Without a fence it waits for the
  * program, which keeps the run open: another tell is promised until it says NEVER.
  */
-static void fence_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void fence_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct fence *self = state;
 	bool never = weir_view_told(view) == WEIR_TOLD_NEVER; /* before the fence: it is told after that */
-	const weir_fence *fence = self->once ? weir_view_fence_next(view) : weir_view_fence_told(view);
+	const weir_fence *fence = self->once ? wr_view_fence_next(view) : wr_view_fence_told(view);
 
 	weir_verdict_set_cause(verdict, fence ? WEIR_CAUSE_DEVICE : WEIR_CAUSE_TOLD, -1, 0);
 	if (never && (!fence || !self->once)) {
@@ -52,12 +53,12 @@ static void fence_ask(const void *state, const weir_view *view, weir_verdict *ve
 	}
 }
 
-static void fence_ticked(void *state, const weir_view *view)
+static void fence_ticked(void *state, weir_view *view)
 {
 	const struct fence *self = state;
 
 	if (self->once)
-		weir_view_fence_use(view);
+		wr_view_fence_use(view);
 }
 
 const weir_condition wr_fence = {

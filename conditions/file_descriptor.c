@@ -5,7 +5,7 @@
  * can be read or written. Without a descriptor it waits for the program, which keeps the run open: another
  * watch is promised until the condition is told NEVER.
  */
-static void file_descriptor_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void file_descriptor_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	weir_verdict_set_cause(verdict, WEIR_CAUSE_DESCRIPTOR, -1, 0);

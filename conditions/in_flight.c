@@ -9,7 +9,7 @@
  */
 enum { FENCES = 16 }; /* streams in one wait; further ones wait for the next review */
 
-static void in_flight_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void in_flight_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	weir_fence fences[FENCES];
 	size_t pending = wr_view_flight_pending(view, FENCES, fences);

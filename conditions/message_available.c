@@ -35,7 +35,7 @@ static weir_status message_available_start(void *state, const weir_values *value
 }
 
 /* An unconnected port needs no messages. */
-static void message_available_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void message_available_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct message_available *self = state;
 	enum wr_answer answer = wr_view_messages(view, self->port, self->min_size);

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "conditions/conditions.h"
+#include "scheduler/view.h"
 
 /*
  * One tick per period. The due times form a grid that starts with the first tick, which is due at once, or at
@@ -72,12 +73,12 @@ static int64_t time_after(int64_t at, int64_t period)
 	return at > INT64_MAX - period ? INT64_MAX : at + period;
 }
 
-static int64_t first_due(const struct periodic *self, const weir_view *view, int64_t now)
+static int64_t first_due(const struct periodic *self, weir_view *view, int64_t now)
 {
 	return self->offset < 0 ? now : time_after(weir_view_started(view), self->offset);
 }
 
-static void periodic_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void periodic_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct periodic *self = state;
 	int64_t now = weir_view_now(view), at = self->begun ? self->at : first_due(self, view, now);
@@ -110,7 +111,7 @@ static int64_t next_due(const struct periodic *self, int64_t began)
 	return time_after(began - (began - self->at) % self->period, self->period);
 }
 
-static void periodic_ticked(void *state, const weir_view *view)
+static void periodic_ticked(void *state, weir_view *view)
 {
 	struct periodic *self = state;
 	int64_t began = weir_view_began(view);
@@ -121,7 +122,7 @@ static void periodic_ticked(void *state, const weir_view *view)
 	self->begun = true;
 	lost = missed_ticks(self, began);
 	if (lost)
-		weir_view_add_lost(view, lost);
+		wr_view_add_lost(view, lost);
 	self->at = next_due(self, began);
 }
 

@@ -64,13 +64,8 @@ weir_status weir_description_parse(const char *json, size_t length, weir_diagnos
 	return description_parse(out, NULL, json, length, 0, fn, arg);
 }
 
-weir_status weir_description_read(const char *path, weir_diagnostic_fn *fn, void *arg, weir_description **out)
-{
-	return weir_description_read_max(path, 0, fn, arg, out);
-}
-
-weir_status weir_description_read_max(const char *path, size_t max_bytes, weir_diagnostic_fn *fn, void *arg,
-				      weir_description **out)
+weir_status weir_description_read(const char *path, size_t max_bytes, weir_diagnostic_fn *fn, void *arg,
+				  weir_description **out)
 {
 	struct wr_text text = {0};
 	weir_status status = path ? wr_file_read(&text, path, max_bytes ? max_bytes : WR_FILE_MAX)

@@ -70,7 +70,7 @@ struct wr_plan_condition {
 struct wr_plan_stream_pool {
 	char *name; /* an implied one: "default", or "default of <green context>" */
 	int device, priority;
-	unsigned flags;                   /* WEIR_STREAM_POOL_BLOCKING */
+	unsigned flags;                   /* WR_STREAM_BLOCKING */
 	uint32_t reserved_size, max_size; /* max_size 0: unbounded */
 	uint32_t green_context;           /* index, or WR_NO_CONTEXT */
 	bool implied;                     /* not in the description */

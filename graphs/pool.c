@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/words.h"
 #include "graphs/build.h"
+#include "streams/streams.h"
 
 #define STREAMS_MAX    65536 /* of one pool */
 #define PARTITIONS_MAX 256
@@ -38,7 +39,7 @@ static void check_in_context(struct wr_build *build, struct wr_plan_stream_pool 
 {
 	int there = wr_plan_context_device(build->plan, pool->green_context);
 
-	if (pool->flags & WEIR_STREAM_POOL_BLOCKING)
+	if (pool->flags & WR_STREAM_BLOCKING)
 		wr_report(&build->reports, WR_W_GREEN_CONTEXT, &(struct wr_at){at, "flags", 0}, flags->place,
 			  "streams of a green context are always non_blocking: remove \"flags\"");
 	if (there >= 0 && device && device->integer != there)
@@ -86,7 +87,7 @@ weir_status wr_build_stream_pool(struct wr_build *build, struct wr_resource *res
 	if (found[FLAGS])
 		flags = wr_field_choice(&build->reports, &(struct wr_at){at, "flags", 0}, found[FLAGS],
 					"non_blocking|blocking");
-	pool->flags = flags == 1 ? WEIR_STREAM_POOL_BLOCKING : 0;
+	pool->flags = flags == 1 ? WR_STREAM_BLOCKING : 0;
 	read_pool_sizes(build, pool, found[RESERVED], found[MAX], at);
 	status = find_context(build, found[CONTEXT], at, &pool->green_context);
 	if (!status && pool->green_context != WR_NO_CONTEXT)

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "graphs/parameter.h"
 #include "graphs/show.h"
+#include "streams/streams.h"
 
 /* --- words --- */
 
@@ -16,7 +17,7 @@ const char *wr_policy_text(weir_policy policy)
 
 const char *wr_stream_flags_text(unsigned flags)
 {
-	return flags & WEIR_STREAM_POOL_BLOCKING ? "blocking" : "non_blocking";
+	return flags & WR_STREAM_BLOCKING ? "blocking" : "non_blocking";
 }
 
 const char *wr_plan_output_name(const struct wr_plan *plan, const struct wr_plan_connection *c)

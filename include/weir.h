@@ -87,9 +87,10 @@ extern "C" {
 /*
  * Grows when a change below breaks what was built before it. Until then there are only additions: functions,
  * and fields at the ends of options, outcomes, counts, pools, operators, ports, parameters, tensors, kernels
- * and weir_unmet.
+ * and weir_unmet. 4 is the one that weir 1.0 freezes: until 1.0 this header may grow in these ways; then its
+ * functions are counted, too.
  */
-#define WEIR_ABI 3u
+#define WEIR_ABI 4u
 
 /* ----------------------------------------------------------------------------------------- status, log -- */
 
@@ -479,17 +480,11 @@ typedef enum { WEIR_BACKEND_CUDA = 1, WEIR_BACKEND_HOST, WEIR_BACKEND_SIM } weir
 /* The backend that the scheduler's runs are on; with SIM times are virtual. Thread: any. */
 WEIR_API weir_backend weir_scheduler_backend(const weir_scheduler *scheduler);
 
-/* fn's arguments are borrowed for the call. */
-typedef void weir_explain_fn(const char *entity, const char *condition, const char *verdict,
-			     const char *detail, void *arg);
 /*
- * Explains why entities are not ready: calls fn once per condition of every entity that is not DONE, root
- * causes first; room behind outputs counts as a condition ("room on out"). verdict: WAIT (for a poke),
+ * What keeps an entity from being READY: values to act on, and texts for people. verdict: WAIT (for a poke),
  * WAIT_TIME, WAIT_EVENT, NEVER, BUSY (in compute now), or PARKED: all conditions hold, but the entity was not
- * woken. Thread: any but a worker.
+ * woken. condition: one of the entity's; room behind an output counts as one ("room on out").
  */
-WEIR_API void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg);
-/* What keeps an entity from being READY: values to act on, and the texts of weir_explain_fn. */
 typedef struct {
 	size_t size;
 	const char *entity;
@@ -500,8 +495,11 @@ typedef struct {
 } weir_unmet;
 /* Borrows all for the call. */
 typedef void weir_unmet_fn(const weir_unmet *unmet, void *arg);
-/* weir_scheduler_explain with values. Thread: any but a worker. */
-WEIR_API void weir_scheduler_explain_causes(weir_scheduler *scheduler, weir_unmet_fn *fn, void *arg);
+/*
+ * Explains why entities are not ready: calls fn once per unmet condition of every entity that is not DONE,
+ * root causes first. Thread: any but a worker. Fails: WEIR_E_INVALID: called on a worker.
+ */
+WEIR_API weir_status weir_scheduler_explain(weir_scheduler *scheduler, weir_unmet_fn *fn, void *arg);
 /*
  * Gives the same as one line: root causes first (entities that are disabled, busy, or wait for a time or for
  * the device; full and empty queues with their numbers; circles with a remedy), then how many entities wait
@@ -691,14 +689,6 @@ WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, int64_t timeout_ns, w
  * descriptor left, see weir_last_error().
  */
 WEIR_API int weir_outlet_fd(weir_outlet *outlet);
-/*
- * Sets a function that is called each time a take changes from waiting to returning at once: when a message
- * comes into the empty outlet, and at the end. After a call take until WEIR_E_TIMEOUT or WEIR_E_CLOSED. fn
- * may only notify (wake a thread, write to a pipe) and must call nothing of this graph; it runs on workers
- * and on the loop's thread, possibly on several at once. arg is borrowed until another is set. NULL: no
- * function. Thread: one. Fails: WEIR_E_BUSY: a run is on.
- */
-WEIR_API weir_status weir_outlet_set_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg);
 
 /* -------------------------------------------------------------------------------- messages and tensors -- */
 
@@ -1091,10 +1081,12 @@ WEIR_API weir_status weir_context_emit_at(weir_context *context, unsigned output
 WEIR_API weir_status weir_context_set_stamp(weir_context *context, weir_stamp stamp);
 /* Makes this tick the entity's last one, e.g. when a source has no more data. Fails: never. */
 WEIR_API weir_status weir_context_finish(weir_context *context);
-/* Drains the run, as weir_scheduler_stop(scheduler, true) does: for an operator that ends the whole run. */
-WEIR_API void weir_context_drain(weir_context *context);
-/* Likewise, and says why in one line: weir_outcome.text of a run that ends well. The first line is kept. */
-WEIR_API void weir_context_drain_because(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
+/*
+ * Drains the run, as weir_scheduler_stop does: for an operator that ends the whole run. The text says why in
+ * one line: weir_outcome.text of a run that ends well, in which the first such line is kept. format NULL:
+ * none.
+ */
+WEIR_API void weir_context_drain(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
 /*
  * Drains the run, which then fails with this status and text, as if this compute had returned it: for input
  * that is broken behind what was read well, which is worked off first. This tick is the entity's last one;
@@ -1188,10 +1180,9 @@ typedef struct {
  */
 WEIR_API weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
 					size_t bytes);
-/* Enqueues a copy; host memory should be pinned (weir's own is). */
-WEIR_API weir_status weir_stream_copy(weir_stream *stream, void *to, const void *from, size_t bytes);
 /*
- * A copy of `rows` rows (0 or 1: one row) of row_bytes bytes each, between any two devices or host memory.
+ * A copy of `rows` rows (0 or 1: one row) of row_bytes bytes each, between any two devices or host memory,
+ * which should be pinned (weir's own is). A plain one: {sizeof(weir_copy), to, from, .row_bytes = bytes}.
  * The strides, in bytes, lead from the begin of a row to that of the next; with several rows each is at least
  * row_bytes and below 2 GiB. The bytes written must not be among those read. No bytes: nothing is copied.
  */
@@ -1224,11 +1215,9 @@ WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);
  */
 WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);
 /*
- * Makes later work of the stream wait, on the device, for the caller's cudaEvent_t. Source:
- * cudaStreamWaitEvent. Fails: WEIR_E_UNSUPPORTED: without CUDA; WEIR_E_INVALID: a NULL stream or event.
+ * The cudaStream_t on CUDA, else NULL. Work that the owner enqueues on it is seen as weir's own is; so is
+ * cudaStreamWaitEvent, which makes later work of the stream wait for an event of the caller's.
  */
-WEIR_API weir_status weir_stream_wait_native(weir_stream *stream, void *event);
-/* The cudaStream_t on CUDA, else NULL. */
 WEIR_API void *weir_stream_native(const weir_stream *stream);
 /* A GPU's index. */
 WEIR_API int weir_stream_device(const weir_stream *stream);
@@ -1339,14 +1328,6 @@ WEIR_API weir_status weir_context_allocate_stream(weir_context *context, const c
  */
 WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned output, weir_stream *stream);
 /*
- * For a helper thread on which compute has work enqueued: between these two calls profilers show that work as
- * the tick's, as they do on the worker's thread. Each adopt needs its leave on the same thread, before
- * compute returns; calls of other contexts may nest in between. Without a profiler they do nothing. Thread:
- * any, while compute runs.
- */
-WEIR_API void weir_context_adopt(weir_context *context);
-WEIR_API void weir_context_leave(weir_context *context);
-/*
  * Orders later work of target after the work enqueued so far on the other streams. NULL entries and target
  * itself are skipped. Fails: WEIR_E_INVALID: target is NULL, or a stream is of another graph; the status of
  * a weir_context_receive_streams that failed in this tick.
@@ -1372,11 +1353,6 @@ WEIR_API weir_status weir_context_scratch(weir_context *context, weir_stream *st
 					  void **out);
 /* The device of the entity's pool, on which its current stream and its tensors are. */
 WEIR_API int weir_context_device(const weir_context *context);
-/*
- * Gives the device of a native stream that this entity got from one of these calls. Fails: WEIR_E_INVALID:
- * any other stream.
- */
-WEIR_API weir_status weir_context_device_from_stream(weir_context *context, const void *native, int *out);
 
 #define WEIR_REPLAY_KEY_MAX 256 /* bytes */
 /*
@@ -1439,8 +1415,8 @@ typedef struct {
 					     ports that the condition is about */
 	weir_phase phase;
 	weir_status (*start)(void *state, const weir_values *values);
-	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict);
-	void (*ticked)(void *state, const weir_view *view);
+	void (*ask)(const void *state, weir_view *view, weir_verdict *verdict);
+	void (*ticked)(void *state, weir_view *view);
 	unsigned flags;
 } weir_condition;
 
@@ -1457,16 +1433,14 @@ typedef struct {
  */
 WEIR_API weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_told told);
 /*
- * Tells a condition of the entity (`fence`, or one of the program's own) a fence and pokes the entity: the
- * entity waits for the work before it, and no thread does. The fence may be one of the program's streams
+ * Tells a `fence` condition of the entity a fence and pokes the entity: the entity waits for the work before
+ * it, and no thread does. The fence may be one of the program's streams
  * (weir_stream_record) or one that a message carries (weir_message_fences); {0, 0} is complete. Of several
  * fences that are told while one is waited for, the last counts. Outside a run it is kept for the next run;
  * it is forgotten when a run ends. Thread: any, but not a POSIX signal handler. Fails: WEIR_E_INVALID: no
- * such condition, or the fence was never recorded in this graph.
+ * such condition, one of another kind, or the fence was never recorded in this graph.
  */
 WEIR_API weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, weir_fence fence);
-/* Tells the entity's `boolean` condition READY (on) or WAIT (off). */
-WEIR_API weir_status weir_entity_enable(weir_entity *entity, bool on);
 
 /* For weir_entity_watch. An end of file, a closed other end and an error count as readable and writable. */
 enum { WEIR_WATCH_READ = 1, WEIR_WATCH_WRITE = 2 };
@@ -1509,88 +1483,55 @@ WEIR_API weir_status weir_entity_watch_warn(weir_entity *entity, const char *con
  * Time of this review; the clock is read once, and only if a condition asks. In ticked: the time after
  * compute.
  */
-WEIR_API int64_t weir_view_now(const weir_view *view);
+WEIR_API int64_t weir_view_now(weir_view *view);
 /*
  * Only inside ticked: when the tick began, before compute. Equals weir_view_now of the review that found all
  * conditions READY. 0 for a TIMELESS condition.
  */
-WEIR_API int64_t weir_view_began(const weir_view *view);
+WEIR_API int64_t weir_view_began(weir_view *view);
 /* When the run began, on the same clock. */
-WEIR_API int64_t weir_view_started(const weir_view *view);
+WEIR_API int64_t weir_view_started(weir_view *view);
 /* What weir_entity_tell last told this condition. */
-WEIR_API weir_told weir_view_told(const weir_view *view);
-/*
- * The fence that weir_entity_tell_fence told this condition last; NULL if none was told in this run or before
- * its start. Borrowed for the call.
- */
-WEIR_API const weir_fence *weir_view_fence_told(const weir_view *view);
-/* Likewise the oldest one that no tick has used; further ones that are told meanwhile replace each other. */
-WEIR_API const weir_fence *weir_view_fence_next(const weir_view *view);
-/* Only inside ticked: the tick has used the fence that weir_view_fence_next gave to the review before it. */
-WEIR_API void weir_view_fence_use(const weir_view *view);
+WEIR_API weir_told weir_view_told(weir_view *view);
 /*
  * Returns true if the fence is complete; queries the device. On a lost device it returns true as well, and
  * the entity does not compute any more. Name one that is not complete to weir_verdict_fence.
  */
-WEIR_API bool weir_view_fence_complete(const weir_view *view, weir_fence fence);
+WEIR_API bool weir_view_fence_complete(weir_view *view, weir_fence fence);
 /*
  * What the descriptor is that weir_entity_watch let this condition wait for. Asks the system once (poll), and
  * does not wait. If it is WAITING, say so by weir_verdict_watched.
  */
 typedef enum { WEIR_WATCHED_NOTHING, WEIR_WATCHED_WAITING, WEIR_WATCHED_READY } weir_watched;
-WEIR_API weir_watched weir_view_watched(const weir_view *view);
-/* Only inside ticked: adds to weir_entity_counts.lost the number of due ticks that will never run. */
-WEIR_API void weir_view_add_lost(const weir_view *view, uint64_t ticks);
+WEIR_API weir_watched weir_view_watched(weir_view *view);
 /* Messages in all queues of the port: inbox + front. */
-WEIR_API size_t weir_view_count(const weir_view *view, unsigned input);
-/* Messages in the port's least filled queue. */
-WEIR_API size_t weir_view_least(const weir_view *view, unsigned input);
+WEIR_API size_t weir_view_count(weir_view *view, unsigned input);
 /* Messages a tick needs: the port's take, 1 for WEIR_TAKE_ALL, 0 while the port is held. */
-WEIR_API size_t weir_view_take(const weir_view *view, unsigned input);
-/* Returns true if the port takes any number of connections. */
-WEIR_API bool weir_view_any_size(const weir_view *view, unsigned input);
+WEIR_API size_t weir_view_take(weir_view *view, unsigned input);
 /* Returns true if the port has a connection, or an inlet. */
-WEIR_API bool weir_view_connected(const weir_view *view, unsigned input);
+WEIR_API bool weir_view_connected(weir_view *view, unsigned input);
 /* Returns true if all senders have closed. Call it BEFORE the count: a sender may push, then close, in
  * between. */
-WEIR_API bool weir_view_closed(const weir_view *view, unsigned input);
+WEIR_API bool weir_view_closed(weir_view *view, unsigned input);
 /*
  * Returns true if the port can never again hold `needed` messages (0: weir_view_take). Any-size port, where
  * each queue needs that many: some queue's sender has closed and the queue has fewer. Other ports: all
  * senders have closed and the queues together have fewer. Reads "closed" before it counts, so its order with
  * the calls above does not matter. False for an unconnected port.
  */
-WEIR_API bool weir_view_ended(const weir_view *view, unsigned input, size_t needed);
+WEIR_API bool weir_view_ended(weir_view *view, unsigned input, size_t needed);
 /* Least room in the port's live `block` queues; SIZE_MAX: no limit. */
-WEIR_API size_t weir_view_room(const weir_view *view, unsigned output);
-/* The port's max_emits. */
-WEIR_API size_t weir_view_emits(const weir_view *view, unsigned output);
-
+WEIR_API size_t weir_view_room(weir_view *view, unsigned output);
 /*
- * *Device ticks* are the entity's ticks that used the device, numbered from 1 in each run; max_in_flight
- * bounds how many are incomplete. Of the calls below only tick_pending queries the device.
+ * Content conditions only: the i-th message of the port's front, which the next tick receives; borrowed for
+ * the call. NULL after the last.
  */
-
-/* Device ticks of this run so far. */
-WEIR_API uint64_t weir_view_device_ticks(const weir_view *view);
-/* Device ticks from the oldest one not known to be complete up to the latest. */
-WEIR_API size_t weir_view_in_flight(const weir_view *view);
-/* The entity's max_in_flight; less while its ticks enqueue many items. 0: no bound. */
-WEIR_API size_t weir_view_max_in_flight(const weir_view *view);
+WEIR_API const weir_message *weir_view_message(weir_view *view, unsigned input, size_t i);
 /*
- * Incomplete fences recorded at the end of device ticks 1 to `tick`: returns how many, writes at most `room`
- * of them, the latest of each stream. Returns 0 without a bound: no fences are kept then.
+ * Content conditions only: incomplete fences of the front: returns how many, writes at most `room` of them,
+ * the latest of each stream.
  */
-WEIR_API size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room, weir_fence *out);
-
-/* Content conditions only: the number of messages in the port's front, which the next tick receives. */
-WEIR_API size_t weir_view_front(const weir_view *view, unsigned input);
-/* The i-th of them; borrowed for the call. NULL after the last. */
-WEIR_API const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i);
-/*
- * Incomplete fences of the front: returns how many, writes at most `room` of them, the latest of each stream.
- */
-WEIR_API size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, weir_fence *out);
+WEIR_API size_t weir_view_pending(weir_view *view, unsigned input, size_t room, weir_fence *out);
 
 /* ----------------------------------------------------------------------------- conditions: the verdict -- */
 
@@ -1695,14 +1636,12 @@ typedef struct {
 typedef void weir_diagnostic_fn(const weir_diagnostic *diagnostic, void *arg);
 
 /*
- * Reads a file; "-" is standard input. Syntax errors are reported to fn as well (it may be NULL);
- * weir_last_error() returns the first one. Fails: WEIR_E_IO; WEIR_E_INVALID: it is no graph file.
+ * Reads a file; "-" is standard input. A text of more than max_bytes (0: 256 MiB) is refused. Syntax errors
+ * are reported to fn as well (it may be NULL); weir_last_error() returns the first one. Fails: WEIR_E_IO;
+ * WEIR_E_INVALID: it is no graph file.
  */
-WEIR_API weir_status weir_description_read(const char *path, weir_diagnostic_fn *fn, void *arg,
-					   weir_description **out);
-/* Likewise; a text of more than max_bytes is refused, as one of more than 256 MiB is otherwise (0). */
-WEIR_API weir_status weir_description_read_max(const char *path, size_t max_bytes, weir_diagnostic_fn *fn,
-					       void *arg, weir_description **out);
+WEIR_API weir_status weir_description_read(const char *path, size_t max_bytes, weir_diagnostic_fn *fn,
+					   void *arg, weir_description **out);
 /* Likewise, from `length` bytes of JSON, at most 256 MiB. Fails: WEIR_E_INVALID. */
 WEIR_API weir_status weir_description_parse(const char *json, size_t length, weir_diagnostic_fn *fn,
 					    void *arg, weir_description **out);
@@ -1714,60 +1653,14 @@ WEIR_API weir_status weir_description_add_entity(weir_description *description, 
 WEIR_API weir_status weir_description_connect(weir_description *description, const char *from,
 					      const char *to);
 /*
- * Named resources and their use by entities (docs/graph-format.md, "resources"). A stream pool holds streams
- * of one device, shared by the entities that use it. A green context pool divides a device's multiprocessors
- * into partitions; the remainder is one more partition. A green context names one of them.
+ * Lets a memory pool of the description give away blocks of the caller's, each of block_size bytes and
+ * aligned for what is put there, in place of blocks that weir allocates: "/resources/frames" is described as
+ * {"type": "memory_pool", "block_size": 4096, "blocks": 2} then, with the size and number of this call. They
+ * must stay until the graph is destroyed, and are never freed; the list is copied. Of several calls for one
+ * pool the last counts. Fails: WEIR_E_INVALID: no block, or one that is NULL.
  */
-enum {
-	WEIR_STREAM_POOL_BLOCKING = 1
-}; /* flags of a stream pool: its streams and CUDA's
-      legacy default stream wait for each other */
-typedef struct {
-	size_t size;
-	int device; /* a GPU's index */
-	unsigned flags;
-	int priority;              /* as in CUDA: lower is more urgent; clamped
-				      to the device's range */
-	uint32_t reserved_size;    /* streams made before the first tick; UINT32_MAX: none; 0: 1 */
-	uint32_t max_size;         /* streams at most; 0: no bound */
-	const char *green_context; /* a green context, or a green context pool for its
-				      default context; NULL: none */
-	bool is_default;           /* entities that name no pool use it */
-} weir_stream_pool;
-typedef struct {
-	size_t size;
-	int device;
-	unsigned flags; /* must be 0 */
-	const uint32_t *sms_per_partition;
-	size_t num_partitions;
-	uint32_t min_sm_size; /* the least size of a partition; 0: 2 */
-	int default_context;  /* index of the pool's default partition; -1: the
-				 remainder, or the last one if nothing remains */
-	bool is_default;      /* entities that name no pool and no
-				 context use its default context */
-} weir_green_context_pool;
-WEIR_API weir_status weir_description_add_stream_pool(weir_description *description, const char *name,
-						      const weir_stream_pool *pool);
-WEIR_API weir_status weir_description_add_green_context_pool(weir_description *description, const char *name,
-							     const weir_green_context_pool *pool);
-/*
- * A memory pool holds memory of one place, for the tensors that the entities that use it make in their ticks
- * (weir_context_create_tensor): either `blocks` blocks of block_size bytes, which keep their addresses as
- * long as the graph lives, or any sizes up to max_size bytes in all. A tick claims its memory before it
- * begins (condition memory_available), so a pool that is used up holds its users back.
- */
-typedef struct {
-	size_t size;
-	int device; /* a GPU's index; WEIR_DEVICE_HOST: pinned memory of the host */
-	uint64_t block_size;
-	uint32_t blocks;     /* 0: max_size */
-	uint64_t max_size;   /* 0: blocks */
-	void *const *memory; /* `blocks` addresses of blocks of the caller's, each of block_size bytes,
-				aligned for what is put there; they must stay until the graph is destroyed,
-				and are never freed. NULL: weir allocates */
-} weir_memory_pool;
-WEIR_API weir_status weir_description_add_memory_pool(weir_description *description, const char *name,
-						      const weir_memory_pool *pool);
+WEIR_API weir_status weir_description_set_pool_memory(weir_description *description, const char *pool,
+						      size_t block_size, void *const *blocks, size_t count);
 /* With reached + claimed blocks a memory pool cannot stall a run, unless operators keep messages. */
 typedef struct {
 	size_t size;
@@ -1782,19 +1675,12 @@ typedef struct {
  */
 WEIR_API bool weir_description_pool_needs(const weir_description *description, size_t i,
 					  weir_pool_needs *out);
-#define WEIR_PARTITION_REMAINDER (-2)
-/*
- * index: of a partition, from 0; -1: the pool's default; WEIR_PARTITION_REMAINDER: what the listed partitions
- * leave.
- */
-WEIR_API weir_status weir_description_add_green_context(weir_description *description, const char *name,
-							const char *pool, int index);
 /* Lets the entity use the resource; one call per resource. */
 WEIR_API weir_status weir_description_use(weir_description *description, const char *entity,
 					  const char *resource);
 /*
  * Puts a JSON value at a JSON pointer ("/scheduler/workers", "4") and creates missing parents. "-" appends to
- * a list.
+ * a list. A resource is put at "/resources/NAME", for example "{\"type\": \"stream_pool\", \"max_size\": 4}".
  */
 WEIR_API weir_status weir_description_put(weir_description *description, const char *pointer,
 					  const char *json);

@@ -183,7 +183,7 @@ static weir_status end_output(weir_context *context, struct frames_write *self, 
 		weir_context_fail(context, "%s: %s", self->channel.name, strerror(error));
 		return WEIR_E_IO;
 	}
-	weir_context_drain_because(context, "%s has no reader any more", self->channel.name);
+	weir_context_drain(context, "%s has no reader any more", self->channel.name);
 	return weir_context_finish(context);
 }
 

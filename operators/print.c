@@ -277,7 +277,7 @@ static weir_status print_message(weir_context *context, void *state, weir_messag
 	if (errno != EPIPE)
 		return weir_context_fail(context, "stdout: %s", strerror(errno));
 	self->quiet = true;
-	weir_context_drain(context);
+	weir_context_drain(context, NULL);
 	return WEIR_OK;
 }
 

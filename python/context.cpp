@@ -737,7 +737,7 @@ void bind_context(nb::module_ &module)
 			     return weir_context_count(self.inside(), port_of(self, 0, port));
 		     })
 		.def("finish", [](Context &self) { check(weir_context_finish(self.inside()), self.name()); })
-		.def("drain", [](Context &self) { weir_context_drain(self.inside()); })
+		.def("drain", [](Context &self) { weir_context_drain(self.inside(), nullptr); })
 		.def(
 			"fail_after_drain",
 			[](Context &self, const char *text) {

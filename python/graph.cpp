@@ -152,7 +152,7 @@ static void read_plan(Plan &plan, const std::string &source, bool is_path,
 	for (const std::string &plugin : plugins)
 		plan.check(weir_registry_load(plan.registry, plugin.c_str()));
 	if (is_path)
-		plan.check(weir_description_read(source.c_str(), add_diagnostic, list, &plan.description));
+		plan.check(weir_description_read(source.c_str(), 0, add_diagnostic, list, &plan.description));
 	else
 		plan.check(weir_description_parse(source.data(), source.size(), add_diagnostic, list,
 						  &plan.description));
@@ -477,12 +477,11 @@ static bool is_running(const Graph &self)
 	return open_core(self)->scheduler && weir_scheduler_running(self.core->scheduler);
 }
 
-static void add_explanation(const char *entity, const char *condition, const char *verdict,
-			    const char *detail, void *arg)
+static void add_explanation(const weir_unmet *unmet, void *arg)
 {
 	((nb::list *)arg)
-		->append(nb::make_tuple(text_of(entity), text_of(condition), text_of(verdict),
-					text_of(detail)));
+		->append(nb::make_tuple(text_of(unmet->entity), text_of(unmet->condition),
+					text_of(unmet->verdict), text_of(unmet->detail)));
 }
 
 static nb::object explain_run(Graph &self)
@@ -511,7 +510,7 @@ static nb::list explain_causes(Graph &self)
 {
 	nb::list out;
 
-	weir_scheduler_explain_causes(running_core(self)->scheduler, add_unmet, &out);
+	weir_scheduler_explain(running_core(self)->scheduler, add_unmet, &out);
 	return out;
 }
 
@@ -709,8 +708,6 @@ void bind_graph(nb::module_ &module)
 		.def("fileno", [](Graph &self) { return open_core(self)->ended; })
 		.def("poke", [](Graph &self,
 				const char *entity) { check(weir_entity_poke(entity_of(self, entity))); })
-		.def("enable", [](Graph &self, const char *entity,
-				  bool on) { check(weir_entity_enable(entity_of(self, entity), on)); })
 		.def("tell",
 		     [](Graph &self, const char *entity, const char *condition, nb::handle told) {
 			     tell_entity(entity_of(self, entity), condition, told, entity);

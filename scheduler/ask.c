@@ -122,7 +122,7 @@ __attribute__((noinline)) static void add_to_sum(struct sum *sum, weir_verdict *
 		add_another(sum, child, signal, of);
 }
 
-__attribute__((noinline)) static bool refuse_verdict(const weir_view *view)
+__attribute__((noinline)) static bool refuse_verdict(weir_view *view)
 {
 	bool silent = view->entity->verdict.answer == WR_SILENT;
 
@@ -383,7 +383,7 @@ __attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t check
  * Neither review ended in a tick, and the view has one time for all conditions of a review, so one that
  * compares its time with that of the view is never taken for one of these.
  */
-__attribute__((noinline)) static bool repeats_past_time(const weir_view *view, int64_t at, const char *of)
+__attribute__((noinline)) static bool repeats_past_time(weir_view *view, int64_t at, const char *of)
 {
 	weir_entity *entity = view->entity;
 	bool past = at <= weir_view_now(view);
@@ -395,7 +395,7 @@ __attribute__((noinline)) static bool repeats_past_time(const weir_view *view, i
 }
 
 /* The inline part: mostly no time is named. */
-static inline bool time_repeats(const weir_view *view, int64_t at, const char *of)
+static inline bool time_repeats(weir_view *view, int64_t at, const char *of)
 {
 	if (at != INT64_MAX)
 		return repeats_past_time(view, at, of);
@@ -408,7 +408,7 @@ static inline bool time_repeats(const weir_view *view, int64_t at, const char *o
  * finished with what it took. During a drain such an entity that waits for a
  * time only must end: its conditions look at no sender, so it would go on for ever (S7).
  */
-static bool inputs_closed_and_empty(const weir_view *view)
+static bool inputs_closed_and_empty(weir_view *view)
 {
 	const weir_entity *entity = view->entity;
 
@@ -454,7 +454,7 @@ __attribute__((noinline)) static enum wr_answer publish_never(weir_entity *entit
 	return WR_NEVER;
 }
 
-static inline enum wr_answer publish_wait(const weir_view *view, const struct sum *sum)
+static inline enum wr_answer publish_wait(weir_view *view, const struct sum *sum)
 {
 	weir_verdict *verdict = &view->entity->verdict;
 

@@ -16,7 +16,7 @@ static inline void wr_verdict_clear(weir_verdict *verdict)
 }
 
 /* Notes misuse of a view or a verdict, which fails the run. `misuse` is a literal; the first one is kept. */
-static inline void wr_view_misuse(const weir_view *view, const char *misuse)
+static inline void wr_view_misuse(weir_view *view, const char *misuse)
 {
 	weir_verdict *verdict = &view->entity->verdict;
 
@@ -28,7 +28,7 @@ static inline void wr_view_misuse(const weir_view *view, const char *misuse)
 }
 
 /* The answer is in entity->verdict. */
-static inline void wr_condition_ask(weir_view *view, const struct wr_condition *condition)
+static inline void wr_condition_ask(weir_view *view, struct wr_condition *condition)
 {
 	wr_verdict_clear(&view->entity->verdict);
 	view->condition = condition;

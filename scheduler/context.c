@@ -84,23 +84,6 @@ bool weir_running_device_memory(const void *address, weir_device_memory *out)
 	return !wr_struct_fill(out, &found, sizeof found, "weir_device_memory");
 }
 
-static struct wr_trace *context_trace(const weir_context *context)
-{
-	const weir_scheduler *scheduler = wr_load_acquire(&context->entity->scheduler);
-
-	return scheduler ? scheduler->trace : NULL;
-}
-
-void weir_context_adopt(weir_context *context)
-{
-	wr_trace_adopt(context_trace(context), WR_LANE_OUTSIDE, context->entity->id, context->tick);
-}
-
-void weir_context_leave(weir_context *context)
-{
-	wr_trace_leave(context_trace(context), WR_LANE_OUTSIDE, context->entity->id, context->tick);
-}
-
 bool weir_context_stopping(const weir_context *context)
 {
 	const weir_scheduler *scheduler = wr_load_acquire(&context->entity->scheduler);
@@ -563,8 +546,6 @@ void wr_entity_unref_inputs(weir_entity *entity)
 			wr_message_unref(input->taken[k]);
 		input->taken_count = 0;
 	}
-	if (entity->context.made_count)
-		wr_context_unref_made(&entity->context);
 }
 
 static void unref_emitted(weir_entity *entity)
@@ -595,6 +576,7 @@ weir_status wr_entity_drop_tick(weir_entity *entity)
 	}
 	entity->fences_pending = false;
 	unref_emitted(entity);
+	wr_context_unref_made(&entity->context);
 	wr_entity_unref_inputs(entity);
 	return status;
 }

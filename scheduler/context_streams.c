@@ -444,20 +444,6 @@ weir_status weir_context_synchronize_streams(weir_context *context, weir_stream 
 	return status;
 }
 
-weir_status weir_context_device_from_stream(weir_context *context, const void *native, int *out)
-{
-	const struct wr_entity_streams *streams = &context->entity->streams;
-
-	for (size_t i = 0; i < streams->count; i++) {
-		if (wr_stream_handle(streams->items[i].stream) == native) {
-			*out = weir_stream_device(streams->items[i].stream);
-			return WEIR_OK;
-		}
-	}
-	return wr_fail_in(WEIR_E_INVALID, entity_name(context),
-			  "the native stream was not given to this entity: pass a handle of its streams");
-}
-
 int weir_context_device(const weir_context *context)
 {
 	return context->entity->plan->device;

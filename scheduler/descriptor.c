@@ -203,10 +203,9 @@ static void end_wait_locked(struct wr_descriptor *descriptor, char *text, size_t
 	descriptor->late = descriptor->warned = false;
 }
 
-weir_watched weir_view_watched(const weir_view *view)
+weir_watched weir_view_watched(weir_view *view)
 {
-	struct wr_condition *condition = (struct wr_condition *)view->condition;
-	struct wr_descriptor *descriptor = wr_load(&condition->descriptor);
+	struct wr_descriptor *descriptor = wr_load(&view->condition->descriptor);
 	weir_watched watched = WEIR_WATCHED_NOTHING;
 	char waited[WAIT_TEXT];
 	short ready = 0;

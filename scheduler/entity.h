@@ -114,7 +114,7 @@ struct wr_descriptor {
 };
 
 struct wr_condition {
-	void (*ask)(const void *state, const weir_view *view, weir_verdict *verdict); /* of the kind */
+	void (*ask)(const void *state, weir_view *view, weir_verdict *verdict); /* of the kind */
 	void *state;
 	const struct wr_plan_condition *plan;
 	uint64_t cause_checked; /* wr_cause_word: a cause that it gave and that is right as it is; owner */
@@ -258,7 +258,7 @@ struct weir_entity {
 
 struct weir_view {
 	weir_entity *entity;
-	const struct wr_condition *condition;
+	struct wr_condition *condition;
 	int64_t now;
 	bool has_now;
 };
@@ -350,7 +350,7 @@ bool wr_context_holds_all(const weir_context *context, const weir_message *messa
 /* weir_context_stream, with the status of a failure. */
 weir_status wr_context_use_stream(weir_context *context, weir_stream **out);
 void wr_context_unref_made(weir_context *context); /* drops the tick's references to what it allocated */
-void wr_entity_unref_inputs(weir_entity *entity);  /* the same, and those to what it took */
+void wr_entity_unref_inputs(weir_entity *entity);  /* drops those to what it took */
 /*
  * Ends a tick without delivery: fences the streams, then drops all messages of the tick. Fails with
  * WEIR_E_NOMEM if a fence has no memory: then it keeps the messages (fences_pending); call it again later.

@@ -84,10 +84,8 @@ static size_t flight_pending(weir_entity *entity, uint64_t tick, size_t room, we
 {
 	size_t pending;
 
-	if (tick <= entity->flight.completed || !entity->flight.count)
+	if (tick <= entity->flight.completed)
 		return 0;
-	if (tick > entity->flight.ticks)
-		tick = entity->flight.ticks;
 	pending = flight_find_pending(entity, tick, out, room);
 	if (!pending)
 		flight_complete_up_to(&entity->flight, tick);
@@ -120,7 +118,7 @@ static uint64_t flight_step(const struct wr_flight *flight)
 	return most > 1 ? most / 2 : 1;
 }
 
-size_t wr_view_flight_pending(const weir_view *view, size_t room, weir_fence *out)
+size_t wr_view_flight_pending(weir_view *view, size_t room, weir_fence *out)
 {
 	const struct wr_flight *flight = &view->entity->flight;
 	uint64_t step = flight_step(flight), tick;
@@ -129,28 +127,6 @@ size_t wr_view_flight_pending(const weir_view *view, size_t room, weir_fence *ou
 		return 0;
 	tick = flight->ticks - wr_flight_limit(flight) + step;
 	return flight_pending(view->entity, tick - tick % step, room, out);
-}
-
-/* --- for conditions --- */
-
-size_t weir_view_tick_pending(const weir_view *view, uint64_t tick, size_t room, weir_fence *out)
-{
-	return flight_pending(view->entity, tick, room, out);
-}
-
-uint64_t weir_view_device_ticks(const weir_view *view)
-{
-	return view->entity->flight.ticks;
-}
-
-size_t weir_view_in_flight(const weir_view *view)
-{
-	return (size_t)(view->entity->flight.ticks - view->entity->flight.completed);
-}
-
-size_t weir_view_max_in_flight(const weir_view *view)
-{
-	return wr_flight_limit(&view->entity->flight);
 }
 
 /* --- noting --- */

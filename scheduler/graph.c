@@ -90,7 +90,7 @@ weir_status weir_graph_create(const weir_registry *registry, const weir_descript
 weir_status weir_graph_open(const char *path, weir_graph **out)
 {
 	weir_description *description = NULL;
-	weir_status status = weir_description_read(path, NULL, NULL, &description);
+	weir_status status = weir_description_read(path, 0, NULL, NULL, &description);
 
 	if (!status)
 		status = weir_graph_create(NULL, description, out);

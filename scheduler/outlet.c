@@ -4,8 +4,7 @@
  * not end before its messages have been taken.
  *
  * `readable` is true while a take would return at once, with a message or with WEIR_E_CLOSED. A program's own
- * loop need not poll: the outlet's descriptor is readable while `readable` is true, and the program's
- * function is called, after the lock is released, each time it becomes true.
+ * loop need not poll: the outlet's descriptor is readable meanwhile.
  */
 #include <errno.h>
 #include <string.h>
@@ -106,8 +105,8 @@ static bool has_finished(weir_outlet *outlet)
 	return outlet->holding && wr_queue_count(&outlet->connection->queue) > outlet->unfinished;
 }
 
-/* Call after each change. Returns true if the caller must call outlet_notify() after the lock. */
-static bool update_readable_locked(weir_outlet *outlet)
+/* Call after each change. */
+static void update_readable_locked(weir_outlet *outlet)
 {
 	bool over = outlet->ended && !outlet->holding;
 	bool show = over || has_finished(outlet), before = outlet->readable;
@@ -115,13 +114,6 @@ static bool update_readable_locked(weir_outlet *outlet)
 	outlet->readable = show;
 	if (show != before && outlet->fd >= 0)
 		fd_set_readable(outlet->fd, show);
-	return show && !before && outlet->fn;
-}
-
-static void outlet_notify(const weir_outlet *outlet, bool due)
-{
-	if (due)
-		outlet->fn(outlet->arg);
 }
 
 static weir_status outlet_open_fd(weir_scheduler *scheduler, void *arg)
@@ -149,18 +141,6 @@ int weir_outlet_fd(weir_outlet *outlet)
 		scheduler ? wr_world_call(scheduler, outlet_open_fd, outlet) : outlet_open_fd(NULL, outlet);
 
 	return status ? -1 : outlet->fd;
-}
-
-weir_status weir_outlet_set_notify(weir_outlet *outlet, void (*fn)(void *arg), void *arg)
-{
-	weir_scheduler *scheduler = outlet->graph->scheduler;
-
-	if (scheduler && !wr_run_ended(scheduler))
-		return wr_fail(WEIR_E_BUSY, "outlet of %s: a run is on: set the function between runs",
-			       outlet->connection->from);
-	outlet->fn = fn;
-	outlet->arg = arg;
-	return WEIR_OK;
 }
 
 /* --- the run's side --- */
@@ -206,7 +186,7 @@ static bool give_to_finisher_locked(weir_outlet *outlet, weir_message *message)
 
 void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message *message)
 {
-	bool was_holding, due, unfinished;
+	bool was_holding, unfinished;
 
 	wr_mutex_lock(&outlet->lock);
 	unfinished = give_to_finisher_locked(outlet, message);
@@ -216,12 +196,11 @@ void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message 
 	outlet->holding = true;
 	if (!was_holding)
 		wr_live_take(&worker->scheduler->live);
-	due = update_readable_locked(outlet);
+	update_readable_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
 	if (unfinished)
 		wr_poke_by_worker(worker, &outlet->finisher->entity);
-	outlet_notify(outlet, due);
 }
 
 /*
@@ -233,32 +212,29 @@ static weir_status finisher_compute(weir_context *context, void *state)
 	struct wr_finisher *finisher = (struct wr_finisher *)(void *)context->entity;
 	weir_outlet *outlet = finisher->outlet;
 	struct wr_input *input = &finisher->entity.inputs[0];
-	bool due;
 
 	(void)state;
 	weir_message_unref(input->taken[0]);
 	input->taken_count = 0;
 	wr_mutex_lock(&outlet->lock);
 	outlet->unfinished--;
-	due = update_readable_locked(outlet);
+	update_readable_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
-	outlet_notify(outlet, due);
 	return WEIR_OK;
 }
 
 void wr_outlet_end(weir_outlet *outlet, bool abandon)
 {
-	bool drop, due;
+	bool drop;
 
 	wr_mutex_lock(&outlet->lock);
 	outlet->ended = true;
 	drop = outlet->holding && abandon;
 	outlet->holding = outlet->holding && !abandon;
-	due = update_readable_locked(outlet);
+	update_readable_locked(outlet);
 	wr_cond_broadcast(&outlet->changed);
 	wr_mutex_unlock(&outlet->lock);
-	outlet_notify(outlet, due);
 	if (drop)
 		wr_run_drop_live(outlet->graph->scheduler);
 }
@@ -297,7 +273,7 @@ static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, i
 	*drop = !wr_queue_count(queue);
 	if (*drop)
 		outlet->holding = false;
-	update_readable_locked(outlet); /* `readable` was true before, so no outlet_notify() is due */
+	update_readable_locked(outlet);
 	return WEIR_OK;
 }
 

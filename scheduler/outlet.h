@@ -15,10 +15,8 @@ struct weir_outlet {
 	struct wr_latencies latencies; /* of the messages taken */
 	bool holding;                  /* holds messages, hence a live reference */
 	bool ended;                    /* no run is active, or the sender is DONE */
-	bool readable;                 /* a take would not block; fd and fn have reported this */
+	bool readable;                 /* a take would not block; fd has reported this */
 	int fd;                        /* eventfd, readable while `readable` is true; -1: not requested yet */
-	void (*fn)(void *arg);         /* called when `readable` becomes true, without the lock; NULL: none */
-	void *arg;
 };
 
 void wr_outlets_open(weir_graph *graph);

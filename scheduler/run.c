@@ -63,13 +63,6 @@ void weir_scheduler_stop(weir_scheduler *scheduler, bool drain_first)
 	wr_loop_kick(&scheduler->loop);
 }
 
-void weir_context_drain(weir_context *context)
-{
-	weir_scheduler *scheduler = wr_load_acquire(&weir_context_entity(context)->scheduler);
-
-	weir_scheduler_stop(scheduler, true);
-}
-
 /* The scheduler's text is the failure's, if there is one. */
 static void keep_reason(weir_scheduler *scheduler, char *reason)
 {
@@ -82,22 +75,31 @@ static void keep_reason(weir_scheduler *scheduler, char *reason)
 	wr_free(reason);
 }
 
-void weir_context_drain_because(weir_context *context, const char *format, ...)
+static void drain_because(weir_scheduler *scheduler, const weir_entity *entity, const char *format,
+			  va_list list)
 {
-	weir_entity *entity = weir_context_entity(context);
 	struct wr_text text = {0};
 	char given[400], shown[sizeof given];
-	va_list list;
 
-	va_start(list, format);
 	vsnprintf(given, sizeof given, format, list);
-	va_end(list);
 	wr_shown_cut(shown, sizeof shown, given);
 	wr_text_add(&text, "%s: %s", entity->plan->name, shown);
 	if (!text.status)
-		keep_reason(wr_load_acquire(&entity->scheduler), wr_strdup(text.text));
+		keep_reason(scheduler, wr_strdup(text.text));
 	wr_text_finish(&text);
-	weir_context_drain(context);
+}
+
+void weir_context_drain(weir_context *context, const char *format, ...)
+{
+	weir_entity *entity = weir_context_entity(context);
+	weir_scheduler *scheduler = wr_load_acquire(&entity->scheduler);
+	va_list list;
+
+	va_start(list, format);
+	if (format)
+		drain_because(scheduler, entity, format, list);
+	va_end(list);
+	weir_scheduler_stop(scheduler, true);
 }
 
 weir_status weir_context_fail_after_drain(weir_context *context, weir_status failure, const char *format, ...)
@@ -112,7 +114,7 @@ weir_status weir_context_fail_after_drain(weir_context *context, weir_status fai
 	wr_vfail(failure, format, list);
 	va_end(list);
 	keep_failure(wr_load_acquire(&entity->scheduler), entity, WEIR_CAUSE_COMPUTE, failure);
-	weir_context_drain(context);
+	weir_context_drain(context, NULL);
 	return weir_context_finish(context);
 }
 

@@ -264,13 +264,18 @@ static weir_status explain_in_text(weir_scheduler *scheduler, void *arg)
 	return text->status;
 }
 
+static weir_status refuse_worker(void)
+{
+	return wr_fail(WEIR_E_INVALID, "a worker must not ask why its own run stands still");
+}
+
 weir_status weir_scheduler_explain_line(weir_scheduler *scheduler, char **out)
 {
 	struct wr_text text = {0};
 	weir_status status;
 
 	if (wr_worker_here(scheduler))
-		return wr_fail(WEIR_E_INVALID, "a worker must not ask why its own run stands still");
+		return refuse_worker();
 	status = wr_world_call(scheduler, explain_in_text, &text);
 	if (status)
 		wr_text_finish(&text);
@@ -295,29 +300,11 @@ static weir_status explain_to_caller(weir_scheduler *scheduler, void *arg)
 	return WEIR_OK;
 }
 
-void weir_scheduler_explain_causes(weir_scheduler *scheduler, weir_unmet_fn *fn, void *arg)
+weir_status weir_scheduler_explain(weir_scheduler *scheduler, weir_unmet_fn *fn, void *arg)
 {
 	struct explain explain = {fn, arg};
 
-	if (!wr_worker_here(scheduler))
-		wr_world_call(scheduler, explain_to_caller, &explain);
-}
-
-struct explain_texts {
-	weir_explain_fn *fn;
-	void *arg;
-};
-
-static void explain_texts(const weir_unmet *unmet, void *arg)
-{
-	const struct explain_texts *texts = arg;
-
-	texts->fn(unmet->entity, unmet->condition, unmet->verdict, unmet->detail, texts->arg);
-}
-
-void weir_scheduler_explain(weir_scheduler *scheduler, weir_explain_fn *fn, void *arg)
-{
-	struct explain_texts texts = {fn, arg};
-
-	weir_scheduler_explain_causes(scheduler, explain_texts, &texts);
+	if (wr_worker_here(scheduler))
+		return refuse_worker();
+	return wr_world_call(scheduler, explain_to_caller, &explain);
 }

@@ -390,8 +390,6 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 	if (!status && entity->streams.count) {
 		status = wr_entity_fence_tick(entity);
 		if (!status) {
-			/* Before delivery, so that a single receiver is the only holder. */
-			wr_context_unref_made(&entity->context);
 			status = wr_flight_note_tick(entity);
 			if (scheduler->trace)
 				wr_flight_trace(entity, scheduler, worker->local.index);
@@ -402,6 +400,9 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 		worker->local.context = NULL;
 		return status;
 	}
+	/* Before delivery, so that a single receiver is the only holder. */
+	if (entity->context.made_count)
+		wr_context_unref_made(&entity->context);
 	wr_count(&entity->counters.ticks, 1);
 	entity->context.tick++;
 	if (wr_pool_has(worker->local.pool, WR_POOL_STAMPS))

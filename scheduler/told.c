@@ -62,21 +62,9 @@ weir_status weir_entity_tell(weir_entity *entity, const char *condition, weir_to
 	return WEIR_OK;
 }
 
-weir_status weir_entity_enable(weir_entity *entity, bool on)
+weir_told weir_view_told(weir_view *view)
 {
-	if (!entity)
-		return wr_entity_refuse_null();
-	for (size_t i = 0; i < entity->condition_count; i++)
-		if (!strcmp(entity->conditions[i].plan->kind->name, "boolean"))
-			return weir_entity_tell(entity, entity->conditions[i].plan->name,
-						on ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
-	return wr_fail(WEIR_E_INVALID, "%s has no 'boolean' condition: add one to enable or disable it",
-		       entity->plan->name);
-}
-
-weir_told weir_view_told(const weir_view *view)
-{
-	return (weir_told)wr_load(&((struct wr_condition *)view->condition)->told);
+	return (weir_told)wr_load(&view->condition->told);
 }
 
 /* --- fences --- */
@@ -93,10 +81,14 @@ static void fences_unlock(struct wr_told_fences *fences)
 	wr_store(&fences->lock, 0);
 }
 
-static weir_status check_fence(const weir_entity *entity, weir_fence fence)
+static weir_status check_fence(const weir_entity *entity, const struct wr_condition *condition,
+			       weir_fence fence)
 {
 	weir_graph *graph = entity->graph;
 
+	if (strcmp(condition->plan->kind->name, "fence") != 0)
+		return wr_fail(WEIR_E_INVALID, "%s: condition '%s' takes no fences: add one of type 'fence'",
+			       entity->plan->name, condition->plan->name);
 	if (!fence.stream && !fence.value)
 		return WEIR_OK;
 	if (graph->system)
@@ -112,7 +104,7 @@ weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, w
 	struct wr_told_fences *fences;
 
 	if (!status)
-		status = check_fence(entity, fence);
+		status = check_fence(entity, found, fence);
 	if (status)
 		return status;
 	fences = &found->fences;
@@ -125,12 +117,12 @@ weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, w
 	return WEIR_OK;
 }
 
-static struct wr_told_fences *fences_of(const weir_view *view)
+static struct wr_told_fences *fences_of(weir_view *view)
 {
-	return &((struct wr_condition *)view->condition)->fences;
+	return &view->condition->fences;
 }
 
-const weir_fence *weir_view_fence_told(const weir_view *view)
+const weir_fence *wr_view_fence_told(weir_view *view)
 {
 	struct wr_told_fences *fences = fences_of(view);
 	bool told;
@@ -142,7 +134,7 @@ const weir_fence *weir_view_fence_told(const weir_view *view)
 	return told ? &fences->last_seen : NULL;
 }
 
-const weir_fence *weir_view_fence_next(const weir_view *view)
+const weir_fence *wr_view_fence_next(weir_view *view)
 {
 	struct wr_told_fences *fences = fences_of(view);
 
@@ -153,19 +145,19 @@ const weir_fence *weir_view_fence_next(const weir_view *view)
 	return fences->seen ? &fences->next_seen : NULL;
 }
 
-void weir_view_fence_use(const weir_view *view)
+void wr_view_fence_use(weir_view *view)
 {
 	struct wr_told_fences *fences = fences_of(view);
 	static const struct wr_told_fence none;
 
 	fences_lock(fences);
-	if (fences->seen && fences->next.number == fences->seen)
+	if (fences->next.number == fences->seen)
 		fences->next = fences->last.number > fences->seen ? fences->last : none;
 	fences_unlock(fences);
 }
 
 /* A lost device counts as complete: compute then fails, since the entity counts as gated (E2). */
-bool weir_view_fence_complete(const weir_view *view, weir_fence fence)
+bool weir_view_fence_complete(weir_view *view, weir_fence fence)
 {
 	weir_entity *entity = view->entity;
 	weir_status status;

@@ -7,34 +7,33 @@
 #include "base/memory.h"
 #include "scheduler/ask.h"
 
-int64_t weir_view_now(const weir_view *view)
+/* The clock is read once per review, on demand (C3). */
+int64_t weir_view_now(weir_view *view)
 {
-	weir_view *self = (weir_view *)view; /* the clock is read once per review, on demand (C3) */
-
-	if (!self->has_now) {
-		self->now = wr_now();
-		self->has_now = true;
+	if (!view->has_now) {
+		view->now = wr_now();
+		view->has_now = true;
 	}
-	return self->now;
+	return view->now;
 }
 
-int64_t weir_view_began(const weir_view *view)
+int64_t weir_view_began(weir_view *view)
 {
 	return view->condition->plan->kind->flags & WEIR_CONDITION_TIMELESS ? 0 : view->entity->ready_at;
 }
 
-int64_t weir_view_started(const weir_view *view)
+int64_t weir_view_started(weir_view *view)
 {
 	return view->entity->graph->started_at;
 }
 
-void weir_view_add_lost(const weir_view *view, uint64_t ticks)
+void wr_view_add_lost(weir_view *view, uint64_t ticks)
 {
 	wr_count(&view->entity->counters.lost, ticks);
 }
 
 /* Returns false if the entity has no such port; that fails the run and names the condition. */
-static inline bool has_input(const weir_view *view, unsigned input)
+static inline bool has_input(weir_view *view, unsigned input)
 {
 	if (__builtin_expect(input < view->entity->input_count, 1))
 		return true;
@@ -43,7 +42,7 @@ static inline bool has_input(const weir_view *view, unsigned input)
 	return false;
 }
 
-static inline bool has_output(const weir_view *view, unsigned output)
+static inline bool has_output(weir_view *view, unsigned output)
 {
 	if (__builtin_expect(output < view->entity->output_count, 1))
 		return true;
@@ -65,7 +64,7 @@ static size_t count_messages(const struct wr_input *input)
 	return count;
 }
 
-size_t weir_view_count(const weir_view *view, unsigned input)
+size_t weir_view_count(weir_view *view, unsigned input)
 {
 	if (!has_input(view, input))
 		return 0;
@@ -86,32 +85,22 @@ __attribute__((noinline)) static size_t count_least(const struct wr_input *port)
 	return least;
 }
 
-size_t weir_view_least(const weir_view *view, unsigned input)
-{
-	return has_input(view, input) ? count_least(&view->entity->inputs[input]) : 0;
-}
-
 bool wr_input_holds_in_all(const struct wr_input *input, size_t needed)
 {
 	return (input->any_size ? count_least(input) : count_messages(input)) >= needed;
 }
 
-size_t weir_view_take(const weir_view *view, unsigned input)
+size_t weir_view_take(weir_view *view, unsigned input)
 {
 	return has_input(view, input) ? view->entity->inputs[input].need : 0;
 }
 
-bool wr_view_any_size(const weir_view *view, unsigned input)
+bool wr_view_any_size(weir_view *view, unsigned input)
 {
 	return view->entity->inputs[input].any_size;
 }
 
-bool weir_view_any_size(const weir_view *view, unsigned input)
-{
-	return has_input(view, input) && view->entity->inputs[input].any_size;
-}
-
-bool weir_view_connected(const weir_view *view, unsigned input)
+bool weir_view_connected(weir_view *view, unsigned input)
 {
 	return has_input(view, input) && view->entity->inputs[input].count > 0;
 }
@@ -126,7 +115,7 @@ static bool all_closed(const struct wr_input *port)
 	return port->count > 0;
 }
 
-bool weir_view_closed(const weir_view *view, unsigned input)
+bool weir_view_closed(weir_view *view, unsigned input)
 {
 	if (!has_input(view, input))
 		return false;
@@ -157,7 +146,7 @@ static bool input_ended(const struct wr_input *port, size_t needed)
 	return false;
 }
 
-bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
+bool weir_view_ended(weir_view *view, unsigned input, size_t needed)
 {
 	if (!has_input(view, input))
 		return false;
@@ -167,7 +156,7 @@ bool weir_view_ended(const weir_view *view, unsigned input, size_t needed)
 }
 
 /* It asks whether the port has ended last: a message that came after the count pokes. */
-enum wr_answer wr_view_messages(const weir_view *view, unsigned input, size_t needed)
+enum wr_answer wr_view_messages(weir_view *view, unsigned input, size_t needed)
 {
 	const struct wr_input *port = &view->entity->inputs[input];
 
@@ -186,7 +175,7 @@ bool wr_output_is_blocked(struct wr_output *output, size_t at)
 }
 
 /* Begins with the connection that was full the last time, as wr_output_has_room does. */
-size_t weir_view_room(const weir_view *view, unsigned output)
+size_t weir_view_room(weir_view *view, unsigned output)
 {
 	if (!has_output(view, output))
 		return 0;
@@ -206,16 +195,11 @@ size_t weir_view_room(const weir_view *view, unsigned output)
 	return least;
 }
 
-bool wr_view_has_room(const weir_view *view, unsigned output, size_t needed)
+bool wr_view_has_room(weir_view *view, unsigned output, size_t needed)
 {
 	struct wr_output *port = &view->entity->outputs[output];
 
 	return wr_output_has_room(port, needed ? needed : port->max_emits);
-}
-
-size_t weir_view_emits(const weir_view *view, unsigned output)
-{
-	return has_output(view, output) ? view->entity->outputs[output].max_emits : 0;
 }
 
 static size_t count_front(const struct wr_input *port)
@@ -227,11 +211,6 @@ static size_t count_front(const struct wr_input *port)
 	for (size_t i = 0; i < port->count; i++)
 		front += wr_queue_front(&port->connections[i]->queue);
 	return front;
-}
-
-size_t weir_view_front(const weir_view *view, unsigned input)
-{
-	return has_input(view, input) ? count_front(&view->entity->inputs[input]) : 0;
 }
 
 /* Returns NULL if the front has no i-th message. */
@@ -249,7 +228,7 @@ static inline const weir_message *front_message(const struct wr_input *port, siz
 	return NULL;
 }
 
-const weir_message *weir_view_message(const weir_view *view, unsigned input, size_t i)
+const weir_message *weir_view_message(weir_view *view, unsigned input, size_t i)
 {
 	return has_input(view, input) ? front_message(&view->entity->inputs[input], i) : NULL;
 }
@@ -299,7 +278,7 @@ static size_t fetch_pending(weir_entity *entity, const struct wr_input *port)
 	return count;
 }
 
-size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, weir_fence *out)
+size_t weir_view_pending(weir_view *view, unsigned input, size_t room, weir_fence *out)
 {
 	weir_entity *entity = view->entity;
 	size_t count;
@@ -314,7 +293,7 @@ size_t weir_view_pending(const weir_view *view, unsigned input, size_t room, wei
 
 enum { FENCES = 64 }; /* of one port in one wait; further ones are waited for when these are complete */
 
-bool wr_view_wait_for_device(const weir_view *view, unsigned input, weir_verdict *verdict, const char *why)
+bool wr_view_wait_for_device(weir_view *view, unsigned input, weir_verdict *verdict, const char *why)
 {
 	weir_entity *entity = view->entity;
 	size_t pending = fetch_pending(entity, &entity->inputs[input]);

@@ -16,23 +16,35 @@ enum wr_answer { WR_READY, WR_WAIT, WR_NEVER, WR_SILENT, WR_MISUSED };
  * READY: the port holds `needed` messages (0: what a tick takes), an any-size port in each queue; or it has
  * no connection. NEVER: it will not hold them again, as weir_view_ended says. Else WAIT: a message pokes.
  */
-enum wr_answer wr_view_messages(const weir_view *view, unsigned input, size_t needed);
+enum wr_answer wr_view_messages(weir_view *view, unsigned input, size_t needed);
 /* Returns true if the port is an any-size one. */
-bool wr_view_any_size(const weir_view *view, unsigned input);
+bool wr_view_any_size(weir_view *view, unsigned input);
 /*
  * Returns true if each live `block` queue of the port has room for `needed` messages (0: what a tick may
  * emit).
  */
-bool wr_view_has_room(const weir_view *view, unsigned output, size_t needed);
+bool wr_view_has_room(weir_view *view, unsigned output, size_t needed);
 /*
  * Returns true if work for messages of the port's front is not finished: the verdict is then a wait for its
  * fences.
  */
-bool wr_view_wait_for_device(const weir_view *view, unsigned input, weir_verdict *verdict, const char *why);
+bool wr_view_wait_for_device(weir_view *view, unsigned input, weir_verdict *verdict, const char *why);
 /*
  * The fences that an entity at its bound of ticks in flight waits for (T8), the latest of each stream:
  * returns how many, writes at most `room` of them; 0: fewer ticks than the bound are in flight.
  */
-size_t wr_view_flight_pending(const weir_view *view, size_t room, weir_fence *out);
+size_t wr_view_flight_pending(weir_view *view, size_t room, weir_fence *out);
+
+/*
+ * The fence that weir_entity_tell_fence told this condition last; NULL if none was told in this run or before
+ * its start. Borrowed for the call.
+ */
+const weir_fence *wr_view_fence_told(weir_view *view);
+/* Likewise the oldest one that no tick has used; further ones that are told meanwhile replace each other. */
+const weir_fence *wr_view_fence_next(weir_view *view);
+/* Only inside ticked: the tick has used the fence that wr_view_fence_next gave to the review before it. */
+void wr_view_fence_use(weir_view *view);
+/* Only inside ticked: adds to the entity's count of due ticks that will never run. */
+void wr_view_add_lost(weir_view *view, uint64_t ticks);
 
 #endif

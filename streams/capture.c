@@ -19,9 +19,8 @@
 #include "base/memory.h"
 #include "base/stack.h"
 #include "base/status.h"
-#include "streams/device.h"
+#include "streams/pool.h"
 #include "streams/system.h"
-#include "streams/table.h"
 
 enum { OWN_MAX = 16 }; /* the origin, and further streams of a capture */
 

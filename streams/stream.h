@@ -14,7 +14,7 @@
 #ifndef WR_STREAMS_STREAM_H
 #define WR_STREAMS_STREAM_H
 
-#include "streams/poller.h"
+#include "streams/flag.h"
 #include "streams/streams.h"
 
 #define WR_EVENTS        256 /* that a new stream has */
@@ -124,13 +124,13 @@ struct weir_stream {
 		uint64_t value;                      /* the last one whose flag was seen written, and when */
 		int64_t at;
 	} flag_seen;
-	struct {                /* of the loop (watch.c), once there is a word */
+	struct {                /* of the loop (system.c), once there is a word */
 		uint64_t value; /* whose flag must be written once a later value is complete */
 		int64_t since;  /* when the flag was found missing, or 0 */
 	} flag_missed;
 };
 
-/* --- fence.c. Thread: any, where nothing else is said --- */
+/* --- stream.c. Thread: any, where nothing else is said --- */
 /* Returns NULL without memory or events. */
 struct wr_event_ring *wr_event_ring_make(weir_stream *stream, uint64_t size, uint64_t first);
 void wr_event_rings_free(weir_stream *stream);
@@ -164,7 +164,7 @@ weir_stream *wr_stream_at(struct wr_system *system, uint32_t index);
 /* Returns true if no work before the fence touches memory any more. */
 bool wr_fence_may_free(struct wr_system *system, weir_fence fence);
 
-/* --- span.c. Thread: owner --- */
+/* --- stream.c. Thread: owner --- */
 /*
  * Around a call that enqueues work on a stream with a span. wr_span_enter begins the span if this is the
  * first such call, and returns the time.

@@ -152,9 +152,12 @@ weir_status wr_partitions_create(struct wr_system *system, const struct wr_parti
 				 struct wr_partition **out, uint32_t *sms);
 
 /* --- streams --- */
+/* Flag: the streams and CUDA's legacy default stream wait for each other. */
+enum { WR_STREAM_BLOCKING = 1 };
+
 struct wr_stream_spec {
 	int device;
-	unsigned flags; /* WEIR_STREAM_POOL_BLOCKING */
+	unsigned flags; /* WR_STREAM_BLOCKING */
 	int priority;
 	struct wr_partition *partition; /* NULL: the whole device */
 };

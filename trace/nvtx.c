@@ -48,13 +48,12 @@ enum category {
 	CATEGORY_REPLAY,
 	CATEGORY_STEAL,
 	CATEGORY_RUN,
-	CATEGORY_ADOPTED,
 	CATEGORIES,
 };
 static const char *const category_names[CATEGORIES] = {
 	[CATEGORY_TICK] = "tick",     [CATEGORY_READY] = "ready", [CATEGORY_SLEEP] = "sleep",
 	[CATEGORY_SIGNAL] = "signal", [CATEGORY_WAIT] = "wait",   [CATEGORY_REPLAY] = "replay",
-	[CATEGORY_STEAL] = "steal",   [CATEGORY_RUN] = "run",     [CATEGORY_ADOPTED] = "adopted",
+	[CATEGORY_STEAL] = "steal",   [CATEGORY_RUN] = "run",
 };
 enum { TICK_BITS = 40 };
 
@@ -361,14 +360,6 @@ static void nvtx_tick_end(void *self, int64_t at, unsigned lane, uint32_t entity
 	nvtxDomainRangePop(nvtx->domain);
 }
 
-static void nvtx_adopt(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick)
-{
-	struct nvtx *nvtx = self;
-
-	(void)at, (void)lane;
-	push(nvtx, CATEGORY_ADOPTED, name_of(nvtx, entity), payload_of(entity, tick));
-}
-
 static void nvtx_ready(void *self, int64_t at, unsigned lane, uint32_t entity)
 {
 	struct nvtx *nvtx = self;
@@ -600,8 +591,6 @@ const struct wr_observer wr_nvtx = {
 	.run_end = nvtx_run_end,
 	.tick_begin = nvtx_tick_begin,
 	.tick_end = nvtx_tick_end,
-	.adopt = nvtx_adopt,
-	.leave = nvtx_tick_end,
 	.ready = nvtx_ready,
 	.wait = nvtx_wait,
 	.arm = nvtx_arm,

@@ -52,8 +52,7 @@ enum wr_trace_source {
  * Events: X(row, parameters, arguments). An observer also gets the time, `at`, as the first argument after
  * itself.
  *
- * run_begin, run_end: no worker runs. tick_begin, tick_end: around compute, on its thread. adopt, leave: on a
- * helper thread of compute, around what it enqueues for the tick. ready: a review
+ * run_begin, run_end: no worker runs. tick_begin, tick_end: around compute, on its thread. ready: a review
  * answered READY. poke: an idle entity, or one after a row of ticks, enters a ready queue; not at the start
  * of a run, when all are in one. wait: a review ended in a park, for `cause`; `on` is what it is about: for
  * MEMORY the pool, for ROOM an output, else an input, by number, or UINT32_MAX. For people `of` names the
@@ -74,8 +73,6 @@ enum wr_trace_source {
 	X(run_end, (unsigned workers), (workers))                                                            \
 	X(tick_begin, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                 \
 	X(tick_end, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                   \
-	X(adopt, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                      \
-	X(leave, (unsigned lane, uint32_t entity, uint64_t tick), (lane, entity, tick))                      \
 	X(ready, (unsigned lane, uint32_t entity), (lane, entity))                                           \
 	X(poke, (unsigned lane, uint32_t entity), (lane, entity))                                            \
 	X(wait,                                                                                              \

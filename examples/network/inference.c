@@ -33,8 +33,7 @@ static weir_status inference_start(void *state, const weir_values *values)
 }
 
 /* A request is free. At the end of the input a smaller batch is enough. */
-static void ask_frames(const struct inference *self, const weir_view *view, bool in_flight,
-		       weir_verdict *verdict)
+static void ask_frames(const struct inference *self, weir_view *view, bool in_flight, weir_verdict *verdict)
 {
 	bool closed = weir_view_closed(view, self->port); /* before the count: a sender pushes, then closes */
 	size_t count = weir_view_count(view, self->port);
@@ -50,7 +49,7 @@ static void ask_frames(const struct inference *self, const weir_view *view, bool
 		weir_verdict_wait(verdict, "too few frames");
 }
 
-static void inference_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void inference_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	switch (weir_view_told(view)) {
 	case WEIR_TOLD_NOTHING:

@@ -69,7 +69,7 @@ static weir_status make_graph(const char *file, const struct sender *sender, wei
 {
 	weir_description *description = NULL;
 	char port[32];
-	weir_status status = weir_description_read(file, NULL, NULL, &description);
+	weir_status status = weir_description_read(file, 0, NULL, NULL, &description);
 
 	snprintf(port, sizeof port, "udp.port=%d", (int)ntohs(sender->to.sin_port));
 	if (!status)

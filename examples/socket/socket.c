@@ -105,7 +105,7 @@ static weir_status udp_compute(weir_context *context, void *state)
 		if (count < 0)
 			return errno == EAGAIN ? WEIR_OK : weir_context_fail(context, "%s", strerror(errno));
 		if (count == 3 && !memcmp(bytes, "end", 3)) {
-			weir_context_drain(context);
+			weir_context_drain(context, NULL);
 			break;
 		}
 		status = emit_datagram(context, bytes, (size_t)count);

@@ -59,8 +59,8 @@ static weir_status add_entities(weir_description *graph)
 /* One pool for all entities with device work: they take three of its up to five streams. */
 static weir_status add_pool(weir_description *graph)
 {
-	const weir_stream_pool pool = {.size = sizeof pool, .device = 0, .reserved_size = 1, .max_size = 5};
-	weir_status status = weir_description_add_stream_pool(graph, "pool", &pool);
+	weir_status status = weir_description_put(graph, "/resources/pool",
+						  "{\"type\": \"stream_pool\", \"max_size\": 5}");
 
 	for (size_t i = 0; i < ENTITIES && !status; i++)
 		if (entities[i].on_device)

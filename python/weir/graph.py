@@ -297,10 +297,6 @@ class Graph:
             raise KeyError(f"{entity!r} is no entity whose operator in Python has run; there are: {have}")
         return instances[entity]
 
-    def enable(self, entity, on=True):
-        """Tells the entity's condition `boolean` READY or WAIT."""
-        _about(entity, self._core.enable, on)
-
     def tell(self, entity, condition, told):
         """Tells a condition "ready", "wait", "event_waiting", "event_done", "never", or a Fence."""
         _about(entity, self._core.tell, condition, told)

@@ -14,7 +14,7 @@ static int cuda_devices(void *self)
 static weir_status cuda_stream_create(void *self, int device, unsigned flags, int priority, void *partition,
 				      void **out)
 {
-	unsigned native = flags & WEIR_STREAM_POOL_BLOCKING ? cudaStreamDefault : cudaStreamNonBlocking;
+	unsigned native = flags & WR_STREAM_BLOCKING ? cudaStreamDefault : cudaStreamNonBlocking;
 	struct wr_cuda *cuda = self;
 	weir_status status = wr_cuda_ready(cuda, device);
 	cudaStream_t stream = NULL;

@@ -263,7 +263,7 @@ weir_status wr_cuda_green_stream(struct wr_cuda *cuda, int device, unsigned flag
 	CUstream stream = NULL;
 	weir_status status;
 
-	if (flags & WEIR_STREAM_POOL_BLOCKING)
+	if (flags & WR_STREAM_BLOCKING)
 		return wr_fail(
 			WEIR_E_INVALID,
 			"the streams of a green context are always non-blocking: remove flag 'blocking'");

@@ -44,8 +44,7 @@ static weir_status host_stream_create(void *self, int device, unsigned flags, in
 
 static weir_status host_stream_default(void *self, int device, void **out)
 {
-	return wr_host_stream_open(self, device, WEIR_STREAM_POOL_BLOCKING, NULL,
-				   (struct wr_host_stream **)out);
+	return wr_host_stream_open(self, device, WR_STREAM_BLOCKING, NULL, (struct wr_host_stream **)out);
 }
 
 static weir_status host_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,

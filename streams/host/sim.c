@@ -202,7 +202,7 @@ static weir_status sim_stream_create(void *self, int number, unsigned flags, int
 
 static weir_status sim_stream_default(void *self, int number, void **out)
 {
-	return sim_stream_create(self, number, WEIR_STREAM_POOL_BLOCKING, 0, NULL, out);
+	return sim_stream_create(self, number, WR_STREAM_BLOCKING, 0, NULL, out);
 }
 
 static void sim_stream_destroy(void *self, void *stream)

@@ -157,14 +157,14 @@ weir_status wr_host_stream_open(struct wr_executor *executor, int device, unsign
 	struct wr_host_pool *pool = partition ? partition : executor->device[device];
 	weir_status status;
 
-	if (partition && flags & WEIR_STREAM_POOL_BLOCKING)
+	if (partition && flags & WR_STREAM_BLOCKING)
 		return wr_fail(
 			WEIR_E_INVALID,
 			"the streams of a green context are always non-blocking: remove flag 'blocking'");
 	status = wr_host_pool_start(pool);
 	if (status)
 		return status;
-	if (!(flags & WEIR_STREAM_POOL_BLOCKING))
+	if (!(flags & WR_STREAM_BLOCKING))
 		return stream_make(pool, out);
 	*out = &pool->default_stream;
 	return WEIR_OK;

@@ -6,7 +6,7 @@ static void it_has_the_first_the_last_and_itself(void **state)
 {
 	(void)state;
 	assert_true(weir_has("weir_context_allocate_stream"));
-	assert_true(weir_has("weir_view_tick_pending"));
+	assert_true(weir_has("weir_view_watched"));
 	assert_true(weir_has("weir_has"));
 	assert_true(weir_has("weir_graph_open"));
 }

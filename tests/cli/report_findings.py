@@ -80,7 +80,7 @@ def the_ending_is_the_first_finding(weir):
     plant = planted.make(planted.disabled, 1)
     report, run = ran(weir, plant.graph, ends=plant.ends)
     (finding,) = report["findings"]
-    assert run["text"] in finding["text"] and "deadlock" in finding["text"] and "weir_entity_enable" in finding["text"], finding
+    assert run["text"] in finding["text"] and "deadlock" in finding["text"] and "weir_entity_tell" in finding["text"], finding
 
 
 def pool_waits_are_those_of_its_entities(weir):

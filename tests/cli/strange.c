@@ -51,7 +51,7 @@ static const weir_operator strange = {
 	.compute = compute,
 };
 
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;

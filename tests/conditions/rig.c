@@ -59,28 +59,28 @@ unsigned weir_values_at(const weir_values *values, const char *name, size_t i)
 	return (unsigned)atoi(at);
 }
 
-int64_t weir_view_now(const weir_view *view)
+int64_t weir_view_now(weir_view *view)
 {
-	((weir_view *)(uintptr_t)view)->clock_reads++;
+	view->clock_reads++;
 	return view->now;
 }
 
-int64_t weir_view_began(const weir_view *view)
+int64_t weir_view_began(weir_view *view)
 {
 	return view->began;
 }
 
-int64_t weir_view_started(const weir_view *view)
+int64_t weir_view_started(weir_view *view)
 {
 	return view->started;
 }
 
-void weir_view_add_lost(const weir_view *view, uint64_t ticks)
+void wr_view_add_lost(weir_view *view, uint64_t ticks)
 {
-	((weir_view *)(uintptr_t)view)->lost += ticks;
+	view->lost += ticks;
 }
 
-enum wr_answer wr_view_messages(const weir_view *view, unsigned input, size_t needed)
+enum wr_answer wr_view_messages(weir_view *view, unsigned input, size_t needed)
 {
 	const struct rig_port *port = &view->ports[input];
 
@@ -90,17 +90,17 @@ enum wr_answer wr_view_messages(const weir_view *view, unsigned input, size_t ne
 	return port->closed ? WR_NEVER : WR_WAIT;
 }
 
-bool wr_view_any_size(const weir_view *view, unsigned input)
+bool wr_view_any_size(weir_view *view, unsigned input)
 {
 	return view->ports[input].any_size;
 }
 
-bool wr_view_has_room(const weir_view *view, unsigned output, size_t needed)
+bool wr_view_has_room(weir_view *view, unsigned output, size_t needed)
 {
 	return view->ports[output].room >= (needed ? needed : view->ports[output].emits);
 }
 
-bool wr_view_wait_for_device(const weir_view *view, unsigned input, weir_verdict *verdict, const char *why)
+bool wr_view_wait_for_device(weir_view *view, unsigned input, weir_verdict *verdict, const char *why)
 {
 	const struct rig_port *port = &view->ports[input];
 
@@ -113,40 +113,40 @@ bool wr_view_wait_for_device(const weir_view *view, unsigned input, weir_verdict
 	return true;
 }
 
-size_t wr_view_flight_pending(const weir_view *view, size_t room, weir_fence *out)
+size_t wr_view_flight_pending(weir_view *view, size_t room, weir_fence *out)
 {
 	for (size_t i = 0; i < view->in_flight && i < room; i++)
 		out[i] = (weir_fence){i + 1, 1};
 	return view->in_flight;
 }
 
-const weir_fence *weir_view_fence_told(const weir_view *view)
+const weir_fence *wr_view_fence_told(weir_view *view)
 {
 	return view->told_fence.value ? &view->told_fence : NULL;
 }
 
-const weir_fence *weir_view_fence_next(const weir_view *view)
+const weir_fence *wr_view_fence_next(weir_view *view)
 {
 	return view->next_fence.value ? &view->next_fence : NULL;
 }
 
-void weir_view_fence_use(const weir_view *view)
+void wr_view_fence_use(weir_view *view)
 {
-	((weir_view *)(uintptr_t)view)->used++;
+	view->used++;
 }
 
-weir_watched weir_view_watched(const weir_view *view)
+weir_watched weir_view_watched(weir_view *view)
 {
 	return view->watched;
 }
 
-bool weir_view_fence_complete(const weir_view *view, weir_fence fence)
+bool weir_view_fence_complete(weir_view *view, weir_fence fence)
 {
 	(void)fence;
 	return !view->incomplete;
 }
 
-weir_told weir_view_told(const weir_view *view)
+weir_told weir_view_told(weir_view *view)
 {
 	return view->told;
 }

@@ -21,7 +21,7 @@ struct weir_view {
 	weir_told told;
 	weir_fence told_fence, next_fence; /* value 0: none */
 	bool incomplete;                   /* all fences */
-	unsigned used;                     /* calls of weir_view_fence_use */
+	unsigned used;                     /* calls of wr_view_fence_use */
 	weir_watched watched;
 	struct rig_port ports[RIG_PORTS];
 	size_t in_flight; /* streams that an entity at its bound waits for; 0: it is below */

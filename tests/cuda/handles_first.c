@@ -151,7 +151,7 @@ static weir_status any_start(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-static void any_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void any_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	unsigned input = ((const struct any *)state)->input;
 	bool closed = weir_view_closed(view, input);

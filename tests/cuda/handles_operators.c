@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "handles.h"
+#include "../copy.h"
 
 #define STEP 7919 /* difference between frames, so that an older frame's numbers are wrong */
 
@@ -277,7 +278,7 @@ static weir_status copy_here(weir_context *context, weir_stream *stream, const w
 	weir_status status = numbers(context, work->count, false, &here);
 
 	if (!status)
-		status = weir_stream_copy(stream, weir_message_data(here), work->from, weir_message_size(in));
+		status = copy_bytes(stream, weir_message_data(here), work->from, weir_message_size(in));
 	if (!status)
 		work->from = weir_message_data(here);
 	weir_message_unref(here);

@@ -77,7 +77,9 @@ static bool push(struct program *program, uint32_t first)
 	work.to = weir_message_data(message);
 	return handles_expect_cuda(handles_fill_cuda(program->own, &work), "fill") &&
 	       handles_expect_cuda(cudaEventRecord(program->event, program->own), "cudaEventRecord") &&
-	       went(weir_stream_wait_native(program->stream, program->event), "wait_native") &&
+	       handles_expect_cuda(
+		       cudaStreamWaitEvent(weir_stream_native(program->stream), program->event, 0),
+		       "cudaStreamWaitEvent") &&
 	       went(weir_stream_record(program->stream, &fence), "record") &&
 	       went(weir_message_add_producer(message, fence), "produced") &&
 	       went(weir_inlet_push(program->in, message, 10 * SECOND), "push");

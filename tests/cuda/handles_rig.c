@@ -74,11 +74,11 @@ bool handles_start(struct handles_rig *rig)
 	return !rig->status && keep(rig, weir_scheduler_start(rig->scheduler));
 }
 
-static void tell_why(const char *entity, const char *condition, const char *verdict, const char *detail,
-		     void *arg)
+static void tell_why(const weir_unmet *unmet, void *arg)
 {
 	(void)arg;
-	printf("  %s: %s: %s (%s)\n", entity, condition, verdict, detail ? detail : "");
+	printf("  %s: %s: %s (%s)\n", unmet->entity, unmet->condition, unmet->verdict,
+	       unmet->detail ? unmet->detail : "");
 }
 
 /* A compute that returned WEIR_E_TIMEOUT is not a run that hangs. */

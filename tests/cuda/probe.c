@@ -168,7 +168,7 @@ static weir_status take_option(struct probe *probe, const char *name, const char
 
 static weir_status prepare(struct probe *probe, char **argv)
 {
-	weir_status status = weir_description_read(probe->path, NULL, NULL, &probe->description);
+	weir_status status = weir_description_read(probe->path, 0, NULL, NULL, &probe->description);
 
 	for (; !status && *argv; argv += 2)
 		status = argv[1] ? take_option(probe, argv[0], argv[1]) : WEIR_E_INVALID;

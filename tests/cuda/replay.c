@@ -21,6 +21,7 @@
 
 #include "replay.h"
 #include "weir.h"
+#include "../copy.h"
 
 enum { KERNELS = 10, SIDE = 4, NUMBERS = 256, SAMPLES = 1 << 17, TENTHS = 10, HAND_EACH = 100 };
 
@@ -150,7 +151,7 @@ static weir_status add_by_replay(weir_context *context, struct own *own, uint64_
 						       &job)
 				 : weir_context_replay(context, &job, sizeof job, enqueue_add, &job);
 	if (!status)
-		status = weir_stream_copy(stream, weir_message_data(out), to, NUMBERS * sizeof *to);
+		status = copy_bytes(stream, weir_message_data(out), to, NUMBERS * sizeof *to);
 	if (!status)
 		return weir_context_emit(context, 0, out);
 	weir_message_unref(out);

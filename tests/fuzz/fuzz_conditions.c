@@ -26,7 +26,7 @@ static weir_status start_at_port(void *state, const weir_values *values)
 	return start(state, values);
 }
 
-static void ticked(void *state, const weir_view *view)
+static void ticked(void *state, weir_view *view)
 {
 	((struct condition *)state)->ticked_at = weir_view_now(view);
 }
@@ -39,7 +39,7 @@ static void wait_for(weir_verdict *verdict, const weir_fence *fences, size_t n)
 }
 
 /* Like cuda_stream, by public calls. */
-static void ask_pending(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_pending(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct condition *self = state;
 	weir_fence fences[FENCES];
@@ -52,7 +52,7 @@ static void ask_pending(const void *state, const weir_view *view, weir_verdict *
 }
 
 /* Waits for work that the last tick enqueued besides its messages. */
-static void ask_own(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_own(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct condition *self = state;
 	weir_status status = weir_fence_query(self->entity->fz->graph, self->entity->own);
@@ -66,7 +66,7 @@ static void ask_own(const void *state, const weir_view *view, weir_verdict *verd
 		weir_verdict_ready(verdict);
 }
 
-static void ask_pause(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_pause(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct condition *self = state;
 	int64_t due = self->ticked_at + self->entity->pause;
@@ -80,7 +80,7 @@ static void ask_pause(const void *state, const weir_view *view, weir_verdict *ve
 }
 
 /* Waits for fences, but at most for a while. */
-static void ask_either(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_either(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct condition *self = state;
 	weir_fence fences[FENCES];

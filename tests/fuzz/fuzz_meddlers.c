@@ -85,12 +85,12 @@ static void stop(void *arg)
 	weir_scheduler_stop(self->fz->scheduler, !fz_chance(&self->random, 3));
 }
 
-static void hear(const char *entity, const char *condition, const char *verdict, const char *detail,
-		 void *arg)
+static void hear(const weir_unmet *unmet, void *arg)
 {
-	fz_expect_harmless(arg, detail, "an explanation");
-	if (!entity[0] || !condition[0] || !verdict[0] || !detail[0])
-		fz_break(arg, "explained without words: %s: %s: %s: %s", entity, condition, verdict, detail);
+	fz_expect_harmless(arg, unmet->detail, "an explanation");
+	if (!unmet->entity[0] || !unmet->condition[0] || !unmet->verdict[0] || !unmet->detail[0])
+		fz_break(arg, "explained without words: %s: %s: %s: %s", unmet->entity, unmet->condition,
+			 unmet->verdict, unmet->detail);
 }
 
 static void ask_why(struct fz *fz)

@@ -149,11 +149,10 @@ static void prepare(struct fz *fz)
 	}
 }
 
-static void shout(const char *entity, const char *condition, const char *verdict, const char *detail,
-		  void *arg)
+static void shout(const weir_unmet *unmet, void *arg)
 {
 	(void)arg;
-	fprintf(stderr, "  %s: %s: %s: %s\n", entity, condition, verdict, detail);
+	fprintf(stderr, "  %s: %s: %s: %s\n", unmet->entity, unmet->condition, unmet->verdict, unmet->detail);
 }
 
 static uint64_t ticks_so_far(struct fz *fz)

@@ -41,7 +41,7 @@ static void every_example_is_right(void **state)
 		if (!strstr(entry->d_name, ".json"))
 			continue;
 		snprintf(path, sizeof(path), "../../examples/%s", entry->d_name);
-		status = weir_description_read(path, NULL, NULL, &description);
+		status = weir_description_read(path, 0, NULL, NULL, &description);
 		if (!status)
 			status = weir_description_check(description, NULL, NULL, NULL);
 		weir_description_destroy(description);

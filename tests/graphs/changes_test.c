@@ -106,36 +106,19 @@ static void set_tells_a_resource_from_an_entity(void **state)
 
 static void set_and_resources_refuse_a_text_that_is_no_graph(void **state)
 {
-	weir_stream_pool pool = {.size = sizeof pool};
 	weir_description *list = kinds_read("[1]"), *wrong = kinds_read("{\"resources\": [1]}");
 
 	(void)state;
 	assert_set_refused(list, "a.x=1", "there is no entity 'a'");
 	assert_set_refused(wrong, "a.x=1", "there is no entity 'a'");
-	assert_int_equal(weir_description_add_stream_pool(list, "fast", &pool), WEIR_E_INVALID);
+	assert_int_equal(weir_description_put(list, "/resources/fast", "{}"), WEIR_E_INVALID);
 	assert_string_equal(weir_last_error(), "/resources/fast: 'resources' is not an index of a list of "
 					       "1: use \"-\" to append");
-	assert_int_equal(weir_description_add_stream_pool(wrong, "fast", &pool), WEIR_E_INVALID);
+	assert_int_equal(weir_description_put(wrong, "/resources/fast", "{}"), WEIR_E_INVALID);
 	assert_string_equal(weir_last_error(),
 			    "/resources/fast: 'fast' is not an index of a list of 1: use \"-\" to append");
 	weir_description_destroy(list);
 	weir_description_destroy(wrong);
-}
-
-static void a_default_context_below_the_remainder_is_refused(void **state)
-{
-	static const uint32_t sizes[] = {8, 4};
-	const weir_green_context_pool pool = {
-		.size = sizeof pool, .sms_per_partition = sizes, .num_partitions = 2, .default_context = -2};
-	weir_description *made = NULL;
-
-	(void)state;
-	assert_int_equal(weir_description_create(&made), WEIR_OK);
-	assert_int_equal(weir_description_add_green_context_pool(made, "p", &pool), WEIR_E_INVALID);
-	assert_string_equal(weir_last_error(),
-			    "green context pool 'p': default_context -2 is out of range: write -1 for the "
-			    "remainder, or a partition from 0 to 1");
-	weir_description_destroy(made);
 }
 
 /* --- values --- */
@@ -169,7 +152,6 @@ int main(void)
 		cmocka_unit_test(set_finds_an_entity_among_items_that_are_none),
 		cmocka_unit_test(set_tells_a_resource_from_an_entity),
 		cmocka_unit_test(set_and_resources_refuse_a_text_that_is_no_graph),
-		cmocka_unit_test(a_default_context_below_the_remainder_is_refused),
 		cmocka_unit_test(a_value_keeps_its_type_and_prints_as_it_was_given),
 	};
 

@@ -73,31 +73,23 @@ static void sweep(const char *text, bool all, weir_status expected)
 /* The same for resources built by calls. */
 static weir_status all_resources(void)
 {
-	static const uint32_t sizes[] = {8, 16};
-	weir_green_context_pool parts = {.size = sizeof(parts),
-					 .sms_per_partition = sizes,
-					 .num_partitions = 2,
-					 .default_context = -1};
+	static const char *const puts[][2] = {
+		{"/resources/more", "{\"type\": \"green_context_pool\", \"sms_per_partition\": [8, 16]}"},
+		{"/resources/one", "{\"type\": \"green_context\", \"pool\": \"more\", \"index\": 1}"},
+		{"/resources/slow", "{\"type\": \"stream_pool\", \"green_context\": \"more\"}"},
+		{"/resources/frames", "{\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": "
+				      "8, \"blocks\": 2}"},
+	};
 	static char bytes[2][8];
 	void *const blocks[] = {bytes[0], bytes[1]};
-	weir_stream_pool pool = {.size = sizeof(pool), .green_context = "more"};
-	weir_memory_pool given = {.size = sizeof(given),
-				  .device = WEIR_DEVICE_HOST,
-				  .block_size = sizeof(bytes[0]),
-				  .blocks = 2,
-				  .memory = blocks};
 	weir_description *description = NULL;
 	weir_status status =
 		weir_description_parse(resource_graph, strlen(resource_graph), NULL, NULL, &description);
 
+	for (size_t i = 0; !status && i < sizeof puts / sizeof *puts; i++)
+		status = weir_description_put(description, puts[i][0], puts[i][1]);
 	if (!status)
-		status = weir_description_add_green_context_pool(description, "more", &parts);
-	if (!status)
-		status = weir_description_add_green_context(description, "one", "more", 1);
-	if (!status)
-		status = weir_description_add_stream_pool(description, "slow", &pool);
-	if (!status)
-		status = weir_description_add_memory_pool(description, "frames", &given);
+		status = weir_description_set_pool_memory(description, "frames", sizeof bytes[0], blocks, 2);
 	if (!status)
 		status = weir_description_add_entity(description, "g", "source");
 	if (!status)

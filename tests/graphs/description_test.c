@@ -105,7 +105,7 @@ static void f80_a_file_too_large_is_not_read(void **state)
 
 	(void)state;
 	assert_int_equal(ftruncate(fd, (off_t)WR_FILE_MAX + 1), 0);
-	assert_int_equal(weir_description_read(path, note, &last, &description), WEIR_E_INVALID);
+	assert_int_equal(weir_description_read(path, 0, note, &last, &description), WEIR_E_INVALID);
 	assert_int_equal(last.number, WR_W_TEXT_SIZE);
 	assert_non_null(strstr(weir_last_error(), "(W002)"));
 	close(fd);
@@ -117,10 +117,10 @@ static void e06_a_file_that_is_not_there_is_named(void **state)
 	weir_description *description = NULL;
 
 	(void)state;
-	assert_int_equal(weir_description_read("no\x1bsuch.json", NULL, NULL, &description), WEIR_E_IO);
+	assert_int_equal(weir_description_read("no\x1bsuch.json", 0, NULL, NULL, &description), WEIR_E_IO);
 	assert_non_null(strstr(weir_last_error(), "no\\u001bsuch.json"));
-	assert_int_equal(weir_description_read(".", NULL, NULL, &description), WEIR_E_IO);
-	assert_int_equal(weir_description_read(NULL, NULL, NULL, &description), WEIR_E_INVALID);
+	assert_int_equal(weir_description_read(".", 0, NULL, NULL, &description), WEIR_E_IO);
+	assert_int_equal(weir_description_read(NULL, 0, NULL, NULL, &description), WEIR_E_INVALID);
 	assert_string_equal(weir_last_error(), "a path is needed, NULL was given");
 	assert_null(description);
 }
@@ -229,20 +229,19 @@ static void resources_by_calls_and_by_text_mean_the_same(void **state)
 		"\"entities\": [{\"name\": \"a\", \"operator\": \"source\", \"resources\": [\"fast\"]},"
 		"{\"name\": \"b\", \"operator\": \"source\", \"resources\": [\"usual\"]},"
 		"{\"name\": \"c\", \"operator\": \"source\"}]}";
-	static const uint32_t sizes[] = {8, 16};
-	weir_stream_pool fast = {.size = sizeof(fast),
-				 .priority = -3,
-				 .reserved_size = UINT32_MAX,
-				 .max_size = 4,
-				 .green_context = "left"};
-	weir_stream_pool far = {
-		.size = sizeof(far), .device = 2, .flags = WEIR_STREAM_POOL_BLOCKING, .is_default = true};
-	weir_green_context_pool parts = {.size = sizeof(parts),
-					 .device = 1,
-					 .sms_per_partition = sizes,
-					 .num_partitions = 2,
-					 .min_sm_size = 4,
-					 .default_context = 1};
+	static const struct {
+		const char *pointer, *json;
+	} resources[] = {
+		{"/resources/fast", "{\"type\": \"stream_pool\", \"priority\": -3, \"reserved_size\": 0, "
+				    "\"max_size\": 4, \"green_context\": \"left\"}"},
+		{"/resources/far", "{\"type\": \"stream_pool\", \"device\": 2, \"flags\": \"blocking\", "
+				   "\"default\": true}"},
+		{"/resources/left", "{\"type\": \"green_context\", \"pool\": \"parts\", \"index\": 0}"},
+		{"/resources/usual", "{\"type\": \"green_context\", \"pool\": \"parts\"}"},
+		{"/resources/parts", "{\"type\": \"green_context_pool\", \"device\": 1, "
+				     "\"sms_per_partition\": [8, 16], \"min_sm_size\": 4, "
+				     "\"default_context_index\": 1}"},
+	};
 	weir_description *read = kinds_read(text), *made = NULL;
 	char *as_read = kinds_print(read, WEIR_FORMAT_JSON), *as_made;
 
@@ -252,11 +251,9 @@ static void resources_by_calls_and_by_text_mean_the_same(void **state)
 		assert_int_equal(weir_description_add_entity(made, name, "source"), WEIR_OK);
 	assert_int_equal(weir_description_use(made, "a", "fast"), WEIR_OK);
 	assert_int_equal(weir_description_use(made, "b", "usual"), WEIR_OK);
-	assert_int_equal(weir_description_add_stream_pool(made, "fast", &fast), WEIR_OK);
-	assert_int_equal(weir_description_add_stream_pool(made, "far", &far), WEIR_OK);
-	assert_int_equal(weir_description_add_green_context(made, "left", "parts", 0), WEIR_OK);
-	assert_int_equal(weir_description_add_green_context(made, "usual", "parts", -1), WEIR_OK);
-	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
+	for (size_t i = 0; i < sizeof resources / sizeof *resources; i++)
+		assert_int_equal(weir_description_put(made, resources[i].pointer, resources[i].json),
+				 WEIR_OK);
 	as_made = kinds_print(made, WEIR_FORMAT_JSON);
 	assert_string_equal(as_made, as_read);
 	weir_text_free(as_read);
@@ -265,153 +262,15 @@ static void resources_by_calls_and_by_text_mean_the_same(void **state)
 	weir_description_destroy(made);
 }
 
-/* A struct with only its size set means all defaults. */
-static void a_resource_of_zeroes_is_the_default_one(void **state)
+static void use_names_the_nearest_entity(void **state)
 {
-	static const uint32_t size = 2;
-	weir_stream_pool pool = {.size = sizeof(pool)};
-	weir_green_context_pool parts = {.size = sizeof(parts),
-					 .sms_per_partition = &size,
-					 .num_partitions = 1,
-					 .default_context = -1};
-	weir_description *made = NULL;
-	char *text;
-
-	(void)state;
-	assert_int_equal(weir_description_create(&made), WEIR_OK);
-	assert_int_equal(weir_description_add_stream_pool(made, "fast", &pool), WEIR_OK);
-	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
-	text = kinds_print(made, WEIR_FORMAT_TEXT);
-	assert_non_null(
-		strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, unbounded, not used\n"));
-	assert_non_null(strstr(text, "parts: device 0, partitions of 2 SMs and the remainder, min_sm_size 2, "
-				     "default context the remainder\n"));
-	weir_text_free(text);
-	weir_description_destroy(made);
-}
-
-static void assert_refused(weir_status status, const char *said)
-{
-	assert_int_equal(status, WEIR_E_INVALID);
-	assert_string_equal(weir_last_error(), said);
-}
-
-/* From a caller with an older header only the fields that it has are read. */
-static void a_struct_that_is_shorter_is_read_as_far_as_it_goes(void **state)
-{
-	weir_stream_pool pool = {
-		.size = offsetof(weir_stream_pool, priority), .priority = 7, .is_default = true};
-	weir_description *made = NULL;
-	char *text;
-
-	(void)state;
-	assert_int_equal(weir_description_create(&made), WEIR_OK);
-	assert_int_equal(weir_description_add_stream_pool(made, "fast", &pool), WEIR_OK);
-	text = kinds_print(made, WEIR_FORMAT_TEXT);
-	assert_non_null(
-		strstr(text, "fast: device 0, non_blocking, priority 0, reserved 1, unbounded, not used"));
-	weir_text_free(text);
-	weir_description_destroy(made);
-}
-
-static void calls_say_what_a_text_would_have_said(void **state)
-{
-	static const uint32_t sizes[] = {2};
-	weir_green_context_pool parts = {.size = sizeof(parts),
-					 .sms_per_partition = sizes,
-					 .num_partitions = 1,
-					 .default_context = -1,
-					 .is_default = true};
-	weir_stream_pool full = {.size = sizeof(full), .reserved_size = 4, .max_size = 4};
-	weir_stream_pool elsewhere = {.size = sizeof(elsewhere), .device = 2, .green_context = "parts"};
-	weir_description *made = NULL;
-	char *text;
-
-	(void)state;
-	assert_int_equal(weir_description_create(&made), WEIR_OK);
-	assert_int_equal(weir_description_add_green_context_pool(made, "parts", &parts), WEIR_OK);
-	text = kinds_print(made, WEIR_FORMAT_JSON); /* no stream pool beside it */
-	assert_non_null(strstr(text, "\"default_context_index\": -1, \"default\": true}\n  },\n"));
-	weir_text_free(text);
-	assert_int_equal(weir_description_add_stream_pool(made, "full", &full), WEIR_OK);
-	text = kinds_print(made, WEIR_FORMAT_TEXT);
-	assert_non_null(
-		strstr(text, "full: device 0, non_blocking, priority 0, reserved 4, at most 4 streams"));
-	assert_non_null(strstr(text, "default context the remainder, default\n"));
-	weir_text_free(text);
-	assert_int_equal(weir_description_add_stream_pool(made, "elsewhere", &elsewhere), WEIR_OK);
-	assert_int_equal(weir_description_check(made, NULL, NULL, NULL), WEIR_E_INVALID);
-	assert_non_null(strstr(weir_last_error(), "is 2, but green context 'parts' is on device 0"));
-	weir_description_destroy(made);
-}
-
-static void calls_refuse_a_stream_pool_that_cannot_be(void **state)
-{
-	weir_stream_pool good = {.size = sizeof(good)}, sizeless = {0},
-			 flags = {.size = sizeof(flags), .flags = 6},
-			 sizes = {.size = sizeof(sizes), .reserved_size = 5, .max_size = 4};
 	weir_description *made = NULL;
 
 	(void)state;
 	assert_int_equal(weir_description_create(&made), WEIR_OK);
-	assert_refused(weir_description_add_stream_pool(made, "a", &sizeless),
-		       "weir_stream_pool: its size is 0: set .size = sizeof(weir_stream_pool)");
-	sizeless.size = sizeof(size_t);
-	assert_refused(weir_description_add_stream_pool(made, "a", &sizeless),
-		       "weir_stream_pool: its size is 8: set .size = sizeof(weir_stream_pool)");
-	assert_refused(weir_description_add_stream_pool(made, "a", &flags),
-		       "stream pool 'a': unknown flags 0x6: only WEIR_STREAM_POOL_BLOCKING is defined");
-	assert_refused(weir_description_add_stream_pool(made, "a", &sizes),
-		       "stream pool 'a': reserved_size is 5, but max_size is 4: raise max_size");
-	assert_refused(
-		weir_description_add_stream_pool(made, "a/b", &good),
-		"'a/b' is not a valid name: write a letter or _, then at most 63 letters, digits, _ or -");
-	assert_int_equal(weir_description_add_stream_pool(made, "a", &good), WEIR_OK);
-	assert_refused(weir_description_add_stream_pool(made, "a", &good),
-		       "there is a resource 'a' already: give this one another name");
-	assert_refused(weir_description_add_green_context(made, "a", "b", 0),
-		       "there is a resource 'a' already: give this one another name");
 	assert_int_equal(weir_description_add_entity(made, "blur", "filter"), WEIR_OK);
-	assert_refused(weir_description_use(made, "blr", "a"),
-		       "there is no entity 'blr' (did you mean 'blur'?)");
-	weir_description_destroy(made);
-}
-
-static void calls_refuse_partitions_that_cannot_be(void **state)
-{
-	static const uint32_t sizes[] = {8, 4};
-	const weir_green_context_pool good = {
-		.size = sizeof(good), .sms_per_partition = sizes, .num_partitions = 2};
-	weir_green_context_pool none = good, small = good, index = good, flags = good, sizeless = good,
-				least = good;
-	static const uint32_t one = 1;
-	weir_description *made = NULL;
-
-	(void)state;
-	none.num_partitions = 0;
-	sizeless.sms_per_partition = NULL;
-	least.sms_per_partition = &one;
-	small.min_sm_size = 8;
-	index.default_context = 2;
-	flags.flags = 1;
-	assert_int_equal(weir_description_create(&made), WEIR_OK);
-	assert_refused(weir_description_add_green_context_pool(made, "p", &none),
-		       "green context pool 'p': no partitions: give the size of at least one");
-	assert_refused(weir_description_add_green_context_pool(made, "p", &sizeless),
-		       "green context pool 'p': no partitions: give the size of at least one");
-	assert_refused(weir_description_add_green_context_pool(made, "p", &least),
-		       "green context pool 'p': partition 0 has size 1: it must be at least 2");
-	assert_refused(weir_description_add_green_context_pool(made, "p", &small),
-		       "green context pool 'p': partition 1 has size 4: it must be at least 8");
-	assert_refused(weir_description_add_green_context_pool(made, "p", &index),
-		       "green context pool 'p': default_context 2 is out of range: write -1 for the "
-		       "remainder, or a partition from 0 to 1");
-	assert_refused(weir_description_add_green_context_pool(made, "p", &flags),
-		       "green context pool 'p': flags 0x1: they must be 0");
-	assert_refused(weir_description_add_green_context(made, "c", "p", -3),
-		       "green context 'c': index -3 is out of range: write -1 for the pool's default, or a "
-		       "partition "
-		       "from 0");
+	assert_int_equal(weir_description_use(made, "blr", "a"), WEIR_E_INVALID);
+	assert_string_equal(weir_last_error(), "there is no entity 'blr' (did you mean 'blur'?)");
 	weir_description_destroy(made);
 }
 
@@ -480,11 +339,7 @@ int main(void)
 		cmocka_unit_test(f89_one_object_of_200000_keys_is_found_wrong_in_no_time),
 		cmocka_unit_test(calls_and_text_mean_the_same),
 		cmocka_unit_test(resources_by_calls_and_by_text_mean_the_same),
-		cmocka_unit_test(a_resource_of_zeroes_is_the_default_one),
-		cmocka_unit_test(a_struct_that_is_shorter_is_read_as_far_as_it_goes),
-		cmocka_unit_test(calls_say_what_a_text_would_have_said),
-		cmocka_unit_test(calls_refuse_a_stream_pool_that_cannot_be),
-		cmocka_unit_test(calls_refuse_partitions_that_cannot_be),
+		cmocka_unit_test(use_names_the_nearest_entity),
 		cmocka_unit_test(set_names_the_nearest_entity),
 		cmocka_unit_test(put_changes_nothing_when_it_fails),
 		cmocka_unit_test(put_is_as_bounded_in_depth_as_a_text),

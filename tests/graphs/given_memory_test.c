@@ -1,4 +1,5 @@
-/* Memory pools by calls: what a call refuses, and the program's own blocks beside the description. */
+/* Memory pools over the program's own blocks, which are kept beside the description. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -9,37 +10,37 @@ static char bytes[2][2][64];
 static void *const first[] = {bytes[0][0], bytes[0][1]}, *const second[] = {bytes[1][0], bytes[1][1]},
 		   *const hole[] = {bytes[0][0], NULL};
 
-#define POOL  .size = sizeof(weir_memory_pool), .device = WEIR_DEVICE_HOST
-#define BLOCK .block_size = 64, .blocks = 2
+#define POOL "{\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": 64, \"blocks\": 2}"
 #define USER                                                                                                 \
 	"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"camera\", \"resources\": "           \
 	"[\"own\"]}]}"
 
 static const struct wrong {
-	weir_memory_pool pool;
-	const char *name, *says;
-} wrong_pools[] = {
-	{{POOL}, "m", "set block_size and blocks, or max_size alone"},
-	{{POOL, .blocks = 2}, "m", "set block_size and blocks, or max_size alone"},
-	{{POOL, .block_size = 64}, "m", "set block_size and blocks, or max_size alone"},
-	{{POOL, .blocks = 2, .max_size = 64}, "m", "set block_size and blocks, or max_size alone"},
-	{{POOL, .block_size = 64, .max_size = 64}, "m", "set block_size and blocks, or max_size alone"},
-	{{POOL, .max_size = 64, .memory = first}, "m", "memory is a list of blocks"},
-	{{POOL, BLOCK, .memory = hole}, "m", "memory[1] is NULL"},
-	{{POOL, .block_size = UINT64_MAX, .blocks = 1}, "m", "does not fit in 63 bits"},
-	{{POOL, .max_size = UINT64_MAX}, "m", "does not fit in 63 bits"},
-	{{.size = sizeof(weir_memory_pool), .device = -2, BLOCK}, "m", "device is -2"},
-	{{.size = 1, BLOCK}, "m", "weir_memory_pool"},
-	{{POOL, BLOCK}, "no name", "no name"},
-	{{POOL, BLOCK}, "own", "there is a resource 'own' already"},
+	const char *pool, *says;
+	size_t block_size;
+	void *const *blocks;
+	size_t count;
+} wrong_memory[] = {
+	{"m", "give at least one block", 0, first, 2}, {"m", "give at least one block", 64, first, 0},
+	{"m", "give at least one block", 64, NULL, 2}, {"m", "blocks[1] is NULL", 64, hole, 2},
+	{"no name", "no name", 64, first, 2},          {NULL, "is not a valid name", 64, first, 2},
 };
+
+static weir_status put_pool(weir_description *description, const char *name, void *const *memory)
+{
+	char pointer[64];
+	weir_status status;
+
+	snprintf(pointer, sizeof pointer, "/resources/%s", name);
+	status = weir_description_put(description, pointer, POOL);
+	return status ? status : weir_description_set_pool_memory(description, name, 64, memory, 2);
+}
 
 static weir_description *described_with(void *const *memory)
 {
-	const weir_memory_pool pool = {POOL, BLOCK, .memory = memory};
 	weir_description *description = kinds_read(USER);
 
-	assert_int_equal(weir_description_add_memory_pool(description, "own", &pool), WEIR_OK);
+	assert_int_equal(put_pool(description, "own", memory), WEIR_OK);
 	return description;
 }
 
@@ -52,35 +53,34 @@ static struct wr_plan *plan_of(const weir_description *description)
 	return plan;
 }
 
-static void s03_a_wrong_pool_is_refused_and_changes_nothing(void **state)
+static void s03_wrong_memory_of_a_pool_is_refused_and_changes_nothing(void **state)
 {
 	weir_description *description = described_with(first);
-	char *before = kinds_print(description, WEIR_FORMAT_JSON), *after;
+	struct wr_plan *plan;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof wrong_pools / sizeof *wrong_pools; i++) {
-		const struct wrong *wrong = &wrong_pools[i];
+	for (size_t i = 0; i < sizeof wrong_memory / sizeof *wrong_memory; i++) {
+		const struct wrong *wrong = &wrong_memory[i];
 
-		assert_int_equal(weir_description_add_memory_pool(description, wrong->name, &wrong->pool),
+		assert_int_equal(weir_description_set_pool_memory(description, wrong->pool, wrong->block_size,
+								  wrong->blocks, wrong->count),
 				 WEIR_E_INVALID);
 		if (!strstr(weir_last_error(), wrong->says))
 			fail_msg("%zu: '%s' does not say '%s'", i, weir_last_error(), wrong->says);
 	}
-	after = kinds_print(description, WEIR_FORMAT_JSON);
-	assert_string_equal(before, after);
-	weir_text_free(before);
-	weir_text_free(after);
+	plan = plan_of(description);
+	assert_ptr_equal(plan->memory_pools[0].memory[1], bytes[0][1]);
+	wr_plan_destroy(plan);
 	weir_description_destroy(description);
 }
 
 static void s03_the_blocks_of_each_pool_are_its_own(void **state)
 {
-	const weir_memory_pool pool = {POOL, BLOCK, .memory = second};
 	weir_description *description = described_with(first);
 	struct wr_plan *plan;
 
 	(void)state;
-	assert_int_equal(weir_description_add_memory_pool(description, "spare", &pool), WEIR_OK);
+	assert_int_equal(put_pool(description, "spare", second), WEIR_OK);
 	plan = plan_of(description);
 	assert_int_equal(plan->memory_pool_count, 2);
 	assert_ptr_equal(plan->memory_pools[0].memory[1], bytes[0][1]);
@@ -92,13 +92,12 @@ static void s03_the_blocks_of_each_pool_are_its_own(void **state)
 /* All resources are replaced, and a pool of the same name is added again. */
 static void s03_the_blocks_given_last_count(void **state)
 {
-	const weir_memory_pool pool = {POOL, BLOCK, .memory = second};
 	weir_description *description = described_with(first);
 	struct wr_plan *plan;
 
 	(void)state;
 	assert_int_equal(weir_description_put(description, "/resources", "{}"), WEIR_OK);
-	assert_int_equal(weir_description_add_memory_pool(description, "own", &pool), WEIR_OK);
+	assert_int_equal(put_pool(description, "own", second), WEIR_OK);
 	plan = plan_of(description);
 	assert_ptr_equal(plan->memory_pools[0].memory[0], bytes[1][0]);
 	wr_plan_destroy(plan);
@@ -107,16 +106,15 @@ static void s03_the_blocks_given_last_count(void **state)
 
 /* The number and the size of blocks are the caller's: a pool that says otherwise would get other memory, or
  * too little. */
-static void s03_a_pool_that_is_changed_after_its_blocks_were_given_is_refused(void **state)
+static void s03_a_pool_that_is_not_as_its_blocks_were_given_is_refused(void **state)
 {
 	static const struct {
 		const char *key, *value, *says;
 	} changes[] = {
-		{"/resources/own/blocks", "3", "described with 3 of 64 of the host now"},
-		{"/resources/own/blocks", "1", "described with 1 of 64 of the host now"},
-		{"/resources/own", "{\"type\": \"memory_pool\", \"block_size\": 64, \"blocks\": 2}",
-		 "with 2 of 64 of a device now"},
-		{"/resources/own/block_size", "65", "described with 2 of 65 of the host now"},
+		{"/resources/own/blocks", "3", "described with 3 of 64"},
+		{"/resources/own/blocks", "1", "described with 1 of 64"},
+		{"/resources/own", "{\"type\": \"stream_pool\"}", "which is no memory pool"},
+		{"/resources/own/block_size", "65", "described with 2 of 65"},
 	};
 
 	(void)state;
@@ -128,62 +126,20 @@ static void s03_a_pool_that_is_changed_after_its_blocks_were_given_is_refused(vo
 				 WEIR_OK);
 		assert_int_equal(wr_plan_create(&plan, NULL, description, true, NULL, NULL), WEIR_E_INVALID);
 		assert_null(plan);
-		assert_non_null(
-			strstr(weir_last_error(), "pool 'own' was given 2 blocks of 64 bytes of the host"));
+		assert_non_null(strstr(weir_last_error(), "weir_description_set_pool_memory gave"));
 		assert_non_null(strstr(weir_last_error(), changes[i].says));
 		weir_description_destroy(description);
 	}
 }
 
-/* The pool could not be added, so its blocks belong to no pool that is declared later. */
-static void s03_blocks_of_a_pool_that_was_not_added_are_forgotten(void **state)
-{
-	const weir_memory_pool pool = {POOL, BLOCK, .memory = first}, plain = {POOL, BLOCK};
-	weir_description *description = kinds_read(USER);
-	struct wr_plan *plan;
-
-	(void)state;
-	assert_int_equal(weir_description_put(description, "/resources", "[]"), WEIR_OK);
-	assert_int_equal(weir_description_add_memory_pool(description, "own", &pool), WEIR_E_INVALID);
-	assert_int_equal(weir_description_add_memory_pool(description, "own", &plain), WEIR_E_INVALID);
-	assert_int_equal(weir_description_put(description, "/resources",
-					      "{\"own\": {\"type\": \"memory_pool\", \"place\": \"host\", "
-					      "\"block_size\": 64, \"blocks\": 2}}"),
-			 WEIR_OK);
-	plan = plan_of(description);
-	assert_null(plan->memory_pools[0].memory);
-	wr_plan_destroy(plan);
-	weir_description_destroy(description);
-}
-
-static void s03_a_struct_of_another_size_is_refused_for_every_resource(void **state)
-{
-	static const uint32_t sizes[] = {8};
-	const weir_green_context_pool parts = {.size = 1, .sms_per_partition = sizes, .num_partitions = 1};
-	const weir_green_context_pool named = {
-		.size = sizeof named, .sms_per_partition = sizes, .num_partitions = 1};
-	const weir_stream_pool streams = {.size = 1};
-	weir_description *description = kinds_read(USER);
-
-	(void)state;
-	assert_int_equal(weir_description_add_green_context_pool(description, "p", &parts), WEIR_E_INVALID);
-	assert_non_null(strstr(weir_last_error(), "weir_green_context_pool"));
-	assert_int_equal(weir_description_add_stream_pool(description, "p", &streams), WEIR_E_INVALID);
-	assert_non_null(strstr(weir_last_error(), "weir_stream_pool"));
-	assert_int_equal(weir_description_add_green_context_pool(description, "a b", &named), WEIR_E_INVALID);
-	assert_non_null(strstr(weir_last_error(), "a b"));
-	weir_description_destroy(description);
-}
-
 static weir_status everything(void)
 {
-	const weir_memory_pool pool = {POOL, BLOCK, .memory = first};
 	weir_description *description = NULL;
 	struct wr_plan *plan = NULL;
 	weir_status status = weir_description_parse(USER, strlen(USER), NULL, NULL, &description);
 
 	if (!status)
-		status = weir_description_add_memory_pool(description, "own", &pool);
+		status = put_pool(description, "own", first);
 	if (!status)
 		status = wr_plan_create(&plan, NULL, description, true, NULL, NULL);
 	wr_plan_destroy(plan);
@@ -229,12 +185,10 @@ static void s03_what_pools_need_is_known_after_a_check(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(s03_a_wrong_pool_is_refused_and_changes_nothing),
+		cmocka_unit_test(s03_wrong_memory_of_a_pool_is_refused_and_changes_nothing),
 		cmocka_unit_test(s03_the_blocks_of_each_pool_are_its_own),
 		cmocka_unit_test(s03_the_blocks_given_last_count),
-		cmocka_unit_test(s03_a_pool_that_is_changed_after_its_blocks_were_given_is_refused),
-		cmocka_unit_test(s03_blocks_of_a_pool_that_was_not_added_are_forgotten),
-		cmocka_unit_test(s03_a_struct_of_another_size_is_refused_for_every_resource),
+		cmocka_unit_test(s03_a_pool_that_is_not_as_its_blocks_were_given_is_refused),
 		cmocka_unit_test(f90_s03_any_allocation_of_given_blocks_fails),
 		cmocka_unit_test(s03_what_pools_need_is_known_after_a_check),
 	};

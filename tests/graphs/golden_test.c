@@ -114,7 +114,7 @@ static void says_what_is_expected(void **state)
 
 	snprintf(path, sizeof(path), "bad/%s/graph.json", (const char *)*state);
 	assert_int_equal(wr_file_read(&golden.source, path, WR_FILE_MAX), WEIR_OK);
-	status = weir_description_read(path, collect, &golden, &golden.description);
+	status = weir_description_read(path, 0, collect, &golden, &golden.description);
 	if (!status)
 		status = weir_description_check(golden.description, NULL, collect, &golden);
 	if (!status)

@@ -86,7 +86,7 @@ static const weir_operator copier = {OPERATOR, .name = "copier", .flags = WEIR_O
 const weir_operator *const wr_builtin_operators[] = {&bytes_sink, &camera, &copier,  &filter, &idle, &relay,
 						     &sink,       &source, &spinner, &talker, NULL};
 
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;

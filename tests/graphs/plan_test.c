@@ -239,7 +239,7 @@ static void stream_pools_have_what_the_text_or_the_default_says(void **state)
 	assert_true(fast->reserved_size == 0 && fast->max_size == 4);
 	assert_int_equal(fast->device, 1); /* its context's */
 	assert_string_equal(plan->green_contexts[fast->green_context].name, "left");
-	assert_int_equal(far->flags, WEIR_STREAM_POOL_BLOCKING);
+	assert_int_equal(far->flags, WR_STREAM_BLOCKING);
 	assert_true(far->reserved_size == 1 && far->max_size == 0 && far->green_context == WR_NO_CONTEXT);
 	assert_int_equal(far->device, 2);
 	assert_true(far->is_default && !fast->is_default && !far->implied);

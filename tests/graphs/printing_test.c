@@ -132,13 +132,14 @@ static void text_lists_resources_and_their_users(void **state)
 
 static void a_pool_of_many_users_names_some(void **state)
 {
-	weir_stream_pool pool = {.size = sizeof(pool), .is_default = true};
 	weir_description *description = NULL;
 	char *text;
 
 	(void)state;
 	assert_int_equal(weir_description_create(&description), WEIR_OK);
-	assert_int_equal(weir_description_add_stream_pool(description, "fast", &pool), WEIR_OK);
+	assert_int_equal(weir_description_put(description, "/resources/fast",
+					      "{\"type\": \"stream_pool\", \"default\": true}"),
+			 WEIR_OK);
 	for (char name[] = "a"; *name <= 'l'; ++*name)
 		assert_int_equal(weir_description_add_entity(description, name, "source"), WEIR_OK);
 	text = kinds_print(description, WEIR_FORMAT_TEXT);

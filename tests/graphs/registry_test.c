@@ -165,7 +165,7 @@ static void a_bad_table_of_an_operator_is_refused(void **state)
 	assert_int_equal(weir_registry_add_operator(rig->registry, NULL), WEIR_E_INVALID);
 }
 
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;

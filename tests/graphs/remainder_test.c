@@ -45,10 +45,10 @@ static void calls_name_it(void **state)
 	weir_description *description = kinds_read(text);
 
 	(void)state;
-	assert_int_equal(
-		weir_description_add_green_context(description, "too", "parts", WEIR_PARTITION_REMAINDER),
-		WEIR_OK);
-	assert_int_equal(weir_description_add_green_context(description, "no", "parts", -3), WEIR_E_INVALID);
+	assert_int_equal(weir_description_put(description, "/resources/too",
+					      "{\"type\": \"green_context\", \"pool\": \"parts\", "
+					      "\"index\": \"remainder\"}"),
+			 WEIR_OK);
 	assert_int_equal(weir_description_put(description, "/entities/1/resources/0", "\"too\""), WEIR_OK);
 	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_OK);
 	assert_int_equal(weir_description_put(description, "/resources/rest/index", "\"rest\""), WEIR_OK);

@@ -14,7 +14,7 @@
 		.size = sizeof(weir_parameter), __VA_ARGS__                                                  \
 	}
 
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;

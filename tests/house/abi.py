@@ -1,7 +1,10 @@
 """The public ABI changes by additions alone, as long as WEIR_ABI stays.
 
     abi.py ROOT COMPILER [KEPT]     compares include/weir.h with tests/house/weir.abi (or with KEPT); 77: no abidiff here
-    abi.py ROOT COMPILER --renew    writes tests/house/weir.abi: when WEIR_ABI has grown, and to keep what was added
+    abi.py ROOT COMPILER --renew    writes tests/house/weir.abi: when WEIR_ABI has grown, and to keep what was added;
+                                    and tests/package/abi/weir-N.h, the header as it is, if N has none yet
+    abi.py ROOT COMPILER --open     writes tests/house/weir.abi so that nothing is compared until the next --renew, for
+                                    a new WEIR_ABI that several changes make; removes weir-N.h. Not in a weir 1.0
 
 The dump is that of a library whose functions are those of weir.h with empty bodies, so it depends on the header
 alone, not on a build of weir, and has no type that is not public. tests/house/exports.py sees that the real
@@ -22,8 +25,8 @@ import xml.etree.ElementTree
 import source
 
 KEPT = "tests/house/weir.abi"
-MAY_GROW = ["scheduler_options", "outcome", "entity_counts", "queue_counts", "stream_pool", "green_context_pool",
-            "operator", "unmet"]
+HEADERS = "tests/package/abi"
+MAY_GROW = ["scheduler_options", "outcome", "entity_counts", "queue_counts", "operator", "unmet"]
 SUPPRESSION = """[suppress_type]
 name_regexp = ^({})$
 type_kind = struct
@@ -107,24 +110,52 @@ def compare(kept, now, folder):
     return ended.stdout + ended.stderr if ended.returncode else ""
 
 
+def renew(root, number, values, now):
+    told = "".join(f"{name} {value}\n" for name, value in values.items())
+    (root / KEPT).write_text(f"<!-- WEIR_ABI {number}\n{told}-->\n" + without_language(now.read_text()))
+    header = root / HEADERS / f"weir-{number}.h"
+    if not header.exists():
+        header.write_bytes((root / "include/weir.h").read_bytes())
+
+
+def leave_open(root, number):
+    (root / KEPT).write_text(f"<!-- WEIR_ABI {number} open\n-->\n")
+    (root / HEADERS / f"weir-{number}.h").unlink(missing_ok=True)
+
+
+def check_open(root, number):
+    """Nothing is compared, but the number is that of the header, which no release has."""
+    faults = []
+    if (root / HEADERS / f"weir-{number}.h").exists():
+        faults += [f"WEIR_ABI {number} is open and has a kept header: python3 tests/house/abi.py . cc --renew"]
+    if not re.search(r'#define WEIR_VERSION\s+"0\.', (root / "include/weir.h").read_text()):
+        faults += [f"WEIR_ABI {number} is open, which only a weir 0 may be: python3 tests/house/abi.py . cc --renew"]
+    source.verdict(faults, f"ABI {number} is open: nothing is compared until abi.py --renew")
+
+
 def main(root, compiler, *more):
     root = pathlib.Path(root).resolve()
     header, script, kept = root / "include/weir.h", root / "cmake/libweir.map", root / KEPT
+    number = abi_number(header.read_text())
+    if more[:1] == ("--open",):
+        return leave_open(root, number)
     if not shutil.which("abidiff") or not shutil.which("abidw"):
         print("skipped: no abidiff here (Debian: abigail-tools)")
         sys.exit(77)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        now, number = dump(header, compiler, script, folder), abi_number(header.read_text())
+        now = dump(header, compiler, script, folder)
         values = constants(header, compiler, folder)
         if more[:1] == ("--renew",):
-            told = "".join(f"{name} {value}\n" for name, value in values.items())
-            kept.write_text(f"<!-- WEIR_ABI {number}\n{told}-->\n" + without_language(now.read_text()))
-            return
+            return renew(root, number, values, now)
         head, body = (pathlib.Path(more[0]) if more else kept).read_text().split("-->\n", 1)
-        was = dict(line.split() for line in head.removeprefix("<!-- ").splitlines())
-        if was.pop("WEIR_ABI") != str(number):
+        first, *rest = head.removeprefix("<!-- ").splitlines()
+        of, left = first.split()[1], first.split()[2:]
+        if of != str(number):
             source.verdict([f"{KEPT} is not that of WEIR_ABI {number}: python3 tests/house/abi.py . cc --renew"], "")
+        if left == ["open"]:
+            return check_open(root, number)
+        was = dict(line.split() for line in rest)
         (folder / "kept.abi").write_text(body)  # abidiff wants no comment first
         faults = [f"{name} was {value}, is {values.get(name)}" for name, value in was.items() if values.get(name) != value]
         faults += filter(None, [compare(folder / "kept.abi", now, folder)])

@@ -22,7 +22,7 @@ THREADS = ("any", "one", "owner", "review", "the one that started")
 # verbs of making: a function with one of them gives something through `out`, or puts it into the object
 MAKING = {"create", "open", "read", "parse", "wrap", "pack", "allocate", "receive", "record", "print", "explain", "take", "add"}
 DOING = {
-    "collect", "destroy", "free", "ref", "unref", "unwrap", "load", "set", "put", "use", "connect", "check", "poke", "tell", "watch", "enable",
+    "collect", "destroy", "free", "ref", "unref", "unwrap", "load", "set", "put", "use", "connect", "check", "poke", "tell", "watch",
     "start", "run", "wait", "stop", "turn", "push", "close", "launch", "copy", "query", "enqueue", "emit", "finish",
     "drain", "hold", "fail", "sleep", "synchronize", "escape", "replay", "write",
 }
@@ -39,8 +39,8 @@ VALUES = {
     "weir_stream_copies": "named by its list; the fence is beside what it does",
 }
 GETS_OUT = {  # through `out`, with a status or a bool: they read, they do not make
-    "weir_context_device_from_stream", "weir_scheduler_entity_counts", "weir_scheduler_queue_counts", "weir_scheduler_entity_times",
-    "weir_scheduler_path_latency", "weir_scheduler_frames", "weir_view_tick_pending",
+    "weir_scheduler_entity_counts", "weir_scheduler_queue_counts", "weir_scheduler_entity_times",
+    "weir_scheduler_path_latency", "weir_scheduler_frames",
     "weir_view_pending", "weir_message_fences", "weir_scheduler_pool_counts", "weir_description_pool_needs", "weir_scheduler_write_trace",
     "weir_running_device_memory",
 }

@@ -374,12 +374,7 @@ int weir_context_open(weir_context *context, const char *path, int flags, unsign
 	return open(path, flags | O_CLOEXEC, mode);
 }
 
-void weir_context_drain(weir_context *context)
-{
-	context->drained = true;
-}
-
-void weir_context_drain_because(weir_context *context, const char *format, ...)
+void weir_context_drain(weir_context *context, const char *format, ...)
 {
 	(void)format;
 	context->drained = true;

@@ -1,10 +1,10 @@
 /*
- * A plugin as it was built in the past: against the kept copy of the header of its ABI, abi/weir-3.h. It must
- * load and run as long as WEIR_ABI is 3. It also has a function in view that no weir has yet, and falls back.
+ * A plugin as it was built in the past: against the header of this ABI that abi/ keeps. It must load and run
+ * as long as WEIR_ABI stays. It also has a function in view that no weir has yet, and falls back.
  *
  * `count_up` passes a number on, one larger; with "check" it fails unless the numbers that come are 1, 2, ...
  */
-#include "abi/weir-3.h"
+#include KEPT
 
 #pragma weak weir_message_of_the_future
 weir_status weir_message_of_the_future(weir_graph *graph, weir_message **out);

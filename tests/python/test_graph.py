@@ -137,7 +137,7 @@ def test_xb60_xb61_xb62_statistics_say_what_stands_whose_frames_and_how_it_ended
             assert (said["ending"], said["status"], said["cause"]) == ("running", None, "none")
             assert (said["main"], said["frames"], waits[0]["cause"], waits[0]["of"]) == ("b", 0, "told", "boolean")
             inlet.push(b"one")
-            graph.enable("b", True)
+            graph.tell("b", "boolean", "ready")
         said = graph.statistics()
         assert (said["ending"], said["status"], said["main"], said["frames"]) == ("finished", "ok", "b", 2)
         assert "open" not in said["entities"][1]["waits"][-1]
@@ -229,7 +229,7 @@ def test_a_graph_of_what_json_lacks_is_refused():
 
 def test_an_entity_that_is_not_there_is_named(chain):
     graph = chain(("a", "Count"), ("b", "Collect"))
-    for call in (lambda: graph.enable("x"), lambda: graph.tell("x", "boolean", "ready"), lambda: graph.poke("x")):
+    for call in (lambda: graph.tell("x", "boolean", "ready"), lambda: graph.poke("x")):
         with pytest.raises(KeyError, match="the graph has no entity 'x'"):
             call()
     graph.run()
@@ -317,7 +317,7 @@ def test_a_disabled_entity_is_named_by_the_outcome():
     text = graph_of(("a", "Count"), ("b", "Collect"))
     text["entities"][0]["conditions"] = [{"type": "boolean"}]
     with weir.Graph(text) as graph:
-        graph.enable("a", False)
+        graph.tell("a", "boolean", "wait")
         assert "a" in graph.run(backend="host").waiting
 
 

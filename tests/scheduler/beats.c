@@ -15,14 +15,14 @@ enum { BEATS = 256 };
 static int64_t began[BEATS];
 static size_t begun;
 
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
 	weir_verdict_ready(verdict);
 }
 
-static void ticked(void *state, const weir_view *view)
+static void ticked(void *state, weir_view *view)
 {
 	(void)state;
 	if (begun < BEATS)

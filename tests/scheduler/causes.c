@@ -10,7 +10,7 @@
 
 static int64_t next;
 
-static void ask_warm(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_warm(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	if (weir_view_now(view) >= next) {
@@ -21,13 +21,13 @@ static void ask_warm(const void *state, const weir_view *view, weir_verdict *ver
 	weir_verdict_until(verdict, next);
 }
 
-static void ticked_warm(void *state, const weir_view *view)
+static void ticked_warm(void *state, weir_view *view)
 {
 	(void)state;
 	next = weir_view_now(view) + 20 * MS;
 }
 
-static void ask_stuck(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_stuck(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
@@ -143,7 +143,7 @@ static void c05_an_explanation_has_cause_subject_and_the_entity_that_could_chang
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
-	weir_scheduler_explain_causes(rig->scheduler, add_unmet, text);
+	weir_scheduler_explain(rig->scheduler, add_unmet, text);
 	assert_string_equal(text, "end told - -\nsource room out a\na room out end\n");
 	rig_destroy(rig);
 }

@@ -10,14 +10,14 @@
 static int64_t soon_at, later_at;
 static _Atomic unsigned asked;
 
-static void ask_never(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_never(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
 	weir_verdict_never(verdict, "never");
 }
 
-static void ask_soon(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_soon(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	if (weir_view_now(view) >= soon_at)
@@ -26,7 +26,7 @@ static void ask_soon(const void *state, const weir_view *view, weir_verdict *ver
 		weir_verdict_until(verdict, soon_at);
 }
 
-static void ask_later(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_later(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	wr_fetch_add(&asked, 1);
@@ -56,7 +56,7 @@ static weir_status start_fickle(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-static void ask_fickle(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_fickle(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)view;
 	if (!((const struct fickle *)state)->started)
@@ -233,7 +233,8 @@ static struct rig *fill_then_run(const char *text)
 	rig->options.deadlock_grace_ns = -1;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, MS, NULL);
-	assert_int_equal(weir_entity_enable(weir_graph_entity(rig->graph, "end"), true), WEIR_OK);
+	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "end"), "boolean", WEIR_TOLD_READY),
+			 WEIR_OK);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	return rig;
 }
@@ -402,7 +403,7 @@ static void enable(void *arg)
 	struct rig *rig = arg;
 
 	weir_sleep(5 * MS);
-	if (weir_entity_enable(weir_graph_entity(rig->graph, "end"), true))
+	if (weir_entity_tell(weir_graph_entity(rig->graph, "end"), "boolean", WEIR_TOLD_READY))
 		rig_break(rig);
 }
 

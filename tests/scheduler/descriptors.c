@@ -169,7 +169,8 @@ static void stay_ready(void)
 	rig_start(rig);
 	put_byte('a'); /* ready, and nothing reads it */
 	wait_cheaply(rig);
-	assert_int_equal(weir_entity_enable(weir_graph_entity(rig->graph, "z"), true), WEIR_OK);
+	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "z"), "boolean", WEIR_TOLD_READY),
+			 WEIR_OK);
 	wait_for_ticks(rig, 1);
 	wait_cheaply(rig); /* nothing to say */
 	weir_scheduler_stop(rig->scheduler, true);

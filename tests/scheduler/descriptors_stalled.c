@@ -215,7 +215,8 @@ static void wait_beside_another(void)
 				      "y:call condition=file_descriptor"); /* y keeps the run open */
 
 	rig_start(rig);
-	assert_int_equal(weir_entity_enable(weir_graph_entity(rig->graph, "z"), false), WEIR_OK);
+	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "z"), "boolean", WEIR_TOLD_WAIT),
+			 WEIR_OK);
 	put("a"); /* the descriptor is ready, and the entity is not */
 	pass(rig, 100 * SECOND);
 	assert_string_equal(said, "");

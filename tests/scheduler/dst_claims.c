@@ -156,9 +156,9 @@ static void tell(void *arg)
 
 		if (!world.told[id])
 			continue;
-		weir_entity_enable(&world.graph->entities[id], false);
+		weir_entity_tell(&world.graph->entities[id], "boolean", WEIR_TOLD_WAIT);
 		weir_sleep((int64_t)wr_random_below(&random, 3000));
-		weir_entity_enable(&world.graph->entities[id], true);
+		weir_entity_tell(&world.graph->entities[id], "boolean", WEIR_TOLD_READY);
 		weir_sleep((int64_t)wr_random_below(&random, 600));
 	}
 }

@@ -538,7 +538,7 @@ static weir_status own_start(void *state, const weir_values *values)
 	return WEIR_OK;
 }
 
-static void own_ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void own_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct own_work *self = state;
 	weir_fence fence = self->dst->work[self->id];

@@ -170,13 +170,12 @@ static void tell_fences(void *arg)
 	}
 }
 
-static void hear(const char *entity, const char *condition, const char *verdict, const char *detail,
-		 void *arg)
+static void hear(const weir_unmet *unmet, void *arg)
 {
 	struct dst_run *run = arg;
 
-	if (!*entity || !*condition || !*verdict || !*detail)
-		dst_break(&run->dst, "%s: explained without words", entity);
+	if (!*unmet->entity || !*unmet->condition || !*unmet->verdict || !*unmet->detail)
+		dst_break(&run->dst, "%s: explained without words", unmet->entity);
 }
 
 static void explain(void *arg)

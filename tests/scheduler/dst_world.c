@@ -229,10 +229,10 @@ static void check_references(struct dst_run *run)
 
 /* --- the runs of one graph --- */
 
-static void say(const char *entity, const char *condition, const char *verdict, const char *detail, void *arg)
+static void say(const weir_unmet *unmet, void *arg)
 {
 	(void)arg;
-	fprintf(stderr, "%s: %s: %s: %s\n", entity, condition, verdict, detail);
+	fprintf(stderr, "%s: %s: %s: %s\n", unmet->entity, unmet->condition, unmet->verdict, unmet->detail);
 }
 
 static weir_status start(struct dst_run *run)

@@ -11,7 +11,7 @@
 static _Atomic bool short_timeout;
 static int64_t began;
 
-static void ask_for_time(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_for_time(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	int64_t until = began + (wr_load(&short_timeout) ? MS : 10 * MS);
 

@@ -136,7 +136,7 @@ static void poke_from_outside(void *arg)
 
 	for (int i = 0; i < 20000; i++)
 		weir_entity_poke(idle);
-	weir_entity_enable(idle, true);
+	weir_entity_tell(idle, "boolean", WEIR_TOLD_READY);
 }
 
 static weir_status until_told(struct rig *rig, weir_context *context)

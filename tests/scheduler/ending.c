@@ -71,7 +71,7 @@ static void s04_f24_a_tick_within_the_grace_time_begins_it_anew(void **state)
 	rig->options.deadlock_grace_ns = SECOND;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 700 * MS, NULL);
-	weir_entity_enable(weir_graph_entity(rig->graph, "late"), true);
+	weir_entity_tell(weir_graph_entity(rig->graph, "late"), "boolean", WEIR_TOLD_READY);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 700 * MS, NULL), WEIR_E_TIMEOUT);
 	assert_int_equal(rig_wait(rig), WEIR_E_DEADLOCK);
 	assert_in_range(rig->outcome.duration_ns, 1700 * MS, 1730 * MS);

@@ -134,7 +134,7 @@ static struct rig *fill(const char *text)
 	rig->options.deadlock_grace_ns = SECOND;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
-	weir_entity_enable(weir_graph_entity(rig->graph, "end"), true);
+	weir_entity_tell(weir_graph_entity(rig->graph, "end"), "boolean", WEIR_TOLD_READY);
 	return rig;
 }
 

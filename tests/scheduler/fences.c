@@ -14,7 +14,7 @@ enum { SIGNALS = 3 };
 static _Atomic uint64_t own_stream, own_point;
 static weir_fence passed;
 
-static void ask_own(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_own(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	weir_fence own = {wr_load(&own_stream), wr_load(&own_point)};
 
@@ -33,7 +33,7 @@ static bool holds(weir_context *context)
 	return passed.value && weir_fence_query(weir_context_graph(context), passed) == WEIR_OK;
 }
 
-static void ask_unknown(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_unknown(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;

@@ -299,42 +299,6 @@ static void s07_a_drain_in_which_nothing_completes_is_abandoned(void **state)
 	free(rig);
 }
 
-/* --- a condition that asks for its ticks --- */
-
-static size_t seen_pending[3];
-static unsigned views;
-
-static void ask_for_ticks(const void *state, const weir_view *view, weir_verdict *verdict)
-{
-	uint64_t ticks = weir_view_device_ticks(view);
-
-	(void)state;
-	if (ticks == 1 && !views++) {
-		seen_pending[0] = weir_view_tick_pending(view, 0, 0, NULL);
-		seen_pending[1] = weir_view_tick_pending(view, 1, 0, NULL);
-		seen_pending[2] = weir_view_tick_pending(view, UINT64_MAX, 0, NULL);
-	}
-	weir_verdict_ready(verdict);
-}
-
-static const weir_condition asks = {.size = sizeof asks, .name = "asks", .ask = ask_for_ticks};
-static const weir_condition *const conditions[] = {&asks, NULL};
-
-static void t08_a_view_shows_the_ticks_that_have_been(void **state)
-{
-	struct rig *rig =
-		rig_of("source ticks=2 work=5ms in_flight=4 condition=asks -> end gate=in capacity=4");
-
-	(void)state;
-	views = 0;
-	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(views, 1);
-	assert_int_equal(seen_pending[0], 0); /* no tick */
-	assert_int_equal(seen_pending[1], 1);
-	assert_int_equal(seen_pending[2], 1); /* the same as of the last tick */
-	rig_destroy(rig);
-}
-
 /* --- bad input --- */
 
 static void assert_refused(const char *pointer, const char *value)
@@ -385,10 +349,8 @@ int main(void)
 		cmocka_unit_test(t08_c05_it_says_how_many_are_in_flight),
 		cmocka_unit_test(t08_s07_device_work_from_before_a_drain_is_progress),
 		cmocka_unit_test(s07_a_drain_in_which_nothing_completes_is_abandoned),
-		cmocka_unit_test(t08_a_view_shows_the_ticks_that_have_been),
 		cmocka_unit_test(t08_e06_a_bound_that_cannot_be_is_refused),
 	};
 
-	rig_conditions = conditions;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

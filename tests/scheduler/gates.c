@@ -426,7 +426,7 @@ static const weir_parameter port[] = {{.size = sizeof(weir_parameter),
 				       .help = "input"},
 				      {.name = NULL}};
 
-static void ask_some(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_some(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	bool closed = weir_view_closed(view, 0);
 
@@ -440,7 +440,7 @@ static void ask_some(const void *state, const weir_view *view, weir_verdict *ver
 }
 
 /* It reads content, so the message must be complete. */
-static void ask_number(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_number(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	if (rig_value(weir_view_message(view, 0, 0)) < 0)
@@ -450,7 +450,7 @@ static void ask_number(const void *state, const weir_view *view, weir_verdict *v
 }
 
 /* READY without a message at times. */
-static void ask_any(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_any(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const int64_t *next = state;
 
@@ -462,7 +462,7 @@ static void ask_any(const void *state, const weir_view *view, weir_verdict *verd
 		weir_verdict_until(verdict, *next);
 }
 
-static void any_ticked(void *state, const weir_view *view)
+static void any_ticked(void *state, weir_view *view)
 {
 	*(int64_t *)state = weir_view_now(view) + 100 * US;
 }

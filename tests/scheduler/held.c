@@ -77,8 +77,8 @@ TEST(c04_s08_a_run_begins_with_no_held_input)
 static weir_status drain_twice(struct rig *rig, weir_context *context)
 {
 	(void)rig;
-	weir_context_drain_because(context, "it is %d o'clock\n", 7);
-	weir_context_drain_because(context, "too late");
+	weir_context_drain(context, "it is %d o'clock\n", 7);
+	weir_context_drain(context, "too late");
 	return WEIR_OK;
 }
 

@@ -89,15 +89,14 @@ static weir_status number_push(struct life *life)
 	return status;
 }
 
-static void count_line(const char *entity, const char *condition, const char *verdict, const char *detail,
-		       void *arg)
+static void count_line(const weir_unmet *unmet, void *arg)
 {
 	struct life *life = arg;
 
-	assert_non_null(entity);
-	assert_non_null(condition);
-	assert_non_null(verdict);
-	assert_non_null(detail);
+	assert_non_null(unmet->entity);
+	assert_non_null(unmet->condition);
+	assert_non_null(unmet->verdict);
+	assert_non_null(unmet->detail);
 	life->explained++;
 }
 

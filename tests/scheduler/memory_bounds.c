@@ -148,12 +148,14 @@ static weir_status take_what_is_not_there(struct rig *rig, weir_context *context
 
 static void s03_e06_what_could_not_be_had_of_the_device_goes_back_to_the_pool(void **state)
 {
-	const weir_memory_pool pool = {.size = sizeof pool, .device = WEIR_DEVICE_HOST, .max_size = LARGE};
 	weir_description *description = NULL;
 	struct rig *rig = rig_described("a:call count=3", &description);
 
 	(void)state;
-	assert_int_equal(weir_description_add_memory_pool(description, "m", &pool), WEIR_OK);
+	assert_int_equal(weir_description_put(description, "/resources/m",
+					      "{\"type\": \"memory_pool\", \"place\": \"host\", "
+					      "\"max_size\": \"8MiB\"}"),
+			 WEIR_OK);
 	assert_int_equal(weir_description_use(description, "a", "m"), WEIR_OK);
 	assert_int_equal(weir_description_put(description, "/entities/0/conditions/-",
 					      "{\"type\": \"memory_available\", \"min_bytes\": 8}"),

@@ -138,7 +138,7 @@ static void explain_beside_program(void)
 	outlet = rig_outlet(rig, "c.out", 1, 0);
 	rig_start(rig);
 	assert_int_equal(weir_outlet_take(outlet, -1, &message), WEIR_OK);
-	weir_entity_enable(weir_graph_entity(rig->graph, "a"), true);
+	weir_entity_tell(weir_graph_entity(rig->graph, "a"), "boolean", WEIR_TOLD_READY);
 	weir_sleep(10 * MS);
 	assert_int_equal(weir_scheduler_explain_line(rig->scheduler, &line), WEIR_OK);
 	assert_non_null(strstr(line, "1 in a.out -> b.in, 1 held by the program or an operator"));

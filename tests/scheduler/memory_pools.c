@@ -373,17 +373,20 @@ static weir_status take_of_both(struct rig *rig, weir_context *context)
 	return weir_context_emit(context, 0, message);
 }
 
+static void put(weir_description *description, const char *pointer, const char *json)
+{
+	assert_int_equal(weir_description_put(description, pointer, json), WEIR_OK);
+}
+
 static void named_in_opposite_order(void)
 {
 	weir_description *description = NULL;
 	struct rig *rig = rig_described("a:call -> end; b:call -> end2:end", &description);
-	weir_memory_pool pool = {
-		.size = sizeof pool, .device = WEIR_DEVICE_HOST, .block_size = 64, .blocks = 1};
 	const char *ticks = getenv("WEIR_TICKS");
 
-	assert_int_equal(weir_description_add_memory_pool(description, "m", &pool), WEIR_OK);
-	pool.device = 0;
-	assert_int_equal(weir_description_add_memory_pool(description, "d", &pool), WEIR_OK);
+	put(description, "/resources/m",
+	    "{\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": 64, \"blocks\": 1}");
+	put(description, "/resources/d", "{\"type\": \"memory_pool\", \"block_size\": 64, \"blocks\": 1}");
 	assert_int_equal(weir_description_use(description, "a", "m"), WEIR_OK);
 	assert_int_equal(weir_description_use(description, "a", "d"), WEIR_OK);
 	assert_int_equal(weir_description_use(description, "b", "d"), WEIR_OK);
@@ -485,16 +488,15 @@ static weir_status emit_from_own(struct rig *rig, weir_context *context)
 static void s03_a_pool_of_the_callers_blocks_gives_these(void **state)
 {
 	void *const blocks[] = {own_blocks[0], own_blocks[1]};
-	const weir_memory_pool pool = {.size = sizeof pool,
-				       .device = WEIR_DEVICE_HOST,
-				       .block_size = sizeof own_blocks[0],
-				       .blocks = 2,
-				       .memory = blocks};
 	weir_description *description = NULL;
 	struct rig *rig = rig_described("a:call -> b:end capacity=2", &description);
 
 	(void)state;
-	assert_int_equal(weir_description_add_memory_pool(description, "own", &pool), WEIR_OK);
+	put(description, "/resources/own",
+	    "{\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": 64, \"blocks\": 2}");
+	assert_int_equal(
+		weir_description_set_pool_memory(description, "own", sizeof own_blocks[0], blocks, 2),
+		WEIR_OK);
 	assert_int_equal(weir_description_use(description, "a", "own"), WEIR_OK);
 	assert_int_equal(weir_graph_create(rig->registry, description, &rig->graph), WEIR_OK);
 	weir_description_destroy(description);
@@ -508,11 +510,10 @@ static void a_bound_on_bytes(void)
 {
 	struct rig *rig;
 	weir_description *description = NULL;
-	const weir_memory_pool pool = {
-		.size = sizeof pool, .device = WEIR_DEVICE_HOST, .max_size = 2 * sizeof(int64_t)};
 
 	rig = rig_described("a:call -> b:end capacity=4", &description);
-	assert_int_equal(weir_description_add_memory_pool(description, "m", &pool), WEIR_OK);
+	put(description, "/resources/m",
+	    "{\"type\": \"memory_pool\", \"place\": \"host\", \"max_size\": 16}");
 	assert_int_equal(weir_description_use(description, "a", "m"), WEIR_OK);
 	assert_int_equal(weir_description_put(description, "/entities/0/conditions",
 					      "[{\"type\": \"memory_available\", \"min_bytes\": 8}]"),

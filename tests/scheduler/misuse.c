@@ -9,21 +9,21 @@
 
 /* --- verdicts --- */
 
-static void says_nothing(const void *state, const weir_view *view, weir_verdict *verdict)
+static void says_nothing(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
 	(void)verdict;
 }
 
-static void says_two(const void *state, const weir_view *view, weir_verdict *verdict)
+static void says_two(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	weir_verdict_until(verdict, weir_view_now(view) + SECOND);
 	weir_verdict_ready(verdict);
 }
 
-static void says_never_too(const void *state, const weir_view *view, weir_verdict *verdict)
+static void says_never_too(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
@@ -31,7 +31,7 @@ static void says_never_too(const void *state, const weir_view *view, weir_verdic
 	weir_verdict_never(verdict, "never");
 }
 
-static void says_wait_too(const void *state, const weir_view *view, weir_verdict *verdict)
+static void says_wait_too(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
@@ -39,7 +39,7 @@ static void says_wait_too(const void *state, const weir_view *view, weir_verdict
 	weir_verdict_wait(verdict, "not yet");
 }
 
-static void gives_no_cause_of_weirs(const void *state, const weir_view *view, weir_verdict *verdict)
+static void gives_no_cause_of_weirs(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
@@ -47,7 +47,7 @@ static void gives_no_cause_of_weirs(const void *state, const weir_view *view, we
 	weir_verdict_set_cause(verdict, (weir_cause)99, -1, 0);
 }
 
-static void gives_input_7(const void *state, const weir_view *view, weir_verdict *verdict)
+static void gives_input_7(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
@@ -55,7 +55,7 @@ static void gives_input_7(const void *state, const weir_view *view, weir_verdict
 	weir_verdict_set_cause(verdict, WEIR_CAUSE_MESSAGES, 7, 1);
 }
 
-static void gives_output_9(const void *state, const weir_view *view, weir_verdict *verdict)
+static void gives_output_9(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
@@ -63,7 +63,7 @@ static void gives_output_9(const void *state, const weir_view *view, weir_verdic
 	weir_verdict_set_cause(verdict, WEIR_CAUSE_ROOM, 9, 1);
 }
 
-static void asks_for_both(const void *state, const weir_view *view, weir_verdict *verdict)
+static void asks_for_both(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	if (weir_view_room(view, 9) || weir_view_count(view, 7))
@@ -72,7 +72,7 @@ static void asks_for_both(const void *state, const weir_view *view, weir_verdict
 		weir_verdict_ready(verdict);
 }
 
-static void asks_for_input_7(const void *state, const weir_view *view, weir_verdict *verdict)
+static void asks_for_input_7(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	if (weir_view_count(view, 7))
@@ -81,7 +81,7 @@ static void asks_for_input_7(const void *state, const weir_view *view, weir_verd
 		weir_verdict_ready(verdict);
 }
 
-static void asks_for_end_of_7(const void *state, const weir_view *view, weir_verdict *verdict)
+static void asks_for_end_of_7(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	if (weir_view_ended(view, 7, 1))
@@ -90,7 +90,7 @@ static void asks_for_end_of_7(const void *state, const weir_view *view, weir_ver
 		weir_verdict_ready(verdict);
 }
 
-static void asks_for_output_9(const void *state, const weir_view *view, weir_verdict *verdict)
+static void asks_for_output_9(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	if (weir_view_room(view, 9))
@@ -105,7 +105,7 @@ static weir_status asks_for_nope(void *state, const weir_values *values)
 	return weir_values_int(values, "nope") ? WEIR_E_FAILED : WEIR_OK;
 }
 
-static void ready(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ready(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
@@ -415,30 +415,6 @@ static void xb03_a_field_that_the_library_does_not_know_is_refused(void **state)
 	rig_destroy(rig);
 }
 
-static weir_context *kept;
-
-static weir_status keep_context(struct rig *rig, weir_context *context)
-{
-	(void)rig;
-	kept = context;
-	return WEIR_OK;
-}
-
-/* Like a helper thread that outlives compute, and the scheduler. */
-static void xb08_adopting_a_tick_without_a_scheduler_does_nothing(void **state)
-{
-	struct rig *rig = rig_of("c:call count=1 -> end");
-
-	(void)state;
-	rig_on(rig, "c", keep_context);
-	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
-	rig->scheduler = NULL;
-	weir_context_adopt(kept);
-	weir_context_leave(kept);
-	rig_destroy(rig);
-}
-
 static void e06_a_state_size_that_wraps_is_refused(void **state)
 {
 	static const weir_operator table = {.size = sizeof table, .name = "vast", .state_size = SIZE_MAX};
@@ -500,7 +476,6 @@ int main(void)
 		cmocka_unit_test(xb10_a_parameter_that_is_not_declared_fails_start),
 		cmocka_unit_test(xb03_a_struct_without_a_size_is_refused_by_name),
 		cmocka_unit_test(xb03_a_field_that_the_library_does_not_know_is_refused),
-		cmocka_unit_test(xb08_adopting_a_tick_without_a_scheduler_does_nothing),
 		cmocka_unit_test(e06_a_state_size_that_wraps_is_refused),
 		cmocka_unit_test(xb54_a_state_of_no_bytes_is_null),
 	};

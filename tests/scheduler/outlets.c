@@ -113,68 +113,6 @@ static void xb05_threads_that_poll_lose_nothing_and_see_the_end(void **state)
 	rig_destroy(rig);
 }
 
-/* --- the callback --- */
-
-static void count_up(void *arg)
-{
-	wr_fetch_add((_Atomic unsigned *)arg, 1);
-}
-
-static void be_told(void)
-{
-	struct rig *rig = rig_of("source ticks=5 -> end");
-	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
-	_Atomic unsigned told = 0;
-
-	assert_int_equal(weir_outlet_set_notify(outlet, count_up, &told), WEIR_OK);
-	rig_start(rig);
-	for (unsigned i = 0; i < 5; i++) {
-		while (wr_load(&told) <= i) /* once per message, as the outlet is empty each time */
-			go_on(rig, MS);
-		assert_int_equal(wr_load(&told), i + 1);
-		assert_int_equal(rig_take(outlet, 0), i);
-	}
-	assert_int_equal(rig_wait(rig), WEIR_OK);
-	assert_in_range(wr_load(&told), 5, 6); /* the last message may be taken after the end */
-	assert_int_equal(rig_take(outlet, 0), WEIR_E_CLOSED);
-	rig_destroy(rig);
-}
-
-static void xb05_a_program_is_told_when_something_comes_and_there_was_nothing(void **state)
-{
-	(void)state;
-	rig_everywhere(be_told);
-}
-
-static void xb05_a_program_is_told_of_the_end(void **state)
-{
-	struct rig *rig = rig_of("source period=1s count=1 -> end; idle:source enabled=false -> more:end");
-	weir_outlet *outlet = rig_outlet(rig, "idle.out", 1, 0);
-	_Atomic unsigned told = 0;
-
-	(void)state;
-	assert_int_equal(weir_outlet_set_notify(outlet, count_up, &told), WEIR_OK);
-	rig_start(rig);
-	assert_int_equal(wr_load(&told), 0);
-	assert_int_equal(rig_wait(rig), WEIR_OK); /* idle is not DONE; the end of the run closes the outlet */
-	assert_int_equal(wr_load(&told), 1);
-	rig_destroy(rig);
-}
-
-static void xb05_the_callback_is_set_between_runs(void **state)
-{
-	struct rig *rig = rig_of("source period=1s -> end");
-	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
-
-	(void)state;
-	rig_start(rig);
-	assert_int_equal(weir_outlet_set_notify(outlet, count_up, NULL), WEIR_E_BUSY);
-	weir_scheduler_stop(rig->scheduler, false);
-	assert_int_equal(rig_wait(rig), WEIR_OK);
-	assert_int_equal(weir_outlet_set_notify(outlet, NULL, NULL), WEIR_OK);
-	rig_destroy(rig);
-}
-
 /* --- the end of a run --- */
 
 struct ending {
@@ -346,9 +284,6 @@ int main(void)
 		cmocka_unit_test(xb05_a_descriptor_that_is_asked_for_late_shows_what_is_there),
 		cmocka_unit_test(xb05_what_a_cut_has_left_reads_as_the_end),
 		cmocka_unit_test(xb05_threads_that_poll_lose_nothing_and_see_the_end),
-		cmocka_unit_test(xb05_a_program_is_told_when_something_comes_and_there_was_nothing),
-		cmocka_unit_test(xb05_a_program_is_told_of_the_end),
-		cmocka_unit_test(xb05_the_callback_is_set_between_runs),
 		cmocka_unit_test(xb05_the_end_of_each_run_is_told_once),
 		cmocka_unit_test(xb05_on_threads_the_end_is_told_by_the_time_of_destroy),
 		cmocka_unit_test(xb05_a_run_that_destroy_cuts_short_is_told_of_too),

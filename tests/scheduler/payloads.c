@@ -133,6 +133,44 @@ static void s11_b02_what_an_inlet_drops_may_push_into_it_again(void **state)
 	rig_everywhere(push_where_destructors_push);
 }
 
+/* --- the tick that made a message --- */
+
+static weir_status emit_tensor(struct rig *rig, weir_context *context)
+{
+	static const int64_t one = 1;
+	static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0, 64, 1};
+	weir_message *message = NULL;
+	weir_status status = weir_context_create_tensor(context, &like, true, &message);
+
+	(void)rig;
+	return status ? status : weir_context_emit(context, 0, message);
+}
+
+static weir_status receive_alone(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, weir_message_unique(weir_context_message(context, 0, 0)));
+	return WEIR_OK;
+}
+
+static void two_workers_hand_over(void)
+{
+	struct rig *rig = rig_of("a:call count=4 -> b:host capacity=4");
+
+	rig->options.workers = 2;
+	rig_on(rig, "a", emit_tensor);
+	rig_on(rig, "b", receive_alone);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "b"), 4);
+	rig_destroy(rig);
+}
+
+/* No entity uses a stream. */
+static void t04_a_single_receiver_is_the_only_holder_of_what_a_tick_made(void **state)
+{
+	(void)state;
+	rig_in_worlds(SEEDS, two_workers_hand_over);
+}
+
 static weir_status emit_bombs(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
@@ -341,6 +379,7 @@ int main(void)
 		cmocka_unit_test(s11_b02_what_an_inlet_drops_may_push_into_it_again),
 		cmocka_unit_test(s11_b02_no_lock_is_held_while_an_outlet_is_abandoned),
 		cmocka_unit_test(s05_s11_what_was_pushed_as_the_receiver_ended_is_taken_back_without_locks),
+		cmocka_unit_test(t04_a_single_receiver_is_the_only_holder_of_what_a_tick_made),
 		cmocka_unit_test(t04_memory_of_held_messages_is_not_replaced_with_their_device),
 		cmocka_unit_test(t04_f40_without_memory_for_a_fence_payloads_are_kept),
 		cmocka_unit_test(f40_deep_queues_do_not_cost_memory_before_they_are_filled),

@@ -16,7 +16,7 @@ static weir_status compute(weir_context *context, void *state)
 	return weir_context_emit(context, 0, message);
 }
 
-static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)view;
 	if (*(const int *)state < 3)
@@ -25,7 +25,7 @@ static void ask(const void *state, const weir_view *view, weir_verdict *verdict)
 		weir_verdict_never(verdict, "three ticks were enough");
 }
 
-static void ticked(void *state, const weir_view *view)
+static void ticked(void *state, weir_view *view)
 {
 	(void)view;
 	++*(int *)state;

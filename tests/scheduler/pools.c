@@ -25,7 +25,7 @@ static void a_pool_as_it_is_written(void)
 	assert_int_equal(rig_stream_count(rig), 3);
 	stream = rig_pool_take(rig, 0);
 	assert_int_equal(weir_stream_device(stream), 1);
-	assert_int_equal(rig_stream_flags(stream), WEIR_STREAM_POOL_BLOCKING);
+	assert_int_equal(rig_stream_flags(stream), WR_STREAM_BLOCKING);
 	assert_int_equal(rig_stream_priority(stream), -2);
 	assert_int_equal(rig_stream_count(rig), 3);
 	rig_put_back(stream);

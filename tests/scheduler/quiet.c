@@ -8,7 +8,7 @@
 
 static _Atomic bool wanted;
 
-static void ask_wanted(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_wanted(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;

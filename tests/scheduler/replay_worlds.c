@@ -11,6 +11,7 @@
 #include "rig_inside.h"
 #include "rig_streams.h"
 #include "sim/simulation.h"
+#include "tests/copy.h"
 
 enum { MOST = 4, MESSAGES = 50 };
 
@@ -118,7 +119,7 @@ static weir_status enqueue_step(weir_context *context, weir_stream *stream, void
 	if (!status && side != stream)
 		status = weir_context_synchronize_streams(context, &side, 1, stream);
 	if (!status)
-		status = weir_stream_copy(stream, &entity->scratch[2], &entity->scratch[1], sizeof(int64_t));
+		status = copy_bytes(stream, &entity->scratch[2], &entity->scratch[1], sizeof(int64_t));
 	return status ? status : add_to(stream, step->to, &entity->scratch[2], 0);
 }
 

@@ -193,17 +193,17 @@ weir_queue_counts rig_queue(struct rig *rig, const char *to)
 	return counts;
 }
 
-static void explain_line(const char *entity, const char *condition, const char *verdict, const char *detail,
-			 void *arg)
+static void explain_line(const weir_unmet *unmet, void *arg)
 {
 	char **text = arg, *longer = NULL;
-	size_t room =
-		strlen(*text) + strlen(entity) + strlen(condition) + strlen(verdict) + strlen(detail) + 10;
+	size_t room = strlen(*text) + strlen(unmet->entity) + strlen(unmet->condition) +
+		      strlen(unmet->verdict) + strlen(unmet->detail) + 10;
 
 	longer = malloc(room);
 	if (!longer)
 		return;
-	snprintf(longer, room, "%s%s: %s: %s (%s)\n", *text, entity, condition, verdict, detail);
+	snprintf(longer, room, "%s%s: %s: %s (%s)\n", *text, unmet->entity, unmet->condition, unmet->verdict,
+		 unmet->detail);
 	free(*text);
 	*text = longer;
 }

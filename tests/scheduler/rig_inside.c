@@ -124,7 +124,7 @@ struct rig_gate rig_gate(struct rig *rig, const char *name)
 				 entity->gated};
 }
 
-weir_graph *rig_view_graph(const weir_view *view)
+weir_graph *rig_view_graph(weir_view *view)
 {
 	return view->entity->graph;
 }

@@ -46,7 +46,7 @@ struct rig_gate {
 };
 
 struct rig_gate rig_gate(struct rig *rig, const char *entity);
-weir_graph *rig_view_graph(const weir_view *view);
+weir_graph *rig_view_graph(weir_view *view);
 uint64_t rig_gpu_ticks(struct rig *rig, const char *entity,
 		       bool skipped); /* whose GPU time was measured, or was not though due */
 uint64_t rig_flight_ticks(struct rig *rig, const char *entity); /* of this run, as its bound counts them */

@@ -330,7 +330,7 @@ static bool stopping_after(const char *text, rig_fn *compute, weir_status wanted
 static weir_status drain(struct rig *rig, weir_context *context)
 {
 	(void)rig;
-	weir_context_drain(context);
+	weir_context_drain(context, NULL);
 	return WEIR_OK;
 }
 

@@ -52,10 +52,10 @@ static void s08_a_word_told_before_a_run_is_kept_for_it_and_forgotten_after(void
 	weir_entity *end = weir_graph_entity(rig->graph, "end");
 
 	(void)state;
-	assert_int_equal(weir_entity_enable(end, true), WEIR_OK);
+	assert_int_equal(weir_entity_tell(end, "boolean", WEIR_TOLD_READY), WEIR_OK);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
-	assert_int_equal(weir_entity_enable(end, true), WEIR_OK);
+	assert_int_equal(weir_entity_tell(end, "boolean", WEIR_TOLD_READY), WEIR_OK);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	rig_destroy(rig);
 }

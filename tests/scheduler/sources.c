@@ -15,7 +15,7 @@ static bool unfinished(void)
 	return graph && weir_fence_query(graph, work) == WEIR_E_BUSY;
 }
 
-static void ask_either(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_either(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	if (!unfinished() || weir_view_now(view) >= due) {
@@ -27,7 +27,7 @@ static void ask_either(const void *state, const weir_view *view, weir_verdict *v
 	weir_verdict_fence(verdict, work);
 }
 
-static void ask_work(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_work(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
@@ -40,7 +40,7 @@ static void ask_work(const void *state, const weir_view *view, weir_verdict *ver
 	weir_verdict_fence(verdict, work);
 }
 
-static void ask_door(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_door(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
@@ -53,7 +53,7 @@ static void ask_door(const void *state, const weir_view *view, weir_verdict *ver
 static const weir_condition either = {.size = sizeof either, .name = "either", .ask = ask_either};
 static const weir_condition working = {.size = sizeof working, .name = "working", .ask = ask_work};
 static const weir_condition door = {.size = sizeof door, .name = "door", .ask = ask_door};
-static void ask_earlier(const void *state, const weir_view *view, weir_verdict *verdict);
+static void ask_earlier(const void *state, weir_view *view, weir_verdict *verdict);
 static const weir_condition early = {.size = sizeof early, .name = "earlier", .ask = ask_earlier};
 static const weir_condition *const conditions[] = {&either, &working, &door, &early, NULL};
 
@@ -151,7 +151,7 @@ static void c02_fences_of_a_condition_that_is_not_chosen_arm_nothing(void **stat
 
 static weir_fence earlier;
 
-static void ask_earlier(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_earlier(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;

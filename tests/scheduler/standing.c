@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "rig.h"
 
-static void never_ready(const void *state, const weir_view *view, weir_verdict *verdict)
+static void never_ready(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
@@ -132,13 +132,9 @@ static void xb06_a_circle_after_the_last_cause_told_is_counted(void **state)
 
 static _Atomic unsigned explained;
 
-static void count_line(const char *entity, const char *condition, const char *verdict, const char *detail,
-		       void *arg)
+static void count_line(const weir_unmet *unmet, void *arg)
 {
-	(void)entity;
-	(void)condition;
-	(void)verdict;
-	(void)detail;
+	(void)unmet;
 	(void)arg;
 	wr_fetch_add(&explained, 1);
 }

@@ -14,7 +14,7 @@ static void assert_silent_on(const char *text, const char *part)
 /* READY once `allowed` is set, whether or not it is poked then. */
 static _Atomic bool allowed;
 
-static void ask_allowed(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_allowed(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;

@@ -254,7 +254,7 @@ static void s10_f36_after_a_stall_the_policy_says_how_many_ticks_are_made_up_for
 
 static int64_t moved_at;
 
-static void ask_moved(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_moved(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	if (weir_view_now(view) >= moved_at)

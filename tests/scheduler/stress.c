@@ -87,10 +87,10 @@ struct outsider {
 	_Atomic bool over;
 };
 
-static void ignore_line(const char *entity, const char *condition, const char *verdict, const char *detail,
-			void *arg)
+static void ignore_line(const weir_unmet *unmet, void *arg)
 {
-	*(size_t *)arg += strlen(entity) + strlen(condition) + strlen(verdict) + strlen(detail);
+	*(size_t *)arg += strlen(unmet->entity) + strlen(unmet->condition) + strlen(unmet->verdict) +
+			  strlen(unmet->detail);
 }
 
 static void poke_and_stop(void *arg)

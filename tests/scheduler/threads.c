@@ -246,7 +246,7 @@ struct clock {
 };
 
 /* Depends on the time only: no end of a sender makes it NEVER. */
-static void each_millisecond(const void *state, const weir_view *view, weir_verdict *verdict)
+static void each_millisecond(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct clock *self = state;
 
@@ -256,7 +256,7 @@ static void each_millisecond(const void *state, const weir_view *view, weir_verd
 		weir_verdict_until(verdict, self->next);
 }
 
-static void next_millisecond(void *state, const weir_view *view)
+static void next_millisecond(void *state, weir_view *view)
 {
 	((struct clock *)state)->next = weir_view_began(view) + MS;
 }
@@ -274,7 +274,7 @@ static const weir_condition clocked = {.size = sizeof(weir_condition),
 				       .state_size = sizeof(struct clock),
 				       .ask = each_millisecond,
 				       .ticked = next_millisecond};
-static void ask_and_exit(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_and_exit(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;

@@ -1,6 +1,6 @@
 /*
- * Fences that the program tells a condition (C6): the built-in kind `fence`, with both values of `once`, and
- * a condition of the program's own.
+ * Fences that the program tells the condition `fence` (C6), with both values of `once`; and a fence that a
+ * condition of the program's own waits for.
  */
 #include <string.h>
 
@@ -407,104 +407,55 @@ static void c06_e02_work_that_fails_never_makes_it_ready(void **state)
 /* --- a condition of the program's own --- */
 
 static _Atomic unsigned wrong_answers;
+static weir_fence outside; /* what own_fence waits for */
 
-/* No fence is complete; one without a stream never is. */
-static void ask_of_no_fence(const weir_view *view)
+/* Ready at a fence that it knows by itself. No fence is complete; one without a stream never is. */
+static void ask_own(const void *state, weir_view *view, weir_verdict *verdict)
 {
+	(void)state;
 	if (!weir_view_fence_complete(view, (weir_fence){0, 0}) ||
 	    weir_view_fence_complete(view, (weir_fence){0, 1}))
 		wr_fetch_add(&wrong_answers, 1);
-}
-
-/* Ready for each fence, by the same calls; its `why` tells it from the built-in kind. */
-static void ask_own(const void *state, const weir_view *view, weir_verdict *verdict)
-{
-	const weir_fence *next = weir_view_fence_next(view), *last = weir_view_fence_told(view);
-
-	(void)state;
-	ask_of_no_fence(view);
-	if (!next || !last) {
-		weir_verdict_wait(verdict, "nothing yet");
-		weir_verdict_external(verdict);
-	} else if (weir_view_fence_complete(view, *next)) {
+	if (weir_view_fence_complete(view, outside)) {
 		weir_verdict_ready(verdict);
 	} else {
-		weir_verdict_wait(verdict, last->value > next->value ? "two or more" : "one");
-		weir_verdict_fence(verdict, *next);
+		weir_verdict_wait(verdict, "the work outside is not finished");
+		weir_verdict_fence(verdict, outside);
 	}
-}
-
-static void use_own(void *state, const weir_view *view)
-{
-	(void)state;
-	weir_view_fence_use(view);
-	weir_view_fence_use(view); /* used already: this is not for the next one */
-}
-
-static void ask_nothing(const void *state, const weir_view *view, weir_verdict *verdict)
-{
-	(void)state;
-	(void)view;
-	weir_verdict_ready(verdict);
 }
 
 static const weir_condition own_kind = {.size = sizeof(weir_condition),
 					.name = "own_fence",
 					.help = "own_fence",
 					.phase = WEIR_PHASE_GATHERING,
-					.ask = ask_own,
-					.ticked = use_own};
-static const weir_condition unlooking_kind = {.size = sizeof(weir_condition),
-					      .name = "unlooking",
-					      .help = "unlooking",
-					      .phase = WEIR_PHASE_GATHERING,
-					      .ask = ask_nothing,
-					      .ticked = use_own};
-static const weir_condition *const kinds[] = {&own_kind, &unlooking_kind, NULL};
+					.ask = ask_own};
+static const weir_condition *const kinds[] = {&own_kind, NULL};
 
-static weir_status finish_second(struct rig *rig, weir_context *context)
+static weir_status finish_first(struct rig *rig, weir_context *context)
 {
 	(void)look(rig, context);
-	return weir_context_tick(context) ? weir_context_finish(context) : WEIR_OK;
+	return weir_context_finish(context);
 }
 
-static void tell_own(void)
+static void know_own(void)
 {
-	struct rig *rig = rig_waiting("z:call condition=own_fence", finish_second);
-	weir_entity *entity = weir_graph_entity(rig->graph, "z");
-	weir_stream *stream = stream_of(rig);
+	struct rig *rig = rig_waiting("z:call condition=own_fence", finish_first);
+	weir_entity *z = weir_graph_entity(rig->graph, "z");
 
-	rig_start(rig);
-	for (int i = 1; i <= 2; i++)
-		assert_int_equal(weir_entity_tell_fence(entity, "own_fence", enqueue(stream, i, 20 * MS)),
-				 WEIR_OK);
-	assert_int_equal(rig_wait(rig), WEIR_OK);
-	assert_int_equal(found[0], 1);
-	assert_int_equal(found[1], 2);
+	outside = enqueue(stream_of(rig), 3, 20 * MS);
+	assert_int_equal(weir_entity_tell_fence(z, "own_fence", outside), WEIR_E_INVALID);
+	assert_string_equal(weir_last_error(),
+			    "z: condition 'own_fence' takes no fences: add one of type 'fence'");
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(found[0], 3);
 	assert_int_equal(wr_load(&wrong_answers), 0);
 	rig_destroy(rig);
 }
 
-static void use_unseen(void)
-{
-	struct rig *rig = rig_of("z:call condition=unlooking count=2");
-
-	rig_on(rig, "z", look);
-	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(rig_ticks(rig, "z"), 2);
-	rig_destroy(rig);
-}
-
-static void c06_a_fence_that_was_not_looked_at_is_not_used(void **state)
+static void c06_a_condition_of_the_programs_own_waits_for_a_fence_that_it_knows(void **state)
 {
 	(void)state;
-	rig_everywhere(use_unseen);
-}
-
-static void c06_a_condition_of_the_programs_own_is_told_fences(void **state)
-{
-	(void)state;
-	rig_in_worlds(50, tell_own);
+	rig_in_worlds(50, know_own);
 }
 
 /* weir_graph_entity gives NULL for a name that was mistyped. */
@@ -519,8 +470,6 @@ static void c06_an_entity_that_is_not_there_is_refused_by_each_call(void **state
 	none = weir_graph_entity(rig->graph, "ennd");
 	assert_null(none);
 	assert_int_equal(weir_entity_tell(none, "boolean", WEIR_TOLD_READY), WEIR_E_INVALID);
-	assert_non_null(strstr(weir_last_error(), why));
-	assert_int_equal(weir_entity_enable(none, true), WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), why));
 	assert_int_equal(weir_entity_tell_fence(none, "fence", (weir_fence){0, 0}), WEIR_E_INVALID);
 	assert_int_equal(weir_entity_watch(none, "file_descriptor", 0, WEIR_WATCH_READ), WEIR_E_INVALID);
@@ -542,11 +491,10 @@ int main(void)
 		cmocka_unit_test(c06_an_unused_fence_is_forgotten_at_the_end_of_a_run),
 		cmocka_unit_test(c05_c06_an_explanation_says_when_the_fence_was_told),
 		cmocka_unit_test(c05_c06_an_explanation_is_of_the_fence_that_it_waits_for),
-		cmocka_unit_test(c06_a_fence_that_was_not_looked_at_is_not_used),
 		cmocka_unit_test(c06_a_fence_that_was_not_recorded_in_this_graph_is_refused),
 		cmocka_unit_test(c06_an_entity_that_is_not_there_is_refused_by_each_call),
 		cmocka_unit_test(c06_e02_work_that_fails_never_makes_it_ready),
-		cmocka_unit_test(c06_a_condition_of_the_programs_own_is_told_fences),
+		cmocka_unit_test(c06_a_condition_of_the_programs_own_waits_for_a_fence_that_it_knows),
 	};
 
 	rig_conditions = kinds;

@@ -14,28 +14,28 @@ static unsigned asked; /* of `once`, and of `fenced_0` */
 static int64_t due[2], second_ask, began;
 static weir_fence fences[2];
 
-static void ask_never(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_never(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
 	weir_verdict_never(verdict, "not wanted");
 }
 
-static void ask_ready(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_ready(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
 	weir_verdict_ready(verdict);
 }
 
-static void ask_nothing(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_nothing(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
 	(void)verdict;
 }
 
-static void ask_unexplained(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_unexplained(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
@@ -45,7 +45,7 @@ static void ask_unexplained(const void *state, const weir_view *view, weir_verdi
 		weir_verdict_wait(verdict, NULL);
 }
 
-static void ask_timed(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_timed(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	if (weir_view_now(view) >= due[0])
@@ -55,7 +55,7 @@ static void ask_timed(const void *state, const weir_view *view, weir_verdict *ve
 }
 
 /* Names a time that has come, once before each tick. */
-static void ask_once(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_once(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
@@ -65,7 +65,7 @@ static void ask_once(const void *state, const weir_view *view, weir_verdict *ver
 		weir_verdict_until(verdict, 1);
 }
 
-static void ask_fenced(const weir_view *view, weir_verdict *verdict, int i)
+static void ask_fenced(weir_view *view, weir_verdict *verdict, int i)
 {
 	if (weir_fence_query(rig_view_graph(view), fences[i]) != WEIR_E_BUSY) {
 		weir_verdict_ready(verdict);
@@ -76,7 +76,7 @@ static void ask_fenced(const weir_view *view, weir_verdict *verdict, int i)
 		weir_verdict_until(verdict, due[i]);
 }
 
-static void ask_fenced_0(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_fenced_0(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	if (asked++ == 1)
@@ -84,13 +84,13 @@ static void ask_fenced_0(const void *state, const weir_view *view, weir_verdict 
 	ask_fenced(view, verdict, 0);
 }
 
-static void ask_fenced_1(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ask_fenced_1(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	ask_fenced(view, verdict, 1);
 }
 
-static void note_begin(void *state, const weir_view *view)
+static void note_begin(void *state, weir_view *view)
 {
 	(void)state;
 	began = weir_view_began(view);
@@ -341,15 +341,15 @@ static void c06_only_an_entity_with_a_boolean_condition_is_enabled_and_disabled(
 	(void)state;
 	wr_store(&allowed, true);
 	rig_start(rig);
-	assert_int_equal(weir_entity_enable(plain, false), WEIR_E_INVALID);
+	assert_int_equal(weir_entity_tell(plain, "boolean", WEIR_TOLD_WAIT), WEIR_E_INVALID);
 	assert_string_equal(weir_last_error(),
-			    "source has no 'boolean' condition: add one to enable or disable it");
+			    "source has no condition 'boolean': add it to \"conditions\" of the entity");
 	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
-	assert_int_equal(weir_entity_enable(other, false), WEIR_OK);
+	assert_int_equal(weir_entity_tell(other, "boolean", WEIR_TOLD_WAIT), WEIR_OK);
 	weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
 	ticks = rig_ticks(rig, "other");
 	assert_in_range(ticks, 9, 12);
-	assert_int_equal(weir_entity_enable(other, true), WEIR_OK);
+	assert_int_equal(weir_entity_tell(other, "boolean", WEIR_TOLD_READY), WEIR_OK);
 	weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
 	assert_true(rig_ticks(rig, "other") > ticks);
 	weir_scheduler_stop(rig->scheduler, true);

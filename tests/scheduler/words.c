@@ -16,14 +16,14 @@ static weir_status fail_to_start(void *state, const weir_values *values)
 	return WEIR_E_INVALID;
 }
 
-static void ready(const void *state, const weir_view *view, weir_verdict *verdict)
+static void ready(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
 	weir_verdict_ready(verdict);
 }
 
-static void until_yesterday(const void *state, const weir_view *view, weir_verdict *verdict)
+static void until_yesterday(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	(void)view;
@@ -31,7 +31,7 @@ static void until_yesterday(const void *state, const weir_view *view, weir_verdi
 }
 
 /* Each time another time, always past. */
-static void until_a_moment_ago(const void *state, const weir_view *view, weir_verdict *verdict)
+static void until_a_moment_ago(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
 	weir_verdict_until(verdict, weir_view_now(view) - MS);
@@ -42,7 +42,7 @@ struct beat {
 };
 
 /* READY after the time that it names, not at that time. */
-static void until_strictly(const void *state, const weir_view *view, weir_verdict *verdict)
+static void until_strictly(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct beat *self = state;
 
@@ -52,7 +52,7 @@ static void until_strictly(const void *state, const weir_view *view, weir_verdic
 		weir_verdict_until(verdict, self->next);
 }
 
-static void strictly_ticked(void *state, const weir_view *view)
+static void strictly_ticked(void *state, weir_view *view)
 {
 	struct beat *self = state;
 

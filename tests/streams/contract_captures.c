@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "contract.h"
+#include "tests/copy.h"
 
 #define MS 1000000
 
@@ -106,7 +107,7 @@ RIG_BODY(t13_copies_are_captured)
 	struct wr_executable *executable;
 
 	begin(rig, capture);
-	assert_int_equal(weir_stream_copy(rig->a, rig->copy, rig->cell, sizeof *rig->cell), WEIR_OK);
+	assert_int_equal(copy_bytes(rig->a, rig->copy, rig->cell, sizeof *rig->cell), WEIR_OK);
 	executable = end(capture);
 	*rig->copy = -1;
 	rig_store(rig, rig->a, 9, MS);
@@ -231,7 +232,7 @@ static struct wr_executable *captured_store(struct rig *rig, struct wr_capture *
 {
 	begin(rig, capture);
 	rig_store(rig, rig->a, value, 0);
-	assert_int_equal(weir_stream_copy(rig->a, rig->copy, rig->cell, sizeof(int)), WEIR_OK);
+	assert_int_equal(copy_bytes(rig->a, rig->copy, rig->cell, sizeof(int)), WEIR_OK);
 	return end(capture);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "contract.h"
+#include "tests/copy.h"
 
 #define MS     1000000
 #define SECOND (1000 * (int64_t)MS)
@@ -56,7 +57,7 @@ RIG_BODY(g4_a_flag_is_written_when_the_work_before_it_is_done)
 		return;
 	for (int i = 1; i <= 10; i++) {
 		rig_add(rig, rig->a, 1, 2 * MS);
-		assert_int_equal(weir_stream_copy(rig->a, rig->copy, rig->cell, sizeof *rig->cell), WEIR_OK);
+		assert_int_equal(copy_bytes(rig->a, rig->copy, rig->cell, sizeof *rig->cell), WEIR_OK);
 		write_flag_word(rig, rig->a, flag, (uint32_t)i);
 		wait_until_written(flag, (uint32_t)i);
 		assert_int_equal(*rig->copy, i);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "contract.h"
+#include "tests/copy.h"
 
 #define MS     1000000
 #define SECOND (1000 * (int64_t)MS)
@@ -145,7 +146,7 @@ RIG_BODY(t2_waits_that_change_nothing_are_left_out)
 	rig_record(rig->b);
 	assert_int_equal(weir_stream_wait(rig->b, first), WEIR_OK);
 	assert_false(wr_stream_dirty(rig->b)); /* b waits for a later point already */
-	assert_int_equal(weir_stream_copy(rig->b, rig->copy, rig->cell, 1), WEIR_OK);
+	assert_int_equal(copy_bytes(rig->b, rig->copy, rig->cell, 1), WEIR_OK);
 	assert_true(wr_stream_dirty(rig->b)); /* a copy is work */
 	rig_wait(rig, second);
 	assert_int_equal(weir_stream_wait(rig->c, first), WEIR_OK);
@@ -279,12 +280,12 @@ RIG_BODY(t2_a_wait_for_another_device_orders_and_copies_go_between_devices)
 	stream = stream_on(rig, 1);
 	rig_store(rig, rig->a, 7, 20 * MS);
 	assert_int_equal(weir_stream_wait(stream, rig_record(rig->a)), WEIR_OK);
-	assert_int_equal(weir_stream_copy(stream, there, rig->cell, sizeof(int)), WEIR_OK);
+	assert_int_equal(copy_bytes(stream, there, rig->cell, sizeof(int)), WEIR_OK);
 	here = work_on(rig, there);
 	rig_add(rig, stream, 1, 20 * MS);
 	work_on(rig, here);
 	assert_int_equal(weir_stream_wait(rig->b, rig_record(stream)), WEIR_OK);
-	assert_int_equal(weir_stream_copy(rig->b, here, there, sizeof(int)), WEIR_OK);
+	assert_int_equal(copy_bytes(rig->b, here, there, sizeof(int)), WEIR_OK);
 	rig_add(rig, rig->b, 10, 0);
 	assert_int_equal(rig_read(rig, rig->b), 18);
 	wr_stream_close(stream);
@@ -318,7 +319,7 @@ RIG_BODY(t1_a_device_is_not_behind_another)
 
 RIG_BODY(f71_blocking_streams_and_the_default_one_wait_for_each_other)
 {
-	const struct wr_stream_spec blocking = {.flags = WEIR_STREAM_POOL_BLOCKING};
+	const struct wr_stream_spec blocking = {.flags = WR_STREAM_BLOCKING};
 	weir_stream *x = stream_of(rig, &blocking), *y = stream_of(rig, &blocking), *legacy = NULL;
 
 	assert_int_equal(wr_stream_default(rig->system, 0, "default", &legacy), WEIR_OK);
@@ -411,7 +412,7 @@ RIG_BODY(t1_a_partition_of_threads_runs_as_many_kernels_at_once)
 RIG_BODY(t1_a_partition_has_no_blocking_streams)
 {
 	struct wr_partition *parts[3];
-	struct wr_stream_spec spec = {.flags = WEIR_STREAM_POOL_BLOCKING};
+	struct wr_stream_spec spec = {.flags = WR_STREAM_BLOCKING};
 	weir_stream *stream = NULL;
 
 	split(rig, rig_is("cuda") ? 8 : 1, rig_is("cuda") ? 8 : 1, parts);
@@ -429,9 +430,9 @@ static void read_places(struct rig *rig, weir_stream *stream, uint32_t set[8])
 	assert_int_equal(wr_system_alloc(rig->system, 0, bytes, &there), WEIR_OK);
 	assert_int_equal(wr_system_alloc(rig->system, WEIR_DEVICE_HOST, bytes, &here), WEIR_OK);
 	memset(here, 0, bytes);
-	assert_int_equal(weir_stream_copy(stream, there, here, bytes), WEIR_OK);
+	assert_int_equal(copy_bytes(stream, there, here, bytes), WEIR_OK);
 	assert_int_equal(weir_stream_launch(stream, &rig_places, &there, sizeof there), WEIR_OK);
-	assert_int_equal(weir_stream_copy(stream, here, there, bytes), WEIR_OK);
+	assert_int_equal(copy_bytes(stream, here, there, bytes), WEIR_OK);
 	rig_wait(rig, rig_record(stream));
 	memcpy(set, here, bytes);
 }

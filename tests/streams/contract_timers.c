@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "contract.h"
+#include "tests/copy.h"
 
 #define MS 1000000
 #define US 1000
@@ -357,7 +358,7 @@ RIG_BODY(t15_a_copy_begins_a_span)
 	struct wr_span *span = span_on(rig, rig->a);
 	struct wr_span_times times;
 
-	assert_int_equal(weir_stream_copy(rig->a, rig->copy, rig->cell, sizeof *rig->copy), WEIR_OK);
+	assert_int_equal(copy_bytes(rig->a, rig->copy, rig->cell, sizeof *rig->copy), WEIR_OK);
 	times = times_of(rig, span, rig->a);
 	assert_true(times.end >= times.begin);
 }

@@ -30,20 +30,6 @@ RIG_BODY(xb24_work_of_a_native_stream_waits_for_a_fence)
 	assert_int_equal(rig_read(rig, rig->b), 7);
 }
 
-RIG_BODY(xb24_a_stream_waits_for_a_native_event)
-{
-	weir_fence fence;
-
-	have_native_streams(rig);
-	rig_store(rig, rig->a, 8, 20 * MS);
-	fence = rig_record(rig->a);
-	assert_int_equal(weir_stream_wait_native(rig->b, wr_stream_event(rig->a, fence.value)->native),
-			 WEIR_OK);
-	assert_int_equal(rig_read(rig, rig->b), 8);
-	assert_int_equal(weir_stream_wait_native(rig->b, NULL), WEIR_E_INVALID);
-	assert_string_equal(weir_last_error(), "an event is needed, NULL was given");
-}
-
 static int waits;
 
 static weir_status count_wait(void *self, int device, void *stream, void *event)
@@ -248,7 +234,6 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb24_work_of_a_native_stream_waits_for_a_fence),
-		cmocka_unit_test(xb24_a_stream_waits_for_a_native_event),
 		cmocka_unit_test(xb24_a_complete_fence_is_not_waited_for_and_a_false_one_refused),
 		cmocka_unit_test(g03_a_native_handle_stays_the_same_and_makes_the_stream_dirty),
 		cmocka_unit_test(g03_a_handle_is_given_out_when_no_inline_callback_is_being_enqueued),

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "rig.h"
 #include "test.h"
+#include "tests/copy.h"
 
 #define MS     1000000
 #define SECOND (1000 * (int64_t)MS)
@@ -26,7 +27,7 @@ static void *call_without_stream(void *arg)
 {
 	char *said = arg;
 
-	if (weir_stream_copy(NULL, NULL, NULL, 0) == WEIR_E_INVALID)
+	if (copy_bytes(NULL, NULL, NULL, 0) == WEIR_E_INVALID)
 		snprintf(said, 128, "%s", weir_last_error());
 	return NULL;
 }
@@ -66,20 +67,6 @@ RIG_BODY(t01_a_kernel_of_another_size_is_refused_and_leaves_the_stream_clean)
 	assert_string_equal(weir_last_error(), "weir_kernel: its size is 8: set .size = sizeof(weir_kernel)");
 	assert_false(wr_stream_dirty(rig->a));
 	assert_int_equal(wr_stream_take_operations(rig->a), 0);
-}
-
-RIG_BODY(t02_a_wait_for_a_native_event_is_refused_by_name_and_fails_with_the_system)
-{
-	char expected[80];
-	int event;
-
-	snprintf(expected, sizeof expected, "the %s backend has no native events: use the cuda backend",
-		 rig_backend);
-	assert_int_equal(weir_stream_wait_native(rig->a, &event), WEIR_E_UNSUPPORTED);
-	assert_string_equal(weir_last_error(), expected);
-	wr_system_fail(rig->system, "the device fell off the bus");
-	assert_int_equal(weir_stream_wait_native(rig->a, &event), WEIR_E_DEVICE);
-	assert_string_equal(weir_last_error(), "the device fell off the bus");
 }
 
 RIG_BODY(t02_a_fence_that_was_never_recorded_is_named)
@@ -532,7 +519,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(t01_a_call_without_a_stream_includes_the_last_error_of_its_thread),
 		cmocka_unit_test(a_backend_that_is_unknown_is_named_with_those_that_are_known),
 		cmocka_unit_test(t01_a_kernel_of_another_size_is_refused_and_leaves_the_stream_clean),
-		cmocka_unit_test(t02_a_wait_for_a_native_event_is_refused_by_name_and_fails_with_the_system),
 		cmocka_unit_test(t02_a_fence_that_was_never_recorded_is_named),
 		cmocka_unit_test(t06_streams_of_two_systems_are_two_queues_whatever_their_handles),
 		cmocka_unit_test(t02_a_stream_reserves_the_events_it_lacks_and_1024_at_most),

@@ -124,7 +124,7 @@ static void assert_not_given_out(struct rig *rig, struct wr_stream_spec given, s
 RIG_BODY(t05_a_stream_is_given_out_again_only_for_the_same_kind)
 {
 	const struct wr_stream_spec plain = {0}, far = {.device = 1}, urgent = {.priority = -1};
-	const struct wr_stream_spec blocking = {.flags = WEIR_STREAM_POOL_BLOCKING};
+	const struct wr_stream_spec blocking = {.flags = WR_STREAM_BLOCKING};
 
 	assert_not_given_out(rig, far, plain);
 	assert_not_given_out(rig, blocking, plain);

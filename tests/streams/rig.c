@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "sim/simulation.h"
 #include "test.h"
+#include "tests/copy.h"
 
 #define SECOND 1000000000
 
@@ -186,7 +187,7 @@ void rig_wait(struct rig *rig, weir_fence fence)
 
 int rig_read(struct rig *rig, weir_stream *stream)
 {
-	assert_int_equal(weir_stream_copy(stream, rig->copy, rig->cell, sizeof *rig->cell), WEIR_OK);
+	assert_int_equal(copy_bytes(stream, rig->copy, rig->cell, sizeof *rig->cell), WEIR_OK);
 	rig_wait(rig, rig_record(stream));
 	return *rig->copy;
 }

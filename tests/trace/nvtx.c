@@ -46,7 +46,7 @@ static void one_domain_however_many_schedulers(void **state)
 	assert_int_equal(wr_trace_open(&options, &two), WEIR_OK);
 	assert_string_equal(recorder_line(0), "{\"call\":\"domain\",\"name\":\"weir\"}");
 	assert_int_equal(recorder_count("\"call\":\"domain\""), 1);
-	assert_int_equal(recorder_count("\"call\":\"category\",\"domain\":\"weir\""), 9);
+	assert_int_equal(recorder_count("\"call\":\"category\",\"domain\":\"weir\""), 8);
 	wr_trace_close(one);
 	wr_trace_close(two);
 }
@@ -187,16 +187,6 @@ static void captures_and_replays_are_ranges_inside_of_the_tick(void **state)
 			"\"call\":\"push\",\"domain\":\"weir\",\"category\":6,\"name\":\"blur replay\""),
 		1);
 	assert_int_equal(recorder_count("\"call\":\"pop\""), 2);
-}
-
-static void a_thread_that_adopts_a_tick_has_its_range(void **state)
-{
-	wr_trace_adopt(*state, WR_LANE_OUTSIDE, 5, 7);
-	wr_trace_leave(*state, WR_LANE_OUTSIDE, 5, 7);
-	assert_string_equal(recorder_line(0),
-			    "{\"call\":\"push\",\"domain\":\"weir\",\"category\":9,\"name\":\"blur\","
-			    "\"payload\":5497558138887}");
-	assert_string_equal(recorder_line(1), "{\"call\":\"pop\",\"domain\":\"weir\"}");
 }
 
 static void a_steal_is_a_mark(void **state)
@@ -341,7 +331,6 @@ int main(void)
 		WITH_TRACE(a_reason_to_wait_is_marked_once_between_two_ticks),
 		WITH_TRACE(a_wait_without_memory_is_not_marked),
 		WITH_TRACE(captures_and_replays_are_ranges_inside_of_the_tick),
-		WITH_TRACE(a_thread_that_adopts_a_tick_has_its_range),
 		WITH_TRACE(a_steal_is_a_mark),
 #if __has_include(<nvtx3/nvToolsExtCounters.h>)
 		WITH_TRACE(queues_pools_and_flights_are_counters),

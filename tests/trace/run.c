@@ -1,6 +1,5 @@
 /* A whole run as a profiler sees it. */
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,13 +16,6 @@ static const char text[] =
 	"{\"name\": \"end\", \"operator\": \"helped\"}],"
 	"\"connections\": [{\"from\": \"source.out\", \"to\": \"end.in\", \"initial_messages\": 1}]}";
 
-static void *help(void *context)
-{
-	weir_context_adopt(context);
-	weir_context_leave(context);
-	return NULL;
-}
-
 static int work(const void *arguments)
 {
 	(void)arguments;
@@ -39,15 +31,10 @@ static weir_status enqueue(weir_context *context, weir_stream *stream, void *arg
 	return weir_stream_launch(stream, &kernel, &nothing, sizeof nothing);
 }
 
-/* Has a thread of its own, and replays its work. */
+/* Replays its work. */
 static weir_status compute(weir_context *context, void *state)
 {
-	pthread_t thread;
-
 	(void)state;
-	if (pthread_create(&thread, NULL, help, context))
-		return weir_context_fail(context, "no thread");
-	pthread_join(thread, NULL);
 	return weir_context_replay(context, "key", 3, enqueue, NULL);
 }
 
@@ -106,13 +93,6 @@ static void every_tick_is_one_range_named_as_its_entity(void **state)
 	}
 	assert_int_equal(ranges_of(1, "source", 0, TICKS), 0);
 	assert_int_equal(ranges_of(1, "end", 1, TICKS), 1); /* of the initial message */
-}
-
-static void a_tick_that_a_helper_thread_adopts_is_shown_there(void **state)
-{
-	(void)state;
-	for (uint64_t tick = 0; tick <= TICKS; tick++)
-		assert_int_equal(ranges_of(9, "end", 1, tick), 1);
 }
 
 /* The first tick enqueues as usual, the second captures and launches, each later one launches. */
@@ -186,7 +166,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_tick_is_one_range_named_as_its_entity),
-		cmocka_unit_test(a_tick_that_a_helper_thread_adopts_is_shown_there),
 		cmocka_unit_test(a_capture_and_each_launch_of_it_are_ranges),
 		cmocka_unit_test(every_range_is_closed),
 		cmocka_unit_test(every_tick_was_ready_before),

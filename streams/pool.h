@@ -1,9 +1,9 @@
 /*
- * The table of streams (table.c), opening them (open.c),
+ * The table of streams (pool.c), opening them (pool.c),
  * and what they may belong to: pools and partitions.
  */
-#ifndef WR_STREAMS_TABLE_H
-#define WR_STREAMS_TABLE_H
+#ifndef WR_STREAMS_POOL_H
+#define WR_STREAMS_POOL_H
 
 #include "streams/stream.h"
 
@@ -23,7 +23,7 @@ struct wr_stream_kind {
 	void *native;      /* if it is wrapped or has a root */
 };
 
-/* --- table.c. Thread: any; each takes system->lock, so the caller holds none --- */
+/* --- pool.c. Thread: any; each takes system->lock, so the caller holds none --- */
 weir_status wr_table_init(struct wr_system *system);
 void wr_table_finish(struct wr_system *system); /* frees all streams */
 /* Reopens a closed, drained stream of the kind under a new id, or returns NULL. May query the device. */
@@ -46,7 +46,7 @@ bool wr_table_close(weir_stream *stream);
 void wr_stream_free(weir_stream *stream);          /* drained or half-built */
 bool wr_table_close_unshared(weir_stream *stream); /* false: others share it, it is still open */
 
-/* --- open.c --- */
+/* --- pool.c --- */
 /* wr_stream_open for a stream pool (or NULL), which counts the stream; close uncounts it. */
 weir_status wr_stream_open_in(struct wr_system *system, const struct wr_stream_spec *spec,
 			      struct wr_stream_pool *pool, const char *owner, weir_stream **out);
