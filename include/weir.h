@@ -26,7 +26,11 @@
  *   add       puts something new into the object, which owns it
  *   allocate, receive   give a stream of the entity, which owns it
  *   record    gives a fence; print and explain give a text; take gives a message that was there
- * A getter has no verb: it is named by what it returns, which belongs to its parent.
+ * A getter has no verb: it is named by what it gives, which belongs to its parent.
+ *
+ * Results: a function that can fail returns a weir_status, and gives what it is for through `out`. One that
+ * cannot returns its value. A getter with an index i is called with 0, 1, ...: past the end it returns NULL
+ * or, if it fills a struct, WEIR_E_INVALID.
  *
  * Arguments: first the object that the call is about, then what goes in, then a function and its `arg`, last
  * what comes out: `out`. A list that comes out has its `room` before it. An index counts from 0; where a
@@ -46,8 +50,7 @@
  * ends: a caller with an older, smaller struct stays valid, and a newer, larger one whose further fields are
  * zero. In a list all structs have the same size. The other structs change only with WEIR_ABI.
  *
- * NULL: a pointer may be NULL only where the comment says so. Passing the NULL of a stream call that failed
- * makes the next call fail with the same error.
+ * NULL: a pointer may be NULL only where the comment says so.
  *
  * Thread: which thread may call. Each part below states a default; a function that differs has its own line.
  *   any       any thread, at any time, also several at once with the same object
@@ -314,8 +317,9 @@ enum {
 	WEIR_GIVEN_WORKER_SPIN = 16
 };
 
-/* What is recorded of a run: statistics; each event, for a timeline. */
-enum { WEIR_OBSERVE_STATISTICS = 1, WEIR_OBSERVE_TRACE = 2 };
+/* What is recorded of a run: statistics; each event, for a timeline; of statistics the times in compute
+ * alone. */
+enum { WEIR_OBSERVE_STATISTICS = 1, WEIR_OBSERVE_TRACE = 2, WEIR_OBSERVE_COMPUTE = 4 };
 /* For weir_scheduler_options.files: a file of the program, by its own names for it and for its use. */
 typedef struct {
 	size_t size;
@@ -354,8 +358,6 @@ typedef struct {
 				      or 143. All threads of the program must block both: create
 				      blocks them in the calling thread only, and destroy, called
 				      on that thread, unblocks what create blocked */
-	bool measure;              /* measure the time inside compute (two clock reads a
-				      tick): weir_entity_counts.compute_ns */
 	int max_in_flight;         /* ticks of one entity that may be on the device at once; an
 				      entity's own key overrides it. 0: the description's, else
 				      64; negative: no bound; at most 65536 */
@@ -455,8 +457,11 @@ WEIR_API weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t time
  * (with drain: to no tick of a source). Thread: any, also inside compute and in POSIX signal handlers.
  */
 WEIR_API void weir_scheduler_stop(weir_scheduler *scheduler, bool drain);
-/* own_loop: poll it for reading; -1 otherwise. The scheduler owns it. Thread: any. */
-WEIR_API int weir_scheduler_fd(weir_scheduler *scheduler);
+/*
+ * own_loop: gives the descriptor to poll for reading, which the scheduler owns. Thread: any. Fails:
+ * WEIR_E_INVALID: without own_loop.
+ */
+WEIR_API weir_status weir_scheduler_fd(weir_scheduler *scheduler, int *out);
 /*
  * own_loop: handles all due events; never blocks. Thread: the one that started the run. Fails:
  * WEIR_E_INVALID: without own_loop; WEIR_E_BUSY: called inside `ended`.
@@ -523,25 +528,18 @@ typedef struct {
 	const char *entity;
 	uint64_t ticks, received, emitted, unconnected; /* unconnected: emitted on an optional
 							   output without connection */
-	int64_t compute_ns;                             /* wall time inside ticks; 0 unless options.measure */
 	bool done;
 	uint64_t lost;           /* due ticks that never ran, as counted by its
 				    conditions: the periods that `periodic` skips */
 	uint64_t most_in_flight; /* most ticks on the device at once; the device is
 				    queried rarely, so up to 8 of them may have been
 				    complete; 0 without a bound */
-	/*
-	 * Of an entity without connected outputs: the messages received that had a stamp with a time, and
-	 * how old they were after compute: the sum and the oldest.
-	 */
-	uint64_t stamped;
-	int64_t latency_ns, max_latency_ns;
-	uint64_t most_scratch; /* most bytes of scratch memory that one tick
-				  requested, on all its streams */
+	uint64_t most_scratch;   /* most bytes of scratch memory that one tick
+				    requested, on all its streams */
 	/* weir_context_replay: captured work that was launched again; captures; keys evicted; keys FAILED */
 	uint64_t replay_hits, replay_captures, replay_evictions, replay_failures;
 	/*
-	 * After a run with options.measure or observe: messages that its computes referenced or made, did not
+	 * After a run with options.observe: messages that its computes referenced or made, did not
 	 * emit, and that nothing has unref'd since; 0 where that cannot be told, since other threads or stop
 	 * functions unref'd some as well.
 	 */
@@ -553,16 +551,14 @@ typedef struct {
 	const char *from, *to; /* "blur.out" ("inlet" for an inlet), "write.in" ("outlet") */
 	uint64_t pushed, delivered, dropped, closed, queued, abandoned;
 	uint32_t capacity;
-	uint64_t stamped; /* of an outlet: as in weir_entity_counts, at the take */
-	int64_t latency_ns, max_latency_ns;
 } weir_queue_counts;
 /*
- * Snapshots of the current or last run. i: 0, 1, ... until it returns false; an *out without its size also
- * returns false and sets weir_last_error(). Thread: any.
+ * Snapshots of the current or last run: of the i-th entity. Thread: any. Fails: WEIR_E_INVALID: past the end.
  */
-WEIR_API bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out);
-/* Likewise, for each connection, inlet and outlet. Thread: any. */
-WEIR_API bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out);
+WEIR_API weir_status weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i,
+						  weir_entity_counts *out);
+/* Likewise, for each connection, inlet and outlet. Thread: any. Fails: WEIR_E_INVALID: past the end. */
+WEIR_API weir_status weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out);
 typedef struct {
 	size_t size;
 	const char *pool;
@@ -573,8 +569,8 @@ typedef struct {
 	uint64_t allocations, refused, busy; /* of this run: tensors made; claims that had to wait;
 						tensors refused with WEIR_E_BUSY */
 } weir_pool_counts;
-/* Likewise, for each memory pool. Thread: any. */
-WEIR_API bool weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_counts *out);
+/* Likewise, for each memory pool. Thread: any. Fails: WEIR_E_INVALID: past the end. */
+WEIR_API weir_status weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_counts *out);
 typedef struct {
 	size_t size;
 	const char *entity; /* the main sink */
@@ -583,51 +579,14 @@ typedef struct {
 /*
  * The frames of the current or last run: the messages of the main sink. A sink receives messages and sends
  * none; the main one has "main" in its description, else it has the longest way from a source, and of several
- * received most. Returns false if there is no sink, and as the calls above. Thread: any.
+ * received most. Thread: any. Fails: WEIR_E_INVALID: there is no sink.
  */
-WEIR_API bool weir_scheduler_frames(weir_scheduler *scheduler, weir_frames *out);
-/*
- * Statistics, of schedulers with WEIR_OBSERVE_STATISTICS in options.observe; docs/statistics.md says what
- * each is. Durations are in nanoseconds. The percentiles are within 1/64 (p50: half of them are not longer);
- * all fields are 0 if nothing was measured.
- */
-typedef struct {
-	uint64_t count;
-	int64_t sum_ns, min_ns, max_ns, p50_ns, p90_ns, p99_ns;
-} weir_durations;
-typedef struct {
-	size_t size;
-	const char *entity;
-	weir_durations submit;           /* inside compute, on the host */
-	weir_durations blocked;          /* part of it in waits of weir's own calls */
-	weir_durations ready_to_compute; /* from the poke that made it READY, or from READY, to compute: it
-					    waits for a worker */
-	weir_durations waited;           /* for its conditions, all together; also a wait that has not ended,
-					    until now */
-	weir_durations gpu_span; /* first device work after the waits for inputs to the last: sampled ticks */
-	weir_durations done_latency; /* READY to all device work complete: sampled ticks */
-	const char *done_source; /* of these two: "timers"; "flag": bounds that the poller of flags saw, of
-				    all ticks that it saw; NULL: none was measured. A literal */
-} weir_entity_times;
-typedef struct {
-	size_t size;
-	const char *const
-		*entities; /* source to sink; "inlet:blur.in" and "outlet:blur.out" for a program's ends */
-	size_t entity_count;
-	bool other;             /* all paths to this sink beyond the bounds: its name alone */
-	uint64_t count;         /* ticks of the sink that ended the path */
-	weir_durations latency; /* of the measured ones: those without device work, and sampled ones */
-} weir_path_latency;
-/*
- * Snapshots of the current or last run, as the counts above; false also if the scheduler has no statistics.
- * The names are borrowed as long as the scheduler. Thread: any.
- */
-WEIR_API bool weir_scheduler_entity_times(weir_scheduler *scheduler, size_t i, weir_entity_times *out);
-/* Likewise, for each path from a source or inlet to a sink or outlet. Thread: any. */
-WEIR_API bool weir_scheduler_path_latency(weir_scheduler *scheduler, size_t i, weir_path_latency *out);
+WEIR_API weir_status weir_scheduler_frames(weir_scheduler *scheduler, weir_frames *out);
 /*
  * Gives all statistics of the current or last run as JSON text (docs/statistics.md has the format); free it
- * with weir_text_free. Thread: any. Fails: WEIR_E_INVALID: the scheduler has no statistics.
+ * with weir_text_free. With WEIR_OBSERVE_COMPUTE alone it has the counters and the times in compute; times
+ * that were not measured are left out, or 0. Thread: any. Fails: WEIR_E_INVALID: options.observe has neither
+ * bit.
  */
 WEIR_API weir_status weir_scheduler_print_statistics(weir_scheduler *scheduler, char **out);
 /*
@@ -683,12 +642,12 @@ WEIR_API void weir_inlet_close(weir_inlet *inlet);
  */
 WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, int64_t timeout_ns, weir_message **out);
 /*
- * A descriptor for the program's own loop. It is readable while a take would return at once, with a message
- * or with WEIR_E_CLOSED (the run has ended or the sender is done). Level-triggered; not readable before the
- * first run. Made at the first call and owned by the outlet: watch it, but do not read or close it. -1: no
- * descriptor left, see weir_last_error().
+ * Gives a descriptor for the program's own loop. It is readable while a take would return at once, with a
+ * message or with WEIR_E_CLOSED (the run has ended or the sender is done). Level-triggered; not readable
+ * before the first run. Made at the first call and owned by the outlet: watch it, but do not read or close
+ * it. Fails: WEIR_E_IO: no descriptor is left.
  */
-WEIR_API int weir_outlet_fd(weir_outlet *outlet);
+WEIR_API weir_status weir_outlet_fd(weir_outlet *outlet, int *out);
 
 /* -------------------------------------------------------------------------------- messages and tensors -- */
 
@@ -989,9 +948,12 @@ enum { WEIR_OPERATOR_STREAM = 1, WEIR_OPERATOR_EFFECTS = 2, WEIR_OPERATOR_PRINTS
  *   stop     once per run that started, after the entity's streams have drained. If the run was cut short and
  *            they are still busy, the thread that starts the next run or destroys the scheduler calls it. It
  *            is never called if the device hangs
- * compute runs on a worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on
- * the thread of the run's loop (weir's own, or the caller's: see weir_scheduler_options). Per entity only one
- * of the three runs at a time. NULL: nothing to do.
+ *   progress writes which object the operator waits for and how far its work is, for the line of the log
+ * about a wait that is long (`warn_after` of file_descriptor): "nothing comes from standard input: frame 17
+ * has 100 of 921600 bytes". At most `room` bytes with the NUL. On a worker, between ticks compute runs on a
+ * worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on the thread of the
+ * run's loop (weir's own, or the caller's: see weir_scheduler_options). Per entity only one of the three runs
+ * at a time. NULL: nothing to do.
  *
  * An operator may *bring conditions*: texts as in "conditions" of a graph file, for example
  * {"type": "file_descriptor"}. Each of its entities has them, unless the graph file gives the entity a
@@ -1009,6 +971,7 @@ struct weir_operator {
 	weir_status (*compute)(weir_context *context, void *state);
 	void (*stop)(weir_context *context, void *state);
 	const char *const *conditions; /* JSON objects; ends with NULL; NULL = none */
+	void (*progress)(const void *state, size_t room, char *out);
 };
 
 /* --------------------------------------------------------------------- context: what an operator calls -- */
@@ -1122,10 +1085,13 @@ WEIR_API void weir_context_count_lock(weir_context *context, const char *lock, i
 /*
  * open(2) with O_CLOEXEC for paths from a graph file. With options.root, relative paths begin at the root and
  * no path leads out of it: not by "..", not by a link, not as an absolute path elsewhere. A link to an
- * absolute path counts as leading out. Returns a descriptor, or -1 and errno (EXDEV: the path leads out). To
- * create or list files in a folder, open the folder and use its descriptor. Also in start.
+ * absolute path counts as leading out. Gives a descriptor, which the caller closes. To create or list files
+ * in a folder, open the folder and use its descriptor. Also in start. Fails: WEIR_E_IO: the system's reason
+ * is in the text and, as a value, in errno (EXDEV: the path leads out); WEIR_E_INVALID: another user of the
+ * file stands against it (errno is EBUSY).
  */
-WEIR_API int weir_context_open(weir_context *context, const char *path, int flags, unsigned mode);
+WEIR_API weir_status weir_context_open(weir_context *context, const char *path, int flags, unsigned mode,
+				       int *out);
 /*
  * The name of the entity whose compute the calling thread runs; NULL outside of compute. Borrowed while its
  * graph lives. Takes no lock and allocates nothing, so that a SIGSEGV handler can name the entity. Thread:
@@ -1293,11 +1259,8 @@ WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int
  * Default. Thread: owner. Fails: WEIR_E_INVALID: outside of compute, or no such port.
  */
 
-/*
- * The current stream, ordered after all inputs of the tick: receive_stream for every input, with allocate.
- * NULL on failure: see weir_last_error().
- */
-WEIR_API weir_stream *weir_context_stream(weir_context *context);
+/* Gives the current stream, ordered after all inputs of the tick: receive_stream for every input. */
+WEIR_API weir_status weir_context_stream(weir_context *context, weir_stream **out);
 /*
  * Gives the current stream, ordered after the streams that the messages of this input carry, and makes the
  * entity's device the thread's current device. sync_to_default: orders the device's default stream after them
@@ -1334,11 +1297,9 @@ WEIR_API weir_status weir_context_set_stream(weir_context *context, unsigned out
  */
 WEIR_API weir_status weir_context_synchronize_streams(weir_context *context, weir_stream *const *streams,
 						      size_t count, weir_stream *target);
-/*
- * The default stream of the entity's device, as weir_context_stream gives it to an entity without a pool.
- * NULL on failure: see weir_last_error().
+/* Gives the default stream of the entity's device, as weir_context_stream does to an entity without a pool.
  */
-WEIR_API weir_stream *weir_context_default_stream(weir_context *context);
+WEIR_API weir_status weir_context_default_stream(weir_context *context, weir_stream **out);
 /*
  * Gives scratch memory on the device of the stream (NULL: the current stream, which is then used as by
  * weir_context_stream), aligned to 256 bytes and not cleared. It is for work of this tick on that stream, or
@@ -1455,22 +1416,6 @@ enum { WEIR_WATCH_READ = 1, WEIR_WATCH_WRITE = 2 };
  * condition, fd is not open, unknown events.
  */
 WEIR_API weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd, unsigned events);
-/*
- * Writes into text, of `room` bytes, which object stalls and how far the work with it is, for a line of the
- * log: "nothing comes from standard input: frame 17 has 100 of 921600 bytes". Text is "" before. The entity's
- * compute does not run meanwhile. Thread: review.
- */
-typedef void weir_watch_fn(char *text, size_t room, void *arg);
-/*
- * Lets weir log a line (WEIR_LOG_WARN) when the condition has waited after_ns for the descriptor of
- * weir_entity_watch, and another one when it goes on: once for each such wait. Nothing ends because of it.
- * The line comes up to 250 ms late, and not while the entity waits for something else. 0: no line, the state
- * at first. text may be NULL; arg is borrowed until the end of the run, which ends this, too. Thread: any,
- * but not a POSIX signal handler. Fails: WEIR_E_INVALID: no such condition, after_ns is negative.
- */
-WEIR_API weir_status weir_entity_watch_warn(weir_entity *entity, const char *condition, int64_t after_ns,
-					    weir_watch_fn *text, void *arg);
-
 /* -------------------------------------------------------------------------------- conditions: the view -- */
 
 /*
@@ -1670,11 +1615,11 @@ typedef struct {
 	uint64_t claimed; /* what one tick of each user claims, in sum */
 } weir_pool_needs;
 /*
- * For each memory pool of a description that weir_description_check has passed since its last change; i is 0,
- * 1, ... until it returns false. Borrows `pool` until the description changes.
+ * For each memory pool of a description that weir_description_check has passed since its last change. Borrows
+ * `pool` until the description changes. Fails: WEIR_E_INVALID: past the end, or it was not checked.
  */
-WEIR_API bool weir_description_pool_needs(const weir_description *description, size_t i,
-					  weir_pool_needs *out);
+WEIR_API weir_status weir_description_pool_needs(const weir_description *description, size_t i,
+						 weir_pool_needs *out);
 /* Lets the entity use the resource; one call per resource. */
 WEIR_API weir_status weir_description_use(weir_description *description, const char *entity,
 					  const char *resource);

@@ -137,7 +137,7 @@ static weir_status blur_message(weir_context *context, void *state, weir_message
 		return status;
 	box.from = weir_message_data(message);
 	box.to = weir_message_data(out);
-	status = weir_stream_launch(weir_context_stream(context), &kernel, &box, sizeof box);
+	status = wr_launch(context, &kernel, &box, sizeof box);
 	return wr_message_written(context, out, status);
 }
 

@@ -178,7 +178,7 @@ static weir_status normalize_message(weir_context *context, void *state, weir_me
 		return status;
 	job.from = weir_message_data(message);
 	job.to = weir_message_data(out);
-	status = weir_stream_launch(weir_context_stream(context), &kernel, &job, sizeof job);
+	status = wr_launch(context, &kernel, &job, sizeof job);
 	return wr_message_written(context, out, status);
 }
 

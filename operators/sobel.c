@@ -60,7 +60,7 @@ static weir_status sobel_message(weir_context *context, void *state, weir_messag
 		return status;
 	edges.from = weir_message_data(message);
 	edges.to = weir_message_data(out);
-	status = weir_stream_launch(weir_context_stream(context), &kernel, &edges, sizeof edges);
+	status = wr_launch(context, &kernel, &edges, sizeof edges);
 	return wr_message_written(context, out, status);
 }
 

@@ -249,7 +249,7 @@ const char *first_of_python(const Core *core)
 {
 	weir_entity_counts counts = {sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_entity_counts(core->scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(core->scheduler, i, &counts); i++)
 		if (is_of_python(weir_graph_entity(core->graph, counts.entity)))
 			return counts.entity;
 	return nullptr;
@@ -315,7 +315,6 @@ static void make_scheduler(Graph &self, nb::dict from)
 	give(from, "max_duration", options.max_duration_ns, &options.given, WEIR_GIVEN_MAX_DURATION);
 	give(from, "worker_spin", options.worker_spin_ns, &options.given, WEIR_GIVEN_WORKER_SPIN);
 	give(from, "max_in_flight", options.max_in_flight, &none, 0);
-	give(from, "measure", options.measure, &none, 0);
 	give(from, "skip", options.skip, &none, 0);
 	give(from, "statistics", statistics, &none, 0);
 	give(from, "trace", trace, &none, 0);
@@ -565,19 +564,15 @@ static nb::object entity_counts(Graph &self)
 	weir_entity_counts counts = {sizeof counts};
 	nb::dict all;
 
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
 		nb::dict out;
 		out["ticks"] = counts.ticks;
 		out["received"] = counts.received;
 		out["emitted"] = counts.emitted;
 		out["unconnected"] = counts.unconnected;
-		out["compute_ns"] = counts.compute_ns;
 		out["done"] = counts.done;
 		out["lost"] = counts.lost;
 		out["most_in_flight"] = counts.most_in_flight;
-		out["stamped"] = counts.stamped;
-		out["latency_ns"] = counts.latency_ns;
-		out["max_latency_ns"] = counts.max_latency_ns;
 		out["most_scratch"] = counts.most_scratch;
 		out["held"] = counts.held;
 		out["replay"] = replay_counts(counts);
@@ -592,7 +587,7 @@ static nb::object queue_counts(Graph &self)
 	weir_queue_counts counts = {sizeof counts};
 	nb::list all;
 
-	for (size_t i = 0; weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
 		nb::dict out;
 		out["from"] = text_of(counts.from);
 		out["to"] = text_of(counts.to);
@@ -614,7 +609,7 @@ static nb::object pool_counts(Graph &self)
 	weir_pool_counts counts = {sizeof counts};
 	nb::dict all;
 
-	for (size_t i = 0; weir_scheduler_pool_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_pool_counts(scheduler, i, &counts); i++) {
 		nb::dict out;
 		out["device"] = counts.device;
 		out["block_size"] = counts.block_size;

@@ -455,7 +455,7 @@ weir_status weir_context_scratch(weir_context *context, weir_stream *stream, siz
 		return wr_fail_in(WEIR_E_INVALID, entity->plan->name,
 				  "scratch memory is for compute only: a tick's end takes it back");
 	if (!stream && bytes)
-		status = wr_context_use_stream(context, &used);
+		status = weir_context_stream(context, &used);
 	if (!status && used)
 		status = find_own_stream(entity, used, &index);
 	if (status)

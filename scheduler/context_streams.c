@@ -170,23 +170,21 @@ static inline weir_status use_first_stream(weir_context *context)
 }
 
 /* Out of line: every call of a tick but the first is a load. */
-__attribute__((noinline)) static weir_stream *first_stream(weir_context *context)
+__attribute__((noinline)) static weir_status first_stream(weir_context *context, weir_stream **out)
 {
-	return use_first_stream(context) ? NULL : context->entity->current_stream;
-}
-
-weir_stream *weir_context_stream(weir_context *context)
-{
-	return context->stream_used ? context->entity->current_stream : first_stream(context);
-}
-
-weir_status wr_context_use_stream(weir_context *context, weir_stream **out)
-{
-	weir_status status = context->stream_used ? WEIR_OK : use_first_stream(context);
+	weir_status status = use_first_stream(context);
 
 	if (!status)
 		*out = context->entity->current_stream;
 	return status;
+}
+
+weir_status weir_context_stream(weir_context *context, weir_stream **out)
+{
+	if (!context->stream_used)
+		return first_stream(context, out);
+	*out = context->entity->current_stream;
+	return WEIR_OK;
 }
 
 static weir_status input_wait_once(weir_context *context, unsigned input)
@@ -345,19 +343,18 @@ weir_status weir_context_allocate_stream(weir_context *context, const char *name
 	return WEIR_OK;
 }
 
-weir_stream *weir_context_default_stream(weir_context *context)
+weir_status weir_context_default_stream(weir_context *context, weir_stream **out)
 {
 	weir_entity *entity = context->entity;
 	size_t index = 0;
+	weir_status status =
+		context->capture ? refuse_captured(context) : wr_entity_default_stream(entity, &index);
 
-	if (context->capture) {
-		(void)refuse_captured(context);
-		return NULL;
-	}
-	if (wr_entity_default_stream(entity, &index))
-		return NULL;
+	if (status)
+		return status;
 	entity->streams.items[index].used = true;
-	return entity->streams.items[index].stream;
+	*out = entity->streams.items[index].stream;
+	return WEIR_OK;
 }
 
 /* Finds the stream among the entity's own; any other, such as a wrapped one, is shared first. */

@@ -12,7 +12,6 @@
 #include "base/output.h"
 #include "base/status.h"
 #include "base/struct.h"
-#include "scheduler/outlet.h"
 #include "scheduler/memory_pool.h"
 #include "scheduler/run.h"
 #include "trace/timeline.h"
@@ -142,9 +141,18 @@ weir_status weir_scheduler_run(weir_scheduler *scheduler)
 	return status ? status : weir_scheduler_wait(scheduler, -1, NULL);
 }
 
-int weir_scheduler_fd(weir_scheduler *scheduler)
+static weir_status refuse_loop(const char *call)
 {
-	return scheduler->options.own_loop ? scheduler->loop.set : -1;
+	return wr_fail(WEIR_E_INVALID, "%s: the scheduler was created without own_loop and runs its own loop",
+		       call);
+}
+
+weir_status weir_scheduler_fd(weir_scheduler *scheduler, int *out)
+{
+	if (!scheduler->options.own_loop)
+		return refuse_loop("fd");
+	*out = scheduler->loop.set;
+	return WEIR_OK;
 }
 
 weir_status weir_scheduler_turn(weir_scheduler *scheduler)
@@ -152,8 +160,7 @@ weir_status weir_scheduler_turn(weir_scheduler *scheduler)
 	weir_status status;
 
 	if (!scheduler->options.own_loop)
-		return wr_fail(WEIR_E_INVALID,
-			       "turn: the scheduler was created without own_loop and runs its own loop");
+		return refuse_loop("turn");
 	status = wr_scheduler_check_call(scheduler, "turn");
 	if (status)
 		return status;
@@ -188,47 +195,38 @@ weir_backend weir_scheduler_backend(const weir_scheduler *scheduler)
 
 /* --- counters (E5) --- */
 
-bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out)
+static weir_status past_the_end(const char *what, size_t i, size_t count)
+{
+	return wr_fail(WEIR_E_INVALID, "there is no %s %zu: there are %zu", what, i, count);
+}
+
+weir_status weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out)
 {
 	weir_entity *entity;
 	weir_entity_counts counts;
 
 	if (i >= scheduler->graph->entity_count)
-		return false;
+		return past_the_end("entity", i, scheduler->graph->entity_count);
 	entity = &scheduler->graph->entities[i];
 	counts = (weir_entity_counts){
 		.size = sizeof counts,
 		.entity = entity->plan->name,
-		.ticks = wr_read(&entity->counters.ticks),
-		.received = wr_read(&entity->counters.received),
-		.emitted = wr_read(&entity->counters.emitted),
-		.unconnected = wr_read(&entity->counters.unconnected),
-		.compute_ns = wr_read(&entity->counters.compute_ns),
-		.most_in_flight = wr_read(&entity->counters.most_in_flight),
 		.done = wr_load(&entity->state) & WR_DONE,
-		.lost = wr_read(&entity->counters.lost),
-		.stamped = wr_read(&entity->counters.latencies.count),
-		.latency_ns = wr_read(&entity->counters.latencies.sum),
-		.max_latency_ns = wr_read(&entity->counters.latencies.max),
-		.most_scratch = wr_read(&entity->counters.most_scratch),
-		.replay_hits = wr_read(&entity->counters.replay_hits),
-		.replay_captures = wr_read(&entity->counters.replay_captures),
-		.replay_evictions = wr_read(&entity->counters.replay_evictions),
-		.replay_failures = wr_read(&entity->counters.replay_failures),
-		.held = wr_read(&entity->counters.held),
 	};
-	return !wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
+#define COPY(name) counts.name = wr_read(&entity->counters.name);
+	WR_ENTITY_COUNTERS(COPY)
+#undef COPY
+	return wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
 }
 
-bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out)
+weir_status weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out)
 {
 	struct wr_connection *connection;
 	struct wr_queue_counters *counters;
-	const struct wr_latencies *latencies;
 	weir_queue_counts counts;
 
 	if (i >= scheduler->graph->connection_count)
-		return false;
+		return past_the_end("queue", i, scheduler->graph->connection_count);
 	connection = scheduler->graph->connections[i];
 	counters = &connection->queue.counters;
 	counts = (weir_queue_counts){
@@ -243,36 +241,31 @@ bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue
 		.abandoned = wr_read(&counters->abandoned),
 		.capacity = connection->queue.capacity,
 	};
-	latencies = connection->outlet ? &connection->outlet->latencies : NULL;
-	if (latencies) {
-		counts.stamped = wr_read(&latencies->count);
-		counts.latency_ns = wr_read(&latencies->sum);
-		counts.max_latency_ns = wr_read(&latencies->max);
-	}
-	return !wr_struct_fill(out, &counts, sizeof counts, "weir_queue_counts");
+	return wr_struct_fill(out, &counts, sizeof counts, "weir_queue_counts");
 }
 
-bool weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_counts *out)
+weir_status weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_counts *out)
 {
 	weir_pool_counts counts = {.size = sizeof counts};
 
 	if (i >= scheduler->graph->memory_pool_count)
-		return false;
+		return past_the_end("memory pool", i, scheduler->graph->memory_pool_count);
 	if (!wr_thread_local())
 		wr_system_collect_between_runs(scheduler->graph->system);
 	wr_memory_pool_count(&scheduler->graph->memory_pools[i], &counts);
-	return !wr_struct_fill(out, &counts, sizeof counts, "weir_pool_counts");
+	return wr_struct_fill(out, &counts, sizeof counts, "weir_pool_counts");
 }
 
-bool weir_scheduler_frames(weir_scheduler *scheduler, weir_frames *out)
+weir_status weir_scheduler_frames(weir_scheduler *scheduler, weir_frames *out)
 {
 	weir_frames frames = {.size = sizeof frames};
 	const weir_entity *entity = wr_graph_main(scheduler->graph, &frames.frames);
 
 	if (!entity)
-		return false;
+		return wr_fail(WEIR_E_INVALID,
+			       "there is no sink: no entity receives messages and sends none");
 	frames.entity = entity->plan->name;
-	return !wr_struct_fill(out, &frames, sizeof frames, "weir_frames");
+	return wr_struct_fill(out, &frames, sizeof frames, "weir_frames");
 }
 
 /* --- the timeline --- */

@@ -342,20 +342,10 @@ static void intersect_kinds(struct wr_output *output)
 /* One by one, since other threads may read them. */
 static void reset_counters(struct wr_entity_counters *counters)
 {
-	wr_store_relaxed(&counters->ticks, 0);
-	wr_store_relaxed(&counters->received, 0);
-	wr_store_relaxed(&counters->emitted, 0);
-	wr_store_relaxed(&counters->unconnected, 0);
-	wr_store_relaxed(&counters->lost, 0);
-	wr_store_relaxed(&counters->compute_ns, 0);
-	wr_store_relaxed(&counters->most_in_flight, 0);
+#define CLEAR(name) wr_note(&counters->name, 0);
+	WR_ENTITY_COUNTERS(CLEAR)
+#undef CLEAR
 	wr_latencies_clear(&counters->latencies);
-	wr_store_relaxed(&counters->most_scratch, 0);
-	wr_store_relaxed(&counters->replay_hits, 0);
-	wr_store_relaxed(&counters->replay_captures, 0);
-	wr_store_relaxed(&counters->replay_evictions, 0);
-	wr_store_relaxed(&counters->replay_failures, 0);
-	wr_store_relaxed(&counters->held, 0);
 }
 
 static void reset_flight(weir_entity *entity)

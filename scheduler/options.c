@@ -103,7 +103,7 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 	if (own->strict < WEIR_STRICT_OFF || own->strict > WEIR_STRICT_ON)
 		return wr_fail(WEIR_E_INVALID, "strict %d: use WEIR_STRICT_ON, WEIR_STRICT_OFF or 0",
 			       own->strict);
-	if (own->observe & ~(unsigned)(WEIR_OBSERVE_STATISTICS | WEIR_OBSERVE_TRACE))
+	if (own->observe & ~(unsigned)(WEIR_OBSERVE_STATISTICS | WEIR_OBSERVE_TRACE | WEIR_OBSERVE_COMPUTE))
 		return wr_fail(WEIR_E_INVALID, "observe %#x: use WEIR_OBSERVE_... bits", own->observe);
 	scheduler->graph->max_in_flight = max_in_flight(own->max_in_flight, plan->max_in_flight);
 	scheduler->worker_asked = own->workers ? own->workers : plan->workers;

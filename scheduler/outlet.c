@@ -134,13 +134,15 @@ static weir_status outlet_open_fd(weir_scheduler *scheduler, void *arg)
 		       wr_errno_words(error));
 }
 
-int weir_outlet_fd(weir_outlet *outlet)
+weir_status weir_outlet_fd(weir_outlet *outlet, int *out)
 {
 	weir_scheduler *scheduler = outlet->graph->scheduler;
 	weir_status status =
 		scheduler ? wr_world_call(scheduler, outlet_open_fd, outlet) : outlet_open_fd(NULL, outlet);
 
-	return status ? -1 : outlet->fd;
+	if (!status)
+		*out = outlet->fd;
+	return status;
 }
 
 /* --- the run's side --- */

@@ -368,7 +368,7 @@ static weir_status check_call(const weir_context *context, const void *key, size
 
 static weir_status begin_call(struct call *call)
 {
-	weir_status status = wr_context_use_stream(call->context, &call->stream);
+	weir_status status = weir_context_stream(call->context, &call->stream);
 
 	if (!status && wr_stream_capturing(call->stream))
 		status = wr_fail_in(WEIR_E_UNSUPPORTED, call->entity->plan->name,

@@ -62,12 +62,14 @@ static const weir_kernel study = {.size = sizeof(weir_kernel), .name = "study", 
 static weir_status model_compute(weir_context *context, void *state)
 {
 	weir_message *in = weir_context_message(context, 0, 0), *out = NULL;
-	weir_stream *stream = weir_context_stream(context);
-	weir_status status = weir_context_create_tensor(context, weir_message_tensor(in), false, &out);
+	weir_stream *stream;
+	weir_status status = weir_context_stream(context, &stream);
 	struct scale work = {.from = weir_message_data(in)};
 	weir_fence finished;
 
 	(void)state;
+	if (!status)
+		status = weir_context_create_tensor(context, weir_message_tensor(in), false, &out);
 	if (status)
 		return status;
 	work.to = weir_message_data(out);

@@ -136,12 +136,10 @@ static weir_status choose_stream(weir_context *context, const char *name, weir_s
 {
 	weir_status status;
 
-	if (*name) {
-		status = weir_context_allocate_stream(context, name, out);
-		return status ? status : weir_context_set_stream(context, 0, *out);
-	}
-	*out = weir_context_stream(context);
-	return *out ? WEIR_OK : weir_context_fail(context, "no stream: %s", weir_last_error());
+	if (!*name)
+		return weir_context_stream(context, out);
+	status = weir_context_allocate_stream(context, name, out);
+	return status ? status : weir_context_set_stream(context, 0, *out);
 }
 
 static weir_status numbers_compute(weir_context *context, void *state)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "weir.h"
+#include "../calls.h"
 
 struct stage {
 	int64_t host, device, burst;
@@ -107,7 +108,7 @@ static weir_status emit_tensor(weir_context *context, int64_t device)
 	weir_status status = weir_context_create_tensor(context, &like, false, &out);
 
 	if (!status && device) {
-		stream = weir_context_stream(context);
+		stream = current_stream(context);
 		status = stream ? weir_stream_launch(stream, &kernel, &device, sizeof device) : WEIR_E_DEVICE;
 	}
 	if (status) {

@@ -108,7 +108,7 @@ uint64_t handles_ticks(const struct handles_rig *rig, const char *prefix)
 	weir_entity_counts counts = {.size = sizeof counts};
 	uint64_t ticks = 0;
 
-	for (size_t i = 0; rig->scheduler && weir_scheduler_entity_counts(rig->scheduler, i, &counts); i++)
+	for (size_t i = 0; rig->scheduler && !weir_scheduler_entity_counts(rig->scheduler, i, &counts); i++)
 		if (!strncmp(counts.entity, prefix, strlen(prefix)))
 			ticks += counts.ticks;
 	return ticks;

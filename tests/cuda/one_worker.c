@@ -201,7 +201,7 @@ static uint64_t ticks_of(weir_scheduler *scheduler, const char *prefix)
 	weir_entity_counts counts = {.size = sizeof counts};
 	uint64_t ticks = 0;
 
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		if (!strncmp(counts.entity, prefix, strlen(prefix)))
 			ticks += counts.ticks;
 	return ticks;

@@ -21,7 +21,7 @@
 
 #include "replay.h"
 #include "weir.h"
-#include "../copy.h"
+#include "../calls.h"
 
 enum { KERNELS = 10, SIDE = 4, NUMBERS = 256, SAMPLES = 1 << 17, TENTHS = 10, HAND_EACH = 100 };
 
@@ -134,7 +134,7 @@ static weir_status add_by_replay(weir_context *context, struct own *own, uint64_
 	uint64_t tick = weir_context_tick(context), i = tick % SIDE;
 	uint64_t j = (part_is("evicted") ? tick / (SIDE * SIDE) : tick / SIDE) % SIDE;
 	int64_t *from = weir_message_data(own->block[0][i]), *to = weir_message_data(own->block[1][j]);
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	struct replay_add fill = {from, NULL, NUMBERS, (int64_t)tick, 0};
 	struct job job;
 	weir_message *out = NULL;
@@ -161,7 +161,7 @@ static weir_status add_by_replay(weir_context *context, struct own *own, uint64_
 /* A replay cannot be part of a capture of the operator's own. */
 static void replay_while_captured(weir_context *context)
 {
-	void *native = weir_stream_native(weir_context_stream(context));
+	void *native = weir_stream_native(current_stream(context));
 	weir_status status;
 
 	if (replay_capture_begin(native))
@@ -211,7 +211,7 @@ static weir_status check_compute(weir_context *context, void *own)
 /* Beside the captures: CUDA's own calls and weir's, until the others are done. */
 static weir_status disturb_compute(weir_context *context, void *own)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_message *message = NULL;
 	weir_status status = weir_context_create_tensor(context, &numbers, false, &message);
 	struct replay_add fill = {message ? weir_message_data(message) : NULL, NULL, NUMBERS, 1, 0};

@@ -111,9 +111,9 @@ static void look_on(void *arg)
 	for (uint32_t n = fz_below(&self->random, 30); n && !over(self); n--) {
 		weir_scheduler_explain(self->fz->scheduler, hear, self->fz);
 		ask_why(self->fz);
-		for (size_t i = 0; weir_scheduler_queue_counts(self->fz->scheduler, i, &queue); i++)
+		for (size_t i = 0; !weir_scheduler_queue_counts(self->fz->scheduler, i, &queue); i++)
 			;
-		for (size_t i = 0; weir_scheduler_entity_counts(self->fz->scheduler, i, &entity); i++)
+		for (size_t i = 0; !weir_scheduler_entity_counts(self->fz->scheduler, i, &entity); i++)
 			;
 		rest(self);
 	}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "fuzz_api.h"
+#include "tests/calls.h"
 
 enum { FENCES = 16 * FZ_PARTS };
 
@@ -284,7 +285,7 @@ static weir_status emit(struct fz_entity *entity, weir_context *context, uint64_
 static weir_status tell_oneself(struct fz_entity *entity, weir_context *context)
 {
 	struct fz_work arguments = {.entity = entity, .tells = true, .ns = entity->work};
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	if (!stream)
 		return WEIR_E_DEVICE;

@@ -35,7 +35,7 @@ static uint64_t written(weir_scheduler *scheduler)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		if (!strcmp(counts.entity, "write"))
 			return counts.received;
 	return 0;

@@ -330,9 +330,12 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 	return WEIR_OK;
 }
 
-weir_stream *weir_context_stream(weir_context *context)
+weir_status weir_context_stream(weir_context *context, weir_stream **out)
 {
-	return context->has_no_stream ? NULL : (weir_stream *)&stream_;
+	if (context->has_no_stream)
+		return WEIR_E_DEVICE;
+	*out = (weir_stream *)&stream_;
+	return WEIR_OK;
 }
 
 int weir_context_device(const weir_context *context)
@@ -368,10 +371,15 @@ weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *lik
 	return weir_context_create_tensor(running, like, like->device == WEIR_DEVICE_HOST, out);
 }
 
-int weir_context_open(weir_context *context, const char *path, int flags, unsigned mode)
+weir_status weir_context_open(weir_context *context, const char *path, int flags, unsigned mode, int *out)
 {
+	int fd = open(path, flags | O_CLOEXEC, mode);
+
 	(void)context;
-	return open(path, flags | O_CLOEXEC, mode);
+	if (fd < 0)
+		return WEIR_E_IO;
+	*out = fd;
+	return WEIR_OK;
 }
 
 void weir_context_drain(weir_context *context, const char *format, ...)
@@ -395,17 +403,6 @@ weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd
 	(void)condition;
 	(void)fd;
 	(void)events;
-	return WEIR_E_UNSUPPORTED;
-}
-
-weir_status weir_entity_watch_warn(weir_entity *entity, const char *condition, int64_t after_ns,
-				   weir_watch_fn *text, void *arg)
-{
-	(void)entity;
-	(void)condition;
-	(void)after_ns;
-	(void)text;
-	(void)arg;
 	return WEIR_E_UNSUPPORTED;
 }
 

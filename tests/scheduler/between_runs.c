@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 /* --- the line of a failed run --- */
 
@@ -175,7 +176,7 @@ static void b04_destroy_unblocks_what_create_blocked(void **state)
 
 static bool readable(struct rig *rig)
 {
-	struct pollfd fd = {.fd = weir_scheduler_fd(rig->scheduler), .events = POLLIN};
+	struct pollfd fd = {.fd = scheduler_fd(rig->scheduler), .events = POLLIN};
 
 	assert_int_equal(weir_scheduler_turn(rig->scheduler), WEIR_OK);
 	return poll(&fd, 1, 0) > 0;

@@ -15,6 +15,7 @@
 
 #include "rig.h"
 #include "sim/coroutine.h"
+#include "tests/calls.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -169,8 +170,7 @@ static void stay_ready(void)
 	rig_start(rig);
 	put_byte('a'); /* ready, and nothing reads it */
 	wait_cheaply(rig);
-	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "z"), "boolean", WEIR_TOLD_READY),
-			 WEIR_OK);
+	rig_tell(rig, "z", WEIR_TOLD_READY);
 	wait_for_ticks(rig, 1);
 	wait_cheaply(rig); /* nothing to say */
 	weir_scheduler_stop(rig->scheduler, true);
@@ -478,7 +478,7 @@ TEST(c09_b01_the_callers_poll_serves_it)
 	rig->options.backend = "host";
 	rig->options.own_loop = true;
 	rig_start(rig);
-	loop.fd = weir_scheduler_fd(rig->scheduler);
+	loop.fd = scheduler_fd(rig->scheduler);
 	put_byte('a');
 	close_writer();
 	while (weir_scheduler_running(rig->scheduler) && turns < 10000) {

@@ -5,6 +5,7 @@
 
 #include "base/thread.h"
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 /* --- kernels of the tests --- */
 
@@ -32,7 +33,7 @@ static weir_status add_on_the_device(struct rig *rig, weir_context *context)
 {
 	struct sum sum = {NULL, weir_message_data(weir_context_message(context, 0, 0)), MS};
 	weir_message *message = NULL;
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	(void)rig;
 	if (!stream || weir_context_create_tensor(context, &like, false, &message))
@@ -49,7 +50,7 @@ static weir_status add_on_the_device(struct rig *rig, weir_context *context)
 
 static weir_status note_stream(struct rig *rig, weir_context *context)
 {
-	uint64_t *ids = rig->own, id = weir_stream_id(weir_context_stream(context));
+	uint64_t *ids = rig->own, id = weir_stream_id(current_stream(context));
 	uint64_t *place = &ids[*weir_entity_name(weir_context_entity(context)) - 'a'];
 
 	if (*place && *place != id)
@@ -119,7 +120,7 @@ static weir_status use_a_temporary(struct rig *rig, weir_context *context)
 		rig_break(rig);
 	rig->own = sum.to;
 	if (!weir_context_tick(context))
-		status = weir_stream_launch(weir_context_stream(context), &late, &sum, sizeof sum);
+		status = weir_stream_launch(current_stream(context), &late, &sum, sizeof sum);
 	weir_message_unref(message);
 	return status;
 }
@@ -164,7 +165,7 @@ static weir_status emit_wrapped(struct rig *rig, weir_context *context)
 	status = weir_message_wrap_tensor(weir_context_graph(context), &tensor, destroy_wrapped, wrapped,
 					  &message);
 	if (!status)
-		status = weir_stream_launch(weir_context_stream(context), &late, &sum, sizeof sum);
+		status = weir_stream_launch(current_stream(context), &late, &sum, sizeof sum);
 	return status ? status : weir_context_emit(context, 0, message);
 }
 

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "device_counted.h"
 #include "rig_scratch.h"
+#include "tests/calls.h"
 
 #if defined WR_TSAN
 #define WORLDS 1
@@ -55,7 +56,7 @@ static weir_status emit_copy(struct rig *rig, weir_context *context)
 				sizeof *numbers / 2}};
 	weir_message *message = NULL;
 	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_fence fence;
 
 	(void)rig;
@@ -73,7 +74,7 @@ static weir_status emit_sum_twice(struct rig *rig, weir_context *context)
 {
 	weir_status status = rig_emit_on_current(rig, context);
 
-	return status ? status : rig_emit_sum(context, 1, weir_context_stream(context), 100, 10 * US);
+	return status ? status : rig_emit_sum(context, 1, current_stream(context), 100, 10 * US);
 }
 
 /* Work that must run once in each tick, on two streams. */
@@ -117,7 +118,7 @@ static weir_status emit_replayed(struct rig *rig, weir_context *context)
 		return status;
 	}
 	sum.to = weir_message_data(message);
-	status = weir_stream_launch(weir_context_stream(context), &rig_adder, &sum, sizeof sum);
+	status = weir_stream_launch(current_stream(context), &rig_adder, &sum, sizeof sum);
 	if (!status)
 		return weir_context_emit(context, 0, message);
 	weir_message_unref(message);

@@ -10,6 +10,7 @@
 #include "certificate.h"
 #include "rest.h"
 #include "sim/simulation.h"
+#include "tests/calls.h"
 
 #define LIMIT 3000000 /* switching points of a world: a livelock reaches it */
 
@@ -90,7 +91,7 @@ weir_status dst_make_block(weir_context *context, struct wr_random *random, bool
 	work.data = weir_message_data(*out);
 	work.value = wr_random_below(random, UINT64_MAX);
 	if (device)
-		return weir_stream_launch(weir_context_stream(context), &kernel, &work, sizeof work);
+		return weir_stream_launch(current_stream(context), &kernel, &work, sizeof work);
 	*work.data = work.value;
 	return WEIR_OK;
 }
@@ -134,7 +135,7 @@ uint64_t dst_left_over(weir_scheduler *scheduler)
 	weir_queue_counts counts = {.size = sizeof counts};
 	uint64_t queued = 0;
 
-	for (size_t i = 0; weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
 		if (counts.pushed !=
 		    counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned)
 			dst_fails("%s -> %s: messages were lost", counts.from, counts.to);

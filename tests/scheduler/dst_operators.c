@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tests/calls.h"
 
 static _Thread_local struct dst *graphs[DST_GRAPHS];
 
@@ -256,7 +257,7 @@ static weir_status launch_beside(weir_context *context, const struct node *node,
 {
 	const struct work beside = {.ns = 3 * node->ns, .dst = work->dst, .reader = work->reader};
 
-	return launch_on_scratch(context, node, weir_context_stream(context), &beside);
+	return launch_on_scratch(context, node, current_stream(context), &beside);
 }
 
 static weir_status launch_work(weir_context *context, const struct node *node, weir_stream *stream,

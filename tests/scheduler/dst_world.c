@@ -175,7 +175,7 @@ static void check_counts(struct dst_run *run, bool whole)
 	weir_queue_counts counts = {.size = sizeof counts};
 	struct dst *dst = &run->dst;
 
-	for (size_t i = 0; weir_scheduler_queue_counts(run->scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_queue_counts(run->scheduler, i, &counts); i++) {
 		if (counts.pushed !=
 		    counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned)
 			dst_break(dst, "%s -> %s: messages were lost", counts.from, counts.to);
@@ -213,7 +213,7 @@ static void check_done(struct dst_run *run)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_entity_counts(run->scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(run->scheduler, i, &counts); i++)
 		if (!counts.done)
 			dst_break(&run->dst, "%s is not done after a run that has finished", counts.entity);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gpu_time_rig.h"
+#include "tests/calls.h"
 
 /* --- the truths --- */
 
@@ -35,7 +36,7 @@ TEST(t15_compute_returns_long_before_its_kernel_ends)
 
 static weir_status cpu_then_kernel(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	(void)rig;
 	weir_sleep(3 * MS);
@@ -154,7 +155,7 @@ TEST(t15_a_wait_behind_the_first_kernel_lies_within_the_span)
 
 static weir_status a_hundred_short_ones(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	static int64_t cell;
 	struct rig_sum sum = {&cell, {NULL, NULL}, 1, 2 * US};
 
@@ -304,7 +305,7 @@ TEST(t15_t13_replayed_work_of_two_streams_is_one_span_of_its_entity)
 
 static weir_status on_two_streams(struct rig *rig, weir_context *context)
 {
-	weir_stream *current = weir_context_stream(context), *other = NULL;
+	weir_stream *current = current_stream(context), *other = NULL;
 	weir_message *first = NULL, *second = NULL;
 
 	HOLDS(rig, !weir_context_allocate_stream(context, "side", &other));

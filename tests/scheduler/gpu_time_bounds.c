@@ -1,5 +1,6 @@
 /* T15: what bounds the spans of ticks without timers: unread ones, and values that their stream forgets. */
 #include "gpu_time_rig.h"
+#include "tests/calls.h"
 
 enum { UNREAD = 64, RECORDS = 300 };
 
@@ -27,7 +28,7 @@ TEST(t15_g04_ticks_behind_many_unread_spans_have_none)
  */
 static weir_status record_often(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_message *first = NULL;
 	weir_status status = rig_add(context, stream, 0, 1 * MS, &first);
 

@@ -134,7 +134,7 @@ static bool is_refused(struct rig *rig)
 {
 	weir_pool_counts counts = {.size = sizeof counts};
 
-	return weir_scheduler_pool_counts(rig->scheduler, 0, &counts) && counts.refused;
+	return !weir_scheduler_pool_counts(rig->scheduler, 0, &counts) && counts.refused;
 }
 
 /* Other work keeps the watch awake, which would be woken otherwise. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "rig_streams.h"
+#include "tests/calls.h"
 
 #define FRAMES(settings) "{\"m\": {\"type\": \"memory_pool\", \"place\": \"host\", " settings "}}"
 #define BLOCKS(n)        FRAMES("\"block_size\": 64, \"blocks\": " n)
@@ -19,11 +20,10 @@ static struct rig *with(const char *resources, const char *text)
 
 static weir_pool_counts counts_of(struct rig *rig)
 {
-	weir_pool_counts counts = {.size = sizeof counts};
+	weir_pool_counts counts = {.size = sizeof counts}, none = counts;
 
-	assert_true(weir_scheduler_pool_counts(rig->scheduler, 0, &counts));
-	assert_false(
-		weir_scheduler_pool_counts(rig->scheduler, 1, &(weir_pool_counts){.size = sizeof counts}));
+	assert_int_equal(weir_scheduler_pool_counts(rig->scheduler, 0, &counts), WEIR_OK);
+	assert_int_equal(weir_scheduler_pool_counts(rig->scheduler, 1, &none), WEIR_E_INVALID);
 	return counts;
 }
 
@@ -216,7 +216,7 @@ static void s03_s07_a_refused_source_ends_with_the_drain(void **state)
 static weir_status work_on_it(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = rig_add(context, weir_context_stream(context), 1, 2 * MS, &message);
+	weir_status status = rig_add(context, current_stream(context), 1, 2 * MS, &message);
 
 	(void)rig;
 	if (!status && rig_tick(context) == 19)
@@ -421,7 +421,7 @@ static void unref(void *arg)
 static weir_status read_on_the_device(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = rig_add(context, weir_context_stream(context), 1, MS, &message);
+	weir_status status = rig_add(context, current_stream(context), 1, MS, &message);
 
 	(void)rig;
 	weir_message_unref(message);

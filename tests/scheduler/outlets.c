@@ -6,6 +6,7 @@
 
 #include "base/thread.h"
 #include "rig.h"
+#include "tests/calls.h"
 
 static weir_status go_on(struct rig *rig, int64_t ns)
 {
@@ -47,7 +48,7 @@ static void xb05_a_descriptor_that_is_asked_for_late_shows_what_is_there(void **
 	rig_start(rig);
 	assert_int_equal(go_on(rig, SECOND), WEIR_E_TIMEOUT);
 	assert_true(rig_readable(outlet));
-	assert_int_equal(weir_outlet_fd(outlet), weir_outlet_fd(outlet));
+	assert_int_equal(outlet_fd(outlet), outlet_fd(outlet));
 	assert_int_equal(rig_take(outlet, 0), 0);
 	assert_true(rig_readable(outlet)); /* the sender is DONE */
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -82,7 +83,7 @@ struct pollers {
 static void poll_and_take(void *arg)
 {
 	struct pollers *pollers = arg;
-	struct pollfd fd = {.fd = weir_outlet_fd(pollers->outlet), .events = POLLIN};
+	struct pollfd fd = {.fd = outlet_fd(pollers->outlet), .events = POLLIN};
 	weir_status status = WEIR_E_TIMEOUT;
 
 	while (status != WEIR_E_CLOSED && poll(&fd, 1, 20000) == 1) {
@@ -243,8 +244,7 @@ static void xb05_the_dispatch_of_a_base_returns_after_the_run(void **state)
 	(void)state;
 	rig->options.backend = "host";
 	rig->options.event_base = base;
-	program.event =
-		event_new(base, weir_outlet_fd(program.outlet), EV_READ | EV_PERSIST, on_outlet, &program);
+	program.event = event_new(base, outlet_fd(program.outlet), EV_READ | EV_PERSIST, on_outlet, &program);
 	for (unsigned i = 1; i <= 3; i++) {
 		assert_int_equal(event_base_dispatch(base), 1); /* it holds no event */
 		rig_start(rig);

@@ -7,6 +7,7 @@
 #include "sim/simulation.h"
 #include "base/thread.h"
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 enum { SEEDS = 3000 };
 
@@ -32,7 +33,7 @@ static void count_up(void *counter)
  */
 static weir_status make_counted(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_message *message = NULL;
 	weir_status status = stream ? weir_stream_launch(stream, &napping, "", 1) : WEIR_E_DEVICE;
 
@@ -268,7 +269,7 @@ static const weir_kernel reading = {sizeof(weir_kernel), "read", read_slowly, NU
 /* Its stream reads the payload when there is neither room nor memory for one more fence. */
 static weir_status use_without_memory(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_fence fence;
 
 	if (!stream || weir_stream_launch(stream, &reading, &rig->own, sizeof rig->own))
@@ -350,7 +351,7 @@ static void use_stream_at_stop(struct rig *rig, weir_context *context)
 	static const int64_t one = 1;
 	static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0, 64, 1};
 	weir_message *message = NULL;
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	if (!stream || weir_context_create_tensor(context, &like, false, &message) ||
 	    weir_stream_launch(stream, &napping, "", 1))

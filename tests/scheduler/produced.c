@@ -3,7 +3,7 @@
 
 #include "base/thread.h"
 #include "rig.h"
-#include "tests/copy.h"
+#include "tests/calls.h"
 
 static const int64_t one = 1;
 static const weir_tensor number_like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0, 64, 1};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "replay_rig.h"
+#include "tests/calls.h"
 
 /* --- replays --- */
 
@@ -108,7 +109,7 @@ static weir_status replay_by_scratch(struct rig *rig, weir_context *context)
 		status = weir_context_scratch(context, NULL, 512, &memory);
 	poison.to = memory;
 	if (!status)
-		status = weir_stream_launch(weir_context_stream(context), &rig_adder, &poison, sizeof poison);
+		status = weir_stream_launch(current_stream(context), &rig_adder, &poison, sizeof poison);
 	if (!status)
 		return weir_context_emit(context, 0, message);
 	weir_message_unref(message);

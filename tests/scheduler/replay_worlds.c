@@ -11,7 +11,7 @@
 #include "rig_inside.h"
 #include "rig_streams.h"
 #include "sim/simulation.h"
-#include "tests/copy.h"
+#include "tests/calls.h"
 
 enum { MOST = 4, MESSAGES = 50 };
 

@@ -1,4 +1,5 @@
 #include "rig_scratch.h"
+#include "tests/calls.h"
 
 /* --- kernels --- */
 
@@ -36,7 +37,7 @@ weir_status rig_use(weir_context *context, weir_stream *stream, size_t words, in
 	if (status)
 		return status;
 	pattern.memory = *out;
-	return weir_stream_launch(stream ? stream : weir_context_stream(context), &rig_keeping, &pattern,
+	return weir_stream_launch(stream ? stream : current_stream(context), &rig_keeping, &pattern,
 				  sizeof pattern);
 }
 
@@ -76,7 +77,7 @@ static weir_status enqueue_means(weir_context *context, weir_stream *stream, voi
 static weir_status write_means(weir_context *context, weir_message *message, weir_fence *out)
 {
 	struct rig_sum sum = {weir_message_data(message), {&means_cell}, 0, US};
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_status status = weir_stream_launch(stream, &rig_adder, &sum, sizeof sum);
 
 	return status ? status : weir_stream_record(stream, out);

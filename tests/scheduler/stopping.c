@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "rig.h"
+#include "tests/calls.h"
 
 /* --- S7, F17 --- */
 
@@ -185,7 +186,7 @@ static const weir_kernel long_kernel = {sizeof(weir_kernel), "long", sleep_long,
 
 static weir_status launch_long(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	if (!stream || weir_stream_launch(stream, &long_kernel, "", 1))
 		return WEIR_E_DEVICE;
@@ -368,7 +369,7 @@ static weir_status pass_with_work(struct rig *rig, weir_context *context)
 	static const weir_kernel kernel = {sizeof(weir_kernel), "sleep_80ms", sleep_80ms, NULL};
 
 	(void)rig;
-	if (weir_stream_launch(weir_context_stream(context), &kernel, NULL, 0))
+	if (weir_stream_launch(current_stream(context), &kernel, NULL, 0))
 		return WEIR_E_FAILED;
 	if (!weir_context_count(context, 0))
 		return WEIR_OK;

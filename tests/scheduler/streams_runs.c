@@ -1,12 +1,13 @@
 /* Streams at the start and the end of runs, and in the next one (S7, S8, E4). */
 #include "rig_inside.h"
 #include "rig_streams.h"
+#include "tests/calls.h"
 
 /* --- start, stop, runs --- */
 
 static weir_status begin(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = NULL, *target = weir_context_stream(context);
+	weir_stream *stream = NULL, *target = current_stream(context);
 	weir_message *message = NULL;
 	weir_status status = weir_context_allocate_stream(context, "tables", &stream);
 
@@ -41,7 +42,7 @@ static void end(struct rig *rig, weir_context *context)
 /* Its last work is on a stream that is not the current one. */
 static weir_status work_late(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = NULL, *internal = weir_context_stream(context);
+	weir_stream *stream = NULL, *internal = current_stream(context);
 	weir_status status = weir_context_allocate_stream(context, "tables", &stream);
 
 	if (!status)
@@ -113,7 +114,7 @@ static void s07_stop_waits_a_while_for_all_streams_of_a_run_that_was_cut_short(v
 
 static weir_status begin_long(struct rig *rig, weir_context *context)
 {
-	return weir_stream_launch(weir_context_stream(context), &rig_adder,
+	return weir_stream_launch(current_stream(context), &rig_adder,
 				  &(struct rig_sum){rig->own, {rig->own, NULL}, 5, 30 * MS},
 				  sizeof(struct rig_sum));
 }
@@ -161,7 +162,7 @@ static void s07_stop_comes_after_the_streams_also_when_another_did_not_start(voi
  * than the wait after a drain. */
 static weir_status work_in_the_second_run(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	if (!wr_load(&rig->told))
 		return WEIR_OK;
@@ -208,7 +209,7 @@ static bool is_in_capture(void *self, int device, void *stream)
 /* It has the native handle, and leaves a capture open. */
 static weir_status begin_in_capture(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	HOLDS(rig, stream);
 	rig_give_native(stream);
@@ -274,7 +275,7 @@ static weir_status work_long_elsewhere(struct rig *rig, weir_context *context)
 	weir_stream *stream = NULL;
 	weir_status status = weir_context_allocate_stream(context, "tables", &stream);
 
-	HOLDS(rig, weir_context_stream(context));
+	HOLDS(rig, current_stream(context));
 	return status ? status
 		      : weir_stream_launch(stream, &rig_adder,
 					   &(struct rig_sum){rig->own, {rig->own, NULL}, 10, SECOND},

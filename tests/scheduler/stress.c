@@ -117,7 +117,7 @@ static void assert_all_arrived(struct rig *rig)
 {
 	weir_queue_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_queue_counts(rig->scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_queue_counts(rig->scheduler, i, &counts); i++)
 		assert_int_equal(counts.pushed, counts.delivered);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/thread.h"
 #include "rig_parts.h"
+#include "tests/calls.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -353,12 +354,12 @@ static weir_status drop_what_ends_its_thread(struct rig *rig, weir_context *cont
 	struct rig_sum sum = {number, {NULL, NULL}, 1, MS};
 	weir_fence fence = {0, 0};
 	weir_message *message = NULL;
-	weir_status status = weir_stream_launch(weir_context_stream(context), &rig_adder, &sum, sizeof sum);
+	weir_status status = weir_stream_launch(current_stream(context), &rig_adder, &sum, sizeof sum);
 
 	tensor.device = WEIR_DEVICE_HOST;
 	tensor.data = number;
 	if (!status)
-		status = weir_stream_record(weir_context_stream(context), &fence);
+		status = weir_stream_record(current_stream(context), &fence);
 	if (!status)
 		status = weir_message_wrap_tensor(rig->graph, &tensor,
 						  rig_tick(context) == 4 ? end_thread : NULL, NULL, &message);

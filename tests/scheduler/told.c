@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 static weir_stream *stream_of(struct rig *rig)
 {
@@ -165,7 +166,7 @@ static void c06_fences_told_ahead_do_not_starve_it_and_the_last_one_counts(void 
 static weir_status tell_in_tick(struct rig *rig, weir_context *context)
 {
 	struct writing writing = {9, MS};
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	found[weir_context_tick(context)] = wr_load(&written);
 	if (weir_context_tick(context))

@@ -6,6 +6,7 @@
 
 #include "rig_inside.h"
 #include "rig_streams.h"
+#include "tests/calls.h"
 
 static weir_stream *stream_of(struct rig *rig)
 {
@@ -41,7 +42,7 @@ static weir_status add_to_base(struct rig *rig, weir_context *context)
 	if (weir_context_count(context, 0))
 		HOLDS(rig, !weir_context_receive_stream(context, 0, false, false, &stream));
 	else
-		stream = weir_context_stream(context);
+		stream = current_stream(context);
 	HOLDS(rig, weir_stream_same(stream, programs));
 	HOLDS(rig, weir_stream_id(stream) != weir_stream_id(programs)); /* a view of its own (T6) */
 	HOLDS(rig, !weir_context_create_tensor(context, &rig_one_number, false, &message));
@@ -115,7 +116,7 @@ static void t14_t07_it_is_current_whatever_the_messages_carry(void **state)
 
 static weir_status note_same(struct rig *rig, weir_context *context)
 {
-	rig_note(rig, context, weir_stream_same(weir_context_stream(context), programs) ? "same" : "own");
+	rig_note(rig, context, weir_stream_same(current_stream(context), programs) ? "same" : "own");
 	return WEIR_OK;
 }
 
