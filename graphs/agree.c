@@ -192,21 +192,28 @@ static bool carries_only_tensors(const struct wr_build *build, size_t i)
 
 /* Connections of two shapes that are still compared. */
 struct compared {
-	size_t *list, count;
+	size_t *list, count, room;
 };
 
-static void check_first(struct wr_build *build, size_t i, struct compared *compared)
+static weir_status check_first(struct wr_build *build, size_t i, struct compared *compared)
 {
+	weir_status status = WEIR_OK;
 	struct ends ends;
 
 	find_ends(build, i, &ends);
-	if (!wr_port_type_says(ends.from.type) || !wr_port_type_says(ends.to.type) || !carries_only_tensors(build, i))
-		return;
+	if (!wr_port_type_says(ends.from.type) || !wr_port_type_says(ends.to.type) ||
+	    !carries_only_tensors(build, i))
+		return WEIR_OK;
 	if (!(ends.from.type->places & ends.to.type->places) ||
 	    !(ends.from.type->dtypes & ends.to.type->dtypes))
 		report_types(build, i, &ends, shapes_agree(&ends));
-	else if (ends.from.type->count && ends.to.type->count)
-		compared->list[compared->count++] = i;
+	else if (ends.from.type->count && ends.to.type->count) {
+		status = wr_grow(&compared->list, &compared->room, compared->count + 1,
+				 sizeof(*compared->list));
+		if (!status)
+			compared->list[compared->count++] = i;
+	}
+	return status;
 }
 
 /* Returns true if something has changed. A connection that cannot be is reported and compared no more. */
@@ -234,16 +241,14 @@ static bool check_round(struct wr_build *build, struct compared *compared)
 
 weir_status wr_build_check_types(struct wr_build *build)
 {
-	size_t count = build->plan->connection_count;
-	struct compared compared = {.list = wr_alloc(count, sizeof(*compared.list))};
+	struct compared compared = {0};
+	weir_status status = WEIR_OK;
 	bool changed = true;
 
-	if (count && !compared.list)
-		return WEIR_E_NOMEM;
-	for (size_t i = 0; i < count; i++)
-		check_first(build, i, &compared);
-	for (int i = 0; i < ROUNDS_MAX && changed; i++)
+	for (size_t i = 0; i < build->plan->connection_count && !status; i++)
+		status = check_first(build, i, &compared);
+	for (int i = 0; i < ROUNDS_MAX && changed && !status; i++)
 		changed = check_round(build, &compared);
 	wr_free(compared.list);
-	return WEIR_OK;
+	return status;
 }
