@@ -117,15 +117,9 @@ static struct rig *run_with_device_sink(int gpu_time)
 
 static void measure_to_the_end_of_device_work(void)
 {
-<<<<<<< HEAD
-	struct rig *rig = run_with_device_sink(WEIR_GPU_TIME_ALL);
+	struct rig *rig = run_with_device_sink(1);
 	struct rig_path path;
 	struct rig_times times = times_of(rig, 1);
-=======
-	struct rig *rig = run_with_device_sink(1);
-	weir_path_latency path = {.size = sizeof path};
-	weir_entity_times times = times_of(rig, 1);
->>>>>>> calls
 
 	assert_true(rig_path(rig->scheduler, 0, &path));
 	assert_int_equal(path.count, 3);
@@ -146,13 +140,8 @@ TEST(t16_a_path_ends_with_the_device_work_of_its_sink)
 
 static void leave_out_what_is_not_measured(void)
 {
-<<<<<<< HEAD
-	struct rig *rig = run_with_device_sink(WEIR_GPU_TIME_OFF);
-	struct rig_path path;
-=======
 	struct rig *rig = run_with_device_sink(WEIR_NONE);
-	weir_path_latency path = {.size = sizeof path};
->>>>>>> calls
+	struct rig_path path;
 	char *text = NULL;
 
 	assert_true(rig_path(rig->scheduler, 0, &path));
