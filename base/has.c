@@ -64,7 +64,6 @@ static const char *const functions[] = {
 	"weir_entity_use_stream",
 	"weir_entity_values",
 	"weir_entity_watch",
-	"weir_entity_watch_warn",
 	"weir_fence_enqueue",
 	"weir_fence_query",
 	"weir_fence_wait",

@@ -114,7 +114,10 @@ static void on_outlet(evutil_socket_t fd, short what, void *arg)
 
 static void serve_a_base(struct rig *rig)
 {
-	rig->event = event_new(rig->base, weir_outlet_fd(rig->out), EV_READ | EV_PERSIST, on_outlet, rig);
+	int fd;
+
+	must(weir_outlet_fd(rig->out, &fd), "outlet");
+	rig->event = event_new(rig->base, fd, EV_READ | EV_PERSIST, on_outlet, rig);
 	must(rig->event && !event_add(rig->event, NULL) ? WEIR_OK : WEIR_E_NOMEM, "event");
 	push(rig);
 	event_base_dispatch(rig->base);

@@ -58,7 +58,7 @@ static struct result counts_of(weir_scheduler *scheduler, const char *entity)
 	weir_entity_counts counts = {.size = sizeof counts};
 	struct result result = {0};
 
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
 		if (strcmp(counts.entity, entity))
 			continue;
 		result.ticks = counts.ticks;

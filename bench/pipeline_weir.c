@@ -23,7 +23,7 @@ static weir_status create(weir_context *context, size_t bytes, bool on_host, wei
 	const weir_tensor like = {
 		.size = sizeof like, .dimensions = 1, .shape = &count, .code = 1, .bits = 8};
 
-	return weir_context_create_tensor(context, &like, on_host, out);
+	return weir_context_create_tensor(context, &like, on_host ? WEIR_TENSOR_HOST : 0, out);
 }
 
 static weir_status source_compute(weir_context *context, void *state)
@@ -59,11 +59,13 @@ static weir_status compute_compute(weir_context *context, void *state)
 {
 	struct pipeline_buffers buffers = {.device_input =
 						   weir_message_data(weir_context_message(context, 0, 0))};
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = NULL;
 	weir_message *out = NULL;
-	weir_status status = stream ? create(context, work_now->output, false, &out) : WEIR_E_DEVICE;
+	weir_status status = weir_context_stream(context, &stream);
 
 	(void)state;
+	if (!status)
+		status = create(context, work_now->output, false, &out);
 	if (!status && work_now->hidden)
 		status = weir_context_scratch(context, stream, work_now->hidden, &buffers.hidden);
 	if (status) {
@@ -171,7 +173,7 @@ static void note_counts(weir_scheduler *scheduler)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
 		run_now->hits += counts.replay_hits;
 		run_now->captures += counts.replay_captures;
 	}

@@ -46,10 +46,11 @@ static weir_status launch(weir_context *context, const struct stage *self, weir_
 {
 	uint64_t frame = weir_context_tick(context);
 	struct ready_work work = {.ns = self->kernel_ns};
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream;
+	weir_status status = weir_context_stream(context, &stream);
 
-	if (!stream)
-		return WEIR_E_DEVICE; /* weir_last_error has the reason */
+	if (status)
+		return status;
 	if (!frame)
 		atomic_store(&first_launch, ready_now());
 	if (self->line >= 0) {
@@ -295,10 +296,10 @@ bool ready_rig_stop(struct ready_rig *rig, bool ask)
 	if (!rig->scheduler)
 		return false;
 	if (ask)
-		weir_scheduler_stop(rig->scheduler, true);
+		weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	status = weir_scheduler_wait(rig->scheduler, 10 * SECOND, &outcome);
 	if (weir_scheduler_running(rig->scheduler)) {
-		weir_scheduler_stop(rig->scheduler, false);
+		weir_scheduler_stop(rig->scheduler, 0);
 		weir_scheduler_wait(rig->scheduler, 5 * SECOND, &outcome);
 	}
 	if (status && !rig->status) {

@@ -168,6 +168,24 @@ static bool is_device_port(const weir_operator *kind, const weir_port *port)
 	return port->flags & WEIR_PORT_DEVICE || kind->flags & WEIR_OPERATOR_STREAM;
 }
 
+/* "      tensors: uint8 [H, W] | [H, W, 3] in host memory"; nothing for a port without a type. */
+static void print_tensors(const weir_port *port)
+{
+	bool host = port->place && strstr(port->place, "host"),
+	     device = port->place && strstr(port->place, "device");
+
+	if (!port->dtype && !port->shape && host == device)
+		return;
+	fputs("      tensors:", stdout);
+	if (port->dtype)
+		printf(" %s", port->dtype);
+	if (port->shape)
+		printf(" %s", port->shape);
+	if (host != device)
+		fputs(host ? " in host memory" : " on a device", stdout);
+	putchar('\n');
+}
+
 static uint32_t or_one(uint32_t value)
 {
 	return value ? value : 1;
@@ -205,6 +223,7 @@ static void print_inputs(const weir_operator *kind)
 		printf(", %s when full", policy_name(port->policy));
 		print_flags(port->flags);
 		fputs(is_device_port(kind, port) ? ", device port\n" : ", host port\n", stdout);
+		print_tensors(port);
 		print_help(port->help);
 	}
 }
@@ -220,6 +239,7 @@ static void print_outputs(const weir_port *ports)
 		printf("; at most %u a tick", or_one(port->max_emits));
 		print_flags(port->flags);
 		putchar('\n');
+		print_tensors(port);
 		print_help(port->help);
 	}
 }
@@ -234,12 +254,9 @@ static void print_title(const char *name, const char *help)
 	putchar('\n');
 }
 
-/* A table that was built with an older header is too small for them. */
 static void print_brought(const weir_operator *kind)
 {
-	bool has = kind->size > offsetof(weir_operator, conditions) && kind->conditions;
-
-	if (!has || !kind->conditions[0])
+	if (!kind->conditions || !kind->conditions[0])
 		return;
 	puts("\nconditions that it brings");
 	for (size_t i = 0; kind->conditions[i]; i++) {

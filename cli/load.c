@@ -144,7 +144,7 @@ static void print_pool_needs(const weir_description *description)
 {
 	weir_pool_needs needs = {.size = sizeof needs};
 
-	for (size_t i = 0; weir_description_pool_needs(description, i, &needs); i++)
+	for (size_t i = 0; !weir_description_pool_needs(description, i, &needs); i++)
 		if (needs.blocks)
 			printf("memory pool %s: %" PRIu64 " block%s; with %" PRIu64
 			       " it cannot stall (queues that they reach "

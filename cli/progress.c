@@ -14,7 +14,7 @@ static uint64_t count_ticks(weir_scheduler *scheduler)
 	weir_entity_counts counts = {.size = sizeof counts};
 	uint64_t ticks = 0;
 
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		ticks += counts.ticks;
 	return ticks;
 }
@@ -30,7 +30,7 @@ void cli_progress_show(struct cli_progress *progress, weir_scheduler *scheduler)
 	if (!progress->on)
 		return;
 	seconds = (double)progress->elapsed_ns / 1e9;
-	if (weir_scheduler_frames(scheduler, &frames))
+	if (!weir_scheduler_frames(scheduler, &frames))
 		fprintf(stderr, CLI_CLEAR_LINE "%.1f s  %" PRIu64 " ticks  %" PRIu64 " frames  %s frames/s",
 			seconds, ticks, frames.frames, cli_rate(rate, (double)frames.frames / seconds));
 	else
@@ -115,7 +115,7 @@ static int64_t longest_stand(struct cli_standstill *standstill, weir_scheduler *
 	int64_t most = 0;
 	size_t count = 0;
 
-	while (weir_scheduler_queue_counts(scheduler, count, &counts))
+	while (!weir_scheduler_queue_counts(scheduler, count, &counts))
 		count++;
 	if (!standstill->queues)
 		standstill->queues = calloc(count + 1, sizeof *standstill->queues);

@@ -23,7 +23,7 @@ bool cli_writes_to_stdout(weir_graph *graph, weir_scheduler *scheduler)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
 		const weir_entity *entity = weir_graph_entity(graph, counts.entity);
 
 		if (entity && entity_writes_to_stdout(entity))

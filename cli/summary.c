@@ -76,7 +76,7 @@ static void print_headline(const char *path, weir_scheduler *scheduler, const we
 
 	cli_print_escaped(stdout, path);
 	printf(": %s after %s on %s", ending(outcome), cli_duration(duration, outcome->duration_ns), where);
-	if (weir_scheduler_frames(scheduler, &frames) && frames.frames && outcome->duration_ns > 0)
+	if (!weir_scheduler_frames(scheduler, &frames) && frames.frames && outcome->duration_ns > 0)
 		printf(", %s frames/s",
 		       cli_rate(rate, (double)frames.frames * 1e9 / (double)outcome->duration_ns));
 	putchar('\n');
@@ -87,7 +87,7 @@ static int widest_name(weir_scheduler *scheduler)
 	weir_entity_counts counts = {.size = sizeof counts};
 	size_t width = strlen("entity");
 
-	for (size_t i = 0; i < LISTED && weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+	for (size_t i = 0; i < LISTED && !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		width = strlen(counts.entity) > width ? strlen(counts.entity) : width;
 	return (int)width;
 }
@@ -97,7 +97,7 @@ static bool uses_device(weir_scheduler *scheduler)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		if (counts.most_in_flight)
 			return true;
 	return false;
@@ -156,7 +156,7 @@ static void print_entities(weir_scheduler *scheduler, const struct cli_recorded 
 
 	printf("  %-*s  %10s  %10s  %10s  %12s%s\n", width, "entity", "ticks", "received", "emitted",
 	       "in compute", device ? "  most in flight" : "");
-	for (; weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+	for (; !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		if (i < LISTED)
 			print_entity(width, device, &counts, cli_recorded_entity(recorded, i));
 	if (i > LISTED)
@@ -176,7 +176,7 @@ static void print_queues(weir_scheduler *scheduler)
 {
 	weir_queue_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
 		const char *before = ": ";
 
 		if (!(counts.dropped | counts.closed | counts.queued | counts.abandoned))
@@ -195,7 +195,7 @@ static void print_pools(weir_scheduler *scheduler)
 {
 	weir_pool_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_pool_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_pool_counts(scheduler, i, &counts); i++) {
 		const char *before = ", ";
 
 		printf("  memory pool %s: at most %" PRIu64 " of %" PRIu64 " %s in use, %" PRIu64
@@ -223,7 +223,7 @@ static void print_directories(weir_graph *graph, weir_scheduler *scheduler)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; i < LISTED && weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; i < LISTED && !weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
 		weir_entity *entity = weir_graph_entity(graph, counts.entity);
 
 		if (!entity || !counts.ticks || !writes_to_directory(weir_entity_operator(entity)))
@@ -239,7 +239,7 @@ static void print_held(weir_scheduler *scheduler, uint64_t held)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; held && weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; held && !weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
 		if (!counts.held)
 			continue;
 		printf("  '%s' still holds %" PRIu64 " message%s\n", counts.entity, counts.held,

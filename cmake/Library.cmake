@@ -26,7 +26,7 @@ endif()
 # The way of a message and of a wait for the device: there each call counts, and hardly a buffer lies on the stack. Functions
 # that have one stay protected.
 if(WEIR_HARDEN AND NOT WEIR_SANITIZE)
-	foreach(file base/clock.c base/thread.c scheduler/ask.c scheduler/tick.c streams/callback.c streams/stream.c)
+	foreach(file base/clock.c base/thread.c scheduler/ask.c scheduler/tick.c streams/signal.c streams/stream.c)
 		set_property(SOURCE ${PROJECT_SOURCE_DIR}/${file} APPEND PROPERTY COMPILE_OPTIONS -fstack-protector)
 	endforeach()
 endif()

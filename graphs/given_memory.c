@@ -125,19 +125,22 @@ weir_status wr_description_give_memory(const weir_description *description, stru
 	return status;
 }
 
-bool weir_description_pool_needs(const weir_description *description, size_t i, weir_pool_needs *out)
+weir_status weir_description_pool_needs(const weir_description *description, size_t i, weir_pool_needs *out)
 {
 	const struct wr_plan *plan = wr_load(&((weir_description *)description)->checked);
 	const struct wr_plan_memory_pool *pool;
 	weir_pool_needs needs;
 
-	if (!plan || i >= plan->memory_pool_count)
-		return false;
+	if (!plan)
+		return wr_fail(WEIR_E_INVALID, "what pools need is known after weir_description_check");
+	if (i >= plan->memory_pool_count)
+		return wr_fail(WEIR_E_INVALID, "there is no memory pool %zu: there are %zu", i,
+			       plan->memory_pool_count);
 	pool = &plan->memory_pools[i];
 	needs = (weir_pool_needs){.size = sizeof needs,
 				  .pool = pool->name,
 				  .blocks = pool->blocks,
 				  .reached = pool->reached,
 				  .claimed = pool->claimed};
-	return !wr_struct_fill(out, &needs, sizeof needs, "weir_pool_needs");
+	return wr_struct_fill(out, &needs, sizeof needs, "weir_pool_needs");
 }

@@ -108,6 +108,9 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "the blurred image, of the same size",
+		.dtype = "uint8",
+		.place = "device",
+		.shape = "[H, W] | [H, W, 1..4]",
 	},
 	{.name = NULL},
 };
@@ -129,12 +132,12 @@ static weir_status blur_message(weir_context *context, void *state, weir_message
 	weir_status status = wr_image_on_device(context, message, &box.image);
 
 	if (!status)
-		status = weir_context_create_tensor(context, weir_message_tensor(message), false, &out);
+		status = weir_context_create_tensor(context, weir_message_tensor(message), 0, &out);
 	if (status)
 		return status;
 	box.from = weir_message_data(message);
 	box.to = weir_message_data(out);
-	status = weir_stream_launch(weir_context_stream(context), &kernel, &box, sizeof box);
+	status = wr_launch(context, &kernel, &box, sizeof box);
 	return wr_message_written(context, out, status);
 }
 

@@ -148,6 +148,9 @@ static const weir_port inputs[] = {
 		.name = "in",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "a uint8 image on the device; nv12, i420: [height * 3 / 2, width]",
+		.dtype = "uint8",
+		.place = "device",
+		.shape = "[H, W] | [H, W, 1] | [H, W, 3..4]",
 	},
 	{.name = NULL},
 };
@@ -158,6 +161,9 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "uint8 [height, width, channels]; nv12, i420: [height * 3 / 2, width, 1]",
+		.dtype = "uint8",
+		.place = "device",
+		.shape = "[rows, W, 1] | [rows, W, 3..4]",
 	},
 	{.name = NULL},
 };
@@ -226,7 +232,7 @@ static weir_status create_converted(weir_context *context, const struct wr_conve
 		.bits = 8,
 	};
 
-	return weir_context_create_tensor(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, 0, out);
 }
 
 static weir_status convert_message(weir_context *context, void *state, weir_message *message)
@@ -246,7 +252,7 @@ static weir_status convert_message(weir_context *context, void *state, weir_mess
 		return status;
 	job.from = weir_message_data(message);
 	job.to = weir_message_data(out);
-	status = weir_stream_launch(weir_context_stream(context), &kernel, &job, sizeof job);
+	status = wr_launch(context, &kernel, &job, sizeof job);
 	return wr_message_written(context, out, status);
 }
 

@@ -23,7 +23,7 @@
 
 static bool is_fifo(weir_context *context, const char *path)
 {
-	int fd = weir_context_open(context, path, O_PATH, 0);
+	int fd = wr_path_open(context, path, O_PATH, 0);
 	struct stat about;
 	bool fifo = fd >= 0 && !fstat(fd, &about) && S_ISFIFO(about.st_mode);
 
@@ -66,17 +66,17 @@ static weir_status fail_mode(weir_context *context, const struct wr_channel *cha
 static int open_path(weir_context *context, struct wr_channel *channel, const char *path, bool write)
 {
 	int flags = (write ? O_WRONLY : O_RDONLY) | O_NONBLOCK | O_NOCTTY;
-	int fd = weir_context_open(context, path, flags, 0);
+	int fd = wr_path_open(context, path, flags, 0);
 
 	channel->old = write && fd >= 0;
 	if (fd >= 0 || !write || errno != ENOENT)
 		return fd;
-	fd = weir_context_open(context, path, flags | O_CREAT | O_EXCL, 0666);
+	fd = wr_path_open(context, path, flags | O_CREAT | O_EXCL, 0666);
 	channel->made = fd >= 0;
 	if (fd >= 0 || errno != EEXIST)
 		return fd;
 	channel->old = true; /* it has just been made, by another one; or the path is a link to nothing */
-	return weir_context_open(context, path, flags | O_CREAT, 0666);
+	return wr_path_open(context, path, flags | O_CREAT, 0666);
 }
 
 static int open_again(int fd)
@@ -128,7 +128,7 @@ static void remove_made(weir_context *context, const struct wr_channel *channel,
 
 	if (slash)
 		snprintf(folder, sizeof folder, "%.*s", slash > path ? (int)(slash - path) : 1, path);
-	fd = weir_context_open(context, folder, O_PATH | O_DIRECTORY, 0);
+	fd = wr_path_open(context, folder, O_PATH | O_DIRECTORY, 0);
 	if (fd >= 0 && !fstat(channel->fd, &made) && !fstatat(fd, name, &found, AT_SYMLINK_NOFOLLOW) &&
 	    made.st_dev == found.st_dev && made.st_ino == found.st_ino)
 		unlinkat(fd, name, 0);
@@ -136,19 +136,8 @@ static void remove_made(weir_context *context, const struct wr_channel *channel,
 		close(fd);
 }
 
-/* The entity waits for it, and a line is logged if it waits for long. */
-static weir_status watch_channel(weir_context *context, const struct wr_channel *channel, unsigned events,
-				 int64_t warn_after, weir_watch_fn *stalled, void *state)
-{
-	weir_entity *entity = weir_context_entity(context);
-	weir_status status = weir_entity_watch(entity, "file_descriptor", channel->fd, events);
-
-	return status ? status
-		      : weir_entity_watch_warn(entity, "file_descriptor", warn_after, stalled, state);
-}
-
 weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, const weir_values *values,
-			    bool write, weir_watch_fn *stalled, void *state)
+			    bool write)
 {
 	const char *path = weir_values_string(values, "path");
 	int descriptor = (int)weir_values_int(values, "descriptor");
@@ -172,8 +161,8 @@ weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, c
 	channel->file = S_ISREG(about.st_mode);
 	channel->old &= channel->file;
 	channel->socket = S_ISSOCK(about.st_mode);
-	status = watch_channel(context, channel, write ? WEIR_WATCH_WRITE : WEIR_WATCH_READ,
-			       weir_values_int(values, "warn_after"), stalled, state);
+	status = weir_entity_watch(weir_context_entity(context), "file_descriptor", channel->fd,
+				   write ? WEIR_WATCH_WRITE : WEIR_WATCH_READ);
 	if (status && channel->made)
 		remove_made(context, channel, path);
 	if (status)

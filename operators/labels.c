@@ -94,7 +94,7 @@ weir_status wr_labels_read(weir_context *context, const char *path, struct wr_la
 	*out = labels;
 	if (!*path)
 		return WEIR_OK;
-	fd = weir_context_open(context, path, O_RDONLY | O_NONBLOCK, 0);
+	fd = wr_path_open(context, path, O_RDONLY | O_NONBLOCK, 0);
 	status = labels_load(context, path, fd, &labels, &size);
 	if (fd >= 0)
 		close(fd);

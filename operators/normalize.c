@@ -103,6 +103,9 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "floats [1, channels, height, width]: (level / range - mean) / std",
+		.dtype = "float32|float16",
+		.place = "device",
+		.shape = "[1, 1..4, H, W]",
 	},
 	{.name = NULL},
 };
@@ -154,7 +157,7 @@ static weir_status create_floats(weir_context *context, struct wr_image image, b
 		.bits = half ? 16 : 32,
 	};
 
-	return weir_context_create_tensor(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, 0, out);
 }
 
 static weir_status normalize_message(weir_context *context, void *state, weir_message *message)
@@ -175,7 +178,7 @@ static weir_status normalize_message(weir_context *context, void *state, weir_me
 		return status;
 	job.from = weir_message_data(message);
 	job.to = weir_message_data(out);
-	status = weir_stream_launch(weir_context_stream(context), &kernel, &job, sizeof job);
+	status = wr_launch(context, &kernel, &job, sizeof job);
 	return wr_message_written(context, out, status);
 }
 

@@ -1,4 +1,4 @@
-/* The error text for a path that weir_context_open cannot open. */
+/* Opening a path, and the error text for one that cannot be opened. */
 #ifndef WR_OPERATORS_PATH_H
 #define WR_OPERATORS_PATH_H
 
@@ -6,6 +6,14 @@
 #include <string.h>
 
 #include "weir.h"
+
+/* Returns the descriptor, or -1 and errno, on which the caller acts. */
+static inline int wr_path_open(weir_context *context, const char *path, int flags, unsigned mode)
+{
+	int fd = -1;
+
+	return weir_context_open(context, path, flags, mode, &fd) ? -1 : fd;
+}
 
 /* path NULL: not known. */
 static inline const char *wr_path_error(const char *path, int error)

@@ -59,6 +59,9 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "uint8 [height, width, 1, 3 or 4 channels] in pinned host memory",
+		.dtype = "uint8",
+		.place = "host",
+		.shape = "[H, W, 1] | [H, W, 3..4]",
 	},
 	{.name = NULL},
 };
@@ -91,7 +94,7 @@ static void png_read_stop(weir_context *context, void *state)
 
 static weir_status list_folder(weir_context *context, struct png_read *self)
 {
-	int folder = weir_context_open(context, self->path, O_RDONLY | O_DIRECTORY, 0);
+	int folder = wr_path_open(context, self->path, O_RDONLY | O_DIRECTORY, 0);
 	int count = folder < 0 ? -1 : scandirat(folder, ".", &self->files, is_png, compare_names),
 	    error = errno;
 
@@ -114,7 +117,7 @@ static weir_status list_folder(weir_context *context, struct png_read *self)
 /* stat, within the root. */
 static int about_path(weir_context *context, const char *path, struct stat *about)
 {
-	int fd = weir_context_open(context, path, O_PATH, 0), failed, error;
+	int fd = wr_path_open(context, path, O_PATH, 0), failed, error;
 
 	if (fd < 0)
 		return -1;
@@ -165,7 +168,7 @@ static weir_status alloc_image(weir_context *context, struct wr_image image, wei
 		.bits = 8,
 	};
 
-	return weir_context_create_tensor(context, &like, true, out);
+	return weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, out);
 }
 
 /* The pictures before it are worked off. */
@@ -181,7 +184,7 @@ static weir_status read_picture(weir_context *context, const struct png_read *se
 	weir_message *message = NULL;
 	weir_status status;
 
-	if (!wr_picture_take(picture, weir_context_open(context, file, WR_PICTURE_OPEN, 0)))
+	if (!wr_picture_take(picture, wr_path_open(context, file, WR_PICTURE_OPEN, 0)))
 		return fail_picture(context, file, picture->text);
 	if ((int64_t)image->width * image->height * image->channels > self->max_bytes)
 		return weir_context_fail_after_drain(

@@ -64,6 +64,9 @@ static const weir_port inputs[] = {
 		.name = "in",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "uint8 [height, width, 1 to 4 channels] in host memory, finished",
+		.dtype = "uint8",
+		.place = "host",
+		.shape = "[H, W] | [H, W, 1..4]",
 	},
 	{.name = NULL},
 };
@@ -76,7 +79,7 @@ static void make_folder(weir_context *context, char *path)
 
 	if (slash)
 		*slash = 0;
-	above = weir_context_open(context, !slash ? "." : *path ? path : "/", O_PATH | O_DIRECTORY, 0);
+	above = wr_path_open(context, !slash ? "." : *path ? path : "/", O_PATH | O_DIRECTORY, 0);
 	if (slash)
 		*slash = '/';
 	if (above < 0)
@@ -88,7 +91,7 @@ static void make_folder(weir_context *context, char *path)
 /* Preserves errno. */
 static bool file_exists(weir_context *context, const char *path)
 {
-	int error = errno, fd = weir_context_open(context, path, O_PATH, 0);
+	int error = errno, fd = wr_path_open(context, path, O_PATH, 0);
 
 	if (fd >= 0)
 		close(fd);
@@ -105,7 +108,7 @@ static weir_status make_directory(weir_context *context, struct png_write *self)
 		make_folder(context, self->name);
 	}
 	make_folder(context, self->name);
-	self->folder = weir_context_open(context, self->directory, O_RDONLY | O_DIRECTORY, 0);
+	self->folder = wr_path_open(context, self->directory, O_RDONLY | O_DIRECTORY, 0);
 	if (self->folder < 0 && errno == ENOTDIR && file_exists(context, self->directory))
 		return weir_context_fail(context, "directory '%s': there is something else of this name",
 					 self->directory);

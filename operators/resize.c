@@ -202,6 +202,9 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "the image in the new size, with as many channels",
+		.dtype = "uint8",
+		.place = "device",
+		.shape = "[height, width] | [height, width, 1..4]",
 	},
 	{.name = NULL},
 };
@@ -230,7 +233,7 @@ static weir_status create_resized(weir_context *context, const weir_tensor *tens
 		.bits = 8,
 	};
 
-	return weir_context_create_tensor(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, 0, out);
 }
 
 static weir_status resize_message(weir_context *context, void *state, weir_message *message)
@@ -256,7 +259,7 @@ static weir_status resize_message(weir_context *context, void *state, weir_messa
 		return status;
 	job.from = weir_message_data(message);
 	job.to = weir_message_data(out);
-	status = weir_stream_launch(weir_context_stream(context), &kernel, &job, sizeof job);
+	status = wr_launch(context, &kernel, &job, sizeof job);
 	return wr_message_written(context, out, status);
 }
 

@@ -26,6 +26,9 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "its edges, one channel",
+		.dtype = "uint8",
+		.place = "device",
+		.shape = "[H, W, 1]",
 	},
 	{.name = NULL},
 };
@@ -41,7 +44,7 @@ static weir_status alloc_edges(weir_context *context, struct wr_image image, wei
 		.bits = 8,
 	};
 
-	return weir_context_create_tensor(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, 0, out);
 }
 
 static weir_status sobel_message(weir_context *context, void *state, weir_message *message)
@@ -57,7 +60,7 @@ static weir_status sobel_message(weir_context *context, void *state, weir_messag
 		return status;
 	edges.from = weir_message_data(message);
 	edges.to = weir_message_data(out);
-	status = weir_stream_launch(weir_context_stream(context), &kernel, &edges, sizeof edges);
+	status = wr_launch(context, &kernel, &edges, sizeof edges);
 	return wr_message_written(context, out, status);
 }
 

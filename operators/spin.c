@@ -61,6 +61,9 @@ static const weir_port outputs[] = {
 		.flags = WEIR_PORT_OPTIONAL,
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "uint64 [2] on the device, written by the work: the tick, the duration",
+		.dtype = "uint64",
+		.place = "device",
+		.shape = "[2]",
 	},
 	{.name = NULL},
 };
@@ -90,18 +93,17 @@ static weir_status spin_compute(weir_context *context, void *state)
 		.bits = 64,
 	};
 	const struct spin *self = state;
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = NULL;
 	weir_message *out = NULL;
 	struct wr_spin_arguments work = {
 		.tick = weir_context_tick(context),
 		.duration = self->duration,
 		.fault = self->fault,
 	};
-	weir_status status;
+	weir_status status = weir_context_stream(context, &stream);
 
-	if (!stream)
-		return WEIR_E_DEVICE; /* weir_last_error has the reason */
-	status = weir_context_create_tensor(context, &like, false, &out);
+	if (!status)
+		status = weir_context_create_tensor(context, &like, 0, &out);
 	if (status)
 		return status;
 	work.to = weir_message_data(out);

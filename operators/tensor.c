@@ -73,15 +73,24 @@ weir_status wr_tensor_on_host(weir_context *context, const weir_tensor *tensor)
 				 wr_tensor_text(tensor, text));
 }
 
+weir_status wr_launch(weir_context *context, const weir_kernel *kernel, const void *arguments, size_t bytes)
+{
+	weir_stream *stream;
+	weir_status status = weir_context_stream(context, &stream);
+
+	return status ? status : weir_stream_launch(stream, kernel, arguments, bytes);
+}
+
 static weir_status check_on_device(weir_context *context, const weir_tensor *tensor)
 {
 	int device = weir_context_device(context);
+	weir_stream *stream;
 	const char *also =
 		tensor->device == WEIR_DEVICE_HOST ? "" : ", with a stream pool of the same device";
 	char text[WR_TENSOR_TEXT];
 
 	if (tensor->device == device)
-		return weir_context_stream(context) ? WEIR_OK : WEIR_E_DEVICE; /* see weir_last_error */
+		return weir_context_stream(context, &stream);
 	return weir_context_fail(context,
 				 "input 'in' is %s, but device %d works here: put an 'upload' before it%s",
 				 wr_tensor_text(tensor, text), device, also);
@@ -93,6 +102,9 @@ const weir_port wr_image_inputs[] = {
 		.name = "in",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "a uint8 image on the device",
+		.dtype = "uint8",
+		.place = "device",
+		.shape = "[H, W] | [H, W, 1..4]",
 	},
 	{.name = NULL},
 };

@@ -22,6 +22,9 @@ weir_status wr_tensor_image(weir_context *context, const weir_tensor *tensor, st
 /* Fails unless the tensor is on the host. */
 weir_status wr_tensor_on_host(weir_context *context, const weir_tensor *tensor);
 
+/* Enqueues the kernel on the current stream of the tick. */
+weir_status wr_launch(weir_context *context, const weir_kernel *kernel, const void *arguments, size_t bytes);
+
 /* The inputs of an operator that takes such images on the device: one port, 'in'. */
 extern const weir_port wr_image_inputs[];
 

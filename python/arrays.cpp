@@ -168,13 +168,12 @@ static weir_stream *program_stream(Core *core, int device)
 /* The stream after which the exporter of a device's array has to put its work. */
 static weir_stream *stream_for(const Destination &to, int device)
 {
-	weir_stream *stream;
+	weir_stream *stream = to.stream;
 
 	if (!to.context)
 		return program_stream(to.core, device);
-	stream = to.stream ? to.stream : weir_context_stream(to.context);
 	if (!stream)
-		check(WEIR_E_DEVICE);
+		check(weir_context_stream(to.context, &stream));
 	if (weir_stream_device(stream) != device)
 		raise(WEIR_E_INVALID, ("the array is on device " + std::to_string(device) +
 				       ", the stream on device " + std::to_string(weir_stream_device(stream)))

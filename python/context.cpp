@@ -370,9 +370,8 @@ static void stream_use(Stream &self)
 
 	(void)usable(of, self);
 	if (self.call != of.calls && self.current) {
-		weir_stream *now = weir_context_stream(context);
-		if (!now)
-			check(WEIR_E_DEVICE, of.name());
+		weir_stream *now = nullptr;
+		check(weir_context_stream(context, &now), of.name());
 		self.stream = now;
 		self.device = weir_stream_device(now);
 		self.id = weir_stream_id(now);
@@ -410,30 +409,28 @@ static void stream_wait(const Stream &self, const Fence &fence)
 static uintptr_t context_scratch(Context &self, size_t bytes, const Stream *stream)
 {
 	weir_context *context = self.inside();
-	weir_stream *on = stream ? usable(self, *stream) : weir_context_stream(context);
+	weir_stream *on = stream ? usable(self, *stream) : nullptr;
 	void *data = nullptr;
 
 	if (!on)
-		check(WEIR_E_DEVICE, self.name());
+		check(weir_context_stream(context, &on), self.name());
 	check(weir_context_scratch(context, on, bytes, &data), self.name());
 	return (uintptr_t)data;
 }
 
 static nb::object context_stream(Context &self)
 {
-	weir_stream *stream = weir_context_stream(self.inside());
+	weir_stream *stream = nullptr;
 
-	if (!stream)
-		check(WEIR_E_DEVICE, self.name());
+	check(weir_context_stream(self.inside(), &stream), self.name());
 	return stream_of(self, stream, true);
 }
 
 static nb::object context_default_stream(Context &self)
 {
-	weir_stream *stream = weir_context_default_stream(self.inside());
+	weir_stream *stream = nullptr;
 
-	if (!stream)
-		check(WEIR_E_DEVICE, self.name());
+	check(weir_context_default_stream(self.inside(), &stream), self.name());
 	return stream_of(self, stream);
 }
 
@@ -442,7 +439,9 @@ static nb::object context_receive_stream(Context &self, nb::handle port, bool al
 	weir_context *context = self.inside();
 	weir_stream *stream;
 
-	check(weir_context_receive_stream(context, port_of(self, 0, port), allocate, sync_to_default,
+	check(weir_context_receive_stream(context, port_of(self, 0, port),
+					  (allocate ? 0u : WEIR_RECEIVE_TAKE_NONE) |
+						  (sync_to_default ? WEIR_RECEIVE_SYNC_DEFAULT : 0u),
 					  &stream),
 	      self.name());
 	return stream_of(self, stream);
@@ -535,14 +534,10 @@ static unsigned watch_events(bool read, bool write)
 	return (read ? (unsigned)WEIR_WATCH_READ : 0u) | (write ? (unsigned)WEIR_WATCH_WRITE : 0u);
 }
 
-/* warn_after: seconds, after which a wait for the descriptor is logged; 0: never. */
-static void context_watch(Context &self, int fd, bool read, bool write, const char *condition,
-			  double warn_after)
+static void context_watch(Context &self, int fd, bool read, bool write, const char *condition)
 {
 	weir_entity *entity = weir_context_entity(self.inside());
-	int64_t after_ns = warn_after < 1e9 ? llround(warn_after * 1e9) : INT64_MAX;
 
-	check(weir_entity_watch_warn(entity, condition, after_ns, nullptr, nullptr), self.name());
 	check(weir_entity_watch(entity, condition, fd, fd < 0 ? 0 : watch_events(read, write)), self.name());
 }
 
@@ -558,7 +553,8 @@ static nb::object context_empty(Context &self, std::vector<int64_t> shape, const
 		      self.name());
 	like = {sizeof like, nullptr,    0, (int32_t)shape.size(), shape.data(), nullptr,
 		type->code,  type->bits, 1};
-	check(weir_context_create_tensor(self.inside(), &like, on_host, &message), self.name());
+	check(weir_context_create_tensor(self.inside(), &like, on_host ? WEIR_TENSOR_HOST : 0, &message),
+	      self.name());
 	nb::object out = message_of(message, self.core, self.calls);
 	nb::cast<Message *>(out)->writable = true;
 	nb::cast<Message *>(out)->made = true;
@@ -731,7 +727,7 @@ void bind_context(nb::module_ &module)
 		.def("replay", context_replay, arg("key"), arg("enqueue"))
 		.def("sender", context_sender, arg("port"), arg("connection") = 0)
 		.def("watch", context_watch, arg("fd"), arg("read") = true, arg("write") = false,
-		     arg("condition") = "file_descriptor", arg("warn_after") = 0.0)
+		     arg("condition") = "file_descriptor")
 		.def("count",
 		     [](Context &self, nb::handle port) {
 			     return weir_context_count(self.inside(), port_of(self, 0, port));

@@ -87,12 +87,10 @@ static nb::object outlet_next(Outlet &self)
 
 static int outlet_fd(Outlet &self)
 {
-	int fd;
+	int fd = -1;
 
 	check_open(self.core.get());
-	fd = weir_outlet_fd(self.outlet);
-	if (fd < 0)
-		check(WEIR_E_IO);
+	check(weir_outlet_fd(self.outlet, &fd));
 	return fd;
 }
 

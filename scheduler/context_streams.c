@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "scheduler/graph.h"
 #include "scheduler/tick_fences.h"
 
@@ -170,23 +171,21 @@ static inline weir_status use_first_stream(weir_context *context)
 }
 
 /* Out of line: every call of a tick but the first is a load. */
-__attribute__((noinline)) static weir_stream *first_stream(weir_context *context)
+__attribute__((noinline)) static weir_status first_stream(weir_context *context, weir_stream **out)
 {
-	return use_first_stream(context) ? NULL : context->entity->current_stream;
-}
-
-weir_stream *weir_context_stream(weir_context *context)
-{
-	return context->stream_used ? context->entity->current_stream : first_stream(context);
-}
-
-weir_status wr_context_use_stream(weir_context *context, weir_stream **out)
-{
-	weir_status status = context->stream_used ? WEIR_OK : use_first_stream(context);
+	weir_status status = use_first_stream(context);
 
 	if (!status)
 		*out = context->entity->current_stream;
 	return status;
+}
+
+weir_status weir_context_stream(weir_context *context, weir_stream **out)
+{
+	if (!context->stream_used)
+		return first_stream(context, out);
+	*out = context->entity->current_stream;
+	return WEIR_OK;
 }
 
 static weir_status input_wait_once(weir_context *context, unsigned input)
@@ -248,21 +247,25 @@ static weir_status refuse_receive(const weir_context *context, unsigned input)
 			  context->entity->input_count);
 }
 
-weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate,
-					bool sync_to_default, weir_stream **out)
+weir_status weir_context_receive_stream(weir_context *context, unsigned input, unsigned flags,
+					weir_stream **out)
 {
 	weir_entity *entity = context->entity;
-	weir_status status;
+	weir_status status = wr_flags_check("weir_context_receive_stream", flags,
+					    WEIR_RECEIVE_TAKE_NONE | WEIR_RECEIVE_SYNC_DEFAULT);
+
+	if (status)
+		return status;
 
 	if (!context->computing || input >= entity->input_count)
 		return refuse_receive(context, input);
-	status = choose_current(entity, input, allocate);
+	status = choose_current(entity, input, !(flags & WEIR_RECEIVE_TAKE_NONE));
 	if (status)
 		return status;
 	status = begin_current(entity);
 	if (!status)
 		status = input_wait_once(context, input);
-	if (!status && sync_to_default)
+	if (!status && flags & WEIR_RECEIVE_SYNC_DEFAULT)
 		status = order_default_after_current(entity);
 	if (status)
 		return status;
@@ -345,19 +348,18 @@ weir_status weir_context_allocate_stream(weir_context *context, const char *name
 	return WEIR_OK;
 }
 
-weir_stream *weir_context_default_stream(weir_context *context)
+weir_status weir_context_default_stream(weir_context *context, weir_stream **out)
 {
 	weir_entity *entity = context->entity;
 	size_t index = 0;
+	weir_status status =
+		context->capture ? refuse_captured(context) : wr_entity_default_stream(entity, &index);
 
-	if (context->capture) {
-		(void)refuse_captured(context);
-		return NULL;
-	}
-	if (wr_entity_default_stream(entity, &index))
-		return NULL;
+	if (status)
+		return status;
 	entity->streams.items[index].used = true;
-	return entity->streams.items[index].stream;
+	*out = entity->streams.items[index].stream;
+	return WEIR_OK;
 }
 
 /* Finds the stream among the entity's own; any other, such as a wrapped one, is shared first. */

@@ -30,7 +30,7 @@ weir_status wr_scheduler_check_call(weir_scheduler *scheduler, const char *what)
 			       scheduler->graph->plan->name);
 	if (wr_load(&scheduler->calling_ended) != wr_thread_self())
 		return WEIR_OK;
-	return wr_fail(WEIR_E_BUSY, "graph %s: the 'ended' callback is running: call %s after it returns",
+	return wr_fail(WEIR_E_STATE, "graph %s: the 'ended' callback is running: call %s after it returns",
 		       scheduler->graph->plan->name, what);
 }
 
@@ -47,9 +47,9 @@ weir_status weir_scheduler_start(weir_scheduler *scheduler)
 	if (status)
 		return status;
 	if (wr_exchange(&scheduler->entering, true))
-		return wr_fail(WEIR_E_BUSY, "graph %s is being started", scheduler->graph->plan->name);
+		return wr_fail(WEIR_E_STATE, "graph %s is being started", scheduler->graph->plan->name);
 	if (!wr_run_ended(scheduler))
-		status = wr_fail(WEIR_E_BUSY, "graph %s is running", scheduler->graph->plan->name);
+		status = wr_fail(WEIR_E_STATE, "graph %s is running", scheduler->graph->plan->name);
 	else
 		status = wr_world_call(scheduler, start_run, NULL);
 	wr_store(&scheduler->entering, false);
@@ -141,9 +141,18 @@ weir_status weir_scheduler_run(weir_scheduler *scheduler)
 	return status ? status : weir_scheduler_wait(scheduler, -1, NULL);
 }
 
-int weir_scheduler_fd(weir_scheduler *scheduler)
+static weir_status refuse_loop(const char *call)
 {
-	return scheduler->options.own_loop ? scheduler->loop.set : -1;
+	return wr_fail(WEIR_E_INVALID, "%s: the scheduler was created without own_loop and runs its own loop",
+		       call);
+}
+
+weir_status weir_scheduler_fd(weir_scheduler *scheduler, int *out)
+{
+	if (!scheduler->options.own_loop)
+		return refuse_loop("fd");
+	*out = scheduler->loop.set;
+	return WEIR_OK;
 }
 
 weir_status weir_scheduler_turn(weir_scheduler *scheduler)
@@ -151,8 +160,7 @@ weir_status weir_scheduler_turn(weir_scheduler *scheduler)
 	weir_status status;
 
 	if (!scheduler->options.own_loop)
-		return wr_fail(WEIR_E_INVALID,
-			       "turn: the scheduler was created without own_loop and runs its own loop");
+		return refuse_loop("turn");
 	status = wr_scheduler_check_call(scheduler, "turn");
 	if (status)
 		return status;
@@ -187,13 +195,18 @@ weir_backend weir_scheduler_backend(const weir_scheduler *scheduler)
 
 /* --- counters (E5) --- */
 
-bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out)
+static weir_status past_the_end(const char *what, size_t i, size_t count)
+{
+	return wr_fail(WEIR_E_INVALID, "there is no %s %zu: there are %zu", what, i, count);
+}
+
+weir_status weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out)
 {
 	weir_entity *entity;
 	weir_entity_counts counts;
 
 	if (i >= scheduler->graph->entity_count)
-		return false;
+		return past_the_end("entity", i, scheduler->graph->entity_count);
 	entity = &scheduler->graph->entities[i];
 	counts = (weir_entity_counts){
 		.size = sizeof counts,
@@ -203,17 +216,17 @@ bool weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_enti
 #define COPY(name) counts.name = wr_read(&entity->counters.name);
 	WR_ENTITY_COUNTERS(COPY)
 #undef COPY
-	return !wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
+	return wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
 }
 
-bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out)
+weir_status weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out)
 {
 	struct wr_connection *connection;
 	struct wr_queue_counters *counters;
 	weir_queue_counts counts;
 
 	if (i >= scheduler->graph->connection_count)
-		return false;
+		return past_the_end("queue", i, scheduler->graph->connection_count);
 	connection = scheduler->graph->connections[i];
 	counters = &connection->queue.counters;
 	counts = (weir_queue_counts){
@@ -228,30 +241,31 @@ bool weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue
 		.abandoned = wr_read(&counters->abandoned),
 		.capacity = connection->queue.capacity,
 	};
-	return !wr_struct_fill(out, &counts, sizeof counts, "weir_queue_counts");
+	return wr_struct_fill(out, &counts, sizeof counts, "weir_queue_counts");
 }
 
-bool weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_counts *out)
+weir_status weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir_pool_counts *out)
 {
 	weir_pool_counts counts = {.size = sizeof counts};
 
 	if (i >= scheduler->graph->memory_pool_count)
-		return false;
+		return past_the_end("memory pool", i, scheduler->graph->memory_pool_count);
 	if (!wr_thread_local())
 		wr_system_collect_between_runs(scheduler->graph->system);
 	wr_memory_pool_count(&scheduler->graph->memory_pools[i], &counts);
-	return !wr_struct_fill(out, &counts, sizeof counts, "weir_pool_counts");
+	return wr_struct_fill(out, &counts, sizeof counts, "weir_pool_counts");
 }
 
-bool weir_scheduler_frames(weir_scheduler *scheduler, weir_frames *out)
+weir_status weir_scheduler_frames(weir_scheduler *scheduler, weir_frames *out)
 {
 	weir_frames frames = {.size = sizeof frames};
 	const weir_entity *entity = wr_graph_main(scheduler->graph, &frames.frames);
 
 	if (!entity)
-		return false;
+		return wr_fail(WEIR_E_INVALID,
+			       "there is no sink: no entity receives messages and sends none");
 	frames.entity = entity->plan->name;
-	return !wr_struct_fill(out, &frames, sizeof frames, "weir_frames");
+	return wr_struct_fill(out, &frames, sizeof frames, "weir_frames");
 }
 
 /* --- the timeline --- */
@@ -290,7 +304,7 @@ weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *pa
 			       "graph %s: no trace is recorded: set WEIR_OBSERVE_TRACE in the options",
 			       scheduler->graph->plan->name);
 	if (!wr_run_ended(scheduler))
-		return wr_fail(WEIR_E_BUSY, "graph %s is running: write its trace after the run",
+		return wr_fail(WEIR_E_STATE, "graph %s is running: write its trace after the run",
 			       scheduler->graph->plan->name);
 	if (!wr_output_open(&output, path))
 		return fail_trace_file(path);

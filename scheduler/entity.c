@@ -324,16 +324,26 @@ static bool has_default_conditions_only(const weir_entity *entity)
 	return true;
 }
 
-/* A port that names no kinds accepts all. */
+static const struct wr_plan_input *receiver_input(const struct wr_connection *connection)
+{
+	return connection->receiver ? connection->receiver->inputs[connection->input].plan : NULL;
+}
+
+/* A tensor is looked at if the port or a receiver has a type. */
 static void intersect_kinds(struct wr_output *output)
 {
-	output->kinds = output->plan->port->kinds ? output->plan->port->kinds : UINT_MAX;
+	bool typed = wr_port_type_says(&output->plan->type);
+
+	output->kinds = output->plan->kinds;
 	for (size_t i = 0; i < output->count; i++) {
-		const struct wr_connection *connection = output->connections[i];
-		const weir_entity *receiver = connection->receiver;
-		unsigned kinds = receiver ? receiver->inputs[connection->input].plan->port->kinds : 0;
-		output->kinds &= kinds ? kinds : UINT_MAX;
+		const struct wr_plan_input *to = receiver_input(output->connections[i]);
+
+		output->kinds &= to ? to->kinds : UINT_MAX;
+		typed |= to && wr_port_type_says(&to->type);
 	}
+	output->looked = typed ? output->kinds & WEIR_KIND_TENSOR : 0;
+	output->kinds &= ~output->looked;
+	output->passed = (struct wr_passed){0};
 }
 
 /* One by one, since other threads may read them. */

@@ -134,18 +134,16 @@ static bool may_use(weir_scheduler *scheduler, const struct wr_file *file, bool 
 	return false;
 }
 
-/* The kernel's reason, for an operator that shows the last error. */
-static int fail_open(const char *path)
+/* The kernel's reason: as a text, and in errno for an operator that acts on it. */
+static weir_status fail_open(const char *path, int error)
 {
-	int error = errno;
-
 	wr_fail(WEIR_E_IO, "'%s': %s", path, strerror(error));
 	errno = error;
-	return -1;
+	return WEIR_E_IO;
 }
 
 /* What was opened without O_TRUNC is emptied once it is known that it may be. */
-static int accept_opened(weir_context *context, int fd, const char *path, int flags)
+static weir_status accept_opened(weir_context *context, int fd, const char *path, int flags)
 {
 	weir_entity *entity = weir_context_entity(context);
 	weir_scheduler *scheduler = wr_load_acquire(&entity->scheduler);
@@ -160,20 +158,23 @@ static int accept_opened(weir_context *context, int fd, const char *path, int fl
 		if ((file.kind != WR_FILE_PLAIN && file.kind != WR_FILE_PIPE) ||
 		    may_use(scheduler, &file, wr_load(&scheduler->phase) == WR_ENDED))
 			if (!(flags & O_TRUNC) || !S_ISREG(about.st_mode) || !ftruncate(fd, 0))
-				return fd;
+				return WEIR_OK;
 	}
 	error = errno;
 	close(fd);
 	errno = error;
-	return error == EBUSY ? -1 : fail_open(path);
+	return error == EBUSY ? WEIR_E_INVALID : fail_open(path, error);
 }
 
-int weir_context_open(weir_context *context, const char *path, int flags, unsigned mode)
+weir_status weir_context_open(weir_context *context, const char *path, int flags, unsigned mode, int *out)
 {
 	const weir_scheduler *scheduler = wr_load_acquire(&weir_context_entity(context)->scheduler);
 	int fd = open_beneath(scheduler, path, flags & ~O_TRUNC, mode);
+	weir_status status = fd < 0 ? fail_open(path, errno) : WEIR_OK;
 
-	if (fd < 0)
-		return fail_open(path);
-	return flags & O_PATH ? fd : accept_opened(context, fd, path, flags);
+	if (!status && !(flags & O_PATH))
+		status = accept_opened(context, fd, path, flags);
+	if (!status)
+		*out = fd;
+	return status;
 }

@@ -1,5 +1,5 @@
 /*
- * GPU time (T15). A timed tick has a span on each stream of the entity (streams/span.c). The spans that got
+ * GPU time (T15). A timed tick has a span on each stream of the entity (streams/stream.c). The spans that got
  * work are listed when the tick ends, and read in that order when they are complete; the others are spare.
  * Nothing waits: the owner looks at the first one of the list at each of its ticks and when it parks, and the
  * end of the run looks at all of them.

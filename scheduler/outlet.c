@@ -27,7 +27,7 @@ static weir_status check_outlet(const weir_graph *graph, const char *port, const
 				unsigned flags, uint32_t *capacity)
 {
 	if (graph->scheduler)
-		return wr_fail(WEIR_E_BUSY, "%s: create outlets before the scheduler", port);
+		return wr_fail(WEIR_E_STATE, "%s: create outlets before the scheduler", port);
 	if (flags & ~(unsigned)WEIR_OUTLET_EARLY)
 		return wr_fail(WEIR_E_INVALID, "%s: an outlet's flags are 0 or WEIR_OUTLET_EARLY, not %#x",
 			       port, flags);
@@ -134,13 +134,15 @@ static weir_status outlet_open_fd(weir_scheduler *scheduler, void *arg)
 		       wr_errno_words(error));
 }
 
-int weir_outlet_fd(weir_outlet *outlet)
+weir_status weir_outlet_fd(weir_outlet *outlet, int *out)
 {
 	weir_scheduler *scheduler = outlet->graph->scheduler;
 	weir_status status =
 		scheduler ? wr_world_call(scheduler, outlet_open_fd, outlet) : outlet_open_fd(NULL, outlet);
 
-	return status ? -1 : outlet->fd;
+	if (!status)
+		*out = outlet->fd;
+	return status;
 }
 
 /* --- the run's side --- */

@@ -1,5 +1,5 @@
 /*
- * Replay (T13). An entity has up to `instances` keys; the least recently used one is evicted. A key is COLD
+ * Replay (T13). An entity keeps up to `keys` keys; the least recently used one is evicted. A key is COLD
  * until `warm_up` ticks have enqueued its work as usual (modules are loaded lazily, libraries allocate at
  * their first call), then WARM. The next tick captures the work: the key is READY, and each later
  * tick launches it. If the capture fails the key is FAILED and its work is enqueued as usual, in
@@ -358,7 +358,7 @@ static weir_status check_call(const weir_context *context, const void *key, size
 
 static weir_status begin_call(struct call *call)
 {
-	weir_status status = wr_context_use_stream(call->context, &call->stream);
+	weir_status status = weir_context_stream(call->context, &call->stream);
 
 	if (!status && wr_stream_capturing(call->stream))
 		status = wr_fail_in(WEIR_E_UNSUPPORTED, call->entity->plan->name,

@@ -1,6 +1,7 @@
 /*
  * Signals tell the scheduler that device work is complete (G1-G3; models m5_token, m5_bound). A signal is a
- * token with its sink, fired by a host callback (callback.c) or by the poller of the flags (poller.c).
+ * token with its sink, fired by a host callback or by the poller of the flags (flag.c). In order: tokens, the
+ * native streams of signals, the life of a signal, signals by host callback.
  *
  * The life of a signal: it is taken from the free list and its token armed in one critical section, so that
  * its fields belong to that token. When it fires it pokes its entity and is pushed onto the fired list. Only
@@ -18,9 +19,407 @@
 #include "base/memory.h"
 #include "base/stack.h"
 #include "base/status.h"
-#include "streams/device.h"
-#include "streams/signal_stream.h"
+#include "streams/flag.h"
 #include "streams/system.h"
+
+/*
+ * === tokens ===
+ *
+ * The slab of tokens (G1; tests/models/m5_token.c).
+ *
+ * The state of a slot is one word {generation, state}. It is changed only by read-modify-writes, so a thread
+ * that succeeds has acquired what the others wrote before. The sink is written before the word becomes
+ * PENDING and never cleared; it is read only after a successful change from PENDING or CANCELLED, and is not
+ * freed before the slot's count of callbacks inside is 0. Chunks are never freed.
+ *
+ *   FREE(g) -> PENDING(g) -> FIRED(g) -> FREE(g + 1)
+ *              PENDING(g) -> CANCELLED(g) -> FIRED(g)		(stale)
+ *              PENDING(g), CANCELLED(g) -> DETACHED(g) -> FREE(g + 1)	(by its callback, or never)
+ */
+
+enum state { FREE, PENDING, FIRED, CANCELLED, DETACHED };
+
+enum { CHUNK = 256, CHUNKS = 16384, SLOT_BITS = 24 };
+
+struct slot {
+	_Atomic uint64_t word; /* generation << 3 | state */
+	_Atomic(struct wr_sink *) sink;
+	_Atomic uint32_t inside;
+	_Atomic uint32_t next; /* in the free list: slot + 1, 0 = last */
+};
+
+struct chunk {
+	struct slot slots[CHUNK];
+};
+
+static _Atomic(struct chunk *) chunks[CHUNKS];
+static _Atomic uint64_t free_slots; /* a stack: change count << 32 | slot + 1. The count prevents ABA (F33) */
+static _Atomic uint64_t strays;
+
+static struct slot *slot_at(uint32_t index)
+{
+	return &wr_load_acquire(&chunks[index / CHUNK])->slots[index % CHUNK];
+}
+
+static uint64_t word_of(uint64_t generation, enum state state)
+{
+	return generation << 3 | state;
+}
+
+static uint32_t slot_of(wr_token token)
+{
+	return (uint32_t)token & ((1u << SLOT_BITS) - 1);
+}
+
+static uint64_t generation_of(wr_token token)
+{
+	return token >> SLOT_BITS;
+}
+
+/* --- the free list --- */
+
+void wr_slot_give(uint32_t index)
+{
+	struct slot *slot = slot_at(index);
+	uint64_t head = wr_load(&free_slots), mine;
+
+	do {
+		wr_store(&slot->next, (uint32_t)head);
+		mine = ((head >> 32) + 1) << 32 | (index + 1);
+	} while (!wr_cas(&free_slots, &head, mine));
+}
+
+static uint32_t slot_pop(void)
+{
+	uint64_t head = wr_load(&free_slots), rest;
+
+	do {
+		if (!(uint32_t)head)
+			return WR_NO_SLOT;
+		rest = ((head >> 32) + 1) << 32 | wr_load(&slot_at((uint32_t)head - 1)->next);
+	} while (!wr_cas(&free_slots, &head, rest));
+	return (uint32_t)head - 1;
+}
+
+/* Adds a chunk. Of two threads that do so at once, one gets the next place. */
+static weir_status slab_grow(void)
+{
+	struct chunk *chunk = wr_alloc(1, sizeof *chunk);
+
+	if (!chunk)
+		return WEIR_E_NOMEM;
+	for (uint32_t i = 0; i < CHUNK; i++)
+		wr_store_relaxed(&chunk->slots[i].word, word_of(1, FREE));
+	for (uint32_t at = 0; at < CHUNKS; at++) {
+		struct chunk *none = NULL;
+
+		if (!wr_cas(&chunks[at], &none, chunk))
+			continue;
+		for (uint32_t i = 0; i < CHUNK; i++)
+			wr_slot_give(at * CHUNK + i);
+		return WEIR_OK;
+	}
+	wr_free(chunk);
+	return wr_fail(WEIR_E_NOMEM, "more than %d signals wait in this process", CHUNKS * CHUNK);
+}
+
+/* A FREE slot. Fails: WEIR_E_NOMEM. */
+static weir_status slot_take(uint32_t *out)
+{
+	uint32_t index;
+
+	while ((index = slot_pop()) == WR_NO_SLOT) {
+		weir_status status = slab_grow();
+
+		if (status)
+			return status;
+	}
+	*out = index;
+	return WEIR_OK;
+}
+
+bool wr_slot_inside(uint32_t slot)
+{
+	return wr_load(&slot_at(slot)->inside) != 0;
+}
+
+/* --- the word --- */
+
+/* FREE -> PENDING. The sink must live until the token is released or detached. */
+static wr_token token_arm(uint32_t index, struct wr_sink *sink)
+{
+	struct slot *slot = slot_at(index);
+	uint64_t generation = wr_load(&slot->word) >> 3;
+
+	wr_store_relaxed(&slot->sink, sink); /* released by the exchange */
+	wr_exchange(&slot->word, word_of(generation, PENDING));
+	return generation << SLOT_BITS | index;
+}
+
+static bool word_change(wr_token token, enum state from, enum state to)
+{
+	uint64_t was = word_of(generation_of(token), from);
+
+	return wr_cas(&slot_at(slot_of(token))->word, &was, word_of(generation_of(token), to));
+}
+
+enum wr_token_end wr_token_end(wr_token token)
+{
+	if (word_change(token, PENDING, FIRED))
+		return WR_TOKEN_WAS_PENDING;
+	return word_change(token, CANCELLED, FIRED) ? WR_TOKEN_WAS_CANCELLED : WR_TOKEN_GONE;
+}
+
+bool wr_token_detach(wr_token token)
+{
+	return word_change(token, PENDING, DETACHED) || word_change(token, CANCELLED, DETACHED);
+}
+
+bool wr_token_outstanding(wr_token token)
+{
+	uint64_t word = wr_load(&slot_at(slot_of(token))->word);
+
+	return word == word_of(generation_of(token), PENDING) ||
+	       word == word_of(generation_of(token), CANCELLED);
+}
+
+bool wr_token_pending(wr_token token)
+{
+	return wr_load(&slot_at(slot_of(token))->word) == word_of(generation_of(token), PENDING);
+}
+
+/* --- the callback --- */
+
+static void sink_call(struct slot *slot, wr_token token, bool stale)
+{
+	struct wr_sink *sink = wr_load_relaxed(&slot->sink); /* acquired with the word */
+
+	sink->fired(sink, token, stale);
+}
+
+void wr_token_fire(void *argument)
+{
+	wr_token token = (uintptr_t)argument;
+	struct slot *slot = slot_at(slot_of(token));
+	uint64_t was = word_of(generation_of(token), DETACHED);
+	bool detached = false;
+
+	wr_fetch_add(&slot->inside, 1);
+	switch (wr_token_end(token)) {
+	case WR_TOKEN_WAS_PENDING:
+		sink_call(slot, token, false);
+		break;
+	case WR_TOKEN_WAS_CANCELLED:
+		sink_call(slot, token, true);
+		break;
+	case WR_TOKEN_GONE: /* if it was detached its slot becomes FREE, and no sink is called */
+		detached = wr_cas(&slot->word, &was, word_of(generation_of(token) + 1, FREE));
+		wr_fetch_add(&strays, detached ? 0 : 1);
+		break;
+	}
+	wr_fetch_sub(&slot->inside, 1); /* the last access to what the token named */
+	if (detached)
+		wr_slot_give(slot_of(token));
+}
+
+#ifdef WR_SEAM
+/*
+ * For tests, between two worlds, so that the first does not affect the schedule of the next. No token may be
+ * in use.
+ */
+void wr_tokens_forget(void)
+{
+	for (uint32_t at = 0; at < CHUNKS && wr_load_relaxed(&chunks[at]); at++) {
+		wr_free(wr_load_relaxed(&chunks[at]));
+		wr_store_relaxed(&chunks[at], NULL);
+	}
+	wr_store_relaxed(&free_slots, 0);
+	wr_store_relaxed(&strays, 0);
+}
+#endif
+
+/*
+ * === signal streams ===
+ *
+ * The native streams that signals use (G3). One is in the list of those that are ready, belongs to a signal,
+ * or is in the draining list: a signal was detached from it, so waits and a callback may be left on it. Its
+ * event, recorded behind them, tells when it may carry another signal.
+ *
+ * signals->lock guards the two lists; no call of the backend is made under it.
+ */
+
+/* --- lists --- */
+
+/* Takes a signal stream of the device from a list. Returns NULL if it has none. */
+static struct wr_signal_stream *signal_stream_pop_locked(struct wr_signal_stream **list, int device)
+{
+	for (; *list; list = &(*list)->next) {
+		struct wr_signal_stream *signal_stream = *list;
+
+		if (signal_stream->device != device)
+			continue;
+		*list = signal_stream->next;
+		return signal_stream;
+	}
+	return NULL;
+}
+
+void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream **list,
+			   struct wr_signal_stream *signal_stream)
+{
+	if (!signal_stream)
+		return;
+	wr_mutex_lock(&signals->lock);
+	signal_stream->next = *list;
+	*list = signal_stream;
+	wr_mutex_unlock(&signals->lock);
+}
+
+/* --- one signal stream --- */
+
+static void signal_stream_free(struct wr_system *system, struct wr_signal_stream *signal_stream)
+{
+	if (signal_stream->native)
+		wr_device_stream_destroy(system, signal_stream->native);
+	if (signal_stream->event) /* after the stream, which may still hold a record of it (the watch) */
+		wr_device_event_destroy(system, signal_stream->event);
+	wr_free(signal_stream);
+}
+
+static weir_status signal_stream_create(struct wr_system *system, int device, struct wr_signal_stream **out)
+{
+	struct wr_signal_stream *signal_stream = wr_alloc(1, sizeof *signal_stream);
+	weir_status status;
+
+	if (!signal_stream)
+		return WEIR_E_NOMEM;
+	signal_stream->device = device;
+	status = wr_device_stream_create(system, &(struct wr_stream_spec){.device = device}, NULL,
+					 &signal_stream->native);
+	if (!status)
+		status = wr_device_event_create(system, device, &signal_stream->event);
+	if (status)
+		signal_stream_free(system, signal_stream);
+	else
+		*out = signal_stream;
+	return status;
+}
+
+/* If the record fails, the event still stands for older work and must not be queried until it is recorded. */
+void wr_signal_stream_record(struct wr_system *system, struct wr_signal_stream *signal_stream)
+{
+	weir_status status =
+		wr_device_record(system, signal_stream->device, signal_stream->native, signal_stream->event);
+
+	signal_stream->unrecorded = status != WEIR_OK;
+}
+
+/* Of one in the draining list. Returns WEIR_E_BUSY while something is left on it. */
+static weir_status signal_stream_query(struct wr_system *system, struct wr_signal_stream *signal_stream)
+{
+	if (!signal_stream->unrecorded)
+		return wr_device_query(system, signal_stream->event);
+	wr_signal_stream_record(system, signal_stream);
+	return WEIR_E_BUSY;
+}
+
+static struct wr_signal_stream *draining_pop(struct wr_signals *signals, int device)
+{
+	struct wr_signal_stream *signal_stream;
+
+	wr_mutex_lock(&signals->lock);
+	signal_stream = signal_stream_pop_locked(&signals->draining, device);
+	wr_mutex_unlock(&signals->lock);
+	return signal_stream;
+}
+
+weir_status wr_signal_stream_make(struct wr_system *system, int device, struct wr_signal_stream **out)
+{
+	struct wr_signals *signals = &system->signals;
+	struct wr_signal_stream *busy = NULL, *signal_stream;
+
+	while ((signal_stream = draining_pop(signals, device)) &&
+	       signal_stream_query(system, signal_stream)) {
+		signal_stream->next = busy;
+		busy = signal_stream;
+	}
+	while (busy) {
+		struct wr_signal_stream *next = busy->next;
+
+		wr_signal_stream_push(signals, &signals->draining, busy);
+		busy = next;
+	}
+	if (!signal_stream)
+		return wr_system_failed(system) ? wr_system_failure_status(system)
+						: signal_stream_create(system, device, out);
+	*out = signal_stream;
+	return WEIR_OK;
+}
+
+/*
+ * Puts a signal stream, if any, into the draining list: it may still wait for the fences of a signal that was
+ * not armed; the next signal must not.
+ */
+static void signal_stream_detach(struct wr_system *system, struct wr_signal_stream *signal_stream)
+{
+	if (!signal_stream)
+		return;
+	signal_stream->unrecorded = true;
+	if (!wr_system_failed(system))
+		wr_signal_stream_record(system, signal_stream);
+	wr_signal_stream_push(&system->signals, &system->signals.draining, signal_stream);
+}
+
+/* --- all of a system --- */
+
+weir_status wr_signals_reserve(struct wr_system *system, int device, size_t count)
+{
+	struct wr_signals *signals = &system->signals;
+	size_t ready = 0;
+	weir_status status = WEIR_OK;
+
+	wr_mutex_lock(&signals->lock);
+	for (struct wr_signal_stream *at = signals->signal_streams; at; at = at->next)
+		ready += at->device == device;
+	wr_mutex_unlock(&signals->lock);
+	for (; !status && ready < count; ready++) {
+		struct wr_signal_stream *signal_stream = NULL;
+
+		/* reuses drained ones, or runs that are cut short would add up */
+		status = wr_signal_stream_make(system, device, &signal_stream);
+		/* only here: allocating the word may wait for a busy device */
+		if (!status && !signal_stream->word)
+			status = wr_flag_word(system, device, &signal_stream->word);
+		wr_signal_stream_push(signals, &signals->signal_streams, signal_stream);
+	}
+	return status;
+}
+
+bool wr_signals_drained(struct wr_system *system)
+{
+	for (struct wr_signal_stream *at = system->signals.draining; at; at = at->next)
+		if (!wr_device_lost(system) && signal_stream_query(system, at) == WEIR_E_BUSY)
+			return false;
+	return true;
+}
+
+static void signal_streams_free(struct wr_system *system, struct wr_signal_stream *signal_stream)
+{
+	while (signal_stream) {
+		struct wr_signal_stream *next = signal_stream->next;
+
+		signal_stream_free(system, signal_stream);
+		signal_stream = next;
+	}
+}
+
+void wr_signal_streams_finish(struct wr_system *system)
+{
+	signal_streams_free(system, system->signals.signal_streams);
+	signal_streams_free(system, system->signals.draining);
+}
+
+/* === the life of a signal === */
 
 const char *wr_signal_text(int kind)
 {
@@ -30,15 +429,6 @@ const char *wr_signal_text(int kind)
 }
 
 /* --- firing. Thread: device --- */
-
-static void signal_push_fired(struct wr_signal *signal, struct wr_waker *waker)
-{
-	struct wr_signals *signals = &signal->system->signals;
-
-	wr_fetch_sub(&signals->pending, 1);
-	wr_stack_push(&signals->fired, signal, next);
-	waker->kick(waker); /* after the push the signal may already be reused */
-}
 
 /*
  * A callback alone does not prove that the work succeeded. The signal stream's word does: it was written
@@ -64,17 +454,21 @@ static void fences_note_complete(const struct wr_signal *signal)
 static void signal_fired(struct wr_sink *sink, wr_token token, bool stale)
 {
 	struct wr_signal *signal = (struct wr_signal *)sink; /* its first member */
+	struct wr_signals *signals = &signal->system->signals;
 	struct wr_waker *waker = signal->waker;
 
 	fences_note_complete(signal);
 	if (stale)
-		wr_fetch_add(&signal->system->signals.stale, 1);
+		wr_fetch_add(&signals->stale, 1);
 	else if (signal->entity != WR_NO_ENTITY)
 		waker->poke(waker, signal->entity, token);
-	if (signal->by_flag) /* after the store it may already be reused */
+	if (signal->by_flag) { /* after the store it may already be reused */
 		wr_store(&signal->ended, token);
-	else
-		signal_push_fired(signal, waker);
+		return;
+	}
+	wr_fetch_sub(&signals->pending, 1);
+	wr_stack_push(&signals->fired, signal, next);
+	waker->kick(waker); /* after the push the signal may already be reused */
 }
 
 /* --- making --- */
@@ -107,7 +501,7 @@ static weir_status signal_take_locked(struct wr_system *system, size_t n, struct
 	struct wr_signal *signal = signals->free;
 
 	if (!status && signal->slot == WR_NO_SLOT)
-		status = wr_slot_take(&signal->slot);
+		status = slot_take(&signal->slot);
 	if (!status)
 		status = wr_grow(&signal->fences, &signal->room, n, sizeof *signal->fences);
 	if (status)
@@ -143,7 +537,7 @@ weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker,
 		wr_store(&signal->enqueued, 0);
 		wr_store(&signal->ended, 0);
 		wr_fetch_add(&signals->pending, 1);
-		*token = wr_token_arm(signal->slot, &signal->sink);
+		*token = token_arm(signal->slot, &signal->sink);
 		wr_store(&signal->token, *token);
 		*out = signal;
 	}
@@ -156,22 +550,17 @@ weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker,
 
 /* --- recycling --- */
 
-static void signal_uncount_locked(struct wr_signals *signals, struct wr_signal *signal)
-{
-	if (signal->bounded)
-		signals->outstanding[signal->device]--;
-	if (signal->stream && !signal->signal_stream)
-		wr_fetch_sub(&signal->stream->inline_callbacks, 1);
-	signal->bounded = false;
-}
-
 struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal)
 {
 	struct wr_signals *signals = &signal->system->signals;
 	struct wr_signal_stream *signal_stream = signal->signal_stream;
 
 	wr_mutex_lock(&signals->lock);
-	signal_uncount_locked(signals, signal);
+	if (signal->bounded)
+		signals->outstanding[signal->device]--;
+	if (signal->stream && !signal->signal_stream)
+		wr_fetch_sub(&signal->stream->inline_callbacks, 1);
+	signal->bounded = false;
 	wr_store(&signal->token, 0);
 	signal->signal_stream = NULL;
 	signal->stream = NULL;
@@ -183,7 +572,10 @@ struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal)
 
 struct wr_signal_stream *wr_signal_release(struct wr_signal *signal)
 {
-	wr_token_release(wr_load(&signal->token));
+	wr_token token = wr_load(&signal->token);
+
+	/* An exchange: a store would break the release sequence of the callback (m5 REVOKE_STORE). */
+	wr_exchange(&slot_at(slot_of(token))->word, word_of(generation_of(token) + 1, FREE));
 	return wr_signal_recycle(signal);
 }
 
@@ -210,7 +602,8 @@ static void refused_unlink_locked(struct wr_signals *signals, struct wr_refused 
 	signals->spare = gone;
 }
 
-bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity)
+/* Returns true if it was in the FIFO; the caller must drop its live reference then. */
+static bool refused_leave_locked(struct wr_signals *signals, uint32_t entity)
 {
 	struct wr_refused **at = refused_find_locked(signals, entity);
 
@@ -220,7 +613,9 @@ bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity)
 	return true;
 }
 
-weir_status wr_refused_enter_locked(struct wr_signals *signals, uint32_t entity, int device, bool *entered)
+/* Returns WEIR_E_BUSY: the entity is in the FIFO (*entered false: it was already). Fails: WEIR_E_NOMEM. */
+static weir_status refused_enter_locked(struct wr_signals *signals, uint32_t entity, int device,
+					bool *entered)
 {
 	struct wr_refused *entry = signals->spare;
 
@@ -253,30 +648,27 @@ void wr_signal_leave_fifo(struct wr_system *system, uint32_t entity)
 	bool left;
 
 	wr_mutex_lock(&system->signals.lock);
-	left = wr_refused_leave_locked(&system->signals, entity);
+	left = refused_leave_locked(&system->signals, entity);
 	wr_mutex_unlock(&system->signals.lock);
 	if (left && waker)
 		waker->drop(waker);
 	wr_waker_leave(system);
 }
 
-static bool refused_take_locked(struct wr_signals *signals, int device, uint32_t *entity)
-{
-	for (struct wr_refused **at = &signals->first; *at; at = &(*at)->next)
-		if ((*at)->device == device) {
-			*entity = (*at)->entity;
-			refused_unlink_locked(signals, at);
-			return true;
-		}
-	return false;
-}
-
+/* Takes the oldest of the device out of the FIFO, if there is one. */
 static bool refused_take(struct wr_signals *signals, int device, uint32_t *entity)
 {
+	struct wr_refused **at = &signals->first;
 	bool found;
 
 	wr_mutex_lock(&signals->lock);
-	found = refused_take_locked(signals, device, entity);
+	while (*at && (*at)->device != device)
+		at = &(*at)->next;
+	found = *at != NULL;
+	if (found) {
+		*entity = (*at)->entity;
+		refused_unlink_locked(signals, at);
+	}
 	wr_mutex_unlock(&signals->lock);
 	return found;
 }
@@ -340,12 +732,12 @@ void wr_signal_cancel(struct wr_system *system, wr_token token)
 {
 	(void)system;
 	if (token)
-		wr_token_cancel(token);
+		word_change(token, PENDING, CANCELLED);
 }
 
 uint64_t wr_system_stale(const struct wr_system *system)
 {
-	return wr_load(&((struct wr_system *)system)->signals.stale) + wr_token_strays() -
+	return wr_load(&((struct wr_system *)system)->signals.stale) + wr_load(&strays) -
 	       system->signals.strays;
 }
 
@@ -369,7 +761,7 @@ weir_status wr_signals_init(struct wr_system *system)
 
 	signals->bound = WR_BOUND;
 	signals->end = &signals->first;
-	signals->strays = wr_token_strays();
+	signals->strays = wr_load(&strays);
 	signals->outstanding = wr_alloc((size_t)system->devices, sizeof *signals->outstanding);
 	return signals->outstanding ? wr_mutex_init(&signals->lock) : WEIR_E_NOMEM;
 }
@@ -398,4 +790,338 @@ void wr_signals_finish(struct wr_system *system)
 	}
 	wr_free(signals->outstanding);
 	wr_mutex_finish(&signals->lock);
+}
+
+/*
+ * === signals by host callback ===
+ *
+ * `callback` (G2, G3) uses a signal stream, a native stream that waits for the
+ * fences and carries one signal at a time; `callback_inline` uses the stream on which all the fences were
+ * recorded. wr_signal_arm_kick arms one for the loop.
+ *
+ * The steps: (1) check the fences; (2) claim a place within the bound, or enter the FIFO of refused entities;
+ * (3) make the signal stream wait for the fences; (4) arm the token; (5) enqueue the callback. A system that
+ * fails may end the token from (4) on, and the callback may run before the call that enqueues it has returned
+ * (F05). Then the signal may already be armed again, so after (4) only the token, a value, is used. A failure
+ * undoes the earlier steps; a signal stream that may already wait for a fence goes to the draining list.
+ *
+ * The body of the callback is wr_token_fire; it pokes the entity by signal_fired.
+ *
+ * An inline callback must not be captured into a user's CUDA graph (G3). It is therefore enqueued only on a
+ * stream whose native handle was never given out: the arming thread increments `arming_inline`, then reads
+ * `native_given`; the call that gives the handle out sets `native_given`, then waits for `arming_inline` to
+ * be 0 (all seq_cst).
+ *
+ * No lock is held in a call of the backend; signals->lock guards the claim alone. If enqueueing fails while
+ * the system fails, the thread that ends the token owns the signal.
+ */
+
+/* --- enqueueing --- */
+
+/*
+ * The last step: the callback may run before this returns (F05). The device and the token are passed, not
+ * read from the signal, which may belong to another token by then.
+ */
+static weir_status callback_enqueue(struct wr_system *system, int device, void *native,
+				    struct wr_signal *signal, wr_token token, wr_token *out)
+{
+	/*
+	 * seq_cst, after the token was armed: either this load sees the failure, or the thread that fails the
+	 * system sees the token.
+	 */
+	weir_status status = wr_load(&system->failed) ? wr_system_failure_status(system) : WEIR_OK;
+	wr_token known;
+
+	if (!status)
+		status = wr_device_call(system, device, native, wr_token_fire, wr_token_argument(token));
+	if (!status) {
+		/* Keeps the maximum: the signal may be armed with a later token by now. */
+		known = wr_load(&signal->enqueued);
+		while (known < token && !wr_cas(&signal->enqueued, &known, token))
+			;
+		*out = token;
+		return WEIR_OK;
+	}
+	/* Undoes the arming. If the failure of the system ended the token first, the loop releases the
+	 * signal. */
+	if (wr_token_end(token) != WR_TOKEN_GONE) {
+		wr_fetch_sub(&system->signals.pending, 1);
+		signal_stream_detach(system, wr_signal_release(signal));
+	}
+	return status;
+}
+
+/*
+ * Returns WEIR_OK if all fences were recorded in this system; *device is that of the first. A stream that is
+ * being captured is fine: its fences were recorded before, so the signal stream may wait for their events.
+ */
+static weir_status fences_check(struct wr_system *system, const weir_fence *fences, size_t n, int *device)
+{
+	weir_status status = WEIR_OK;
+
+	*device = 0;
+	for (size_t i = n; i-- > 0 && !status;) {
+		weir_stream *stream;
+
+		status = wr_fence_find(system, fences[i], &stream);
+		if (!status && stream)
+			*device = stream->spec.device;
+	}
+	return status;
+}
+
+static weir_status signal_stream_wait(struct wr_system *system, const struct wr_signal_stream *signal_stream,
+				      const weir_fence *fences, size_t n)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < n && !status; i++) {
+		weir_stream *stream;
+
+		status = wr_fence_find(system, fences[i], &stream);
+		if (!status && stream && fences[i].value > wr_load(&stream->completed))
+			status = wr_device_wait(system, signal_stream->device, signal_stream->native,
+						wr_stream_event(stream, fences[i].value)->native);
+	}
+	return status;
+}
+
+static void place_release(struct wr_signals *signals, const struct wr_signal_request *request)
+{
+	wr_mutex_lock(&signals->lock);
+	if (request->bounded)
+		signals->outstanding[request->device]--;
+	wr_mutex_unlock(&signals->lock);
+}
+
+static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_waker *waker,
+					struct wr_signal_request *request, wr_token *out)
+{
+	struct wr_signal_stream *on;
+	struct wr_signal *signal;
+	wr_token token;
+	weir_status status = WEIR_OK;
+
+	if (!request->signal_stream)
+		status = wr_signal_stream_make(system, request->device, &request->signal_stream);
+	on = request->signal_stream;
+	if (!status)
+		status = signal_stream_wait(system, on, request->fences, request->count);
+	if (!status && on->word) /* the flag will show that the waits are over */
+		request->proven =
+			!wr_device_write_flag(system, on->device, on->native, on->word, ++on->flag_value);
+	if (!status)
+		status = wr_signal_make(system, waker, request, &signal, &token);
+	if (!status)
+		return callback_enqueue(system, request->device, on->native, signal, token, out);
+	signal_stream_detach(system, on);
+	place_release(&system->signals, request);
+	return status;
+}
+
+/*
+ * Claims a place within the bound and a ready signal stream, or enters the FIFO of refused entities
+ * (WEIR_E_BUSY). Sets *dropped if the entity left the FIFO: the caller must drop the reference held there.
+ */
+static weir_status place_claim(struct wr_signals *signals, struct wr_signal_request *request,
+			       struct wr_waker *waker, bool *dropped)
+{
+	weir_status status = WEIR_OK;
+	bool entered = false;
+
+	wr_mutex_lock(&signals->lock);
+	if (request->bounded && signals->outstanding[request->device] >= signals->bound) {
+		status = refused_enter_locked(signals, request->entity, request->device, &entered);
+	} else {
+		signals->outstanding[request->device] += request->bounded;
+		if (!request->is_inline)
+			request->signal_stream =
+				signal_stream_pop_locked(&signals->signal_streams, request->device);
+		*dropped = request->bounded && refused_leave_locked(signals, request->entity);
+	}
+	if (entered && status == WEIR_E_BUSY)
+		waker->take(waker); /* under the lock: another thread may drop it right after */
+	wr_mutex_unlock(&signals->lock);
+	return status;
+}
+
+/* place_claim, and drops the reference of an entry that left the FIFO. */
+static weir_status place_claim_for_run(struct wr_system *system, struct wr_waker *waker,
+				       struct wr_signal_request *request)
+{
+	bool dropped = false;
+	weir_status status = place_claim(&system->signals, request, waker, &dropped);
+
+	if (status == WEIR_E_BUSY)
+		wr_watch_wake(system);
+	if (!status && dropped)
+		waker->drop(waker);
+	return status;
+}
+
+static weir_status find_waker(struct wr_system *system, struct wr_waker **out)
+{
+	if (wr_system_failed(system))
+		return wr_system_failure_status(system);
+	*out = wr_load(&system->waker);
+	return *out ? WEIR_OK : wr_fail(WEIR_E_CLOSED, "no run is on");
+}
+
+weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
+			  wr_token *out)
+{
+	struct wr_signal_request request = {.entity = entity, .fences = fences, .count = n, .bounded = true};
+	struct wr_waker *waker;
+	weir_status status = find_waker(system, &waker);
+
+	if (!status)
+		status = fences_check(system, fences, n, &request.device);
+	if (!status)
+		status = place_claim_for_run(system, waker, &request);
+	return status ? status : arm_on_signal_stream(system, waker, &request, out);
+}
+
+/* --- on the stream itself --- */
+
+/*
+ * *out: the stream on whose native stream all pending fences were recorded; NULL if there are several, no
+ * fence is pending, or one was emitted at in the middle of a tick: the rest of that tick is behind it (T12).
+ */
+static weir_status find_common_stream(struct wr_system *system, const weir_fence *fences, size_t n,
+				      weir_stream **out)
+{
+	weir_status status = WEIR_OK;
+
+	*out = NULL;
+	for (size_t i = 0; i < n && !status; i++) {
+		weir_stream *stream;
+
+		status = wr_fence_find(system, fences[i], &stream);
+		if (status || !stream || fences[i].value <= wr_load(&stream->completed))
+			continue;
+		if ((*out && !weir_stream_same(*out, stream)) ||
+		    wr_stream_is_early(stream, fences[i].value)) {
+			*out = NULL;
+			return WEIR_OK;
+		}
+		*out = stream;
+	}
+	return status;
+}
+
+/*
+ * While the callback is outstanding `inline_callbacks` keeps the stream's id from being recycled: the watch
+ * queries later fences of that id.
+ */
+static weir_status arm_on_stream(struct wr_system *system, struct wr_waker *waker,
+				 struct wr_signal_request *request, wr_token *out)
+{
+	weir_stream *stream = request->stream;
+	struct wr_signal *signal;
+	wr_token token;
+	weir_status status;
+
+	wr_fetch_add(&stream->inline_callbacks, 1);
+	status = wr_signal_make(system, waker, request, &signal, &token);
+	if (!status)
+		return callback_enqueue(system, request->device, wr_load(&stream->native), signal, token,
+					out);
+	wr_fetch_sub(&stream->inline_callbacks, 1);
+	place_release(&system->signals, request);
+	return status;
+}
+
+weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
+			     wr_token *out)
+{
+	struct wr_signal_request request = {
+		.entity = entity, .fences = fences, .count = n, .bounded = true, .is_inline = true};
+	struct wr_waker *waker;
+	weir_stream *root;
+	weir_status status = find_waker(system, &waker);
+
+	if (!status)
+		status = find_common_stream(system, fences, n, &request.stream);
+	if (status || !request.stream)
+		return status ? status : WEIR_E_UNSUPPORTED;
+	request.device = request.stream->spec.device;
+	root = wr_load(&request.stream->root);
+	wr_fetch_add(&root->arming_inline, 1);
+	status = wr_load(&root->native_given) ? WEIR_E_UNSUPPORTED
+					      : place_claim_for_run(system, waker, &request);
+	if (!status)
+		status = arm_on_stream(system, waker, &request, out);
+	wr_fetch_sub(&root->arming_inline, 1);
+	return status;
+}
+
+/* --- for the loop --- */
+
+/* Not counted against the bound: there are few for each stream. */
+weir_status wr_signal_arm_kick(weir_stream *stream, weir_fence fence)
+{
+	struct wr_system *system = stream->system;
+	struct wr_waker *waker = wr_load(&system->waker);
+	struct wr_signal_request request = {.entity = WR_NO_ENTITY,
+					    .fences = &fence,
+					    .count = 1,
+					    .device = stream->spec.device,
+					    .stream = stream};
+	bool dropped = false;
+	wr_token token;
+	weir_status status;
+
+	if (!waker || stream->kick_value == fence.value)
+		return WEIR_OK;
+	status = place_claim(&system->signals, &request, waker, &dropped);
+	if (!status)
+		status = arm_on_signal_stream(system, waker, &request, &token);
+	if (!status)
+		stream->kick_value = fence.value;
+	return status;
+}
+
+/* --- what has fired --- */
+
+static struct wr_signal *signals_reverse(struct wr_signal *list)
+{
+	struct wr_signal *reversed = NULL;
+
+	while (list) {
+		struct wr_signal *next = list->next;
+
+		list->next = reversed;
+		reversed = list;
+		list = next;
+	}
+	return reversed;
+}
+
+void wr_system_collect(struct wr_system *system)
+{
+	struct wr_signal *list = signals_reverse(wr_exchange(&system->signals.fired, NULL));
+	bool any_kick = false;
+
+	while (list) {
+		struct wr_signal *signal = list;
+		struct wr_signal_stream *signal_stream;
+		weir_stream *stream = signal->entity == WR_NO_ENTITY ? signal->stream : NULL;
+		int device = signal->device;
+
+		list = signal->next;
+		signal_stream = wr_signal_release(signal);
+		/* If the system failed, another device may still be running the waits and the callback of
+		 * this one. */
+		if (wr_system_failed(system))
+			signal_stream_detach(system, signal_stream);
+		else
+			wr_signal_stream_push(&system->signals, &system->signals.signal_streams,
+					      signal_stream);
+		wr_refused_poke_bounded(system, device);
+		if (stream)
+			wr_stream_idle(stream);
+		any_kick |= stream != NULL;
+	}
+	if (any_kick)
+		wr_deferred_frees_process(system);
 }

@@ -1,6 +1,6 @@
 /*
- * The records of signals, for signal.c (their life), callback.c (signals by host callback), poller.c (signals
- * by flag), and for the files that end them: failure.c, watch.c (lost ones), system.c (the end of a run).
+ * The records of signals, for signal.c (their life, and signals by host callback), flag.c (signals by flag)
+ * and system.c, which ends them: of a failed system, lost ones, at the end of a run.
  *
  * One lock, signals->lock, guards the lists, the counts and the fields of signals. It is not held in a call
  * of the backend, nor while a waker pokes or drops; only `take` is called under it. Functions named
@@ -10,7 +10,52 @@
 #define WR_STREAMS_SIGNAL_H
 
 #include "base/thread.h"
-#include "streams/token.h"
+#include "streams/streams.h"
+
+/*
+ * === tokens ===
+ *
+ * Tokens of signals (G1), in a process-wide slab. A slot is a word {generation, state}, a count of callbacks
+ * inside, and the sink that is called when the token fires. A callback's argument is the value {slot,
+ * generation}: what it named may be gone, but the slot is never freed.
+ */
+
+#define WR_NO_SLOT UINT32_MAX
+
+/*
+ * Called once per token that fires, while its slot counts the
+ * callback as inside. stale: the token was cancelled. Thread: device.
+ */
+struct wr_sink {
+	void (*fired)(struct wr_sink *sink, wr_token token, bool stale);
+};
+
+enum wr_token_end { WR_TOKEN_GONE, WR_TOKEN_WAS_PENDING, WR_TOKEN_WAS_CANCELLED };
+
+void wr_slot_give(uint32_t slot);   /* it must be FREE, with no callback inside */
+bool wr_slot_inside(uint32_t slot); /* a callback is inside */
+
+/* -> FIRED without its callback. Unless it returns GONE, the caller must do what the sink would have done. */
+enum wr_token_end wr_token_end(wr_token token);
+/*
+ * PENDING, CANCELLED -> DETACHED: its callback only
+ * frees the slot. Returns false if it has fired.
+ */
+bool wr_token_detach(wr_token token);
+bool wr_token_outstanding(wr_token token); /* PENDING or CANCELLED */
+bool wr_token_pending(wr_token token);
+
+static inline void *wr_token_argument(wr_token token)
+{
+	return (void *)(uintptr_t)token;
+}
+void wr_token_fire(void *argument); /* the body of every host callback. Thread: device */
+
+#ifdef WR_SEAM
+void wr_tokens_forget(void);
+#endif
+
+/* === the life of a signal === */
 
 #define WR_BOUND 256 /* outstanding tokens per device (G2) */
 
@@ -69,10 +114,9 @@ struct wr_signals {
 	_Atomic(struct wr_signal *) fired;       /* a stack that the loop empties */
 	_Atomic uint64_t pending;                /* armed and not fired */
 	_Atomic uint64_t stale;
-	uint64_t strays; /* wr_token_strays when the system was created */
+	uint64_t strays; /* of this process when the system was created */
 };
 
-/* --- signal.c --- */
 weir_status wr_signals_init(struct wr_system *system);
 void wr_signals_finish(struct wr_system *system);
 /* Calls fn for every signal that there is, armed or not, without the lock. */
@@ -103,15 +147,10 @@ struct wr_signal_stream *wr_signal_release(struct wr_signal *signal);
 /* Likewise, but the token was detached, and is released by its callback. */
 struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal);
 
-/* --- callback.c --- */
 /* Arms a signal that kicks the loop when the last value is complete; once per value. Thread: the loop. */
 weir_status wr_signal_arm_kick(weir_stream *stream, weir_fence fence);
 
-/* --- signal.c: the FIFO of refused entities. Thread: any --- */
-/* Returns WEIR_E_BUSY: the entity is in the FIFO (*entered false: it was already). Fails: WEIR_E_NOMEM. */
-weir_status wr_refused_enter_locked(struct wr_signals *signals, uint32_t entity, int device, bool *entered);
-/* Returns true if it was in the FIFO; the caller must drop its live reference then. */
-bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity);
+/* --- the FIFO of refused entities. Thread: any --- */
 /* Removes and pokes the oldest `most` refused entities of the device. */
 void wr_refused_poke(struct wr_system *system, struct wr_waker *waker, int device, uint32_t most);
 /* Pokes as many refused entities as the bound has free places. */
@@ -119,5 +158,41 @@ void wr_refused_poke_bounded(struct wr_system *system, int device);
 bool wr_refused_any(struct wr_system *system); /* the FIFO is not empty */
 /* Empties the FIFO and drops its live references. */
 void wr_refused_drop_all_refs(struct wr_system *system, struct wr_waker *waker);
+
+/*
+ * === signal streams ===
+ *
+ * A native stream of signals, and the two lists that have those without a signal. Functions named ..._locked
+ * need signals->lock held; callers of all others hold no lock of this room.
+ */
+
+/*
+ * A native stream that carries one signal at a time, so that no signal
+ * waits for another's producer. Used by one thread at a time.
+ */
+struct wr_signal_stream {
+	struct wr_signal_stream *next;
+	/* the event is recorded when the signal is detached, to see when it is drained */
+	void *native, *event;
+	int device;
+	bool unrecorded; /* detached, but the event is not recorded yet */
+	/*
+	 * The device counts the signals in it, before each callback. NULL if
+	 * the device cannot, or if the stream was created during a run.
+	 */
+	_Atomic uint32_t *word;
+	uint32_t flag_value;
+};
+
+/* For when none is ready: returns one that is drained, or a new one. Thread: any. */
+weir_status wr_signal_stream_make(struct wr_system *system, int device, struct wr_signal_stream **out);
+/* Puts a signal stream, if any, into one of the lists. Thread: any. */
+void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream **list,
+			   struct wr_signal_stream *signal_stream);
+/* Records its event behind all that is on it. Thread: any. */
+void wr_signal_stream_record(struct wr_system *system, struct wr_signal_stream *signal_stream);
+/* Returns true if nothing is left on the draining list's streams. No thread may arm any more. */
+bool wr_signals_drained(struct wr_system *system);
+void wr_signal_streams_finish(struct wr_system *system);
 
 #endif

@@ -56,16 +56,16 @@ weir_status compute(weir_context *context, void *)
 {
 	weir_message *from = weir_context_message(context, 0, 0), *to = nullptr;
 	const weir_tensor *picture = weir_message_tensor(from);
-	weir_stream *stream = weir_context_stream(context);
-	weir_status status;
+	weir_stream *stream = nullptr;
+	weir_status status = weir_context_stream(context, &stream);
 
-	if (!stream)
-		return weir_context_fail(context, "no stream: %s", weir_last_error());
+	if (status)
+		return status;
 	if (picture->code != 1 || picture->bits != 8 || picture->device != weir_stream_device(stream))
 		return weir_context_fail(
 			context,
 			"input 'in' expects a tensor of uint8 on the device: put an 'upload' before it");
-	status = weir_context_create_tensor(context, picture, false, &to);
+	status = weir_context_create_tensor(context, picture, 0, &to);
 	if (!status)
 		status = launch(context, from, to, stream);
 	if (!status)

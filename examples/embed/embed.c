@@ -29,8 +29,12 @@ static void on_outlet(evutil_socket_t fd, short what, void *arg)
  */
 static weir_status serve(struct program *program, struct event_base *base)
 {
-	program->event = event_new(base, weir_outlet_fd(program->squares.out), EV_READ | EV_PERSIST,
-				   on_outlet, program);
+	int fd;
+	weir_status status = weir_outlet_fd(program->squares.out, &fd);
+
+	if (status)
+		return status;
+	program->event = event_new(base, fd, EV_READ | EV_PERSIST, on_outlet, program);
 	if (!program->event || event_add(program->event, NULL))
 		return WEIR_E_NOMEM;
 	squares_step(&program->squares); /* pushes the first numbers; results ask for more */

@@ -17,6 +17,7 @@ struct result {
 	const char *name;
 	weir_outlet *outlet;
 	int64_t taken, wrong;
+	int fd;
 	bool closed;
 };
 
@@ -90,7 +91,7 @@ static void take(struct program *self, struct result *result)
 	}
 	result->closed = status == WEIR_E_CLOSED;
 	if (result->closed) /* it stays readable from now on */
-		epoll_ctl(self->set, EPOLL_CTL_DEL, weir_outlet_fd(result->outlet), NULL);
+		epoll_ctl(self->set, EPOLL_CTL_DEL, result->fd, NULL);
 }
 
 static weir_status watch(struct program *self, int fd, void *what)
@@ -102,10 +103,16 @@ static weir_status watch(struct program *self, int fd, void *what)
 
 static weir_status serve(struct program *self)
 {
-	weir_status status = watch(self, weir_scheduler_fd(self->scheduler), NULL);
+	int loop;
+	weir_status status = weir_scheduler_fd(self->scheduler, &loop);
 
-	for (int i = 0; !status && i < 2; i++)
-		status = watch(self, weir_outlet_fd(self->results[i].outlet), &self->results[i]);
+	if (!status)
+		status = watch(self, loop, NULL);
+	for (struct result *result = self->results; !status && result < self->results + 2; result++) {
+		status = weir_outlet_fd(result->outlet, &result->fd);
+		if (!status)
+			status = watch(self, result->fd, result);
+	}
 	push(self);
 	while (!status && !(self->results[0].closed && self->results[1].closed)) {
 		struct epoll_event events[3];

@@ -62,12 +62,14 @@ static const weir_kernel study = {.size = sizeof(weir_kernel), .name = "study", 
 static weir_status model_compute(weir_context *context, void *state)
 {
 	weir_message *in = weir_context_message(context, 0, 0), *out = NULL;
-	weir_stream *stream = weir_context_stream(context);
-	weir_status status = weir_context_create_tensor(context, weir_message_tensor(in), false, &out);
+	weir_stream *stream;
+	weir_status status = weir_context_stream(context, &stream);
 	struct scale work = {.from = weir_message_data(in)};
 	weir_fence finished;
 
 	(void)state;
+	if (!status)
+		status = weir_context_create_tensor(context, weir_message_tensor(in), 0, &out);
 	if (status)
 		return status;
 	work.to = weir_message_data(out);
@@ -204,7 +206,7 @@ static weir_status run(struct program *program)
 	for (int i = 0; !status && i < FRAMES; i++)
 		status = take_result(program, 2 * (float)i);
 	if (status)
-		weir_scheduler_stop(program->scheduler, false);
+		weir_scheduler_stop(program->scheduler, 0);
 	return status ? status : weir_scheduler_wait(program->scheduler, -1, NULL);
 }
 

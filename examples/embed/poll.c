@@ -10,11 +10,15 @@ int main(void)
 {
 	const weir_scheduler_options options = {.size = sizeof options, .own_loop = true};
 	struct squares squares;
+	int loop = -1, out = -1;
 	weir_status status = squares_open(&squares, 100, &options);
 
+	if (!status)
+		status = weir_scheduler_fd(squares.scheduler, &loop);
+	if (!status)
+		status = weir_outlet_fd(squares.out, &out);
 	while (!status && squares_step(&squares)) {
-		struct pollfd fds[] = {{.fd = weir_scheduler_fd(squares.scheduler), .events = POLLIN},
-				       {.fd = weir_outlet_fd(squares.out), .events = POLLIN}};
+		struct pollfd fds[] = {{.fd = loop, .events = POLLIN}, {.fd = out, .events = POLLIN}};
 
 		poll(fds, 2, -1);
 		if (fds[0].revents)

@@ -89,14 +89,13 @@ static weir_status note_compute(weir_context *context, void *state)
 		.bits = 32,
 	};
 	struct note work = {.blocks = self->blocks, .duration = self->duration};
-	weir_stream *stream =
-		weir_context_stream(context); /* from the entity's pool, and so in its green context */
+	weir_stream *stream;
 	weir_message *out = NULL;
-	weir_status status;
+	/* From the entity's pool, and so in its green context. */
+	weir_status status = weir_context_stream(context, &stream);
 
-	if (!stream)
-		return weir_context_fail(context, "no stream: %s", weir_last_error());
-	status = weir_context_create_tensor(context, &like, true, &out);
+	if (!status)
+		status = weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, &out);
 	if (status)
 		return status;
 	work.to = weir_message_data(out);

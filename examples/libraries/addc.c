@@ -127,11 +127,13 @@ static weir_status enqueue(weir_context *context, weir_stream *stream, void *arg
 /* Before the replay: CUDA refuses most questions about a stream that is captured, and the capture is lost. */
 static weir_status query_flags(weir_context *context, int64_t *out)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream;
 	unsigned flags = 0;
 	void *native = NULL;
-	weir_status status = stream ? frames_native(context, stream, &native) : WEIR_E_DEVICE;
+	weir_status status = weir_context_stream(context, &stream);
 
+	if (!status)
+		status = frames_native(context, stream, &native);
 	if (!status && cudaStreamGetFlags((cudaStream_t)native, &flags) != cudaSuccess)
 		status = weir_context_fail(context, "cudaStreamGetFlags failed");
 	*out = flags;
@@ -148,7 +150,7 @@ static weir_status compute(weir_context *context, void *state)
 	if (!status)
 		status = query_flags(context, &sum.flags);
 	if (!status)
-		status = weir_context_create_tensor(context, tensor, false, &to);
+		status = weir_context_create_tensor(context, tensor, 0, &to);
 	if (!status) {
 		sum.to = weir_message_data(to);
 		sum.side = tensor->shape[0];

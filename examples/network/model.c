@@ -147,11 +147,11 @@ static bool read_all(int fd, struct bytes *bytes)
 
 static weir_status read_file(weir_context *context, const char *path, struct bytes *bytes)
 {
-	int fd = weir_context_open(context, path, O_RDONLY | O_NONBLOCK, 0); /* a FIFO would block */
 	struct stat status;
 	bool right;
+	int fd;
 
-	if (fd < 0)
+	if (weir_context_open(context, path, O_RDONLY | O_NONBLOCK, 0, &fd)) /* a FIFO would block */
 		return refuse_file(context, path);
 	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || !status.st_size) {
 		close(fd);

@@ -85,15 +85,14 @@ static weir_status compute(weir_context *context, void *state)
 	const struct scale *self = state;
 	weir_message *from = weir_context_message(context, 0, 0); /* borrowed until we return */
 	weir_message *to = NULL;
-	weir_stream *stream = weir_context_stream(context); /* ordered after the producer of `from` */
+	weir_stream *stream;
 	struct scale_arguments work = {.percent = self->percent};
-	weir_status status;
+	weir_status status = weir_context_stream(context, &stream); /* ordered after the producer of `from` */
 
-	if (!stream)
-		return weir_context_fail(context, "no stream: %s", weir_last_error());
-	status = check(context, weir_message_tensor(from), weir_stream_device(stream));
 	if (!status)
-		status = weir_context_create_tensor(context, weir_message_tensor(from), false, &to);
+		status = check(context, weir_message_tensor(from), weir_stream_device(stream));
+	if (!status)
+		status = weir_context_create_tensor(context, weir_message_tensor(from), 0, &to);
 	if (status)
 		return status;
 	work.from = weir_message_data(from);

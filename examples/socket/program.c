@@ -83,10 +83,13 @@ static weir_status make_graph(const char *file, const struct sender *sender, wei
 /* One thread: it serves weir's loop and the program's own timer. */
 static weir_status run(weir_scheduler *scheduler, struct sender *sender)
 {
-	weir_status status = weir_scheduler_start(scheduler);
+	int loop = -1;
+	weir_status status = weir_scheduler_fd(scheduler, &loop);
 
+	if (!status)
+		status = weir_scheduler_start(scheduler);
 	while (!status && weir_scheduler_running(scheduler)) {
-		struct pollfd fds[] = {{.fd = weir_scheduler_fd(scheduler), .events = POLLIN},
+		struct pollfd fds[] = {{.fd = loop, .events = POLLIN},
 				       {.fd = sender->timer, .events = POLLIN}};
 
 		poll(fds, 2, -1);

@@ -30,7 +30,7 @@ static weir_status create(weir_context *context, uint8_t code, const int64_t sha
 	const weir_tensor like = {
 		.size = sizeof like, .dimensions = 3, .shape = shape, .code = code, .bits = 8};
 
-	return weir_context_create_tensor(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, 0, out);
 }
 
 static weir_status emit(weir_context *context, weir_message *message, weir_status written)
@@ -78,6 +78,7 @@ static weir_status letterbox_compute(weir_context *context, void *state)
 	const weir_tensor *picture = weir_message_tensor(in);
 	struct letterbox work = {.frame_height = self->height, .frame_width = self->width};
 	weir_message *out = NULL;
+	weir_stream *stream;
 	weir_status status = check_input(context, picture, UINT, 4);
 
 	if (status)
@@ -89,13 +90,14 @@ static weir_status letterbox_compute(weir_context *context, void *state)
 		return weir_context_fail(
 			context, "a picture of %d x %d does not fit into %d x %d: raise 'width' and 'height'",
 			work.width, work.height, work.frame_width, work.frame_height);
-	status = create(context, INT, shape, &out);
+	status = weir_context_stream(context, &stream);
+	if (!status)
+		status = create(context, INT, shape, &out);
 	if (status)
 		return status;
 	work.from = weir_message_data(in);
 	work.to = weir_message_data(out);
-	return emit(context, out,
-		    weir_stream_launch(weir_context_stream(context), &letterbox_kernel, &work, sizeof work));
+	return emit(context, out, weir_stream_launch(stream, &letterbox_kernel, &work, sizeof work));
 }
 
 static const weir_parameter letterbox_parameters[] = {
@@ -207,11 +209,12 @@ static weir_status enqueue_or_replay(weir_context *context, const struct upscale
 				     struct frame *frame)
 {
 	weir_stream *stream;
+	weir_status status;
 
 	if (self->replay)
 		return weir_context_replay(context, frame, sizeof *frame, enqueue_network, frame);
-	stream = weir_context_stream(context);
-	return stream ? enqueue_network(context, stream, frame) : WEIR_E_DEVICE;
+	status = weir_context_stream(context, &stream);
+	return status ? status : enqueue_network(context, stream, frame);
 }
 
 static weir_status upscale_compute(weir_context *context, void *state)

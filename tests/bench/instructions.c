@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "weir.h"
+#include "../calls.h"
 
 static void check(weir_status status, const char *what)
 {
@@ -57,7 +58,7 @@ static const weir_kernel kernel = {sizeof(weir_kernel), "pause", pause_kernel, N
 
 static weir_status device_compute(weir_context *context, void *state)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	if (!stream || weir_stream_launch(stream, &kernel, NULL, 0))
 		return WEIR_E_DEVICE;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "weir.h"
+#include "../calls.h"
 
 struct stage {
 	int64_t host, device, burst;
@@ -104,10 +105,10 @@ static weir_status emit_tensor(weir_context *context, int64_t device)
 		.size = sizeof(weir_tensor), .dimensions = 1, .shape = shape, .code = 1, .bits = 64};
 	weir_message *out = NULL;
 	weir_stream *stream;
-	weir_status status = weir_context_create_tensor(context, &like, false, &out);
+	weir_status status = weir_context_create_tensor(context, &like, 0, &out);
 
 	if (!status && device) {
-		stream = weir_context_stream(context);
+		stream = current_stream(context);
 		status = stream ? weir_stream_launch(stream, &kernel, &device, sizeof device) : WEIR_E_DEVICE;
 	}
 	if (status) {

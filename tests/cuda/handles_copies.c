@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "handles.h"
+#include "../calls.h"
 
 static bool went(weir_status status, const char *call)
 {
@@ -264,7 +265,7 @@ static weir_status use_scratch(weir_context *context, weir_stream *on, weir_stre
 static weir_status scratch_compute(weir_context *context, void *state)
 {
 	uint64_t tick = weir_context_tick(context);
-	weir_stream *streams[3] = {weir_context_stream(context), NULL, NULL};
+	weir_stream *streams[3] = {current_stream(context), NULL, NULL};
 	weir_status status = weir_context_allocate_stream(context, "one", &streams[1]);
 
 	(void)state;
@@ -323,7 +324,7 @@ static void t11_scratch_memory_of_streams_that_overlap_keeps_its_contents(void)
 	    went(weir_registry_add_operator(rig.registry, &scratch_user), "operator") && handles_open(&rig) &&
 	    handles_start(&rig) && handles_wait(&rig, 60 * SECOND))
 		check_results();
-	if (rig.scheduler && weir_scheduler_entity_counts(rig.scheduler, 0, &counts))
+	if (rig.scheduler && !weir_scheduler_entity_counts(rig.scheduler, 0, &counts))
 		handles_print_note("most scratch memory of a tick: %llu bytes",
 				   (unsigned long long)counts.most_scratch);
 	handles_close(&rig);

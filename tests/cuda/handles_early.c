@@ -1,7 +1,8 @@
 /*
  * A message that is emitted at an earlier point of its tick: how soon its reader begins after the first
  * kernel, while the second one still runs, which waits for the reader. The program's thread watches the word
- * that the first kernel writes; so the figure has that thread's latency in it, on both ends of the same clock.
+ * that the first kernel writes; so the figure has that thread's latency in it, on both ends of the same
+ * clock.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -9,13 +10,15 @@
 #include <time.h>
 
 #include "handles.h"
+#include "../calls.h"
 
 enum { TICKS = 100 };
 
 /* What the device, the reader and the program's thread share. */
 static struct {
-	uint32_t *first;           /* pinned: the tick, from 1, whose first kernel has ended */
-	uint32_t *reading, *stays; /* pinned, of each tick: 1: its reader has begun; how its second kernel ended */
+	uint32_t *first; /* pinned: the tick, from 1, whose first kernel has ended */
+	uint32_t *reading,
+		*stays; /* pinned, of each tick: 1: its reader has begun; how its second kernel ended */
 	int64_t ended[TICKS], began[TICKS];
 	uint32_t read;
 } seen;
@@ -45,7 +48,7 @@ static weir_status launch_second(weir_stream *stream, uint64_t tick)
 
 static weir_status emit_both(weir_context *context, void *state)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	uint64_t tick = weir_context_tick(context);
 	weir_message *early = NULL, *late = NULL;
 	weir_fence fence = {0, 0};

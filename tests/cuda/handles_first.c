@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "handles.h"
+#include "../calls.h"
 
 enum { FRAMES = 4, NUMBERS = 1 << 16, STEP = 7919 };
 
@@ -16,7 +17,7 @@ static weir_status numbers_on(weir_context *context, weir_message **out)
 	static const weir_tensor like = {
 		.size = sizeof like, .dimensions = 1, .shape = &count, .code = 1, .bits = 32};
 
-	return weir_context_create_tensor(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, 0, out);
 }
 
 static weir_status emit_launched(weir_context *context, weir_stream *stream, const weir_kernel *kernel,
@@ -42,8 +43,7 @@ static weir_status tone_compute(weir_context *context, void *state)
 	if (status)
 		return status;
 	work.to = weir_message_data(out);
-	return emit_launched(context, weir_context_stream(context), &handles_fill_kernel, &work, sizeof work,
-			     out);
+	return emit_launched(context, current_stream(context), &handles_fill_kernel, &work, sizeof work, out);
 }
 
 static weir_status gain_on(weir_context *context, weir_stream *stream)
@@ -62,13 +62,13 @@ static weir_status gain_on(weir_context *context, weir_stream *stream)
 static weir_status gain_compute(weir_context *context, void *state)
 {
 	(void)state;
-	return gain_on(context, weir_context_stream(context));
+	return gain_on(context, current_stream(context));
 }
 
 /* The work is on a second stream, which waits for the input; the first one is not ordered after it. */
 static weir_status aside_compute(weir_context *context, void *state)
 {
-	weir_stream *first = weir_context_stream(context), *second = NULL;
+	weir_stream *first = current_stream(context), *second = NULL;
 	weir_status status = weir_context_allocate_stream(context, "second", &second);
 
 	(void)state;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "handles.h"
-#include "../copy.h"
+#include "../calls.h"
 
 #define STEP 7919 /* difference between frames, so that an older frame's numbers are wrong */
 
@@ -90,13 +90,13 @@ static weir_status choose(weir_context *context, const struct fill *self, weir_s
 	weir_status status;
 
 	if (!strcmp(self->on, "internal")) {
-		*out = weir_context_stream(context);
+		*out = current_stream(context);
 		return made(context, *out);
 	}
 	if (!strcmp(self->on, "named"))
 		status = weir_context_allocate_stream(context, "by name", out);
 	else
-		*out = !strcmp(self->on, "wrapped") ? handles_stream : weir_context_default_stream(context);
+		*out = !strcmp(self->on, "wrapped") ? handles_stream : device_stream(context);
 	status = made(context, *out);
 	return status || !self->carry ? status : weir_context_set_stream(context, 0, *out);
 }
@@ -106,7 +106,7 @@ static weir_status numbers(weir_context *context, int64_t count, bool on_host, w
 	const weir_tensor like = {
 		.size = sizeof like, .dimensions = 1, .shape = &count, .code = 1, .bits = 32};
 
-	return weir_context_create_tensor(context, &like, on_host, out);
+	return weir_context_create_tensor(context, &like, on_host ? WEIR_TENSOR_HOST : 0, out);
 }
 
 /*
@@ -139,7 +139,7 @@ static weir_status capture(weir_context *context, weir_stream *stream, const str
 /* The stream chosen also travels with the message. */
 static weir_status enqueue_elsewhere(weir_context *context, const struct handles_fill *work)
 {
-	weir_stream *own = weir_context_stream(context);
+	weir_stream *own = current_stream(context);
 	weir_status status = made(context, own);
 
 	if (!status)
@@ -257,12 +257,12 @@ static weir_status triple_start(weir_context *context, void *state, const weir_v
 static weir_status triple_stream(weir_context *context, const struct triple *self, weir_stream **out)
 {
 	bool to = !strcmp(self->sync, "to_default"), from = !strcmp(self->sync, "from_default");
-	weir_status status = weir_context_receive_stream(context, 0, true, to, out);
+	weir_status status = weir_context_receive_stream(context, 0, to ? WEIR_RECEIVE_SYNC_DEFAULT : 0, out);
 	weir_stream *standard;
 
 	if (status || (!to && !from))
 		return status;
-	standard = weir_context_default_stream(context);
+	standard = device_stream(context);
 	status = made(context, standard);
 	if (!status && from)
 		return weir_context_synchronize_streams(context, &standard, 1, *out);
@@ -429,7 +429,7 @@ static weir_status one_after_other(weir_context *context, const struct implicit 
 static weir_status implicit_compute(weir_context *context, void *state)
 {
 	const struct implicit *self = state;
-	weir_stream *own = weir_context_stream(context), *standard = weir_context_default_stream(context);
+	weir_stream *own = current_stream(context), *standard = device_stream(context);
 	weir_stream *second = self->default_first ? own : standard;
 	weir_message *out = NULL;
 	weir_status status = made(context, own);
@@ -464,7 +464,7 @@ static const weir_operator implicit = {
 static weir_status apart_compute(weir_context *context, void *state)
 {
 	const struct handles_stay work = {.flag = handles_flag, .told = handles_word, .most = 5 * SECOND};
-	weir_stream *own = weir_context_stream(context), *standard = weir_context_default_stream(context);
+	weir_stream *own = current_stream(context), *standard = device_stream(context);
 	const struct implicit apart = {.default_first = false};
 	weir_message *out = NULL;
 	weir_status status = made(context, own);
@@ -524,7 +524,7 @@ static weir_status pass_on(weir_context *context, void *state)
 static weir_status stage_compute(weir_context *context, void *state)
 {
 	const struct handles_fill work = {.ns = MS / 20};
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_status status = made(context, stream);
 
 	(void)state;

@@ -92,7 +92,7 @@ bool handles_wait(struct handles_rig *rig, int64_t ns)
 	rig->hung = weir_scheduler_running(rig->scheduler);
 	if (rig->hung) {
 		weir_scheduler_explain(rig->scheduler, tell_why, NULL);
-		weir_scheduler_stop(rig->scheduler, false);
+		weir_scheduler_stop(rig->scheduler, 0);
 		weir_scheduler_wait(rig->scheduler, 5 * SECOND, &rig->outcome);
 	}
 	if (status) {
@@ -108,7 +108,7 @@ uint64_t handles_ticks(const struct handles_rig *rig, const char *prefix)
 	weir_entity_counts counts = {.size = sizeof counts};
 	uint64_t ticks = 0;
 
-	for (size_t i = 0; rig->scheduler && weir_scheduler_entity_counts(rig->scheduler, i, &counts); i++)
+	for (size_t i = 0; rig->scheduler && !weir_scheduler_entity_counts(rig->scheduler, i, &counts); i++)
 		if (!strncmp(counts.entity, prefix, strlen(prefix)))
 			ticks += counts.ticks;
 	return ticks;

@@ -201,7 +201,7 @@ static uint64_t ticks_of(weir_scheduler *scheduler, const char *prefix)
 	weir_entity_counts counts = {.size = sizeof counts};
 	uint64_t ticks = 0;
 
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		if (!strncmp(counts.entity, prefix, strlen(prefix)))
 			ticks += counts.ticks;
 	return ticks;
@@ -260,7 +260,7 @@ static weir_status run(weir_graph *graph, const struct settings *settings)
 		status = weir_scheduler_start(scheduler);
 	if (!status) {
 		status = measure_both(scheduler, settings);
-		weir_scheduler_stop(scheduler, true);
+		weir_scheduler_stop(scheduler, WEIR_STOP_DRAIN);
 		ended = weir_scheduler_wait(scheduler, -1, NULL);
 		status = ended ? ended : status;
 	}

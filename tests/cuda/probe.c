@@ -101,7 +101,7 @@ static bool read_compute(const struct probe *probe, struct sample *sample)
 	bool begun = false;
 
 	sample->compute = time_in_compute(probe->scheduler);
-	for (size_t i = 0; weir_scheduler_entity_counts(probe->scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(probe->scheduler, i, &counts); i++)
 		begun |= counts.ticks && (!probe->until || !strcmp(probe->until, counts.entity));
 	return begun;
 }
@@ -141,7 +141,7 @@ static bool conserved(weir_scheduler *scheduler)
 	weir_queue_counts c = {.size = sizeof c};
 	bool all = true;
 
-	for (size_t i = 0; weir_scheduler_queue_counts(scheduler, i, &c); i++)
+	for (size_t i = 0; !weir_scheduler_queue_counts(scheduler, i, &c); i++)
 		all &= c.pushed == c.delivered + c.dropped + c.closed + c.queued + c.abandoned;
 	return all;
 }

@@ -82,7 +82,7 @@ static void stop(void *arg)
 	struct fz_meddler *self = arg;
 
 	weir_sleep(fz_below(&self->random, 3000) * FZ_US);
-	weir_scheduler_stop(self->fz->scheduler, !fz_chance(&self->random, 3));
+	weir_scheduler_stop(self->fz->scheduler, !fz_chance(&self->random, 3) ? WEIR_STOP_DRAIN : 0);
 }
 
 static void hear(const weir_unmet *unmet, void *arg)
@@ -111,9 +111,9 @@ static void look_on(void *arg)
 	for (uint32_t n = fz_below(&self->random, 30); n && !over(self); n--) {
 		weir_scheduler_explain(self->fz->scheduler, hear, self->fz);
 		ask_why(self->fz);
-		for (size_t i = 0; weir_scheduler_queue_counts(self->fz->scheduler, i, &queue); i++)
+		for (size_t i = 0; !weir_scheduler_queue_counts(self->fz->scheduler, i, &queue); i++)
 			;
-		for (size_t i = 0; weir_scheduler_entity_counts(self->fz->scheduler, i, &entity); i++)
+		for (size_t i = 0; !weir_scheduler_entity_counts(self->fz->scheduler, i, &entity); i++)
 			;
 		rest(self);
 	}

@@ -37,7 +37,7 @@ static void check_queues(struct fz *fz, bool exact)
 	weir_queue_counts counts = {.size = sizeof counts};
 	uint64_t delivered[FZ_ENTITIES + 1][FZ_PORTS] = {0};
 
-	for (size_t i = 0; weir_scheduler_queue_counts(fz->scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_queue_counts(fz->scheduler, i, &counts); i++) {
 		const struct fz_connection *one = connection_named(fz, &counts);
 		uint64_t due = one ? fz->entities[one->from].emitted[one->output] + one->initial_messages : 0;
 		if (counts.pushed !=
@@ -89,7 +89,7 @@ static void check_entities(struct fz *fz, bool all_done, bool cut)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_entity_counts(fz->scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_entity_counts(fz->scheduler, i, &counts); i++) {
 		fz->ticks += counts.ticks;
 		if (all_done && !counts.done)
 			fz_break(fz, "%s is not done, though the run has finished", counts.entity);
@@ -160,7 +160,7 @@ static uint64_t ticks_so_far(struct fz *fz)
 	weir_entity_counts counts = {.size = sizeof counts};
 	uint64_t ticks = 0;
 
-	for (size_t i = 0; weir_scheduler_entity_counts(fz->scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(fz->scheduler, i, &counts); i++)
 		ticks += counts.ticks;
 	return ticks;
 }

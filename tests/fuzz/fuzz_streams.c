@@ -1,5 +1,6 @@
 /* Chooses the stream that an entity works on, and launches the kernels there. */
 #include "fuzz_api.h"
+#include "tests/calls.h"
 
 static int work(const void *arguments)
 {
@@ -33,7 +34,7 @@ weir_status fz_launch(weir_stream *stream, const struct fz_work *arguments)
  */
 static weir_status after_inputs(struct fz_entity *entity, weir_context *context, weir_stream *target)
 {
-	weir_stream *internal = entity->source ? target : weir_context_stream(context);
+	weir_stream *internal = entity->source ? target : current_stream(context);
 
 	if (!internal)
 		return WEIR_E_DEVICE;
@@ -45,13 +46,16 @@ static weir_status receive_each(weir_context *context, bool allocate, bool to_de
 	weir_status status = WEIR_OK;
 
 	for (unsigned port = 0; !status && port < FZ_PORTS; port++)
-		status = weir_context_receive_stream(context, port, allocate, to_default, out);
+		status = weir_context_receive_stream(context, port,
+						     (allocate ? 0 : WEIR_RECEIVE_TAKE_NONE) |
+							     (to_default ? WEIR_RECEIVE_SYNC_DEFAULT : 0),
+						     out);
 	return status;
 }
 
 static weir_status internal(weir_context *context, weir_stream **out)
 {
-	*out = weir_context_stream(context);
+	*out = current_stream(context);
 	return *out ? WEIR_OK : WEIR_E_DEVICE;
 }
 
@@ -74,7 +78,7 @@ static weir_status by_way(struct fz_entity *entity, weir_context *context, weir_
 			return internal(context, out);
 		return status ? status : after_inputs(entity, context, *out);
 	case FZ_DEFAULT:
-		*out = weir_context_default_stream(context);
+		*out = device_stream(context);
 		return *out ? after_inputs(entity, context, *out) : WEIR_E_DEVICE;
 	case FZ_WAYS:
 		break;

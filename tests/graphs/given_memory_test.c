@@ -170,15 +170,15 @@ static void s03_what_pools_need_is_known_after_a_check(void **state)
 	weir_pool_needs needs = {.size = sizeof needs};
 
 	(void)state;
-	assert_false(weir_description_pool_needs(description, 0, &needs));
+	assert_int_equal(weir_description_pool_needs(description, 0, &needs), WEIR_E_INVALID);
 	assert_int_equal(weir_description_put(description, "/entities/0/operator", "\"idle\""), WEIR_OK);
 	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_OK);
-	assert_true(weir_description_pool_needs(description, 0, &needs));
+	assert_false(weir_description_pool_needs(description, 0, &needs));
 	assert_string_equal(needs.pool, "own");
 	assert_int_equal(needs.blocks, 2);
-	assert_false(weir_description_pool_needs(description, 1, &needs));
+	assert_int_equal(weir_description_pool_needs(description, 1, &needs), WEIR_E_INVALID);
 	needs.size = 1;
-	assert_false(weir_description_pool_needs(description, 0, &needs));
+	assert_int_equal(weir_description_pool_needs(description, 0, &needs), WEIR_E_INVALID);
 	weir_description_destroy(description);
 }
 

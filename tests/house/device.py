@@ -1,10 +1,10 @@
-"""Only streams/device.c calls through the backend's table, so a lost device is noticed whatever the caller does."""
+"""Only streams/system.c calls through the backend's table, so a lost device is noticed whatever the caller does."""
 import re
 import sys
 
 import source
 
-DOOR = "streams/device.c"
+DOOR = "streams/system.c"
 FIELD = re.compile(r"\(\*(\w+)\)\(void")  # a function of struct wr_backend
 TABLE = re.compile(r"struct wr_backend\s*\*?\s*(?:const\s*)?(\w+)")  # a variable
 
@@ -27,7 +27,7 @@ def faults(root):
         for path in source.files(root, room):
             place = path.relative_to(root).as_posix()
             for line, name in calls(source.code(path), fields) if place != DOOR else ():
-                yield f"{place}:{line}: calls the backend's {name}: use streams/device.h, which looks at the result"
+                yield f"{place}:{line}: calls the backend's {name}: use streams/system.h, which looks at the result"
 
 
 source.verdict(list(faults(source.pathlib.Path(sys.argv[1]))), "one file calls through the backend's table")

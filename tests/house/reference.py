@@ -31,7 +31,6 @@ NOUNS = "status|log|graph|entity|scheduler|inlet|outlet|message|stream|fence|con
 VALUES = {
     "weir_view_take": "the port's `take`",
     "weir_message_ref": "returns its argument",
-    "weir_context_open": "returns a descriptor",
     "weir_context_receive_streams": "returns how many",
     "weir_text_escape": "returns how many",
     "weir_running_entity": "a getter without an object",
@@ -41,7 +40,7 @@ VALUES = {
 GETS_OUT = {  # through `out`, with a status or a bool: they read, they do not make
     "weir_scheduler_entity_counts", "weir_scheduler_queue_counts", "weir_scheduler_frames",
     "weir_view_pending", "weir_message_fences", "weir_scheduler_pool_counts", "weir_description_pool_needs", "weir_scheduler_write_trace",
-    "weir_running_device_memory",
+    "weir_running_device_memory", "weir_context_stream", "weir_context_default_stream", "weir_outlet_fd", "weir_scheduler_fd",
 }
 
 

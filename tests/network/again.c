@@ -35,7 +35,7 @@ static uint64_t written(weir_scheduler *scheduler)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		if (!strcmp(counts.entity, "write"))
 			return counts.received;
 	return 0;
@@ -49,7 +49,7 @@ static void run(weir_scheduler *scheduler, int i)
 	while (i % 3 && !written(scheduler)) /* requests are in flight */
 		usleep(100);
 	if (i % 3)
-		weir_scheduler_stop(scheduler, i % 3 == 2);
+		weir_scheduler_stop(scheduler, i % 3 == 2 ? WEIR_STOP_DRAIN : 0);
 	must(weir_scheduler_wait(scheduler, -1, NULL));
 	printf("run %d: %d results\n", i, (int)written(scheduler));
 	if (i % 3 == 0 && written(scheduler) != FRAMES)

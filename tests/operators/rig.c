@@ -330,9 +330,12 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 	return WEIR_OK;
 }
 
-weir_stream *weir_context_stream(weir_context *context)
+weir_status weir_context_stream(weir_context *context, weir_stream **out)
 {
-	return context->has_no_stream ? NULL : (weir_stream *)&stream_;
+	if (context->has_no_stream)
+		return WEIR_E_DEVICE;
+	*out = (weir_stream *)&stream_;
+	return WEIR_OK;
 }
 
 int weir_context_device(const weir_context *context)
@@ -341,7 +344,7 @@ int weir_context_device(const weir_context *context)
 	return RIG_DEVICE;
 }
 
-weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like, bool on_host,
+weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like, unsigned flags,
 				       weir_message **out)
 {
 	size_t bytes = like->bits / 8;
@@ -357,7 +360,7 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 	message->tensor.shape = message->shape;
 	message->tensor.strides = NULL;
 	message->tensor.data = message->data;
-	message->tensor.device = on_host ? WEIR_DEVICE_HOST : RIG_DEVICE;
+	message->tensor.device = (flags & WEIR_TENSOR_HOST) ? WEIR_DEVICE_HOST : RIG_DEVICE;
 	*out = message;
 	return WEIR_OK;
 }
@@ -365,13 +368,19 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *like, weir_message **out)
 {
 	(void)graph;
-	return weir_context_create_tensor(running, like, like->device == WEIR_DEVICE_HOST, out);
+	return weir_context_create_tensor(running, like,
+					  like->device == WEIR_DEVICE_HOST ? WEIR_TENSOR_HOST : 0, out);
 }
 
-int weir_context_open(weir_context *context, const char *path, int flags, unsigned mode)
+weir_status weir_context_open(weir_context *context, const char *path, int flags, unsigned mode, int *out)
 {
+	int fd = open(path, flags | O_CLOEXEC, mode);
+
 	(void)context;
-	return open(path, flags | O_CLOEXEC, mode);
+	if (fd < 0)
+		return WEIR_E_IO;
+	*out = fd;
+	return WEIR_OK;
 }
 
 void weir_context_drain(weir_context *context, const char *format, ...)
@@ -381,11 +390,11 @@ void weir_context_drain(weir_context *context, const char *format, ...)
 }
 
 /* No operator of these tests waits for a descriptor. */
-weir_status weir_context_hold(weir_context *context, unsigned input, bool hold)
+weir_status weir_context_hold(weir_context *context, unsigned input, unsigned flags)
 {
 	(void)context;
 	(void)input;
-	(void)hold;
+	(void)flags;
 	return WEIR_E_UNSUPPORTED;
 }
 
@@ -395,17 +404,6 @@ weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd
 	(void)condition;
 	(void)fd;
 	(void)events;
-	return WEIR_E_UNSUPPORTED;
-}
-
-weir_status weir_entity_watch_warn(weir_entity *entity, const char *condition, int64_t after_ns,
-				   weir_watch_fn *text, void *arg)
-{
-	(void)entity;
-	(void)condition;
-	(void)after_ns;
-	(void)text;
-	(void)arg;
 	return WEIR_E_UNSUPPORTED;
 }
 
@@ -466,7 +464,8 @@ weir_message *rig_image(int device, int64_t height, int64_t width, int64_t chann
 	weir_message *message = NULL;
 	uint32_t random = 1;
 
-	weir_context_create_tensor(&context, &like, device == WEIR_DEVICE_HOST, &message);
+	weir_context_create_tensor(&context, &like, device == WEIR_DEVICE_HOST ? WEIR_TENSOR_HOST : 0,
+				   &message);
 	for (size_t i = 0; i < message->bytes; i++) {
 		random = random * 1664525u + 1013904223u;
 		((uint8_t *)message->data)[i] = (uint8_t)(random >> 24);

@@ -64,7 +64,11 @@ static const weir_operator keep = {.size = sizeof keep,
 
 static weir_status compute_behind_gate(weir_context *context, void *state)
 {
-	weir_status status = weir_stream_launch(weir_context_stream(context), &kernel, NULL, 0);
+	weir_stream *stream;
+	weir_status status = weir_context_stream(context, &stream);
+
+	if (!status)
+		status = weir_stream_launch(stream, &kernel, NULL, 0);
 
 	(void)state;
 	return status ? status

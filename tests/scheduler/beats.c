@@ -40,7 +40,7 @@ static weir_entity_counts counts_of(struct rig *rig, size_t i)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
-	assert_true(weir_scheduler_entity_counts(rig->scheduler, i, &counts));
+	assert_false(weir_scheduler_entity_counts(rig->scheduler, i, &counts));
 	return counts;
 }
 

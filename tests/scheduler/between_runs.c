@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 /* --- the line of a failed run --- */
 
@@ -175,7 +176,7 @@ static void b04_destroy_unblocks_what_create_blocked(void **state)
 
 static bool readable(struct rig *rig)
 {
-	struct pollfd fd = {.fd = weir_scheduler_fd(rig->scheduler), .events = POLLIN};
+	struct pollfd fd = {.fd = scheduler_fd(rig->scheduler), .events = POLLIN};
 
 	assert_int_equal(weir_scheduler_turn(rig->scheduler), WEIR_OK);
 	return poll(&fd, 1, 0) > 0;
@@ -298,7 +299,7 @@ static void b03_t04_collect_waits_for_the_device_and_is_refused_in_a_run(void **
 	assert_int_equal(weir_graph_collect(rig->graph, -1), WEIR_OK);
 	assert_int_equal(destroyed, 3);
 	rig_start(rig);
-	assert_int_equal(weir_graph_collect(rig->graph, 0), WEIR_E_BUSY);
+	assert_int_equal(weir_graph_collect(rig->graph, 0), WEIR_E_STATE);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }

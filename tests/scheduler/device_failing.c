@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 /* --- E2, E3: the device fails --- */
 
@@ -118,7 +119,7 @@ static weir_status launch_nothing(struct rig *rig, weir_context *context)
 	static const weir_kernel none = {sizeof(weir_kernel), "none", NULL, NULL};
 
 	(void)rig;
-	return weir_stream_launch(weir_context_stream(context), &none, "", 1);
+	return weir_stream_launch(current_stream(context), &none, "", 1);
 }
 
 static void f64_a_launch_that_fails_at_once_is_the_entitys_failure(void **state)

@@ -10,6 +10,7 @@
 #include "certificate.h"
 #include "rest.h"
 #include "sim/simulation.h"
+#include "tests/calls.h"
 
 #define LIMIT 3000000 /* switching points of a world: a livelock reaches it */
 
@@ -51,7 +52,7 @@ weir_status dst_make_scheduler(weir_graph *graph, weir_scheduler_options options
 
 	options.size = sizeof options;
 	options.backend = "sim";
-	options.strict = WEIR_STRICT_OFF; /* its computes look at device memory, to see what is early */
+	options.strict = WEIR_NONE; /* its computes look at device memory, to see what is early */
 	status = weir_scheduler_create(graph, &options, out);
 	if (!status)
 		wr_system_set_knobs(graph->system, &knobs);
@@ -83,14 +84,14 @@ weir_status dst_make_block(weir_context *context, struct wr_random *random, bool
 			   weir_message **out)
 {
 	struct work work = {.ns = 1 + (int64_t)wr_random_below(random, 1500)};
-	weir_status status = weir_context_create_tensor(context, &like, on_host, out);
+	weir_status status = weir_context_create_tensor(context, &like, on_host ? WEIR_TENSOR_HOST : 0, out);
 
 	if (status)
 		return status;
 	work.data = weir_message_data(*out);
 	work.value = wr_random_below(random, UINT64_MAX);
 	if (device)
-		return weir_stream_launch(weir_context_stream(context), &kernel, &work, sizeof work);
+		return weir_stream_launch(current_stream(context), &kernel, &work, sizeof work);
 	*work.data = work.value;
 	return WEIR_OK;
 }
@@ -134,7 +135,7 @@ uint64_t dst_left_over(weir_scheduler *scheduler)
 	weir_queue_counts counts = {.size = sizeof counts};
 	uint64_t queued = 0;
 
-	for (size_t i = 0; weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
 		if (counts.pushed !=
 		    counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned)
 			dst_fails("%s -> %s: messages were lost", counts.from, counts.to);

@@ -11,7 +11,7 @@
 #include "scheduler/scheduler.h"
 #include "sim/random.h"
 #include "streams/host/sim.h"
-#include "streams/token.h"
+#include "streams/signal.h"
 #include "tests/bugs/bug.h"
 
 #define US INT64_C(1000)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tests/calls.h"
 
 static _Thread_local struct dst *graphs[DST_GRAPHS];
 
@@ -220,7 +221,7 @@ static weir_status mishap(weir_context *context, const struct node *node)
 		return WEIR_OK;
 	if (weir_context_tick(context) + 1 == dst->stops_at) {
 		dst->stopped = true;
-		weir_scheduler_stop(dst->scheduler, true);
+		weir_scheduler_stop(dst->scheduler, WEIR_STOP_DRAIN);
 	}
 	if (weir_context_tick(context) + 1 != dst->fails_at)
 		return WEIR_OK;
@@ -256,7 +257,7 @@ static weir_status launch_beside(weir_context *context, const struct node *node,
 {
 	const struct work beside = {.ns = 3 * node->ns, .dst = work->dst, .reader = work->reader};
 
-	return launch_on_scratch(context, node, weir_context_stream(context), &beside);
+	return launch_on_scratch(context, node, current_stream(context), &beside);
 }
 
 static weir_status launch_work(weir_context *context, const struct node *node, weir_stream *stream,
@@ -322,7 +323,8 @@ static weir_status produce(weir_context *context, struct node *node, const struc
 			    .reader = weir_entity_name(weir_context_entity(context))};
 	bool device = node->device && weir_context_tick(context) >= node->since;
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &like, !device, &message);
+	weir_status status =
+		weir_context_create_tensor(context, &like, device ? 0 : WEIR_TENSOR_HOST, &message);
 
 	if (status)
 		return status;

@@ -4,6 +4,7 @@
  * stream; readers check both.
  */
 #include "dst.h"
+#include "tests/calls.h"
 
 #include <stdio.h>
 
@@ -19,7 +20,11 @@ static weir_status receive_each(weir_context *context, bool allocate, bool sync_
 
 	for (unsigned input = 0; !status && (input == 0 || input < weir_context_entity(context)->input_count);
 	     input++)
-		status = weir_context_receive_stream(context, input, allocate, sync_to_default, out);
+		status =
+			weir_context_receive_stream(context, input,
+						    (allocate ? 0 : WEIR_RECEIVE_TAKE_NONE) |
+							    (sync_to_default ? WEIR_RECEIVE_SYNC_DEFAULT : 0),
+						    out);
 	return status;
 }
 
@@ -45,7 +50,7 @@ static weir_status named(struct dst *dst, weir_context *context, weir_stream **o
 	weir_status status = weir_context_allocate_stream(context, "own", out);
 
 	if (status == WEIR_E_BUSY || status == WEIR_E_UNSUPPORTED) {
-		*out = weir_context_stream(context);
+		*out = current_stream(context);
 		return *out ? WEIR_OK : WEIR_E_DEVICE;
 	}
 	return status ? status : after_inputs(dst, context, *out);
@@ -60,7 +65,7 @@ static weir_status by_way(struct dst *dst, weir_context *context, unsigned way, 
 		way = INTERNAL; /* a source receives nothing */
 	switch ((enum way)way) {
 	case INTERNAL:
-		*out = weir_context_stream(context);
+		*out = current_stream(context);
 		return *out ? WEIR_OK : WEIR_E_DEVICE;
 	case RECEIVE_EACH:
 		return receive_each(context, true, false, out);
@@ -71,11 +76,11 @@ static weir_status by_way(struct dst *dst, weir_context *context, unsigned way, 
 	case NAMED:
 		return named(dst, context, out);
 	case BY_HAND:
-		*out = weir_context_stream(context);
+		*out = current_stream(context);
 		status = *out ? WEIR_OK : WEIR_E_DEVICE;
 		return status ? status : after_inputs(dst, context, *out);
 	case ON_DEFAULT:
-		*out = weir_context_default_stream(context);
+		*out = device_stream(context);
 		return *out ? after_inputs(dst, context, *out) : WEIR_E_DEVICE;
 	}
 	return WEIR_E_INVALID;

@@ -76,7 +76,7 @@ static void draw_options(struct dst_run *run)
 
 	options->size = sizeof *options;
 	options->backend = "sim";
-	options->strict = WEIR_STRICT_OFF; /* its computes look at device memory */
+	options->strict = WEIR_NONE; /* its computes look at device memory */
 	options->seed = run->seed;
 	options->workers = dst->tiny ? 2 - (unsigned)chance(run, 8) : 1 + (unsigned)draw(run, 3);
 	options->drain_ns = 10 * INT64_C(1000) * MS;
@@ -175,7 +175,7 @@ static void check_counts(struct dst_run *run, bool whole)
 	weir_queue_counts counts = {.size = sizeof counts};
 	struct dst *dst = &run->dst;
 
-	for (size_t i = 0; weir_scheduler_queue_counts(run->scheduler, i, &counts); i++) {
+	for (size_t i = 0; !weir_scheduler_queue_counts(run->scheduler, i, &counts); i++) {
 		if (counts.pushed !=
 		    counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned)
 			dst_break(dst, "%s -> %s: messages were lost", counts.from, counts.to);
@@ -213,7 +213,7 @@ static void check_done(struct dst_run *run)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_entity_counts(run->scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(run->scheduler, i, &counts); i++)
 		if (!counts.done)
 			dst_break(&run->dst, "%s is not done after a run that has finished", counts.entity);
 }

@@ -6,8 +6,8 @@
 #include "dst.h"
 #include "scheduler/scheduler.h"
 #include "streams/host/sim.h"
+#include "streams/signal.h"
 #include "streams/system.h"
-#include "streams/token.h"
 
 #define US 1000
 #define MS 1000000

@@ -11,6 +11,7 @@
 
 #include "base/thread.h"
 #include "rig.h"
+#include "tests/calls.h"
 
 static const char *plugin_path;
 
@@ -85,7 +86,7 @@ static void b01_a_descriptor_to_poll_and_a_turn_to_take(void **state)
 	rig->options.own_loop = true;
 	rig_start(rig);
 	assert_int_equal(each_thread("weir:loop", "Name:", NULL), 0);
-	fd.fd = weir_scheduler_fd(rig->scheduler);
+	fd.fd = scheduler_fd(rig->scheduler);
 	do {
 		assert_true(poll(&fd, 1, 5000) == 1); /* the descriptor is readable when something is due */
 		assert_int_equal(weir_scheduler_turn(rig->scheduler), WEIR_OK);
@@ -104,7 +105,7 @@ static void b01_without_own_loop_there_is_nothing_to_turn(void **state)
 	(void)state;
 	rig->options.backend = "host";
 	rig_make(rig);
-	assert_int_equal(weir_scheduler_fd(rig->scheduler), -1);
+	assert_int_equal(scheduler_fd(rig->scheduler), -1);
 	assert_int_equal(weir_scheduler_turn(rig->scheduler), WEIR_E_INVALID);
 	rig_destroy(rig);
 }
@@ -211,7 +212,7 @@ static void b04_threads_block_all_posix_signals_and_no_handler_is_installed(void
 	assert_true(caught == before);
 	pthread_sigmask(SIG_BLOCK, NULL, &own);
 	assert_false(sigismember(&own, SIGINT));
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "rig_inside.h"
 #include "rig_streams.h"
+#include "tests/calls.h"
 
 enum { TICKS = 3 };
 
@@ -93,7 +94,7 @@ static weir_status launch_on(weir_context *context, weir_stream *stream, const w
 	struct writing writing = {.number = number,
 				  .wanted = seen.receivers * (unsigned)(rig_tick(context) + 1)};
 	weir_status status =
-		stream ? weir_context_create_tensor(context, &rig_one_number, false, out) : WEIR_E_DEVICE;
+		stream ? weir_context_create_tensor(context, &rig_one_number, 0, out) : WEIR_E_DEVICE;
 
 	if (status)
 		return status;
@@ -134,7 +135,7 @@ static weir_status emit_two_on(struct rig *rig, weir_context *context, weir_stre
 
 static weir_status emit_two(struct rig *rig, weir_context *context)
 {
-	return emit_two_on(rig, context, weir_context_stream(context));
+	return emit_two_on(rig, context, current_stream(context));
 }
 
 /* --- receivers begin at the point --- */
@@ -227,7 +228,7 @@ static weir_status emit_on_named_stream(struct rig *rig, weir_context *context)
 	weir_status status = weir_context_allocate_stream(context, "side", &side);
 
 	if (!status)
-		status = weir_context_set_stream(context, 0, weir_context_stream(context));
+		status = weir_context_set_stream(context, 0, current_stream(context));
 	return status ? status : emit_two_on(rig, context, side);
 }
 
@@ -259,7 +260,7 @@ static weir_status launch_behind_input(struct rig *rig, weir_context *context)
 	const int64_t *from = rig_data_of(context, 0);
 
 	(void)rig;
-	return weir_stream_launch(weir_context_stream(context), &beginning, &from, sizeof from);
+	return weir_stream_launch(current_stream(context), &beginning, &from, sizeof from);
 }
 
 static void run_to_device_port(void)
@@ -315,7 +316,7 @@ static void t12_an_outlet_gives_the_message_at_the_point(void **state)
 
 static weir_status emit_same_twice(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_message *message = NULL;
 	weir_fence fence = {0, 0};
 
@@ -357,7 +358,7 @@ static void t12_a_message_that_is_also_emitted_plainly_carries_the_end(void **st
 static weir_status pass_on_early(struct rig *rig, weir_context *context)
 {
 	weir_message *message = weir_context_message(context, 0, 0), *sum = NULL;
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_fence fence = {0, 0};
 
 	HOLDS(rig, !rig_add(context, stream, 0, MS, &sum));
@@ -423,7 +424,7 @@ static weir_status emit_what_is_read_later(struct rig *rig, weir_context *contex
 {
 	const weir_tensor like = {sizeof like, &wrapped_number, 0, 1, rig_one_number.shape, NULL, 0, 64, 1};
 	struct writing writing = {&wrapped_number, 10, 1};
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_message *message = NULL;
 	weir_fence fence = {0, 0};
 
@@ -476,7 +477,7 @@ static weir_status emit_at_nothing(struct rig *rig, weir_context *context, weir_
 
 static weir_status try_fences(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_fence fence = {0, 0};
 
 	emit_at_nothing(rig, context, fence);

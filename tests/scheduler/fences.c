@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 static const char *const signals[] = {"callback", "callback_inline", "flag"};
 enum { SIGNALS = 3 };
@@ -108,7 +109,7 @@ static weir_status work_on(weir_context *context, weir_stream *stream)
 static weir_status work_inside(struct rig *rig, weir_context *context)
 {
 	HOLDS(rig, !weir_context_tick(context) || holds(context));
-	return work_on(context, weir_context_stream(context));
+	return work_on(context, current_stream(context));
 }
 
 static weir_status work_aside(struct rig *rig, weir_context *context)
@@ -265,7 +266,7 @@ static void g02_of_two_streams_none_carries_the_callback(void **state)
 
 static weir_status give_the_handle_away(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	HOLDS(rig, stream);
 	rig_give_native(stream);

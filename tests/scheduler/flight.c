@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 static const char *const signals[] = {"callback", "callback_inline", "flag"};
 enum { SIGNALS = 3, TICKS = 200 };
@@ -52,7 +53,7 @@ static weir_status tick(struct rig *rig, weir_context *context)
 	HOLDS(rig, !work.bound || on_device < work.bound);
 	memset(work.ends[number], 0, sizeof work.ends[number]);
 	for (int i = 0; !status && i < work.launches; i++)
-		status = launch(weir_context_stream(context), work.ns, &work.ends[number][0]);
+		status = launch(current_stream(context), work.ns, &work.ends[number][0]);
 	if (!status && work.side_ns)
 		status = weir_context_allocate_stream(context, "side", &side);
 	if (!status && side)
@@ -276,7 +277,7 @@ static struct rig *drain(int64_t ns, weir_status due)
 	rig->options.drain_ns = SECOND;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), due);
 	return rig;
 }

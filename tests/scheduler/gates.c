@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 #ifdef WR_TSAN
 #define SEEDS     1
@@ -124,20 +125,20 @@ static weir_status on_a_side_stream(struct rig *rig, weir_context *context)
 	weir_stream *side = NULL;
 	weir_status status = weir_context_allocate_stream(context, "side", &side);
 
-	HOLDS(rig, weir_context_stream(context) && side);
+	HOLDS(rig, current_stream(context) && side);
 	return status ? status : emit_seven(context, side);
 }
 
 static weir_status on_the_default_stream(struct rig *rig, weir_context *context)
 {
 	(void)rig;
-	return emit_seven(context, weir_context_default_stream(context));
+	return emit_seven(context, device_stream(context));
 }
 
 static weir_status on_what_there_is(struct rig *rig, weir_context *context)
 {
 	(void)rig;
-	return emit_seven(context, weir_context_stream(context));
+	return emit_seven(context, current_stream(context));
 }
 
 static void assert_waits(const char *graph, rig_fn *work)
@@ -212,7 +213,7 @@ static weir_status look_on_the_device(struct rig *rig, weir_context *context)
 {
 	weir_message *message = weir_context_message(context, 0, 0);
 	const void *from = weir_message_data(message);
-	weir_stream *stream = weir_context_stream(context), *found;
+	weir_stream *stream = current_stream(context), *found;
 
 	HOLDS(rig, weir_message_fences(message, 0, NULL) > 0);
 	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 1, &found) == 0);
@@ -284,7 +285,7 @@ static weir_status work_in_the_first_run(struct rig *rig, weir_context *context)
 {
 	if (wr_load(&rig->told))
 		return weir_context_emit(context, 0, rig_number(context, 1));
-	return emit_seven(context, weir_context_stream(context));
+	return emit_seven(context, current_stream(context));
 }
 
 static void c08_s08_a_start_forgets_that_there_was_device_work(void **state)

@@ -1,12 +1,13 @@
 /* T15: what bounds the spans of ticks without timers: unread ones, and values that their stream forgets. */
 #include "gpu_time_rig.h"
+#include "tests/calls.h"
 
 enum { UNREAD = 64, RECORDS = 300 };
 
 static void run_far_ahead(void)
 {
-	struct rig *rig = observed("a:call count=200 in_flight=0 -> b:end gate=in,flag capacity=200",
-				   WEIR_GPU_TIME_OFF);
+	struct rig *rig =
+		observed("a:call count=200 in_flight=0 -> b:end gate=in,flag capacity=200", WEIR_NONE);
 
 	ON("a", one_ms);
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -27,7 +28,7 @@ TEST(t15_g04_ticks_behind_many_unread_spans_have_none)
  */
 static weir_status record_often(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_message *first = NULL;
 	weir_status status = rig_add(context, stream, 0, 1 * MS, &first);
 
@@ -44,7 +45,7 @@ static weir_status record_often(struct rig *rig, weir_context *context)
 
 static void run_with_records(void)
 {
-	struct rig *rig = observed("a:call count=4 -> b:end gate=in,flag capacity=4", WEIR_GPU_TIME_OFF);
+	struct rig *rig = observed("a:call count=4 -> b:end gate=in,flag capacity=4", WEIR_NONE);
 
 	ON("a", record_often);
 	assert_int_equal(rig_run(rig), WEIR_OK);

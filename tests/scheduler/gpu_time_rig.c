@@ -1,5 +1,6 @@
 /* The observer of the tests of GPU time (gpu_time_rig.h). */
 #include "gpu_time_rig.h"
+#include "tests/calls.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -161,7 +162,7 @@ void run_and_destroy(struct rig *rig)
 
 weir_status kernel(weir_context *context, int64_t ns)
 {
-	return rig_emit_sum(context, 0, weir_context_stream(context), 0, ns);
+	return rig_emit_sum(context, 0, current_stream(context), 0, ns);
 }
 
 weir_status one_ms(struct rig *rig, weir_context *context)

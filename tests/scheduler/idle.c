@@ -11,6 +11,7 @@
 #include "sim/simulation.h"
 #include "rest.h"
 #include "rig.h"
+#include "tests/calls.h"
 
 static uint64_t seeds = 3000, start = 1; /* unless the arguments say otherwise */
 
@@ -249,7 +250,7 @@ static const weir_kernel resting = {sizeof(weir_kernel), "rest", rest, NULL};
 /* No message: no deferred free makes the watch come back. */
 static weir_status launch(weir_context *context, int64_t ns)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	return stream ? weir_stream_launch(stream, &resting, &ns, sizeof ns) : WEIR_E_DEVICE;
 }

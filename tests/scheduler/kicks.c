@@ -124,7 +124,7 @@ static weir_fence work_for(weir_graph *graph, int64_t ns)
 static weir_status emit_block(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, true, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &message);
 
 	(void)rig;
 	return status ? status : weir_context_emit(context, 0, message);
@@ -134,7 +134,7 @@ static bool is_refused(struct rig *rig)
 {
 	weir_pool_counts counts = {.size = sizeof counts};
 
-	return weir_scheduler_pool_counts(rig->scheduler, 0, &counts) && counts.refused;
+	return !weir_scheduler_pool_counts(rig->scheduler, 0, &counts) && counts.refused;
 }
 
 /* Other work keeps the watch awake, which would be woken otherwise. */

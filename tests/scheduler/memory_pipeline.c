@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "rig_streams.h"
+#include "tests/calls.h"
 
 enum { FRAMES = 60, IN_FLIGHT = 4, PAIRS = IN_FLIGHT * IN_FLIGHT };
 
@@ -44,10 +45,11 @@ static const weir_kernel work = {sizeof(weir_kernel), "work", sleep_for, NULL};
 static weir_status emit_after(weir_context *context, bool on_host, int64_t ns)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, on_host, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number,
+							on_host ? WEIR_TENSOR_HOST : 0, &message);
 
 	if (!status && ns)
-		status = weir_stream_launch(weir_context_stream(context), &work, &ns, sizeof ns);
+		status = weir_stream_launch(current_stream(context), &work, &ns, sizeof ns);
 	if (!status && ns == COMPUTE)
 		note_pair(weir_context_message(context, 0, 0), message);
 	if (!status)
@@ -121,7 +123,7 @@ static void run_pipeline(void)
 	if (!strcmp(rig_backend, "sim") && !uneven)
 		assert_in_range(rig->outcome.duration_ns, FRAMES * COMPUTE, FRAMES * COMPUTE * 11 / 10);
 	most_used = 0;
-	for (size_t i = 0; weir_scheduler_pool_counts(rig->scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_pool_counts(rig->scheduler, i, &counts); i++)
 		most_used = counts.most_used > most_used ? counts.most_used : most_used;
 	rig_destroy(rig);
 }

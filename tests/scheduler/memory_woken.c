@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "rig_streams.h"
+#include "tests/calls.h"
 
 enum { TICKS = 12, READERS = 2 };
 
@@ -39,7 +40,7 @@ static weir_status read_for(weir_context *context, int number, int64_t ns)
 {
 	const struct reading reading = {number, (int)rig_tick(context), ns};
 
-	return weir_stream_launch(weir_context_stream(context), &reader, &reading, sizeof reading);
+	return weir_stream_launch(current_stream(context), &reader, &reading, sizeof reading);
 }
 
 static weir_status read_long(struct rig *rig, weir_context *context)
@@ -71,7 +72,7 @@ static weir_status emit_block(struct rig *rig, weir_context *context)
 {
 	const int64_t tick = rig_tick(context);
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 
 	if (status)
 		return status;

@@ -62,7 +62,7 @@ static uint32_t capacity_of_the_outlet(uint32_t wanted)
 	assert_int_equal(weir_graph_add_outlet(graph, "work.out", wanted, 0, &outlet), WEIR_OK);
 	scheduler = scheduler_of(graph);
 	assert_non_null(scheduler);
-	for (size_t i = 0; weir_scheduler_queue_counts(scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_queue_counts(scheduler, i, &counts); i++)
 		if (!strcmp(counts.from, "work.out"))
 			break;
 	weir_scheduler_destroy(scheduler);

@@ -47,10 +47,11 @@ static int wanted_flags, open_error;
 
 static weir_status open_wanted(struct rig *rig, weir_context *context)
 {
-	int fd = weir_context_open(context, wanted, wanted_flags, 0);
+	int fd = -1;
+	weir_status status = weir_context_open(context, wanted, wanted_flags, 0, &fd);
 
-	(void)rig;
-	open_error = fd < 0 ? errno : 0;
+	HOLDS(rig, !status || (status == WEIR_E_IO && fd == -1));
+	open_error = status ? errno : 0;
 	if (fd >= 0)
 		close(fd);
 	return weir_context_finish(context);

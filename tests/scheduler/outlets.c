@@ -6,6 +6,7 @@
 
 #include "base/thread.h"
 #include "rig.h"
+#include "tests/calls.h"
 
 static weir_status go_on(struct rig *rig, int64_t ns)
 {
@@ -47,7 +48,7 @@ static void xb05_a_descriptor_that_is_asked_for_late_shows_what_is_there(void **
 	rig_start(rig);
 	assert_int_equal(go_on(rig, SECOND), WEIR_E_TIMEOUT);
 	assert_true(rig_readable(outlet));
-	assert_int_equal(weir_outlet_fd(outlet), weir_outlet_fd(outlet));
+	assert_int_equal(outlet_fd(outlet), outlet_fd(outlet));
 	assert_int_equal(rig_take(outlet, 0), 0);
 	assert_true(rig_readable(outlet)); /* the sender is DONE */
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -65,7 +66,7 @@ static void xb05_what_a_cut_has_left_reads_as_the_end(void **state)
 	assert_int_equal(go_on(rig, 100 * MS), WEIR_E_TIMEOUT);
 	assert_int_equal(rig_take(other, 0), 0);
 	assert_false(rig_readable(other));
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_true(rig_readable(outlet));
 	assert_true(rig_readable(other));
@@ -82,7 +83,7 @@ struct pollers {
 static void poll_and_take(void *arg)
 {
 	struct pollers *pollers = arg;
-	struct pollfd fd = {.fd = weir_outlet_fd(pollers->outlet), .events = POLLIN};
+	struct pollfd fd = {.fd = outlet_fd(pollers->outlet), .events = POLLIN};
 	weir_status status = WEIR_E_TIMEOUT;
 
 	while (status != WEIR_E_CLOSED && poll(&fd, 1, 20000) == 1) {
@@ -136,9 +137,9 @@ static void assert_told(const struct ending *ending, unsigned times)
 {
 	assert_int_equal(ending->told, times);
 	assert_false(ending->running);
-	assert_int_equal(ending->start, WEIR_E_BUSY);
-	assert_int_equal(ending->wait, WEIR_E_BUSY);
-	assert_int_equal(ending->destroy, WEIR_E_BUSY);
+	assert_int_equal(ending->start, WEIR_E_STATE);
+	assert_int_equal(ending->wait, WEIR_E_STATE);
+	assert_int_equal(ending->destroy, WEIR_E_STATE);
 }
 
 static struct rig *rig_with_end(const char *text, struct ending *ending)
@@ -243,8 +244,7 @@ static void xb05_the_dispatch_of_a_base_returns_after_the_run(void **state)
 	(void)state;
 	rig->options.backend = "host";
 	rig->options.event_base = base;
-	program.event =
-		event_new(base, weir_outlet_fd(program.outlet), EV_READ | EV_PERSIST, on_outlet, &program);
+	program.event = event_new(base, outlet_fd(program.outlet), EV_READ | EV_PERSIST, on_outlet, &program);
 	for (unsigned i = 1; i <= 3; i++) {
 		assert_int_equal(event_base_dispatch(base), 1); /* it holds no event */
 		rig_start(rig);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "rig.h"
+#include "tests/calls.h"
 
 static const char *signal_kind;
 
@@ -65,10 +66,10 @@ static weir_status now_and_then(struct rig *rig, weir_context *context)
 		weir_context_finish(context);
 	if (tick % 3 == 2)
 		return weir_context_emit(context, 0, rig_number(context, tick));
-	HOLDS(rig, !weir_context_create_tensor(context, &like, false, &message));
+	HOLDS(rig, !weir_context_create_tensor(context, &like, 0, &message));
 	writing.to = weir_message_data(message);
 	*writing.to = -1;
-	HOLDS(rig, !weir_stream_launch(weir_context_stream(context), &writer, &writing, sizeof writing));
+	HOLDS(rig, !weir_stream_launch(current_stream(context), &writer, &writing, sizeof writing));
 	return weir_context_emit(context, 0, message);
 }
 
@@ -174,7 +175,8 @@ static void xa03_what_an_outlet_waits_for_is_explained(void **state)
 	assert_non_null(strstr(text, "outlet of 'source.out': "));
 	assert_non_null(strstr(text, "1 fence pending"));
 	assert_non_null(strstr(text, "producer source"));
-	assert_false(weir_scheduler_entity_counts(rig->scheduler, 2, &counts)); /* only source and end */
+	assert_int_equal(weir_scheduler_entity_counts(rig->scheduler, 2, &counts),
+			 WEIR_E_INVALID); /* only source and end */
 	assert_int_equal(rig_take(outlet, 60 * SECOND), 0);
 	assert_null(strstr(rig_explain(rig), "outlet of"));
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -191,7 +193,7 @@ static void xa03_a_drain_names_the_outlet_that_it_left_behind(void **state)
 	rig->options.drain_ns = SECOND; /* the device is idle soon after */
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 100 * MS, NULL), WEIR_E_TIMEOUT);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
 	assert_non_null(strstr(rig->outcome.text, "outlet of 'source.out' (1 message)"));
 	assert_int_equal(rig->outcome.abandoned, 1);

@@ -45,7 +45,7 @@ static void cut_short_beside_a_taker(void)
 	rig_start(rig);
 	weir_sleep(21 * US); /* the outlet is full, the workers are asleep */
 	assert_int_equal(wr_thread_start(&outsider.thread, "taker", take_all, &outsider), WEIR_OK);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	wr_thread_join(&outsider.thread);
 	counts = rig_queue(rig, "outlet");
@@ -88,7 +88,7 @@ static void cut_short_beside_a_pusher(void)
 	rig_start(rig);
 	assert_int_equal(wr_thread_start(&outsider.thread, "pusher", push_on, &outsider), WEIR_OK);
 	weir_sleep(21 * US);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	wr_thread_join(&outsider.thread);
 	counts = rig_queue(rig, "end.in");
@@ -131,7 +131,7 @@ static void look_at_counts(void *arg)
 	weir_queue_counts counts = {.size = sizeof counts};
 
 	while (!wr_load(&look->over)) {
-		for (size_t i = 0; weir_scheduler_queue_counts(look->rig->scheduler, i, &counts); i++)
+		for (size_t i = 0; !weir_scheduler_queue_counts(look->rig->scheduler, i, &counts); i++)
 			if (counts.queued > counts.capacity + 1u)
 				rig_break(look->rig);
 		weir_sleep(1);
@@ -225,13 +225,12 @@ static void wait_for_ever(void)
 	assert_int_equal(wr_thread_start(&taker.thread, "taker", take_for_ever, &taker), WEIR_OK);
 	weir_sleep(2 * MS);
 	assert_int_equal(pusher.count, 1);
-	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "p"), "boolean", WEIR_TOLD_READY),
-			 WEIR_OK);
+	rig_tell(rig, "p", WEIR_TOLD_READY);
 	wr_thread_join(&pusher.thread);
 	wr_thread_join(&taker.thread);
 	assert_int_equal(pusher.count, 2);
 	assert_int_equal(taker.count, 1);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, -7, NULL), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -248,7 +247,7 @@ static void s07_a_negative_drain_ends_at_once(void **state)
 
 	(void)state;
 	rig->options.drain_ns = -1;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig->options.max_duration_ns = 1 * MS;
 	assert_int_equal(rig_run(rig), WEIR_E_ABANDONED);
 	assert_string_equal(rig->outcome.text, "the drain was given no time; left behind: end (1 message)");

@@ -4,6 +4,7 @@
 
 #include "rig_inside.h"
 #include "rig_parts.h"
+#include "tests/calls.h"
 
 /* --- fences: of device work that writes parts on several streams --- */
 
@@ -71,7 +72,7 @@ static weir_status pack_on_a_set_stream(struct rig *rig, weir_context *context)
 	weir_message *pack = NULL, *aside = NULL;
 
 	HOLDS(rig, !weir_context_allocate_stream(context, "other", &other));
-	HOLDS(rig, !rig_write_part(context, weir_context_stream(context), 1, 5 * MS, &aside));
+	HOLDS(rig, !rig_write_part(context, current_stream(context), 1, 5 * MS, &aside));
 	HOLDS(rig, !rig_write_part(context, other, 7, MS, &parts[0].message));
 	weir_message_unref(aside);
 	HOLDS(rig, !weir_context_set_stream(context, 0, other));
@@ -115,9 +116,9 @@ static weir_status add_parts(struct rig *rig, weir_context *context)
 	weir_message *message = NULL;
 	struct rig_sum sum = {.from = {weir_message_data(weir_message_part(pack, "image")),
 				       weir_message_data(weir_message_part(pack, "boxes"))}};
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
-	HOLDS(rig, !weir_context_create_tensor(context, &rig_one_number, false, &message));
+	HOLDS(rig, !weir_context_create_tensor(context, &rig_one_number, 0, &message));
 	sum.to = weir_message_data(message);
 	HOLDS(rig, !weir_stream_launch(stream, &rig_adder, &sum, sizeof sum));
 	return weir_context_emit(context, 0, message);
@@ -192,7 +193,7 @@ static weir_status emit_later(struct rig *rig, weir_context *context)
 		weir_context_finish(context);
 		return weir_context_emit(context, 0, *kept);
 	}
-	HOLDS(rig, !rig_write_part(context, weir_context_stream(context), 7, 20 * MS, &parts[0].message));
+	HOLDS(rig, !rig_write_part(context, current_stream(context), 7, 20 * MS, &parts[0].message));
 	HOLDS(rig, !weir_message_pack(weir_context_graph(context), parts, 1, kept));
 	return WEIR_OK;
 }
@@ -268,7 +269,7 @@ static weir_status read_parts(struct rig *rig, weir_context *context)
 	struct reading reading = {weir_message_data(weir_message_part(pack, second ? "b" : "a")),
 				  &lives->sums[second], (second ? 3 : 20) * MS};
 
-	return weir_stream_launch(weir_context_stream(context), &late_reader, &reading, sizeof reading);
+	return weir_stream_launch(current_stream(context), &late_reader, &reading, sizeof reading);
 }
 
 static void readers(void)
@@ -301,7 +302,7 @@ static void t09_t04_a_part_lives_until_all_readers_of_the_pack_are_done(void **s
 
 static weir_status pass_pack_on(struct rig *rig, weir_context *context)
 {
-	HOLDS(rig, weir_context_stream(context));
+	HOLDS(rig, current_stream(context));
 	return weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
 }
 
@@ -386,7 +387,7 @@ static weir_status pack_again(struct rig *rig, weir_context *context)
 	weir_message *again = NULL;
 	struct rig_sum sum = {weir_message_data(parts[0].message), {NULL, NULL}, 50 + rig_tick(context), MS};
 
-	HOLDS(rig, !weir_stream_launch(weir_context_stream(context), &rig_adder, &sum, sizeof sum));
+	HOLDS(rig, !weir_stream_launch(current_stream(context), &rig_adder, &sum, sizeof sum));
 	HOLDS(rig, !weir_message_pack(weir_context_graph(context), parts, 1, &again));
 	return weir_context_emit(context, 0, again);
 }
@@ -414,7 +415,7 @@ static void t09_t07_a_part_of_the_only_holder_counts_as_written(void **state)
 
 static weir_status on_two_devices(struct rig *rig, weir_context *context)
 {
-	weir_stream *own = weir_context_stream(context);
+	weir_stream *own = current_stream(context);
 	const weir_message *received = weir_context_message(context, 0, 0);
 	weir_part parts[2] = {rig_part("image", NULL), rig_part("boxes", NULL)};
 	weir_message *pack = NULL;

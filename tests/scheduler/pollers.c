@@ -5,6 +5,7 @@
 #include "sim/coroutine.h"
 #include "base/thread.h"
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 #ifdef WR_TSAN
 #define SEEDS 2 /* ThreadSanitizer: worlds are single-threaded, and their fibers slow */
@@ -29,10 +30,10 @@ static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0,
 static weir_status work_for(weir_context *context, int64_t ns)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &like, false, &message);
+	weir_status status = weir_context_create_tensor(context, &like, 0, &message);
 
 	if (!status)
-		status = weir_stream_launch(weir_context_stream(context), &resting, &ns, sizeof ns);
+		status = weir_stream_launch(current_stream(context), &resting, &ns, sizeof ns);
 	if (!status && weir_context_tick(context) % 5 == 4)
 		status = weir_context_emit(context, 1, weir_message_ref(message));
 	return status ? status : weir_context_emit(context, 0, message);

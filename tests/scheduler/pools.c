@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 /* --- pools and partitions --- */
 
@@ -84,9 +85,9 @@ static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0,
 
 static weir_status produce(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &like, false, &message);
+	weir_status status = weir_context_create_tensor(context, &like, 0, &message);
 
 	(void)rig;
 	if (!status)
@@ -103,7 +104,7 @@ static weir_status ask_for_one(weir_context *context, weir_stream *received)
 	case 4:
 		return weir_context_allocate_stream(context, "work", &stream);
 	case 5:
-		return weir_context_default_stream(context) ? WEIR_OK : WEIR_E_FAILED;
+		return device_stream(context) ? WEIR_OK : WEIR_E_FAILED;
 	case 6:
 		return weir_context_set_stream(context, 0, received);
 	}
@@ -124,8 +125,7 @@ static weir_status work_on_what_came(struct rig *rig, weir_context *context)
 	if (!status && weir_context_tick(context) == 1)
 		status = weir_stream_record(stream, &fence);
 	if (!status && weir_context_tick(context) == 2)
-		status = weir_context_synchronize_streams(context, &stream, 1,
-							  weir_context_default_stream(context));
+		status = weir_context_synchronize_streams(context, &stream, 1, device_stream(context));
 	if (!status)
 		status = ask_for_one(context, stream);
 	weir_message_ref(message);
@@ -171,7 +171,7 @@ static weir_status produce_on_two(struct rig *rig, weir_context *context)
 	if (!status)
 		status = weir_context_set_stream(context, 0, stream);
 	if (!status)
-		status = weir_context_set_stream(context, 0, weir_context_stream(context));
+		status = weir_context_set_stream(context, 0, current_stream(context));
 	return status ? status : produce(rig, context);
 }
 
@@ -235,7 +235,7 @@ static void t04_a_graph_stays_where_messages_of_it_are_held(void **state)
 	assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
 	rig->scheduler = NULL;
 	rig->options.backend = "host";
-	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler), WEIR_E_BUSY);
+	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler), WEIR_E_STATE);
 	assert_non_null(strstr(weir_last_error(), "1 messages of its run on "));
 	weir_message_unref(rig->own);
 	rig_make(rig);

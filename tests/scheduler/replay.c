@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "replay_rig.h"
+#include "tests/calls.h"
 
 /* --- replays --- */
 
@@ -94,7 +95,7 @@ static weir_status enqueue_by_scratch(weir_context *context, weir_stream *stream
 static weir_status replay_by_scratch(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 	struct scratch_step step = {status ? NULL : weir_message_data(message), rig_data_of(context, 0),
 				    rig_tick(context) < TICKS / 2 ? 1000 : 100000};
 	struct rig_sum poison = {.plus = -1};
@@ -108,7 +109,7 @@ static weir_status replay_by_scratch(struct rig *rig, weir_context *context)
 		status = weir_context_scratch(context, NULL, 512, &memory);
 	poison.to = memory;
 	if (!status)
-		status = weir_stream_launch(weir_context_stream(context), &rig_adder, &poison, sizeof poison);
+		status = weir_stream_launch(current_stream(context), &rig_adder, &poison, sizeof poison);
 	if (!status)
 		return weir_context_emit(context, 0, message);
 	weir_message_unref(message);
@@ -422,7 +423,7 @@ static void stop_in_flight(void)
 		rig_start(rig);
 		if (strcmp(rig_backend, "sim"))
 			weir_sleep(3 * MS);
-		weir_scheduler_stop(rig->scheduler, run == 0);
+		weir_scheduler_stop(rig->scheduler, run == 0 ? WEIR_STOP_DRAIN : 0);
 		(void)rig_wait(rig);
 	}
 	rig_destroy(rig);

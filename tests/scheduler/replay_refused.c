@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "replay_rig.h"
+#include "tests/calls.h"
 
 static const char *const reasons[TROUBLES] = {
 	NULL,
@@ -62,7 +63,7 @@ static weir_status replay_failure(struct rig *rig, weir_context *context)
 
 	rig_refused(rig, weir_context_replay(context, "key", 3, enqueue_failure, NULL), WEIR_E_FAILED,
 		    "no weights");
-	HOLDS(rig, !enqueue_block(context, weir_context_stream(context), &sum));
+	HOLDS(rig, !enqueue_block(context, current_stream(context), &sum));
 	return WEIR_OK;
 }
 
@@ -245,7 +246,7 @@ static weir_status replay_captured(struct rig *rig, weir_context *context)
 {
 	const struct wr_backend *real = rig_real_backend(rig);
 
-	rig_give_native(weir_context_stream(context));
+	rig_give_native(current_stream(context));
 	rig->own_backend->capturing = captured;
 	rig_refused(rig, weir_context_replay(context, "key", 3, enqueue_nothing, NULL), WEIR_E_UNSUPPORTED,
 		    "is being captured");

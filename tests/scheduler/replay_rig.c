@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "tests/calls.h"
 
 struct replay_work work;
 struct replay_said said;
@@ -67,7 +68,7 @@ static weir_status make_trouble(weir_context *context, weir_stream *stream)
 	case RECORDS:
 		return weir_stream_record(stream, &fence);
 	case ALLOCATES:
-		if (weir_context_create_tensor(context, &rig_one_number, false, &message))
+		if (weir_context_create_tensor(context, &rig_one_number, 0, &message))
 			return WEIR_E_UNSUPPORTED;
 		weir_message_unref(message);
 		return WEIR_OK;
@@ -76,7 +77,7 @@ static weir_status make_trouble(weir_context *context, weir_stream *stream)
 	case WAITS_OUTSIDE:
 		return weir_stream_wait(stream, work.outside);
 	case USES_DEFAULT:
-		return weir_context_default_stream(context) ? WEIR_OK : WEIR_E_UNSUPPORTED;
+		return device_stream(context) ? WEIR_OK : WEIR_E_UNSUPPORTED;
 	case LEAVES_UNJOINED:
 		if (!weir_context_allocate_stream(context, "side", &other))
 			return add_to(other, &scratch[2], NULL, 1);
@@ -108,7 +109,7 @@ static weir_status enqueue_sum(weir_context *context, weir_stream *stream, void 
 	work.calls++;
 	if (make_trouble(context, stream) && work.trouble == FAILS_IN_CAPTURE)
 		return WEIR_E_FAILED;
-	HOLDS(step->rig, weir_context_stream(context) == stream);
+	HOLDS(step->rig, current_stream(context) == stream);
 	if (work.on_side)
 		status = weir_context_allocate_stream(context, "side", &side);
 	if (!status)
@@ -125,7 +126,7 @@ static weir_status enqueue_sum(weir_context *context, weir_stream *stream, void 
 weir_status replay_sum(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 	struct step step = {rig, status ? NULL : weir_message_data(message), rig_data_of(context, 0)};
 	const void *key[2] = {step.to, step.from};
 
@@ -133,7 +134,7 @@ weir_status replay_sum(struct rig *rig, weir_context *context)
 		return status;
 	*step.to = -1;
 	if (work.trouble == WAITS_OUTSIDE)
-		status = weir_stream_record(weir_context_stream(context), &work.outside);
+		status = weir_stream_record(current_stream(context), &work.outside);
 	if (!status)
 		status = weir_context_replay(context, work.key_from ? work.key_from : key,
 					     work.key_from ? work.key_bytes : sizeof key, enqueue_sum, &step);
@@ -185,7 +186,7 @@ static weir_status alternate(struct rig *rig, weir_context *context)
 
 	(void)rig;
 	if (!status)
-		status = rig_emit_sum(context, 0, weir_context_stream(context), 0, 0);
+		status = rig_emit_sum(context, 0, current_stream(context), 0, 0);
 	return status;
 }
 

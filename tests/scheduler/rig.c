@@ -57,7 +57,7 @@ struct rig *rig_described(const char *text, weir_description **out)
 	rig->options = (weir_scheduler_options){
 		.size = sizeof rig->options, .backend = rig_backend, .workers = 2, .seed = 1};
 	rig->outcome.size = sizeof rig->outcome;
-	rig->options.strict = WEIR_STRICT_OFF; /* its computes look at device memory, to see what is early */
+	rig->options.strict = WEIR_NONE; /* its computes look at device memory, to see what is early */
 	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
 	rig_add_kinds(rig->registry);
 	assert_int_equal(weir_description_create(&description), WEIR_OK);
@@ -96,6 +96,11 @@ struct rig_entity *rig_entity(struct rig *rig, const char *name)
 	return NULL;
 }
 
+void rig_tell(struct rig *rig, const char *entity, weir_told told)
+{
+	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, entity), "boolean", told), WEIR_OK);
+}
+
 void rig_on(struct rig *rig, const char *entity, rig_fn *compute)
 {
 	rig_entity(rig, entity)->compute = compute;
@@ -120,7 +125,7 @@ static void assert_conserved(struct rig *rig)
 {
 	weir_queue_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_queue_counts(rig->scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_queue_counts(rig->scheduler, i, &counts); i++)
 		assert_int_equal(counts.pushed, counts.delivered + counts.dropped + counts.closed +
 							counts.queued + counts.abandoned);
 }
@@ -165,7 +170,7 @@ weir_entity_counts rig_counts(struct rig *rig, const char *entity)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_entity_counts(rig->scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(rig->scheduler, i, &counts); i++)
 		if (!strcmp(counts.entity, entity))
 			return counts;
 	fail_msg("no counts of %s", entity);
@@ -186,7 +191,7 @@ weir_queue_counts rig_queue(struct rig *rig, const char *to)
 {
 	weir_queue_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_queue_counts(rig->scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_queue_counts(rig->scheduler, i, &counts); i++)
 		if (!strcmp(counts.to, to))
 			return counts;
 	fail_msg("no queue into %s", to);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "rig.h"
+#include "tests/calls.h"
 
 #define PARAMETER .size = sizeof(weir_parameter)
 #define PORT      .size = sizeof(weir_port)
@@ -41,7 +42,7 @@ static weir_status number_by_kernel(weir_context *context, int64_t number, int64
 {
 	static const int64_t one = 1;
 	static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0, 64, 1};
-	weir_status status = weir_context_create_tensor(context, &like, false, out);
+	weir_status status = weir_context_create_tensor(context, &like, 0, out);
 	struct work work = {NULL, number, ns, fault};
 	weir_stream *stream;
 
@@ -49,7 +50,7 @@ static weir_status number_by_kernel(weir_context *context, int64_t number, int64
 		return status;
 	work.to = weir_message_data(*out);
 	*work.to = -1;
-	stream = weir_context_stream(context);
+	stream = current_stream(context);
 	return stream ? weir_stream_launch(stream, &writer, &work, sizeof work) : WEIR_E_DEVICE;
 }
 
@@ -243,6 +244,14 @@ static weir_status call_compute(weir_context *context, void *state)
 	return status;
 }
 
+static void call_progress(const void *state, size_t room, char *out)
+{
+	const struct node *node = state;
+
+	if (node->entity->progress)
+		node->entity->progress(room, out);
+}
+
 #define INT(text, value, about)                                                                              \
 	{                                                                                                    \
 		PARAMETER, .name = text, .type = WEIR_TYPE_INT, .fallback = value, .help = about             \
@@ -297,7 +306,8 @@ static const weir_operator kinds[] = {
 	{OPERATOR, .name = "end", .state_size = sizeof(struct node), .parameters = end_parameters,
 	 .inputs = three_inputs, .start = start, .compute = end_compute, .stop = stop},
 	{OPERATOR, .name = "call", .state_size = sizeof(struct node), .inputs = device_inputs,
-	 .outputs = optional_outputs, .start = start, .compute = call_compute, .stop = stop},
+	 .outputs = optional_outputs, .start = start, .compute = call_compute, .stop = stop,
+	 .progress = call_progress},
 	{OPERATOR, .name = "host", .state_size = sizeof(struct node), .inputs = three_inputs,
 	 .outputs = optional_outputs, .start = start, .compute = call_compute, .stop = stop},
 };

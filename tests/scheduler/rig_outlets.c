@@ -2,6 +2,7 @@
 #include <poll.h>
 
 #include "rig.h"
+#include "tests/calls.h"
 
 weir_outlet *rig_outlet(struct rig *rig, const char *port, uint32_t capacity, unsigned flags)
 {
@@ -23,7 +24,7 @@ int64_t rig_take(weir_outlet *outlet, int64_t timeout_ns)
 
 bool rig_readable(weir_outlet *outlet)
 {
-	struct pollfd fd = {.fd = weir_outlet_fd(outlet), .events = POLLIN};
+	struct pollfd fd = {.fd = outlet_fd(outlet), .events = POLLIN};
 
 	assert_true(fd.fd >= 0);
 	return poll(&fd, 1, 0) == 1;

@@ -1,5 +1,6 @@
 /* Operators that make and read messages of named parts (rig_parts.h). */
 #include "rig_parts.h"
+#include "tests/calls.h"
 
 #include <stdio.h>
 
@@ -12,7 +13,7 @@ weir_status rig_write_part(weir_context *context, weir_stream *stream, int64_t n
 			   weir_message **out)
 {
 	struct rig_sum sum = {.plus = number, .ns = ns};
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, out);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, 0, out);
 
 	if (status)
 		return status;
@@ -24,7 +25,7 @@ weir_status rig_write_part(weir_context *context, weir_stream *stream, int64_t n
 /* "image" by the current stream, "boxes" by another one, "scores" by the host. */
 weir_status rig_detect(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context), *side = NULL;
+	weir_stream *stream = current_stream(context), *side = NULL;
 	int64_t tick = rig_tick(context);
 	weir_part parts[3] = {rig_part("image", NULL), rig_part("boxes", NULL), rig_part("scores", NULL)};
 	weir_message *pack = NULL;

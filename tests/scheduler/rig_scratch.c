@@ -1,4 +1,5 @@
 #include "rig_scratch.h"
+#include "tests/calls.h"
 
 /* --- kernels --- */
 
@@ -36,7 +37,7 @@ weir_status rig_use(weir_context *context, weir_stream *stream, size_t words, in
 	if (status)
 		return status;
 	pattern.memory = *out;
-	return weir_stream_launch(stream ? stream : weir_context_stream(context), &rig_keeping, &pattern,
+	return weir_stream_launch(stream ? stream : current_stream(context), &rig_keeping, &pattern,
 				  sizeof pattern);
 }
 
@@ -76,7 +77,7 @@ static weir_status enqueue_means(weir_context *context, weir_stream *stream, voi
 static weir_status write_means(weir_context *context, weir_message *message, weir_fence *out)
 {
 	struct rig_sum sum = {weir_message_data(message), {&means_cell}, 0, US};
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_status status = weir_stream_launch(stream, &rig_adder, &sum, sizeof sum);
 
 	return status ? status : weir_stream_record(stream, out);
@@ -87,13 +88,13 @@ weir_status rig_emit_by_all_means(struct rig *rig, weir_context *context)
 	int64_t tick = rig_tick(context), key = tick / 4;
 	weir_message *message = NULL, *on_host = NULL;
 	weir_fence fence;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 
 	(void)rig;
 	if (!tick)
 		means_cell = 0;
 	if (!status)
-		status = weir_context_create_tensor(context, &rig_one_number, true, &on_host);
+		status = weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &on_host);
 	if (!status)
 		status = weir_context_replay(context, &key, sizeof key, enqueue_means, NULL);
 	if (!status)

@@ -1,5 +1,6 @@
 /* Operators that work on streams (rig_streams.h). */
 #include "rig_streams.h"
+#include "tests/calls.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +46,7 @@ weir_status rig_add(weir_context *context, weir_stream *stream, int64_t number, 
 {
 	struct rig_sum sum = {NULL, {rig_data_of(context, 0), rig_data_of(context, 1)}, number, ns};
 	weir_status status =
-		stream ? weir_context_create_tensor(context, &rig_one_number, false, out) : WEIR_E_DEVICE;
+		stream ? weir_context_create_tensor(context, &rig_one_number, 0, out) : WEIR_E_DEVICE;
 
 	if (status)
 		return status;
@@ -74,7 +75,7 @@ int64_t rig_tick(weir_context *context)
 weir_status rig_emit_on_current(struct rig *rig, weir_context *context)
 {
 	(void)rig;
-	return rig_emit_sum(context, 0, weir_context_stream(context),
+	return rig_emit_sum(context, 0, current_stream(context),
 			    weir_context_count(context, 0) ? 0 : rig_tick(context), MS);
 }
 
@@ -130,7 +131,7 @@ weir_status rig_emit_by_hand(struct rig *rig, weir_context *context)
 weir_status rig_emit_on_all(struct rig *rig, weir_context *context)
 {
 	weir_stream *current = NULL, *own = NULL, *carried[4], *by_default;
-	weir_status status = weir_context_receive_stream(context, 0, true, true, &current);
+	weir_status status = weir_context_receive_stream(context, 0, WEIR_RECEIVE_SYNC_DEFAULT, &current);
 	size_t count = weir_context_receive_streams(context, 0, 0, 4, carried);
 
 	(void)rig;
@@ -142,7 +143,7 @@ weir_status rig_emit_on_all(struct rig *rig, weir_context *context)
 		status = weir_context_set_stream(context, 0, own);
 	if (!status)
 		status = rig_emit_sum(context, 0, own, 0, 10 * US);
-	by_default = status ? NULL : weir_context_default_stream(context);
+	by_default = status ? NULL : device_stream(context);
 	if (by_default)
 		status = weir_context_synchronize_streams(context, &current, 1, by_default);
 	else if (!status)

@@ -149,8 +149,8 @@ static void open_one(struct rig *rig, weir_context *context)
 	int i = !strcmp(weir_entity_name(weir_context_entity(context)), "b");
 
 	(void)rig;
-	opened[i] = weir_context_open(context, one, flags_of[i], 0666);
-	if (opened[i] >= 0)
+	opened[i] = -1;
+	if (!weir_context_open(context, one, flags_of[i], 0666, &opened[i]))
 		return;
 	error_of = errno;
 	snprintf(text_of, sizeof text_of, "%s", weir_last_error());

@@ -4,6 +4,7 @@
 
 #include "rig_inside.h"
 #include "rig_scratch.h"
+#include "tests/calls.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -50,7 +51,7 @@ static weir_status request_nothing(struct rig *rig, weir_context *context)
 	HOLDS(rig, rig_uses_no_stream(rig, "a"));
 	status = weir_context_scratch(context, NULL, 1, &memory);
 	if (!status)
-		status = weir_context_scratch(context, weir_context_stream(context), 1, &other);
+		status = weir_context_scratch(context, current_stream(context), 1, &other);
 	HOLDS(rig, (char *)other == (char *)memory + 256);
 	return status;
 }
@@ -218,7 +219,7 @@ static _Atomic(weir_stream *) foreign; /* b notes it while a reads it */
 static weir_status note_stream(struct rig *rig, weir_context *context)
 {
 	(void)rig;
-	foreign = weir_context_stream(context);
+	foreign = current_stream(context);
 	return WEIR_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "rig_inside.h"
 #include "rig_scratch.h"
+#include "tests/calls.h"
 
 #ifdef WR_SEAM
 #include "tests/bugs/bug.h"
@@ -19,7 +20,7 @@
 static weir_status before_after_and_without(struct rig *rig, weir_context *context)
 {
 	void *memory = NULL;
-	weir_stream *stream = rig_tick(context) % 3 == 1 ? weir_context_stream(context) : NULL;
+	weir_stream *stream = rig_tick(context) % 3 == 1 ? current_stream(context) : NULL;
 	weir_status status = rig_use(context, stream, 100, 30 * US, &memory);
 
 	if (!status && rig_tick(context) % 3 == 2)
@@ -68,7 +69,7 @@ static weir_status on_what_came(struct rig *rig, weir_context *context)
 	weir_status status = rig_use(context, NULL, 100, 60 * US, &memory);
 
 	if (!status && carried)
-		HOLDS(rig, weir_stream_same(carried, weir_context_stream(context)));
+		HOLDS(rig, weir_stream_same(carried, current_stream(context)));
 	if (!status && carried)
 		status = rig_use(context, carried, 10, US, &memory); /* the same stack */
 	return status;

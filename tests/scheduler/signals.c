@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 static int nap(const void *arguments)
 {
@@ -22,7 +23,7 @@ static bool always_capturing(void *self, int device, void *stream)
 
 static weir_status leave_a_capture_open(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_status status = stream ? weir_stream_launch(stream, &napping, "", 1) : WEIR_E_DEVICE;
 
 	(void)rig;

@@ -1,6 +1,7 @@
 /* A parked entity is woken by every source that the chosen verdict names, and by no other (C2). On `sim`:
  * time is virtual. */
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 /* --- conditions of the tests, for one test at a time --- */
 
@@ -67,7 +68,7 @@ static const weir_kernel kernel = {sizeof(weir_kernel), "pause", pause_on_stream
 
 static weir_status enqueue_then_finish(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	if (weir_context_tick(context)) {
 		second_at = weir_context_now(context);
@@ -165,7 +166,7 @@ static void ask_earlier(const void *state, weir_view *view, weir_verdict *verdic
 
 static weir_status enqueue_twice(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	if (weir_context_tick(context))
 		return weir_context_finish(context);

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "rig_inside.h"
 #include "rig_streams.h"
+#include "tests/calls.h"
 
 enum { SHARED = 40 };
 
@@ -80,7 +81,7 @@ static weir_status emit_tagged(struct rig *rig, weir_context *context)
 /* One message made here, one passed on from input 1, and device work that makes a third. */
 static weir_status emit_made_and_passed(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	HOLDS(rig, stream);
 	HOLDS(rig, !rig_emit_sum(context, 0, stream, 1, MS));
@@ -469,7 +470,7 @@ static weir_status choose_way(struct rig *rig, weir_context *context)
 /* A new message: the tag travels although the payload does not. */
 static weir_status answer(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	bool slow = !strcmp(weir_entity_name(weir_context_entity(context)), "slow");
 
 	HOLDS(rig, stream);

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "rig_inside.h"
 #include "rig_streams.h"
+#include "tests/calls.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -101,7 +102,7 @@ TEST(t16_a_path_leads_from_an_inlet_to_an_outlet)
 static weir_status work_for_5_ms(struct rig *rig, weir_context *context)
 {
 	(void)rig;
-	return rig_emit_sum(context, 0, weir_context_stream(context), 0, 5 * MS);
+	return rig_emit_sum(context, 0, current_stream(context), 0, 5 * MS);
 }
 
 static struct rig *run_with_device_sink(int gpu_time)
@@ -116,7 +117,7 @@ static struct rig *run_with_device_sink(int gpu_time)
 
 static void measure_to_the_end_of_device_work(void)
 {
-	struct rig *rig = run_with_device_sink(WEIR_GPU_TIME_ALL);
+	struct rig *rig = run_with_device_sink(1);
 	struct rig_path path;
 	struct rig_times times = times_of(rig, 1);
 
@@ -139,7 +140,7 @@ TEST(t16_a_path_ends_with_the_device_work_of_its_sink)
 
 static void leave_out_what_is_not_measured(void)
 {
-	struct rig *rig = run_with_device_sink(WEIR_GPU_TIME_OFF);
+	struct rig *rig = run_with_device_sink(WEIR_NONE);
 	struct rig_path path;
 	char *text = NULL;
 
@@ -165,7 +166,7 @@ static void know_by_flag(void)
 	char *text = NULL;
 
 	rig->options.signal = "flag";
-	rig->options.gpu_time = WEIR_GPU_TIME_OFF;
+	rig->options.gpu_time = WEIR_NONE;
 	rig_on(rig, "a", work_for_5_ms);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	times = times_of(rig, 0);
@@ -199,7 +200,7 @@ static weir_frames frames_of(struct rig *rig)
 {
 	weir_frames frames = {.size = sizeof frames};
 
-	assert_true(weir_scheduler_frames(rig->scheduler, &frames));
+	assert_false(weir_scheduler_frames(rig->scheduler, &frames));
 	return frames;
 }
 
@@ -255,7 +256,7 @@ TEST(xb60_what_only_eats_or_feeds_the_program_is_no_sink)
 	(void)outlet;
 	rig_on(rig, "a", eat);
 	rig_start(rig);
-	assert_true(weir_scheduler_frames(rig->scheduler, &frames));
+	assert_false(weir_scheduler_frames(rig->scheduler, &frames));
 	assert_string_equal(frames.entity, "end");
 	for (int64_t i = 0; i < 5; i++)
 		assert_int_equal(rig_take(outlet, SECOND), i);
@@ -341,7 +342,7 @@ static void end_by_drain(void)
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 2500 * MS, NULL), WEIR_E_TIMEOUT);
 	assert_recorded(rig, "\"ending\":\"running\",\n\"status\":null,\"cause\":\"none\"");
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_recorded(rig, "\"ending\":\"finished\",\n\"status\":\"ok\",\"cause\":\"drain\"");
 	assert_recorded(rig, "\"drained\":true,\"posix_signal\":0,\"leftover\":0,\"abandoned\":0");
@@ -376,7 +377,7 @@ static void share_a_stream(void)
 	struct rig *rig = rig_observed("a:call count=3 pool=default -> b:call pool=default -> c:call -> end");
 	char *text = NULL;
 
-	rig->options.gpu_time = WEIR_GPU_TIME_ALL;
+	rig->options.gpu_time = 1;
 	rig_on(rig, "a", work_for_5_ms);
 	rig_on(rig, "b", work_for_5_ms);
 	rig_on(rig, "c", work_for_5_ms);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "rig.h"
+#include "tests/calls.h"
 
 #define TEST(name) static void name(void **state_)
 
@@ -29,7 +30,7 @@ static const weir_kernel kernel = {sizeof(weir_kernel), "work", work, NULL};
 static weir_status launch(struct rig *rig, weir_context *context)
 {
 	struct held_work held = {.released = &released, .ns = *(const int64_t *)rig->own};
-	weir_status status = weir_stream_launch(weir_context_stream(context), &kernel, &held, sizeof held);
+	weir_status status = weir_stream_launch(current_stream(context), &kernel, &held, sizeof held);
 
 	wr_store(&launched, true);
 	return status;
@@ -53,7 +54,7 @@ static void stop(struct rig *rig, weir_context *context)
 {
 	weir_fence fence;
 
-	HOLDS(rig, weir_stream_record(weir_context_stream(context), &fence) == WEIR_OK);
+	HOLDS(rig, weir_stream_record(current_stream(context), &fence) == WEIR_OK);
 	rig_note(rig, context, "stopped");
 }
 
@@ -139,7 +140,7 @@ static void no_time_to_drain(void)
 	rig_entity(rig, "good")->stop = stop;
 	rig_start(rig);
 	until_launched();
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
 	/* Whether its tick has ended by then is a matter of luck. */
 	if (strcmp(rig->outcome.text, "the drain was given no time; left behind: good (its stream has work)"))

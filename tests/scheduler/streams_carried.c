@@ -4,12 +4,13 @@
 
 #include "rig_inside.h"
 #include "rig_streams.h"
+#include "tests/calls.h"
 
 /* --- set_stream, receive_streams --- */
 
 static weir_status set_on_one_output(struct rig *rig, weir_context *context)
 {
-	weir_stream *internal = weir_context_stream(context), *other = NULL;
+	weir_stream *internal = current_stream(context), *other = NULL;
 	weir_status status = weir_context_allocate_stream(context, "other", &other);
 
 	HOLDS(rig, internal && other && internal != other);
@@ -72,7 +73,7 @@ static weir_status write_halves(struct rig *rig, weir_context *context)
 	static const weir_tensor pair = {sizeof(weir_tensor), NULL, 0, 1, &two, NULL, 0, 64, 1};
 	weir_stream *streams[2] = {NULL, NULL};
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &pair, false, &message);
+	weir_status status = weir_context_create_tensor(context, &pair, 0, &message);
 
 	(void)rig;
 	for (int i = 0; !status && i < 2; i++) {
@@ -99,7 +100,7 @@ static weir_status add_halves(struct rig *rig, weir_context *context)
 	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 1, streams) == 2);
 	HOLDS(rig, weir_context_receive_streams(context, 0, 1, 4, streams) == 0);
 	HOLDS(rig, streams[0] != streams[1] && !weir_stream_same(streams[0], streams[1]));
-	status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 	if (!status)
 		status = weir_context_synchronize_streams(context, streams, 3, streams[1]); /* target, NULL */
 	if (status)
@@ -137,7 +138,7 @@ static void g03_t07_a_message_carries_several_streams_and_the_gate_waits_for_all
  * wait for this entity. */
 static weir_status pass_on(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_status status = stream ? WEIR_OK : WEIR_E_DEVICE;
 	unsigned output = rig_tick(context) ? 1 : 0;
 
@@ -201,7 +202,7 @@ static weir_status count_queues(struct rig *rig, weir_context *context)
 static weir_status pass_in_place(struct rig *rig, weir_context *context)
 {
 	(void)rig;
-	return weir_context_stream(context)
+	return current_stream(context)
 		       ? weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)))
 		       : WEIR_E_DEVICE;
 }
@@ -275,7 +276,7 @@ static void c04_g03_an_any_size_port_is_gated_on_all_its_streams(void **state)
 static weir_status write_in_place(struct rig *rig, weir_context *context, weir_message **out)
 {
 	weir_message *message = weir_context_message(context, 0, 0);
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	int64_t *place = weir_message_data(message);
 
 	HOLDS(rig, weir_message_unique(message));
@@ -339,7 +340,7 @@ static weir_status read_slowly(struct rig *rig, weir_context *context)
 	static int64_t nowhere;
 
 	(void)rig;
-	return weir_stream_launch(weir_context_stream(context), &rig_adder,
+	return weir_stream_launch(current_stream(context), &rig_adder,
 				  &(struct rig_sum){&nowhere, {rig_data_of(context, 0), NULL}, 0, 20 * MS},
 				  sizeof(struct rig_sum));
 }
@@ -378,7 +379,7 @@ static void t04_a_message_that_is_still_read_is_not_written_in_place(void **stat
 static weir_status pass_on_later(struct rig *rig, weir_context *context)
 {
 	weir_message **kept = rig->own;
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	if (!*kept) {
 		*kept = weir_message_ref(weir_context_message(context, 0, 0));
@@ -431,7 +432,7 @@ static weir_status emit_the_last_one(struct rig *rig, weir_context *context)
 	weir_status status = WEIR_OK;
 
 	if (rig_tick(context) % 2 == 0)
-		return rig_add(context, weir_context_stream(context), rig_tick(context), 20 * MS, kept);
+		return rig_add(context, current_stream(context), rig_tick(context), 20 * MS, kept);
 	status = weir_context_emit(context, 0, *kept);
 	*kept = NULL;
 	return status;
@@ -466,7 +467,7 @@ static weir_status set_then_receive(struct rig *rig, weir_context *context)
 	weir_status status = weir_context_set_stream(context, 0, stream);
 
 	if (!status)
-		status = weir_context_receive_stream(context, 0, false, false, &stream);
+		status = weir_context_receive_stream(context, 0, WEIR_RECEIVE_TAKE_NONE, &stream);
 	return status ? status
 		      : weir_stream_launch(stream, &rig_adder,
 					   &(struct rig_sum){place, {place, NULL}, 1, 20 * MS},

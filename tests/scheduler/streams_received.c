@@ -1,18 +1,19 @@
 /* The stream that an operator works on: received, current, default (T1, T3, T7, docs/streams.md). */
 #include "rig_inside.h"
 #include "rig_streams.h"
+#include "tests/calls.h"
 
 /* --- receive_stream --- */
 
 static weir_status receive_both(struct rig *rig, weir_context *context)
 {
 	weir_stream *first = NULL, *second = NULL;
-	weir_status status = weir_context_receive_stream(context, 0, true, false, &first);
+	weir_status status = weir_context_receive_stream(context, 0, 0, &first);
 
 	if (!status)
-		status = weir_context_receive_stream(context, 1, true, false, &second);
+		status = weir_context_receive_stream(context, 1, 0, &second);
 	HOLDS(rig, first && first == second);
-	HOLDS(rig, first == weir_context_stream(context));
+	HOLDS(rig, first == current_stream(context));
 	return status ? status : rig_emit_sum(context, 0, first, 100, 100 * US);
 }
 
@@ -43,15 +44,15 @@ static void t03_g01_what_allocated_streams_made_is_received_on_the_internal_one(
 static weir_status receive_one(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = NULL, *again = NULL;
-	weir_status status = weir_context_receive_stream(context, 0, true, false, &stream);
+	weir_status status = weir_context_receive_stream(context, 0, 0, &stream);
 	weir_message *message = NULL;
 
 	(void)rig;
 	if (!status)
-		status = weir_context_receive_stream(context, 0, false, false, &again);
+		status = weir_context_receive_stream(context, 0, WEIR_RECEIVE_TAKE_NONE, &again);
 	HOLDS(rig, stream == again);
 	if (!status)
-		status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+		status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 	if (status)
 		return status;
 	struct rig_sum sum = {weir_message_data(message), {rig_data_of(context, 0), NULL}, 1, US};
@@ -62,7 +63,7 @@ static weir_status receive_one(struct rig *rig, weir_context *context)
 static weir_status slow(struct rig *rig, weir_context *context)
 {
 	(void)rig;
-	return rig_emit_sum(context, 0, weir_context_stream(context), 0, SECOND);
+	return rig_emit_sum(context, 0, current_stream(context), 0, SECOND);
 }
 
 static void receiving_one_input(void)
@@ -92,8 +93,8 @@ static void t03_t07_receive_stream_waits_for_its_input_alone(void **state)
  * what it received. */
 static weir_status work_on_default(struct rig *rig, weir_context *context)
 {
-	weir_stream *default_stream = weir_context_default_stream(context), *stream = NULL;
-	weir_status status = weir_context_receive_stream(context, 0, true, true, &stream);
+	weir_stream *default_stream = device_stream(context), *stream = NULL;
+	weir_status status = weir_context_receive_stream(context, 0, WEIR_RECEIVE_SYNC_DEFAULT, &stream);
 
 	HOLDS(rig, !status && default_stream && !weir_stream_same(default_stream, stream));
 	if (!status)
@@ -107,14 +108,13 @@ static weir_status work_on_both(struct rig *rig, weir_context *context)
 	int64_t *places = rig->own;
 	struct rig_sum first = {&places[0], {NULL, NULL}, 5, 20 * MS},
 		       second = {&places[1], {&places[0], NULL}, 1, 0};
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 	weir_status status = weir_stream_launch(stream, &rig_adder, &first, sizeof first);
 
 	if (!status)
-		status = weir_context_receive_stream(context, 0, true, true, &stream);
+		status = weir_context_receive_stream(context, 0, WEIR_RECEIVE_SYNC_DEFAULT, &stream);
 	return status ? status
-		      : weir_stream_launch(weir_context_default_stream(context), &rig_adder, &second,
-					   sizeof second);
+		      : weir_stream_launch(device_stream(context), &rig_adder, &second, sizeof second);
 }
 
 static void syncing_to_default(void)
@@ -143,13 +143,13 @@ static weir_status sync_and_enqueue_unseen(struct rig *rig, weir_context *contex
 {
 	weir_stream *stream = NULL;
 
-	HOLDS(rig, !weir_context_receive_stream(context, 0, true, true, &stream));
+	HOLDS(rig, !weir_context_receive_stream(context, 0, WEIR_RECEIVE_SYNC_DEFAULT, &stream));
 	return weir_context_emit(context, 0, rig_number(context, 1));
 }
 
 static weir_status ask_and_enqueue_unseen(struct rig *rig, weir_context *context)
 {
-	HOLDS(rig, weir_context_stream(context) && weir_context_default_stream(context));
+	HOLDS(rig, current_stream(context) && device_stream(context));
 	return weir_context_emit(context, 0, rig_number(context, 1));
 }
 
@@ -183,7 +183,7 @@ static void t04_t07_the_default_stream_is_fenced_once_it_was_given_or_synchroniz
 
 static weir_status share_the_first(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context), *found = rig_carried(context, 0, 0);
+	weir_stream *stream = current_stream(context), *found = rig_carried(context, 0, 0);
 
 	HOLDS(rig, stream && found && stream == found);
 	HOLDS(rig, weir_stream_id(stream) != (uint64_t)wr_load(&rig->told));
@@ -192,7 +192,7 @@ static weir_status share_the_first(struct rig *rig, weir_context *context)
 
 static weir_status note_own(struct rig *rig, weir_context *context)
 {
-	wr_store(&rig->told, weir_stream_id(weir_context_stream(context)));
+	wr_store(&rig->told, weir_stream_id(current_stream(context)));
 	HOLDS(rig, rig_taken(rig, 0) == 1);
 	return rig_emit_on_current(rig, context);
 }
@@ -228,10 +228,10 @@ static void t01_t07_an_exhausted_pool_leaves_the_stream_of_the_messages(void **s
 static weir_status receive_without_a_pool(struct rig *rig, weir_context *context)
 {
 	weir_stream *one_way = NULL, *other = NULL;
-	weir_status status = weir_context_receive_stream(context, 1, true, false, &one_way);
+	weir_status status = weir_context_receive_stream(context, 1, 0, &one_way);
 
 	if (!status)
-		status = weir_context_receive_stream(context, 0, true, false, &other);
+		status = weir_context_receive_stream(context, 0, 0, &other);
 	HOLDS(rig, one_way == other && one_way == rig_carried(context, 1, 0) &&
 			   one_way != rig_carried(context, 0, 0));
 	return status ? status : rig_emit_sum(context, 0, one_way, 100, MS);
@@ -263,7 +263,7 @@ static weir_status receive_the_other(struct rig *rig, weir_context *context)
 	weir_stream *stream = NULL;
 
 	HOLDS(rig, !rig_carried(context, 0, 0) && rig_carried(context, 1, 0));
-	HOLDS(rig, !weir_context_receive_stream(context, 0, true, false, &stream));
+	HOLDS(rig, !weir_context_receive_stream(context, 0, 0, &stream));
 	HOLDS(rig, stream == rig_carried(context, 1, 0));
 	return WEIR_OK;
 }
@@ -289,7 +289,8 @@ static weir_status do_not_allocate_at_first(struct rig *rig, weir_context *conte
 {
 	weir_stream *stream = NULL, *found = rig_carried(context, 0, 0);
 	bool allocate = rig_tick(context) == 1;
-	weir_status status = weir_context_receive_stream(context, 0, allocate, false, &stream);
+	weir_status status =
+		weir_context_receive_stream(context, 0, allocate ? 0 : WEIR_RECEIVE_TAKE_NONE, &stream);
 
 	HOLDS(rig, found && stream);
 	HOLDS(rig, rig_tick(context) ? stream != found : stream == found);
@@ -317,9 +318,9 @@ static void t07_an_entity_without_a_stream_works_on_the_inputs_streams(void **st
  * until it is complete. */
 static weir_status on_default(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
-	HOLDS(rig, stream && weir_stream_same(stream, weir_context_default_stream(context)));
+	HOLDS(rig, stream && weir_stream_same(stream, device_stream(context)));
 	return rig_emit_sum(context, 0, stream, 7, 10 * MS);
 }
 
@@ -352,7 +353,7 @@ static void t04_t07_the_default_stream_is_carried_by_nothing_and_keeps_payloads(
 
 static weir_status find_the_same(struct rig *rig, weir_context *context)
 {
-	weir_stream *default_stream = weir_context_default_stream(context);
+	weir_stream *default_stream = device_stream(context);
 
 	HOLDS(rig,
 	      default_stream && default_stream == rig_carried(context, 0, 0)); /* one queue, one stream */

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "rig_inside.h"
 #include "rig_streams.h"
-#include "tests/copy.h"
+#include "tests/calls.h"
 
 #ifdef WR_ASAN
 #define STEP 5 /* of the failing allocations: a world is slow there */
@@ -40,9 +40,9 @@ static weir_status open_observer(const struct wr_trace_options *options, void **
  * default stream has no owner. */
 static weir_status allocate_late(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = NULL, *default_stream = weir_context_default_stream(context);
+	weir_stream *stream = NULL, *default_stream = device_stream(context);
 
-	HOLDS(rig, default_stream && weir_context_stream(context));
+	HOLDS(rig, default_stream && current_stream(context));
 	return rig_tick(context) == 1 ? weir_context_allocate_stream(context, "late", &stream) : WEIR_OK;
 }
 
@@ -82,10 +82,12 @@ static void profilers_hear_of_each_stream_once_a_run_by_whose_it_is(void **state
 
 static weir_status ask_wrongly(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context), *none = NULL;
+	weir_stream *stream = current_stream(context), *none = NULL;
 
-	rig_refused(rig, weir_context_receive_stream(context, 9, true, false, &none), WEIR_E_INVALID,
+	rig_refused(rig, weir_context_receive_stream(context, 9, 0, &none), WEIR_E_INVALID,
 		    "p: a stream is received on input 9 of 3");
+	rig_refused(rig, weir_context_receive_stream(context, 0, 4, &none), WEIR_E_INVALID,
+		    "weir_context_receive_stream: flags 0x4 are unknown, it has 0x3");
 	rig_refused(rig, weir_context_set_stream(context, 2, stream), WEIR_E_INVALID,
 		    "p: a stream is set on output 2 of 2");
 	rig_refused(rig, weir_context_set_stream(context, 0, NULL), WEIR_E_INVALID, "p: the stream is NULL");
@@ -136,7 +138,7 @@ static void e06_wrong_calls_get_a_line_with_the_remedy(void **state)
 
 static weir_status unwrap_now(struct rig *rig, weir_context *context)
 {
-	rig_refused(rig, weir_stream_unwrap(weir_context_stream(context)), WEIR_E_BUSY, "a run is on");
+	rig_refused(rig, weir_stream_unwrap(current_stream(context)), WEIR_E_STATE, "a run is on");
 	HOLDS(rig, weir_stream_unwrap(NULL) == WEIR_OK);
 	return WEIR_OK;
 }
@@ -183,7 +185,7 @@ static void e06_a_resource_that_cannot_be_had_is_named(void **state)
 
 static weir_status on_a_partition(struct rig *rig, weir_context *context)
 {
-	HOLDS(rig, rig_partition(weir_context_stream(context)));
+	HOLDS(rig, rig_partition(current_stream(context)));
 	return rig_emit_on_current(rig, context);
 }
 
@@ -212,7 +214,7 @@ static void streams_of_partitions_work_and_wait_for_each_other(void **state)
 
 static weir_status on_the_second(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	HOLDS(rig, weir_context_device(context) == 1 && weir_stream_device(stream) == 1);
 	if (weir_context_count(context, 0))
@@ -244,7 +246,7 @@ static void a_tensor_goes_to_the_device_of_its_receiver(void **state)
 /* A stream of another device is waited for but not used: the entity's memory is on its own device. */
 static weir_status stay_at_home(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context), *found = rig_carried(context, 0, 0);
+	weir_stream *stream = current_stream(context), *found = rig_carried(context, 0, 0);
 
 	HOLDS(rig, found && weir_stream_device(found) == 1);
 	HOLDS(rig, stream && weir_stream_device(stream) == 0);

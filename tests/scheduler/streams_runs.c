@@ -1,16 +1,17 @@
 /* Streams at the start and the end of runs, and in the next one (S7, S8, E4). */
 #include "rig_inside.h"
 #include "rig_streams.h"
+#include "tests/calls.h"
 
 /* --- start, stop, runs --- */
 
 static weir_status begin(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = NULL, *target = weir_context_stream(context);
+	weir_stream *stream = NULL, *target = current_stream(context);
 	weir_message *message = NULL;
 	weir_status status = weir_context_allocate_stream(context, "tables", &stream);
 
-	rig_refused(rig, weir_context_receive_stream(context, 0, true, false, &stream), WEIR_E_INVALID,
+	rig_refused(rig, weir_context_receive_stream(context, 0, 0, &stream), WEIR_E_INVALID,
 		    "p: streams are received in compute: its messages are taken when it begins");
 	rig_refused(rig, weir_context_set_stream(context, 0, stream), WEIR_E_INVALID,
 		    "p: a stream is set in compute");
@@ -34,14 +35,14 @@ static void end(struct rig *rig, weir_context *context)
 
 	HOLDS(rig, *(int64_t *)rig->own == 12);
 	HOLDS(rig, weir_context_allocate_stream(context, "tables", &stream) == WEIR_OK);
-	rig_refused(rig, weir_context_receive_stream(context, 0, true, false, &stream), WEIR_E_INVALID,
+	rig_refused(rig, weir_context_receive_stream(context, 0, 0, &stream), WEIR_E_INVALID,
 		    "received in compute");
 }
 
 /* Its last work is on a stream that is not the current one. */
 static weir_status work_late(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = NULL, *internal = weir_context_stream(context);
+	weir_stream *stream = NULL, *internal = current_stream(context);
 	weir_status status = weir_context_allocate_stream(context, "tables", &stream);
 
 	if (!status)
@@ -82,7 +83,7 @@ static weir_status work_beside_and_cut(struct rig *rig, weir_context *context)
 		status = weir_stream_launch(stream, &rig_adder,
 					    &(struct rig_sum){rig->own, {NULL, NULL}, 5, 20 * MS},
 					    sizeof(struct rig_sum));
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	return status;
 }
 
@@ -113,7 +114,7 @@ static void s07_stop_waits_a_while_for_all_streams_of_a_run_that_was_cut_short(v
 
 static weir_status begin_long(struct rig *rig, weir_context *context)
 {
-	return weir_stream_launch(weir_context_stream(context), &rig_adder,
+	return weir_stream_launch(current_stream(context), &rig_adder,
 				  &(struct rig_sum){rig->own, {rig->own, NULL}, 5, 30 * MS},
 				  sizeof(struct rig_sum));
 }
@@ -161,11 +162,11 @@ static void s07_stop_comes_after_the_streams_also_when_another_did_not_start(voi
  * than the wait after a drain. */
 static weir_status work_in_the_second_run(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	if (!wr_load(&rig->told))
 		return WEIR_OK;
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	return weir_stream_launch(stream, &rig_adder, &(struct rig_sum){rig->own, {NULL, NULL}, 5, SECOND},
 				  sizeof(struct rig_sum));
 }
@@ -177,7 +178,7 @@ static void running_again(void)
 
 	rig->own = &place;
 	rig->options.drain_ns = -1;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig->options.max_duration_ns = MS;
 	rig_on(rig, "p", work_in_the_second_run);
 	assert_int_equal(rig_run(rig), WEIR_E_ABANDONED);
@@ -208,7 +209,7 @@ static bool is_in_capture(void *self, int device, void *stream)
 /* It has the native handle, and leaves a capture open. */
 static weir_status begin_in_capture(struct rig *rig, weir_context *context)
 {
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	HOLDS(rig, stream);
 	rig_give_native(stream);
@@ -274,7 +275,7 @@ static weir_status work_long_elsewhere(struct rig *rig, weir_context *context)
 	weir_stream *stream = NULL;
 	weir_status status = weir_context_allocate_stream(context, "tables", &stream);
 
-	HOLDS(rig, weir_context_stream(context));
+	HOLDS(rig, current_stream(context));
 	return status ? status
 		      : weir_stream_launch(stream, &rig_adder,
 					   &(struct rig_sum){rig->own, {rig->own, NULL}, 10, SECOND},
@@ -290,7 +291,7 @@ static void cut_short(void)
 	rig_on(rig, "p", work_long_elsewhere);
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 5 * MS, NULL), WEIR_E_TIMEOUT);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	rig_wait(rig);
 	assert_int_equal(wr_load(&rig->stopped), 0);
 	rig_destroy(rig);

@@ -110,14 +110,14 @@ static void poke_and_stop(void *arg)
 		weir_sleep((int64_t)wr_random_below(&outsider->random, 100) * US);
 	}
 	if (outsider->stop)
-		weir_scheduler_stop(outsider->rig->scheduler, outsider->stop == 1);
+		weir_scheduler_stop(outsider->rig->scheduler, outsider->stop == 1 ? WEIR_STOP_DRAIN : 0);
 }
 
 static void assert_all_arrived(struct rig *rig)
 {
 	weir_queue_counts counts = {.size = sizeof counts};
 
-	for (size_t i = 0; weir_scheduler_queue_counts(rig->scheduler, i, &counts); i++)
+	for (size_t i = 0; !weir_scheduler_queue_counts(rig->scheduler, i, &counts); i++)
 		assert_int_equal(counts.pushed, counts.delivered);
 }
 

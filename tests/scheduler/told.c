@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rig_inside.h"
+#include "tests/calls.h"
 
 static weir_stream *stream_of(struct rig *rig)
 {
@@ -165,7 +166,7 @@ static void c06_fences_told_ahead_do_not_starve_it_and_the_last_one_counts(void 
 static weir_status tell_in_tick(struct rig *rig, weir_context *context)
 {
 	struct writing writing = {9, MS};
-	weir_stream *stream = weir_context_stream(context);
+	weir_stream *stream = current_stream(context);
 
 	found[weir_context_tick(context)] = wr_load(&written);
 	if (weir_context_tick(context))
@@ -235,7 +236,7 @@ static void wait_outside(void)
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 5 * SECOND / 100, NULL), WEIR_E_TIMEOUT);
 	assert_says(rig_explain(rig), "z: fence: WAIT_EVENT (no fence was told)\n");
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "z"), 0);
 	rig_destroy(rig);
@@ -271,7 +272,7 @@ static void leave_unused(void)
 
 	rig_start(rig);
 	assert_int_equal(tell(rig, enqueue(stream, 1, 50 * MS)), WEIR_OK);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	(void)rig_wait(rig);
 	tell_never(rig);
 	assert_int_equal(rig_run(rig), WEIR_OK);

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "contract.h"
-#include "tests/copy.h"
+#include "tests/calls.h"
 
 #define MS 1000000
 

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "contract.h"
-#include "tests/copy.h"
+#include "tests/calls.h"
 
 #define MS     1000000
 #define SECOND (1000 * (int64_t)MS)

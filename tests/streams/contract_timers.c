@@ -3,7 +3,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "contract.h"
-#include "tests/copy.h"
+#include "tests/calls.h"
 
 #define MS 1000000
 #define US 1000

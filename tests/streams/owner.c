@@ -8,7 +8,7 @@
 #include "base/thread.h"
 #include "rig.h"
 #include "test.h"
-#include "tests/copy.h"
+#include "tests/calls.h"
 
 #define MS     1000000
 #define SECOND (1000 * (int64_t)MS)

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "sim/simulation.h"
 #include "test.h"
-#include "tests/copy.h"
+#include "tests/calls.h"
 
 #define SECOND 1000000000
 

@@ -6,11 +6,10 @@
 #define TESTS_STREAMS_RIG_H
 
 #include "base/atomic.h"
-#include "streams/device.h"
+#include "streams/flag.h"
 #include "streams/host/sim.h"
 #include "streams/memory.h"
-#include "streams/poller.h"
-#include "streams/signal_stream.h"
+#include "streams/signal.h"
 #include "streams/system.h"
 
 enum { RIG_ENTITIES = 1024 };

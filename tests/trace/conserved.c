@@ -133,11 +133,11 @@ static void write_counts(weir_scheduler *scheduler, const char *path)
 	if (!file)
 		exit(1);
 	fputs("{\"entities\": [", file);
-	for (size_t i = 0; weir_scheduler_entity_counts(scheduler, i, &entity); i++)
+	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &entity); i++)
 		fprintf(file, "%s{\"name\": \"%s\", \"ticks\": %" PRIu64 "}", i ? ", " : "", entity.entity,
 			entity.ticks);
 	fputs("], \"queues\": [", file);
-	for (size_t i = 0; weir_scheduler_queue_counts(scheduler, i, &queue); i++)
+	for (size_t i = 0; !weir_scheduler_queue_counts(scheduler, i, &queue); i++)
 		fprintf(file,
 			"%s{\"name\": \"%s -> %s\", \"pushed\": %" PRIu64 ", \"delivered\": %" PRIu64
 			", \"dropped\": %" PRIu64 "}",
@@ -151,8 +151,7 @@ static void run_seed(const char *folder, uint64_t seed)
 	const weir_scheduler_options options = {
 		.size = sizeof options,
 		.backend = "sim",
-		.seed = seed,
-		.given = WEIR_GIVEN_SEED,
+		.seed = seed ? seed : (uint64_t)WEIR_NONE,
 		.observe = WEIR_OBSERVE_TRACE,
 		.trace_events = 1 << 14,
 	};
