@@ -273,7 +273,6 @@ __attribute__((noinline)) static enum step review_claims(struct wr_worker *worke
 /* Not inlined: a park that is not observed pays one branch. */
 __attribute__((noinline)) static void trace_park(struct wr_worker *worker, weir_entity *entity)
 {
-	wr_flight_trace(entity, worker->scheduler, worker->local.index);
 	if (entity->gpu_time)
 		wr_gpu_time_read(entity, worker->local.index);
 	wr_trace_wait(worker->scheduler->trace, worker->local.index, entity->id, entity->verdict.cause,
