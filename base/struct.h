@@ -28,4 +28,12 @@ weir_status wr_struct_read(void *own, size_t own_size, const void *given, const 
  */
 weir_status wr_struct_fill(void *given, const void *own, size_t own_size, const char *type);
 
+weir_status wr_flags_refuse(const char *call, unsigned flags, unsigned known);
+
+/* Refuses flags that the call does not know. */
+static inline weir_status wr_flags_check(const char *call, unsigned flags, unsigned known)
+{
+	return flags & ~known ? wr_flags_refuse(call, flags, known) : WEIR_OK;
+}
+
 #endif

@@ -439,7 +439,9 @@ static nb::object context_receive_stream(Context &self, nb::handle port, bool al
 	weir_context *context = self.inside();
 	weir_stream *stream;
 
-	check(weir_context_receive_stream(context, port_of(self, 0, port), allocate, sync_to_default,
+	check(weir_context_receive_stream(context, port_of(self, 0, port),
+					  (allocate ? 0u : WEIR_RECEIVE_TAKE_NONE) |
+						  (sync_to_default ? WEIR_RECEIVE_SYNC_DEFAULT : 0u),
 					  &stream),
 	      self.name());
 	return stream_of(self, stream);
@@ -551,7 +553,8 @@ static nb::object context_empty(Context &self, std::vector<int64_t> shape, const
 		      self.name());
 	like = {sizeof like, nullptr,    0, (int32_t)shape.size(), shape.data(), nullptr,
 		type->code,  type->bits, 1};
-	check(weir_context_create_tensor(self.inside(), &like, on_host, &message), self.name());
+	check(weir_context_create_tensor(self.inside(), &like, on_host ? WEIR_TENSOR_HOST : 0, &message),
+	      self.name());
 	nb::object out = message_of(message, self.core, self.calls);
 	nb::cast<Message *>(out)->writable = true;
 	nb::cast<Message *>(out)->made = true;

@@ -166,7 +166,7 @@ bool end_scheduler(Core *core)
 	if (!scheduler || core->ending)
 		return !core->ending;
 	core->ending = true;
-	weir_scheduler_stop(scheduler, false);
+	weir_scheduler_stop(scheduler, 0);
 	for (int i = 0; core->inside && i < 200; i++) {
 		nb::gil_scoped_release released;
 		usleep(5000);

@@ -274,13 +274,18 @@ static void on_ended(weir_scheduler *, void *arg)
 		return; /* it is readable already */
 }
 
-template <typename Field>
-void give(nb::dict options, const char *name, Field &field, unsigned *given, unsigned bit)
+template <typename Field> void give(nb::dict options, const char *name, Field &field)
 {
-	if (!options.contains(name))
-		return;
-	field = nb::cast<Field>(options[name]);
-	*given |= bit;
+	if (options.contains(name))
+		field = nb::cast<Field>(options[name]);
+}
+
+/* A zero that was given is a value, not "as in the description". */
+template <typename Field> void give_value(nb::dict options, const char *name, Field &field)
+{
+	give(options, name, field);
+	if (!field && options.contains(name))
+		field = (Field)WEIR_NONE;
 }
 
 void note_backend(Core *core, int strict)
@@ -289,7 +294,7 @@ void note_backend(Core *core, int strict)
 
 	core->simulated = backend == WEIR_BACKEND_SIM;
 	core->on_cuda = backend == WEIR_BACKEND_CUDA;
-	core->strict = strict ? strict == WEIR_STRICT_ON && !core->on_cuda : core->simulated;
+	core->strict = strict ? strict > 0 && !core->on_cuda : core->simulated;
 }
 
 /* Ends the scheduler of the run before, if there is one. */
@@ -300,27 +305,26 @@ static void make_scheduler(Graph &self, nb::dict from)
 	std::string texts[3];
 	const char *names[3] = {"backend", "signal", "root"};
 	const char **fields[3] = {&options.backend, &options.signal, &options.root};
-	unsigned none = 0;
 	bool statistics = false, trace = false;
 	weir_status status;
 
 	for (int i = 0; i < 3; i++) {
-		give(from, names[i], texts[i], &none, 0);
+		give(from, names[i], texts[i]);
 		*fields[i] = texts[i].empty() ? nullptr : texts[i].c_str();
 	}
-	give(from, "workers", options.workers, &none, 0);
-	give(from, "seed", options.seed, &options.given, WEIR_GIVEN_SEED);
-	give(from, "drain", options.drain_ns, &options.given, WEIR_GIVEN_DRAIN);
-	give(from, "deadlock_grace", options.deadlock_grace_ns, &options.given, WEIR_GIVEN_DEADLOCK_GRACE);
-	give(from, "max_duration", options.max_duration_ns, &options.given, WEIR_GIVEN_MAX_DURATION);
-	give(from, "worker_spin", options.worker_spin_ns, &options.given, WEIR_GIVEN_WORKER_SPIN);
-	give(from, "max_in_flight", options.max_in_flight, &none, 0);
-	give(from, "skip", options.skip, &none, 0);
-	give(from, "statistics", statistics, &none, 0);
-	give(from, "trace", trace, &none, 0);
-	give(from, "trace_events", options.trace_events, &none, 0);
-	give(from, "gpu_time", options.gpu_time, &none, 0);
-	give(from, "strict", options.strict, &none, 0);
+	give(from, "workers", options.workers);
+	give_value(from, "seed", options.seed);
+	give_value(from, "drain", options.drain_ns);
+	give_value(from, "deadlock_grace", options.deadlock_grace_ns);
+	give_value(from, "max_duration", options.max_duration_ns);
+	give_value(from, "worker_spin", options.worker_spin_ns);
+	give(from, "max_in_flight", options.max_in_flight);
+	give(from, "skip", options.skip);
+	give(from, "statistics", statistics);
+	give(from, "trace", trace);
+	give(from, "trace_events", options.trace_events);
+	give(from, "gpu_time", options.gpu_time);
+	give(from, "strict", options.strict);
 	options.observe = (statistics ? (unsigned)WEIR_OBSERVE_STATISTICS : 0u) |
 			  (trace ? (unsigned)WEIR_OBSERVE_TRACE : 0u);
 	options.ended = on_ended;
@@ -423,7 +427,7 @@ static nb::object wait_run(Graph &self, nb::object timeout)
 			status = in_slices(core, limit, wait);
 			break;
 		} catch (nb::python_error &error) {
-			weir_scheduler_stop(core->scheduler, !interrupt.is_valid());
+			weir_scheduler_stop(core->scheduler, !interrupt.is_valid() ? WEIR_STOP_DRAIN : 0);
 			interrupt = nb::borrow(error.value());
 			limit = -1;
 		}
@@ -455,7 +459,7 @@ static void collect_dropped(Graph &self, nb::object timeout)
 static void stop_run(Graph &self, bool drain)
 {
 	if (open_core(self)->scheduler)
-		weir_scheduler_stop(self.core->scheduler, drain);
+		weir_scheduler_stop(self.core->scheduler, drain ? WEIR_STOP_DRAIN : 0);
 }
 
 static void close_graph(Graph &self)
@@ -465,7 +469,7 @@ static void close_graph(Graph &self)
 	if (!is_ours(core))
 		return;
 	if (is_inside(core))
-		raise(WEIR_E_BUSY, "a graph is not closed by an operator: finish or drain instead");
+		raise(WEIR_E_STATE, "a graph is not closed by an operator: finish or drain instead");
 	if (!end_scheduler(core))
 		raise(WEIR_E_BUSY, "another thread is inside a call of this graph");
 	settle();

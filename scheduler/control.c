@@ -30,7 +30,7 @@ weir_status wr_scheduler_check_call(weir_scheduler *scheduler, const char *what)
 			       scheduler->graph->plan->name);
 	if (wr_load(&scheduler->calling_ended) != wr_thread_self())
 		return WEIR_OK;
-	return wr_fail(WEIR_E_BUSY, "graph %s: the 'ended' callback is running: call %s after it returns",
+	return wr_fail(WEIR_E_STATE, "graph %s: the 'ended' callback is running: call %s after it returns",
 		       scheduler->graph->plan->name, what);
 }
 
@@ -47,9 +47,9 @@ weir_status weir_scheduler_start(weir_scheduler *scheduler)
 	if (status)
 		return status;
 	if (wr_exchange(&scheduler->entering, true))
-		return wr_fail(WEIR_E_BUSY, "graph %s is being started", scheduler->graph->plan->name);
+		return wr_fail(WEIR_E_STATE, "graph %s is being started", scheduler->graph->plan->name);
 	if (!wr_run_ended(scheduler))
-		status = wr_fail(WEIR_E_BUSY, "graph %s is running", scheduler->graph->plan->name);
+		status = wr_fail(WEIR_E_STATE, "graph %s is running", scheduler->graph->plan->name);
 	else
 		status = wr_world_call(scheduler, start_run, NULL);
 	wr_store(&scheduler->entering, false);
@@ -304,7 +304,7 @@ weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *pa
 			       "graph %s: no trace is recorded: set WEIR_OBSERVE_TRACE in the options",
 			       scheduler->graph->plan->name);
 	if (!wr_run_ended(scheduler))
-		return wr_fail(WEIR_E_BUSY, "graph %s is running: write its trace after the run",
+		return wr_fail(WEIR_E_STATE, "graph %s is running: write its trace after the run",
 			       scheduler->graph->plan->name);
 	if (!wr_output_open(&output, path))
 		return fail_trace_file(path);

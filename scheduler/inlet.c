@@ -19,7 +19,7 @@ weir_status weir_graph_add_inlet(weir_graph *graph, const char *port, weir_inlet
 	if (status)
 		return status;
 	if (graph->scheduler)
-		return wr_fail(WEIR_E_BUSY, "%s: create inlets before the scheduler", port);
+		return wr_fail(WEIR_E_STATE, "%s: create inlets before the scheduler", port);
 	inlet = wr_alloc(1, sizeof *inlet);
 	if (!inlet)
 		return WEIR_E_NOMEM;

@@ -27,7 +27,7 @@ static weir_status check_outlet(const weir_graph *graph, const char *port, const
 				unsigned flags, uint32_t *capacity)
 {
 	if (graph->scheduler)
-		return wr_fail(WEIR_E_BUSY, "%s: create outlets before the scheduler", port);
+		return wr_fail(WEIR_E_STATE, "%s: create outlets before the scheduler", port);
 	if (flags & ~(unsigned)WEIR_OUTLET_EARLY)
 		return wr_fail(WEIR_E_INVALID, "%s: an outlet's flags are 0 or WEIR_OUTLET_EARLY, not %#x",
 			       port, flags);

@@ -1,5 +1,5 @@
 /*
- * Replay (T13). An entity has up to `instances` keys; the least recently used one is evicted. A key is COLD
+ * Replay (T13). An entity keeps up to `keys` keys; the least recently used one is evicted. A key is COLD
  * until `warm_up` ticks have enqueued its work as usual (modules are loaded lazily, libraries allocate at
  * their first call), then WARM. The next tick captures the work: the key is READY, and each later
  * tick launches it. If the capture fails the key is FAILED and its work is enqueued as usual, in

@@ -128,7 +128,7 @@ weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_option
 	weir_status status;
 
 	if (graph->scheduler)
-		return wr_fail(WEIR_E_BUSY, "graph %s has a scheduler already", graph->plan->name);
+		return wr_fail(WEIR_E_STATE, "graph %s has a scheduler already", graph->plan->name);
 	scheduler = wr_alloc_aligned(64, sizeof *scheduler);
 	if (!scheduler)
 		return WEIR_E_NOMEM;
@@ -160,7 +160,7 @@ static weir_status end_threads(weir_scheduler *scheduler, void *unused)
 {
 	(void)unused;
 	if (!wr_run_ended(scheduler)) {
-		weir_scheduler_stop(scheduler, false);
+		weir_scheduler_stop(scheduler, 0);
 		wr_run_wait(scheduler, WR_FOREVER);
 	}
 	wr_operators_stop_before_destroy(scheduler);

@@ -140,7 +140,7 @@ weir_status wr_scheduler_check_files(weir_scheduler *scheduler);
 weir_status wr_run_wait(weir_scheduler *scheduler, int64_t until);
 /* Returns true if the caller's thread runs the loop. */
 bool wr_scheduler_driven_by_caller(const weir_scheduler *scheduler);
-/* Fails: WEIR_E_BUSY inside options.ended, WEIR_E_INVALID after a fork. `what` names the call. */
+/* Fails: WEIR_E_STATE inside options.ended, WEIR_E_INVALID after a fork. `what` names the call. */
 weir_status wr_scheduler_check_call(weir_scheduler *scheduler, const char *what);
 
 /* --- review.c --- */

@@ -94,7 +94,7 @@ static weir_status compute(weir_context *context, void *state)
 	if (!status)
 		status = check(context, weir_message_tensor(from), weir_stream_device(stream));
 	if (!status)
-		status = weir_context_create_tensor(context, weir_message_tensor(from), false, &to);
+		status = weir_context_create_tensor(context, weir_message_tensor(from), 0, &to);
 	if (status)
 		return status;
 	work.from = weir_message_data(from);

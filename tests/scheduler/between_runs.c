@@ -299,7 +299,7 @@ static void b03_t04_collect_waits_for_the_device_and_is_refused_in_a_run(void **
 	assert_int_equal(weir_graph_collect(rig->graph, -1), WEIR_OK);
 	assert_int_equal(destroyed, 3);
 	rig_start(rig);
-	assert_int_equal(weir_graph_collect(rig->graph, 0), WEIR_E_BUSY);
+	assert_int_equal(weir_graph_collect(rig->graph, 0), WEIR_E_STATE);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
