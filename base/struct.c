@@ -17,19 +17,33 @@ weir_status wr_struct_check(const char *type, size_t size, size_t first)
 	return wr_fail(WEIR_E_INVALID, "%s: its size is %zu: set .size = sizeof(%s)", type, size, type);
 }
 
-weir_status wr_struct_read(void *own, size_t own_size, const void *given, const char *type)
+static weir_status check_rest(const char *type, const unsigned char *bytes, size_t size, size_t own_size)
 {
-	size_t size = size_of(given);
-	const unsigned char *bytes = given;
-	weir_status status = wr_struct_check(type, size, 2 * sizeof(size_t));
-
-	if (status)
-		return status;
 	for (size_t i = own_size; i < size; i++)
 		if (bytes[i])
 			return wr_fail(WEIR_E_UNSUPPORTED,
 				       "%s: a field is set that this library (%s) does not know: update it",
 				       type, WEIR_VERSION);
+	return WEIR_OK;
+}
+
+weir_status wr_struct_known(const char *type, const void *given, size_t own_size)
+{
+	size_t size = size_of(given);
+	weir_status status = wr_struct_check(type, size, own_size);
+
+	return status ? status : check_rest(type, given, size, own_size);
+}
+
+weir_status wr_struct_read(void *own, size_t own_size, const void *given, const char *type)
+{
+	size_t size = size_of(given);
+	weir_status status = wr_struct_check(type, size, 2 * sizeof(size_t));
+
+	if (!status)
+		status = check_rest(type, given, size, own_size);
+	if (status)
+		return status;
 	memcpy(own, given, size < own_size ? size : own_size);
 	return WEIR_OK;
 }

@@ -35,6 +35,24 @@ struct result {
 	char where[80];
 };
 
+/* The statistics name the entity and then its submit: {"count":40,"sum":7000,... */
+static int64_t time_in_compute(weir_scheduler *scheduler, const char *entity)
+{
+	char name[64], *text = NULL;
+	const char *at;
+	int64_t sum = 0;
+
+	check(weir_scheduler_print_statistics(scheduler, &text), "statistics");
+	snprintf(name, sizeof name, "{\"name\":\"%s\"", entity);
+	at = strstr(text, name);
+	at = at ? strstr(at, "\"submit\":") : NULL;
+	at = at ? strstr(at, "\"sum\":") : NULL;
+	if (at)
+		sum = strtoll(at + strlen("\"sum\":"), NULL, 10);
+	weir_text_free(text);
+	return sum;
+}
+
 static struct result counts_of(weir_scheduler *scheduler, const char *entity)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
@@ -44,7 +62,7 @@ static struct result counts_of(weir_scheduler *scheduler, const char *entity)
 		if (strcmp(counts.entity, entity))
 			continue;
 		result.ticks = counts.ticks;
-		result.compute_ns = counts.compute_ns;
+		result.compute_ns = time_in_compute(scheduler, entity);
 		result.most = counts.most_in_flight;
 	}
 	return result;
@@ -55,7 +73,7 @@ static struct result run(const char *text, const char *entity, unsigned workers,
 	weir_scheduler_options options = {.size = sizeof options,
 					  .backend = backend,
 					  .workers = workers,
-					  .measure = true,
+					  .observe = WEIR_OBSERVE_COMPUTE,
 					  .max_in_flight = max_in_flight,
 					  .max_duration_ns = (int64_t)(seconds * 1e9)};
 	weir_outcome outcome = {.size = sizeof outcome};

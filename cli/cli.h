@@ -212,8 +212,11 @@ void cli_output_give_up(struct cli_output *output); /* without a run; after a wr
 void cli_trace_write(struct cli_output *output, weir_scheduler *scheduler);
 void cli_statistics_write(struct cli_output *output, weir_scheduler *scheduler);
 
-/* statistics.c: the tables of --stats. */
-void cli_statistics(weir_scheduler *scheduler);
+/* statistics.c */
+struct cli_recorded;
+/* Returns false if memory ran out. cli_recorded_finish takes what is left. */
+bool cli_statistics_read(weir_scheduler *scheduler, struct cli_recorded *out);
+void cli_statistics(const struct cli_recorded *recorded); /* the tables of --stats */
 
 /*
  * kinds.c: prints all operators, or conditions, of the registry, or all about one. Returns CLI_USAGE after
@@ -255,6 +258,7 @@ void cli_progress_clear(const struct cli_progress *progress);
 bool cli_writes_to_stdout(weir_graph *graph, weir_scheduler *scheduler);
 
 /* summary.c: the summary of a run. */
-void cli_summary(const char *path, weir_graph *graph, weir_scheduler *scheduler, const weir_outcome *outcome);
+void cli_summary(const char *path, weir_graph *graph, weir_scheduler *scheduler, const weir_outcome *outcome,
+		 const struct cli_recorded *recorded);
 
 #endif

@@ -168,6 +168,23 @@ static bool is_device_port(const weir_operator *kind, const weir_port *port)
 	return port->flags & WEIR_PORT_DEVICE || kind->flags & WEIR_OPERATOR_STREAM;
 }
 
+/* "      uint8 [H, W] | [H, W, 3], host": what its tensors are; nothing for a port without a type. */
+static void print_type_of_port(const weir_port *port)
+{
+	const char *const parts[] = {port->dtype, port->shape, port->place};
+	const char *before = "      tensors: ";
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		if (!parts[i])
+			continue;
+		fputs(before, stdout);
+		cli_print_escaped(stdout, parts[i]);
+		before = i == 0 && port->shape ? " " : ", ";
+	}
+	if (port->dtype || port->shape || port->place)
+		putchar('\n');
+}
+
 static uint32_t or_one(uint32_t value)
 {
 	return value ? value : 1;
@@ -205,6 +222,7 @@ static void print_inputs(const weir_operator *kind)
 		printf(", %s when full", policy_name(port->policy));
 		print_flags(port->flags);
 		fputs(is_device_port(kind, port) ? ", device port\n" : ", host port\n", stdout);
+		print_type_of_port(port);
 		print_help(port->help);
 	}
 }
@@ -220,6 +238,7 @@ static void print_outputs(const weir_port *ports)
 		printf("; at most %u a tick", or_one(port->max_emits));
 		print_flags(port->flags);
 		putchar('\n');
+		print_type_of_port(port);
 		print_help(port->help);
 	}
 }
@@ -234,12 +253,9 @@ static void print_title(const char *name, const char *help)
 	putchar('\n');
 }
 
-/* A table that was built with an older header is too small for them. */
 static void print_brought(const weir_operator *kind)
 {
-	bool has = kind->size > offsetof(weir_operator, conditions) && kind->conditions;
-
-	if (!has || !kind->conditions[0])
+	if (!kind->conditions || !kind->conditions[0])
 		return;
 	puts("\nconditions that it brings");
 	for (size_t i = 0; kind->conditions[i]; i++) {

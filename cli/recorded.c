@@ -14,7 +14,7 @@
 enum { VERSION = 1 };
 #define STATUS_ABSENT ((weir_status)1) /* while it is read: the file does not say */
 
-enum kind { COUNT, INTEGER, REAL, FLAG, TEXT, CAUSE, STATUS, OBJECT, LIST, LENGTH };
+enum kind { COUNT, INTEGER, REAL, FLAG, TEXT, CAUSE, STATUS, OBJECT, LIST, TEXTS };
 
 struct shape;
 struct field {
@@ -103,6 +103,14 @@ static const struct field lock_fields[] = {
 };
 static const struct shape lock = SHAPE(cli_lock, lock_fields);
 
+static const struct field stamped_fields[] = {
+	FIELD(cli_stamped, COUNT, count),
+	FIELD(cli_stamped, COUNT, sum),
+	FIELD(cli_stamped, COUNT, max),
+	{0},
+};
+static const struct shape stamped = SHAPE(cli_stamped, stamped_fields);
+
 static const struct field entity_fields[] = {
 	NEEDED(cli_entity, TEXT, name),
 	FIELD(cli_entity, TEXT, operator),
@@ -113,12 +121,14 @@ static const struct field entity_fields[] = {
 	FIELD(cli_entity, COUNT, lost),
 	FIELD(cli_entity, COUNT, most_in_flight),
 	FIELD(cli_entity, COUNT, max_in_flight),
+	SHAPED(cli_entity, OBJECT, stamped, stamped),
 	SHAPED(cli_entity, OBJECT, submit, histogram),
 	SHAPED(cli_entity, OBJECT, blocked, histogram),
 	SHAPED(cli_entity, OBJECT, cpu, cpu),
 	SHAPED(cli_entity, OBJECT, gpu_span, histogram),
 	SHAPED(cli_entity, OBJECT, done_latency, histogram),
 	SHAPED(cli_entity, OBJECT, ready_to_compute, histogram),
+	SHAPED(cli_entity, OBJECT, waited, histogram),
 	SHAPED(cli_entity, OBJECT, lock, lock),
 	SHAPED(cli_entity, LIST, waits, wait),
 	SHAPED(cli_entity, LIST, conditions, condition),
@@ -172,8 +182,14 @@ static const struct field worker_fields[] = {
 };
 static const struct shape worker = SHAPE(cli_worker, worker_fields);
 
-static const struct field path_fields[] = {{0}};
-static const struct shape path = {sizeof(char), path_fields};
+static const struct field path_fields[] = {
+	FIELD(cli_path, TEXTS, entities),
+	FIELD(cli_path, FLAG, other),
+	FIELD(cli_path, COUNT, count),
+	SHAPED(cli_path, OBJECT, latency, histogram),
+	{0},
+};
+static const struct shape path = SHAPE(cli_path, path_fields);
 
 static const struct field run_fields[] = {
 	{"weir_statistics", COUNT, offsetof(struct cli_recorded, format), NULL, true},
@@ -201,7 +217,7 @@ static const struct field run_fields[] = {
 	SHAPED(cli_recorded, LIST, queues, queue),
 	SHAPED(cli_recorded, LIST, pools, pool),
 	SHAPED(cli_recorded, LIST, workers, worker),
-	{"paths", LENGTH, offsetof(struct cli_recorded, path_count), &path, false},
+	SHAPED(cli_recorded, LIST, paths, path),
 	{0},
 };
 static const struct shape run = SHAPE(cli_recorded, run_fields);
@@ -289,11 +305,19 @@ static bool read_list(struct cli_json *json, const struct shape *shape, struct c
 	return !json->fault;
 }
 
-static bool read_length(struct cli_json *json, int64_t *out)
+static bool read_texts(struct cli_json *json, struct cli_list *list)
 {
+	if (list->count)
+		return cli_json_refuse(json, "the list stands twice in its object");
 	if (cli_json_list(json))
-		for (*out = 0; cli_json_item(json); ++*out)
-			cli_json_skip(json);
+		while (cli_json_item(json)) {
+			char **item = cli_list_add(list, sizeof *item);
+
+			if (!item)
+				return cli_json_refuse(json, cli_json_no_memory);
+			if (!read_text(json, item, true))
+				return false;
+		}
 	return !json->fault;
 }
 
@@ -318,8 +342,8 @@ static bool read_field(struct cli_json *json, const struct field *field, char *o
 		return read_object(json, field->shape, out);
 	case LIST:
 		return read_list(json, field->shape, (struct cli_list *)(void *)out);
-	case LENGTH:
-		return read_length(json, (int64_t *)(void *)out);
+	case TEXTS:
+		return read_texts(json, (struct cli_list *)(void *)out);
 	}
 	return false;
 }
@@ -366,10 +390,13 @@ static void finish_object(const struct shape *shape, void *object)
 			free(*(char **)(void *)at);
 		if (field->kind == OBJECT)
 			finish_object(field->shape, at);
-		if (field->kind != LIST)
+		if (field->kind != LIST && field->kind != TEXTS)
 			continue;
 		for (size_t i = 0; i < list->count; i++)
-			finish_object(field->shape, (char *)list->items + i * field->shape->size);
+			if (field->kind == LIST)
+				finish_object(field->shape, (char *)list->items + i * field->shape->size);
+			else
+				free(((char **)list->items)[i]);
 		free(list->items);
 	}
 }

@@ -53,11 +53,17 @@ struct cli_cpu {
 	int64_t count, time, of, waits;
 };
 
+/* How old messages with a stamp were where they ended. */
+struct cli_stamped {
+	int64_t count, sum, max;
+};
+
 struct cli_entity {
 	char *name,
 		*operator, * resource; /* resource: of its streams; NULL: the default stream pool, or none */
 	int64_t ticks, received, emitted, lost, most_in_flight, max_in_flight;
-	struct cli_histogram submit, blocked, gpu_span, done_latency, ready_to_compute;
+	struct cli_stamped stamped;
+	struct cli_histogram submit, blocked, gpu_span, done_latency, ready_to_compute, waited;
 	struct cli_cpu cpu;
 	struct cli_lock lock;
 	struct cli_list waits;      /* of struct cli_wait */
@@ -85,6 +91,13 @@ struct cli_pool {
 	struct cli_histogram wait_time;
 };
 
+struct cli_path {
+	struct cli_list entities; /* of char *: source to sink */
+	bool other;               /* all other paths to the sink */
+	int64_t count;
+	struct cli_histogram latency;
+};
+
 struct cli_worker {
 	int64_t ticks, busy, asleep;
 };
@@ -105,8 +118,7 @@ struct cli_recorded {
 	char *main;     /* the entity whose messages are the frames; NULL: none */
 	size_t main_at; /* likewise, or CLI_NO_ENTITY */
 	int64_t frames;
-	struct cli_list entities, queues, pools, workers;
-	int64_t path_count;
+	struct cli_list entities, queues, pools, workers, paths;
 	struct cli_name *names; /* of the entities, sorted */
 };
 

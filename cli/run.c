@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/recorded.h"
 
 struct run {
 	struct cli_graph source;
@@ -61,8 +62,8 @@ static int make_run(struct run *run, const struct cli_options *options)
 		.max_in_flight = options->max_in_flight,
 		.gpu_time = options->gpu_time,
 		.strict = options->strict,
-		.measure = !options->quiet,
 		.observe = (options->stats || options->stats_file ? WEIR_OBSERVE_STATISTICS : 0u) |
+			   (options->quiet ? 0u : WEIR_OBSERVE_COMPUTE) |
 			   (options->trace ? WEIR_OBSERVE_TRACE : 0u),
 		.trace_events = options->trace_events,
 		.skip = options->stats_skip,
@@ -155,6 +156,21 @@ static void say_outcome(const char *path, const weir_outcome *outcome)
 		cli_say("%s: %s: %s", path, status, outcome->text);
 }
 
+static void print_run(struct run *run, const struct cli_options *options, const weir_outcome *outcome)
+{
+	struct cli_recorded recorded = {0};
+
+	if (options->quiet && !options->stats)
+		return;
+	if (!cli_statistics_read(run->scheduler, &recorded))
+		cli_say("%s: the times in compute: out of memory", options->argument);
+	if (!options->quiet)
+		cli_summary(options->argument, run->graph, run->scheduler, outcome, &recorded);
+	if (options->stats)
+		cli_statistics(&recorded);
+	cli_recorded_finish(&recorded);
+}
+
 static int run_to_the_end(struct run *run, const struct cli_options *options)
 {
 	struct cli_progress progress = {.on = !options->quiet && isatty(STDERR_FILENO)};
@@ -165,7 +181,10 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	cli_crash_tell(run->graph); /* first: start may crash */
 	status = weir_scheduler_start(run->scheduler);
 	if (status) {
-		show_exception(options, weir_last_error_entity());
+		weir_error error = {.size = sizeof error};
+
+		weir_error_last(&error);
+		show_exception(options, error.entity);
 		cli_say_error(status, options->argument);
 		return cli_code_of(status);
 	}
@@ -182,10 +201,7 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 		fflush(stdout);
 		dup2(STDERR_FILENO, STDOUT_FILENO); /* the summary must not follow the frames */
 	}
-	if (!options->quiet)
-		cli_summary(options->argument, run->graph, run->scheduler, &outcome);
-	if (options->stats)
-		cli_statistics(run->scheduler);
+	print_run(run, options, &outcome);
 	cli_statistics_write(&run->statistics, run->scheduler);
 	cli_trace_write(&run->trace, run->scheduler);
 	if (outcome.status)

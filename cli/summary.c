@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/recorded.h"
 
 /* --- numbers: three or four digits, never an exponent --- */
 
@@ -102,12 +103,15 @@ static bool uses_device(weir_scheduler *scheduler)
 	return false;
 }
 
-static void print_entity(int width, bool device, const weir_entity_counts *counts)
+/* entity: the statistics of it, or NULL. */
+static void print_entity(int width, bool device, const weir_entity_counts *counts,
+			 const struct cli_entity *entity)
 {
 	char compute[24];
 
 	printf("  %-*s  %10" PRIu64 "  %10" PRIu64 "  %10" PRIu64 "  %12s", width, counts->entity,
-	       counts->ticks, counts->received, counts->emitted, cli_duration(compute, counts->compute_ns));
+	       counts->ticks, counts->received, counts->emitted,
+	       cli_duration(compute, entity ? entity->submit.sum : 0));
 	if (device)
 		printf("  %14" PRIu64, counts->most_in_flight);
 	putchar('\n');
@@ -128,24 +132,22 @@ static void print_entity(int width, bool device, const weir_entity_counts *count
 }
 
 /* "  latency: mean 3.1 ms, max 9.8 ms at 'show'" */
-static void print_latency(const char *at, uint64_t count, int64_t sum, int64_t max)
+static void print_latencies(const struct cli_recorded *recorded)
 {
 	char mean[24], longest[24];
 
-	if (count)
-		printf("  latency: mean %s, max %s at '%s'\n", cli_duration(mean, sum / (int64_t)count),
-		       cli_duration(longest, max), at);
+	for (size_t i = 0; i < LISTED && i < recorded->entities.count; i++) {
+		const struct cli_entity *entity = cli_recorded_entity(recorded, i);
+		const struct cli_stamped *age = &entity->stamped;
+
+		if (age->count)
+			printf("  latency: mean %s, max %s at '%s'\n",
+			       cli_duration(mean, age->sum / age->count), cli_duration(longest, age->max),
+			       entity->name);
+	}
 }
 
-static void print_latencies(weir_scheduler *scheduler)
-{
-	weir_entity_counts counts = {.size = sizeof counts};
-
-	for (size_t i = 0; i < LISTED && !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
-		print_latency(counts.entity, counts.stamped, counts.latency_ns, counts.max_latency_ns);
-}
-
-static void print_entities(weir_scheduler *scheduler)
+static void print_entities(weir_scheduler *scheduler, const struct cli_recorded *recorded)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 	int width = widest_name(scheduler);
@@ -156,7 +158,7 @@ static void print_entities(weir_scheduler *scheduler)
 	       "in compute", device ? "  most in flight" : "");
 	for (; !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		if (i < LISTED)
-			print_entity(width, device, &counts);
+			print_entity(width, device, &counts, cli_recorded_entity(recorded, i));
 	if (i > LISTED)
 		printf("  and %zu more\n", i - LISTED);
 }
@@ -256,12 +258,13 @@ static void print_rest(const weir_outcome *outcome)
 		printf("  waiting for something from outside: %s\n", outcome->waiting);
 }
 
-void cli_summary(const char *path, weir_graph *graph, weir_scheduler *scheduler, const weir_outcome *outcome)
+void cli_summary(const char *path, weir_graph *graph, weir_scheduler *scheduler, const weir_outcome *outcome,
+		 const struct cli_recorded *recorded)
 {
 	print_headline(path, scheduler, outcome);
-	print_entities(scheduler);
+	print_entities(scheduler, recorded);
 	print_queues(scheduler);
-	print_latencies(scheduler);
+	print_latencies(recorded);
 	print_pools(scheduler);
 	print_held(scheduler, outcome->held);
 	print_rest(outcome);

@@ -16,7 +16,7 @@
 
 size_t wr_brought_count(const weir_operator *kind)
 {
-	const char *const *texts = wr_operator_conditions(kind);
+	const char *const *texts = kind->conditions;
 	size_t count = 0;
 
 	while (texts && texts[count])
@@ -66,7 +66,7 @@ static weir_status add_brought(struct wr_build *build, struct wr_plan_entity *en
 
 weir_status wr_build_brought(struct wr_build *build, struct wr_plan_entity *entity)
 {
-	const char *const *texts = wr_operator_conditions(entity->kind);
+	const char *const *texts = entity->kind->conditions;
 	weir_status status = WEIR_OK;
 	bool twice;
 
@@ -117,7 +117,7 @@ static weir_status check_brought(const weir_registry *registry, struct wr_plan_e
 
 weir_status wr_brought_check(const weir_registry *registry, const weir_operator *table)
 {
-	const char *const *texts = wr_operator_conditions(table);
+	const char *const *texts = table->conditions;
 	size_t count = wr_brought_count(table);
 	struct wr_plan_entity entity = {.kind = table};
 	weir_status status = WEIR_OK;

@@ -59,13 +59,13 @@ static struct wr_shown kinds_shown(unsigned kinds)
 static void check_kinds(struct wr_build *build, size_t i, const struct wr_plan_output *output,
 			const struct wr_plan_input *input)
 {
-	unsigned given = output->port->kinds, taken = input->port->kinds;
+	unsigned given = output->kinds, taken = input->kinds;
 
-	if (given && taken && !(given & taken))
+	if (!(given & taken))
 		wr_build_report_connection(build, WR_W_KINDS, i,
 					   "sends %s, but the input takes %s: put an operator between them",
 					   kinds_shown(given).text, kinds_shown(taken).text);
-	else if (build->plan->connections[i].initial_messages && taken && !(taken & WEIR_KIND_EMPTY))
+	else if (build->plan->connections[i].initial_messages && !(taken & WEIR_KIND_EMPTY))
 		wr_build_report_connection(build, WR_W_KINDS, i,
 					   "initial messages are empty, but the input takes %s: put "
 					   "\"initial_messages\" on another connection",

@@ -151,7 +151,7 @@ void wr_build_check_memory_device(struct wr_build *build, const struct wr_plan_e
 
 static bool sends_tensors(const struct wr_plan_output *output)
 {
-	return !output->port->kinds || output->port->kinds & WEIR_KIND_TENSOR;
+	return output->kinds & WEIR_KIND_TENSOR;
 }
 
 /* An optional output is, if something is connected; the program may still give another an outlet. */

@@ -264,7 +264,9 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 	wr_build_check_main(build);
 	if (!build->open_ports && !build->unresolved)
 		wr_build_check_unconnected(build);
-	status = wr_build_check_memory(build);
+	status = wr_build_check_types(build);
+	if (!status)
+		status = wr_build_check_memory(build);
 	if (!status)
 		status = wr_build_check_cycles(build);
 	if (!status)
@@ -317,6 +319,11 @@ static void finish_entity(struct wr_plan_entity *entity)
 		wr_values_destroy(entity->conditions[i].values);
 	}
 	wr_free(entity->conditions);
+	for (size_t i = 0; i < entity->input_count; i++)
+		wr_port_type_finish(&entity->inputs[i].type);
+	for (size_t i = 0; i < entity->output_count; i++)
+		wr_port_type_finish(&entity->outputs[i].type);
+	wr_scope_finish(&entity->scope);
 	wr_free(entity->inputs);
 	wr_free(entity->outputs);
 	wr_values_destroy(entity->values);

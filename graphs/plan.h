@@ -7,10 +7,13 @@
 #define WR_GRAPHS_PLAN_H
 
 #include "base/names.h"
+#include "graphs/type.h"
 #include "weir.h"
 
 struct wr_plan_input {
 	const weir_port *port;
+	struct wr_port_type type;
+	unsigned kinds;          /* of messages; never 0 */
 	uint32_t capacity, take; /* take: WEIR_TAKE_ALL, or n */
 	weir_policy policy;
 	uint32_t connections;  /* connections to this port; inlets are not counted */
@@ -23,6 +26,8 @@ struct wr_plan_input {
 
 struct wr_plan_output {
 	const weir_port *port;
+	struct wr_port_type type;
+	unsigned kinds; /* of messages; never 0 */
 	uint32_t max_emits;
 	uint32_t connections; /* connections from this port; outlets are not counted */
 	uint32_t outlet;      /* capacity of the outlet that the graph names here; 0: none */
@@ -111,6 +116,7 @@ struct wr_plan_entity {
 	struct wr_plan_input *inputs; /* one per port of the kind, in its order */
 	struct wr_plan_output *outputs;
 	size_t input_count, output_count;
+	struct wr_scope scope;                /* the names of sizes in the types of its ports */
 	struct wr_plan_condition *conditions; /* as in the text, then those that the operator
 						 brings, then the implied ones: inputs, outputs */
 	size_t condition_count;

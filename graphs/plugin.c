@@ -20,8 +20,8 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "base/text.h"
+#include "graphs/layout.h"
 #include "graphs/registry.h"
-#include "graphs/table.h"
 
 struct fd_path {
 	char path[32];
@@ -204,7 +204,7 @@ static weir_status check_info(const char *path, const weir_plugin_info *info)
 			       "plugin '%s' was built for ABI %u of weir, this is %u: rebuild it", file.text,
 			       info->abi, WEIR_ABI);
 	if (info->operator_size < WR_OPERATOR_FIRST || info->condition_size != sizeof(weir_condition) ||
-	    info->port_size != sizeof(weir_port) || info->parameter_size != sizeof(weir_parameter))
+	    info->port_size < WR_PORT_FIRST || info->parameter_size < WR_PARAMETER_FIRST)
 		return wr_fail(WEIR_E_INVALID, "plugin '%s' was built with tables of other sizes: rebuild it",
 			       file.text);
 	if (!info->add)

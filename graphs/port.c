@@ -32,6 +32,7 @@ static weir_status make_ports(struct wr_plan_entity *entity)
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const weir_port *port = &kind->inputs[i];
 		entity->inputs[i] = (struct wr_plan_input){.port = port,
+							   .kinds = wr_port_kinds(port),
 							   .capacity = port->capacity ? port->capacity : 1,
 							   .take = port->take ? port->take : 1,
 							   .policy = port->policy,
@@ -40,10 +41,28 @@ static weir_status make_ports(struct wr_plan_entity *entity)
 	}
 	for (size_t i = 0; i < entity->output_count; i++) {
 		const weir_port *port = &kind->outputs[i];
-		entity->outputs[i] = (struct wr_plan_output){
-			.port = port, .max_emits = port->max_emits ? port->max_emits : 1};
+		entity->outputs[i] =
+			(struct wr_plan_output){.port = port,
+						.kinds = wr_port_kinds(port),
+						.max_emits = port->max_emits ? port->max_emits : 1};
 	}
 	return WEIR_OK;
+}
+
+/* What cannot be was refused with the table, so only memory can be missing. */
+static weir_status read_types(struct wr_plan_entity *entity)
+{
+	char text[WR_TYPE_WHY];
+	struct wr_words why = wr_words_in(text, sizeof(text));
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < entity->input_count && !status; i++)
+		status = wr_port_type_read(&entity->inputs[i].type, &entity->scope, entity->inputs[i].port,
+					   &why);
+	for (size_t i = 0; i < entity->output_count && !status; i++)
+		status = wr_port_type_read(&entity->outputs[i].type, &entity->scope, entity->outputs[i].port,
+					   &why);
+	return status;
 }
 
 static uint32_t read_take(struct wr_build *build, const struct wr_at *at, const struct wr_value *take,
@@ -123,6 +142,8 @@ weir_status wr_build_ports(struct wr_build *build, struct wr_plan_entity *entity
 	struct wr_at all = {up, "ports", 0};
 	weir_status status = make_ports(entity);
 
+	if (!status)
+		status = read_types(entity);
 	for (size_t i = 0; !status && ports && i < wr_value_count(ports); i++) {
 		const struct wr_member *member = wr_value_at(ports, i);
 		struct wr_at at = {&all, member->key, 0};

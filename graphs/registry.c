@@ -4,6 +4,7 @@
  * tables, so that a simple program needs no registry.
  */
 #include "graphs/registry.h"
+#include "graphs/layout.h"
 #include "graphs/table.h"
 
 #include <string.h>
@@ -15,6 +16,7 @@
 
 struct kind {
 	const void *table;
+	void *own;       /* its copy in this library's layout, which `table` is then; NULL: none */
 	size_t sequence; /* counts additions; 0 for built-ins */
 };
 
@@ -36,19 +38,26 @@ static const void *kinds_table(const struct kinds *kinds, size_t index)
 	return index == WR_NO_INDEX ? NULL : kinds->list[index].table;
 }
 
-static weir_status kinds_add(struct kinds *kinds, const char *name, const void *table, size_t sequence)
+static weir_status kinds_add(struct kinds *kinds, const char *name, struct kind kind)
 {
 	weir_status status = wr_grow(&kinds->list, &kinds->room, kinds->count + 1, sizeof(*kinds->list));
 
 	if (!status)
 		status = wr_names_insert(&kinds->names, name, kinds->count);
 	if (!status)
-		kinds->list[kinds->count++] = (struct kind){table, sequence};
+		kinds->list[kinds->count++] = kind;
 	return status;
+}
+
+static void kinds_cut(struct kinds *kinds, size_t count)
+{
+	while (kinds->count > count)
+		wr_free(kinds->list[--kinds->count].own);
 }
 
 static void kinds_finish(struct kinds *kinds)
 {
+	kinds_cut(kinds, 0);
 	wr_names_finish(&kinds->names);
 	wr_free(kinds->list);
 }
@@ -72,10 +81,10 @@ weir_status weir_registry_create(weir_registry **out)
 
 	for (size_t i = 0; !status && wr_builtin_operators[i]; i++)
 		status = kinds_add(&registry->operators, wr_builtin_operators[i]->name,
-				   wr_builtin_operators[i], 0);
+				   (struct kind){.table = wr_builtin_operators[i]});
 	for (size_t i = 0; !status && wr_builtin_conditions[i]; i++)
 		status = kinds_add(&registry->conditions, wr_builtin_conditions[i]->name,
-				   wr_builtin_conditions[i], 0);
+				   (struct kind){.table = wr_builtin_conditions[i]});
 	if (status) {
 		weir_registry_destroy(registry);
 		return status;
@@ -85,32 +94,55 @@ weir_status weir_registry_create(weir_registry **out)
 	return status;
 }
 
+/* Takes `own`. */
 static weir_status registry_add(weir_registry *registry, struct kinds *kinds, const char *what,
-				const char *name, const void *table)
+				const char *name, struct kind kind)
 {
-	if (wr_names_find(&kinds->names, name) != WR_NO_INDEX)
+	weir_status status;
+
+	if (wr_names_find(&kinds->names, name) != WR_NO_INDEX) {
+		wr_free(kind.own);
 		return wr_fail(WEIR_E_INVALID, "there is already %s '%s': give this one another name", what,
 			       name);
+	}
 	registry->stamp = new_stamp();
-	return kinds_add(kinds, name, table, ++registry->sequence);
+	kind.sequence = ++registry->sequence;
+	status = kinds_add(kinds, name, kind);
+	if (status)
+		wr_free(kind.own);
+	return status;
 }
 
 weir_status weir_registry_add_operator(weir_registry *registry, const weir_operator *table)
 {
-	weir_status status = wr_operator_check(table);
+	weir_operator *own = NULL;
+	weir_status status = wr_layout_operator(table, &own);
 
+	table = own ? own : table;
+	if (!status)
+		status = wr_operator_check(table);
 	if (!status)
 		status = wr_brought_check(registry, table);
-	return status ? status
-		      : registry_add(registry, &registry->operators, "an operator", table->name, table);
+	if (!status)
+		return registry_add(registry, &registry->operators, "an operator", table->name,
+				    (struct kind){.table = table, .own = own});
+	wr_free(own);
+	return status;
 }
 
 weir_status weir_registry_add_condition(weir_registry *registry, const weir_condition *table)
 {
-	weir_status status = wr_condition_check(table);
+	weir_condition *own = NULL;
+	weir_status status = wr_layout_condition(table, &own);
 
-	return status ? status
-		      : registry_add(registry, &registry->conditions, "a condition", table->name, table);
+	table = own ? own : table;
+	if (!status)
+		status = wr_condition_check(table);
+	if (!status)
+		return registry_add(registry, &registry->conditions, "a condition", table->name,
+				    (struct kind){.table = table, .own = own});
+	wr_free(own);
+	return status;
 }
 
 /* The tables of the built-ins are sorted by name, which tests check. */
@@ -163,8 +195,11 @@ size_t wr_registry_mark(const weir_registry *registry)
 
 static void kinds_rollback(struct kinds *kinds, size_t mark)
 {
-	while (kinds->count && kinds->list[kinds->count - 1].sequence > mark)
-		kinds->count--;
+	size_t count = kinds->count;
+
+	while (count && kinds->list[count - 1].sequence > mark)
+		count--;
+	kinds_cut(kinds, count);
 	wr_names_remove_from(&kinds->names, kinds->count);
 }
 

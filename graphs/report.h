@@ -64,7 +64,8 @@
 	X(WR_W_LOSSY_BRANCH, 51, "queue that drops on one of two ways that meet (warning)")                  \
 	X(WR_W_STUCK_JOIN, 52, "ways that meet and stop for ever (warning)")                                 \
 	X(WR_W_SHORT_BRANCH, 53, "way that holds another one back (warning)")                                \
-	X(WR_W_MAIN, 54, "main sink that cannot be")
+	X(WR_W_MAIN, 54, "main sink that cannot be")                                                         \
+	X(WR_W_PORT_TYPES, 55, "types of ports do not agree")
 
 enum wr_error {
 #define WR_ERROR_ENUM(name, number, title) name = number,

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "graphs/parameter.h"
+#include "graphs/type.h"
 
 /* --- by name --- */
 
@@ -89,10 +90,7 @@ static weir_status table_check_ports(const struct subject *subject, const weir_p
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; i < wr_port_count(ports) && !status; i++) {
-		if (ports[i].size != sizeof(weir_port))
-			status = table_error(subject, ports[i].name,
-					     "has a wrong size: set size to sizeof(weir_port)");
-		else if (!wr_name_ok(ports[i].name))
+		if (!wr_name_ok(ports[i].name))
 			status = table_error(subject, ports[i].name, "is not a valid port name");
 		else if (wr_port_index(ports, ports[i].name) != (int)i)
 			status = table_error(subject, ports[i].name, "appears twice");
@@ -103,6 +101,30 @@ static weir_status table_check_ports(const struct subject *subject, const weir_p
 					     "is an output: the device flag is for inputs");
 		else if (ports[i].max_emits > WR_PORT_CAPACITY_MAX)
 			status = table_error(subject, ports[i].name, "has max_emits of more than 65536");
+	}
+	return status;
+}
+
+/* The names of sizes are those of all ports together. */
+static weir_status table_check_types(const struct subject *subject, const weir_port *ports,
+				     struct wr_scope *scope)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < wr_port_count(ports) && !status; i++) {
+		char text[WR_TYPE_WHY];
+		struct wr_words why = wr_words_in(text, sizeof(text));
+		struct wr_port_type type;
+
+		status = wr_port_type_read(&type, scope, &ports[i], &why);
+		if (status == WEIR_E_INVALID)
+			table_error(subject, ports[i].name, why.text);
+		else if (!status && wr_port_type_says(&type) &&
+			 !(wr_port_kinds(&ports[i]) & WEIR_KIND_TENSOR))
+			status = table_error(subject, ports[i].name,
+					     "has a dtype, a place or a shape, but its kinds are without "
+					     "WEIR_KIND_TENSOR");
+		wr_port_type_finish(&type);
 	}
 	return status;
 }
@@ -131,8 +153,6 @@ static bool is_prefix(const weir_parameter *parameters, const char *name)
 static const char *parameter_fault(const weir_parameter *parameters, const weir_parameter *parameter,
 				   bool condition)
 {
-	if (parameter->size != sizeof(weir_parameter))
-		return "has a wrong size: set size to sizeof(weir_parameter)";
 	if (!wr_name_ok(parameter->name) || (condition && is_reserved(parameter->name)))
 		return "is not a valid parameter name";
 	if (is_twice(parameters, parameter))
@@ -201,7 +221,6 @@ static weir_status table_check_parameters(const struct subject *subject, const w
 
 /* A larger size can only be a mistake, such as a negative number. */
 #define STATE_MAX (UINT64_C(1) << 40)
-#define TABLE_MAX 4096
 
 static weir_status table_check_state(const struct subject *subject, size_t bytes)
 {
@@ -217,41 +236,11 @@ static weir_status table_check_name(const struct subject *subject)
 	return WEIR_OK;
 }
 
-static weir_status table_check_head(const struct subject *subject, size_t size, size_t expected)
-{
-	if (size != expected)
-		return wr_fail(WEIR_E_INVALID,
-			       "table of %s: size is %zu, must be %zu: set it to sizeof the type",
-			       subject->kind, size, expected);
-	return table_check_name(subject);
-}
-
-/* A table may be smaller than ours, or larger with zeros at its end: it was built with another header. */
-static weir_status operator_check_size(const weir_operator *table)
-{
-	const unsigned char *bytes = (const unsigned char *)table;
-	size_t size = table ? table->size : 0;
-
-	if (size < WR_OPERATOR_FIRST || size > TABLE_MAX)
-		return wr_fail(WEIR_E_INVALID,
-			       "table of an operator: size is %zu, must be %zu: set it to sizeof the type",
-			       size, sizeof(*table));
-	for (size_t i = sizeof(*table); i < size; i++)
-		if (bytes[i])
-			return wr_fail(WEIR_E_UNSUPPORTED,
-				       "table of an operator: a field is set that this library (%s) does not "
-				       "know: update it",
-				       WEIR_VERSION);
-	return WEIR_OK;
-}
-
 weir_status wr_operator_check(const weir_operator *table)
 {
-	struct subject subject = {"an operator", table ? table->name : NULL};
-	weir_status status = operator_check_size(table);
-
-	if (!status)
-		status = table_check_name(&subject);
+	struct subject subject = {"an operator", table->name};
+	struct wr_scope scope = {0};
+	weir_status status = table_check_name(&subject);
 
 	subject.kind = "operator";
 	if (!status)
@@ -262,6 +251,11 @@ weir_status wr_operator_check(const weir_operator *table)
 		status = table_check_ports(&subject, table->inputs, true);
 	if (!status)
 		status = table_check_ports(&subject, table->outputs, false);
+	if (!status)
+		status = table_check_types(&subject, table->inputs, &scope);
+	if (!status)
+		status = table_check_types(&subject, table->outputs, &scope);
+	wr_scope_finish(&scope);
 	for (size_t i = 0; !status && i < wr_port_count(table->inputs); i++)
 		if (wr_port_index(table->outputs, table->inputs[i].name) >= 0)
 			status = table_error(&subject, table->inputs[i].name,
@@ -271,8 +265,8 @@ weir_status wr_operator_check(const weir_operator *table)
 
 weir_status wr_condition_check(const weir_condition *table)
 {
-	struct subject subject = {"a condition", table ? table->name : NULL};
-	weir_status status = table_check_head(&subject, table ? table->size : 0, sizeof(*table));
+	struct subject subject = {"a condition", table->name};
+	weir_status status = table_check_name(&subject);
 
 	subject.kind = "condition";
 	if (!status)

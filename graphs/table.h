@@ -4,19 +4,12 @@
 
 #include "graphs/report.h"
 
-/* Checks a table before it is added. Fails: WEIR_E_INVALID, WEIR_E_NOMEM. */
+/* Checks a table of this library's layout (layout.h) before it is added. Fails: WEIR_E_INVALID, WEIR_E_NOMEM.
+ */
 weir_status wr_operator_check(const weir_operator *table);
 weir_status wr_condition_check(const weir_condition *table);
 /* Checks the conditions that the operator brings: brought.c. Fails: WEIR_E_INVALID, WEIR_E_NOMEM. */
 weir_status wr_brought_check(const weir_registry *registry, const weir_operator *table);
-
-/* Tables of this size and larger ones are operators: a field that a table is too small for is zero. */
-#define WR_OPERATOR_FIRST offsetof(weir_operator, conditions)
-/* The texts of the conditions that the operator brings; NULL: none. */
-static inline const char *const *wr_operator_conditions(const weir_operator *kind)
-{
-	return kind->size > WR_OPERATOR_FIRST ? kind->conditions : NULL;
-}
 
 #define WR_PORT_CAPACITY_MAX 65536u
 

@@ -30,7 +30,7 @@
  *
  * Results: a function that can fail returns a weir_status, and gives what it is for through `out`. One that
  * cannot returns its value. A getter with an index i is called with 0, 1, ...: past the end it returns NULL
- * or, if it fills a struct, WEIR_E_INVALID.
+ * or, if it fills a struct, WEIR_E_INVALID; as every loop ends so, that leaves weir_last_error() as it was.
  *
  * Arguments: first the object that the call is about, then what goes in, then a function and its `arg`, last
  * what comes out: `out`. A list that comes out has its `room` before it. An index counts from 0; where a
@@ -46,9 +46,10 @@
  * Units: time is int64_t nanoseconds on a monotonic clock, sizes are bytes, counts are size_t.
  *
  * Structs: one that the caller fills begins with `size` (its sizeof); without it the struct is refused by
- * name. Zero is the default of every other field: "not given"; of an index it is the first. Options,
- * outcomes, counts, pools, operators and weir_unmet may grow at their ends: a caller with an older, smaller
- * struct stays valid. The other structs change only with WEIR_ABI.
+ * name. Zero is the default of every other field, "not given"; of an index it is the first. Options,
+ * outcomes, counts, pools, operators, ports, parameters, tensors, kernels and weir_unmet may grow at their
+ * ends: a caller with an older, smaller struct stays valid, and a newer, larger one whose further fields are
+ * zero. In a list all structs have the same size. The other structs change only with WEIR_ABI.
  *
  * NULL: a pointer may be NULL only where the comment says so.
  *
@@ -89,8 +90,9 @@ extern "C" {
 #define WEIR_VERSION "0.1.0"
 /*
  * Grows when a change below breaks what was built before it. Until then there are only additions: functions,
- * and fields at the ends of options, outcomes, counts, pools, operators and weir_unmet. 4 is the one that
- * weir 1.0 freezes: until 1.0 this header may grow in these ways; then its functions are counted, too.
+ * and fields at the ends of options, outcomes, counts, pools, operators, ports, parameters, tensors, kernels
+ * and weir_unmet. 4 is the one that weir 1.0 freezes: until 1.0 this header may grow in these ways; then its
+ * functions are counted, too.
  */
 #define WEIR_ABI 4u
 
@@ -131,10 +133,6 @@ WEIR_API const char *weir_status_text(weir_status status);
  * is not cleared by a call that succeeds.
  */
 WEIR_API const char *weir_last_error(void);
-/* The name of the entity that this failure is about; NULL: none. Borrowed likewise. */
-WEIR_API const char *weir_last_error_entity(void);
-/* The line without that name before it, for a line that names the entity itself. Borrowed likewise. */
-WEIR_API const char *weir_last_error_text(void);
 /*
  * Escapes untrusted text for one line on a terminal: control characters (C0, DEL, C1), characters that change
  * the writing direction, zero-width spaces and bytes that are not UTF-8 are written as \n, \u009b, \xff;
@@ -247,6 +245,20 @@ typedef enum {
 /* One word, as in statistics and traces; "unknown" for any other value. Thread: any. */
 WEIR_API const char *weir_cause_text(weir_cause cause);
 
+/* A failure in parts, for a program that acts on it. The texts are borrowed until this thread's next failure.
+ */
+typedef struct {
+	size_t size;
+	weir_status status;
+	weir_cause cause;   /* of a run that failed: as in its outcome; else NONE or what is known */
+	const char *entity; /* that it is about; NULL: none */
+	const char *on;     /* its port, or a pool; NULL: not known */
+	const char *text;   /* the line without the entity's name before it */
+} weir_error;
+/* This thread's last failure, whose line weir_last_error() is; WEIR_OK and "" if there was none. Thread: any.
+ */
+WEIR_API weir_status weir_error_last(weir_error *out);
+
 /* ----------------------------------------------------------------------------------------------- graph -- */
 
 /*
@@ -271,7 +283,7 @@ WEIR_API weir_status weir_graph_create(const weir_registry *registry, const weir
 /* The entity of that name; NULL if there is none: calls about an entity that return a status refuse it. */
 WEIR_API weir_entity *weir_graph_entity(weir_graph *graph, const char *name);
 WEIR_API const char *weir_entity_name(const weir_entity *entity);
-/* The table that was added to the registry. */
+/* The table that was added to the registry; its copy, if that was built with structs of another size. */
 WEIR_API const weir_operator *weir_entity_operator(const weir_entity *entity);
 /* Its parameters, defaults filled in. */
 WEIR_API const weir_values *weir_entity_values(const weir_entity *entity);
@@ -315,8 +327,9 @@ WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
  */
 enum { WEIR_NONE = -1 };
 
-/* What is recorded of a run: statistics; each event, for a timeline. */
-enum { WEIR_OBSERVE_STATISTICS = 1, WEIR_OBSERVE_TRACE = 2 };
+/* What is recorded of a run: statistics; each event, for a timeline; of statistics the times in compute
+ * alone. */
+enum { WEIR_OBSERVE_STATISTICS = 1, WEIR_OBSERVE_TRACE = 2, WEIR_OBSERVE_COMPUTE = 4 };
 /* For weir_scheduler_options.files: a file of the program, by its own names for it and for its use. */
 typedef struct {
 	size_t size;
@@ -352,8 +365,6 @@ typedef struct {
 				      or 143. All threads of the program must block both: create
 				      blocks them in the calling thread only, and destroy, called
 				      on that thread, unblocks what create blocked */
-	bool measure;              /* measure the time inside compute (two clock reads a
-				      tick): weir_entity_counts.compute_ns */
 	int max_in_flight;         /* ticks of one entity that may be on the device at once; an
 				      entity's own key overrides it. 0: the description's, else
 				      64; WEIR_NONE: no bound; at most 65536 */
@@ -524,25 +535,18 @@ typedef struct {
 	const char *entity;
 	uint64_t ticks, received, emitted, unconnected; /* unconnected: emitted on an optional
 							   output without connection */
-	int64_t compute_ns;                             /* wall time inside ticks; 0 unless options.measure */
 	bool done;
 	uint64_t lost;           /* due ticks that never ran, as counted by its
 				    conditions: the periods that `periodic` skips */
 	uint64_t most_in_flight; /* most ticks on the device at once; the device is
 				    queried rarely, so up to 8 of them may have been
 				    complete; 0 without a bound */
-	/*
-	 * Of an entity without connected outputs: the messages received that had a stamp with a time, and
-	 * how old they were after compute: the sum and the oldest.
-	 */
-	uint64_t stamped;
-	int64_t latency_ns, max_latency_ns;
-	uint64_t most_scratch; /* most bytes of scratch memory that one tick
-				  requested, on all its streams */
+	uint64_t most_scratch;   /* most bytes of scratch memory that one tick
+				    requested, on all its streams */
 	/* weir_context_replay: captured work that was launched again; captures; keys evicted; keys FAILED */
 	uint64_t replay_hits, replay_captures, replay_evictions, replay_failures;
 	/*
-	 * After a run with options.measure or observe: messages that its computes referenced or made, did not
+	 * After a run with options.observe: messages that its computes referenced or made, did not
 	 * emit, and that nothing has unref'd since; 0 where that cannot be told, since other threads or stop
 	 * functions unref'd some as well.
 	 */
@@ -554,8 +558,6 @@ typedef struct {
 	const char *from, *to; /* "blur.out" ("inlet" for an inlet), "write.in" ("outlet") */
 	uint64_t pushed, delivered, dropped, closed, queued, abandoned;
 	uint32_t capacity;
-	uint64_t stamped; /* of an outlet: as in weir_entity_counts, at the take */
-	int64_t latency_ns, max_latency_ns;
 } weir_queue_counts;
 /*
  * Snapshots of the current or last run: of the i-th entity. Thread: any. Fails: WEIR_E_INVALID: past the end.
@@ -588,47 +590,10 @@ typedef struct {
  */
 WEIR_API weir_status weir_scheduler_frames(weir_scheduler *scheduler, weir_frames *out);
 /*
- * Statistics, of schedulers with WEIR_OBSERVE_STATISTICS in options.observe; docs/statistics.md says what
- * each is. Durations are in nanoseconds. The percentiles are within 1/64 (p50: half of them are not longer);
- * all fields are 0 if nothing was measured.
- */
-typedef struct {
-	uint64_t count;
-	int64_t sum_ns, min_ns, max_ns, p50_ns, p90_ns, p99_ns;
-} weir_durations;
-typedef struct {
-	size_t size;
-	const char *entity;
-	weir_durations submit;           /* inside compute, on the host */
-	weir_durations blocked;          /* part of it in waits of weir's own calls */
-	weir_durations ready_to_compute; /* from the poke that made it READY, or from READY, to compute: it
-					    waits for a worker */
-	weir_durations waited;           /* for its conditions, all together; also a wait that has not ended,
-					    until now */
-	weir_durations gpu_span; /* first device work after the waits for inputs to the last: sampled ticks */
-	weir_durations done_latency; /* READY to all device work complete: sampled ticks */
-	const char *done_source; /* of these two: "timers"; "flag": bounds that the poller of flags saw, of
-				    all ticks that it saw; NULL: none was measured. A literal */
-} weir_entity_times;
-typedef struct {
-	size_t size;
-	const char *const
-		*entities; /* source to sink; "inlet:blur.in" and "outlet:blur.out" for a program's ends */
-	size_t entity_count;
-	bool other;             /* all paths to this sink beyond the bounds: its name alone */
-	uint64_t count;         /* ticks of the sink that ended the path */
-	weir_durations latency; /* of the measured ones: those without device work, and sampled ones */
-} weir_path_latency;
-/*
- * Snapshots of the current or last run, as the counts above; false also if the scheduler has no statistics.
- * The names are borrowed as long as the scheduler. Thread: any.
- */
-WEIR_API bool weir_scheduler_entity_times(weir_scheduler *scheduler, size_t i, weir_entity_times *out);
-/* Likewise, for each path from a source or inlet to a sink or outlet. Thread: any. */
-WEIR_API bool weir_scheduler_path_latency(weir_scheduler *scheduler, size_t i, weir_path_latency *out);
-/*
  * Gives all statistics of the current or last run as JSON text (docs/statistics.md has the format); free it
- * with weir_text_free. Thread: any. Fails: WEIR_E_INVALID: the scheduler has no statistics.
+ * with weir_text_free. With WEIR_OBSERVE_COMPUTE alone it has the counters and the times in compute; times
+ * that were not measured are left out, or 0. Thread: any. Fails: WEIR_E_INVALID: options.observe has neither
+ * bit.
  */
 WEIR_API weir_status weir_scheduler_print_statistics(weir_scheduler *scheduler, char **out);
 /*
@@ -944,6 +909,14 @@ typedef enum { WEIR_POLICY_BLOCK, WEIR_POLICY_POP, WEIR_POLICY_REJECT, WEIR_POLI
  * HOST (outputs): the device writes host memory, as download does; weir_description_check warns if such an
  * output leads to a DEVICE input of an operator that is not built in, since its compute may read that memory
  * too early.
+ *
+ * `dtype`, `place` and `shape` say what the tensors of the port are, in alternatives: "uint8|float32" (int8
+ * to int64, uint8 to uint64, float16 to float64, bfloat16), "host" or "device" (where the memory is; the
+ * flags say when it is finished), "[H, W] | [H, W, 1..4]" (at most 8 sizes: a number, a range, or a name).
+ * A name is one size, also 0, at all ports of an entity that have it. A dtype or a shape without `kinds`
+ * means tensors; messages of other kinds have no type. Refused: a connection whose ends have no tensor in
+ * common, and a tensor that is emitted or pushed and does not fit the port, or that of a receiver. There a
+ * name is compared within one tensor only.
  */
 typedef struct {
 	size_t size;
@@ -956,6 +929,9 @@ typedef struct {
 	uint32_t max_emits; /* outputs: messages that one tick may emit; 0 = 1 */
 	weir_policy policy; /* inputs: what happens when a queue is full */
 	const char *help;
+	const char *dtype; /* NULL: any; so are the next two */
+	const char *place;
+	const char *shape;
 } weir_port;
 
 /*
@@ -979,9 +955,12 @@ enum { WEIR_OPERATOR_STREAM = 1, WEIR_OPERATOR_EFFECTS = 2, WEIR_OPERATOR_PRINTS
  *   stop     once per run that started, after the entity's streams have drained. If the run was cut short and
  *            they are still busy, the thread that starts the next run or destroys the scheduler calls it. It
  *            is never called if the device hangs
- * compute runs on a worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on
- * the thread of the run's loop (weir's own, or the caller's: see weir_scheduler_options). Per entity only one
- * of the three runs at a time. NULL: nothing to do.
+ *   progress writes which object the operator waits for and how far its work is, for the line of the log
+ * about a wait that is long (`warn_after` of file_descriptor): "nothing comes from standard input: frame 17
+ * has 100 of 921600 bytes". At most `room` bytes with the NUL. On a worker, between ticks compute runs on a
+ * worker; start on the thread that calls weir_scheduler_start, entity by entity; stop on the thread of the
+ * run's loop (weir's own, or the caller's: see weir_scheduler_options). Per entity only one of the three runs
+ * at a time. NULL: nothing to do.
  *
  * An operator may *bring conditions*: texts as in "conditions" of a graph file, for example
  * {"type": "file_descriptor"}. Each of its entities has them, unless the graph file gives the entity a
@@ -999,6 +978,7 @@ struct weir_operator {
 	weir_status (*compute)(weir_context *context, void *state);
 	void (*stop)(weir_context *context, void *state);
 	const char *const *conditions; /* JSON objects; ends with NULL; NULL = none */
+	void (*progress)(const void *state, size_t room, char *out);
 };
 
 /* --------------------------------------------------------------------- context: what an operator calls -- */
@@ -1448,22 +1428,6 @@ enum { WEIR_WATCH_READ = 1, WEIR_WATCH_WRITE = 2 };
  * condition, fd is not open, unknown events.
  */
 WEIR_API weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd, unsigned events);
-/*
- * Writes into text, of `room` bytes, which object stalls and how far the work with it is, for a line of the
- * log: "nothing comes from standard input: frame 17 has 100 of 921600 bytes". Text is "" before. The entity's
- * compute does not run meanwhile. Thread: review.
- */
-typedef void weir_watch_fn(char *text, size_t room, void *arg);
-/*
- * Lets weir log a line (WEIR_LOG_WARN) when the condition has waited after_ns for the descriptor of
- * weir_entity_watch, and another one when it goes on: once for each such wait. Nothing ends because of it.
- * The line comes up to 250 ms late, and not while the entity waits for something else. 0: no line, the state
- * at first. text may be NULL; arg is borrowed until the end of the run, which ends this, too. Thread: any,
- * but not a POSIX signal handler. Fails: WEIR_E_INVALID: no such condition, after_ns is negative.
- */
-WEIR_API weir_status weir_entity_watch_warn(weir_entity *entity, const char *condition, int64_t after_ns,
-					    weir_watch_fn *text, void *arg);
-
 /* -------------------------------------------------------------------------------- conditions: the view -- */
 
 /*

@@ -148,6 +148,9 @@ static const weir_port inputs[] = {
 		.name = "in",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "a uint8 image on the device; nv12, i420: [height * 3 / 2, width]",
+		.dtype = "uint8",
+		.place = "device",
+		.shape = "[H, W] | [H, W, 1] | [H, W, 3..4]",
 	},
 	{.name = NULL},
 };
@@ -158,6 +161,9 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "uint8 [height, width, channels]; nv12, i420: [height * 3 / 2, width, 1]",
+		.dtype = "uint8",
+		.place = "device",
+		.shape = "[rows, W, 1] | [rows, W, 3..4]",
 	},
 	{.name = NULL},
 };

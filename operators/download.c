@@ -7,6 +7,7 @@ static const weir_port inputs[] = {
 		.name = "in",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "a tensor on the device",
+		.place = "device",
 	},
 	{.name = NULL},
 };
@@ -18,6 +19,7 @@ static const weir_port outputs[] = {
 		.flags = WEIR_PORT_HOST,
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "its dense copy in pinned host memory",
+		.place = "host",
 	},
 	{.name = NULL},
 };

@@ -97,6 +97,9 @@ static const weir_port inputs[] = {
 		.name = "in",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "uint8 [height, width, 1 to 4 channels] in host memory",
+		.dtype = "uint8",
+		.place = "host",
+		.shape = "[H, W] | [H, W, 1..4]",
 	},
 	{
 		.size = sizeof(weir_port),
@@ -105,6 +108,9 @@ static const weir_port inputs[] = {
 		.kinds = WEIR_KIND_TENSOR | WEIR_KIND_PARTS,
 		.help = "float32 [boxes, 4 to 6] in host memory: x0, y0, x1, y1, score, class; or its part "
 			"`boxes`",
+		.dtype = "float32",
+		.place = "host",
+		.shape = "[N, 4..6] | [1, N, 4..6]",
 	},
 	{
 		.size = sizeof(weir_port),
@@ -122,6 +128,9 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "the image with boxes and text",
+		.dtype = "uint8",
+		.place = "host",
+		.shape = "[H, W] | [H, W, 1..4]",
 	},
 	{.name = NULL},
 };

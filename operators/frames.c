@@ -136,19 +136,8 @@ static void remove_made(weir_context *context, const struct wr_channel *channel,
 		close(fd);
 }
 
-/* The entity waits for it, and a line is logged if it waits for long. */
-static weir_status watch_channel(weir_context *context, const struct wr_channel *channel, unsigned events,
-				 int64_t warn_after, weir_watch_fn *stalled, void *state)
-{
-	weir_entity *entity = weir_context_entity(context);
-	weir_status status = weir_entity_watch(entity, "file_descriptor", channel->fd, events);
-
-	return status ? status
-		      : weir_entity_watch_warn(entity, "file_descriptor", warn_after, stalled, state);
-}
-
 weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, const weir_values *values,
-			    bool write, weir_watch_fn *stalled, void *state)
+			    bool write)
 {
 	const char *path = weir_values_string(values, "path");
 	int descriptor = (int)weir_values_int(values, "descriptor");
@@ -172,8 +161,8 @@ weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, c
 	channel->file = S_ISREG(about.st_mode);
 	channel->old &= channel->file;
 	channel->socket = S_ISSOCK(about.st_mode);
-	status = watch_channel(context, channel, write ? WEIR_WATCH_WRITE : WEIR_WATCH_READ,
-			       weir_values_int(values, "warn_after"), stalled, state);
+	status = weir_entity_watch(weir_context_entity(context), "file_descriptor", channel->fd,
+				   write ? WEIR_WATCH_WRITE : WEIR_WATCH_READ);
 	if (status && channel->made)
 		remove_made(context, channel, path);
 	if (status)

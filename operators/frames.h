@@ -11,8 +11,8 @@
 
 enum { WR_FRAMES_TEXT = 128, WR_FRAMES_SIDE_MAX = 1 << 15, WR_FRAMES_BYTES_MAX = 1 << 30 };
 
-/* Parameters of both operators. use: READ or WRITE; `stalled`: what the other end does not do. */
-#define WR_FRAMES_PARAMETERS(use, what, stalled)                                                             \
+/* Parameters of both operators. use: READ or WRITE. */
+#define WR_FRAMES_PARAMETERS(use, what)                                                                      \
 	{                                                                                                    \
 		.size = sizeof(weir_parameter),                                                              \
 		.name = "path",                                                                              \
@@ -27,15 +27,6 @@ enum { WR_FRAMES_TEXT = 128, WR_FRAMES_SIDE_MAX = 1 << 15, WR_FRAMES_BYTES_MAX =
 			.fallback = "-1",                                                                    \
 			.help = "a descriptor that the process was started with, instead of the path; -1: "  \
 				"none",                                                                      \
-		},                                                                                           \
-		{                                                                                            \
-			.size = sizeof(weir_parameter),                                                      \
-			.name = "warn_after",                                                                \
-			.type = WEIR_TYPE_DURATION,                                                          \
-			.fallback = "\"10s\"",                                                               \
-			.min = 0,                                                                            \
-			.max = INT64_MAX,                                                                    \
-			.help = "logs a line when " stalled " for so long; 0s: none",                        \
 		},                                                                                           \
 	{                                                                                                    \
 		.size = sizeof(weir_parameter), .name = "format", .type = WEIR_TYPE_CHOICE,                  \
@@ -52,12 +43,12 @@ struct wr_channel {
 	char name[WR_FRAMES_TEXT];      /* "'clip.y4m'", "standard input" */
 };
 
-/*
- * Opens what `path` and `descriptor` name and lets the entity wait for it. If the other end stalls,
- * stalled(state) tells how far the frame is.
- */
+/* Of the entity while it waits for the other end. */
+#define WR_FRAMES_CONDITION "{\"type\": \"file_descriptor\", \"warn_after\": \"10s\"}"
+
+/* Opens what `path` and `descriptor` name and lets the entity wait for it. */
 weir_status wr_channel_open(weir_context *context, struct wr_channel *channel, const weir_values *values,
-			    bool write, weir_watch_fn *stalled, void *state);
+			    bool write);
 void wr_channel_close(weir_context *context, struct wr_channel *channel); /* logs a failure */
 /*
  * The end of what is written, before closing. A file that nothing was written to is emptied if the run has

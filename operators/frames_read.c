@@ -32,7 +32,7 @@ struct frames_read {
 };
 
 static const weir_parameter parameters[] = {
-	WR_FRAMES_PARAMETERS(READ, "a file, a FIFO or a device; \"-\": standard input", "nothing comes"),
+	WR_FRAMES_PARAMETERS(READ, "a file, a FIFO or a device; \"-\": standard input"),
 	{
 		.size = sizeof(weir_parameter),
 		.name = "width",
@@ -96,11 +96,14 @@ static const weir_port outputs[] = {
 		.help = "[height, width, channels] in pinned host memory (y4m: the planes one below the "
 			"other, "
 			"[rows, width, 1]), or records as bytes",
+		.dtype = "uint8|uint16|int16|int32|float16|float32|float64",
+		.place = "host",
+		.shape = "[H, W, C]",
 	},
 	{.name = NULL},
 };
 
-static const char *const conditions[] = {"{\"type\": \"file_descriptor\"}", NULL};
+static const char *const conditions[] = {WR_FRAMES_CONDITION, NULL};
 
 static weir_status fail_io(weir_context *context, const struct frames_read *self, const char *why)
 {
@@ -182,28 +185,27 @@ static void frames_read_stop(weir_context *context, void *state)
 }
 
 /* For the line about a writer that stalls. */
-static void frames_read_stalled(char *text, size_t room, void *state)
+static void frames_read_progress(const void *state, size_t room, char *out)
 {
 	const struct frames_read *self = state;
-	int length = snprintf(text, room, "nothing comes from %s: ", self->channel.name);
+	int length = snprintf(out, room, "nothing comes from %s: ", self->channel.name);
 
-	text += length, room -= (size_t)length;
+	out += length, room -= (size_t)length;
 	if (self->stage == HEADER)
-		snprintf(text, room, "its Y4M header is not complete");
+		snprintf(out, room, "its Y4M header is not complete");
 	else if (self->length)
-		snprintf(text, room, "the Y4M line of frame %" PRIu64 " is not complete", self->frames);
+		snprintf(out, room, "the Y4M line of frame %" PRIu64 " is not complete", self->frames);
 	else if (self->got)
-		snprintf(text, room, "frame %" PRIu64 " has %zu of %zu bytes", self->frames, self->got,
+		snprintf(out, room, "frame %" PRIu64 " has %zu of %zu bytes", self->frames, self->got,
 			 self->bytes);
 	else
-		snprintf(text, room, "%" PRIu64 " frames came", self->frames);
+		snprintf(out, room, "%" PRIu64 " frames came", self->frames);
 }
 
 static weir_status frames_read_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct frames_read *self = state;
-	weir_status status =
-		wr_channel_open(context, &self->channel, values, false, frames_read_stalled, self);
+	weir_status status = wr_channel_open(context, &self->channel, values, false);
 
 	self->y4m = !strcmp(weir_values_string(values, "format"), "y4m");
 	self->drop = !strcmp(weir_values_string(values, "partial"), "drop");
@@ -430,5 +432,6 @@ const weir_operator wr_frames_read = {
 	.start = frames_read_start,
 	.compute = frames_read_compute,
 	.stop = frames_read_stop,
+	.progress = frames_read_progress,
 	.conditions = conditions,
 };

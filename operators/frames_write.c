@@ -27,8 +27,7 @@ struct frames_write {
 
 static const weir_parameter parameters[] = {
 	WR_FRAMES_PARAMETERS(WRITE,
-			     "a file, which is replaced, or a FIFO that is read; \"-\": standard output",
-			     "nothing can be written"),
+			     "a file, which is replaced, or a FIFO that is read; \"-\": standard output"),
 	{
 		.size = sizeof(weir_parameter),
 		.name = "planes",
@@ -53,11 +52,12 @@ static const weir_port inputs[] = {
 		.name = "in",
 		.kinds = WEIR_KIND_TENSOR | WEIR_KIND_BYTES,
 		.help = "dense tensors of one shape in host memory, or bytes",
+		.place = "host",
 	},
 	{.name = NULL},
 };
 
-static const char *const conditions[] = {"{\"type\": \"file_descriptor\"}", NULL};
+static const char *const conditions[] = {WR_FRAMES_CONDITION, NULL};
 
 static void frames_write_stop(weir_context *context, void *state)
 {
@@ -77,17 +77,17 @@ static bool is_rate(const char *text)
 }
 
 /* For the line about a reader that stalls. */
-static void frames_write_stalled(char *text, size_t room, void *state)
+static void frames_write_progress(const void *state, size_t room, char *out)
 {
 	const struct frames_write *self = state;
-	int length = snprintf(text, room, "%s takes nothing: ", self->channel.name);
+	int length = snprintf(out, room, "%s takes nothing: ", self->channel.name);
 
-	text += length, room -= (size_t)length;
+	out += length, room -= (size_t)length;
 	if (self->message)
-		snprintf(text, room, "%zu of %zu bytes of frame %" PRIu64 " are written", self->written,
+		snprintf(out, room, "%zu of %zu bytes of frame %" PRIu64 " are written", self->written,
 			 self->head_length + weir_message_size(self->message), self->frames - 1);
 	else
-		snprintf(text, room, "%" PRIu64 " frames are written", self->frames);
+		snprintf(out, room, "%" PRIu64 " frames are written", self->frames);
 }
 
 static weir_status frames_write_start(weir_context *context, void *state, const weir_values *values)
@@ -102,7 +102,7 @@ static weir_status frames_write_start(weir_context *context, void *state, const 
 	if (!is_rate(self->rate))
 		return weir_context_fail(context, "rate '%.40s': write a fraction, as 30:1 or 30000:1001",
 					 self->rate);
-	return wr_channel_open(context, &self->channel, values, true, frames_write_stalled, self);
+	return wr_channel_open(context, &self->channel, values, true);
 }
 
 /* --- the next message --- */
@@ -244,5 +244,6 @@ const weir_operator wr_frames_write = {
 	.start = frames_write_start,
 	.compute = frames_write_compute,
 	.stop = frames_write_stop,
+	.progress = frames_write_progress,
 	.conditions = conditions,
 };

@@ -103,6 +103,9 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "floats [1, channels, height, width]: (level / range - mean) / std",
+		.dtype = "float32|float16",
+		.place = "device",
+		.shape = "[1, 1..4, H, W]",
 	},
 	{.name = NULL},
 };

@@ -59,6 +59,9 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "uint8 [height, width, 1, 3 or 4 channels] in pinned host memory",
+		.dtype = "uint8",
+		.place = "host",
+		.shape = "[H, W, 1] | [H, W, 3..4]",
 	},
 	{.name = NULL},
 };

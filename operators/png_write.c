@@ -64,6 +64,9 @@ static const weir_port inputs[] = {
 		.name = "in",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "uint8 [height, width, 1 to 4 channels] in host memory, finished",
+		.dtype = "uint8",
+		.place = "host",
+		.shape = "[H, W] | [H, W, 1..4]",
 	},
 	{.name = NULL},
 };

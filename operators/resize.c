@@ -202,6 +202,9 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "the image in the new size, with as many channels",
+		.dtype = "uint8",
+		.place = "device",
+		.shape = "[height, width] | [height, width, 1..4]",
 	},
 	{.name = NULL},
 };

@@ -26,6 +26,9 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "its edges, one channel",
+		.dtype = "uint8",
+		.place = "device",
+		.shape = "[H, W, 1]",
 	},
 	{.name = NULL},
 };

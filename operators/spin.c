@@ -61,6 +61,9 @@ static const weir_port outputs[] = {
 		.flags = WEIR_PORT_OPTIONAL,
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "uint64 [2] on the device, written by the work: the tick, the duration",
+		.dtype = "uint64",
+		.place = "device",
+		.shape = "[2]",
 	},
 	{.name = NULL},
 };

@@ -102,6 +102,9 @@ const weir_port wr_image_inputs[] = {
 		.name = "in",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "a uint8 image on the device",
+		.dtype = "uint8",
+		.place = "device",
+		.shape = "[H, W] | [H, W, 1..4]",
 	},
 	{.name = NULL},
 };

@@ -48,6 +48,8 @@ static const weir_port inputs[] = {
 		.name = "in",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "scores in host memory: float32 or float16 [classes] or [rows, classes]",
+		.dtype = "float32|float16",
+		.place = "host",
 	},
 	{.name = NULL},
 };

@@ -17,6 +17,7 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "its dense copy on the device; a tensor that is there already is passed on",
+		.place = "device",
 	},
 	{.name = NULL},
 };

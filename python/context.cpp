@@ -534,14 +534,10 @@ static unsigned watch_events(bool read, bool write)
 	return (read ? (unsigned)WEIR_WATCH_READ : 0u) | (write ? (unsigned)WEIR_WATCH_WRITE : 0u);
 }
 
-/* warn_after: seconds, after which a wait for the descriptor is logged; 0: never. */
-static void context_watch(Context &self, int fd, bool read, bool write, const char *condition,
-			  double warn_after)
+static void context_watch(Context &self, int fd, bool read, bool write, const char *condition)
 {
 	weir_entity *entity = weir_context_entity(self.inside());
-	int64_t after_ns = warn_after < 1e9 ? llround(warn_after * 1e9) : INT64_MAX;
 
-	check(weir_entity_watch_warn(entity, condition, after_ns, nullptr, nullptr), self.name());
 	check(weir_entity_watch(entity, condition, fd, fd < 0 ? 0 : watch_events(read, write)), self.name());
 }
 
@@ -731,7 +727,7 @@ void bind_context(nb::module_ &module)
 		.def("replay", context_replay, arg("key"), arg("enqueue"))
 		.def("sender", context_sender, arg("port"), arg("connection") = 0)
 		.def("watch", context_watch, arg("fd"), arg("read") = true, arg("write") = false,
-		     arg("condition") = "file_descriptor", arg("warn_after") = 0.0)
+		     arg("condition") = "file_descriptor")
 		.def("count",
 		     [](Context &self, nb::handle port) {
 			     return weir_context_count(self.inside(), port_of(self, 0, port));

@@ -319,7 +319,6 @@ static void make_scheduler(Graph &self, nb::dict from)
 	give_value(from, "max_duration", options.max_duration_ns);
 	give_value(from, "worker_spin", options.worker_spin_ns);
 	give(from, "max_in_flight", options.max_in_flight);
-	give(from, "measure", options.measure);
 	give(from, "skip", options.skip);
 	give(from, "statistics", statistics);
 	give(from, "trace", trace);
@@ -360,8 +359,9 @@ static nb::tuple start_run(Graph &self)
 	}
 	if (!status)
 		return nb::make_tuple(0, nb::none(), nb::none());
-	return nb::make_tuple((int)status, text_of(weir_last_error()),
-			      text_or_none(weir_last_error_entity()));
+	weir_error error = {sizeof error};
+	weir_error_last(&error);
+	return nb::make_tuple((int)status, text_of(weir_last_error()), text_or_none(error.entity));
 }
 
 int64_t slice_of(const Core *core)
@@ -575,13 +575,9 @@ static nb::object entity_counts(Graph &self)
 		out["received"] = counts.received;
 		out["emitted"] = counts.emitted;
 		out["unconnected"] = counts.unconnected;
-		out["compute_ns"] = counts.compute_ns;
 		out["done"] = counts.done;
 		out["lost"] = counts.lost;
 		out["most_in_flight"] = counts.most_in_flight;
-		out["stamped"] = counts.stamped;
-		out["latency_ns"] = counts.latency_ns;
-		out["max_latency_ns"] = counts.max_latency_ns;
 		out["most_scratch"] = counts.most_scratch;
 		out["held"] = counts.held;
 		out["replay"] = replay_counts(counts);

@@ -144,21 +144,68 @@ static weir_status refuse_kind(const weir_entity *entity, const struct wr_output
 {
 	const char *name = entity->plan->name, *port = output->plan->port->name;
 
-	if (output->plan->port->kinds && !(output->plan->port->kinds & kind))
+	if (!(output->plan->kinds & kind))
 		return wr_fail_port(WEIR_E_INVALID, name, port,
 				    "emitted %s, which is not among the kinds that the port "
 				    "declares",
 				    kind_word(kind));
 	for (size_t i = 0; i < output->count; i++) {
 		const struct wr_connection *connection = output->connections[i];
-		const weir_port *to = connection->receiver
-					      ? connection->receiver->inputs[connection->input].plan->port
-					      : NULL;
-		if (to && to->kinds && !(to->kinds & kind))
+		const struct wr_plan_input *to =
+			connection->receiver ? connection->receiver->inputs[connection->input].plan : NULL;
+		if (to && !(to->kinds & kind))
 			return wr_fail_port(WEIR_E_INVALID, name, port, "emitted %s, which %s does not take",
 					    kind_word(kind), connection->to);
 	}
 	return WEIR_OK;
+}
+
+/* Likewise the end whose type a tensor does not fit. */
+static weir_status refuse_type(const weir_entity *entity, const struct wr_output *output,
+			       const weir_tensor *tensor)
+{
+	const char *name = entity->plan->name, *port = output->plan->port->name;
+
+	if (!wr_port_type_takes(&output->plan->type, tensor))
+		return wr_fail_port(WEIR_E_INVALID, name, port, "emitted %s, but the port gives %s",
+				    wr_tensor_words(tensor).text,
+				    wr_port_type_text(&output->plan->type).text);
+	for (size_t i = 0; i < output->count; i++) {
+		const struct wr_connection *connection = output->connections[i];
+		const struct wr_port_type *type =
+			connection->receiver ? &connection->receiver->inputs[connection->input].plan->type
+					     : NULL;
+		if (type && !wr_port_type_takes(type, tensor))
+			return wr_fail_port(WEIR_E_INVALID, name, port, "emitted %s, but %s takes %s",
+					    wr_tensor_words(tensor).text, connection->to,
+					    wr_port_type_text(type).text);
+	}
+	return WEIR_OK;
+}
+
+static bool tensor_fits(struct wr_output *output, const weir_tensor *tensor)
+{
+	if (wr_passed_is(&output->passed, tensor))
+		return true;
+	if (!wr_port_type_takes(&output->plan->type, tensor))
+		return false;
+	for (size_t i = 0; i < output->count; i++) {
+		const struct wr_connection *connection = output->connections[i];
+		const weir_entity *receiver = connection->receiver;
+		if (receiver && !wr_port_type_takes(&receiver->inputs[connection->input].plan->type, tensor))
+			return false;
+	}
+	wr_passed_set(&output->passed, tensor);
+	return true;
+}
+
+/* Inline and first the mask: a port without a type pays nothing. */
+static inline bool takes_message(struct wr_output *output, const weir_message *message)
+{
+	unsigned kind = weir_message_kind(message);
+
+	return kind & output->kinds ||
+	       (kind & output->looked && tensor_fits(output, weir_message_tensor(message)));
 }
 
 /* emit_allowed() was false: fails with the reason. */
@@ -166,6 +213,7 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 {
 	const weir_entity *entity = context->entity;
 	const char *name = entity->plan->name;
+	struct wr_output *port;
 
 	if (!message)
 		return wr_fail_in(WEIR_E_INVALID, name, "emit needs a message");
@@ -181,11 +229,13 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 				  entity->output_count);
 	if (wr_message_pool(message) != entity->graph->pool)
 		return wr_fail_in(WEIR_E_INVALID, name, "the message belongs to another graph");
-	if (!(weir_message_kind(message) & entity->outputs[output].kinds))
-		return refuse_kind(entity, &entity->outputs[output], weir_message_kind(message));
-	return wr_fail_port(WEIR_E_INVALID, name, entity->outputs[output].plan->port->name,
-			    "more than max_emits (%u) messages in one tick",
-			    entity->outputs[output].plan->max_emits);
+	port = &entity->outputs[output];
+	if (!(weir_message_kind(message) & (port->kinds | port->looked)))
+		return refuse_kind(entity, port, weir_message_kind(message));
+	if (!takes_message(port, message))
+		return refuse_type(entity, port, weir_message_tensor(message));
+	return wr_fail_port(WEIR_E_INVALID, name, port->plan->port->name,
+			    "more than max_emits (%u) messages in one tick", port->plan->max_emits);
 }
 
 static bool emit_allowed(const weir_context *context, unsigned output, const weir_message *message)
@@ -194,7 +244,7 @@ static bool emit_allowed(const weir_context *context, unsigned output, const wei
 
 	return message && context->computing && output < entity->output_count &&
 	       wr_message_pool(message) == entity->graph->pool &&
-	       weir_message_kind(message) & entity->outputs[output].kinds &&
+	       takes_message(&entity->outputs[output], message) &&
 	       entity->outputs[output].emitted_count < entity->outputs[output].max_emits;
 }
 
@@ -421,7 +471,7 @@ weir_status weir_context_scratch(weir_context *context, weir_stream *stream, siz
 	entity->streams.items[index].used = true; /* uses of its native handle cannot be seen */
 	status = wr_scratch_take(entity, index, bytes, out);
 	if (status == WEIR_E_BUSY && context->capture)
-		return wr_capture_postpone(context->capture, weir_last_error_text());
+		return wr_capture_postpone(context->capture, wr_error_text(wr_error_here()));
 	return status;
 }
 

@@ -12,7 +12,6 @@
 #include "base/output.h"
 #include "base/status.h"
 #include "base/struct.h"
-#include "scheduler/outlet.h"
 #include "scheduler/memory_pool.h"
 #include "scheduler/run.h"
 #include "trace/timeline.h"
@@ -104,6 +103,16 @@ static weir_status wait_for_run(weir_scheduler *scheduler, void *timeout_ns)
 	return wr_fail(WEIR_E_TIMEOUT, "graph %s is still running", scheduler->graph->plan->name);
 }
 
+/* A deadlock, or a drain that took too long: no call has failed. */
+static weir_status fail_without_error(const weir_outcome *outcome)
+{
+	wr_fail(outcome->status, "%s", outcome->text ? outcome->text : "");
+	if (outcome->cause_entity)
+		wr_error_about(outcome->status, outcome->cause_entity);
+	wr_error_cause(outcome->cause, outcome->cause_on);
+	return outcome->status;
+}
+
 /* Sets this thread's last error from the run's. */
 static weir_status fail_with_outcome(const weir_scheduler *scheduler)
 {
@@ -112,8 +121,10 @@ static weir_status fail_with_outcome(const weir_scheduler *scheduler)
 	if (!outcome->status)
 		return WEIR_OK;
 	if (!*scheduler->error.line)
-		return wr_fail(outcome->status, "%s", outcome->text ? outcome->text : "");
+		return fail_without_error(outcome);
 	*wr_error_here() = scheduler->error;
+	wr_error_here()->status = outcome->status;
+	wr_error_cause(outcome->cause, outcome->cause_on);
 	return outcome->status;
 }
 
@@ -196,40 +207,22 @@ weir_backend weir_scheduler_backend(const weir_scheduler *scheduler)
 
 /* --- counters (E5) --- */
 
-static weir_status past_the_end(const char *what, size_t i, size_t count)
-{
-	return wr_fail(WEIR_E_INVALID, "there is no %s %zu: there are %zu", what, i, count);
-}
-
 weir_status weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out)
 {
 	weir_entity *entity;
 	weir_entity_counts counts;
 
 	if (i >= scheduler->graph->entity_count)
-		return past_the_end("entity", i, scheduler->graph->entity_count);
+		return WEIR_E_INVALID;
 	entity = &scheduler->graph->entities[i];
 	counts = (weir_entity_counts){
 		.size = sizeof counts,
 		.entity = entity->plan->name,
-		.ticks = wr_read(&entity->counters.ticks),
-		.received = wr_read(&entity->counters.received),
-		.emitted = wr_read(&entity->counters.emitted),
-		.unconnected = wr_read(&entity->counters.unconnected),
-		.compute_ns = wr_read(&entity->counters.compute_ns),
-		.most_in_flight = wr_read(&entity->counters.most_in_flight),
 		.done = wr_load(&entity->state) & WR_DONE,
-		.lost = wr_read(&entity->counters.lost),
-		.stamped = wr_read(&entity->counters.latencies.count),
-		.latency_ns = wr_read(&entity->counters.latencies.sum),
-		.max_latency_ns = wr_read(&entity->counters.latencies.max),
-		.most_scratch = wr_read(&entity->counters.most_scratch),
-		.replay_hits = wr_read(&entity->counters.replay_hits),
-		.replay_captures = wr_read(&entity->counters.replay_captures),
-		.replay_evictions = wr_read(&entity->counters.replay_evictions),
-		.replay_failures = wr_read(&entity->counters.replay_failures),
-		.held = wr_read(&entity->counters.held),
 	};
+#define COPY(name) counts.name = wr_read(&entity->counters.name);
+	WR_ENTITY_COUNTERS(COPY)
+#undef COPY
 	return wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
 }
 
@@ -237,11 +230,10 @@ weir_status weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, wei
 {
 	struct wr_connection *connection;
 	struct wr_queue_counters *counters;
-	const struct wr_latencies *latencies;
 	weir_queue_counts counts;
 
 	if (i >= scheduler->graph->connection_count)
-		return past_the_end("queue", i, scheduler->graph->connection_count);
+		return WEIR_E_INVALID;
 	connection = scheduler->graph->connections[i];
 	counters = &connection->queue.counters;
 	counts = (weir_queue_counts){
@@ -256,12 +248,6 @@ weir_status weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, wei
 		.abandoned = wr_read(&counters->abandoned),
 		.capacity = connection->queue.capacity,
 	};
-	latencies = connection->outlet ? &connection->outlet->latencies : NULL;
-	if (latencies) {
-		counts.stamped = wr_read(&latencies->count);
-		counts.latency_ns = wr_read(&latencies->sum);
-		counts.max_latency_ns = wr_read(&latencies->max);
-	}
 	return wr_struct_fill(out, &counts, sizeof counts, "weir_queue_counts");
 }
 
@@ -270,7 +256,7 @@ weir_status weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir
 	weir_pool_counts counts = {.size = sizeof counts};
 
 	if (i >= scheduler->graph->memory_pool_count)
-		return past_the_end("memory pool", i, scheduler->graph->memory_pool_count);
+		return WEIR_E_INVALID;
 	if (!wr_thread_local())
 		wr_system_collect_between_runs(scheduler->graph->system);
 	wr_memory_pool_count(&scheduler->graph->memory_pools[i], &counts);

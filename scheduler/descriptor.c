@@ -11,7 +11,7 @@
  * the second one is a duplicate. A descriptor that is closed disappears from the set without a report; the
  * loop looks for that four times a second, as long as some descriptor is armed.
  *
- * In the same looks it finds the descriptors that stall (weir_entity_watch_warn). It marks them as late and
+ * In the same looks it finds the descriptors that stall (`warn_after`). It marks them as late and
  * pokes the entity; the review that follows logs the line, since only the entity's owner may call what tells
  * how far the work with it is.
  *
@@ -142,35 +142,6 @@ weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd
 	return WEIR_OK;
 }
 
-static void set_warning(struct wr_descriptor *descriptor, int64_t after_ns, weir_watch_fn *text, void *arg)
-{
-	descriptor_lock(descriptor);
-	descriptor->warn_ns = after_ns;
-	descriptor->text = text;
-	descriptor->text_arg = arg;
-	descriptor_unlock(descriptor);
-}
-
-weir_status weir_entity_watch_warn(weir_entity *entity, const char *condition, int64_t after_ns,
-				   weir_watch_fn *text, void *arg)
-{
-	struct wr_condition *found = NULL;
-	weir_status status = wr_condition_find(entity, condition, &found);
-	struct wr_descriptor *descriptor;
-
-	if (!status && after_ns < 0)
-		status =
-			wr_fail_in(WEIR_E_INVALID, entity->plan->name,
-				   "condition '%s': a warning after %lld ns", condition, (long long)after_ns);
-	if (status)
-		return status;
-	descriptor = condition_descriptor(entity, found);
-	if (!descriptor)
-		return wr_fail(WEIR_E_NOMEM, "out of memory");
-	set_warning(descriptor, after_ns, text, arg);
-	return WEIR_OK;
-}
-
 /* --- the review --- */
 
 /* "has waited 12.3 s for descriptor 0 (readable)" */
@@ -203,7 +174,7 @@ static void end_wait_locked(struct wr_descriptor *descriptor, char *text, size_t
 	descriptor->late = descriptor->warned = false;
 }
 
-weir_watched weir_view_watched(weir_view *view)
+weir_watched wr_view_watched(weir_view *view, int64_t warn_after)
 {
 	struct wr_descriptor *descriptor = wr_load(&view->condition->descriptor);
 	weir_watched watched = WEIR_WATCHED_NOTHING;
@@ -214,6 +185,7 @@ weir_watched weir_view_watched(weir_view *view)
 		return watched;
 	*waited = 0;
 	descriptor_lock(descriptor);
+	descriptor->warn_after = warn_after;
 	if (descriptor->fd >= 0) {
 		ready = poll_locked(descriptor, 0);
 		watched = ready ? WEIR_WATCHED_READY : WEIR_WATCHED_WAITING;
@@ -230,6 +202,11 @@ weir_watched weir_view_watched(weir_view *view)
 			       "watches a descriptor that was closed: call weir_entity_watch with -1 before "
 			       "you close it");
 	return watched;
+}
+
+weir_watched weir_view_watched(weir_view *view)
+{
+	return wr_view_watched(view, 0);
 }
 
 static uint32_t epoll_events(unsigned events)
@@ -279,34 +256,26 @@ static weir_status fail_arming(const struct wr_descriptor *descriptor, int fd, i
 			  wr_errno_words(error));
 }
 
-/* What is logged of a descriptor that stalls. */
-struct stall {
-	weir_watch_fn *text;
-	void *arg;
-	char waited[WAIT_TEXT]; /* "": nothing */
-};
-
-static void take_stall_locked(struct wr_descriptor *descriptor, struct stall *stall)
+/* Writes what is logged of a descriptor that stalls; "": nothing. */
+static void take_stall_locked(struct wr_descriptor *descriptor, char *waited, size_t room)
 {
-	*stall->waited = 0;
+	*waited = 0;
 	if (!descriptor->late)
 		return;
 	descriptor->late = false;
 	descriptor->warned = true;
-	stall->text = descriptor->text;
-	stall->arg = descriptor->text_arg;
-	write_wait(stall->waited, sizeof stall->waited, wr_now() - descriptor->since, descriptor->fd,
-		   descriptor->events);
+	write_wait(waited, room, wr_now() - descriptor->since, descriptor->fd, descriptor->events);
 }
 
 /* The entity's owner calls this without a lock; the operator's state is not in use. */
-static void log_stall(const weir_entity *entity, const struct stall *stall)
+static void log_stall(const weir_entity *entity, const char *waited)
 {
+	const weir_operator *kind = entity->plan->kind;
 	char text[WAIT_TEXT] = "";
 
-	if (stall->text && wr_log_on())
-		stall->text(text, sizeof text, stall->arg);
-	wr_log(WEIR_LOG_WARN, "%s: %s%s%s", entity->plan->name, stall->waited, *text ? ": " : "", text);
+	if (wr_log_on() && kind->size > offsetof(weir_operator, progress) && kind->progress)
+		kind->progress(entity->operator_state, sizeof text, text);
+	wr_log(WEIR_LOG_WARN, "%s: %s%s%s", entity->plan->name, waited, *text ? ": " : "", text);
 }
 
 /*
@@ -315,21 +284,21 @@ static void log_stall(const weir_entity *entity, const struct stall *stall)
  */
 static weir_status arm_descriptor(weir_scheduler *scheduler, struct wr_descriptor *descriptor)
 {
-	struct stall stall;
+	char waited[WAIT_TEXT];
 	bool first = false;
 	int error = 0, fd;
 
 	descriptor_lock(descriptor);
 	fd = descriptor->fd;
-	take_stall_locked(descriptor, &stall);
+	take_stall_locked(descriptor, waited, sizeof waited);
 	if (fd >= 0 && descriptor->since && !descriptor->armed) {
 		first = descriptor->in_set < 0;
 		error = arm_locked(&scheduler->loop, descriptor);
 		descriptor->armed = !error;
 	}
 	descriptor_unlock(descriptor);
-	if (*stall.waited)
-		log_stall(descriptor->entity, &stall);
+	if (*waited)
+		log_stall(descriptor->entity, waited);
 	if (first)
 		wr_loop_kick(&scheduler->loop); /* so that it looks for closed descriptors from now on */
 	return error ? fail_arming(descriptor, fd, error) : WEIR_OK;
@@ -395,8 +364,8 @@ static void check_stalled(struct wr_descriptor *descriptor, int64_t now)
 	bool late;
 
 	descriptor_lock(descriptor);
-	late = descriptor->warn_ns && descriptor->armed && descriptor->since && !descriptor->late &&
-	       !descriptor->warned && now - descriptor->since >= descriptor->warn_ns;
+	late = descriptor->warn_after && descriptor->armed && descriptor->since && !descriptor->late &&
+	       !descriptor->warned && now - descriptor->since >= descriptor->warn_after;
 	if (late)
 		descriptor->late = true;
 	descriptor_unlock(descriptor);
@@ -472,8 +441,6 @@ void wr_descriptors_forget(weir_scheduler *scheduler)
 {
 	struct wr_descriptor *descriptor = wr_load(&scheduler->graph->descriptors);
 
-	for (; descriptor; descriptor = descriptor->next) {
+	for (; descriptor; descriptor = descriptor->next)
 		set_descriptor(descriptor, -1, 0);
-		set_warning(descriptor, 0, NULL, NULL);
-	}
 }

@@ -317,35 +317,35 @@ static bool has_default_conditions_only(const weir_entity *entity)
 	return true;
 }
 
-/* A port that names no kinds accepts all. */
+static const struct wr_plan_input *receiver_input(const struct wr_connection *connection)
+{
+	return connection->receiver ? connection->receiver->inputs[connection->input].plan : NULL;
+}
+
+/* A tensor is looked at if the port or a receiver has a type. */
 static void intersect_kinds(struct wr_output *output)
 {
-	output->kinds = output->plan->port->kinds ? output->plan->port->kinds : UINT_MAX;
+	bool typed = wr_port_type_says(&output->plan->type);
+
+	output->kinds = output->plan->kinds;
 	for (size_t i = 0; i < output->count; i++) {
-		const struct wr_connection *connection = output->connections[i];
-		const weir_entity *receiver = connection->receiver;
-		unsigned kinds = receiver ? receiver->inputs[connection->input].plan->port->kinds : 0;
-		output->kinds &= kinds ? kinds : UINT_MAX;
+		const struct wr_plan_input *to = receiver_input(output->connections[i]);
+
+		output->kinds &= to ? to->kinds : UINT_MAX;
+		typed |= to && wr_port_type_says(&to->type);
 	}
+	output->looked = typed ? output->kinds & WEIR_KIND_TENSOR : 0;
+	output->kinds &= ~output->looked;
+	output->passed = (struct wr_passed){0};
 }
 
 /* One by one, since other threads may read them. */
 static void reset_counters(struct wr_entity_counters *counters)
 {
-	wr_store_relaxed(&counters->ticks, 0);
-	wr_store_relaxed(&counters->received, 0);
-	wr_store_relaxed(&counters->emitted, 0);
-	wr_store_relaxed(&counters->unconnected, 0);
-	wr_store_relaxed(&counters->lost, 0);
-	wr_store_relaxed(&counters->compute_ns, 0);
-	wr_store_relaxed(&counters->most_in_flight, 0);
+#define CLEAR(name) wr_note(&counters->name, 0);
+	WR_ENTITY_COUNTERS(CLEAR)
+#undef CLEAR
 	wr_latencies_clear(&counters->latencies);
-	wr_store_relaxed(&counters->most_scratch, 0);
-	wr_store_relaxed(&counters->replay_hits, 0);
-	wr_store_relaxed(&counters->replay_captures, 0);
-	wr_store_relaxed(&counters->replay_evictions, 0);
-	wr_store_relaxed(&counters->replay_failures, 0);
-	wr_store_relaxed(&counters->held, 0);
 }
 
 static void reset_flight(weir_entity *entity)

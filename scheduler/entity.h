@@ -106,11 +106,9 @@ struct wr_descriptor {
 	int64_t since;   /* when a review first found it not ready; 0: it was ready */
 
 	/* a line about a descriptor that stalls */
-	int64_t warn_ns; /* after so long; 0: none */
-	bool late;       /* the loop has found that it is due; the entity's owner logs it */
-	bool warned;     /* it was logged */
-	weir_watch_fn *text;
-	void *text_arg;
+	int64_t warn_after; /* ns of a wait, after which it is logged; 0: never */
+	bool late;          /* the loop has found that it is due; the entity's owner logs it */
+	bool warned;        /* it was logged */
 };
 
 struct wr_condition {
@@ -149,8 +147,10 @@ struct wr_output {
 	size_t count;
 	weir_message **emitted; /* by the running compute; room for max_emits */
 	size_t emitted_count, max_emits;
-	size_t fullest; /* index of the connection at which a check for room begins */
-	unsigned kinds; /* message kinds that the port and all its receivers accept */
+	size_t fullest;  /* index of the connection at which a check for room begins */
+	unsigned kinds;  /* message kinds that the port and all its receivers accept, whatever they hold */
+	unsigned looked; /* and those that they accept if their types do */
+	struct wr_passed passed;
 	uint64_t total; /* emitted in this run while connected (E5) */
 };
 

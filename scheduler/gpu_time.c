@@ -223,11 +223,7 @@ void wr_gpu_time_begin_tick(weir_entity *entity, unsigned lane)
 
 	if (time->count)
 		wr_gpu_time_read(entity, lane);
-	time->timing = time->on && tick_is_due(entity);
-	if (time->timing && time->ticks >= WR_TIMED_TICKS) {
-		time->timing = false;
-		wr_count(&entity->counters.gpu_skipped, 1);
-	}
+	time->timing = time->on && time->ticks < WR_TIMED_TICKS && tick_is_due(entity);
 	time->measuring = time->timing || (time->on && time->flags && time->count < WR_SPANS_UNREAD);
 	for (size_t i = 0; time->measuring && i < entity->streams.count; i++)
 		wr_gpu_time_add_stream(entity, i);
@@ -305,7 +301,6 @@ static void part_emit(weir_entity *entity, const struct wr_span_times *times, un
 		wr_trace_blocked(time->trace, lane, entity->id, part->tick, time->blocked);
 		wr_trace_complete(time->trace, lane, entity->id, part->tick);
 	}
-	wr_count(&entity->counters.gpu_ticks, timed);
 	time->ticks -= timed;
 	time->blocked = 0;
 	time->unknown = false;

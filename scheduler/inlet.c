@@ -178,6 +178,28 @@ static void push_locked(weir_inlet *inlet, weir_message *message, weir_message *
 		left[1] = wr_queue_take_one_back(&connection->queue);
 }
 
+static const struct wr_plan_input *input_of(const weir_inlet *inlet)
+{
+	const struct wr_connection *connection = inlet->connection;
+
+	return connection->receiver->inputs[connection->input].plan;
+}
+
+static weir_status check_type_locked(weir_inlet *inlet, const weir_message *message)
+{
+	const struct wr_port_type *type = &input_of(inlet)->type;
+	const weir_tensor *tensor = wr_port_type_says(type) ? weir_message_tensor(message) : NULL;
+
+	if (!tensor || wr_passed_is(&inlet->passed, tensor))
+		return WEIR_OK;
+	if (!wr_port_type_takes(type, tensor))
+		return wr_fail(WEIR_E_INVALID, "inlet of %s: %s was pushed, but the port takes %s",
+			       inlet->connection->to, wr_tensor_words(tensor).text,
+			       wr_port_type_text(type).text);
+	wr_passed_set(&inlet->passed, tensor);
+	return WEIR_OK;
+}
+
 struct push {
 	weir_inlet *inlet;
 	weir_message *message;
@@ -198,6 +220,11 @@ static weir_status inlet_push(weir_scheduler *scheduler, void *arg)
 	weir_status status;
 
 	wr_mutex_lock(&inlet->lock);
+	status = check_type_locked(inlet, push->message);
+	if (status) {
+		wr_mutex_unlock(&inlet->lock);
+		return status;
+	}
 	status = wait_for_room_locked(inlet, until);
 	if (status)
 		wr_fail(status, "inlet of %s: %s", inlet->connection->to,
@@ -214,14 +241,6 @@ static weir_status inlet_push(weir_scheduler *scheduler, void *arg)
 	return status;
 }
 
-static bool takes_kind(const weir_inlet *inlet, unsigned kind)
-{
-	const struct wr_connection *connection = inlet->connection;
-	unsigned kinds = connection->receiver->inputs[connection->input].plan->port->kinds;
-
-	return !kinds || kinds & kind;
-}
-
 weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns)
 {
 	struct push push = {inlet, message, timeout_ns};
@@ -230,7 +249,7 @@ weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t ti
 		return wr_fail(WEIR_E_INVALID, "inlet of %s: %s", inlet->connection->to,
 			       message ? "the message belongs to another graph"
 				       : "a message is needed, NULL was given");
-	if (!takes_kind(inlet, weir_message_kind(message)))
+	if (!(weir_message_kind(message) & input_of(inlet)->kinds))
 		return wr_fail(WEIR_E_INVALID, "inlet of %s: the port does not take messages of this kind",
 			       inlet->connection->to);
 	if (!inlet->graph->scheduler)

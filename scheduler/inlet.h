@@ -2,6 +2,7 @@
 #ifndef WR_SCHEDULER_INLET_H
 #define WR_SCHEDULER_INLET_H
 
+#include "graphs/type.h"
 #include "scheduler/connection.h"
 
 struct weir_inlet {
@@ -10,6 +11,7 @@ struct weir_inlet {
 	struct wr_connection *connection;
 	struct wr_mutex lock; /* makes all pushing threads one sender; guards what follows */
 	struct wr_cond changed;
+	struct wr_passed passed;
 	bool open;                /* holds a live reference */
 	_Atomic unsigned waiting; /* threads that wait for room or will; written under the lock */
 };

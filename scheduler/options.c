@@ -92,7 +92,7 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 			       WR_TIMELINE_EVENTS_MAX);
 	if (own->strict < WEIR_NONE || own->strict > 1)
 		return wr_fail(WEIR_E_INVALID, "strict %d: use 1, WEIR_NONE or 0", own->strict);
-	if (own->observe & ~(unsigned)(WEIR_OBSERVE_STATISTICS | WEIR_OBSERVE_TRACE))
+	if (own->observe & ~(unsigned)(WEIR_OBSERVE_STATISTICS | WEIR_OBSERVE_TRACE | WEIR_OBSERVE_COMPUTE))
 		return wr_fail(WEIR_E_INVALID, "observe %#x: use WEIR_OBSERVE_... bits", own->observe);
 	scheduler->graph->max_in_flight = (size_t)pick(
 		own->max_in_flight, plan->max_in_flight < 0 ? WR_IN_FLIGHT : plan->max_in_flight);

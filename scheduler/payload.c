@@ -45,7 +45,7 @@ static weir_status refuse_too_large(void)
 
 static weir_status check_tensor(const weir_tensor *tensor, bool dense)
 {
-	weir_status status = wr_struct_check("weir_tensor", tensor->size, sizeof(*tensor));
+	weir_status status = wr_struct_known("weir_tensor", tensor, sizeof(*tensor));
 
 	if (status)
 		return status;

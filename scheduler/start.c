@@ -118,10 +118,10 @@ static weir_status reserve_all(weir_graph *graph)
 	return status ? status : reserve_devices(graph);
 }
 
-/* A run that measures its computes counts what they hold, too: two branches a reference. */
+/* A run that is observed counts what its computes hold, too: two branches a reference. */
 static void count_holders(weir_scheduler *scheduler)
 {
-	if (scheduler->options.measure || scheduler->options.observe)
+	if (scheduler->options.observe)
 		wr_pool_mark(scheduler->graph->pool, WR_POOL_COUNTED);
 	else
 		wr_pool_clear(scheduler->graph->pool, WR_POOL_COUNTED);
@@ -375,6 +375,7 @@ weir_status wr_run_start(weir_scheduler *scheduler)
 		wr_outlets_open(scheduler->graph);
 		open_run(scheduler);
 	} else {
+		wr_error_here()->cause = WEIR_CAUSE_START;
 		scheduler->error = *wr_error_here(); /* for weir_scheduler_wait() */
 		wr_loop_activate(&scheduler->loop, false);
 		wr_graph_close_streams(scheduler->graph);

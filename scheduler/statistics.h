@@ -7,8 +7,6 @@
 
 struct wr_text;
 
-/* NULL: the scheduler has none. */
-struct wr_statistics *wr_statistics_of(const weir_scheduler *scheduler);
 /* Adds the JSON text of all. Thread: any. */
 void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statistics, struct wr_text *text);
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "graphs/show.h"
 #include "scheduler/memory_pool.h"
+#include "scheduler/outlet.h"
 #include "scheduler/statistics.h"
 
 enum { VERSION = 1 };
@@ -43,7 +44,7 @@ static void add_bucket(const struct wr_bucket *bucket, void *arg)
 /* `before` has the key. Nothing was counted: adds nothing. */
 static void add_histogram(struct wr_text *text, const char *before, struct wr_histogram *histogram)
 {
-	weir_durations all = wr_histogram_summary(histogram);
+	struct wr_durations all = wr_histogram_summary(histogram);
 	struct list list = {text, false};
 
 	if (!all.count)
@@ -74,12 +75,15 @@ static void add_wait(struct list *list, const weir_entity *entity, const struct 
 	wr_text_add(list->text, "}");
 }
 
+/* All of them together, and each. */
 static void add_waits(struct wr_text *text, const weir_entity *entity, struct wr_statistics *statistics)
 {
 	struct wr_entity_statistics *times = &statistics->entities[entity->id];
 	struct list list = {text, false};
 	struct wr_histogram time = {0};
 
+	(void)wr_statistics_waited(statistics, entity->id, NULL, &time);
+	add_histogram(text, ",\n \"waited\":", &time);
 	wr_text_add(text, ",\n \"waits\":[");
 	for (struct wr_wait_times *wait = wr_load_acquire(&times->waits); wait;
 	     wait = wr_load_acquire(&wait->next)) {
@@ -183,6 +187,15 @@ static void add_counts(struct wr_text *text, weir_entity *entity)
 		    wr_read(&counters->replay_evictions), wr_read(&counters->replay_failures));
 }
 
+/* How old messages with a stamp were where they ended. */
+static void add_stamped(struct wr_text *text, struct wr_latencies *latencies)
+{
+	if (wr_read(&latencies->count))
+		wr_text_add(text,
+			    ",\"stamped\":{\"count\":%" PRIu64 ",\"sum\":%" PRId64 ",\"max\":%" PRId64 "}",
+			    wr_read(&latencies->count), wr_read(&latencies->sum), wr_read(&latencies->max));
+}
+
 static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_statistics *statistics)
 {
 	struct wr_entity_statistics *times = &statistics->entities[entity->id];
@@ -192,6 +205,7 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_stat
 	add_name(text, ",\"operator\":", entity->plan->kind->name);
 	add_name(text, ",\"resource\":", wr_plan_used_resource(entity->graph->plan, entity->plan));
 	add_counts(text, entity);
+	add_stamped(text, &entity->counters.latencies);
 	add_histogram(text, ",\n \"submit\":", &times->submit);
 	add_histogram(text, ",\n \"blocked\":", &times->blocked);
 	add_processor(text, times);
@@ -239,6 +253,8 @@ static void add_queue(struct wr_text *text, struct wr_connection *connection,
 		    wr_read(&counters->pushed), wr_read(&counters->delivered), wr_read(&counters->dropped),
 		    wr_read(&counters->closed) + wr_read(&counters->taken_back),
 		    wr_queue_snapshot(&connection->queue), wr_read(&counters->abandoned));
+	if (connection->outlet)
+		add_stamped(text, &connection->outlet->latencies);
 	wr_text_add(text, ",\"depth\":{\"mean\":");
 	wr_text_real(text, depth.mean);
 	wr_text_add(text, ",\"max\":%" PRIu64 ",\"full_time\":%" PRId64 "}}", depth.most, depth.full_time);
@@ -373,7 +389,7 @@ static void add_paths(struct wr_text *text, struct wr_path_times *paths)
 	struct list list = {text, false};
 
 	wr_text_add(text, ",\n\"paths\":[");
-	for (size_t i = 0; i < paths->time_count; i++) {
+	for (size_t i = 0; paths && i < paths->time_count; i++) {
 		add_comma(&list, ",\n");
 		add_path(text, &paths->times[i]);
 	}
@@ -385,12 +401,12 @@ static void add_notes(struct wr_text *text, weir_scheduler *scheduler, struct wr
 	struct list list = {text, false};
 	uint64_t count = 0, measured = 0;
 
-	for (size_t i = 0; i < scheduler->paths->time_count; i++) {
+	for (size_t i = 0; scheduler->paths && i < scheduler->paths->time_count; i++) {
 		count += wr_read(&scheduler->paths->times[i].count);
 		measured += wr_read(&scheduler->paths->times[i].latency.count);
 	}
 	wr_text_add(text, ",\n\"notes\":[");
-	if (scheduler->paths->paths->folded) {
+	if (scheduler->paths && scheduler->paths->paths->folded) {
 		add_comma(&list, ",");
 		wr_text_add(
 			text,

@@ -184,20 +184,16 @@ static weir_status fail_tick(weir_scheduler *scheduler, weir_entity *entity, wei
 
 static weir_status take_and_compute(struct wr_worker *worker, weir_entity *entity)
 {
-	bool measure = worker->scheduler->options.measure, timed = measure || entity->gated;
-	int64_t begin = timed ? wr_now() : 0, spent;
+	bool gated = entity->gated; /* it may become so in a review only */
+	int64_t begin = gated || worker->scheduler->trace ? wr_now() : 1;
 	bool owed = inputs_take(worker, entity);
 	weir_status status;
 
-	wr_note(&entity->computing_since, measure ? begin : 1);
+	wr_note(&entity->computing_since, begin);
 	status = run_compute(worker, entity);
 	wr_note(&entity->computing_since, 0);
-	if (timed) {
-		spent = wr_now() - begin;
-		entity->fast_last_tick = entity->gated && spent < FAST_TICK_NS;
-		if (measure)
-			wr_count(&entity->counters.compute_ns, spent);
-	}
+	if (gated)
+		entity->fast_last_tick = wr_now() - begin < FAST_TICK_NS;
 	if (owed)
 		wr_wake_one(worker->scheduler);
 	return status;

@@ -46,5 +46,7 @@ const weir_fence *wr_view_fence_next(weir_view *view);
 void wr_view_fence_use(weir_view *view);
 /* Only inside ticked: adds to the entity's count of due ticks that will never run. */
 void wr_view_add_lost(weir_view *view, uint64_t ticks);
+/* As weir_view_watched. A wait for the descriptor that is as long is logged, and its end; 0: none is. */
+weir_watched wr_view_watched(weir_view *view, int64_t warn_after);
 
 #endif

@@ -116,12 +116,6 @@ bool wr_capture_postponed(const struct wr_capture *capture)
 
 /* --- private streams --- */
 
-static bool same_place(const struct wr_stream_spec *one, const struct wr_stream_spec *two)
-{
-	return one->device == two->device && one->priority == two->priority &&
-	       one->partition == two->partition;
-}
-
 /* Private streams never block, since CUDA's default stream must not be ordered with a capture. */
 static weir_status private_make(struct wr_capture *capture, size_t index, const struct wr_stream_spec *spec)
 {
@@ -130,7 +124,8 @@ static weir_status private_make(struct wr_capture *capture, size_t index, const 
 	weir_status status;
 
 	own.flags = 0;
-	if (private->native && same_place(&private->spec, &own))
+	if (private->native && private->spec.device == own.device && private->spec.priority == own.priority &&
+	    private->spec.partition == own.partition)
 		return WEIR_OK;
 	if (private->native)
 		wr_device_stream_destroy(capture->system, private->native);
@@ -143,22 +138,17 @@ static weir_status private_make(struct wr_capture *capture, size_t index, const 
 	return status;
 }
 
-static bool has_own_queue(const weir_stream *stream)
-{
-	return wr_load(&((weir_stream *)stream)->root) == stream && !stream->wrapped;
-}
-
 /* --- beginning --- */
 
 static weir_status part_add(struct wr_capture *capture, weir_stream *stream)
 {
-	bool origin = !capture->count;
+	bool own_queue = wr_load(&stream->root) == stream && !stream->wrapped;
 	struct part *part = &capture->parts[capture->count];
 	weir_status status = WEIR_OK;
 
 	memset(part, 0, sizeof *part);
 	part->stream = stream;
-	part->own = origin || (capture->count < OWN_MAX && has_own_queue(stream));
+	part->own = !capture->count || (capture->count < OWN_MAX && own_queue); /* the first: the origin */
 	part->dirty_before = wr_load(&stream->dirty);
 	part->operations_before = stream->operations;
 	if (part->own)
@@ -200,17 +190,6 @@ static void parts_leave(struct wr_capture *capture)
 	capture->count = 0;
 }
 
-static weir_status fork_all(struct wr_capture *capture)
-{
-	weir_status status = WEIR_OK;
-
-	for (size_t i = 1; !status && i < capture->count; i++)
-		if (capture->parts[i].own)
-			status = wr_device_capture_order(capture->system, capture->native,
-							 part_queue(capture, 0), part_queue(capture, i));
-	return status;
-}
-
 weir_status wr_capture_begin(struct wr_capture *capture, weir_stream *const *streams, size_t count)
 {
 	struct wr_system *system = capture->system;
@@ -226,7 +205,10 @@ weir_status wr_capture_begin(struct wr_capture *capture, weir_stream *const *str
 						 &capture->native);
 	if (status)
 		return status;
-	status = fork_all(capture);
+	for (size_t i = 1; !status && i < count; i++)
+		if (capture->parts[i].own)
+			status = wr_device_capture_order(system, capture->native, part_queue(capture, 0),
+							 part_queue(capture, i));
 	if (!status) {
 		parts_enter(capture);
 		return WEIR_OK;
@@ -247,18 +229,9 @@ static size_t part_index(const struct wr_capture *capture, const weir_stream *st
 	return i;
 }
 
-static void clocks_join(struct wr_capture *capture, size_t before, size_t after)
-{
-	struct part *from = &capture->parts[before], *to = &capture->parts[after];
-
-	from->clocks[before] = from->stream->operations;
-	for (size_t i = 0; i < OWN_MAX; i++)
-		if (to->clocks[i] < from->clocks[i])
-			to->clocks[i] = from->clocks[i];
-}
-
 weir_status wr_capture_order(struct wr_capture *capture, weir_stream *before, weir_stream *after)
 {
+	struct part *part;
 	size_t from, to;
 
 	if (before->capture != capture || after->capture != capture)
@@ -269,7 +242,11 @@ weir_status wr_capture_order(struct wr_capture *capture, weir_stream *before, we
 		return wr_capture_refuse(capture, "a capture has the entity's own streams alone");
 	if (from == to)
 		return WEIR_OK;
-	clocks_join(capture, from, to);
+	part = &capture->parts[from];
+	part->clocks[from] = before->operations;
+	for (size_t i = 0; i < OWN_MAX; i++)
+		if (capture->parts[to].clocks[i] < part->clocks[i])
+			capture->parts[to].clocks[i] = part->clocks[i];
 	return wr_device_capture_order(capture->system, capture->native, part_queue(capture, from),
 				       part_queue(capture, to));
 }
@@ -281,35 +258,10 @@ static bool part_used(const struct part *part)
 	return part->stream->operations || part->stream->queue_given;
 }
 
-static void check_refused(struct wr_capture *capture)
-{
-	for (size_t i = 0; i < capture->count; i++)
-		if (capture->parts[i].stream->refused)
-			note_refusal(capture, capture->parts[i].stream->refused);
-}
-
-static void check_foreign(struct wr_capture *capture)
-{
-	for (size_t i = 1; i < capture->count; i++)
-		if (!capture->parts[i].own && part_used(&capture->parts[i]))
-			(void)wr_capture_refuse(capture,
-						"enqueue used a stream that is not one of the entity's "
-						"own (one of a message, the default stream, or the "
-						"17th)");
-}
-
 /*
  * What was enqueued on native handles is not counted: if it was not joined the backend's capture_end fails. A
  * stream without any work is joined here, since the backend would miss that.
  */
-static weir_status join_unused(struct wr_capture *capture, size_t index)
-{
-	if (part_used(&capture->parts[index]))
-		return WEIR_OK;
-	return wr_device_capture_order(capture->system, capture->native, part_queue(capture, index),
-				       part_queue(capture, 0));
-}
-
 static weir_status check_joined(struct wr_capture *capture)
 {
 	const struct part *origin = &capture->parts[0];
@@ -320,7 +272,9 @@ static weir_status check_joined(struct wr_capture *capture)
 
 		if (!part->own)
 			continue;
-		status = join_unused(capture, i);
+		if (!part_used(part))
+			status = wr_device_capture_order(capture->system, capture->native,
+							 part_queue(capture, i), part_queue(capture, 0));
 		if (!status && origin->clocks[i] < part->stream->operations)
 			status = wr_capture_refuse(
 				capture, "a stream was not joined: order the first stream behind it by "
@@ -350,8 +304,15 @@ weir_status wr_capture_end(struct wr_capture *capture, struct wr_executable **ou
 	void *graph = NULL;
 	weir_status status, ended;
 
-	check_refused(capture);
-	check_foreign(capture);
+	for (size_t i = 0; i < capture->count; i++)
+		if (capture->parts[i].stream->refused)
+			note_refusal(capture, capture->parts[i].stream->refused);
+	for (size_t i = 1; i < capture->count; i++)
+		if (!capture->parts[i].own && part_used(&capture->parts[i]))
+			(void)wr_capture_refuse(capture,
+						"enqueue used a stream that is not one of the entity's "
+						"own (one of a message, the default stream, or the "
+						"17th)");
 	status = *capture->refused ? WEIR_E_UNSUPPORTED : check_joined(capture);
 	parts_leave(capture);
 	ended = wr_device_capture_end(system, capture->native, status ? NULL : &graph);

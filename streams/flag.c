@@ -1,6 +1,6 @@
 /*
  * Completion flags (G4): the device writes a fence's timeline value into a word of the stream, at most once
- * per value. This file makes the words, gives them to streams and enqueues the writes; flag.c polls them.
+ * per value. First the words, which are given to streams, and the writes; then the poller, which reads them.
  *
  * Words are compared by their signed 32-bit difference. They are in pages of pinned memory that are freed
  * with the system. A recycled stream keeps its word, and its values go on counting. A word that was not
@@ -80,7 +80,7 @@ static weir_status stream_give_word(weir_stream *stream)
 
 	if (status)
 		return status;
-	stream->flag_missed.value = wr_load(&stream->completed); /* read by system.c only after the word */
+	stream->flag_missed.value = wr_load(&stream->completed); /* read by the watch only after the word */
 	wr_store(word, (uint32_t)stream->flag_missed.value);
 	wr_store(&stream->word, word);
 	return WEIR_OK;
@@ -121,39 +121,28 @@ weir_status wr_flag_check(struct wr_system *system)
 
 /* --- writing --- */
 
-/*
- * Catches the word up if its last write was long ago. A later record is
- * complete, so that write has been made and none is pending.
- */
-static void word_catch_up(weir_stream *stream, uint64_t value)
-{
-	uint64_t flag_value = wr_load(&stream->flag_value), seen = wr_load(&stream->completed);
-
-	if (value - flag_value > WR_WORD_SPAN && seen > flag_value)
-		wr_store(wr_load(&stream->word), (uint32_t)seen);
-}
-
-/* Right after a record the stream cannot be in a capture; once it is dirty again it may be. */
-static bool stream_can_write_flag(weir_stream *stream)
-{
-	if (!stream->system->backend->write_flag || (wr_load(&stream->dirty) && wr_stream_capturing(stream)))
-		return false;
-	return wr_load(&stream->word) || !stream_give_word(stream);
-}
-
 weir_status wr_flag_write(weir_stream *stream)
 {
 	struct wr_system *system = stream->system;
-	uint64_t value = wr_load(&stream->submitted);
+	uint64_t value = wr_load(&stream->submitted), flag_value = wr_load(&stream->flag_value), seen;
 	weir_status status;
 
-	if (wr_load(&stream->flag_value) >= value)
+	if (flag_value >= value)
 		return WEIR_OK;
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
-	if (!stream_can_write_flag(stream))
+	/* Right after a record the stream cannot be in a capture; once it is dirty again it may be. */
+	if (!system->backend->write_flag || (wr_load(&stream->dirty) && wr_stream_capturing(stream)))
 		return WEIR_OK;
-	word_catch_up(stream, value);
+	if (!wr_load(&stream->word) && stream_give_word(stream))
+		return WEIR_OK;
+	/*
+	 * Catches the word up if its last write was long ago. A later record is complete, so that write has
+	 * been made and none is pending.
+	 */
+	seen = wr_load(&stream->completed);
+	if (value - flag_value > WR_WORD_SPAN && seen > flag_value)
+		wr_store(wr_load(&stream->word), (uint32_t)seen);
 	wr_store(&stream->flag_after_record, true);
 	status = wr_device_write_flag(system, stream->spec.device, wr_load(&stream->native),
 				      wr_load(&stream->word), (uint32_t)value);
@@ -190,7 +179,7 @@ void wr_flag_words_finish(struct wr_system *system)
 /*
  * === the poller ===
  *
- * The poller of the flags (G4): arming and polling. The scheduler decides which worker is the poller, and how
+ * Arming and polling (G4). The scheduler decides which worker is the poller, and how
  * it sleeps (poller_sleep in scheduler/worker.c).
  *
  * The thread that arms a signal pushes it onto the inbox, a lock-free stack; the poller moves it into its
@@ -254,11 +243,6 @@ int64_t wr_estimate_late(const struct wr_estimate *estimate)
 #define SPIN_PART 16         /* this fraction of the mean, if longer */
 #define CHECKS    16         /* spread over a window too long to spin through */
 
-static int64_t larger_of(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Backs off in proportion to the time waited so far. */
 static int64_t backed_off(int64_t since, int64_t now)
 {
@@ -266,28 +250,24 @@ static int64_t backed_off(int64_t since, int64_t now)
 }
 
 /*
- * Sleeps until completion becomes likely; then spins if the window is short,
+ * With an estimate: sleeps until completion becomes likely; then spins if the window is short,
  * else checks at intervals; after the window it backs off.
  */
-static int64_t next_by_estimate(const struct wr_waiting *wait, int64_t now, int64_t margin)
-{
-	int64_t begin = wait->since + wait->early, end = wait->since + wait->late, window = end - begin;
-	bool short_enough = window <= larger_of(SPIN, wait->mean / SPIN_PART);
-
-	if (begin - now > margin + MIN_SLEEP)
-		return begin - margin;
-	if (now > end + 50 * US)
-		return backed_off(wait->since, now);
-	return short_enough ? now : now + clamp(window / CHECKS, MIN_SLEEP, 1000 * US);
-}
-
 int64_t wr_wait_next(const struct wr_waiting *wait, int64_t now, bool spins, int64_t margin)
 {
+	int64_t begin = wait->since + wait->early, end = wait->since + wait->late, window = end - begin;
+
 	if (!spins)
 		return backed_off(wait->asked, now);
 	if (!wait->known)
 		return now - wait->asked <= 50 * US ? now : backed_off(wait->asked, now);
-	return next_by_estimate(wait, now, margin);
+	if (begin - now > margin + MIN_SLEEP)
+		return begin - margin;
+	if (now > end + 50 * US)
+		return backed_off(wait->since, now);
+	if (window <= SPIN || window <= wait->mean / SPIN_PART)
+		return now;
+	return now + clamp(window / CHECKS, MIN_SLEEP, 1000 * US);
 }
 
 #define RETRY_TAKEN    20000 /* poll again after this time if another thread polls */
@@ -329,19 +309,6 @@ static weir_status fences_check_flags(struct wr_system *system, const weir_fence
 	return status;
 }
 
-/*
- * seq_cst, after the token was armed: either this sees the failure, or the thread that fails the system sees
- * the token. Either way the poller recycles the signal.
- */
-static weir_status arming_check_failed(struct wr_system *system, struct wr_signal *signal, wr_token token)
-{
-	if (!wr_load(&system->failed))
-		return WEIR_OK;
-	if (wr_token_end(token) != WR_TOKEN_GONE)
-		wr_store(&signal->ended, token);
-	return wr_system_failure_status(system);
-}
-
 weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			wr_token *out)
 {
@@ -364,9 +331,17 @@ weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fe
 	wr_fetch_add(&poller->armed, 1);
 	wr_stack_push(&poller->inbox, signal, next); /* from here on it may fire and be reused */
 	wr_fetch_add(&poller->version, 1);
-	status = arming_check_failed(system, signal, token);
-	if (!status)
+	/*
+	 * seq_cst, after the token was armed: either this sees the failure, or the thread that fails the
+	 * system sees the token. Either way the poller recycles the signal.
+	 */
+	if (!wr_load(&system->failed)) {
 		*out = token;
+	} else {
+		if (wr_token_end(token) != WR_TOKEN_GONE)
+			wr_store(&signal->ended, token);
+		status = wr_system_failure_status(system);
+	}
 	wr_signal_leave_fifo(system, entity); /* it may be in the FIFO from an earlier wait by callback */
 	return status;
 }
@@ -384,7 +359,7 @@ uint64_t wr_flags_version(const struct wr_system *system)
 /* --- one armed signal --- */
 
 /*
- * For spans without timers (stream.c). If another thread noted the value as complete before, the event may be
+ * For spans without timers. If another thread noted the value as complete before, the event may be
  * recorded again at any moment: the time is then less than that of the record.
  */
 static void note_seen(const struct wr_armed_flag *flag)
@@ -447,15 +422,6 @@ static void expect_completion(struct wr_armed_flag *flag)
 	flag->wait.late = wr_estimate_late(work);
 }
 
-/* When the value was recorded, or 0 if its record was reused, for which it must have been seen complete. */
-static int64_t value_recorded_at(weir_stream *stream, uint64_t value)
-{
-	struct wr_event *event = wr_stream_event(stream, value);
-	int64_t at = wr_load_relaxed(&event->recorded_at);
-
-	return wr_load(&event->value) == value ? at : 0;
-}
-
 /* Watches the next fence that is not known to be complete. Returns false if there is none. */
 static bool watch_next_fence(struct wr_armed_flag *flag, uint32_t first, int64_t pending_at)
 {
@@ -463,6 +429,7 @@ static bool watch_next_fence(struct wr_armed_flag *flag, uint32_t first, int64_t
 
 	for (uint32_t i = first; i < signal->count; i++) {
 		weir_fence fence = signal->fences[i];
+		struct wr_event *event;
 		weir_stream *stream;
 
 		if (wr_fence_find(signal->system, fence, &stream) || !stream ||
@@ -473,7 +440,10 @@ static bool watch_next_fence(struct wr_armed_flag *flag, uint32_t first, int64_t
 		flag->word = wr_load(&stream->word);
 		flag->value = fence.value;
 		flag->target = (uint32_t)fence.value;
-		flag->made = value_recorded_at(stream, fence.value);
+		event = wr_stream_event(stream, fence.value);
+		flag->made = wr_load_relaxed(&event->recorded_at);
+		if (wr_load(&event->value) != fence.value)
+			flag->made = 0; /* recorded again: for that it must have been seen complete */
 		flag->early = wr_stream_is_early(stream, fence.value);
 		flag->pending_at = pending_at;
 		expect_completion(flag);

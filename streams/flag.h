@@ -1,6 +1,7 @@
 /*
- * Completion flags, private part (G4): words that the device writes. Thread: the stream's owner for functions
- * of a stream, else any. The lock is taken inside and never held in a call of the backend.
+ * Completion flags, private part (G4): words that the device writes, and their poller. Thread: the stream's
+ * owner for functions of a stream, else any. The lock is taken inside and never held in a call of the
+ * backend.
  */
 #ifndef WR_STREAMS_FLAG_H
 #define WR_STREAMS_FLAG_H
@@ -40,7 +41,7 @@ weir_status wr_flag_give_word(weir_stream *stream);
 /*
  * === the poller ===
  *
- * The poller of the flags (G4); its functions are in streams.h. It has no lock: see flag.c.
+ * It has no lock: see flag.c. The scheduler's calls are in streams.h.
  */
 
 struct wr_signal;
@@ -87,7 +88,7 @@ struct wr_poller {
 	struct wr_estimate lateness; /* of sleeps. Used by the worker that is the poller */
 	_Atomic int64_t margin;      /* how much earlier a sleep must end */
 	bool spins;                  /* the backend's; tests set it before a run */
-	_Atomic bool notes;          /* a span wants to know when flags were seen written (stream.c) */
+	_Atomic bool notes;          /* a span wants to know when flags were seen written */
 };
 
 void wr_poller_init(struct wr_poller *poller, bool spins);

@@ -1,4 +1,6 @@
 /*
+ * The memory of a system: arenas, and payloads that wait for the device before they are freed.
+ *
  * An arena: blocks in size classes, four per power of two, carved from large chunks. A freed block goes to
  * its class's free list; chunks are returned to the backend with the system. Nothing is written into device
  * memory: free blocks are linked by separate nodes, and each block in use has left its node in `spare`.
@@ -74,24 +76,6 @@ static bool arena_take_locked(struct wr_arena *arena, unsigned class, void **out
 	return true;
 }
 
-/* Lends the smallest free block that is large enough. */
-static bool arena_lend_locked(struct wr_arena *arena, unsigned class, void **out)
-{
-	struct wr_block *block;
-
-	while (class < WR_MEMORY_CLASSES && !arena->free[class])
-		class ++;
-	if (class == WR_MEMORY_CLASSES)
-		return false;
-	block = arena->free[class];
-	arena->free[class] = block->next;
-	block->class = class;
-	block->next = arena->lent;
-	arena->lent = block;
-	*out = block->data;
-	return true;
-}
-
 /* Returns a node for a block that is freed; *class is set to the block's own class if it was lent. */
 static struct wr_block *block_node_locked(struct wr_arena *arena, const void *data, unsigned *class)
 {
@@ -109,14 +93,24 @@ static struct wr_block *block_node_locked(struct wr_arena *arena, const void *da
 	return block;
 }
 
+/* Lends the smallest free block that is large enough. */
 static bool arena_lend(struct wr_arena *arena, unsigned class, void **out)
 {
-	bool lent;
+	struct wr_block *block = NULL;
 
 	wr_mutex_lock(&arena->lock);
-	lent = arena_lend_locked(arena, class, out);
+	while (class < WR_MEMORY_CLASSES && !arena->free[class])
+		class ++;
+	if (class < WR_MEMORY_CLASSES) {
+		block = arena->free[class];
+		arena->free[class] = block->next;
+		block->class = class;
+		block->next = arena->lent;
+		arena->lent = block;
+		*out = block->data;
+	}
 	wr_mutex_unlock(&arena->lock);
-	return lent;
+	return block != NULL;
 }
 
 static bool arena_take(struct wr_arena *arena, unsigned class, void **out, struct wr_block **node)
@@ -227,17 +221,6 @@ void wr_system_free(struct wr_system *system, int device, void *data, size_t byt
 	wr_mutex_unlock(&arena->lock);
 }
 
-static size_t arena_bytes(struct wr_arena *arena)
-{
-	size_t bytes = 0;
-
-	wr_mutex_lock(&arena->lock);
-	for (struct wr_chunk *chunk = arena->chunks; chunk; chunk = chunk->next)
-		bytes += chunk->size;
-	wr_mutex_unlock(&arena->lock);
-	return bytes;
-}
-
 weir_status wr_system_open_arena(struct wr_system *system, int device)
 {
 	return wr_system_reserve(system, device, CHUNK);
@@ -246,12 +229,19 @@ weir_status wr_system_open_arena(struct wr_system *system, int device)
 /* Blocks in use count, too: they are freed, and the next run allocates as much again. */
 weir_status wr_system_reserve(struct wr_system *system, int device, size_t bytes)
 {
+	struct wr_arena *arena;
+	size_t present = 0;
 	unsigned class;
 	weir_status status = arena_check_size(system, device, bytes, &class);
 
-	if (status || arena_bytes(arena_of(system, device)) >= bytes)
+	if (status)
 		return status;
-	return arena_add_chunk(system, device, bytes, 0, &(void *){NULL});
+	arena = arena_of(system, device);
+	wr_mutex_lock(&arena->lock);
+	for (struct wr_chunk *chunk = arena->chunks; chunk; chunk = chunk->next)
+		present += chunk->size;
+	wr_mutex_unlock(&arena->lock);
+	return present >= bytes ? WEIR_OK : arena_add_chunk(system, device, bytes, 0, &(void *){NULL});
 }
 
 weir_status wr_system_alloc_region(struct wr_system *system, int device, size_t bytes, void **out)
@@ -318,7 +308,7 @@ void wr_memory_finish(struct wr_system *system)
 /*
  * === deferred frees ===
  *
- * The deferred-free list (T4): payloads without references that the device may still use.
+ * Payloads without references that the device may still use (T4).
  *
  * To process the list a thread takes all of it, queries the device without a lock, releases the entries that
  * are complete and puts the others back, those with user destructors into the list of ready ones. The list is
@@ -448,20 +438,6 @@ bool wr_system_deferred_frees_ready(const struct wr_system *system)
 	return wr_load(&((struct wr_system *)system)->deferred_frees.ready_count) > 0;
 }
 
-/* Takes the whole list; *ref_drops is the count at that moment. */
-static struct wr_deferred_list list_take(struct wr_system *system, uint64_t *ref_drops)
-{
-	struct wr_deferred_list list;
-
-	wr_mutex_lock(&system->deferred_frees.lock);
-	*ref_drops = system->deferred_frees.ref_drops;
-	list = system->deferred_frees.listed;
-	system->deferred_frees.listed = (struct wr_deferred_list){NULL, NULL};
-	wr_store(&system->deferred_frees.count, 0);
-	wr_mutex_unlock(&system->deferred_frees.lock);
-	return list;
-}
-
 static struct wr_deferred_free *ready_pop(struct wr_system *system)
 {
 	struct wr_deferred_free *entry;
@@ -489,16 +465,6 @@ static bool entry_wanted(const struct wr_deferred_free *entry)
 	return entry->refused && wr_load(entry->refused);
 }
 
-/* Frees the payload, which embeds the entry, before it drops the reference (S4). */
-static void entry_release(struct wr_deferred_free *entry, struct wr_waker *waker)
-{
-	bool referenced = entry->referenced;
-
-	entry->release(entry);
-	if (referenced && waker)
-		waker->drop(waker);
-}
-
 /* Entries that are off the list, and what was put back of them. */
 struct pass {
 	struct wr_deferred_list incomplete, ready; /* ready: complete, with a destructor */
@@ -510,22 +476,6 @@ struct left {
 	bool incomplete, wanted, destructors; /* wanted: an entity waits for memory that is incomplete */
 };
 
-static void pass_drop_refs(const struct pass *pass, struct wr_waker *waker)
-{
-	for (struct wr_deferred_free *entry = pass->incomplete.first; entry; entry = entry->next)
-		entry_drop_ref(entry, waker);
-	for (struct wr_deferred_free *entry = pass->ready.first; entry; entry = entry->next)
-		entry_drop_ref(entry, waker);
-}
-
-static bool list_wanted(const struct wr_deferred_list *list)
-{
-	for (struct wr_deferred_free *entry = list->first; entry; entry = entry->next)
-		if (entry_wanted(entry))
-			return true;
-	return false;
-}
-
 static struct left pass_put_back(struct wr_system *system, struct pass *pass, struct wr_waker *waker)
 {
 	struct left left = {pass->incomplete.first, false, pass->ready.first};
@@ -536,12 +486,16 @@ static struct left pass_put_back(struct wr_system *system, struct pass *pass, st
 	wr_mutex_lock(&system->deferred_frees.lock);
 	if (pass->ref_drops != system->deferred_frees.ref_drops) {
 		wr_mutex_unlock(&system->deferred_frees.lock);
-		pass_drop_refs(pass, waker);
+		for (entry = pass->incomplete.first; entry; entry = entry->next)
+			entry_drop_ref(entry, waker);
+		for (entry = pass->ready.first; entry; entry = entry->next)
+			entry_drop_ref(entry, waker);
 		wr_mutex_lock(&system->deferred_frees.lock);
 	}
 	wr_fetch_add(&system->deferred_frees.count, pass->incomplete_count);
 	wr_fetch_add(&system->deferred_frees.ready_count, pass->ready_count);
-	left.wanted = list_wanted(&pass->incomplete);
+	for (entry = pass->incomplete.first; entry && !left.wanted; entry = entry->next)
+		left.wanted = entry_wanted(entry);
 	list_merge(&system->deferred_frees.listed, &pass->incomplete);
 	while ((entry = list_pop(&pass->ready)))
 		list_append(&system->deferred_frees.ready, entry);
@@ -552,14 +506,22 @@ static struct left pass_put_back(struct wr_system *system, struct pass *pass, st
 static struct left list_process(struct wr_system *system, struct wr_waker *waker)
 {
 	struct pass pass = {.ref_drops = 0};
-	struct wr_deferred_list list = list_take(system, &pass.ref_drops);
+	struct wr_deferred_list list;
 	struct wr_deferred_free *entry;
 
+	wr_mutex_lock(&system->deferred_frees.lock);
+	pass.ref_drops = system->deferred_frees.ref_drops;
+	list = system->deferred_frees.listed;
+	system->deferred_frees.listed = (struct wr_deferred_list){NULL, NULL};
+	wr_store(&system->deferred_frees.count, 0);
+	wr_mutex_unlock(&system->deferred_frees.lock);
 	while ((entry = list_pop(&list))) {
-		bool done = entry_complete(system, entry);
+		bool done = entry_complete(system, entry), referenced = entry->referenced;
 
 		if (done && !entry->destructor) {
-			entry_release(entry, waker);
+			entry->release(entry); /* the payload, which embeds it; the reference after it (S4) */
+			if (referenced && waker)
+				waker->drop(waker);
 			continue;
 		}
 		list_append(done ? &pass.ready : &pass.incomplete, entry);

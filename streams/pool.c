@@ -1,5 +1,6 @@
 /*
- * What streams are opened from: stream pools, and partitions of a device's multiprocessors.
+ * Where streams come from: the table that has all of them; opening, sharing and closing them; stream pools,
+ * and partitions of a device's multiprocessors.
  *
  * A pool has up to `max` streams of one kind. It counts the streams in use; the streams are in the system's
  * table, and a closed one is reused for the same pool. Partitions are created by the backend; the system owns
@@ -14,11 +15,17 @@
 #include "streams/flag.h"
 #include "streams/system.h"
 
+struct wr_stream_pool {
+	struct wr_stream_pool *next;
+	struct wr_system *system;
+	struct wr_stream_pool_spec spec;
+	_Atomic uint32_t taken;
+};
+
 /*
  * === the table of streams ===
  *
- * The table of streams. A stream is entered once; each time it is opened it gets a new id. pool.c creates
- * streams.
+ * A stream is entered once; each time it is opened it gets a new id.
  *
  * A closed stream is reused once all values recorded on it were seen complete. Several streams may share one
  * native stream, the root's. A root is not reused while it has sharers, and a sharer counts until it is
@@ -105,12 +112,6 @@ static void uncount_drained_locked(struct wr_system *system)
 	}
 }
 
-static bool same_spec(const struct wr_stream_spec *a, const struct wr_stream_spec *b)
-{
-	return a->device == b->device && a->flags == b->flags && a->priority == b->priority &&
-	       a->partition == b->partition;
-}
-
 /* A sharer may share any other root of the device the next time. */
 static bool is_of_kind_locked(const weir_stream *stream, const struct wr_stream_kind *kind)
 {
@@ -118,8 +119,10 @@ static bool is_of_kind_locked(const weir_stream *stream, const struct wr_stream_
 
 	if (shares != (kind->root != NULL) || stream->spec.device != kind->spec.device)
 		return false;
-	return shares || (same_spec(&stream->spec, &kind->spec) && stream->pool == kind->pool &&
-			  stream->wrapped == kind->wrapped);
+	return shares ||
+	       (stream->spec.flags == kind->spec.flags && stream->spec.priority == kind->spec.priority &&
+		stream->spec.partition == kind->spec.partition && stream->pool == kind->pool &&
+		stream->wrapped == kind->wrapped);
 }
 
 /*
@@ -154,7 +157,10 @@ static void stream_set_root_locked(weir_stream *stream, const struct wr_stream_k
 	stream->sharing = true;
 }
 
-/* `thorough`: also queries closed streams that were not seen drained yet. */
+/*
+ * Reopens a closed, drained stream of the kind under a new id, or returns NULL. `thorough`: also queries
+ * closed streams that were not seen drained yet.
+ */
 static weir_stream *table_find_and_reopen(struct wr_system *system, const struct wr_stream_kind *kind,
 					  const char *owner, bool thorough)
 {
@@ -174,17 +180,11 @@ static weir_stream *table_find_and_reopen(struct wr_system *system, const struct
 	return found;
 }
 
-weir_stream *wr_table_reuse(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner)
-{
-	weir_stream *found;
-
-	if (!wr_load(&system->closed_count))
-		return NULL;
-	found = table_find_and_reopen(system, kind, owner, false);
-	return found ? found : table_find_and_reopen(system, kind, owner, true);
-}
-
-weir_status wr_table_enter(weir_stream *stream, const struct wr_stream_kind *kind, const char *owner)
+/*
+ * Adds a new stream and gives it an id: other threads find it from here on.
+ * Takes the stream on success. Fails: WEIR_E_NOMEM; WEIR_E_INVALID: too many.
+ */
+static weir_status table_enter(weir_stream *stream, const struct wr_stream_kind *kind, const char *owner)
 {
 	struct wr_system *system = stream->system;
 	weir_status status;
@@ -198,57 +198,10 @@ weir_status wr_table_enter(weir_stream *stream, const struct wr_stream_kind *kin
 	return status;
 }
 
-/* --- sharing --- */
-
-static weir_stream *root_count_in_locked(weir_stream *stream)
-{
-	wr_load(&stream->root)->sharers++;
-	return wr_load(&stream->root);
-}
-
-weir_stream *wr_table_add_sharer(weir_stream *stream)
-{
-	weir_stream *root;
-
-	wr_mutex_lock(&stream->system->lock);
-	root = root_count_in_locked(stream);
-	wr_mutex_unlock(&stream->system->lock);
-	return root;
-}
-
-/*
- * The native stream of a closed wrapped stream belongs to the program again and may be gone. A sharer that is
- * not counted at its root any more has drained, and its root may have been reused.
- */
-static bool may_be_shared_locked(weir_stream *stream)
-{
-	weir_stream *root = wr_load(&stream->root);
-
-	return (root == stream || stream->sharing) && !(root->wrapped && wr_load(&root->closed));
-}
-
-weir_stream *wr_table_add_sharer_by_id(struct wr_system *system, uint64_t id)
-{
-	weir_stream *stream, *root = NULL;
-
-	wr_mutex_lock(&system->lock);
-	stream = wr_stream_find(system, id);
-	if (stream && may_be_shared_locked(stream))
-		root = root_count_in_locked(stream);
-	wr_mutex_unlock(&system->lock);
-	return root;
-}
-
-void wr_table_drop_sharer(weir_stream *root)
-{
-	wr_mutex_lock(&root->system->lock);
-	root->sharers--;
-	wr_mutex_unlock(&root->system->lock);
-}
-
 /* --- closing --- */
 
-bool wr_table_close(weir_stream *stream)
+/* Drained or not. Returns false if it was closed already. Takes no lock. */
+static bool table_close(weir_stream *stream)
 {
 	wr_store(&stream->owner, "a closed stream");
 	wr_fetch_add(&stream->system->closed_count, 1);
@@ -258,7 +211,8 @@ bool wr_table_close(weir_stream *stream)
 	return false;
 }
 
-bool wr_table_close_unshared(weir_stream *stream)
+/* Returns false if others share it: then it is still open. */
+static bool table_close_unshared(weir_stream *stream)
 {
 	struct wr_system *system = stream->system;
 	bool shared;
@@ -268,14 +222,15 @@ bool wr_table_close_unshared(weir_stream *stream)
 	uncount_drained_locked(system);
 	shared = stream->sharers > 0;
 	if (!shared)
-		wr_table_close(stream);
+		table_close(stream);
 	wr_mutex_unlock(&system->lock);
 	return !shared;
 }
 
 /* --- life --- */
 
-void wr_stream_free(weir_stream *stream)
+/* It is drained or half-built. */
+static void stream_free(weir_stream *stream)
 {
 	struct wr_system *system = stream->system;
 	void *native = wr_load(&stream->native);
@@ -295,7 +250,7 @@ weir_status wr_table_init(struct wr_system *system)
 void wr_table_finish(struct wr_system *system)
 {
 	for (uint32_t i = 0; i < wr_load(&system->count); i++)
-		wr_stream_free(wr_stream_at(system, i));
+		stream_free(wr_stream_at(system, i));
 	for (int i = 0; i < WR_PAGES; i++)
 		wr_free(wr_load(&system->table[i]));
 	wr_free((void *)system->defaults);
@@ -304,8 +259,8 @@ void wr_table_finish(struct wr_system *system)
 /*
  * === opening ===
  *
- * Opening streams, new ones or closed ones of the table: with a native stream of the system's own, around one
- * of the caller's, or sharing another's (T5, T6).
+ * New streams or closed ones of the table: with a native stream of the system's own, around one of the
+ * caller's, or sharing another's (T5, T6).
  *
  * Several streams may share one native stream, the root's: each has its own id, values and live reference;
  * the device's queue is one. A sharer is counted at its root before it is opened, so that the root is not
@@ -318,22 +273,11 @@ void wr_table_finish(struct wr_system *system)
 
 /* --- creation --- */
 
-static weir_status native_create(weir_stream *stream, const struct wr_stream_kind *kind)
-{
-	struct wr_system *system = stream->system;
-	void *native = NULL;
-	weir_status status = wr_device_stream_create(system, &kind->spec,
-						     wr_partition_native(kind->spec.partition), &native);
-
-	wr_store(&stream->native, native);
-	stream->queue = native;
-	return status;
-}
-
 static weir_status stream_make(struct wr_system *system, const struct wr_stream_kind *kind, const char *owner,
 			       weir_stream **out)
 {
 	weir_stream *stream = wr_alloc(1, sizeof *stream);
+	void *native = NULL;
 	weir_status status = WEIR_OK;
 
 	if (!stream)
@@ -344,8 +288,12 @@ static weir_status stream_make(struct wr_system *system, const struct wr_stream_
 	stream->wrapped = kind->wrapped;
 	wr_store(&stream->root, kind->root ? kind->root : stream);
 	wr_store(&stream->native_given, kind->wrapped);
-	if (!kind->root && !kind->wrapped)
-		status = native_create(stream, kind);
+	if (!kind->root && !kind->wrapped) {
+		status = wr_device_stream_create(system, &kind->spec,
+						 wr_partition_native(kind->spec.partition), &native);
+		wr_store(&stream->native, native);
+		stream->queue = native;
+	}
 	if (!status) {
 		wr_store(&stream->ring,
 			 wr_event_ring_make(stream, kind->root ? WR_EVENTS_SHARED : WR_EVENTS, 1));
@@ -354,9 +302,9 @@ static weir_status stream_make(struct wr_system *system, const struct wr_stream_
 	if (!status)
 		status = wr_flag_give_word(stream);
 	if (!status)
-		status = wr_table_enter(stream, kind, owner);
+		status = table_enter(stream, kind, owner);
 	if (status)
-		wr_stream_free(stream);
+		stream_free(stream);
 	else
 		*out = stream;
 	return status;
@@ -368,18 +316,23 @@ static weir_status open_kind(struct wr_system *system, const struct wr_stream_ki
 			     weir_stream **out)
 {
 	weir_status status = wr_device_check(system, kind->spec.device);
-	weir_stream *stream = status ? NULL : wr_table_reuse(system, kind, owner);
+	weir_stream *stream = NULL;
 
 	if (status)
 		return status;
+	if (wr_load(&system->closed_count))
+		stream = table_find_and_reopen(system, kind, owner, false);
+	if (!stream && wr_load(&system->closed_count))
+		stream = table_find_and_reopen(system, kind, owner, true);
 	if (!stream)
 		return stream_make(system, kind, owner, out);
 	*out = stream;
 	return WEIR_OK;
 }
 
-weir_status wr_stream_open_in(struct wr_system *system, const struct wr_stream_spec *spec,
-			      struct wr_stream_pool *pool, const char *owner, weir_stream **out)
+/* For a stream pool (or NULL), which counts the stream; closing it uncounts it. */
+static weir_status stream_open_in(struct wr_system *system, const struct wr_stream_spec *spec,
+				  struct wr_stream_pool *pool, const char *owner, weir_stream **out)
 {
 	struct wr_stream_kind kind = {.spec = *spec, .pool = pool};
 
@@ -389,7 +342,7 @@ weir_status wr_stream_open_in(struct wr_system *system, const struct wr_stream_s
 weir_status wr_stream_open(struct wr_system *system, const struct wr_stream_spec *spec, const char *owner,
 			   weir_stream **out)
 {
-	return wr_stream_open_in(system, spec, NULL, owner, out);
+	return stream_open_in(system, spec, NULL, owner, out);
 }
 
 static weir_status open_wrapped(struct wr_system *system, int device, void *native, const char *owner,
@@ -431,20 +384,42 @@ static weir_status open_shared(weir_stream *root, const char *owner, weir_stream
 	struct wr_stream_kind kind = {.spec = root->spec, .root = root, .native = wr_load(&root->native)};
 	weir_status status = open_kind(root->system, &kind, owner, out);
 
-	if (status)
-		wr_table_drop_sharer(root);
+	if (status) {
+		wr_mutex_lock(&root->system->lock);
+		root->sharers--;
+		wr_mutex_unlock(&root->system->lock);
+	}
 	return status;
 }
 
 weir_status wr_stream_share(weir_stream *stream, const char *owner, weir_stream **out)
 {
-	return open_shared(wr_table_add_sharer(stream), owner, out);
+	weir_stream *root;
+
+	wr_mutex_lock(&stream->system->lock);
+	root = wr_load(&stream->root);
+	root->sharers++; /* it is not reused while it has sharers */
+	wr_mutex_unlock(&stream->system->lock);
+	return open_shared(root, owner, out);
 }
 
+/*
+ * The native stream of a closed wrapped stream belongs to the program again and may be gone. A sharer that is
+ * not counted at its root any more has drained, and its root may have been reused.
+ */
 weir_status wr_stream_share_of(struct wr_system *system, uint64_t id, const char *owner, weir_stream **out)
 {
-	weir_stream *root = wr_table_add_sharer_by_id(system, id);
+	weir_stream *stream, *root = NULL;
 
+	wr_mutex_lock(&system->lock);
+	stream = wr_stream_find(system, id);
+	if (stream)
+		root = wr_load(&stream->root);
+	if (root && (root == stream || stream->sharing) && !(root->wrapped && wr_load(&root->closed)))
+		root->sharers++;
+	else
+		root = NULL;
+	wr_mutex_unlock(&system->lock);
 	return root ? open_shared(root, owner, out) : WEIR_E_CLOSED;
 }
 
@@ -486,23 +461,11 @@ void wr_stream_count_user(weir_stream *stream, bool more)
 
 /* --- closing --- */
 
-/*
- * Work enqueued by start or stop must not hold a later run open:
- * if it could not be recorded, it would never be seen complete.
- */
-static void live_ref_drop(weir_stream *stream)
-{
-	struct wr_waker *waker = wr_waker_enter(stream->system);
-
-	if (waker)
-		wr_stream_drop_ref(stream, waker);
-	wr_waker_leave(stream->system);
-}
-
 /* Records one more value for work that was enqueued after the last record, so that it is waited for. */
 void wr_stream_close(weir_stream *stream)
 {
 	struct wr_stream_pool *pool;
+	struct wr_waker *waker;
 	weir_fence fence;
 
 	if (!stream)
@@ -513,9 +476,14 @@ void wr_stream_close(weir_stream *stream)
 	if ((wr_load(&stream->dirty) || wr_load(&stream->flag_after_record)) &&
 	    !wr_system_failed(stream->system))
 		(void)weir_stream_record(stream, &fence);
-	live_ref_drop(stream);
-	if (wr_table_close(stream) && pool)
-		wr_stream_pool_uncount(pool);
+	/* Work of start or stop that could not be recorded would never be seen complete, and hold a later run
+	 * open. */
+	waker = wr_waker_enter(stream->system);
+	if (waker)
+		wr_stream_drop_ref(stream, waker);
+	wr_waker_leave(stream->system);
+	if (table_close(stream) && pool)
+		wr_fetch_sub(&pool->taken, 1);
 }
 
 /*
@@ -556,7 +524,7 @@ weir_status wr_stream_unwrap(weir_stream *stream)
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->flag_after_record, false);
 	last_flags_wait(stream);
-	if (wr_table_close_unshared(stream))
+	if (table_close_unshared(stream))
 		return WEIR_OK;
 	return wr_fail(WEIR_E_BUSY, "entities still use the wrapped stream, or their work on it "
 				    "is not complete: end the run, then unwrap");
@@ -571,16 +539,7 @@ weir_status weir_stream_unwrap(weir_stream *stream)
 	return wr_stream_unwrap(stream);
 }
 
-/* === stream pools and partitions === */
-
-/* --- stream pools --- */
-
-struct wr_stream_pool {
-	struct wr_stream_pool *next;
-	struct wr_system *system;
-	struct wr_stream_pool_spec spec;
-	_Atomic uint32_t taken;
-};
+/* === stream pools === */
 
 static bool pool_count_in(struct wr_stream_pool *pool)
 {
@@ -593,11 +552,6 @@ static bool pool_count_in(struct wr_stream_pool *pool)
 	return true;
 }
 
-void wr_stream_pool_uncount(struct wr_stream_pool *pool)
-{
-	wr_fetch_sub(&pool->taken, 1);
-}
-
 weir_status wr_stream_pool_take(struct wr_stream_pool *pool, const char *owner, weir_stream **out)
 {
 	weir_status status;
@@ -606,9 +560,9 @@ weir_status wr_stream_pool_take(struct wr_stream_pool *pool, const char *owner, 
 		return wr_fail(WEIR_E_BUSY,
 			       "stream pool '%s' is exhausted: of %u stream%s none is left; raise max_size",
 			       pool->spec.name, pool->spec.max, pool->spec.max == 1 ? "" : "s");
-	status = wr_stream_open_in(pool->system, &pool->spec.streams, pool, owner, out);
+	status = stream_open_in(pool->system, &pool->spec.streams, pool, owner, out);
 	if (status)
-		wr_stream_pool_uncount(pool);
+		wr_fetch_sub(&pool->taken, 1);
 	return status;
 }
 
@@ -663,7 +617,7 @@ void wr_stream_pools_finish(struct wr_system *system)
 	}
 }
 
-/* --- partitions --- */
+/* === partitions === */
 
 struct wr_partition {
 	struct wr_partition *next;
@@ -673,37 +627,6 @@ struct wr_partition {
 void *wr_partition_native(const struct wr_partition *partition)
 {
 	return partition ? partition->native : NULL;
-}
-
-/* Allocated before the backend is called, so that no partition is lost for lack of memory. */
-static bool partitions_make_handles(struct wr_partition **out, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		out[i] = wr_alloc(1, sizeof *out[i]);
-		if (!out[i])
-			return false;
-	}
-	return true;
-}
-
-static void partitions_free_handles(struct wr_partition **out, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		wr_free(out[i]);
-}
-
-/* The remainder may be NULL. */
-static void partitions_return(struct wr_system *system, struct wr_partition **handles, void *const *natives,
-			      size_t count, struct wr_partition **out)
-{
-	for (size_t i = 0; i < count; i++) {
-		handles[i]->native = natives[i];
-		out[i] = natives[i] ? handles[i] : NULL;
-		if (natives[i])
-			wr_stack_push(&system->partitions, handles[i], next);
-		else
-			wr_free(handles[i]);
-	}
 }
 
 static weir_status partitions_check_spec(struct wr_system *system, const struct wr_partitions_spec *spec)
@@ -728,14 +651,23 @@ weir_status wr_partitions_create(struct wr_system *system, const struct wr_parti
 	struct wr_partition **handles = wr_alloc(count, sizeof *handles);
 	weir_status status = natives && handles ? partitions_check_spec(system, spec) : WEIR_E_NOMEM;
 
-	if (!status && !partitions_make_handles(handles, count))
-		status = WEIR_E_NOMEM;
+	/* before the backend is called, so that no partition is lost for lack of memory */
+	for (size_t i = 0; i < count && !status; i++) {
+		handles[i] = wr_alloc(1, sizeof *handles[i]);
+		status = handles[i] ? WEIR_OK : WEIR_E_NOMEM;
+	}
 	if (!status)
 		status = wr_device_partitions_create(system, spec, natives, sms);
-	if (!status)
-		partitions_return(system, handles, natives, count, out);
-	else if (handles)
-		partitions_free_handles(handles, count);
+	for (size_t i = 0; i < count && handles; i++) {
+		if (status || !natives[i]) { /* the remainder may be NULL */
+			wr_free(handles[i]);
+			continue;
+		}
+		handles[i]->native = natives[i];
+		wr_stack_push(&system->partitions, handles[i], next);
+	}
+	for (size_t i = 0; i < count && !status; i++)
+		out[i] = natives[i] ? handles[i] : NULL;
 	wr_free(handles);
 	wr_free(natives);
 	return status;

@@ -1,6 +1,7 @@
 /*
  * Signals tell the scheduler that device work is complete (G1-G3; models m5_token, m5_bound). A signal is a
- * token with its sink, fired by a host callback (signal.c) or by the poller of the flags (flag.c).
+ * token with its sink, fired by a host callback or by the poller of the flags (flag.c). In order: tokens, the
+ * native streams of signals, the life of a signal, signals by host callback.
  *
  * The life of a signal: it is taken from the free list and its token armed in one critical section, so that
  * its fields belong to that token. When it fires it pokes its entity and is pushed onto the fired list. Only
@@ -24,7 +25,7 @@
 /*
  * === tokens ===
  *
- * The token slab (G1; tests/models/m5_token.c).
+ * The slab of tokens (G1; tests/models/m5_token.c).
  *
  * The state of a slot is one word {generation, state}. It is changed only by read-modify-writes, so a thread
  * that succeeds has acquired what the others wrote before. The sink is written before the word becomes
@@ -122,7 +123,8 @@ static weir_status slab_grow(void)
 	return wr_fail(WEIR_E_NOMEM, "more than %d signals wait in this process", CHUNKS * CHUNK);
 }
 
-weir_status wr_slot_take(uint32_t *out)
+/* A FREE slot. Fails: WEIR_E_NOMEM. */
+static weir_status slot_take(uint32_t *out)
 {
 	uint32_t index;
 
@@ -143,7 +145,8 @@ bool wr_slot_inside(uint32_t slot)
 
 /* --- the word --- */
 
-wr_token wr_token_arm(uint32_t index, struct wr_sink *sink)
+/* FREE -> PENDING. The sink must live until the token is released or detached. */
+static wr_token token_arm(uint32_t index, struct wr_sink *sink)
 {
 	struct slot *slot = slot_at(index);
 	uint64_t generation = wr_load(&slot->word) >> 3;
@@ -160,22 +163,11 @@ static bool word_change(wr_token token, enum state from, enum state to)
 	return wr_cas(&slot_at(slot_of(token))->word, &was, word_of(generation_of(token), to));
 }
 
-void wr_token_cancel(wr_token token)
-{
-	word_change(token, PENDING, CANCELLED);
-}
-
 enum wr_token_end wr_token_end(wr_token token)
 {
 	if (word_change(token, PENDING, FIRED))
 		return WR_TOKEN_WAS_PENDING;
 	return word_change(token, CANCELLED, FIRED) ? WR_TOKEN_WAS_CANCELLED : WR_TOKEN_GONE;
-}
-
-/* An exchange, since a store would break the release sequence of the callback (m5 REVOKE_STORE). */
-void wr_token_release(wr_token token)
-{
-	wr_exchange(&slot_at(slot_of(token))->word, word_of(generation_of(token) + 1, FREE));
 }
 
 bool wr_token_detach(wr_token token)
@@ -205,18 +197,11 @@ static void sink_call(struct slot *slot, wr_token token, bool stale)
 	sink->fired(sink, token, stale);
 }
 
-/* Returns true if the token was detached: its slot is FREE now, and no sink is called. */
-static bool detached_release(wr_token token)
-{
-	uint64_t was = word_of(generation_of(token), DETACHED);
-
-	return wr_cas(&slot_at(slot_of(token))->word, &was, word_of(generation_of(token) + 1, FREE));
-}
-
 void wr_token_fire(void *argument)
 {
 	wr_token token = (uintptr_t)argument;
 	struct slot *slot = slot_at(slot_of(token));
+	uint64_t was = word_of(generation_of(token), DETACHED);
 	bool detached = false;
 
 	wr_fetch_add(&slot->inside, 1);
@@ -227,19 +212,14 @@ void wr_token_fire(void *argument)
 	case WR_TOKEN_WAS_CANCELLED:
 		sink_call(slot, token, true);
 		break;
-	case WR_TOKEN_GONE:
-		detached = detached_release(token);
+	case WR_TOKEN_GONE: /* if it was detached its slot becomes FREE, and no sink is called */
+		detached = wr_cas(&slot->word, &was, word_of(generation_of(token) + 1, FREE));
 		wr_fetch_add(&strays, detached ? 0 : 1);
 		break;
 	}
 	wr_fetch_sub(&slot->inside, 1); /* the last access to what the token named */
 	if (detached)
 		wr_slot_give(slot_of(token));
-}
-
-uint64_t wr_token_strays(void)
-{
-	return wr_load(&strays);
 }
 
 #ifdef WR_SEAM
@@ -270,7 +250,8 @@ void wr_tokens_forget(void)
 
 /* --- lists --- */
 
-struct wr_signal_stream *wr_signal_stream_pop_locked(struct wr_signal_stream **list, int device)
+/* Takes a signal stream of the device from a list. Returns NULL if it has none. */
+static struct wr_signal_stream *signal_stream_pop_locked(struct wr_signal_stream **list, int device)
 {
 	for (; *list; list = &(*list)->next) {
 		struct wr_signal_stream *signal_stream = *list;
@@ -300,7 +281,7 @@ static void signal_stream_free(struct wr_system *system, struct wr_signal_stream
 {
 	if (signal_stream->native)
 		wr_device_stream_destroy(system, signal_stream->native);
-	if (signal_stream->event) /* after the stream, which may still hold a record of it (system.c) */
+	if (signal_stream->event) /* after the stream, which may still hold a record of it (the watch) */
 		wr_device_event_destroy(system, signal_stream->event);
 	wr_free(signal_stream);
 }
@@ -347,7 +328,7 @@ static struct wr_signal_stream *draining_pop(struct wr_signals *signals, int dev
 	struct wr_signal_stream *signal_stream;
 
 	wr_mutex_lock(&signals->lock);
-	signal_stream = wr_signal_stream_pop_locked(&signals->draining, device);
+	signal_stream = signal_stream_pop_locked(&signals->draining, device);
 	wr_mutex_unlock(&signals->lock);
 	return signal_stream;
 }
@@ -375,7 +356,11 @@ weir_status wr_signal_stream_make(struct wr_system *system, int device, struct w
 	return WEIR_OK;
 }
 
-void wr_signal_stream_detach(struct wr_system *system, struct wr_signal_stream *signal_stream)
+/*
+ * Puts a signal stream, if any, into the draining list: it may still wait for the fences of a signal that was
+ * not armed; the next signal must not.
+ */
+static void signal_stream_detach(struct wr_system *system, struct wr_signal_stream *signal_stream)
 {
 	if (!signal_stream)
 		return;
@@ -383,14 +368,6 @@ void wr_signal_stream_detach(struct wr_system *system, struct wr_signal_stream *
 	if (!wr_system_failed(system))
 		wr_signal_stream_record(system, signal_stream);
 	wr_signal_stream_push(&system->signals, &system->signals.draining, signal_stream);
-}
-
-void wr_signal_stream_return(struct wr_system *system, struct wr_signal_stream *signal_stream)
-{
-	if (wr_system_failed(system))
-		wr_signal_stream_detach(system, signal_stream);
-	else
-		wr_signal_stream_push(&system->signals, &system->signals.signal_streams, signal_stream);
 }
 
 /* --- all of a system --- */
@@ -418,15 +395,10 @@ weir_status wr_signals_reserve(struct wr_system *system, int device, size_t coun
 	return status;
 }
 
-static bool signal_stream_drained(struct wr_system *system, struct wr_signal_stream *signal_stream)
-{
-	return wr_device_lost(system) || signal_stream_query(system, signal_stream) != WEIR_E_BUSY;
-}
-
 bool wr_signals_drained(struct wr_system *system)
 {
 	for (struct wr_signal_stream *at = system->signals.draining; at; at = at->next)
-		if (!signal_stream_drained(system, at))
+		if (!wr_device_lost(system) && signal_stream_query(system, at) == WEIR_E_BUSY)
 			return false;
 	return true;
 }
@@ -458,15 +430,6 @@ const char *wr_signal_text(int kind)
 
 /* --- firing. Thread: device --- */
 
-static void signal_push_fired(struct wr_signal *signal, struct wr_waker *waker)
-{
-	struct wr_signals *signals = &signal->system->signals;
-
-	wr_fetch_sub(&signals->pending, 1);
-	wr_stack_push(&signals->fired, signal, next);
-	waker->kick(waker); /* after the push the signal may already be reused */
-}
-
 /*
  * A callback alone does not prove that the work succeeded. The signal stream's word does: it was written
  * after the waits and before the callback. Then the woken worker need not query the device, which would cost
@@ -491,17 +454,21 @@ static void fences_note_complete(const struct wr_signal *signal)
 static void signal_fired(struct wr_sink *sink, wr_token token, bool stale)
 {
 	struct wr_signal *signal = (struct wr_signal *)sink; /* its first member */
+	struct wr_signals *signals = &signal->system->signals;
 	struct wr_waker *waker = signal->waker;
 
 	fences_note_complete(signal);
 	if (stale)
-		wr_fetch_add(&signal->system->signals.stale, 1);
+		wr_fetch_add(&signals->stale, 1);
 	else if (signal->entity != WR_NO_ENTITY)
 		waker->poke(waker, signal->entity, token);
-	if (signal->by_flag) /* after the store it may already be reused */
+	if (signal->by_flag) { /* after the store it may already be reused */
 		wr_store(&signal->ended, token);
-	else
-		signal_push_fired(signal, waker);
+		return;
+	}
+	wr_fetch_sub(&signals->pending, 1);
+	wr_stack_push(&signals->fired, signal, next);
+	waker->kick(waker); /* after the push the signal may already be reused */
 }
 
 /* --- making --- */
@@ -534,7 +501,7 @@ static weir_status signal_take_locked(struct wr_system *system, size_t n, struct
 	struct wr_signal *signal = signals->free;
 
 	if (!status && signal->slot == WR_NO_SLOT)
-		status = wr_slot_take(&signal->slot);
+		status = slot_take(&signal->slot);
 	if (!status)
 		status = wr_grow(&signal->fences, &signal->room, n, sizeof *signal->fences);
 	if (status)
@@ -570,7 +537,7 @@ weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker,
 		wr_store(&signal->enqueued, 0);
 		wr_store(&signal->ended, 0);
 		wr_fetch_add(&signals->pending, 1);
-		*token = wr_token_arm(signal->slot, &signal->sink);
+		*token = token_arm(signal->slot, &signal->sink);
 		wr_store(&signal->token, *token);
 		*out = signal;
 	}
@@ -583,22 +550,17 @@ weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker,
 
 /* --- recycling --- */
 
-static void signal_uncount_locked(struct wr_signals *signals, struct wr_signal *signal)
-{
-	if (signal->bounded)
-		signals->outstanding[signal->device]--;
-	if (signal->stream && !signal->signal_stream)
-		wr_fetch_sub(&signal->stream->inline_callbacks, 1);
-	signal->bounded = false;
-}
-
 struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal)
 {
 	struct wr_signals *signals = &signal->system->signals;
 	struct wr_signal_stream *signal_stream = signal->signal_stream;
 
 	wr_mutex_lock(&signals->lock);
-	signal_uncount_locked(signals, signal);
+	if (signal->bounded)
+		signals->outstanding[signal->device]--;
+	if (signal->stream && !signal->signal_stream)
+		wr_fetch_sub(&signal->stream->inline_callbacks, 1);
+	signal->bounded = false;
 	wr_store(&signal->token, 0);
 	signal->signal_stream = NULL;
 	signal->stream = NULL;
@@ -610,7 +572,10 @@ struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal)
 
 struct wr_signal_stream *wr_signal_release(struct wr_signal *signal)
 {
-	wr_token_release(wr_load(&signal->token));
+	wr_token token = wr_load(&signal->token);
+
+	/* An exchange: a store would break the release sequence of the callback (m5 REVOKE_STORE). */
+	wr_exchange(&slot_at(slot_of(token))->word, word_of(generation_of(token) + 1, FREE));
 	return wr_signal_recycle(signal);
 }
 
@@ -637,7 +602,8 @@ static void refused_unlink_locked(struct wr_signals *signals, struct wr_refused 
 	signals->spare = gone;
 }
 
-bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity)
+/* Returns true if it was in the FIFO; the caller must drop its live reference then. */
+static bool refused_leave_locked(struct wr_signals *signals, uint32_t entity)
 {
 	struct wr_refused **at = refused_find_locked(signals, entity);
 
@@ -647,7 +613,9 @@ bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity)
 	return true;
 }
 
-weir_status wr_refused_enter_locked(struct wr_signals *signals, uint32_t entity, int device, bool *entered)
+/* Returns WEIR_E_BUSY: the entity is in the FIFO (*entered false: it was already). Fails: WEIR_E_NOMEM. */
+static weir_status refused_enter_locked(struct wr_signals *signals, uint32_t entity, int device,
+					bool *entered)
 {
 	struct wr_refused *entry = signals->spare;
 
@@ -680,30 +648,27 @@ void wr_signal_leave_fifo(struct wr_system *system, uint32_t entity)
 	bool left;
 
 	wr_mutex_lock(&system->signals.lock);
-	left = wr_refused_leave_locked(&system->signals, entity);
+	left = refused_leave_locked(&system->signals, entity);
 	wr_mutex_unlock(&system->signals.lock);
 	if (left && waker)
 		waker->drop(waker);
 	wr_waker_leave(system);
 }
 
-static bool refused_take_locked(struct wr_signals *signals, int device, uint32_t *entity)
-{
-	for (struct wr_refused **at = &signals->first; *at; at = &(*at)->next)
-		if ((*at)->device == device) {
-			*entity = (*at)->entity;
-			refused_unlink_locked(signals, at);
-			return true;
-		}
-	return false;
-}
-
+/* Takes the oldest of the device out of the FIFO, if there is one. */
 static bool refused_take(struct wr_signals *signals, int device, uint32_t *entity)
 {
+	struct wr_refused **at = &signals->first;
 	bool found;
 
 	wr_mutex_lock(&signals->lock);
-	found = refused_take_locked(signals, device, entity);
+	while (*at && (*at)->device != device)
+		at = &(*at)->next;
+	found = *at != NULL;
+	if (found) {
+		*entity = (*at)->entity;
+		refused_unlink_locked(signals, at);
+	}
 	wr_mutex_unlock(&signals->lock);
 	return found;
 }
@@ -767,12 +732,12 @@ void wr_signal_cancel(struct wr_system *system, wr_token token)
 {
 	(void)system;
 	if (token)
-		wr_token_cancel(token);
+		word_change(token, PENDING, CANCELLED);
 }
 
 uint64_t wr_system_stale(const struct wr_system *system)
 {
-	return wr_load(&((struct wr_system *)system)->signals.stale) + wr_token_strays() -
+	return wr_load(&((struct wr_system *)system)->signals.stale) + wr_load(&strays) -
 	       system->signals.strays;
 }
 
@@ -796,7 +761,7 @@ weir_status wr_signals_init(struct wr_system *system)
 
 	signals->bound = WR_BOUND;
 	signals->end = &signals->first;
-	signals->strays = wr_token_strays();
+	signals->strays = wr_load(&strays);
 	signals->outstanding = wr_alloc((size_t)system->devices, sizeof *signals->outstanding);
 	return signals->outstanding ? wr_mutex_init(&signals->lock) : WEIR_E_NOMEM;
 }
@@ -830,7 +795,7 @@ void wr_signals_finish(struct wr_system *system)
 /*
  * === signals by host callback ===
  *
- * Signals by host callback (G2, G3). `callback` uses a signal stream, a native stream that waits for the
+ * `callback` (G2, G3) uses a signal stream, a native stream that waits for the
  * fences and carries one signal at a time; `callback_inline` uses the stream on which all the fences were
  * recorded. wr_signal_arm_kick arms one for the loop.
  *
@@ -840,7 +805,7 @@ void wr_signals_finish(struct wr_system *system)
  * (F05). Then the signal may already be armed again, so after (4) only the token, a value, is used. A failure
  * undoes the earlier steps; a signal stream that may already wait for a fence goes to the draining list.
  *
- * The body of the callback is wr_token_fire (signal.c); it pokes the entity by signal_fired (signal.c).
+ * The body of the callback is wr_token_fire; it pokes the entity by signal_fired.
  *
  * An inline callback must not be captured into a user's CUDA graph (G3). It is therefore enqueued only on a
  * stream whose native handle was never given out: the arming thread increments `arming_inline`, then reads
@@ -852,26 +817,6 @@ void wr_signals_finish(struct wr_system *system)
  */
 
 /* --- enqueueing --- */
-
-/* Undoes the arming. If the failure of the system ended the token first, the loop releases the signal. */
-static void signal_disarm(struct wr_signal *signal, wr_token token)
-{
-	struct wr_system *system = signal->system;
-
-	if (wr_token_end(token) == WR_TOKEN_GONE)
-		return;
-	wr_fetch_sub(&system->signals.pending, 1);
-	wr_signal_stream_detach(system, wr_signal_release(signal));
-}
-
-/* Keeps the maximum: the signal may be armed with a later token by now. */
-static void note_enqueued(struct wr_signal *signal, wr_token token)
-{
-	wr_token known = wr_load(&signal->enqueued);
-
-	while (known < token && !wr_cas(&signal->enqueued, &known, token))
-		;
-}
 
 /*
  * The last step: the callback may run before this returns (F05). The device and the token are passed, not
@@ -885,15 +830,24 @@ static weir_status callback_enqueue(struct wr_system *system, int device, void *
 	 * system sees the token.
 	 */
 	weir_status status = wr_load(&system->failed) ? wr_system_failure_status(system) : WEIR_OK;
+	wr_token known;
 
 	if (!status)
 		status = wr_device_call(system, device, native, wr_token_fire, wr_token_argument(token));
-	if (status)
-		signal_disarm(signal, token);
-	else
-		note_enqueued(signal, token);
-	if (!status)
+	if (!status) {
+		/* Keeps the maximum: the signal may be armed with a later token by now. */
+		known = wr_load(&signal->enqueued);
+		while (known < token && !wr_cas(&signal->enqueued, &known, token))
+			;
 		*out = token;
+		return WEIR_OK;
+	}
+	/* Undoes the arming. If the failure of the system ended the token first, the loop releases the
+	 * signal. */
+	if (wr_token_end(token) != WR_TOKEN_GONE) {
+		wr_fetch_sub(&system->signals.pending, 1);
+		signal_stream_detach(system, wr_signal_release(signal));
+	}
 	return status;
 }
 
@@ -932,16 +886,6 @@ static weir_status signal_stream_wait(struct wr_system *system, const struct wr_
 	return status;
 }
 
-/* Returns true if the signal stream's flag will show that its waits are over. */
-static bool signal_stream_write_flag(struct wr_system *system, struct wr_signal_stream *signal_stream)
-{
-	if (!signal_stream->word)
-		return false;
-	signal_stream->flag_value++;
-	return !wr_device_write_flag(system, signal_stream->device, signal_stream->native,
-				     signal_stream->word, signal_stream->flag_value);
-}
-
 static void place_release(struct wr_signals *signals, const struct wr_signal_request *request)
 {
 	wr_mutex_lock(&signals->lock);
@@ -953,24 +897,25 @@ static void place_release(struct wr_signals *signals, const struct wr_signal_req
 static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_waker *waker,
 					struct wr_signal_request *request, wr_token *out)
 {
-	struct wr_signals *signals = &system->signals;
+	struct wr_signal_stream *on;
 	struct wr_signal *signal;
 	wr_token token;
 	weir_status status = WEIR_OK;
 
 	if (!request->signal_stream)
 		status = wr_signal_stream_make(system, request->device, &request->signal_stream);
+	on = request->signal_stream;
 	if (!status)
-		status = signal_stream_wait(system, request->signal_stream, request->fences, request->count);
-	if (!status)
-		request->proven = signal_stream_write_flag(system, request->signal_stream);
+		status = signal_stream_wait(system, on, request->fences, request->count);
+	if (!status && on->word) /* the flag will show that the waits are over */
+		request->proven =
+			!wr_device_write_flag(system, on->device, on->native, on->word, ++on->flag_value);
 	if (!status)
 		status = wr_signal_make(system, waker, request, &signal, &token);
 	if (!status)
-		return callback_enqueue(system, request->device, request->signal_stream->native, signal,
-					token, out);
-	wr_signal_stream_detach(system, request->signal_stream);
-	place_release(signals, request);
+		return callback_enqueue(system, request->device, on->native, signal, token, out);
+	signal_stream_detach(system, on);
+	place_release(&system->signals, request);
 	return status;
 }
 
@@ -986,13 +931,13 @@ static weir_status place_claim(struct wr_signals *signals, struct wr_signal_requ
 
 	wr_mutex_lock(&signals->lock);
 	if (request->bounded && signals->outstanding[request->device] >= signals->bound) {
-		status = wr_refused_enter_locked(signals, request->entity, request->device, &entered);
+		status = refused_enter_locked(signals, request->entity, request->device, &entered);
 	} else {
 		signals->outstanding[request->device] += request->bounded;
 		if (!request->is_inline)
 			request->signal_stream =
-				wr_signal_stream_pop_locked(&signals->signal_streams, request->device);
-		*dropped = request->bounded && wr_refused_leave_locked(signals, request->entity);
+				signal_stream_pop_locked(&signals->signal_streams, request->device);
+		*dropped = request->bounded && refused_leave_locked(signals, request->entity);
 	}
 	if (entered && status == WEIR_E_BUSY)
 		waker->take(waker); /* under the lock: another thread may drop it right after */
@@ -1065,7 +1010,7 @@ static weir_status find_common_stream(struct wr_system *system, const weir_fence
 }
 
 /*
- * While the callback is outstanding `inline_callbacks` keeps the stream's id from being recycled: system.c
+ * While the callback is outstanding `inline_callbacks` keeps the stream's id from being recycled: the watch
  * queries later fences of that id.
  */
 static weir_status arm_on_stream(struct wr_system *system, struct wr_waker *waker,
@@ -1159,11 +1104,19 @@ void wr_system_collect(struct wr_system *system)
 
 	while (list) {
 		struct wr_signal *signal = list;
+		struct wr_signal_stream *signal_stream;
 		weir_stream *stream = signal->entity == WR_NO_ENTITY ? signal->stream : NULL;
 		int device = signal->device;
 
 		list = signal->next;
-		wr_signal_stream_return(system, wr_signal_release(signal));
+		signal_stream = wr_signal_release(signal);
+		/* If the system failed, another device may still be running the waits and the callback of
+		 * this one. */
+		if (wr_system_failed(system))
+			signal_stream_detach(system, signal_stream);
+		else
+			wr_signal_stream_push(&system->signals, &system->signals.signal_streams,
+					      signal_stream);
 		wr_refused_poke_bounded(system, device);
 		if (stream)
 			wr_stream_idle(stream);

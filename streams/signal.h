@@ -1,6 +1,6 @@
 /*
- * The records of signals, for signal.c (their life), signal.c (signals by host callback), flag.c (signals
- * by flag), and for the files that end them: system.c, system.c (lost ones), system.c (the end of a run).
+ * The records of signals, for signal.c (their life, and signals by host callback), flag.c (signals by flag)
+ * and system.c, which ends them: of a failed system, lost ones, at the end of a run.
  *
  * One lock, signals->lock, guards the lists, the counts and the fields of signals. It is not held in a call
  * of the backend, nor while a waker pokes or drops; only `take` is called under it. Functions named
@@ -32,16 +32,11 @@ struct wr_sink {
 
 enum wr_token_end { WR_TOKEN_GONE, WR_TOKEN_WAS_PENDING, WR_TOKEN_WAS_CANCELLED };
 
-weir_status wr_slot_take(uint32_t *out); /* a FREE slot. Fails: WEIR_E_NOMEM */
-void wr_slot_give(uint32_t slot);        /* it must be FREE, with no callback inside */
-bool wr_slot_inside(uint32_t slot);      /* a callback is inside */
+void wr_slot_give(uint32_t slot);   /* it must be FREE, with no callback inside */
+bool wr_slot_inside(uint32_t slot); /* a callback is inside */
 
-/* FREE -> PENDING. The sink must live until the token is released or detached. */
-wr_token wr_token_arm(uint32_t slot, struct wr_sink *sink);
-void wr_token_cancel(wr_token token); /* PENDING -> CANCELLED, else nothing */
 /* -> FIRED without its callback. Unless it returns GONE, the caller must do what the sink would have done. */
 enum wr_token_end wr_token_end(wr_token token);
-void wr_token_release(wr_token token); /* FIRED -> FREE of the next generation */
 /*
  * PENDING, CANCELLED -> DETACHED: its callback only
  * frees the slot. Returns false if it has fired.
@@ -55,7 +50,6 @@ static inline void *wr_token_argument(wr_token token)
 	return (void *)(uintptr_t)token;
 }
 void wr_token_fire(void *argument); /* the body of every host callback. Thread: device */
-uint64_t wr_token_strays(void);     /* callbacks of an earlier generation, in this process */
 
 #ifdef WR_SEAM
 void wr_tokens_forget(void);
@@ -120,10 +114,9 @@ struct wr_signals {
 	_Atomic(struct wr_signal *) fired;       /* a stack that the loop empties */
 	_Atomic uint64_t pending;                /* armed and not fired */
 	_Atomic uint64_t stale;
-	uint64_t strays; /* wr_token_strays when the system was created */
+	uint64_t strays; /* of this process when the system was created */
 };
 
-/* --- signal.c --- */
 weir_status wr_signals_init(struct wr_system *system);
 void wr_signals_finish(struct wr_system *system);
 /* Calls fn for every signal that there is, armed or not, without the lock. */
@@ -154,15 +147,10 @@ struct wr_signal_stream *wr_signal_release(struct wr_signal *signal);
 /* Likewise, but the token was detached, and is released by its callback. */
 struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal);
 
-/* --- signal.c --- */
 /* Arms a signal that kicks the loop when the last value is complete; once per value. Thread: the loop. */
 weir_status wr_signal_arm_kick(weir_stream *stream, weir_fence fence);
 
-/* --- signal.c: the FIFO of refused entities. Thread: any --- */
-/* Returns WEIR_E_BUSY: the entity is in the FIFO (*entered false: it was already). Fails: WEIR_E_NOMEM. */
-weir_status wr_refused_enter_locked(struct wr_signals *signals, uint32_t entity, int device, bool *entered);
-/* Returns true if it was in the FIFO; the caller must drop its live reference then. */
-bool wr_refused_leave_locked(struct wr_signals *signals, uint32_t entity);
+/* --- the FIFO of refused entities. Thread: any --- */
 /* Removes and pokes the oldest `most` refused entities of the device. */
 void wr_refused_poke(struct wr_system *system, struct wr_waker *waker, int device, uint32_t most);
 /* Pokes as many refused entities as the bound has free places. */
@@ -196,27 +184,13 @@ struct wr_signal_stream {
 	uint32_t flag_value;
 };
 
-/* Takes a signal stream of the device from a list. Returns NULL if it has none. */
-struct wr_signal_stream *wr_signal_stream_pop_locked(struct wr_signal_stream **list, int device);
+/* For when none is ready: returns one that is drained, or a new one. Thread: any. */
+weir_status wr_signal_stream_make(struct wr_system *system, int device, struct wr_signal_stream **out);
 /* Puts a signal stream, if any, into one of the lists. Thread: any. */
 void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream **list,
 			   struct wr_signal_stream *signal_stream);
-
-/* For when none is ready: returns one that is drained, or a new one. Thread: any. */
-weir_status wr_signal_stream_make(struct wr_system *system, int device, struct wr_signal_stream **out);
 /* Records its event behind all that is on it. Thread: any. */
 void wr_signal_stream_record(struct wr_system *system, struct wr_signal_stream *signal_stream);
-/*
- * Puts a signal stream, if any, into the draining list: it may still wait for the fences of a signal that was
- * not armed; the next signal must not. Thread: any.
- */
-void wr_signal_stream_detach(struct wr_system *system, struct wr_signal_stream *signal_stream);
-/*
- * Of a signal that has fired: makes its signal stream ready for the next one. If the system failed, another
- * device may still be running the waits and the callback of this stream; it is then detached. Thread: the
- * loop.
- */
-void wr_signal_stream_return(struct wr_system *system, struct wr_signal_stream *signal_stream);
 /* Returns true if nothing is left on the draining list's streams. No thread may arm any more. */
 bool wr_signals_drained(struct wr_system *system);
 void wr_signal_streams_finish(struct wr_system *system);

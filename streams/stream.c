@@ -1,5 +1,6 @@
 /*
- * Operations of a stream's owner, and queries of its progress.
+ * A stream: fences on its timeline, the calls of its owner and queries of its progress, copies, and when the
+ * device worked for a tick.
  *
  * The live reference (S4, E2). `live_until` is the value until which the stream holds one, or 0.
  * wr_stream_begin_tick sets it to the next value with the bit IN_TICK, and takes a reference if it was 0; a
@@ -12,7 +13,7 @@
  *
  * Calls of a program outside of ticks. On real threads they are the same as in a tick. A simulated world runs
  * its fibers in its own order, so a call from outside is run as a fiber of the world, whose time goes on
- * meanwhile. Native events and streams of the program exist with the cuda backend only.
+ * meanwhile. Native streams of the program exist with the cuda backend only.
  */
 #include "streams/stream.h"
 
@@ -28,7 +29,7 @@
 /*
  * === fences ===
  *
- * Fences: a fence names a value on the timeline of a stream. `completed`, the highest value known to be
+ * A fence names a value on the timeline of a stream. `completed`, the highest value known to be
  * complete, answers most queries with one load.
  *
  * An event may be recorded again for a later value while another thread queries it for the old one. The
@@ -304,7 +305,8 @@ weir_status wr_stream_reserve(weir_stream *stream, size_t values)
 	return wr_system_failed(stream->system) ? wr_system_failure_status(stream->system) : WEIR_E_NOMEM;
 }
 
-struct wr_event *wr_event_ring_take(weir_stream *stream, uint64_t value)
+/* An event for a new value. Returns NULL without memory, or if the device failed. Thread: owner. */
+static struct wr_event *event_ring_take(weir_stream *stream, uint64_t value)
 {
 	struct wr_event_ring *ring = wr_load(&stream->ring), *larger;
 	struct wr_event *event = ring_free_event(stream, ring, value);
@@ -468,21 +470,13 @@ bool wr_stream_capturing(weir_stream *stream)
 }
 
 /*
- * The first time, waits for threads about to enqueue an inline callback: it must not be captured
- * (signal.c).
+ * Marks the stream dirty, since the caller may enqueue on the handle. The first time, waits for threads about
+ * to enqueue an inline callback: it must not be captured (signal.c).
  */
-static void native_expose(weir_stream *root)
-{
-	if (wr_load(&root->native_given))
-		return;
-	wr_store(&root->native_given, true);
-	while (wr_load(&root->arming_inline))
-		wr_thread_yield();
-}
-
-/* Marks the stream dirty, since the caller may enqueue on the handle. */
 void *weir_stream_native(const weir_stream *stream)
 {
+	weir_stream *root = wr_load(&((weir_stream *)stream)->root);
+
 	if (!stream->system->backend->native_streams)
 		return NULL;
 	if (stream->capture) {
@@ -492,7 +486,11 @@ void *weir_stream_native(const weir_stream *stream)
 	wr_store(&((weir_stream *)stream)->dirty, true);
 	if (stream->span)
 		(void)wr_span_enter((weir_stream *)stream);
-	native_expose(wr_load(&((weir_stream *)stream)->root));
+	if (!wr_load(&root->native_given)) {
+		wr_store(&root->native_given, true);
+		while (wr_load(&root->arming_inline))
+			wr_thread_yield();
+	}
 	return wr_load(&((weir_stream *)stream)->native);
 }
 
@@ -535,22 +533,21 @@ struct outside_call {
 	const void *arguments;
 	size_t bytes;
 	weir_fence fence, *out;
+	const weir_copy *copies;
+	size_t count;
+	unsigned flags;
 };
+
+static weir_status call_in_world(weir_status (*fn)(void *arg), struct outside_call call)
+{
+	return wr_device_enter_call(call.stream->system, fn, &call);
+}
 
 static weir_status launch_in_world(void *arg)
 {
 	const struct outside_call *call = arg;
 
 	return weir_stream_launch(call->stream, call->kernel, call->arguments, call->bytes);
-}
-
-static weir_status launch_from_outside(weir_stream *stream, const weir_kernel *kernel, const void *arguments,
-				       size_t bytes)
-{
-	struct outside_call call = {
-		.stream = stream, .kernel = kernel, .arguments = arguments, .bytes = bytes};
-
-	return wr_device_enter_call(stream->system, launch_in_world, &call);
 }
 
 static weir_status record_in_world(void *arg)
@@ -560,13 +557,6 @@ static weir_status record_in_world(void *arg)
 	return weir_stream_record(call->stream, call->out);
 }
 
-static weir_status record_from_outside(weir_stream *stream, weir_fence *out)
-{
-	struct outside_call call = {.stream = stream, .out = out};
-
-	return wr_device_enter_call(stream->system, record_in_world, &call);
-}
-
 static weir_status wait_in_world(void *arg)
 {
 	const struct outside_call *call = arg;
@@ -574,17 +564,17 @@ static weir_status wait_in_world(void *arg)
 	return weir_stream_wait(call->stream, call->fence);
 }
 
-static weir_status wait_from_outside(weir_stream *stream, weir_fence fence)
+static weir_status copies_in_world(void *arg)
 {
-	struct outside_call call = {.stream = stream, .fence = fence};
+	const struct outside_call *call = arg;
 
-	return wr_device_enter_call(stream->system, wait_in_world, &call);
+	return weir_stream_copies(call->stream, call->copies, call->count, call->flags, call->out);
 }
 
 /* --- work --- */
 
 /* Callers often pass on the NULL of a stream call that failed; the text includes that call's error. */
-weir_status wr_stream_fail_null(void)
+static weir_status fail_null(void)
 {
 	const char *why = weir_last_error();
 
@@ -610,12 +600,18 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 	struct wr_system *system;
 
 	if (!stream)
-		return wr_stream_fail_null();
-	if (wr_struct_check("weir_kernel", kernel->size, sizeof(*kernel)))
-		return WEIR_E_INVALID;
+		return fail_null();
+	if (kernel->size != sizeof(*kernel)) {
+		weir_status status = wr_struct_known("weir_kernel", kernel, sizeof(*kernel));
+		if (status)
+			return status;
+	}
 	system = stream->system;
 	if (wr_device_outside(system))
-		return launch_from_outside(stream, kernel, arguments, bytes);
+		return call_in_world(launch_in_world, (struct outside_call){.stream = stream,
+									    .kernel = kernel,
+									    .arguments = arguments,
+									    .bytes = bytes});
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	if (bytes > WEIR_ARGUMENTS_MAX)
@@ -638,14 +634,6 @@ static weir_status refuse_in_capture(weir_stream *stream, const char *why)
 	return wr_fail(WEIR_E_UNSUPPORTED, "%s", why);
 }
 
-/* Replayed, it would wait for the same fence again. */
-static weir_status refuse_wait(weir_stream *stream)
-{
-	return refuse_in_capture(stream,
-				 "a capture cannot wait for work from outside: wait before the replay, or "
-				 "use weir_context_synchronize_streams");
-}
-
 /*
  * Returns true if the stream needs no wait: same queue, already complete, or waited for before.
  * If `other` was recycled meanwhile it was drained, and either answer is right.
@@ -666,14 +654,16 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 	weir_status status;
 
 	if (!stream)
-		return wr_stream_fail_null();
+		return fail_null();
 	system = stream->system;
 	if (wr_device_outside(system))
-		return wait_from_outside(stream, fence);
+		return call_in_world(wait_in_world, (struct outside_call){.stream = stream, .fence = fence});
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
-	if (stream->capture)
-		return refuse_wait(stream);
+	if (stream->capture) /* replayed, it would wait for the same fence again */
+		return refuse_in_capture(
+			stream, "a capture cannot wait for work from outside: wait before the replay, or "
+				"use weir_context_synchronize_streams");
 	status = wr_fence_find(system, fence, &other);
 	if (status || !other)
 		return status;
@@ -711,17 +701,17 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	weir_status status;
 
 	if (!stream)
-		return wr_stream_fail_null();
+		return fail_null();
 	system = stream->system;
 	if (wr_device_outside(system))
-		return record_from_outside(stream, out);
+		return call_in_world(record_in_world, (struct outside_call){.stream = stream, .out = out});
 	value = wr_load(&stream->submitted) + 1;
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	status = refuse_capturing(stream);
 	if (status)
 		return status;
-	event = wr_event_ring_take(stream, value);
+	event = event_ring_take(stream, value);
 	if (!event)
 		return wr_system_failed(system) ? wr_system_failure_status(system) : WEIR_E_NOMEM;
 	wr_store(&event->value, value); /* before the event is reused: a query of the old value must see it */
@@ -778,24 +768,19 @@ bool wr_stream_may_free(weir_stream *stream)
 	return !fence.value || wr_fence_may_free(stream->system, fence);
 }
 
-/* --- native events and streams of the program --- */
-
-static weir_status check_native(const struct wr_system *system, const char *what)
-{
-	if (system->backend->native_streams)
-		return WEIR_OK;
-	return wr_fail(WEIR_E_UNSUPPORTED, "the %s backend has no native %s: use the cuda backend",
-		       system->backend->name, what);
-}
+/* --- native streams of the program --- */
 
 weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int device, void *native)
 {
 	struct wr_event *event;
 	weir_stream *stream;
-	weir_status status = check_native(system, "streams");
+	weir_status status;
 
-	if (!status)
-		status = wr_device_check(system, device);
+	if (!system->backend->native_streams)
+		return wr_fail(WEIR_E_UNSUPPORTED,
+			       "the %s backend has no native streams: use the cuda backend",
+			       system->backend->name);
+	status = wr_device_check(system, device);
 	if (!status)
 		status = wr_fence_find(system, fence, &stream);
 	if (status || !stream || fence.value <= wr_load(&stream->completed))
@@ -813,34 +798,9 @@ weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int dev
 /*
  * === copies ===
  *
- * Copies on a stream. A list of copies is checked as a whole before its first copy is enqueued, so only the
- * device can refuse one in the middle.
- *
- * A simulated world runs its fibers in its own order, so a call from outside of it is run as a fiber of the
- * world (see stream.c).
+ * A list of copies is checked as a whole before its first copy is enqueued, so only the device can refuse one
+ * in the middle.
  */
-
-/* --- calls from outside of a simulated world --- */
-
-struct outside_copies {
-	weir_stream *stream;
-	const weir_copy *copies;
-	size_t count;
-	unsigned flags;
-	weir_fence *out;
-};
-
-static weir_status copies_in_world(void *arg)
-{
-	const struct outside_copies *call = arg;
-
-	return weir_stream_copies(call->stream, call->copies, call->count, call->flags, call->out);
-}
-
-static weir_status copies_from_outside(struct outside_copies call)
-{
-	return wr_device_enter_call(call.stream->system, copies_in_world, &call);
-}
 
 /* --- enqueueing --- */
 
@@ -875,24 +835,21 @@ static size_t span_of(const weir_copy *copy, const void *memory, size_t stride)
 	return steps * stride + copy->row_bytes;
 }
 
-/* The rows of one side lie `distance` bytes before those of the other, which have the same stride. */
-static bool rows_overlap(const weir_copy *copy, size_t distance)
-{
-	size_t stride = copy->to_stride, shift = distance / stride, rest = distance % stride;
-
-	return (rest < copy->row_bytes && shift < copy->rows) ||
-	       (stride - rest < copy->row_bytes && shift + 1 < copy->rows);
-}
-
 /* May miss an overlap if the strides differ. */
 static bool sides_overlap(const weir_copy *copy, size_t to_span, size_t from_span)
 {
 	uintptr_t to = (uintptr_t)copy->to, from = (uintptr_t)copy->from;
-	size_t distance = to > from ? to - from : from - to;
+	size_t distance = to > from ? to - from : from - to, stride = copy->to_stride, shift, rest;
 
 	if (distance >= (to > from ? from_span : to_span))
 		return false;
-	return copy->rows <= 1 || (copy->to_stride == copy->from_stride && rows_overlap(copy, distance));
+	if (copy->rows <= 1 || stride != copy->from_stride)
+		return copy->rows <= 1;
+	shift = distance /
+		stride; /* the rows of one side lie so many before those of the other, and `rest` bytes */
+	rest = distance % stride;
+	return (rest < copy->row_bytes && shift < copy->rows) ||
+	       (stride - rest < copy->row_bytes && shift + 1 < copy->rows);
 }
 
 static weir_status check_side(const weir_copy *copy, size_t i, const char *side, const void *memory,
@@ -965,15 +922,6 @@ static weir_status check_copies(struct wr_system *system, const weir_copy *copie
 
 /* --- the list --- */
 
-static weir_status enqueue_copy(weir_stream *stream, const weir_copy *copy)
-{
-	if (!copy->row_bytes)
-		return WEIR_OK;
-	wr_store(&stream->dirty, true);
-	stream->operations++;
-	return stream->span ? copy_in_span(stream, copy) : device_copy(stream, copy);
-}
-
 weir_status weir_stream_copies(weir_stream *stream, const weir_copy *copies, size_t count, unsigned flags,
 			       weir_fence *out)
 {
@@ -981,17 +929,25 @@ weir_status weir_stream_copies(weir_stream *stream, const weir_copy *copies, siz
 	weir_status status;
 
 	if (!stream)
-		return wr_stream_fail_null();
+		return fail_null();
 	system = stream->system;
 	if (wr_device_outside(system))
-		return copies_from_outside((struct outside_copies){stream, copies, count, flags, out});
+		return call_in_world(copies_in_world, (struct outside_call){.stream = stream,
+									    .copies = copies,
+									    .count = count,
+									    .flags = flags,
+									    .out = out});
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
 	status = check_copies(system, copies, count, flags);
 	if (status)
 		return status;
 	for (size_t i = 0; i < count; i++) {
-		status = enqueue_copy(stream, &copies[i]);
+		if (!copies[i].row_bytes)
+			continue;
+		wr_store(&stream->dirty, true);
+		stream->operations++;
+		status = stream->span ? copy_in_span(stream, &copies[i]) : device_copy(stream, &copies[i]);
 		if (status)
 			return wr_fail(status, "copies[%zu]: %s", i, weir_last_error());
 	}
@@ -1001,7 +957,7 @@ weir_status weir_stream_copies(weir_stream *stream, const weir_copy *copies, siz
 /*
  * === spans ===
  *
- * Spans (T15): when the device worked for a tick on one stream. A span has two timers of the backend. It is
+ * When the device worked for a tick on one stream (T15). A span has two timers of the backend. It is
  * armed when its owner's tick begins. The first call that enqueues work, or gives out the native handle,
  * records the first timer just before, so waits that were enqueued until then are not part of the span. The
  * second timer is recorded before the fence that ends the tick, so it was reached when that fence is

@@ -99,7 +99,7 @@ struct weir_stream {
 
 	/* What is known of its progress. Written by any thread. */
 	_Atomic uint64_t completed; /* highest value seen complete; only grows */
-	/* the value until which it holds a live reference, or 0 (S4): value << 1 | IN_TICK (stream.c) */
+	/* the value until which it holds a live reference, or 0 (S4): value << 1 | IN_TICK */
 	_Atomic uint64_t live_until;
 	_Atomic bool native_given; /* of a root: the native handle was given out, so it may be captured */
 	/*
@@ -124,13 +124,13 @@ struct weir_stream {
 		uint64_t value;                      /* the last one whose flag was seen written, and when */
 		int64_t at;
 	} flag_seen;
-	struct {                /* of the loop (system.c), once there is a word */
+	struct {                /* of the watch (system.c), once there is a word */
 		uint64_t value; /* whose flag must be written once a later value is complete */
 		int64_t since;  /* when the flag was found missing, or 0 */
 	} flag_missed;
 };
 
-/* --- stream.c. Thread: any, where nothing else is said --- */
+/* --- fences. Thread: any, where nothing else is said --- */
 /* Returns NULL without memory or events. */
 struct wr_event_ring *wr_event_ring_make(weir_stream *stream, uint64_t size, uint64_t first);
 void wr_event_rings_free(weir_stream *stream);
@@ -143,8 +143,6 @@ bool wr_stream_has_flag(weir_stream *stream, uint64_t value);
 /* Returns true if messages were emitted at the value (T12); may be wrong only if it is complete. Thread: any.
  */
 bool wr_stream_is_early(weir_stream *stream, uint64_t value);
-/* An event for a new value. Returns NULL without memory, or if the device failed. Thread: owner. */
-struct wr_event *wr_event_ring_take(weir_stream *stream, uint64_t value);
 
 /*
  * Notes that the value, and so all before it, was seen complete.
@@ -164,7 +162,7 @@ weir_stream *wr_stream_at(struct wr_system *system, uint32_t index);
 /* Returns true if no work before the fence touches memory any more. */
 bool wr_fence_may_free(struct wr_system *system, weir_fence fence);
 
-/* --- stream.c. Thread: owner --- */
+/* --- spans. Thread: owner --- */
 /*
  * Around a call that enqueues work on a stream with a span. wr_span_enter begins the span if this is the
  * first such call, and returns the time.
@@ -172,8 +170,7 @@ bool wr_fence_may_free(struct wr_system *system, weir_fence fence);
 int64_t wr_span_enter(weir_stream *stream);
 void wr_span_leave(weir_stream *stream, int64_t since);
 
-/* --- stream.c. Thread: any --- */
-weir_status wr_stream_fail_null(void); /* a call was given no stream */
+/* --- progress. Thread: any --- */
 /* Drops its live reference if its last value was seen complete. */
 void wr_stream_drop_ref_if_complete(weir_stream *stream);
 /* Drops its live reference, complete or not: the run was cut short. */

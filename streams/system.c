@@ -1,6 +1,6 @@
 /*
- * A system: one backend, its streams, memory, deferred frees and signals. Creation, destruction, and how it
- * is attached to a run.
+ * A system: one backend, its streams, memory, deferred frees and signals. In order: its device, what a lost
+ * device does, how the system is made, destroyed and attached to a run, and the watch.
  *
  * The waker is used by workers and the loop, which have left when a run detaches; by callbacks, which are
  * counted in their slots; and by other threads that see work complete, counted in `waker_users`.
@@ -25,22 +25,17 @@
 /*
  * === the device ===
  *
- * The device of a system. All calls through the backend's table are made here, and each looks at the result:
- * the first WEIR_E_DEVICE fails the system, even if the caller ignores the status.
+ * All calls through the backend's table are made here, and each looks at the result: the first WEIR_E_DEVICE
+ * fails the system, even if the caller ignores the status.
  *
  * Two flags tell that a system failed (E2), each set once. One thread wins `failing`; it alone calls
- * system->on_failure (system.c), which writes the report, sets `failed` and ends all signals. `failed` is
+ * failure_announce, which writes the report, sets `failed` and ends all signals. `failed` is
  * seq_cst: a thread that arms a token and then reads it either sees it, or its token is seen by the thread
  * that ends all tokens. A thread that has read `failed` with at least acquire may read the report, which does
  * not change any more.
  */
 
 /* --- opening a backend --- */
-
-static weir_status fail_unknown_backend(const char *name)
-{
-	return wr_fail(WEIR_E_INVALID, "backend '%s' is unknown: use auto, cuda, host or sim", name);
-}
 
 static weir_status open_backend(struct wr_system *system, const struct wr_backend *backend,
 				const struct wr_system_options *options)
@@ -73,11 +68,6 @@ static weir_status open_named_cuda(struct wr_system *system, const struct wr_sys
 	return status;
 }
 
-static weir_status open_auto(struct wr_system *system, const struct wr_system_options *options)
-{
-	return wr_device_open_or_host(system, open_cuda(system, options), options);
-}
-
 weir_status wr_device_open_or_host(struct wr_system *system, weir_status status,
 				   const struct wr_system_options *options)
 {
@@ -90,27 +80,24 @@ weir_status wr_device_open_or_host(struct wr_system *system, weir_status status,
 	return open_backend(system, &wr_backend_host, options);
 }
 
-weir_status wr_device_open(struct wr_system *system, const struct wr_system_options *options)
+static weir_status device_open(struct wr_system *system, const struct wr_system_options *options)
 {
 	const char *name = options->backend ? options->backend : "auto";
 
 	if (!strcmp(name, "auto"))
-		return open_auto(system, options);
+		return wr_device_open_or_host(system, open_cuda(system, options), options);
 	if (!strcmp(name, "cuda"))
 		return open_named_cuda(system, options);
 	if (!strcmp(name, "host"))
 		return open_backend(system, &wr_backend_host, options);
 	if (!strcmp(name, "sim"))
 		return open_backend(system, &wr_backend_sim, options);
-	return fail_unknown_backend(name);
-}
-
-void wr_device_close(struct wr_system *system)
-{
-	system->backend->close(system->native);
+	return wr_fail(WEIR_E_INVALID, "backend '%s' is unknown: use auto, cuda, host or sim", name);
 }
 
 /* --- failing --- */
+
+static void failure_announce(struct wr_system *system, const char *what);
 
 /*
  * A thread that comes second waits until the first has written the report: if it returned before `failed` is
@@ -121,7 +108,7 @@ void wr_system_fail(struct wr_system *system, const char *what)
 	if (wr_exchange(&system->failing, true))
 		wr_system_wait_failed(system);
 	else
-		system->on_failure(system, what);
+		failure_announce(system, what);
 }
 
 weir_status wr_system_failure_status(struct wr_system *system)
@@ -154,11 +141,6 @@ static weir_status device_result(struct wr_system *system, weir_status status)
 
 /* --- the device --- */
 
-int wr_device_count(struct wr_system *system)
-{
-	return system->backend->devices(system->native);
-}
-
 weir_status wr_device_check(struct wr_system *system, int device)
 {
 	if (wr_system_failed(system))
@@ -168,7 +150,7 @@ weir_status wr_device_check(struct wr_system *system, int device)
 	return WEIR_OK;
 }
 
-void wr_device_select(struct wr_system *system, int device)
+void wr_system_select(struct wr_system *system, int device)
 {
 	if (system->backend->select)
 		system->backend->select(system->native, device);
@@ -411,7 +393,8 @@ bool wr_device_outside(const struct wr_system *system)
 	return system->backend->enter && !wr_sim_current();
 }
 
-void wr_device_enter(struct wr_system *system, void (*fn)(void *arg), void *arg)
+/* Runs fn where it may block: on a fiber of the simulated world, else on the calling thread. */
+static void device_enter(struct wr_system *system, void (*fn)(void *arg), void *arg)
 {
 	if (system->backend->enter)
 		system->backend->enter(system->native, fn, arg);
@@ -437,7 +420,7 @@ weir_status wr_device_enter_call(struct wr_system *system, weir_status (*fn)(voi
 	/* A broken world does not run the call, and has set the error text. */
 	struct entering entering = {fn, arg, WEIR_E_DEADLOCK};
 
-	wr_device_enter(system, call_in_world, &entering);
+	device_enter(system, call_in_world, &entering);
 	return entering.status;
 }
 
@@ -445,14 +428,14 @@ void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), vo
 {
 	struct sleep sleep = {done, arg, until};
 
-	wr_device_enter(system, sleep_until_done, &sleep);
+	device_enter(system, sleep_until_done, &sleep);
 }
 
 /*
  * === failure ===
  *
  * The report of a failed system (E2, E3), and what the failure does to the run: every signal is ended, so
- * that every waiting entity is poked and sees it. system.c decides that a system failed.
+ * that every waiting entity is poked and sees it.
  *
  * The report names the device's error and the suspects. After a fault even completed events return the error,
  * so every stream with work that was not seen complete before is a suspect; one is accused only if it is the
@@ -553,21 +536,20 @@ static void signal_fail(struct wr_signal *signal, void *arg)
 		signal->sink.fired(&signal->sink, token, end == WR_TOKEN_WAS_CANCELLED);
 }
 
-static void signals_fail(struct wr_system *system, struct wr_waker *waker)
-{
-	wr_signals_each(system, signal_fail, NULL);
-	for (int device = 0; device < system->devices && waker; device++)
-		wr_refused_poke(system, waker, device, UINT32_MAX);
-}
-
-void wr_failure_announce(struct wr_system *system, const char *what)
+/*
+ * Writes the report, sets `failed`, ends all tokens and pokes all refused entities.
+ * Called once, by the thread that sets `failing`.
+ */
+static void failure_announce(struct wr_system *system, const char *what)
 {
 	struct wr_waker *waker;
 
 	report_write(system, what);
 	wr_store(&system->failed, true);
 	waker = wr_waker_enter(system);
-	signals_fail(system, waker);
+	wr_signals_each(system, signal_fail, NULL);
+	for (int device = 0; device < system->devices && waker; device++)
+		wr_refused_poke(system, waker, device, UINT32_MAX);
 	if (waker)
 		waker->kick(waker);
 	wr_waker_leave(system);
@@ -614,8 +596,7 @@ static weir_status system_init(struct wr_system *system)
 {
 	weir_status status = wr_mutex_init(&system->lock);
 
-	system->on_failure = wr_failure_announce;
-	system->devices = wr_device_count(system);
+	system->devices = system->backend->devices(system->native);
 	system->serial = (wr_fetch_add(&serials, 1) + 1) % SERIALS;
 	wr_store(&system->watch_sleeps, true);
 	if (!status)
@@ -646,7 +627,7 @@ static void system_free(void *arg)
 	wr_flag_words_finish(system);
 	wr_poller_finish(&system->poller);
 	wr_memory_finish(system);
-	wr_device_close(system);
+	system->backend->close(system->native);
 	wr_deferred_frees_finish(system);
 	wr_mutex_finish(&system->lock);
 	wr_free(system);
@@ -660,14 +641,14 @@ weir_status wr_system_create(struct wr_system **out, const struct wr_system_opti
 
 	if (!system)
 		return WEIR_E_NOMEM;
-	status = wr_device_open(system, options ? options : &defaults);
+	status = device_open(system, options ? options : &defaults);
 	if (status) {
 		wr_free(system);
 		return status;
 	}
 	status = system_init(system);
 	if (status)
-		wr_device_enter(system, system_free, system);
+		device_enter(system, system_free, system);
 	else
 		*out = system;
 	return status;
@@ -675,19 +656,15 @@ weir_status wr_system_create(struct wr_system **out, const struct wr_system_opti
 
 /* --- destruction --- */
 
-static void close_all_streams(struct wr_system *system)
-{
-	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
-		weir_stream *stream = wr_stream_at(system, i);
+struct ending {
+	struct wr_system *system;
+	bool drained;
+};
 
-		if (!wr_load(&stream->closed))
-			wr_stream_close(stream);
-	}
-}
-
-static bool system_is_drained(void *arg)
+static bool is_drained(void *arg)
 {
-	struct wr_system *system = arg;
+	struct ending *ending = arg;
+	struct wr_system *system = ending->system;
 	bool done = true;
 
 	wr_system_run_deferred_frees(system, true);
@@ -695,38 +672,25 @@ static bool system_is_drained(void *arg)
 		return false;
 	for (uint32_t i = 0; i < wr_load(&system->count) && done; i++)
 		done = wr_stream_may_free(wr_stream_at(system, i));
-	return done && wr_signals_drained(system);
-}
-
-struct ending {
-	struct wr_system *system;
-	bool drained;
-};
-
-static bool is_drained_for(void *arg)
-{
-	struct ending *ending = arg;
-
-	ending->drained = system_is_drained(ending->system);
+	ending->drained = done && wr_signals_drained(system);
 	return ending->drained;
 }
 
 static void drain_and_free(void *arg)
 {
 	struct ending *ending = arg;
-	int64_t timeout = wr_load(&ending->system->short_timeout) ? SHORT_TIMEOUT : DRAIN_TIMEOUT;
+	struct wr_system *system = ending->system;
+	int64_t timeout = wr_load(&system->short_timeout) ? SHORT_TIMEOUT : DRAIN_TIMEOUT;
 
-	close_all_streams(ending->system);
-	wr_system_sleep_until(ending->system, is_drained_for, ending, wr_time_add(wr_now(), timeout));
+	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
+		weir_stream *stream = wr_stream_at(system, i);
+
+		if (!wr_load(&stream->closed))
+			wr_stream_close(stream);
+	}
+	wr_system_sleep_until(system, is_drained, ending, wr_time_add(wr_now(), timeout));
 	if (ending->drained)
-		system_free(ending->system);
-}
-
-static weir_status system_abandon(struct wr_system *system)
-{
-	wr_stack_push(&abandoned, system, abandoned);
-	return wr_fail(WEIR_E_ABANDONED, "%s: work is still running; what it may touch was left alone",
-		       system->where);
+		system_free(system);
 }
 
 void wr_system_shorten_timeout(struct wr_system *system)
@@ -741,8 +705,12 @@ weir_status wr_system_destroy(struct wr_system *system)
 	if (!system)
 		return WEIR_OK;
 	assert(!wr_load(&system->waker));
-	wr_device_enter(system, drain_and_free, &ending);
-	return ending.drained ? WEIR_OK : system_abandon(system);
+	device_enter(system, drain_and_free, &ending);
+	if (ending.drained)
+		return WEIR_OK;
+	wr_stack_push(&abandoned, system, abandoned);
+	return wr_fail(WEIR_E_ABANDONED, "%s: work is still running; what it may touch was left alone",
+		       system->where);
 }
 
 /* --- properties --- */
@@ -765,11 +733,6 @@ const char *wr_system_backend_name(const struct wr_system *system)
 int wr_system_devices(const struct wr_system *system)
 {
 	return system->devices;
-}
-
-void wr_system_select(struct wr_system *system, int device)
-{
-	wr_device_select(system, device);
 }
 
 /* --- a run --- */
@@ -831,26 +794,11 @@ static void signal_shut_down(struct wr_signal *signal, void *arg)
 		wr_signal_stream_record(system, signal->signal_stream);
 }
 
-/* Separate from signals_release_all, since the slots of detached tokens are asked for callbacks inside in
- * between. */
-static void signals_shut_down(struct wr_system *system)
-{
-	wr_signals_each(system, signal_shut_down, system);
-}
-
 static void signal_is_inside(struct wr_signal *signal, void *arg)
 {
 	bool *inside = arg;
 
 	*inside |= signal->slot != WR_NO_SLOT && wr_slot_inside(signal->slot);
-}
-
-static bool signals_inside(struct wr_system *system)
-{
-	bool inside = false;
-
-	wr_signals_each(system, signal_is_inside, &inside);
-	return inside;
 }
 
 /* No thread is inside and the fired list was collected, so a token that is left was detached. */
@@ -866,14 +814,13 @@ static void signal_recycle_at_end(struct wr_signal *signal, void *arg)
 		wr_signal_stream_push(signals, &signals->draining, wr_signal_recycle(signal));
 }
 
-static void signals_release_all(struct wr_system *system)
-{
-	wr_signals_each(system, signal_recycle_at_end, &system->signals);
-}
-
 static bool waker_has_no_users(void *arg)
 {
-	return !signals_inside(arg) && !wr_load(&((struct wr_system *)arg)->waker_users);
+	struct wr_system *system = arg;
+	bool inside = false;
+
+	wr_signals_each(system, signal_is_inside, &inside);
+	return !inside && !wr_load(&system->waker_users);
 }
 
 void wr_system_detach(struct wr_system *system)
@@ -882,17 +829,18 @@ void wr_system_detach(struct wr_system *system)
 		return;
 	wr_system_drop_all_refs(system);
 	wr_exchange(&system->waker, NULL);
-	signals_shut_down(system);
+	/* In two passes: in between the slots of detached tokens are asked for callbacks inside. */
+	wr_signals_each(system, signal_shut_down, system);
 	wr_system_sleep_until(system, waker_has_no_users, system, WR_FOREVER);
 	wr_system_collect(system);
 	wr_flags_recycle_all(system);
-	signals_release_all(system);
+	wr_signals_each(system, signal_recycle_at_end, &system->signals);
 }
 
 /*
  * === the watch ===
  *
- * The watch (E2): what the loop checks from time to time because nothing else may ever wake it: streams with
+ * What the loop checks (E2) from time to time because nothing else may ever wake it: streams with
  * old work, deferred frees, lost callbacks, refused entities that were not poked, flags that no worker polls.
  *
  * If there is nothing to check it sleeps, and a thread that adds something kicks the loop. `watch_sleeps` is
@@ -907,7 +855,7 @@ void wr_system_detach(struct wr_system *system)
  * the process was stopped (F36). Then the entity is poked in the callback's place, which is always correct,
  * and nothing fails.
  *
- * Thread: the loop. It alone releases such signals, so a signal does not change while this file examines it.
+ * Thread: the loop. It alone releases such signals, so a signal does not change while it is examined.
  *
  * Lost flags. A flag is lost if it has not been written for a second although a later record of its stream is
  * complete. Without a later record this cannot be decided; waiting entities are poked all the same, since the
@@ -927,14 +875,10 @@ static bool has_work(weir_stream *stream)
 	return wr_load(&stream->submitted) > wr_load(&stream->completed) || wr_load(&stream->live_until);
 }
 
-static int64_t oldest_pending_since(weir_stream *stream)
-{
-	return wr_load_relaxed(&wr_stream_event(stream, wr_load(&stream->completed) + 1)->recorded_at);
-}
-
 /* Returns when to check the stream again. */
 static int64_t check_stream(weir_stream *stream, int64_t now)
 {
+	const struct wr_event *oldest; /* pending */
 	int64_t old;
 
 	if (!has_work(stream))
@@ -942,7 +886,8 @@ static int64_t check_stream(weir_stream *stream, int64_t now)
 	wr_stream_drop_ref_if_complete(stream); /* a tick that enqueued nothing */
 	if (wr_load(&stream->submitted) <= wr_load(&stream->completed))
 		return wr_load(&stream->live_until) ? now + PERIOD : WR_FOREVER;
-	old = oldest_pending_since(stream) + OLD;
+	oldest = wr_stream_event(stream, wr_load(&stream->completed) + 1);
+	old = wr_load_relaxed(&oldest->recorded_at) + OLD;
 	if (now < old)
 		return old;
 	return wr_stream_idle(stream) ? WR_FOREVER : now + PERIOD;
@@ -986,28 +931,9 @@ static int64_t earlier_time(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static int64_t check_streams(struct wr_system *system, int64_t now)
-{
-	int64_t next = WR_FOREVER;
-
-	for (uint32_t i = 0; i < wr_load(&system->count); i++)
-		next = earlier_time(next, check_stream(wr_stream_at(system, i), now));
-	if (wr_system_backend(system) == WEIR_BACKEND_CUDA && !system->crowd_warned)
-		warn_of_crowd(system);
-	return next;
-}
-
 /* --- lost callbacks --- */
 
 #define LOST_AFTER 1000000000
-
-static bool fences_complete(struct wr_system *system, const weir_fence *fences, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (wr_fence_query(system, fences[i]))
-			return false;
-	return true;
-}
 
 /*
  * Returns a copy of the fences of a signal that was armed long ago, else NULL. A copy, because the device is
@@ -1062,28 +988,15 @@ static weir_status query_stream(struct wr_signal *signal, wr_token token)
 	return last.value > signal->behind_value ? wr_fence_query(signal->system, last) : WEIR_E_BUSY;
 }
 
-static bool stream_went_past(struct wr_signal *signal, wr_token token)
-{
-	if (wr_load(&signal->enqueued) != token)
-		return false;
-	return signal->signal_stream ? !query_signal_stream(signal, token) : !query_stream(signal, token);
-}
-
-/* Returns true if an inline callback waits for other, unfinished work of its stream. */
-static bool signal_is_behind_work(const struct wr_signal *signal)
+/* Pokes the entity, once per token. No warning if an inline callback waits for other work of its stream. */
+static void signal_poke_late(struct wr_signal *signal, wr_token token, const char *producer)
 {
 	weir_stream *stream = signal->stream;
 
-	return !signal->signal_stream && (wr_load(&stream->dirty) || !wr_stream_idle(stream));
-}
-
-/* Pokes the entity, once per token. No warning if other work of the stream comes first. */
-static void signal_poke_late(struct wr_signal *signal, wr_token token, const char *producer)
-{
 	if (signal->late_token == token)
 		return;
 	signal->late_token = token;
-	if (!signal_is_behind_work(signal))
+	if (signal->signal_stream || (!wr_load(&stream->dirty) && wr_stream_idle(stream)))
 		wr_log(WEIR_LOG_WARN,
 		       "the work of '%s' has been complete for 1 s, and its callback has not run "
 		       "yet: the thread that runs callbacks is busy, or too many streams are",
@@ -1096,8 +1009,11 @@ static void signal_decide(struct wr_signal *signal, struct lost_search *search, 
 			  weir_fence fence)
 {
 	const char *producer = wr_fence_producer(signal->system, fence, NULL);
-	bool was_probed = signal->probe_token == token, past = stream_went_past(signal, token);
+	bool was_probed = signal->probe_token == token, past = false; /* the stream went past the callback */
 
+	if (wr_load(&signal->enqueued) == token)
+		past = signal->signal_stream ? !query_signal_stream(signal, token)
+					     : !query_stream(signal, token);
 	if (!wr_token_outstanding(token))
 		return;
 	search->lost = past;
@@ -1113,7 +1029,7 @@ static void signal_find_lost(struct wr_signal *signal, void *arg)
 	struct wr_system *system = signal->system;
 	wr_token token = wr_load(&signal->token);
 	weir_fence *fences = NULL;
-	size_t n;
+	size_t n, complete = 0;
 
 	if (search->lost)
 		return; /* last_error names it: no further call may set another text */
@@ -1121,7 +1037,9 @@ static void signal_find_lost(struct wr_signal *signal, void *arg)
 		fences = signal_copy_fences(signal, search->now, &n);
 	if (!fences)
 		return;
-	if (!fences_complete(system, fences, n))
+	while (complete < n && !wr_fence_query(system, fences[complete]))
+		complete++;
+	if (complete < n)
 		signal->complete_at = 0;
 	else if (!signal->complete_at)
 		signal->complete_at = search->now;
@@ -1143,11 +1061,6 @@ static weir_status callbacks_find_lost(struct wr_system *system, int64_t now)
 
 /* --- lost flags --- */
 
-static bool flag_reached(weir_stream *stream, uint64_t value)
-{
-	return (int32_t)(wr_load(wr_load(&stream->word)) - (uint32_t)value) >= 0;
-}
-
 static bool flag_is_lost(weir_stream *stream, int64_t now)
 {
 	uint64_t seen, value;
@@ -1158,7 +1071,7 @@ static bool flag_is_lost(weir_stream *stream, int64_t now)
 	seen = wr_load(&stream->completed);
 	value = stream->flag_missed.value;
 	far = seen > value && seen - value > WR_WORD_SPAN;
-	if (far || flag_reached(stream, value)) {
+	if (far || (int32_t)(wr_load(wr_load(&stream->word)) - (uint32_t)value) >= 0) {
 		stream->flag_missed.value = wr_load(&stream->flag_value);
 		stream->flag_missed.since = 0;
 	} else if (seen > value && !stream->flag_missed.since) {
@@ -1188,8 +1101,12 @@ static weir_status flags_find_lost(struct wr_system *system, int64_t now)
 
 static int64_t watch_check_all(struct wr_system *system, int64_t now)
 {
-	int64_t next = check_streams(system, now);
+	int64_t next = WR_FOREVER;
 
+	for (uint32_t i = 0; i < wr_load(&system->count); i++)
+		next = earlier_time(next, check_stream(wr_stream_at(system, i), now));
+	if (wr_system_backend(system) == WEIR_BACKEND_CUDA && !system->crowd_warned)
+		warn_of_crowd(system);
 	(void)wr_flags_poll(system, now); /* a safety net under the poller */
 	wr_deferred_frees_process(system);
 	if (wr_load(&system->deferred_frees.count) || wr_system_outstanding(system))

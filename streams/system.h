@@ -1,6 +1,6 @@
 /*
  * The record of a system: one backend with its devices, and everything made from it. Shared by the files of
- * this room; each part has a header of its own.
+ * this room; each part has a header of its own. Then the calls of the device.
  */
 #ifndef WR_STREAMS_SYSTEM_H
 #define WR_STREAMS_SYSTEM_H
@@ -42,16 +42,13 @@ struct wr_system {
 	_Atomic bool watch_sleeps;    /* the watch sleeps until something is added */
 	bool crowd_warned;            /* it was logged that too many streams are busy. Loop thread */
 
-	_Atomic bool failing, failed; /* see system.c */
-	/* called once, by the thread that sets `failing`: writes the report, sets `failed`, ends all signals
-	 */
-	void (*on_failure)(struct wr_system *system, const char *what);
+	_Atomic bool failing, failed;     /* see system.c, the device */
 	char failure[1024], accused[128]; /* written once, before `failed` */
 	_Atomic bool short_timeout;
 	struct wr_system *abandoned; /* next in the list of systems whose memory a hung device may touch */
 
 	_Atomic(struct wr_executable *) executables; /* dropped; freed with the system (capture.c) */
-	_Atomic(struct wr_span *) spans;             /* dropped before they ended; likewise (stream.c) */
+	_Atomic(struct wr_span *) spans;             /* dropped before they ended; likewise */
 
 	struct wr_signals signals;
 	struct wr_flag_words flag_words;
@@ -82,7 +79,7 @@ static inline void wr_waker_leave(struct wr_system *system)
 	wr_fetch_sub(&system->waker_users, 1);
 }
 
-/* Kicks the loop if the watch (system.c) sleeps: there is something to watch. Thread: any. */
+/* Kicks the loop if the watch sleeps: there is something to watch. Thread: any. */
 static inline void wr_watch_wake(struct wr_system *system)
 {
 	struct wr_waker *waker;
@@ -95,13 +92,13 @@ static inline void wr_watch_wake(struct wr_system *system)
 	wr_waker_leave(system);
 }
 
-/* --- capture.c --- */
+/* --- captures --- */
 void wr_executables_finish(struct wr_system *system); /* no launch runs any more */
 
-/* --- stream.c --- */
+/* --- spans --- */
 void wr_spans_finish(struct wr_system *system); /* all work of the device has ended */
 
-/* --- memory.c --- */
+/* --- deferred frees --- */
 weir_status wr_deferred_frees_init(struct wr_system *system);
 void wr_deferred_frees_finish(struct wr_system *system);
 /* For the loop: does not kick; a turn that calls this arms kicks after it. */
@@ -116,23 +113,19 @@ void wr_deferred_frees_drop_refs(struct wr_system *system, struct wr_waker *wake
 /*
  * === the device ===
  *
- * The device of a system: every call through the backend's table, with its contract (backend.h), and the
- * system's failure.
+ * Every call through the backend's table, with its contract (backend.h), and the system's failure.
  *
  * A function that returns a status fails the system before it returns WEIR_E_DEVICE, so the failure is known
  * even if the caller ignores the status. No function takes a lock, and callers hold none: the device may
  * block, and a failure pokes entities. Thread: any.
  */
 
-/* --- opening. A backend that cannot be opened leaves nothing behind --- */
-weir_status wr_device_open(struct wr_system *system, const struct wr_system_options *options);
 /*
  * For "auto", after cuda returned `status`: opens the host backend if there is no device (UNSUPPORTED). A
  * device that exists but cannot be used is an error, so that a run does not silently use the slow host.
  */
 weir_status wr_device_open_or_host(struct wr_system *system, weir_status status,
 				   const struct wr_system_options *options);
-void wr_device_close(struct wr_system *system);
 
 /* --- failure --- */
 /* Marks the device as lost (E2); `what` may be last_error. Returns once the report is written. */
@@ -143,10 +136,8 @@ weir_status wr_system_failure_status(struct wr_system *system);
 bool wr_device_lost(struct wr_system *system);
 
 /* --- the device --- */
-int wr_device_count(struct wr_system *system);
 /* Fails: WEIR_E_DEVICE: the system failed; WEIR_E_INVALID: no such device. */
 weir_status wr_device_check(struct wr_system *system, int device);
-void wr_device_select(struct wr_system *system, int device);
 weir_status wr_device_alloc(struct wr_system *system, int device, size_t bytes, void **out);
 void wr_device_release(struct wr_system *system, int device, void *memory);
 /* only if the backend has partitions_create */
@@ -207,26 +198,15 @@ weir_status wr_device_timer_read(struct wr_system *system, int device, void *beg
 /* --- waiting --- */
 /* Returns true if the system is in a simulated world and the caller is not. Always false on real devices. */
 bool wr_device_outside(const struct wr_system *system);
-/* Runs fn where it may block: on a fiber of the simulated world, else on the calling thread. */
-void wr_device_enter(struct wr_system *system, void (*fn)(void *arg), void *arg);
-/* The same; returns what fn returns. Fails: WEIR_E_DEADLOCK: the world is broken and did not run fn. */
+/*
+ * Runs fn where it may block, on a fiber of the simulated world, else on the calling thread; returns what fn
+ * returns. Fails: WEIR_E_DEADLOCK: the world is broken and did not run fn.
+ */
 weir_status wr_device_enter_call(struct wr_system *system, weir_status (*fn)(void *arg), void *arg);
 /*
  * Sleeps until done(arg), which is called from time to time, returns
  * true, or until `until`. Thread: any that may block, so no worker.
  */
 void wr_system_sleep_until(struct wr_system *system, bool (*done)(void *arg), void *arg, int64_t until);
-
-/*
- * === failure ===
- *
- * What the failure of a system does to the run.
- */
-
-/*
- * system->on_failure: writes the report, sets `failed`, ends all tokens and pokes all refused entities.
- * Called once, by the thread that sets `failing`.
- */
-void wr_failure_announce(struct wr_system *system, const char *what);
 
 #endif

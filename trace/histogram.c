@@ -187,13 +187,13 @@ int64_t wr_histogram_percentile(struct wr_histogram *histogram, double p)
 	return found;
 }
 
-weir_durations wr_histogram_summary(struct wr_histogram *histogram)
+struct wr_durations wr_histogram_summary(struct wr_histogram *histogram)
 {
 	static const double parts[RANKS] = {0.5, 0.9, 0.99};
 	int64_t found[RANKS];
 
 	find_ranks(histogram, parts, RANKS, found);
-	return (weir_durations){
+	return (struct wr_durations){
 		.count = wr_read(&histogram->count),
 		.sum_ns = (int64_t)wr_read(&histogram->sum),
 		.min_ns = wr_read(&histogram->min),

@@ -33,6 +33,12 @@ struct wr_histogram {
 	struct wr_octave *_Atomic octaves[WR_HISTOGRAM_OCTAVES];
 };
 
+/* Of a histogram: all 0 if nothing was counted. */
+struct wr_durations {
+	uint64_t count;
+	int64_t sum_ns, min_ns, max_ns, p50_ns, p90_ns, p99_ns;
+};
+
 struct wr_bucket {
 	int64_t from, to; /* [from, to) */
 	uint64_t count;
@@ -46,7 +52,7 @@ void wr_histogram_clear(struct wr_histogram *histogram);
 void wr_histogram_finish(struct wr_histogram *histogram);
 
 /* What was counted; p50, p90 and p99 are within 1/64 of the exact ones. All 0: nothing. Thread: any. */
-weir_durations wr_histogram_summary(struct wr_histogram *histogram);
+struct wr_durations wr_histogram_summary(struct wr_histogram *histogram);
 /* Calls fn for each bucket that is not empty, in ascending order. Thread: any. */
 void wr_histogram_each(struct wr_histogram *histogram, void (*fn)(const struct wr_bucket *bucket, void *arg),
 		       void *arg);

@@ -51,12 +51,10 @@ static void statistics_close(void *self)
 	wr_free(statistics);
 }
 
-static weir_status statistics_open(const struct wr_trace_options *options, void **self)
+static weir_status statistics_make(const struct wr_trace_options *options, void **self)
 {
 	struct wr_statistics *statistics;
 
-	if (!(options->observe & WEIR_OBSERVE_STATISTICS))
-		return WEIR_OK;
 	statistics = wr_alloc(1, sizeof *statistics);
 	if (!statistics)
 		return WEIR_E_NOMEM;
@@ -74,6 +72,18 @@ static weir_status statistics_open(const struct wr_trace_options *options, void 
 	}
 	*self = statistics;
 	return WEIR_OK;
+}
+
+static weir_status statistics_open(const struct wr_trace_options *options, void **self)
+{
+	return options->observe & WEIR_OBSERVE_STATISTICS ? statistics_make(options, self) : WEIR_OK;
+}
+
+static weir_status compute_times_open(const struct wr_trace_options *options, void **self)
+{
+	unsigned both = options->observe & (WEIR_OBSERVE_STATISTICS | WEIR_OBSERVE_COMPUTE);
+
+	return both == WEIR_OBSERVE_COMPUTE ? statistics_make(options, self) : WEIR_OK;
 }
 
 /* --- a run --- */
@@ -626,7 +636,44 @@ const struct wr_observer wr_statistics = {
 	.wake = on_wake,
 };
 
+/* --- the times in compute alone --- */
+
+static void on_compute_begin(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+
+	(void)lane, (void)tick;
+	if (entity)
+		entity->begun_at = at;
+}
+
+static void on_compute_end(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick)
+{
+	struct wr_entity_statistics *entity = entity_of(self, id);
+
+	(void)lane;
+	if (entity && tick_counts(self, tick))
+		wr_histogram_add(&entity->submit, at - entity->begun_at);
+}
+
+const struct wr_observer wr_compute_times = {
+	.name = "compute times",
+	.open = compute_times_open,
+	.close = statistics_close,
+	.run_begin = on_run_begin,
+	.run_end = on_run_end,
+	.tick_begin = on_compute_begin,
+	.tick_end = on_compute_end,
+};
+
 /* --- readers --- */
+
+struct wr_statistics *wr_statistics_in(const struct wr_trace *trace)
+{
+	struct wr_statistics *all = wr_trace_self(trace, &wr_statistics);
+
+	return all ? all : wr_trace_self(trace, &wr_compute_times);
+}
 
 const char *wr_statistics_source(struct wr_entity_statistics *entity)
 {

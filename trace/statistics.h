@@ -143,6 +143,9 @@ struct wr_statistics {
 	void *completed_arg;
 };
 
+/* Of the observer that the trace has, wr_statistics or wr_compute_times; NULL: it has neither. Thread: any.
+ */
+struct wr_statistics *wr_statistics_in(const struct wr_trace *trace);
 /* Now or the end of the run, on `sim` the last event; 0: no run yet. Thread: any. */
 int64_t wr_statistics_now(struct wr_statistics *statistics);
 

@@ -15,7 +15,8 @@ struct wr_trace {
 	struct listener listeners[];
 };
 
-static const struct wr_observer *const built_in[] = {&wr_nvtx, &wr_timeline, &wr_statistics};
+static const struct wr_observer *const built_in[] = {&wr_nvtx, &wr_timeline, &wr_statistics,
+						     &wr_compute_times};
 
 static weir_status open_listener(struct wr_trace *trace, const struct wr_trace_options *options,
 				 const struct wr_observer *observer)
@@ -99,17 +100,19 @@ void wr_trace_close(struct wr_trace *trace)
 	}
 WR_TRACE_DECLARATIONS(DECLARE)
 
-/* One time for all observers. */
+/* One time for all observers; none is read for a row that no observer has. */
 #define HAPPEN(row, parameters, arguments)                                                                   \
 	void wr_trace_call_##row(struct wr_trace *trace, WR_TRACE_LIST parameters)                           \
 	{                                                                                                    \
-		int64_t at = wr_now();                                                                       \
+		int64_t at = 0;                                                                              \
                                                                                                              \
 		for (size_t i = 0; i < trace->count; i++) {                                                  \
 			const struct listener *listener = &trace->listeners[i];                              \
                                                                                                              \
-			if (listener->observer->row)                                                         \
-				listener->observer->row(listener->self, at, WR_TRACE_LIST arguments);        \
+			if (!listener->observer->row)                                                        \
+				continue;                                                                    \
+			at = at ? at : wr_now();                                                             \
+			listener->observer->row(listener->self, at, WR_TRACE_LIST arguments);                \
 		}                                                                                            \
 	}
 WR_TRACE_EVENTS(HAPPEN)

@@ -127,6 +127,8 @@ extern const struct wr_observer wr_nvtx;
 extern const struct wr_observer wr_timeline;
 /* trace/statistics.c: silent unless options.observe has WEIR_OBSERVE_STATISTICS. */
 extern const struct wr_observer wr_statistics;
+/* The same for WEIR_OBSERVE_COMPUTE without that bit: the times in compute, in the same struct. */
+extern const struct wr_observer wr_compute_times;
 
 /* The open observers of one scheduler; NULL if there are none, which costs one load per event. */
 struct wr_trace;
@@ -169,15 +171,29 @@ struct wr_latencies {
 	_Atomic uint64_t count;
 	_Atomic int64_t sum, max;
 };
+/*
+ * Of an entity: X(name), as weir_entity_counts has them. most_in_flight: ticks on the device at once (T8);
+ * most_scratch: bytes that one tick requested (T11); held: messages at the end of the run.
+ */
+#define WR_ENTITY_COUNTERS(X)                                                                                \
+	X(ticks)                                                                                             \
+	X(received)                                                                                          \
+	X(emitted)                                                                                           \
+	X(unconnected)                                                                                       \
+	X(lost)                                                                                              \
+	X(most_in_flight)                                                                                    \
+	X(most_scratch)                                                                                      \
+	X(replay_hits)                                                                                       \
+	X(replay_captures)                                                                                   \
+	X(replay_evictions)                                                                                  \
+	X(replay_failures)                                                                                   \
+	X(held)
+
 struct wr_entity_counters {
-	_Atomic uint64_t ticks, received, emitted, unconnected, lost;
-	_Atomic int64_t compute_ns;
-	_Atomic uint64_t most_in_flight; /* ticks on the device at once (T8) */
+#define WR_COUNTER(name) _Atomic uint64_t name;
+	WR_ENTITY_COUNTERS(WR_COUNTER)
+#undef WR_COUNTER
 	struct wr_latencies latencies;
-	_Atomic uint64_t most_scratch;           /* bytes that one tick requested (T11) */
-	_Atomic uint64_t gpu_ticks, gpu_skipped; /* timed and read; due, with too many not read (T15) */
-	_Atomic uint64_t replay_hits, replay_captures, replay_evictions, replay_failures; /* T13 */
-	_Atomic uint64_t held; /* messages at the end of the run */
 };
 /* pushed = delivered + dropped + closed + taken back + queued + abandoned. */
 bool wr_counts_conserved(const struct wr_queue_counters *counters, uint64_t queued);

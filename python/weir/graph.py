@@ -14,9 +14,9 @@ from weir.operators import handles
 
 FORMATS = ["text", "json", "dot"]
 SECONDS = ("drain", "deadlock_grace", "max_duration", "worker_spin")
-OPTIONS = ("workers", "backend", "signal", "seed", "max_in_flight", "measure", "root", "statistics", "skip",
+OPTIONS = ("workers", "backend", "signal", "seed", "max_in_flight", "root", "statistics", "skip",
            "trace", "trace_events", "gpu_time", "strict", *SECONDS)
-FLAGS = ("measure", "statistics", "trace", "strict")
+FLAGS = ("statistics", "trace", "strict")
 TEXTS = ("backend", "signal")
 BACKENDS = {1: "cuda", 2: "host", 3: "sim"}  # weir_backend of weir.h
 NUMBERS = {"workers": 2**32, "seed": 2**64, "max_in_flight": 2**31, "skip": 2**64, "trace_events": 2**64}  # below

@@ -28,10 +28,14 @@ def clip(frames=FRAMES, frame=FRAME):
 
 
 def graph(read=None, write=None, between=(), name="graph.json"):
+    """warn_after of `read` and `write` is that of the condition, not a parameter of the operator."""
     size = {"width": WIDTH, "height": HEIGHT}
     entities = [{"name": "read", "operator": "frames_read", "parameters": {**size, **(read or {})}}]
     entities += [{"name": kind, "operator": kind} for kind in between]
     entities += [{"name": "write", "operator": "frames_write", "parameters": write or {}}]
+    for entity in entities:
+        if after := entity.get("parameters", {}).pop("warn_after", None):
+            entity["conditions"] = [{"type": "file_descriptor", "warn_after": after}]
     names = [entity["name"] for entity in entities]
     pairs = [[f"{a}.out", f"{b}.in"] for a, b in zip(names, names[1:])]
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -186,14 +190,14 @@ def a_stall_is_one_line_at_each_end(weir):
 
 
 def warnings_can_be_had_otherwise(weir):
-    for words, log, wanted in ((["--quiet"], None, b""), ([], "off", b""), ([], "warn", b" warn: read: has waited 20.0 ms"),
-                               (["--set", "read.warn_after=0s"], None, b"")):
+    for words, log, after, wanted in ((["--quiet"], None, "20ms", b""), ([], "off", "20ms", b""), ([], None, "0s", b""),
+                                      ([], "warn", "20ms", b" warn: read: has waited 20.0 ms")):
         env = {**process.environment(), **({"WEIR_LOG": log} if log else {})}
         options = ["--backend", "sim", "--duration", "100ms", *words]
-        child = process.start(weir, "run", *options, graph({"warn_after": "20ms"}), stdin=subprocess.PIPE, text=False, env=env)
+        child = process.start(weir, "run", *options, graph({"warn_after": after}), stdin=subprocess.PIPE, text=False, env=env)
         assert child.wait(process.LIMIT) == 0
         found = b"".join(line for line in child.stderr.read().splitlines() if b"has waited" in line)
-        assert wanted in found and bool(wanted) == bool(found), (words, log, found)
+        assert wanted in found and bool(wanted) == bool(found), (words, log, after, found)
 
 
 def frames_of_the_summary_are_frames_and_not_ticks(weir):

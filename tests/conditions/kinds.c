@@ -327,9 +327,10 @@ TEST(c06_not_once_waits_for_the_last_fence_and_uses_none)
 
 TEST(c09_a_watched_descriptor_is_waited_for)
 {
-	GIVEN(wr_file_descriptor, "");
+	GIVEN(wr_file_descriptor, "warn_after=7");
 
 	assert_int_equal(rig_ask(&rig), WAIT); /* nothing is watched: the program is awaited */
+	assert_int_equal(rig.view.warn_after, 7);
 	assert_true(rig.verdict.external);
 	assert_false(rig.verdict.watched);
 	rig.view.watched = WEIR_WATCHED_WAITING;
@@ -446,7 +447,7 @@ TEST(c05_a_wait_for_what_comes_from_outside_names_its_cause)
 {
 	GIVEN(wr_boolean, "enable_tick=false");
 	struct rig told = rig_of(&wr_asynchronous, ""), fence = rig_of(&wr_fence, "once=true");
-	struct rig descriptor = rig_of(&wr_file_descriptor, "");
+	struct rig descriptor = rig_of(&wr_file_descriptor, "warn_after=0");
 
 	says(&rig, WAIT, WEIR_CAUSE_TOLD, -1);
 	told.view.told = WEIR_TOLD_WAIT;

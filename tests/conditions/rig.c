@@ -135,8 +135,9 @@ void wr_view_fence_use(weir_view *view)
 	view->used++;
 }
 
-weir_watched weir_view_watched(weir_view *view)
+weir_watched wr_view_watched(weir_view *view, int64_t warn_after)
 {
+	view->warn_after = warn_after;
 	return view->watched;
 }
 

@@ -23,6 +23,7 @@ struct weir_view {
 	bool incomplete;                   /* all fences */
 	unsigned used;                     /* calls of wr_view_fence_use */
 	weir_watched watched;
+	int64_t warn_after; /* of wr_view_watched */
 	struct rig_port ports[RIG_PORTS];
 	size_t in_flight; /* streams that an entity at its bound waits for; 0: it is below */
 	unsigned clock_reads;

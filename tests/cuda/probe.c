@@ -5,9 +5,9 @@
  *   probe GRAPH [--backend B] [--signal S] [--workers N] [--until ENTITY] [--set E.P=VALUE]...
  *
  * CPU time: during the run, the CPU clocks of the threads named weir:0, weir:1, ... are sampled with
- * compute_ns every few ms. The result is the difference between the first sample in which ENTITY (default:
- * any entity) has ticked and the last one, and so excludes start and stop. compute_ns is read first and
- * grows only at the end of a tick, so the error never favours weir.
+ * their times in compute every few ms. The result is the difference between the first sample in which ENTITY
+ * (default: any entity) has ticked and the last one, and so excludes start and stop. The time in compute is
+ * read first and grows only at the end of a tick, so the error never favours weir.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -78,16 +78,31 @@ static void read_workers(struct sample *sample)
 	closedir(folder);
 }
 
+/* Of all entities, from the text of the statistics: "submit":{"count":40,"sum":7000,... */
+static int64_t time_in_compute(weir_scheduler *scheduler)
+{
+	char *text = NULL;
+	int64_t sum = 0;
+
+	if (weir_scheduler_print_statistics(scheduler, &text))
+		return 0;
+	for (const char *at = text; (at = strstr(at, "\"submit\":"));) {
+		at = strstr(at, "\"sum\":") + strlen("\"sum\":");
+		sum += strtoll(at, NULL, 10);
+	}
+	weir_text_free(text);
+	return sum;
+}
+
 /* Returns false if the entity has not ticked yet. */
 static bool read_compute(const struct probe *probe, struct sample *sample)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
 	bool begun = false;
 
-	for (size_t i = 0; !weir_scheduler_entity_counts(probe->scheduler, i, &counts); i++) {
-		sample->compute += counts.compute_ns;
+	sample->compute = time_in_compute(probe->scheduler);
+	for (size_t i = 0; !weir_scheduler_entity_counts(probe->scheduler, i, &counts); i++)
 		begun |= counts.ticks && (!probe->until || !strcmp(probe->until, counts.entity));
-	}
 	return begun;
 }
 
@@ -197,7 +212,7 @@ int main(int argc, char **argv)
 {
 	struct probe probe = {
 		.path = argc > 1 ? argv[1] : "",
-		.options = {.size = sizeof probe.options, .measure = true},
+		.options = {.size = sizeof probe.options, .observe = WEIR_OBSERVE_COMPUTE},
 	};
 	weir_status status, destroyed;
 

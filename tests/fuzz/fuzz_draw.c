@@ -504,7 +504,7 @@ static void draw_options(struct fz *fz)
 	options->seed = fz->seed;
 	options->drain_ns = 600 * 1000 * FZ_MS;
 	options->worker_spin_ns = chance(fz, 4) ? 20 * FZ_US : 0;
-	options->measure = chance(fz, 4);
+	options->observe = chance(fz, 4) ? WEIR_OBSERVE_COMPUTE : 0u;
 	if (chance(fz, 12))
 		options->max_duration_ns = 1 + draw(fz, 5000) * FZ_US;
 	fz->runs = 1 + draw(fz, 3);

@@ -34,7 +34,7 @@ WEIR_API const weir_plugin_info weir_plugin = {7, sizeof(weir_plugin_info), 0, 0
 #else
 WEIR_API const weir_plugin_info weir_plugin = {WEIR_ABI,
 					       sizeof(weir_plugin_info),
-					       sizeof(weir_operator) - 2 * sizeof(size_t),
+					       offsetof(weir_operator, conditions) - sizeof(size_t),
 					       sizeof(weir_condition),
 					       sizeof(weir_port),
 					       sizeof(weir_parameter),

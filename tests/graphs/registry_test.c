@@ -251,7 +251,7 @@ static void f92_another_abi_is_refused_before_any_call(void **state)
 {
 	struct rig *rig = *state;
 
-	assert_refused(rig, plugin(rig, "plugin_abi"), WEIR_E_INVALID, "built for ABI 7 of weir, this is 3");
+	assert_refused(rig, plugin(rig, "plugin_abi"), WEIR_E_INVALID, "built for ABI 7 of weir, this is 4");
 	assert_refused(rig, plugin(rig, "plugin_sizes"), WEIR_E_INVALID, "tables of other sizes");
 }
 

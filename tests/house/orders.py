@@ -52,6 +52,17 @@ def tag(name):
     return name.removeprefix("struct ").strip()
 
 
+def expanded(text):
+    """Lists of members by an X-macro, `LIST(DECLARE)` within a struct, written out."""
+    lists = {found[1]: re.findall(r"\bX\((\w+)\)", found[2])
+             for found in re.finditer(r"#define (\w+)\(X\)((?:.*\\\n)*.*)", text)}
+    for found in re.finditer(r"#define (\w+)\(name\) (_Atomic \w+) name;\n", text):
+        for name, members in lists.items():
+            text = re.sub(rf"\b{name}\({found[1]}\)", " ".join(f"{found[2]} {member};" for member in members), text)
+        text = text.replace(found[0], "")
+    return text
+
+
 class Structs:
     """The structs of the library: their members' types, and their atomic members."""
 
@@ -60,7 +71,7 @@ class Structs:
         for text in texts:
             for found in re.finditer(rf"\b({TYPE}) \*?(?:const )?\*?\s*(\w+)\s*\([^;{{]*\)\s*[;{{]", text):
                 self.returns[found[2]] = tag(found[1])
-        for text in texts:
+        for text in map(expanded, texts):
             for found in re.finditer(r"\btypedef struct (\w+) (\w+);", text):
                 self.typedefs[found[2]] = found[1]
             for found in re.finditer(r"\bstruct (\w+) \{|\}\s*(\w+)\s*;", text):

@@ -407,17 +407,6 @@ weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd
 	return WEIR_E_UNSUPPORTED;
 }
 
-weir_status weir_entity_watch_warn(weir_entity *entity, const char *condition, int64_t after_ns,
-				   weir_watch_fn *text, void *arg)
-{
-	(void)entity;
-	(void)condition;
-	(void)after_ns;
-	(void)text;
-	(void)arg;
-	return WEIR_E_UNSUPPORTED;
-}
-
 weir_status weir_context_finish(weir_context *context)
 {
 	context->finished = true;

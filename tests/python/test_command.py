@@ -151,7 +151,8 @@ def test_a_full_disk_behind_the_summary_is_one_line(files, command):
 @pytest.mark.parametrize("command", both())
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_warning_of_the_library_is_a_line_of_the_command(files, command, quiet):
-    entities = [{"name": "read", "operator": "frames_read", "parameters": {"bytes": 8, "warn_after": "20ms"}},
+    entities = [{"name": "read", "operator": "frames_read", "parameters": {"bytes": 8},
+                 "conditions": [{"type": "file_descriptor", "warn_after": "20ms"}]},
                 {"name": "end", "operator": "sink"}]
     (files / "graph.json").write_text(json.dumps({"weir": 1, "entities": entities, "connections": [["read.out", "end.in"]]}))
     words = ["run", "--python", "operators.py", "graph.json", "--backend", "sim", "--duration", "100ms", *["--quiet"] * quiet]

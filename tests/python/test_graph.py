@@ -190,7 +190,7 @@ def test_an_unknown_option_is_named(chain):
     ("max_in_flight", 2**31, "max_in_flight is a whole number from -"),
     ("drain", "5s", "drain is a number of seconds, not '5s'"),
     ("max_duration", float("nan"), "max_duration is a number of seconds"),
-    ("measure", 1, "measure is True or False"),
+    ("trace", 1, "trace is True or False"),
     ("backend", 3, "backend is a text"),
 ])
 def test_an_option_of_another_type_is_named(chain, name, value, text):

@@ -233,8 +233,7 @@ static struct rig *fill_then_run(const char *text)
 	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, MS, NULL);
-	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "end"), "boolean", WEIR_TOLD_READY),
-			 WEIR_OK);
+	rig_tell(rig, "end", WEIR_TOLD_READY);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	return rig;
 }

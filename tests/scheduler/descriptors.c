@@ -1,6 +1,5 @@
 /*
- * Descriptors that entities wait for (C9): pipes, files and sockets of the test, in simulated worlds and with
- * real threads. `z` reads one byte a tick.
+ * Descriptors that entities wait for (C9), in worlds and with threads. `z` reads one byte a tick.
  */
 #include <dirent.h>
 #include <event2/event.h>
@@ -170,8 +169,7 @@ static void stay_ready(void)
 	rig_start(rig);
 	put_byte('a'); /* ready, and nothing reads it */
 	wait_cheaply(rig);
-	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "z"), "boolean", WEIR_TOLD_READY),
-			 WEIR_OK);
+	rig_tell(rig, "z", WEIR_TOLD_READY);
 	wait_for_ticks(rig, 1);
 	wait_cheaply(rig); /* nothing to say */
 	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);

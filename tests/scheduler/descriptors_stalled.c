@@ -1,5 +1,5 @@
 /*
- * The line about a descriptor that stalls (C9, weir_entity_watch_warn). `z` reads what is there; nothing
+ * The line about a descriptor that stalls (C9, `warn_after`). `z` reads what is there; nothing
  * comes for longer than it may wait without a line.
  */
 #include <pthread.h>
@@ -11,11 +11,10 @@
 
 #define TEST(name) static void name(void **state_)
 
-static int ends[2]; /* of the pipe: z reads from the first */
-static int64_t after = 10 * SECOND;
+static int ends[2];         /* of the pipe: z reads from the first */
 static bool computing, met; /* met: the text was asked for while z computed */
-static bool wordless;       /* z gives no text */
 static int asked;           /* for the text */
+static int came;            /* bytes */
 static char said[4096];
 static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -39,22 +38,17 @@ static bool was_said(const char *part)
 	return found;
 }
 
-static void write_progress(char *text, size_t room, void *arg)
+static void write_progress(size_t room, char *out)
 {
 	met |= computing;
 	asked++;
-	snprintf(text, room, "%d bytes came", *(int *)arg);
+	snprintf(out, room, "%d bytes came", came);
 }
-
-static int came;
 
 static weir_status watch_pipe(struct rig *rig, weir_context *context)
 {
-	weir_entity *z = weir_context_entity(context);
-
-	HOLDS(rig,
-	      !weir_entity_watch_warn(z, "file_descriptor", after, wordless ? NULL : write_progress, &came));
-	return weir_entity_watch(z, "file_descriptor", ends[0], WEIR_WATCH_READ);
+	(void)rig;
+	return weir_entity_watch(weir_context_entity(context), "file_descriptor", ends[0], WEIR_WATCH_READ);
 }
 
 static weir_status read_bytes(struct rig *rig, weir_context *context)
@@ -81,6 +75,7 @@ static struct rig *rig_reading(const char *graph)
 	assert_int_equal(weir_log_set(note_line, NULL), WEIR_OK);
 	rig_on(rig, "z", read_bytes);
 	rig_entity(rig, "z")->start = watch_pipe;
+	rig_entity(rig, "z")->progress = write_progress;
 	return rig;
 }
 
@@ -115,7 +110,7 @@ static const char *line(const char *format)
 
 static void stall_twice(void)
 {
-	struct rig *rig = rig_reading("z:call condition=file_descriptor");
+	struct rig *rig = rig_reading("z:call descriptor=10s");
 
 	rig_start(rig);
 	put("abc");
@@ -137,14 +132,14 @@ static void stall_twice(void)
 TEST(c09_a_stall_is_one_line_and_one_when_it_goes_on)
 {
 	(void)state_;
-	after = 10 * SECOND;
 	rig_in_worlds(20, stall_twice);
 }
 
 static void stall_without_text(void)
 {
-	struct rig *rig = rig_reading("z:call condition=file_descriptor");
+	struct rig *rig = rig_reading("z:call descriptor=10s");
 
+	rig_entity(rig, "z")->progress = NULL;
 	rig_start(rig);
 	pass(rig, 60 * SECOND);
 	assert_string_equal(said, line("z: has waited 10.0 s for descriptor %d (readable)\n"));
@@ -154,7 +149,7 @@ static void stall_without_text(void)
 /* Nothing listens to the log. */
 static void stall_unheard(void)
 {
-	struct rig *rig = rig_reading("z:call condition=file_descriptor");
+	struct rig *rig = rig_reading("z:call descriptor=10s");
 
 	assert_int_equal(weir_log_set(NULL, NULL), WEIR_OK);
 	rig_start(rig);
@@ -169,16 +164,13 @@ static void stall_unheard(void)
 TEST(c09_a_stall_without_a_text_or_a_log)
 {
 	(void)state_;
-	after = 10 * SECOND;
-	wordless = true;
 	rig_in_worlds(5, stall_without_text);
-	wordless = false;
 	rig_in_worlds(5, stall_unheard);
 }
 
 static void stall_for_less(void)
 {
-	struct rig *rig = rig_reading("z:call condition=file_descriptor");
+	struct rig *rig = rig_reading("z:call descriptor=10s");
 
 	rig_start(rig);
 	for (int i = 0; i < 5; i++) {
@@ -203,20 +195,18 @@ static void stall_without_a_line(void)
 TEST(c09_no_line_about_shorter_waits_or_if_none_is_wanted)
 {
 	(void)state_;
-	after = 10 * SECOND;
 	rig_in_worlds(5, stall_for_less);
-	after = 0;
 	rig_in_worlds(5, stall_without_a_line);
 }
 
 static void wait_beside_another(void)
 {
-	struct rig *rig = rig_reading("z:call condition=file_descriptor condition=boolean; "
-				      "y:call condition=file_descriptor"); /* y keeps the run open */
+	struct rig *rig = rig_reading(
+		"z:call descriptor=10s condition=boolean; y:call condition=file_descriptor"); /* y keeps the
+												 run open */
 
 	rig_start(rig);
-	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "z"), "boolean", WEIR_TOLD_WAIT),
-			 WEIR_OK);
+	rig_tell(rig, "z", WEIR_TOLD_WAIT);
 	put("a"); /* the descriptor is ready, and the entity is not */
 	pass(rig, 100 * SECOND);
 	assert_string_equal(said, "");
@@ -227,7 +217,6 @@ static void wait_beside_another(void)
 TEST(c09_no_line_while_the_entity_waits_for_something_else)
 {
 	(void)state_;
-	after = 10 * SECOND;
 	rig_in_worlds(5, wait_beside_another);
 }
 
@@ -240,7 +229,7 @@ static void wait_until_said(struct rig *rig, const char *part)
 
 static void stall_on_the_host(void)
 {
-	struct rig *rig = rig_reading("z:call condition=file_descriptor");
+	struct rig *rig = rig_reading("z:call descriptor=10ms");
 
 	rig_start(rig);
 	wait_until_said(rig, "(readable): 0 bytes came\n");
@@ -252,22 +241,23 @@ static void stall_on_the_host(void)
 TEST(c09_the_loop_of_a_real_run_finds_a_stall)
 {
 	(void)state_;
-	after = 10 * MS;
 	rig_on_host(stall_on_the_host);
 }
 
 TEST(c09_a_warning_that_cannot_be_is_refused)
 {
-	struct rig *rig = rig_of("z:call condition=file_descriptor");
-	weir_entity *z = weir_graph_entity(rig->graph, "z");
+	static const char text[] =
+		"{\"weir\":1,\"entities\":[{\"name\":\"y\",\"operator\":\"ping\"},{\"name\":\"z\","
+		"\"operator\":"
+		"\"sink\",\"conditions\":[{\"type\":\"file_descriptor\",\"warn_after\":\"-1s\"}]}],"
+		"\"connections\":[[\"y.out\",\"z.in\"]]}";
+	weir_description *description = NULL;
 
 	(void)state_;
-	assert_int_equal(weir_entity_watch_warn(z, "other", SECOND, NULL, NULL), WEIR_E_INVALID);
-	assert_says(weir_last_error(), "z has no condition 'other'");
-	assert_int_equal(weir_entity_watch_warn(z, "file_descriptor", -1, NULL, NULL), WEIR_E_INVALID);
-	assert_says(weir_last_error(), "a warning after -1 ns");
-	rig_make(rig);
-	rig_destroy(rig);
+	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
+	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_E_INVALID);
+	assert_says(weir_last_error(), "/entities/1/conditions/0/warn_after: '-1s' must begin with a digit");
+	weir_description_destroy(description);
 }
 
 int main(void)

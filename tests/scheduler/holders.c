@@ -60,7 +60,7 @@ static void leak(void)
 {
 	struct rig *rig = rig_of(GRAPH);
 
-	rig->options.measure = true;
+	rig->options.observe = WEIR_OBSERVE_COMPUTE;
 	rig_on(rig, "x", keep);
 	for (int run = 0; run < 2; run++) {
 		assert_int_equal(rig_run(rig), WEIR_OK);
@@ -112,7 +112,7 @@ static void drop_late(void)
 {
 	struct rig *rig = rig_of(GRAPH "; source2:source ticks=20 -> forgets:call");
 
-	rig->options.measure = true;
+	rig->options.observe = WEIR_OBSERVE_COMPUTE;
 	rig_on(rig, "x", keep);
 	rig_on(rig, "forgets", forget_last);
 	rig_entity(rig, "x")->stop = drop_in_stop;
@@ -134,7 +134,7 @@ static void hold_nothing(void)
 {
 	struct rig *rig = rig_of("source ticks=20 -> x:call -> z:call");
 
-	rig->options.measure = true;
+	rig->options.observe = WEIR_OBSERVE_COMPUTE;
 	rig_on(rig, "x", juggle);
 	rig_on(rig, "z", take_pack);
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -155,7 +155,7 @@ static void program_holds(void)
 	weir_outlet *outlet = rig_outlet(rig, "x.out", 8, 0);
 	weir_message *taken[5];
 
-	rig->options.measure = true;
+	rig->options.observe = WEIR_OBSERVE_COMPUTE;
 	rig_start(rig);
 	assert_int_equal(weir_outlet_take(outlet, 10 * SECOND, &taken[0]), WEIR_OK);
 	weir_message_unref(taken[0]); /* first: the run may end with the last take */

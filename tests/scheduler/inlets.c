@@ -23,8 +23,7 @@ static void receive_while_a_thread_is_inside(void)
 	rig_start(rig);
 	assert_int_equal(weir_inlet_push(inlet, rig_message(rig, 7), 0), WEIR_OK);
 	rig_lock_inlet(inlet, true);
-	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "end"), "boolean", WEIR_TOLD_READY),
-			 WEIR_OK);
+	rig_tell(rig, "end", WEIR_TOLD_READY);
 	weir_sleep(MS);
 	assert_string_equal(rig_text(rig, "end"), "7");
 	rig_lock_inlet(inlet, false);

@@ -10,11 +10,11 @@
 
 #define TEST(name) static void name(void **state_)
 
-static weir_path_latency path_of(struct rig *rig, size_t i)
+static struct rig_path path_of(struct rig *rig, size_t i)
 {
-	weir_path_latency path = {.size = sizeof path};
+	struct rig_path path;
 
-	assert_true(weir_scheduler_path_latency(rig->scheduler, i, &path));
+	assert_true(rig_path(rig->scheduler, i, &path));
 	return path;
 }
 
@@ -75,7 +75,7 @@ TEST(t16_a_path_ends_at_the_outlets_that_the_tick_emitted_to)
 /* The outlet's finisher waits for the device, and is on no path. */
 TEST(t16_a_path_to_an_outlet_ends_with_the_work_of_its_last_entity)
 {
-	weir_path_latency path;
+	struct rig_path path;
 	struct rig *rig;
 	weir_outlet *outlet;
 
@@ -212,13 +212,13 @@ static void run_a_ladder(void)
 		"paths beyond 64 of an entity and 4096 in all are one path 'other' of each sink", NULL};
 	char text[1024];
 	struct rig *rig;
-	weir_path_latency path = {.size = sizeof path};
+	struct rig_path path;
 	size_t paths = 0, others = 0;
 
 	ladder_text(text, sizeof text);
 	rig = rig_observed(text);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	for (; weir_scheduler_path_latency(rig->scheduler, paths, &path); paths++) {
+	for (; rig_path(rig->scheduler, paths, &path); paths++) {
 		assert_int_equal(path.count, TICKS);
 		assert_int_equal(path.latency.count, TICKS);
 		assert_int_equal(path.entity_count, path.other ? 1 : 2 * STEPS + 2);
@@ -317,17 +317,17 @@ static void run_with(struct rig *rig, unsigned observe)
 TEST(b05_each_scheduler_of_a_graph_observes_it_as_its_options_say)
 {
 	struct rig *rig = rig_of("source ticks=3 -> a:pass -> end");
-	weir_path_latency path = {.size = sizeof path};
+	struct rig_path path;
 
 	(void)state_;
 	for (int i = 0; i < 2; i++) {
 		run_with(rig, WEIR_OBSERVE_TRACE);
-		assert_false(weir_scheduler_path_latency(rig->scheduler, 0, &path));
+		assert_false(rig_path(rig->scheduler, 0, &path));
 		run_with(rig, WEIR_OBSERVE_STATISTICS);
 		assert_int_equal(path_of(rig, 0).count, 3);
 		assert_int_equal(path_of(rig, 0).latency.count, 3);
 		run_with(rig, 0);
-		assert_false(weir_scheduler_path_latency(rig->scheduler, 0, &path));
+		assert_false(rig_path(rig->scheduler, 0, &path));
 	}
 	rig_destroy(rig);
 }

@@ -225,8 +225,7 @@ static void wait_for_ever(void)
 	assert_int_equal(wr_thread_start(&taker.thread, "taker", take_for_ever, &taker), WEIR_OK);
 	weir_sleep(2 * MS);
 	assert_int_equal(pusher.count, 1);
-	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "p"), "boolean", WEIR_TOLD_READY),
-			 WEIR_OK);
+	rig_tell(rig, "p", WEIR_TOLD_READY);
 	wr_thread_join(&pusher.thread);
 	wr_thread_join(&taker.thread);
 	assert_int_equal(pusher.count, 2);

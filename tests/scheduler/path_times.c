@@ -196,7 +196,7 @@ static uint32_t id_of(const char *name)
 	return 0;
 }
 
-static const struct sum *model_of(const weir_path_latency *path)
+static const struct sum *model_of(const struct rig_path *path)
 {
 	static const struct sum none;
 	char entities[ENTITIES] = "";
@@ -211,10 +211,10 @@ static const struct sum *model_of(const weir_path_latency *path)
 
 static void assert_times_are_those_of_the_model(struct rig *rig)
 {
-	weir_path_latency path = {.size = sizeof path};
+	struct rig_path path;
 	size_t found = 0;
 
-	for (size_t i = 0; weir_scheduler_path_latency(rig->scheduler, i, &path); i++) {
+	for (size_t i = 0; rig_path(rig->scheduler, i, &path); i++) {
 		const struct sum *sum = model_of(&path);
 
 		found += sum->count != 0;

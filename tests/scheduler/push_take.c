@@ -61,8 +61,7 @@ static void b02_a_full_queue_pushes_back(void **state)
 	assert_int_equal(push(rig, inlet, 1, 0), WEIR_OK);
 	assert_int_equal(push(rig, inlet, 2, 0), WEIR_E_BUSY);
 	assert_int_equal(push(rig, inlet, 2, MS), WEIR_E_TIMEOUT);
-	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, "end"), "boolean", WEIR_TOLD_READY),
-			 WEIR_OK);
+	rig_tell(rig, "end", WEIR_TOLD_READY);
 	assert_int_equal(push(rig, inlet, 2, SECOND), WEIR_OK);
 	weir_inlet_close(inlet);
 	assert_int_equal(push(rig, inlet, 3, 0), WEIR_E_CLOSED);

@@ -96,6 +96,11 @@ struct rig_entity *rig_entity(struct rig *rig, const char *name)
 	return NULL;
 }
 
+void rig_tell(struct rig *rig, const char *entity, weir_told told)
+{
+	assert_int_equal(weir_entity_tell(weir_graph_entity(rig->graph, entity), "boolean", told), WEIR_OK);
+}
+
 void rig_on(struct rig *rig, const char *entity, rig_fn *compute)
 {
 	rig_entity(rig, entity)->compute = compute;

@@ -44,6 +44,7 @@ typedef weir_status rig_fn(struct rig *rig, weir_context *context);
 struct rig_entity {
 	char name[64];
 	rig_fn *compute, *start;
+	void (*progress)(size_t room, char *out);
 	void (*stop)(struct rig *rig, weir_context *context);
 	char text[RIG_TEXT]; /* "0 1,2": numbers received, by tick; "|" before those of in2; "?": pending */
 	size_t length;
@@ -73,7 +74,8 @@ struct rig *rig_observed(const char *text);                          /* with sta
 struct rig *rig_described(const char *text, weir_description **out); /* without its graph */
 void rig_on(struct rig *rig, const char *entity, rig_fn *compute);   /* the function of a `call` */
 struct rig_entity *rig_entity(struct rig *rig, const char *name);
-void rig_make(struct rig *rig);        /* the scheduler */
+void rig_tell(struct rig *rig, const char *entity, weir_told told); /* its `boolean` */
+void rig_make(struct rig *rig);                                     /* the scheduler */
 void rig_here(struct rig *rig);        /* before this thread starts a run without rig_start */
 void rig_start(struct rig *rig);       /* calls rig_make if needed */
 weir_status rig_wait(struct rig *rig); /* asserts conservation (E5) and that no check failed */

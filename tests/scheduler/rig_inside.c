@@ -134,11 +134,60 @@ uint64_t rig_flight_ticks(struct rig *rig, const char *entity)
 	return weir_graph_entity(rig->graph, entity)->flight.ticks;
 }
 
-uint64_t rig_gpu_ticks(struct rig *rig, const char *entity, bool skipped)
+static struct rig_age age_of(struct wr_latencies *latencies)
 {
-	const struct wr_entity_counters *counters = &weir_graph_entity(rig->graph, entity)->counters;
+	return (struct rig_age){wr_read(&latencies->count), wr_read(&latencies->sum),
+				wr_read(&latencies->max)};
+}
 
-	return wr_read(skipped ? &counters->gpu_skipped : &counters->gpu_ticks);
+struct rig_age rig_age(struct rig *rig, const char *entity)
+{
+	return age_of(&weir_graph_entity(rig->graph, entity)->counters.latencies);
+}
+
+struct rig_age rig_age_at(struct rig *rig, const char *to)
+{
+	for (size_t i = 0; i < rig->graph->connection_count; i++)
+		if (!strcmp(rig->graph->connections[i]->to, to) && rig->graph->connections[i]->outlet)
+			return age_of(&rig->graph->connections[i]->outlet->latencies);
+	return (struct rig_age){0};
+}
+
+bool rig_times(weir_scheduler *scheduler, size_t i, struct rig_times *out)
+{
+	struct wr_statistics *statistics = wr_statistics_in(scheduler->trace);
+	struct wr_entity_statistics *entity;
+	struct wr_histogram waited = {0};
+
+	if (!statistics || i >= scheduler->graph->entity_count)
+		return false;
+	entity = &statistics->entities[i];
+	(void)wr_statistics_waited(statistics, i, NULL, &waited);
+	*out = (struct rig_times){
+		.entity = scheduler->graph->entities[i].plan->name,
+		.submit = wr_histogram_summary(&entity->submit),
+		.blocked = wr_histogram_summary(&entity->blocked),
+		.ready_to_compute = wr_histogram_summary(&entity->queued),
+		.waited = wr_histogram_summary(&waited),
+		.gpu_span = wr_histogram_summary(&entity->gpu_span),
+		.done_latency = wr_histogram_summary(&entity->done_latency),
+		.done_source = wr_statistics_source(entity),
+	};
+	wr_histogram_finish(&waited);
+	return true;
+}
+
+bool rig_path(weir_scheduler *scheduler, size_t i, struct rig_path *out)
+{
+	struct wr_path_times *paths = scheduler->paths;
+	struct wr_path_time *path;
+
+	if (!paths || i >= paths->time_count)
+		return false;
+	path = &paths->times[i];
+	*out = (struct rig_path){path->names, path->length, path->other, wr_read(&path->count),
+				 wr_histogram_summary(&path->latency)};
+	return true;
 }
 
 bool rig_uses_no_stream(struct rig *rig, const char *name)

@@ -8,6 +8,7 @@
 #include "rig.h"
 #include "streams/backend.h"
 #include "streams/host/sim.h"
+#include "trace/histogram.h"
 #include "trace/trace.h"
 
 /* --- the device; after rig_make --- */
@@ -47,11 +48,36 @@ struct rig_gate {
 
 struct rig_gate rig_gate(struct rig *rig, const char *entity);
 weir_graph *rig_view_graph(weir_view *view);
-uint64_t rig_gpu_ticks(struct rig *rig, const char *entity,
-		       bool skipped); /* whose GPU time was measured, or was not though due */
 uint64_t rig_flight_ticks(struct rig *rig, const char *entity); /* of this run, as its bound counts them */
 bool rig_uses_no_stream(struct rig *rig,
 			const char *entity); /* no current one, and none was used in its context */
+
+/* How old the messages with a stamp were that ended at the entity, or at the outlet of that name. */
+struct rig_age {
+	uint64_t count;
+	int64_t sum, max;
+};
+
+struct rig_age rig_age(struct rig *rig, const char *entity);
+struct rig_age rig_age_at(struct rig *rig, const char *to); /* "outlet", or a port, where none is counted */
+
+/* --- statistics; the numbers that their JSON text has --- */
+
+struct rig_times {
+	const char *entity, *done_source;
+	struct wr_durations submit, blocked, ready_to_compute, waited, gpu_span, done_latency;
+};
+struct rig_path {
+	const char *const *entities;
+	size_t entity_count;
+	bool other;
+	uint64_t count;
+	struct wr_durations latency;
+};
+
+/* i: 0, 1, ... until they return false. Thread: any. */
+bool rig_times(weir_scheduler *scheduler, size_t i, struct rig_times *out);
+bool rig_path(weir_scheduler *scheduler, size_t i, struct rig_path *out);
 
 /* --- streams --- */
 

@@ -244,6 +244,14 @@ static weir_status call_compute(weir_context *context, void *state)
 	return status;
 }
 
+static void call_progress(const void *state, size_t room, char *out)
+{
+	const struct node *node = state;
+
+	if (node->entity->progress)
+		node->entity->progress(room, out);
+}
+
 #define INT(text, value, about)                                                                              \
 	{                                                                                                    \
 		PARAMETER, .name = text, .type = WEIR_TYPE_INT, .fallback = value, .help = about             \
@@ -298,7 +306,8 @@ static const weir_operator kinds[] = {
 	{OPERATOR, .name = "end", .state_size = sizeof(struct node), .parameters = end_parameters,
 	 .inputs = three_inputs, .start = start, .compute = end_compute, .stop = stop},
 	{OPERATOR, .name = "call", .state_size = sizeof(struct node), .inputs = device_inputs,
-	 .outputs = optional_outputs, .start = start, .compute = call_compute, .stop = stop},
+	 .outputs = optional_outputs, .start = start, .compute = call_compute, .stop = stop,
+	 .progress = call_progress},
 	{OPERATOR, .name = "host", .state_size = sizeof(struct node), .inputs = three_inputs,
 	 .outputs = optional_outputs, .start = start, .compute = call_compute, .stop = stop},
 };

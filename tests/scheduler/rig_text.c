@@ -127,6 +127,8 @@ static bool add_condition(struct parser *parser, const char *key, const char *va
 		snprintf(json, sizeof json, "{\"type\":\"memory_available\",\"min_blocks\":%s}", value);
 	else if (!strcmp(key, "fence"))
 		snprintf(json, sizeof json, "{\"type\":\"fence\",\"once\":%s}", value);
+	else if (!strcmp(key, "descriptor"))
+		snprintf(json, sizeof json, "{\"type\":\"file_descriptor\",\"warn_after\":\"%s\"}", value);
 	else if (!strcmp(key, "condition"))
 		snprintf(json, sizeof json, "{\"type\":\"%s\"}", value);
 	snprintf(pointer, sizeof pointer, "/entities/%zu/conditions/-", index_of(parser, parser->name));

@@ -383,23 +383,23 @@ static void latencies(void)
 {
 	struct rig *rig =
 		rig_of("a:call count=3 -> p:pass -> x:end delay=5ms; p -> y:end; source ticks=2 -> z:end");
-	weir_entity_counts counts;
+	struct rig_age age;
 
 	rig_on(rig, "a", emit_aged);
 	for (int run = 0; run < 2; run++) {
 		assert_int_equal(rig_run(rig), WEIR_OK);
-		counts = rig_counts(rig, "x");
-		assert_int_equal(counts.stamped, 2);
-		assert_true(counts.max_latency_ns >= 25 * MS && counts.max_latency_ns < 20 * SECOND);
-		assert_true(counts.latency_ns >= 40 * MS);
-		assert_true(counts.latency_ns >= counts.max_latency_ns);
-		assert_true(counts.latency_ns <= 2 * counts.max_latency_ns);
-		counts = rig_counts(rig, "y");
-		assert_int_equal(counts.stamped, 2);
-		assert_int_equal(rig_counts(rig, "p").stamped, 0); /* it has receivers */
-		assert_int_equal(rig_counts(rig, "a").stamped, 0);
-		assert_int_equal(rig_counts(rig, "z").stamped, 0);
-		assert_int_equal(rig_counts(rig, "z").max_latency_ns, 0);
+		age = rig_age(rig, "x");
+		assert_int_equal(age.count, 2);
+		assert_true(age.max >= 25 * MS && age.max < 20 * SECOND);
+		assert_true(age.sum >= 40 * MS);
+		assert_true(age.sum >= age.max);
+		assert_true(age.sum <= 2 * age.max);
+		age = rig_age(rig, "y");
+		assert_int_equal(age.count, 2);
+		assert_int_equal(rig_age(rig, "p").count, 0); /* it has receivers */
+		assert_int_equal(rig_age(rig, "a").count, 0);
+		assert_int_equal(rig_age(rig, "z").count, 0);
+		assert_int_equal(rig_age(rig, "z").max, 0);
 	}
 	rig_destroy(rig);
 }
@@ -421,11 +421,11 @@ static void outlet_latencies(void)
 		for (int i = 0; i < 3; i++)
 			assert_int_equal(rig_take(outlet, 60 * SECOND), i);
 		assert_int_equal(rig_wait(rig), WEIR_OK);
-		assert_int_equal(rig_queue(rig, "outlet").stamped, 2);
-		assert_true(rig_queue(rig, "outlet").max_latency_ns >= 20 * MS);
-		assert_true(rig_queue(rig, "outlet").latency_ns >= 30 * MS);
-		assert_int_equal(rig_queue(rig, "z.in").stamped, 0);
-		assert_int_equal(rig_counts(rig, "a").stamped, 0);
+		assert_int_equal(rig_age_at(rig, "outlet").count, 2);
+		assert_true(rig_age_at(rig, "outlet").max >= 20 * MS);
+		assert_true(rig_age_at(rig, "outlet").sum >= 30 * MS);
+		assert_int_equal(rig_age_at(rig, "z.in").count, 0);
+		assert_int_equal(rig_age(rig, "a").count, 0);
 	}
 	rig_destroy(rig);
 }
@@ -449,8 +449,8 @@ static void t10_what_has_a_later_time_than_now_is_not_old(void **state)
 	(void)state;
 	rig_on(rig, "a", emit_from_the_future);
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(rig_counts(rig, "end").stamped, 1);
-	assert_int_equal(rig_counts(rig, "end").latency_ns, 0);
+	assert_int_equal(rig_age(rig, "end").count, 1);
+	assert_int_equal(rig_age(rig, "end").sum, 0);
 	rig_destroy(rig);
 }
 

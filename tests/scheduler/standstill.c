@@ -239,7 +239,7 @@ static void xb16_a_compute_that_hangs_past_its_drain_is_named(void **state)
 	char *text;
 
 	(void)state;
-	rig->options.measure = true;
+	rig->options.observe = WEIR_OBSERVE_COMPUTE;
 	rig->options.drain_ns = SECOND;
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT); /* in compute */

@@ -3,30 +3,31 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "rig_inside.h"
 #include "rig_streams.h"
 #include "tests/calls.h"
 
 #define TEST(name) static void name(void **state_)
 
-static weir_entity_times times_of(struct rig *rig, size_t i)
+static struct rig_times times_of(struct rig *rig, size_t i)
 {
-	weir_entity_times times = {.size = sizeof times};
+	struct rig_times times;
 
-	assert_true(weir_scheduler_entity_times(rig->scheduler, i, &times));
+	assert_true(rig_times(rig->scheduler, i, &times));
 	return times;
 }
 
 TEST(without_the_bit_there_are_none)
 {
 	struct rig *rig = rig_of("source ticks=3 -> end");
-	weir_entity_times times = {.size = sizeof times};
-	weir_path_latency path = {.size = sizeof path};
+	struct rig_times times;
+	struct rig_path path;
 	char *text = NULL;
 
 	(void)state_;
 	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_false(weir_scheduler_entity_times(rig->scheduler, 0, &times));
-	assert_false(weir_scheduler_path_latency(rig->scheduler, 0, &path));
+	assert_false(rig_times(rig->scheduler, 0, &times));
+	assert_false(rig_path(rig->scheduler, 0, &path));
 	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_E_INVALID);
 	assert_says(weir_last_error(), "WEIR_OBSERVE_STATISTICS");
 	assert_null(text);
@@ -36,20 +37,20 @@ TEST(without_the_bit_there_are_none)
 static void count_every_tick(void)
 {
 	struct rig *rig = rig_observed("source ticks=40 -> a:pass -> end; source -> other:end policy=pop");
-	weir_path_latency path = {.size = sizeof path};
+	struct rig_path path;
 	size_t paths = 0;
 
 	rig->options.workers = 3;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	for (size_t i = 0; i < 4; i++) {
-		weir_entity_times times = times_of(rig, i);
+		struct rig_times times = times_of(rig, i);
 		uint64_t ticks = rig_ticks(rig, times.entity);
 
 		assert_int_equal(times.submit.count, ticks);
 		assert_int_equal(times.ready_to_compute.count, ticks);
 		assert_true(times.submit.min_ns >= 0 && times.submit.max_ns < SECOND * 10);
 	}
-	for (; weir_scheduler_path_latency(rig->scheduler, paths, &path); paths++) {
+	for (; rig_path(rig->scheduler, paths, &path); paths++) {
 		const char *sink = path.entities[path.entity_count - 1];
 
 		assert_string_equal(path.entities[0], "source");
@@ -70,7 +71,7 @@ TEST(t16_every_tick_is_counted_once)
 TEST(t16_a_path_leads_from_an_inlet_to_an_outlet)
 {
 	struct rig *rig;
-	weir_path_latency path = {.size = sizeof path};
+	struct rig_path path;
 	weir_outlet *outlet;
 	weir_inlet *inlet = NULL;
 
@@ -86,13 +87,13 @@ TEST(t16_a_path_leads_from_an_inlet_to_an_outlet)
 	}
 	weir_inlet_close(inlet);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
-	assert_true(weir_scheduler_path_latency(rig->scheduler, 0, &path));
+	assert_true(rig_path(rig->scheduler, 0, &path));
 	assert_int_equal(path.entity_count, 4);
 	assert_string_equal(path.entities[0], "inlet:p.in");
 	assert_string_equal(path.entities[1], "p");
 	assert_string_equal(path.entities[3], "outlet:q.out");
 	assert_int_equal(path.count, 3);
-	assert_false(weir_scheduler_path_latency(rig->scheduler, 1, &path));
+	assert_false(rig_path(rig->scheduler, 1, &path));
 	rig_destroy(rig);
 	rig_backend = "sim";
 }
@@ -117,10 +118,10 @@ static struct rig *run_with_device_sink(int gpu_time)
 static void measure_to_the_end_of_device_work(void)
 {
 	struct rig *rig = run_with_device_sink(1);
-	weir_path_latency path = {.size = sizeof path};
-	weir_entity_times times = times_of(rig, 1);
+	struct rig_path path;
+	struct rig_times times = times_of(rig, 1);
 
-	assert_true(weir_scheduler_path_latency(rig->scheduler, 0, &path));
+	assert_true(rig_path(rig->scheduler, 0, &path));
 	assert_int_equal(path.count, 3);
 	assert_int_equal(path.latency.count, 3);
 	assert_true(path.latency.min_ns >= 5 * MS);
@@ -140,10 +141,10 @@ TEST(t16_a_path_ends_with_the_device_work_of_its_sink)
 static void leave_out_what_is_not_measured(void)
 {
 	struct rig *rig = run_with_device_sink(WEIR_NONE);
-	weir_path_latency path = {.size = sizeof path};
+	struct rig_path path;
 	char *text = NULL;
 
-	assert_true(weir_scheduler_path_latency(rig->scheduler, 0, &path));
+	assert_true(rig_path(rig->scheduler, 0, &path));
 	assert_int_equal(path.count, 3);
 	assert_int_equal(path.latency.count, 0);
 	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
@@ -161,7 +162,7 @@ TEST(t16_an_end_that_is_not_measured_is_counted)
 static void know_by_flag(void)
 {
 	struct rig *rig = rig_observed("a:call count=10 -> end");
-	weir_entity_times times;
+	struct rig_times times;
 	char *text = NULL;
 
 	rig->options.signal = "flag";
@@ -405,18 +406,18 @@ struct reader {
 static void read_all(void *arg)
 {
 	struct reader *reader = arg;
-	weir_entity_times times = {.size = sizeof times};
-	weir_path_latency path = {.size = sizeof path};
+	struct rig_times times;
+	struct rig_path path;
 
 	while (!wr_load(&reader->over)) {
 		char *text = NULL;
 		bool good = !weir_scheduler_print_statistics(reader->scheduler, &text) &&
 			    !strncmp(text, "{\"weir_statistics\":1", 20);
 
-		for (size_t i = 0; weir_scheduler_entity_times(reader->scheduler, i, &times); i++)
+		for (size_t i = 0; rig_times(reader->scheduler, i, &times); i++)
 			good &= times.submit.p50_ns <= times.submit.max_ns &&
 				times.waited.sum_ns <= weir_scheduler_now(reader->scheduler) - reader->began;
-		for (size_t i = 0; weir_scheduler_path_latency(reader->scheduler, i, &path); i++)
+		for (size_t i = 0; rig_path(reader->scheduler, i, &path); i++)
 			good &= path.latency.p99_ns <= path.latency.max_ns;
 		weir_text_free(text);
 		if (!good)

@@ -67,7 +67,7 @@ static void quantiles_are_within_three_percent_of_exact_ones(void **state)
 static void count_sum_and_bounds_are_exact(void **state)
 {
 	struct wr_histogram histogram = {0};
-	weir_durations all;
+	struct wr_durations all;
 
 	(void)state;
 	for (int64_t i = 1; i <= 1000; i++)
@@ -86,7 +86,7 @@ static void count_sum_and_bounds_are_exact(void **state)
 static void nothing_counted_is_all_zero(void **state)
 {
 	struct wr_histogram histogram = {0};
-	weir_durations none = {0}, all = wr_histogram_summary(&histogram);
+	struct wr_durations none = {0}, all = wr_histogram_summary(&histogram);
 
 	(void)state;
 	assert_memory_equal(&all, &none, sizeof all);
@@ -100,7 +100,7 @@ static void one_value_is_every_percentile(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
 		struct wr_histogram histogram = {0};
-		weir_durations all;
+		struct wr_durations all;
 
 		wr_histogram_add(&histogram, values[i]);
 		all = wr_histogram_summary(&histogram);
@@ -171,7 +171,7 @@ static void merged_is_as_if_one_had_counted_all(void **state)
 {
 	struct wr_histogram left = {0}, right = {0}, both = {0};
 	struct wr_random random;
-	weir_durations merged, wanted;
+	struct wr_durations merged, wanted;
 
 	(void)state;
 	wr_random_seed(&random, 7, 0);
@@ -221,7 +221,7 @@ static void f40_a_value_without_memory_for_its_bucket_is_counted(void **state)
 struct reading {
 	struct wr_histogram histogram;
 	_Atomic bool over;
-	weir_durations last;
+	struct wr_durations last;
 };
 
 static void read_until_over(void *arg)
@@ -229,7 +229,7 @@ static void read_until_over(void *arg)
 	struct reading *reading = arg;
 
 	while (!wr_load(&reading->over)) {
-		weir_durations now = wr_histogram_summary(&reading->histogram);
+		struct wr_durations now = wr_histogram_summary(&reading->histogram);
 
 		if (now.count < reading->last.count || now.max_ns < reading->last.max_ns ||
 		    now.p50_ns > now.max_ns)

@@ -1,0 +1,250 @@
+/*
+ * Types over connections: the two ports of each must have a tensor in common. Places and dtypes are compared
+ * alone. Shapes go on: what a connection leaves of the alternatives of a port, and of the sizes that its
+ * names may be, holds for the other connections of that entity, so the shapes are compared until nothing
+ * changes. That refuses nothing that could work, and does not find every graph that cannot: several
+ * alternatives of several ports are not tried together.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "graphs/build.h"
+
+#define ROUNDS_MAX 64 /* a long chain that is listed backwards stays unfinished: less is found */
+
+/* One end of a connection. */
+struct end {
+	struct wr_port_type *type;
+	struct wr_scope *scope;
+	bool alone; /* an input with any number of connections: what one of them leaves holds for it alone */
+	uint8_t fits;                                /* mask of the shapes that meet one of the other end's */
+	struct wr_interval names[WR_SIZE_NAMES_MAX]; /* that they leave */
+};
+
+struct ends {
+	struct end from, to;
+};
+
+static void find_ends(struct wr_build *build, size_t i, struct ends *ends)
+{
+	const struct wr_plan_connection *c = &build->plan->connections[i];
+	struct wr_plan_entity *from = &build->plan->entities[c->from], *to = &build->plan->entities[c->to];
+	struct wr_plan_input *input = &to->inputs[c->input];
+
+	ends->from.type = &from->outputs[c->output].type;
+	ends->from.scope = &from->scope;
+	ends->from.alone = false;
+	ends->to.type = &input->type;
+	ends->to.scope = &to->scope;
+	ends->to.alone = input->port->flags & WEIR_PORT_ANY_SIZE;
+}
+
+/* --- shapes --- */
+
+static void copy_names(const struct end *end, struct wr_interval *names)
+{
+	for (size_t i = 0; i < end->scope->count; i++)
+		names[i] = end->alone ? (struct wr_interval){0, INT64_MAX} : end->scope->names[i].in;
+}
+
+static void add_pair(struct end *end, int shape, const struct wr_interval *names)
+{
+	for (size_t i = 0; i < end->scope->count; i++) {
+		struct wr_interval *all = &end->names[i];
+		if (!end->fits || names[i].least < all->least)
+			all->least = names[i].least;
+		if (!end->fits || names[i].most > all->most)
+			all->most = names[i].most;
+	}
+	end->fits = (uint8_t)(end->fits | 1u << shape);
+}
+
+static void try_pair(struct ends *ends, int i, int k)
+{
+	struct end *from = &ends->from, *to = &ends->to;
+	struct wr_interval of_from[WR_SIZE_NAMES_MAX], of_to[WR_SIZE_NAMES_MAX];
+
+	if (!(from->type->alive & 1u << i) || !(to->type->alive & 1u << k))
+		return;
+	copy_names(from, of_from);
+	copy_names(to, of_to);
+	if (!wr_shapes_meet(&from->type->shapes[i], of_from, &to->type->shapes[k], of_to))
+		return;
+	add_pair(from, i, of_from);
+	add_pair(to, k, of_to);
+}
+
+/* Returns true if some shape of both ends is the same; an end that says nothing has any. */
+static bool shapes_agree(struct ends *ends)
+{
+	ends->from.fits = ends->to.fits = 0;
+	for (int i = 0; i < ends->from.type->count; i++)
+		for (int k = 0; k < ends->to.type->count; k++)
+			try_pair(ends, i, k);
+	return ends->from.fits || !ends->from.type->count || !ends->to.type->count;
+}
+
+/* Returns true if the end had more alternatives, or its names more sizes. */
+static bool keep(struct end *end, size_t connection)
+{
+	bool changed = false;
+
+	if (end->alone || !end->fits)
+		return false;
+	changed = end->type->alive != end->fits;
+	end->type->alive = end->fits;
+	for (size_t i = 0; i < end->scope->count; i++) {
+		struct wr_size_name *name = &end->scope->names[i];
+		if (!memcmp(&name->in, &end->names[i], sizeof(name->in)))
+			continue;
+		name->in = end->names[i];
+		name->by = connection;
+		changed = true;
+	}
+	return changed;
+}
+
+/* --- reports --- */
+
+static void say_interval(struct wr_words *words, struct wr_interval in)
+{
+	if (in.least == in.most)
+		wr_words_add(words, "is %" PRId64, in.least);
+	else if (in.most == INT64_MAX)
+		wr_words_add(words, "is at least %" PRId64, in.least);
+	else
+		wr_words_add(words, "is %" PRId64 " to %" PRId64, in.least, in.most);
+}
+
+/* " (N is 3 by a.out -> b.in)", of the first name of the end's shapes that a connection has narrowed. */
+static void say_name(const struct wr_plan *plan, const struct end *end, struct wr_words *words)
+{
+	for (int i = 0; i < end->type->count && !end->alone; i++)
+		for (int k = 0; k < end->type->shapes[i].rank; k++) {
+			int index = end->type->shapes[i].sizes[k].name;
+			const struct wr_size_name *name = index < 0 ? NULL : &end->scope->names[index];
+			const struct wr_plan_connection *by;
+
+			if (!name || name->by == WR_NO_INDEX)
+				continue;
+			by = &plan->connections[name->by];
+			wr_words_add(words, " (%.*s ", (int)name->length, name->text);
+			say_interval(words, name->in);
+			wr_words_add(words, " by %s.%s -> %s.%s)", plan->entities[by->from].name,
+				     plan->entities[by->from].outputs[by->output].port->name,
+				     plan->entities[by->to].name,
+				     plan->entities[by->to].inputs[by->input].port->name);
+			return;
+		}
+}
+
+static void say_remedy(const struct ends *ends, bool shapes, struct wr_words *words)
+{
+	enum { UINT8 = 1 << 4, FLOAT16 = 1 << 8, FLOAT32 = 1 << 9 }; /* dtypes of type.c, in its order */
+	const struct wr_port_type *from = ends->from.type, *to = ends->to.type;
+	bool floats = from->dtypes == UINT8 && !(to->dtypes & ~(FLOAT16 | FLOAT32));
+	const char *and = "";
+
+	if (!(from->places & to->places)) {
+		wr_words_add(words, from->places == WR_PLACE_DEVICE ? "a 'download'" : "an 'upload'");
+		and = " and ";
+	}
+	if (!(from->dtypes & to->dtypes)) {
+		wr_words_add(words, "%s%s", and,
+			     floats ? "a 'normalize'" : "an operator that converts the dtype");
+		and = " and ";
+	}
+	if (!shapes)
+		wr_words_add(words, "%san operator that changes the shape%s", and,
+			     from->dtypes & to->dtypes & UINT8 ? ", such as 'convert' or 'resize'," : "");
+}
+
+static void report_types(struct wr_build *build, size_t connection, const struct ends *ends, bool shapes)
+{
+	char from_text[160], to_text[160], remedy_text[160];
+	struct wr_words from = wr_words_in(from_text, sizeof(from_text));
+	struct wr_words to = wr_words_in(to_text, sizeof(to_text));
+	struct wr_words remedy = wr_words_in(remedy_text, sizeof(remedy_text));
+
+	if (!shapes) {
+		say_name(build->plan, &ends->from, &from);
+		say_name(build->plan, &ends->to, &to);
+	}
+	say_remedy(ends, shapes, &remedy);
+	wr_build_report_connection(build, WR_W_PORT_TYPES, connection,
+				   "sends %s%s, but the input takes %s%s: put %s between them",
+				   wr_port_type_text(ends->from.type).text, from_text,
+				   wr_port_type_text(ends->to.type).text, to_text, remedy_text);
+}
+
+/* --- connections --- */
+
+/* Messages of other kinds, which both ends may have in common, have no type. */
+static bool carries_only_tensors(const struct wr_build *build, size_t i)
+{
+	const struct wr_plan_connection *c = &build->plan->connections[i];
+	unsigned kinds = build->plan->entities[c->from].outputs[c->output].kinds &
+			 build->plan->entities[c->to].inputs[c->input].kinds;
+
+	return kinds == WEIR_KIND_TENSOR;
+}
+
+/* Connections of two shapes that are still compared. */
+struct compared {
+	size_t *list, count;
+};
+
+static void check_first(struct wr_build *build, size_t i, struct compared *compared)
+{
+	struct ends ends;
+
+	find_ends(build, i, &ends);
+	if (!wr_port_type_says(ends.from.type) || !wr_port_type_says(ends.to.type) ||
+	    !carries_only_tensors(build, i))
+		return;
+	if (!(ends.from.type->places & ends.to.type->places) ||
+	    !(ends.from.type->dtypes & ends.to.type->dtypes))
+		report_types(build, i, &ends, shapes_agree(&ends));
+	else if (ends.from.type->count && ends.to.type->count)
+		compared->list[compared->count++] = i;
+}
+
+/* Returns true if something has changed. A connection that cannot be is reported and compared no more. */
+static bool check_round(struct wr_build *build, struct compared *compared)
+{
+	size_t count = compared->count;
+	bool changed = false;
+
+	compared->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		size_t connection = compared->list[i];
+		struct ends ends;
+
+		find_ends(build, connection, &ends);
+		if (!shapes_agree(&ends)) {
+			report_types(build, connection, &ends, false);
+			continue;
+		}
+		changed |= keep(&ends.from, connection);
+		changed |= keep(&ends.to, connection);
+		compared->list[compared->count++] = connection;
+	}
+	return changed;
+}
+
+weir_status wr_build_check_types(struct wr_build *build)
+{
+	size_t count = build->plan->connection_count;
+	struct compared compared = {.list = wr_alloc(count, sizeof(*compared.list))};
+	bool changed = true;
+
+	if (count && !compared.list)
+		return WEIR_E_NOMEM;
+	for (size_t i = 0; i < count; i++)
+		check_first(build, i, &compared);
+	for (int i = 0; i < ROUNDS_MAX && changed; i++)
+		changed = check_round(build, &compared);
+	wr_free(compared.list);
+	return WEIR_OK;
+}
