@@ -155,7 +155,7 @@ static void say_remedy(const struct ends *ends, bool shapes, struct wr_words *wo
 			     floats ? "a 'normalize'" : "an operator that converts the dtype");
 		and = " and ";
 	}
-	if (!shapes)
+	if (!shapes && (!floats || !*and)) /* normalize changes the shape, too */
 		wr_words_add(words, "%san operator that changes the shape%s", and,
 			     from->dtypes & to->dtypes & UINT8 ? ", such as 'convert' or 'resize'," : "");
 }

@@ -205,7 +205,7 @@ static void trace_end(const struct call *call)
 		wr_trace_replay_end(scheduler->trace, wr_lane_here(scheduler), call->entity->id);
 }
 
-static weir_status launch_traced(const struct call *call, struct wr_executable *executable)
+static weir_status executable_launch(const struct call *call, struct wr_executable *executable)
 {
 	weir_status status;
 
@@ -213,16 +213,6 @@ static weir_status launch_traced(const struct call *call, struct wr_executable *
 	status = wr_executable_launch(executable, call->stream);
 	trace_end(call);
 	return status;
-}
-
-/* Every replayed tick comes here: without observers the look is all that it costs. */
-static weir_status executable_launch(const struct call *call, struct wr_executable *executable)
-{
-	const weir_scheduler *scheduler = wr_load_acquire(&call->entity->scheduler);
-
-	if (scheduler->trace)
-		return launch_traced(call, executable);
-	return wr_executable_launch(executable, call->stream);
 }
 
 /* --- the capture --- */
