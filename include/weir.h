@@ -30,7 +30,7 @@
  *
  * Results: a function that can fail returns a weir_status, and gives what it is for through `out`. One that
  * cannot returns its value. A getter with an index i is called with 0, 1, ...: past the end it returns NULL
- * or, if it fills a struct, WEIR_E_INVALID.
+ * or, if it fills a struct, WEIR_E_INVALID; as every loop ends so, that leaves weir_last_error() as it was.
  *
  * Arguments: first the object that the call is about, then what goes in, then a function and its `arg`, last
  * what comes out: `out`. A list that comes out has its `room` before it. An index counts from 0; where a
@@ -133,10 +133,6 @@ WEIR_API const char *weir_status_text(weir_status status);
  * is not cleared by a call that succeeds.
  */
 WEIR_API const char *weir_last_error(void);
-/* The name of the entity that this failure is about; NULL: none. Borrowed likewise. */
-WEIR_API const char *weir_last_error_entity(void);
-/* The line without that name before it, for a line that names the entity itself. Borrowed likewise. */
-WEIR_API const char *weir_last_error_text(void);
 /*
  * Escapes untrusted text for one line on a terminal: control characters (C0, DEL, C1), characters that change
  * the writing direction, zero-width spaces and bytes that are not UTF-8 are written as \n, \u009b, \xff;
@@ -248,6 +244,20 @@ typedef enum {
 
 /* One word, as in statistics and traces; "unknown" for any other value. Thread: any. */
 WEIR_API const char *weir_cause_text(weir_cause cause);
+
+/* A failure in parts, for a program that acts on it. The texts are borrowed until this thread's next failure.
+ */
+typedef struct {
+	size_t size;
+	weir_status status;
+	weir_cause cause;   /* of a run that failed: as in its outcome; else NONE or what is known */
+	const char *entity; /* that it is about; NULL: none */
+	const char *on;     /* its port, or a pool; NULL: not known */
+	const char *text;   /* the line without the entity's name before it */
+} weir_error;
+/* This thread's last failure, whose line weir_last_error() is; WEIR_OK and "" if there was none. Thread: any.
+ */
+WEIR_API weir_status weir_error_last(weir_error *out);
 
 /* ----------------------------------------------------------------------------------------------- graph -- */
 

@@ -359,8 +359,9 @@ static nb::tuple start_run(Graph &self)
 	}
 	if (!status)
 		return nb::make_tuple(0, nb::none(), nb::none());
-	return nb::make_tuple((int)status, text_of(weir_last_error()),
-			      text_or_none(weir_last_error_entity()));
+	weir_error error = {sizeof error};
+	weir_error_last(&error);
+	return nb::make_tuple((int)status, text_of(weir_last_error()), text_or_none(error.entity));
 }
 
 int64_t slice_of(const Core *core)

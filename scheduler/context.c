@@ -471,7 +471,7 @@ weir_status weir_context_scratch(weir_context *context, weir_stream *stream, siz
 	entity->streams.items[index].used = true; /* uses of its native handle cannot be seen */
 	status = wr_scratch_take(entity, index, bytes, out);
 	if (status == WEIR_E_BUSY && context->capture)
-		return wr_capture_postpone(context->capture, weir_last_error_text());
+		return wr_capture_postpone(context->capture, wr_error_text(wr_error_here()));
 	return status;
 }
 

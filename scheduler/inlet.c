@@ -160,12 +160,12 @@ static void push_locked(weir_inlet *inlet, weir_message *message, weir_message *
 	wr_message_mark_delivered(message);
 	if (wr_message_has_fences(message))
 		wr_connection_announce_fences(connection);
-	if (inlet->graph->scheduler->paths)
-		wr_path_times_push(connection);
-	wr_tags_trace_deliver(&connection->queue, trace, WR_LANE_OUTSIDE);
+	if (trace)
+		wr_queue_tell_push(&connection->queue, trace, WR_LANE_OUTSIDE);
 	pushed = wr_queue_push_out(&connection->queue, message, &left[0]);
-	wr_tags_trace_pushed(&connection->queue, trace, WR_LANE_OUTSIDE, pushed != WR_PUSHED);
-	if (pushed == WR_PUSHED)
+	if (trace && pushed != WR_PUSHED)
+		wr_queue_tell_drop(&connection->queue, trace, WR_LANE_OUTSIDE, pushed);
+	if (pushed <= WR_PUSH_EVICTED)
 		wr_connection_arrived(connection);
 	/*
 	 * Under the lock, which a receiver that becomes DONE takes to end the inlet. So once it is DONE the

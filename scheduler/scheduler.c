@@ -68,14 +68,10 @@ static weir_status open_trace(weir_scheduler *scheduler)
 		.queues = scheduler->graph->connection_count,
 		.events = scheduler->options.trace_events,
 		.skip = scheduler->options.skip,
+		.hidden = wr_graph_count_all(scheduler->graph) - scheduler->graph->entity_count,
 	};
 
-	weir_status status = wr_trace_open(&options, &scheduler->trace);
-	struct wr_statistics *statistics = wr_trace_self(scheduler->trace, &wr_statistics);
-
-	if (!status && statistics)
-		status = wr_path_times_create(scheduler->graph, statistics, &scheduler->paths);
-	return status;
+	return wr_trace_open(&options, &scheduler->trace);
 }
 
 static weir_status scheduler_init(weir_scheduler *scheduler, void *unused)
@@ -185,7 +181,6 @@ static void keep_memory(weir_scheduler *scheduler)
 	scheduler->workers = NULL;
 	scheduler->heap = NULL;
 	scheduler->trace = NULL;
-	scheduler->paths = NULL;
 	scheduler->text = scheduler->waiting = NULL;
 	scheduler->kept = (struct wr_kept){graph->kept, scheduler};
 	graph->kept = &scheduler->kept;
@@ -206,7 +201,6 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_loop_close(&scheduler->loop);
 	wr_memory_pools_watch(scheduler->graph, NULL);
 	wr_trace_close(scheduler->trace);
-	wr_path_times_destroy(scheduler->paths);
 	graph_set_scheduler(scheduler, NULL);
 	wr_cond_finish(&scheduler->changed);
 	wr_mutex_finish(&scheduler->lock);

@@ -19,7 +19,6 @@
 #include "scheduler/graph.h"
 #include "scheduler/live.h"
 #include "scheduler/loop.h"
-#include "scheduler/path_times.h"
 #include "scheduler/worker.h"
 #include "trace/trace.h"
 
@@ -78,7 +77,6 @@ struct weir_scheduler {
 	weir_graph *graph;
 	struct wr_sim *sim; /* the world of a simulated run */
 	struct wr_trace *trace;
-	struct wr_path_times *paths; /* NULL: no statistics */
 	weir_scheduler_options options;
 	int gpu_time;        /* is measured in one tick of so many; 0: off */
 	int signal;          /* enum wr_signal_kind */
