@@ -637,8 +637,8 @@ WEIR_API weir_status weir_graph_add_outlet(weir_graph *graph, const char *port, 
 /*
  * Pushes a message; takes it on OK only. timeout 0: does not wait for room; negative: waits without limit.
  * Fails: WEIR_E_BUSY: no room and timeout 0, or a full `fault` queue; WEIR_E_TIMEOUT; WEIR_E_INVALID: a
- * timeout on a worker, or a kind that the port does not accept; WEIR_E_CLOSED: outside a run, during a drain,
- * or the receiver is done.
+ * timeout on a worker, or a kind or a tensor that the port does not accept; WEIR_E_CLOSED: outside a run,
+ * during a drain, or the receiver is done.
  */
 WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns);
 /* No more messages in this run; an open inlet keeps the run open. */
@@ -1030,8 +1030,8 @@ WEIR_API weir_status weir_context_create_tensor(weir_context *context, const wei
 /*
  * Emits a message; it is delivered after compute returns OK. Takes one reference of the operator's, also on
  * failure; pass on a received message by emit(..., weir_message_ref(message)). Fails: WEIR_E_INVALID: no such
- * output, more than max_emits, a kind that the port or a receiver does not accept, or the operator holds no
- * reference (then none is taken).
+ * output, more than max_emits, a kind or a tensor that the port or a receiver does not accept, or the operator
+ * holds no reference (then none is taken).
  */
 WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
 /*

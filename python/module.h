@@ -255,8 +255,8 @@ struct Kind {
 	weir_operator table = {};
 	PyObject *type = nullptr;
 	std::deque<std::string> texts;
-	std::vector<weir_port> ports[2]; /* inputs, outputs */
-	std::vector<bool> dense[2]; /* arrays there must be contiguous */
+	std::vector<weir_port> ports[2];  /* inputs, outputs */
+	std::vector<bool> dense[2];       /* arrays there must be contiguous */
 	std::vector<PyObject *> names[2]; /* interned */
 	std::vector<weir_parameter> parameters;
 	std::vector<const char *> conditions; /* JSON */
