@@ -60,3 +60,8 @@ weir_status wr_struct_fill(void *given, const void *own, size_t own_size, const 
 	memcpy(given, &size, sizeof(size));
 	return WEIR_OK;
 }
+
+weir_status wr_flags_refuse(const char *call, unsigned flags, unsigned known)
+{
+	return wr_fail(WEIR_E_INVALID, "%s: flags %#x are unknown, it has %#x", call, flags & ~known, known);
+}

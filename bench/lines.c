@@ -104,7 +104,7 @@ static weir_graph *make_graph(const weir_registry *registry, bool replays)
 			text + at, sizeof text - at,
 			"%s{\"name\": \"work%u\", \"operator\": \"lines_work\", \"replay\": %s},"
 			"{\"name\": \"sink%u\", \"operator\": \"lines_sink\"}",
-			i ? "," : "", i, replays ? "{\"instances\": 1}" : "false", i);
+			i ? "," : "", i, replays ? "{\"keys\": 1}" : "false", i);
 	at += (size_t)snprintf(text + at, sizeof text - at, "], \"connections\": [");
 	for (unsigned i = 0; i < lines; i++)
 		at += (size_t)snprintf(

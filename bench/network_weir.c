@@ -14,7 +14,7 @@ static weir_status camera_compute(weir_context *context, void *state)
 	const int64_t shape[] = {the_work->height, the_work->width, 3};
 	const weir_tensor like = {.size = sizeof like, .dimensions = 3, .shape = shape, .code = 1, .bits = 8};
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &like, false, &message);
+	weir_status status = weir_context_create_tensor(context, &like, 0, &message);
 	uint64_t frame = weir_context_tick(context);
 
 	(void)state;

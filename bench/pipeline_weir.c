@@ -23,7 +23,7 @@ static weir_status create(weir_context *context, size_t bytes, bool on_host, wei
 	const weir_tensor like = {
 		.size = sizeof like, .dimensions = 1, .shape = &count, .code = 1, .bits = 8};
 
-	return weir_context_create_tensor(context, &like, on_host, out);
+	return weir_context_create_tensor(context, &like, on_host ? WEIR_TENSOR_HOST : 0, out);
 }
 
 static weir_status source_compute(weir_context *context, void *state)

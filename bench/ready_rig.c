@@ -296,10 +296,10 @@ bool ready_rig_stop(struct ready_rig *rig, bool ask)
 	if (!rig->scheduler)
 		return false;
 	if (ask)
-		weir_scheduler_stop(rig->scheduler, true);
+		weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	status = weir_scheduler_wait(rig->scheduler, 10 * SECOND, &outcome);
 	if (weir_scheduler_running(rig->scheduler)) {
-		weir_scheduler_stop(rig->scheduler, false);
+		weir_scheduler_stop(rig->scheduler, 0);
 		weir_scheduler_wait(rig->scheduler, 5 * SECOND, &outcome);
 	}
 	if (status && !rig->status) {

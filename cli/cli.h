@@ -71,7 +71,7 @@ struct cli_options {
 	uint64_t seed;
 	int64_t duration_ns, drain_ns, explain_after_ns;
 	int gpu_time;      /* 0: not given; -1: off; else one tick of so many */
-	int strict;        /* WEIR_STRICT_... */
+	int strict;        /* as in weir_scheduler_options */
 	int max_in_flight; /* 0: not given; -1: unbounded */
 	bool json, dot;    /* formats that were given */
 	bool seeded, quiet, help;

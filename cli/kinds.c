@@ -168,21 +168,22 @@ static bool is_device_port(const weir_operator *kind, const weir_port *port)
 	return port->flags & WEIR_PORT_DEVICE || kind->flags & WEIR_OPERATOR_STREAM;
 }
 
-/* "      uint8 [H, W] | [H, W, 3], host": what its tensors are; nothing for a port without a type. */
-static void print_type_of_port(const weir_port *port)
+/* "      tensors: uint8 [H, W] | [H, W, 3] in host memory"; nothing for a port without a type. */
+static void print_tensors(const weir_port *port)
 {
-	const char *const parts[] = {port->dtype, port->shape, port->place};
-	const char *before = "      tensors: ";
+	bool host = port->place && strstr(port->place, "host"),
+	     device = port->place && strstr(port->place, "device");
 
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-		if (!parts[i])
-			continue;
-		fputs(before, stdout);
-		cli_print_escaped(stdout, parts[i]);
-		before = i == 0 && port->shape ? " " : ", ";
-	}
-	if (port->dtype || port->shape || port->place)
-		putchar('\n');
+	if (!port->dtype && !port->shape && host == device)
+		return;
+	fputs("      tensors:", stdout);
+	if (port->dtype)
+		printf(" %s", port->dtype);
+	if (port->shape)
+		printf(" %s", port->shape);
+	if (host != device)
+		fputs(host ? " in host memory" : " on a device", stdout);
+	putchar('\n');
 }
 
 static uint32_t or_one(uint32_t value)
@@ -222,7 +223,7 @@ static void print_inputs(const weir_operator *kind)
 		printf(", %s when full", policy_name(port->policy));
 		print_flags(port->flags);
 		fputs(is_device_port(kind, port) ? ", device port\n" : ", host port\n", stdout);
-		print_type_of_port(port);
+		print_tensors(port);
 		print_help(port->help);
 	}
 }
@@ -238,7 +239,7 @@ static void print_outputs(const weir_port *ports)
 		printf("; at most %u a tick", or_one(port->max_emits));
 		print_flags(port->flags);
 		putchar('\n');
-		print_type_of_port(port);
+		print_tensors(port);
 		print_help(port->help);
 	}
 }

@@ -88,7 +88,7 @@ static bool take_gpu_time(struct cli_options *options, const char *value)
 
 	if (wr_sampling_read(value, &every))
 		return false;
-	options->gpu_time = every ? every : WEIR_GPU_TIME_OFF;
+	options->gpu_time = every ? every : WEIR_NONE;
 	return true;
 }
 
@@ -189,14 +189,14 @@ static bool take_quiet(struct cli_options *options, const char *value)
 static bool take_strict(struct cli_options *options, const char *value)
 {
 	(void)value;
-	options->strict = WEIR_STRICT_ON;
+	options->strict = 1;
 	return true;
 }
 
 static bool take_no_strict(struct cli_options *options, const char *value)
 {
 	(void)value;
-	options->strict = WEIR_STRICT_OFF;
+	options->strict = WEIR_NONE;
 	return true;
 }
 

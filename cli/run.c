@@ -41,6 +41,12 @@ static int give_to_python(struct run *run, const struct cli_options *options)
 	return cli_python->begin(options, run->source.registry, run->graph, run->scheduler);
 }
 
+/* 0 of the command line is a value. */
+static int64_t given(bool given, int64_t value)
+{
+	return given && !value ? WEIR_NONE : value;
+}
+
 static int make_run(struct run *run, const struct cli_options *options)
 {
 	size_t file_count = list_files(run, options);
@@ -50,9 +56,9 @@ static int make_run(struct run *run, const struct cli_options *options)
 		.backend = options->backend,
 		.signal = options->signal,
 		.root = options->root,
-		.seed = options->seed,
-		.max_duration_ns = options->duration_ns,
-		.drain_ns = options->drain_ns,
+		.seed = options->seeded && !options->seed ? (uint64_t)WEIR_NONE : options->seed,
+		.max_duration_ns = given(options->limited, options->duration_ns),
+		.drain_ns = given(options->drained, options->drain_ns),
 		.max_in_flight = options->max_in_flight,
 		.gpu_time = options->gpu_time,
 		.strict = options->strict,
@@ -63,9 +69,6 @@ static int make_run(struct run *run, const struct cli_options *options)
 		.skip = options->stats_skip,
 		.files = run->files,
 		.file_count = file_count,
-		.given = (options->seeded ? WEIR_GIVEN_SEED : 0u) |
-			 (options->limited ? WEIR_GIVEN_MAX_DURATION : 0u) |
-			 (options->drained ? WEIR_GIVEN_DRAIN : 0u),
 	};
 	weir_status status;
 	int code;
@@ -178,7 +181,10 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	cli_crash_tell(run->graph); /* first: start may crash */
 	status = weir_scheduler_start(run->scheduler);
 	if (status) {
-		show_exception(options, weir_last_error_entity());
+		weir_error error = {.size = sizeof error};
+
+		weir_error_last(&error);
+		show_exception(options, error.entity);
 		cli_say_error(status, options->argument);
 		return cli_code_of(status);
 	}

@@ -103,6 +103,7 @@ int cli_code_of(weir_status status)
 	case WEIR_E_CLOSED:
 	case WEIR_E_TIMEOUT:
 	case WEIR_E_BUSY:
+	case WEIR_E_STATE:
 	case WEIR_E_UNSUPPORTED:
 	case WEIR_E_IO:
 	case WEIR_E_FAILED:

@@ -110,7 +110,7 @@ static void on_signal(int number)
 	if (draining.first)
 		_exit(128 + number);
 	draining.first = number;
-	weir_scheduler_stop(draining.scheduler, true);
+	weir_scheduler_stop(draining.scheduler, WEIR_STOP_DRAIN);
 	say_line();
 	errno = kept;
 }

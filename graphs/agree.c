@@ -1,9 +1,9 @@
 /*
  * Types over connections: the two ports of each must have a tensor in common. Places and dtypes are compared
- * alone. Shapes go on: what a connection leaves of the alternatives of a port, and of the sizes that its names
- * may be, holds for the other connections of that entity, so the shapes are compared until nothing changes.
- * That refuses nothing that could work, and does not find every graph that cannot: several alternatives of
- * several ports are not tried together.
+ * alone. Shapes go on: what a connection leaves of the alternatives of a port, and of the sizes that its
+ * names may be, holds for the other connections of that entity, so the shapes are compared until nothing
+ * changes. That refuses nothing that could work, and does not find every graph that cannot: several
+ * alternatives of several ports are not tried together.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -17,8 +17,8 @@
 struct end {
 	struct wr_port_type *type;
 	struct wr_scope *scope;
-	bool alone;   /* an input with any number of connections: what one of them leaves holds for it alone */
-	uint8_t fits; /* mask of the shapes that meet one of the other end's */
+	bool alone; /* an input with any number of connections: what one of them leaves holds for it alone */
+	uint8_t fits;                                /* mask of the shapes that meet one of the other end's */
 	struct wr_interval names[WR_SIZE_NAMES_MAX]; /* that they leave */
 };
 
@@ -155,7 +155,7 @@ static void say_remedy(const struct ends *ends, bool shapes, struct wr_words *wo
 			     floats ? "a 'normalize'" : "an operator that converts the dtype");
 		and = " and ";
 	}
-	if (!shapes)
+	if (!shapes && (!floats || !*and)) /* normalize changes the shape, too */
 		wr_words_add(words, "%san operator that changes the shape%s", and,
 			     from->dtypes & to->dtypes & UINT8 ? ", such as 'convert' or 'resize'," : "");
 }
@@ -192,21 +192,28 @@ static bool carries_only_tensors(const struct wr_build *build, size_t i)
 
 /* Connections of two shapes that are still compared. */
 struct compared {
-	size_t *list, count;
+	size_t *list, count, room;
 };
 
-static void check_first(struct wr_build *build, size_t i, struct compared *compared)
+static weir_status check_first(struct wr_build *build, size_t i, struct compared *compared)
 {
+	weir_status status = WEIR_OK;
 	struct ends ends;
 
 	find_ends(build, i, &ends);
-	if (!wr_port_type_says(ends.from.type) || !wr_port_type_says(ends.to.type) || !carries_only_tensors(build, i))
-		return;
+	if (!wr_port_type_says(ends.from.type) || !wr_port_type_says(ends.to.type) ||
+	    !carries_only_tensors(build, i))
+		return WEIR_OK;
 	if (!(ends.from.type->places & ends.to.type->places) ||
 	    !(ends.from.type->dtypes & ends.to.type->dtypes))
 		report_types(build, i, &ends, shapes_agree(&ends));
-	else if (ends.from.type->count && ends.to.type->count)
-		compared->list[compared->count++] = i;
+	else if (ends.from.type->count && ends.to.type->count) {
+		status = wr_grow(&compared->list, &compared->room, compared->count + 1,
+				 sizeof(*compared->list));
+		if (!status)
+			compared->list[compared->count++] = i;
+	}
+	return status;
 }
 
 /* Returns true if something has changed. A connection that cannot be is reported and compared no more. */
@@ -234,16 +241,14 @@ static bool check_round(struct wr_build *build, struct compared *compared)
 
 weir_status wr_build_check_types(struct wr_build *build)
 {
-	size_t count = build->plan->connection_count;
-	struct compared compared = {.list = wr_alloc(count, sizeof(*compared.list))};
+	struct compared compared = {0};
+	weir_status status = WEIR_OK;
 	bool changed = true;
 
-	if (count && !compared.list)
-		return WEIR_E_NOMEM;
-	for (size_t i = 0; i < count; i++)
-		check_first(build, i, &compared);
-	for (int i = 0; i < ROUNDS_MAX && changed; i++)
+	for (size_t i = 0; i < build->plan->connection_count && !status; i++)
+		status = check_first(build, i, &compared);
+	for (int i = 0; i < ROUNDS_MAX && changed && !status; i++)
 		changed = check_round(build, &compared);
 	wr_free(compared.list);
-	return WEIR_OK;
+	return status;
 }

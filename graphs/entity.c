@@ -107,9 +107,9 @@ static const struct wr_field entity_fields[KEYS] = {
 	{"pin", 0, false},
 };
 
-enum { INSTANCES, WARM_UP, REPLAY_KEYS };
-static const struct wr_field replay_fields[REPLAY_KEYS + 1] = {
-	{"instances", WR_INTEGER, false},
+enum { KEPT, WARM_UP, REPLAY_FIELDS };
+static const struct wr_field replay_fields[REPLAY_FIELDS + 1] = {
+	{"keys", WR_INTEGER, false},
 	{"warm_up", WR_INTEGER, false},
 };
 
@@ -117,21 +117,21 @@ static const struct wr_field replay_fields[REPLAY_KEYS + 1] = {
 static void build_replay(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_value *value,
 			 const struct wr_at *up)
 {
-	const struct wr_value *found[REPLAY_KEYS + 1] = {NULL};
+	const struct wr_value *found[REPLAY_FIELDS + 1] = {NULL};
 	struct wr_at at = {up, "replay", 0};
 
 	entity->replay_given = value != NULL;
-	entity->replay_instances = WR_REPLAY_INSTANCES;
+	entity->replay_keys = WR_REPLAY_KEYS;
 	entity->replay_warm_up = WR_REPLAY_WARM_UP;
 	if (value && value->type == WR_BOOL && !value->boolean)
-		entity->replay_instances = 0;
+		entity->replay_keys = 0;
 	if (!value || value->type != WR_OBJECT)
 		return;
 	wr_fields_read(&build->reports, &at, value, "replay", replay_fields, found);
-	if (found[INSTANCES])
-		entity->replay_instances = (uint32_t)wr_field_integer(
-			&build->reports, &(struct wr_at){&at, "instances", 0}, found[INSTANCES], 1,
-			WR_REPLAY_INSTANCES_MAX, WR_REPLAY_INSTANCES);
+	if (found[KEPT])
+		entity->replay_keys =
+			(uint32_t)wr_field_integer(&build->reports, &(struct wr_at){&at, "keys", 0},
+						   found[KEPT], 1, WR_REPLAY_KEYS_MAX, WR_REPLAY_KEYS);
 	if (found[WARM_UP])
 		entity->replay_warm_up = (uint32_t)wr_field_integer(
 			&build->reports, &(struct wr_at){&at, "warm_up", 0}, found[WARM_UP], 1,

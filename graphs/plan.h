@@ -13,7 +13,7 @@
 struct wr_plan_input {
 	const weir_port *port;
 	struct wr_port_type type;
-	unsigned kinds; /* of messages; never 0 */
+	unsigned kinds;          /* of messages; never 0 */
 	uint32_t capacity, take; /* take: WEIR_TAKE_ALL, or n */
 	weir_policy policy;
 	uint32_t connections;  /* connections to this port; inlets are not counted */
@@ -111,12 +111,12 @@ struct wr_plan_entity {
 	uint32_t depth;        /* entities on the longest way to it, itself included */
 	int64_t max_in_flight; /* -1: not given; 0: unbounded */
 	bool replay_given;
-	uint32_t replay_instances, replay_warm_up; /* T13. No instances: work is always enqueued as usual */
+	uint32_t replay_keys, replay_warm_up; /* T13. No keys: work is always enqueued as usual */
 	weir_values *values;
 	struct wr_plan_input *inputs; /* one per port of the kind, in its order */
 	struct wr_plan_output *outputs;
 	size_t input_count, output_count;
-	struct wr_scope scope; /* the names of sizes in the types of its ports */
+	struct wr_scope scope;                /* the names of sizes in the types of its ports */
 	struct wr_plan_condition *conditions; /* as in the text, then those that the operator
 						 brings, then the implied ones: inputs, outputs */
 	size_t condition_count;
@@ -172,10 +172,10 @@ struct wr_plan {
 #define WR_IN_FLIGHT     64 /* default of max_in_flight */
 #define WR_IN_FLIGHT_MAX 65536
 
-#define WR_REPLAY_INSTANCES     16 /* default of "instances" */
-#define WR_REPLAY_INSTANCES_MAX 4096
-#define WR_REPLAY_WARM_UP       1
-#define WR_REPLAY_WARM_UP_MAX   1000
+#define WR_REPLAY_KEYS        16 /* default of "keys" */
+#define WR_REPLAY_KEYS_MAX    4096
+#define WR_REPLAY_WARM_UP     1
+#define WR_REPLAY_WARM_UP_MAX 1000
 
 /*
  * Checks the description and gives the plan. Passes every error and warning to fn (may be NULL), in the order

@@ -133,7 +133,7 @@ static void label_keys(struct wr_text *label, const struct wr_plan_entity *entit
 	if (entity->effects && entity->output_count)
 		wr_text_add(label, "\neffects");
 	if (entity->replay_given)
-		wr_text_add(label, "\nreplay %s", entity->replay_instances ? "on" : "off");
+		wr_text_add(label, "\nreplay %s", entity->replay_keys ? "on" : "off");
 	if (entity->main)
 		wr_text_add(label, "\nmain");
 }

@@ -204,9 +204,9 @@ static void json_replay(struct wr_text *text, const struct wr_plan_entity *entit
 {
 	if (!entity->replay_given)
 		return;
-	if (entity->replay_instances)
-		wr_text_add(text, ",\n     \"replay\": {\"instances\": %u, \"warm_up\": %u}",
-			    entity->replay_instances, entity->replay_warm_up);
+	if (entity->replay_keys)
+		wr_text_add(text, ",\n     \"replay\": {\"keys\": %u, \"warm_up\": %u}", entity->replay_keys,
+			    entity->replay_warm_up);
 	else
 		wr_text_add(text, ",\n     \"replay\": false");
 }

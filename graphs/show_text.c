@@ -252,8 +252,8 @@ static void text_replay(struct wr_text *text, const struct wr_plan_entity *entit
 {
 	if (!entity->replay_given)
 		return;
-	if (entity->replay_instances)
-		wr_text_add(text, "  replay: %u instances, warm_up %u\n", entity->replay_instances,
+	if (entity->replay_keys)
+		wr_text_add(text, "  replay: %u keys, warm_up %u\n", entity->replay_keys,
 			    entity->replay_warm_up);
 	else
 		wr_text_add(text, "  replay: off\n");

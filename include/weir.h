@@ -30,11 +30,12 @@
  *
  * Results: a function that can fail returns a weir_status, and gives what it is for through `out`. One that
  * cannot returns its value. A getter with an index i is called with 0, 1, ...: past the end it returns NULL
- * or, if it fills a struct, WEIR_E_INVALID.
+ * or, if it fills a struct, WEIR_E_INVALID; as every loop ends so, that leaves weir_last_error() as it was.
  *
  * Arguments: first the object that the call is about, then what goes in, then a function and its `arg`, last
  * what comes out: `out`. A list that comes out has its `room` before it. An index counts from 0; where a
  * default can be named, it is -1.
+ * What a call may do otherwise is a flag: WEIR_<CALL>_<what>; 0 is the common case.
  *
  * Ownership: a function
  *   gives     a result through *out: the caller owns and destroys it, unless the comment names the owner
@@ -45,7 +46,7 @@
  * Units: time is int64_t nanoseconds on a monotonic clock, sizes are bytes, counts are size_t.
  *
  * Structs: one that the caller fills begins with `size` (its sizeof); without it the struct is refused by
- * name. Zero is the default of every other field, except of an index, whose zero is the first. Options,
+ * name. Zero is the default of every other field: "not given"; of an index it is the first. Options,
  * outcomes, counts, pools, operators, ports, parameters, tensors, kernels and weir_unmet may grow at their
  * ends: a caller with an older, smaller struct stays valid, and a newer, larger one whose further fields are
  * zero. In a list all structs have the same size. The other structs change only with WEIR_ABI.
@@ -99,7 +100,11 @@ extern "C" {
 
 /* Default. Thread: any. Fails: nothing else. */
 
-/* X(name, value, text). */
+/*
+ * X(name, value, text). BUSY: not now; the same call may go well later without another (a full queue, an
+ * unfinished fence, an exhausted pool). STATE: the wrong moment; something else must be done first (a run is
+ * on, the graph has a scheduler, the call came inside `ended`).
+ */
 #define WEIR_STATUS_TABLE(X)                                                                                 \
 	X(WEIR_OK, 0, "ok")                                                                                  \
 	X(WEIR_E_INVALID, -1, "invalid")                                                                     \
@@ -112,7 +117,8 @@ extern "C" {
 	X(WEIR_E_BUSY, -8, "busy")                                                                           \
 	X(WEIR_E_UNSUPPORTED, -9, "unsupported")                                                             \
 	X(WEIR_E_IO, -10, "input/output failed")                                                             \
-	X(WEIR_E_FAILED, -11, "operator failed")
+	X(WEIR_E_FAILED, -11, "operator failed")                                                             \
+	X(WEIR_E_STATE, -12, "wrong moment")
 
 typedef enum {
 #define WEIR_STATUS_ENUM(name, value, text) name = value,
@@ -127,10 +133,6 @@ WEIR_API const char *weir_status_text(weir_status status);
  * is not cleared by a call that succeeds.
  */
 WEIR_API const char *weir_last_error(void);
-/* The name of the entity that this failure is about; NULL: none. Borrowed likewise. */
-WEIR_API const char *weir_last_error_entity(void);
-/* The line without that name before it, for a line that names the entity itself. Borrowed likewise. */
-WEIR_API const char *weir_last_error_text(void);
 /*
  * Escapes untrusted text for one line on a terminal: control characters (C0, DEL, C1), characters that change
  * the writing direction, zero-width spaces and bytes that are not UTF-8 are written as \n, \u009b, \xff;
@@ -243,6 +245,20 @@ typedef enum {
 /* One word, as in statistics and traces; "unknown" for any other value. Thread: any. */
 WEIR_API const char *weir_cause_text(weir_cause cause);
 
+/* A failure in parts, for a program that acts on it. The texts are borrowed until this thread's next failure.
+ */
+typedef struct {
+	size_t size;
+	weir_status status;
+	weir_cause cause;   /* of a run that failed: as in its outcome; else NONE or what is known */
+	const char *entity; /* that it is about; NULL: none */
+	const char *on;     /* its port, or a pool; NULL: not known */
+	const char *text;   /* the line without the entity's name before it */
+} weir_error;
+/* This thread's last failure, whose line weir_last_error() is; WEIR_OK and "" if there was none. Thread: any.
+ */
+WEIR_API weir_status weir_error_last(weir_error *out);
+
 /* ----------------------------------------------------------------------------------------------- graph -- */
 
 /*
@@ -280,13 +296,13 @@ WEIR_API weir_status weir_entity_poke(weir_entity *entity);
  * Works off the messages without references that the device still used when they were dropped: their memory
  * returns to its pool, their destructors run, on the calling thread. For a program between two runs, and
  * before the first: in a run the workers do it. Waits for the device; a negative timeout: without limit.
- * Thread: any but a worker. Fails: WEIR_E_BUSY: a run is on; WEIR_E_TIMEOUT: the device uses some;
+ * Thread: any but a worker. Fails: WEIR_E_STATE: a run is on; WEIR_E_TIMEOUT: the device uses some;
  * WEIR_E_INVALID: a worker called it.
  */
 WEIR_API weir_status weir_graph_collect(weir_graph *graph, int64_t timeout_ns);
 /*
  * NULL is allowed. Thread: one; no other thread may be inside or enter a call about the graph. Fails:
- * WEIR_E_BUSY: a scheduler uses the graph, or the program holds messages of it. The graph stays; destroy the
+ * WEIR_E_STATE: a scheduler uses the graph, or the program holds messages of it. The graph stays; destroy the
  * scheduler, unref the messages, and call again. WEIR_E_ABANDONED: a hung GPU may still touch memory, which
  * was leaked on purpose; the graph is gone.
  */
@@ -301,21 +317,15 @@ WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
  * On `sim` the thread that waits executes the run, in virtual time. Meanwhile other threads may poke, tell
  * and stop, but must not push, take, close, drop messages or explain; a POSIX signal handler may only stop.
  *
- * Default. Thread: one. Fails: WEIR_E_BUSY: called inside `ended`; WEIR_E_INVALID: called in the child of a
+ * Default. Thread: one. Fails: WEIR_E_STATE: called inside `ended`; WEIR_E_INVALID: called in the child of a
  * fork, which may use neither the scheduler nor the graph.
  */
 
 /*
- * For weir_scheduler_options.given: the field's zero is a value, not "as in the description": seed 0, no time
- * to drain, no grace, no limit of time, no spinning.
+ * In weir_scheduler_options a field of 0 means "not given": as in the graph's "scheduler", else the default
+ * that is named. WEIR_NONE means the zero of the thing itself: no time to drain, no grace, no limit, seed 0.
  */
-enum {
-	WEIR_GIVEN_SEED = 1,
-	WEIR_GIVEN_DRAIN = 2,
-	WEIR_GIVEN_DEADLOCK_GRACE = 4,
-	WEIR_GIVEN_MAX_DURATION = 8,
-	WEIR_GIVEN_WORKER_SPIN = 16
-};
+enum { WEIR_NONE = -1 };
 
 /* What is recorded of a run: statistics; each event, for a timeline; of statistics the times in compute
  * alone. */
@@ -327,25 +337,22 @@ typedef struct {
 	const char *path; /* "-": standard input or output */
 	bool write;
 } weir_file;
-/* For weir_scheduler_options.strict. */
-enum { WEIR_STRICT_OFF = -1, WEIR_STRICT_DEFAULT = 0, WEIR_STRICT_ON = 1 };
-/* For weir_scheduler_options.gpu_time. */
-enum { WEIR_GPU_TIME_OFF = -1, WEIR_GPU_TIME_DEFAULT = 0, WEIR_GPU_TIME_ALL = 1 };
 typedef struct {
 	size_t size;
 	unsigned workers;          /* 0: the description's, else one per core, at most 64 */
 	const char *backend;       /* "auto" (NULL), "cuda", "host", "sim" */
 	const char *signal;        /* NULL: the description's, else "callback";
 				      "callback_inline", "flag" */
-	uint64_t seed;             /* sim; 0: the description's, unless `given`. So are the
-				      zeros of the next four fields */
+	uint64_t seed;             /* sim; 0: the description's, else 0; WEIR_NONE: 0 */
 	int64_t drain_ns;          /* how long a drain may go without progress (a message taken, a tick's
 				      device work completed) before the rest is abandoned;
-				      0: 5 s; negative: no time at all */
-	int64_t deadlock_grace_ns; /* 0: none; negative: the run stays open until poked or stopped */
-	int64_t max_duration_ns;   /* the run drains after it; 0: no limit */
+				      0: the description's, else 5 s */
+	int64_t deadlock_grace_ns; /* how long nothing may tick before that is a deadlock; 0: the
+				      description's, else none; INT64_MAX: the run stays open until
+				      poked or stopped */
+	int64_t max_duration_ns;   /* the run drains after it; 0: the description's, else no limit */
 	int64_t worker_spin_ns;    /* how long an idle worker spins while GPU signals are
-			       outstanding; 0: not at all */
+			       outstanding; 0: the description's, else not at all */
 	void *event_base;          /* the caller's libevent base instead of weir's loop thread;
 				      the base's thread also calls start, wait and destroy.
 				      weir keeps one event in the base from start to the end of
@@ -360,11 +367,11 @@ typedef struct {
 				      on that thread, unblocks what create blocked */
 	int max_in_flight;         /* ticks of one entity that may be on the device at once; an
 				      entity's own key overrides it. 0: the description's, else
-				      64; negative: no bound; at most 65536 */
+				      64; WEIR_NONE: no bound; at most 65536 */
 	/*
 	 * Called once when a run has ended (weir_scheduler_running returns false, the outcome is published),
 	 * also if destroy cut it short, but not after a failed start. It may only notify: start, wait, turn
-	 * and destroy of this scheduler return WEIR_E_BUSY inside it. Thread: that of the run's loop: weir's
+	 * and destroy of this scheduler return WEIR_E_STATE inside it. Thread: that of the run's loop: weir's
 	 * own or, with event_base or own_loop, the caller's thread inside the base's dispatch, turn, wait or
 	 * destroy. NULL: no function.
 	 */
@@ -374,8 +381,6 @@ typedef struct {
 				   weir_context_open, cannot reach files outside of this folder;
 				   NULL: no limit. Borrowed for the call of create, which fails
 				   with WEIR_E_IO, also if the kernel does not support it */
-	unsigned given;         /* WEIR_GIVEN_... mask: these fields override the description
-				   even if they are 0 */
 	unsigned observe;       /* WEIR_OBSERVE_... bits; 0: nothing, which costs nothing */
 	size_t trace_events;    /* records of the timeline that are kept per worker, the newest ones,
 				   and as many of all other threads; 0: 1 Mi, which is 32 MiB; at
@@ -383,14 +388,14 @@ typedef struct {
 	uint64_t skip;          /* statistics leave out the first ticks of each entity */
 	int gpu_time;           /* the time on the device is measured in one tick of so many of each
 				   entity, up to 1000000, if something observes the run: 1: in all;
-				   WEIR_GPU_TIME_OFF: in none; 0: the description's, else 64 */
+				   WEIR_NONE: in none; 0: the description's, else 64 */
 	const weir_file *files; /* what the program itself reads or writes meanwhile, or of the run
 				   afterwards. Borrowed, with its texts, until destroy */
 	size_t file_count;
 	int strict; /* device memory is closed to the host, so that code which touches it
-		       elsewhere than in device work gets SIGSEGV, as with a GPU:
-		       WEIR_STRICT_ON, also on host, whose processor must have protection
-		       keys; WEIR_STRICT_OFF; 0: on sim alone. Ignored on cuda */
+		       elsewhere than in device work gets SIGSEGV, as with a GPU: 1: also
+		       on host, whose processor must have protection keys; WEIR_NONE: on
+		       no backend; 0: on sim alone. Ignored on cuda */
 } weir_scheduler_options;
 
 /* How a run ended. Its texts and names are borrowed until the next start or destroy. */
@@ -427,7 +432,7 @@ typedef struct {
 } weir_outcome;
 
 /*
- * Gives a scheduler for the graph, which it borrows; NULL options: all defaults. Fails: WEIR_E_BUSY: the
+ * Gives a scheduler for the graph, which it borrows; NULL options: all defaults. Fails: WEIR_E_STATE: the
  * graph has a scheduler; WEIR_E_DEVICE: the backend is not available here; WEIR_E_IO: `root` cannot be
  * opened.
  */
@@ -436,10 +441,10 @@ WEIR_API weir_status weir_scheduler_create(weir_graph *graph, const weir_schedul
 /* start, then wait without limit: a failure of start, or the outcome's status. */
 WEIR_API weir_status weir_scheduler_run(weir_scheduler *scheduler);
 /*
- * Starts a run; may be called again after a run has ended. Fails: WEIR_E_BUSY: a run is on, another thread
- * starts one, a stop function of the previous run still waits for the device, or called inside `ended`;
- * WEIR_E_INVALID: a port has no connection, an inlet or outlet that the graph names was not added; what an
- * operator's start returned.
+ * Starts a run; may be called again after a run has ended. Fails: WEIR_E_STATE: a run is on, another thread
+ * starts one, or called inside `ended`; WEIR_E_BUSY: a stop function of the previous run still waits for the
+ * device; WEIR_E_INVALID: a port has no connection, an inlet or outlet that the graph names was not added;
+ * what an operator's start returned.
  */
 WEIR_API weir_status weir_scheduler_start(weir_scheduler *scheduler);
 /*
@@ -447,16 +452,18 @@ WEIR_API weir_status weir_scheduler_start(weir_scheduler *scheduler);
  * a failed start); outcome may be NULL. With event_base or own_loop it runs the loop while it waits. Thread:
  * any but a worker of the run; with event_base or own_loop the thread that started the run. Fails:
  * WEIR_E_TIMEOUT: the run goes on and *outcome is untouched; since a compute may return the same status,
- * weir_scheduler_running tells the two apart; WEIR_E_BUSY: called inside `ended`.
+ * weir_scheduler_running tells the two apart; WEIR_E_STATE: called inside `ended`.
  */
 WEIR_API weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns,
 					 weir_outcome *outcome);
 /*
- * Stops the run; may be called any number of times. drain: sources stop, the rest is worked off; otherwise
- * the run is cut short and what is queued is abandoned. A review that begins after the call leads to no tick
- * (with drain: to no tick of a source). Thread: any, also inside compute and in POSIX signal handlers.
+ * Stops the run; may be called any number of times. flags 0: the run is cut short and what is queued is
+ * abandoned. WEIR_STOP_DRAIN: sources stop, the rest is worked off. A review that begins after the call leads
+ * to no tick (of a drain: to no tick of a source). Thread: any, also inside compute and in POSIX signal
+ * handlers.
  */
-WEIR_API void weir_scheduler_stop(weir_scheduler *scheduler, bool drain);
+enum { WEIR_STOP_DRAIN = 1 };
+WEIR_API void weir_scheduler_stop(weir_scheduler *scheduler, unsigned flags);
 /*
  * own_loop: gives the descriptor to poll for reading, which the scheduler owns. Thread: any. Fails:
  * WEIR_E_INVALID: without own_loop.
@@ -464,7 +471,7 @@ WEIR_API void weir_scheduler_stop(weir_scheduler *scheduler, bool drain);
 WEIR_API weir_status weir_scheduler_fd(weir_scheduler *scheduler, int *out);
 /*
  * own_loop: handles all due events; never blocks. Thread: the one that started the run. Fails:
- * WEIR_E_INVALID: without own_loop; WEIR_E_BUSY: called inside `ended`.
+ * WEIR_E_INVALID: without own_loop; WEIR_E_STATE: called inside `ended`.
  */
 WEIR_API weir_status weir_scheduler_turn(weir_scheduler *scheduler);
 /* Returns true if a run has started and has not ended. Thread: any. */
@@ -518,7 +525,7 @@ WEIR_API weir_status weir_scheduler_explain_line(weir_scheduler *scheduler, char
  * chrome://tracing open; docs/profiling.md describes the rows. An old file is replaced when the new one is
  * whole, and stays if it cannot be written; a link is followed; a FIFO must have a reader. *out: how many
  * records were dropped, as there was room for newer ones only; out may be NULL. Thread: one, while no run is
- * on. Fails: WEIR_E_INVALID: options.observe is without WEIR_OBSERVE_TRACE; WEIR_E_BUSY: a run is on, or
+ * on. Fails: WEIR_E_INVALID: options.observe is without WEIR_OBSERVE_TRACE; WEIR_E_STATE: a run is on, or
  * called inside `ended`; WEIR_E_IO; WEIR_E_NOMEM.
  */
 WEIR_API weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *path, uint64_t *out);
@@ -593,7 +600,7 @@ WEIR_API weir_status weir_scheduler_print_statistics(weir_scheduler *scheduler, 
  * Stops a run that is on and destroys the scheduler. NULL is allowed. Thread: one, and no other thread may be
  * inside or enter a call about the scheduler or its graph's entities, inlets and outlets: before this call,
  * join every thread that may still poke, push or take. Fails: WEIR_E_INVALID: called on a worker of the run;
- * WEIR_E_BUSY: called inside `ended`; WEIR_E_ABANDONED: a hung GPU may still touch memory, which was leaked
+ * WEIR_E_STATE: called inside `ended`; WEIR_E_ABANDONED: a hung GPU may still touch memory, which was leaked
  * on purpose; the scheduler is gone.
  */
 WEIR_API weir_status weir_scheduler_destroy(weir_scheduler *scheduler);
@@ -611,17 +618,17 @@ WEIR_API weir_status weir_scheduler_destroy(weir_scheduler *scheduler);
  * which they were emitted, so one with long device work delays those behind it. EARLY: messages are given as
  * soon as they are emitted; wait for their weir_message_fences before you touch the payload.
  *
- * Default. Thread: any. Fails: WEIR_E_BUSY: the graph has a scheduler.
+ * Default. Thread: any. Fails: WEIR_E_STATE: the graph has a scheduler.
  */
 
 enum { WEIR_OUTLET_EARLY = 1 }; /* flags of an outlet */
 /*
- * Adds an inlet to an input port. Thread: one. Fails: WEIR_E_BUSY: the graph has a scheduler; WEIR_E_INVALID:
- * it has no such input.
+ * Adds an inlet to an input port. Thread: one. Fails: WEIR_E_STATE: the graph has a scheduler;
+ * WEIR_E_INVALID: it has no such input.
  */
 WEIR_API weir_status weir_graph_add_inlet(weir_graph *graph, const char *port, weir_inlet **out);
 /*
- * Adds an outlet to an output port. Thread: one. Fails: WEIR_E_BUSY: the graph has a scheduler;
+ * Adds an outlet to an output port. Thread: one. Fails: WEIR_E_STATE: the graph has a scheduler;
  * WEIR_E_INVALID: it has no such output, or the capacity is too small or above 65536.
  */
 WEIR_API weir_status weir_graph_add_outlet(weir_graph *graph, const char *port, uint32_t capacity,
@@ -1009,15 +1016,16 @@ WEIR_API size_t weir_context_queue_count(const weir_context *context, unsigned i
  */
 WEIR_API const char *weir_context_sender(const weir_context *context, unsigned input, size_t k);
 /*
- * Gives a tensor with the shape and type of `like` on the entity's device or, with on_host, in pinned host
- * memory. It lives at least until the work of this tick is complete, even if it is unref'd right after a
- * launch; so it can serve as a temporary. If the entity uses a memory pool of that place, the memory is the
- * pool's: first what the tick claimed (memory_available). Fails: WEIR_E_INVALID: a shape or type that cannot
- * be, or larger than a block of the pool; WEIR_E_BUSY: nothing is left in the pool beside what was claimed:
- * go on without, or fail.
+ * Gives a tensor with the shape and type of `like` on the entity's device or, with WEIR_TENSOR_HOST, in
+ * pinned host memory. It lives at least until the work of this tick is complete, even if it is unref'd right
+ * after a launch; so it can serve as a temporary. If the entity uses a memory pool of that place, the memory
+ * is the pool's: first what the tick claimed (memory_available). Fails: WEIR_E_INVALID: a shape or type that
+ * cannot be, or larger than a block of the pool; WEIR_E_BUSY: nothing is left in the pool beside what was
+ * claimed: go on without, or fail.
  */
-WEIR_API weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like, bool on_host,
-						weir_message **out);
+enum { WEIR_TENSOR_HOST = 1 };
+WEIR_API weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like,
+						unsigned flags, weir_message **out);
 /*
  * Emits a message; it is delivered after compute returns OK. Takes one reference of the operator's, also on
  * failure; pass on a received message by emit(..., weir_message_ref(message)). Fails: WEIR_E_INVALID: no such
@@ -1045,9 +1053,9 @@ WEIR_API weir_status weir_context_set_stamp(weir_context *context, weir_stamp st
 /* Makes this tick the entity's last one, e.g. when a source has no more data. Fails: never. */
 WEIR_API weir_status weir_context_finish(weir_context *context);
 /*
- * Drains the run, as weir_scheduler_stop does: for an operator that ends the whole run. The text says why in
- * one line: weir_outcome.text of a run that ends well, in which the first such line is kept. format NULL:
- * none.
+ * Drains the run, as weir_scheduler_stop with WEIR_STOP_DRAIN does: for an operator that ends the whole run.
+ * The text says why in one line: weir_outcome.text of a run that ends well, in which the first such line is
+ * kept. format NULL: none.
  */
 WEIR_API void weir_context_drain(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
 /*
@@ -1060,12 +1068,14 @@ WEIR_API void weir_context_drain(weir_context *context, const char *format, ...)
 WEIR_API weir_status weir_context_fail_after_drain(weir_context *context, weir_status failure,
 						   const char *format, ...) WEIR_PRINTF(3, 4);
 /*
- * Holds an input, or lets go of it: while it is held, the ticks that follow this one receive nothing from it
- * and need no message there, so that compute can finish what it took before (a write that the other end does
- * not accept yet). The messages stay queued. Another condition must decide when to tick, as file_descriptor.
- * All inputs are let go at the end of a run. Also in start. Fails: WEIR_E_INVALID: no such input.
+ * Holds an input, or with WEIR_HOLD_END lets go of it: while it is held, the ticks that follow this one
+ * receive nothing from it and need no message there, so that compute can finish what it took before (a write
+ * that the other end does not accept yet). The messages stay queued. Another condition must decide when to
+ * tick, as file_descriptor. All inputs are let go at the end of a run. Also in start. Fails: WEIR_E_INVALID:
+ * no such input.
  */
-WEIR_API weir_status weir_context_hold(weir_context *context, unsigned input, bool hold);
+enum { WEIR_HOLD_END = 1 };
+WEIR_API weir_status weir_context_hold(weir_context *context, unsigned input, unsigned flags);
 /* Sets the error text and returns WEIR_E_FAILED: `return weir_context_fail(context, ...)`. */
 WEIR_API weir_status weir_context_fail(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
 /*
@@ -1211,8 +1221,8 @@ WEIR_API weir_status weir_stream_wrap(weir_graph *graph, int device, void *nativ
  * Ends weir's use of the native stream. NULL is allowed. After the native stream was destroyed, this is the
  * only legal call, between runs: CUDA cannot detect a destroyed stream, so any other use is undefined (an
  * error or a crash). Waits for flags that the last run still has to write on the stream (signal "flag"), for
- * at most a second. Fails: WEIR_E_BUSY: a run is on, an entity uses it (weir_entity_use_stream), or work
- * recorded on the stream is not complete; WEIR_E_INVALID: not a wrapped stream.
+ * at most a second. Fails: WEIR_E_STATE: a run is on, or an entity uses it (weir_entity_use_stream);
+ * WEIR_E_BUSY: work recorded on the stream is not complete; WEIR_E_INVALID: not a wrapped stream.
  */
 WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
 /*
@@ -1220,7 +1230,7 @@ WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
  * an entity: its work and the program's are in one queue, in the order in which they are enqueued. The entity
  * works through a view of its own (another id; weir_stream_same is true), and so do several entities with one
  * stream. NULL: back to what the graph says. It stays for all runs of the graph on its backend; meanwhile
- * weir_stream_unwrap is refused. Thread: one. Fails: WEIR_E_BUSY: a run is on; WEIR_E_INVALID: no scheduler,
+ * weir_stream_unwrap is refused. Thread: one. Fails: WEIR_E_STATE: a run is on; WEIR_E_INVALID: no scheduler,
  * another graph or device, or a stream that an operator got.
  */
 WEIR_API weir_status weir_entity_use_stream(weir_entity *entity, weir_stream *stream);
@@ -1249,11 +1259,11 @@ WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int
 /*
  * docs/moving.md has Holoscan's names for these calls. The *current* stream of an entity comes from its
  * pool, is taken at first use and kept for the run. If the pool gives none (no pool, an exhausted one,
- * allocate = false before one was taken), the first stream found in the messages is the current stream of
- * this tick; without one, the device's default stream is. If the current stream was used, every message that
- * the tick emits carries it, so that the receiver knows which stream produced it. The default stream is not
- * carried, unless the entity has "use_default_stream": then it is the current stream and is carried like any
- * other. A stream from these calls belongs to this entity; use it in this entity's calls only. All work
+ * WEIR_RECEIVE_TAKE_NONE before one was taken), the first stream found in the messages is the current stream
+ * of this tick; without one, the device's default stream is. If the current stream was used, every message
+ * that the tick emits carries it, so that the receiver knows which stream produced it. The default stream is
+ * not carried, unless the entity has "use_default_stream": then it is the current stream and is carried like
+ * any other. A stream from these calls belongs to this entity; use it in this entity's calls only. All work
  * enqueued on it is fenced when the tick ends.
  *
  * Default. Thread: owner. Fails: WEIR_E_INVALID: outside of compute, or no such port.
@@ -1263,11 +1273,13 @@ WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int
 WEIR_API weir_status weir_context_stream(weir_context *context, weir_stream **out);
 /*
  * Gives the current stream, ordered after the streams that the messages of this input carry, and makes the
- * entity's device the thread's current device. sync_to_default: orders the device's default stream after them
- * as well, for libraries that use only that stream.
+ * entity's device the thread's current device. Flags. TAKE_NONE: takes no stream from the entity's pool, if
+ * none was taken before. SYNC_DEFAULT: orders the device's default stream after them as well, for libraries
+ * that use only that stream.
  */
-WEIR_API weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate,
-						 bool sync_to_default, weir_stream **out);
+enum { WEIR_RECEIVE_TAKE_NONE = 1, WEIR_RECEIVE_SYNC_DEFAULT = 2 };
+WEIR_API weir_status weir_context_receive_stream(weir_context *context, unsigned input, unsigned flags,
+						 weir_stream **out);
 /*
  * The streams that message i of the input carries, one per queue of the device: returns how many, writes at
  * most `room`. 0: none, or no such message. Synchronizes, allocates and attaches nothing. If memory or the

@@ -132,7 +132,7 @@ static weir_status blur_message(weir_context *context, void *state, weir_message
 	weir_status status = wr_image_on_device(context, message, &box.image);
 
 	if (!status)
-		status = weir_context_create_tensor(context, weir_message_tensor(message), false, &out);
+		status = weir_context_create_tensor(context, weir_message_tensor(message), 0, &out);
 	if (status)
 		return status;
 	box.from = weir_message_data(message);

@@ -232,7 +232,7 @@ static weir_status create_converted(weir_context *context, const struct wr_conve
 		.bits = 8,
 	};
 
-	return weir_context_create_tensor(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, 0, out);
 }
 
 static weir_status convert_message(weir_context *context, void *state, weir_message *message)

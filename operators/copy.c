@@ -155,7 +155,7 @@ weir_status wr_tensor_copy(weir_context *context, weir_message *from, bool to_ho
 		return weir_context_emit(context, 0, weir_message_ref(from));
 	status = weir_context_stream(context, &stream);
 	if (!status)
-		status = weir_context_create_tensor(context, tensor, to_host, &copy);
+		status = weir_context_create_tensor(context, tensor, to_host ? WEIR_TENSOR_HOST : 0, &copy);
 	if (status)
 		return status;
 	return wr_message_written(context, copy, enqueue_copy(context, stream, copy, from));

@@ -454,7 +454,7 @@ static weir_status create_picture(weir_context *context, weir_message *from, wei
 		*out = weir_message_ref(from);
 		return WEIR_OK;
 	}
-	status = weir_context_create_tensor(context, weir_message_tensor(from), true, out);
+	status = weir_context_create_tensor(context, weir_message_tensor(from), WEIR_TENSOR_HOST, out);
 	if (!status)
 		memcpy(weir_message_data(*out), weir_message_data(from), weir_message_size(from));
 	return status;

@@ -330,7 +330,7 @@ static weir_status make_message(weir_context *context, struct frames_read *self)
 
 	if (self->records)
 		return weir_message_create_bytes(weir_context_graph(context), self->bytes, &self->message);
-	return weir_context_create_tensor(context, &like, true, &self->message);
+	return weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, &self->message);
 }
 
 static weir_status emit_frame(weir_context *context, struct frames_read *self)

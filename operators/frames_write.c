@@ -207,14 +207,14 @@ static weir_status write_message(weir_context *context, struct frames_write *sel
 	while ((from = next_bytes(self, &bytes))) {
 		ssize_t written = wr_channel_write(&self->channel, from, bytes);
 		if (written < 0 && errno == EAGAIN)
-			return weir_context_hold(context, 0, true);
+			return weir_context_hold(context, 0, 0);
 		if (written < 0)
 			return end_output(context, self, errno);
 		self->written += (size_t)written;
 	}
 	weir_message_unref(self->message);
 	self->message = NULL;
-	return weir_context_hold(context, 0, false);
+	return weir_context_hold(context, 0, WEIR_HOLD_END);
 }
 
 static weir_status frames_write_compute(weir_context *context, void *state)

@@ -157,7 +157,7 @@ static weir_status create_floats(weir_context *context, struct wr_image image, b
 		.bits = half ? 16 : 32,
 	};
 
-	return weir_context_create_tensor(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, 0, out);
 }
 
 static weir_status normalize_message(weir_context *context, void *state, weir_message *message)

@@ -168,7 +168,7 @@ static weir_status alloc_image(weir_context *context, struct wr_image image, wei
 		.bits = 8,
 	};
 
-	return weir_context_create_tensor(context, &like, true, out);
+	return weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, out);
 }
 
 /* The pictures before it are worked off. */

@@ -233,7 +233,7 @@ static weir_status create_resized(weir_context *context, const weir_tensor *tens
 		.bits = 8,
 	};
 
-	return weir_context_create_tensor(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, 0, out);
 }
 
 static weir_status resize_message(weir_context *context, void *state, weir_message *message)

@@ -44,7 +44,7 @@ static weir_status alloc_edges(weir_context *context, struct wr_image image, wei
 		.bits = 8,
 	};
 
-	return weir_context_create_tensor(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, 0, out);
 }
 
 static weir_status sobel_message(weir_context *context, void *state, weir_message *message)

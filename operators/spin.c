@@ -103,7 +103,7 @@ static weir_status spin_compute(weir_context *context, void *state)
 	weir_status status = weir_context_stream(context, &stream);
 
 	if (!status)
-		status = weir_context_create_tensor(context, &like, false, &out);
+		status = weir_context_create_tensor(context, &like, 0, &out);
 	if (status)
 		return status;
 	work.to = weir_message_data(out);

@@ -308,7 +308,7 @@ static nb::object receive_at(Context &self, unsigned input, size_t i)
 {
 	weir_message *message = weir_context_message(self.context, input, i);
 
-	check_demand(self.kind, 0, input, message, self.core, self.name());
+	check_dense(self.kind, 0, input, message, self.name());
 	nb::object object = message_of(message, self.core, self.calls);
 	nb::inst_ptr<Message>(object)->borrowed = true;
 	self.lent.push_back(object);
@@ -439,7 +439,9 @@ static nb::object context_receive_stream(Context &self, nb::handle port, bool al
 	weir_context *context = self.inside();
 	weir_stream *stream;
 
-	check(weir_context_receive_stream(context, port_of(self, 0, port), allocate, sync_to_default,
+	check(weir_context_receive_stream(context, port_of(self, 0, port),
+					  (allocate ? 0u : WEIR_RECEIVE_TAKE_NONE) |
+						  (sync_to_default ? WEIR_RECEIVE_SYNC_DEFAULT : 0u),
 					  &stream),
 	      self.name());
 	return stream_of(self, stream);
@@ -492,7 +494,7 @@ static void context_emit(Context &self, nb::handle port, nb::handle value, nb::o
 	Draft draft;
 
 	make_message(draft, {self.core, context, self.chosen[output]}, value);
-	check_demand(self.kind, 1, output, draft.message, self.core, self.name());
+	check_dense(self.kind, 1, output, draft.message, self.name());
 	if (!stamp.is_none())
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)), self.name());
 	check(at ? weir_context_emit_at(context, output, draft.take(), at->fence)
@@ -551,7 +553,8 @@ static nb::object context_empty(Context &self, std::vector<int64_t> shape, const
 		      self.name());
 	like = {sizeof like, nullptr,    0, (int32_t)shape.size(), shape.data(), nullptr,
 		type->code,  type->bits, 1};
-	check(weir_context_create_tensor(self.inside(), &like, on_host, &message), self.name());
+	check(weir_context_create_tensor(self.inside(), &like, on_host ? WEIR_TENSOR_HOST : 0, &message),
+	      self.name());
 	nb::object out = message_of(message, self.core, self.calls);
 	nb::cast<Message *>(out)->writable = true;
 	nb::cast<Message *>(out)->made = true;

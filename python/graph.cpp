@@ -16,11 +16,15 @@ namespace weir_python
 /*
  * -- */
 
+static const char *keep_text(Kind *kind, nb::handle text)
+{
+	return text.is_none() ? nullptr : kind->keep(nb::cast<std::string>(text));
+}
+
 static void add_ports(Kind *kind, int direction, nb::list ports)
 {
 	for (nb::handle port : ports) {
 		weir_port own = {sizeof own};
-		Demand demand;
 
 		own.name = kind->keep(nb::cast<std::string>(port["name"]));
 		own.flags = nb::cast<unsigned>(port["flags"]);
@@ -30,15 +34,11 @@ static void add_ports(Kind *kind, int direction, nb::list ports)
 		own.max_emits = nb::cast<uint32_t>(port["max_emits"]);
 		own.policy = (weir_policy)nb::cast<int>(port["policy"]);
 		own.help = kind->keep(nb::cast<std::string>(port["help"]));
-		if (!port["dtype"].is_none()) {
-			const Dtype *dtype = dtype_named(nb::cast<std::string>(port["dtype"]).c_str());
-			demand.code = dtype ? dtype->code : -1;
-			demand.bits = dtype ? dtype->bits : 0;
-		}
-		demand.place = nb::cast<int>(port["place"]);
-		demand.dense = nb::cast<bool>(port["dense"]);
+		own.dtype = keep_text(kind, port["dtype"]);
+		own.place = keep_text(kind, port["place"]);
+		own.shape = keep_text(kind, port["shape"]);
 		kind->ports[direction].push_back(own);
-		kind->demands[direction].push_back(demand);
+		kind->dense[direction].push_back(nb::cast<bool>(port["dense"]));
 		kind->names[direction].push_back(PyUnicode_InternFromString(own.name));
 	}
 	kind->ports[direction].push_back({});
@@ -274,13 +274,18 @@ static void on_ended(weir_scheduler *, void *arg)
 		return; /* it is readable already */
 }
 
-template <typename Field>
-void give(nb::dict options, const char *name, Field &field, unsigned *given, unsigned bit)
+template <typename Field> void give(nb::dict options, const char *name, Field &field)
 {
-	if (!options.contains(name))
-		return;
-	field = nb::cast<Field>(options[name]);
-	*given |= bit;
+	if (options.contains(name))
+		field = nb::cast<Field>(options[name]);
+}
+
+/* A zero that was given is a value, not "as in the description". */
+template <typename Field> void give_value(nb::dict options, const char *name, Field &field)
+{
+	give(options, name, field);
+	if (!field && options.contains(name))
+		field = (Field)WEIR_NONE;
 }
 
 void note_backend(Core *core, int strict)
@@ -289,7 +294,7 @@ void note_backend(Core *core, int strict)
 
 	core->simulated = backend == WEIR_BACKEND_SIM;
 	core->on_cuda = backend == WEIR_BACKEND_CUDA;
-	core->strict = strict ? strict == WEIR_STRICT_ON && !core->on_cuda : core->simulated;
+	core->strict = strict ? strict > 0 && !core->on_cuda : core->simulated;
 }
 
 /* Ends the scheduler of the run before, if there is one. */
@@ -300,27 +305,26 @@ static void make_scheduler(Graph &self, nb::dict from)
 	std::string texts[3];
 	const char *names[3] = {"backend", "signal", "root"};
 	const char **fields[3] = {&options.backend, &options.signal, &options.root};
-	unsigned none = 0;
 	bool statistics = false, trace = false;
 	weir_status status;
 
 	for (int i = 0; i < 3; i++) {
-		give(from, names[i], texts[i], &none, 0);
+		give(from, names[i], texts[i]);
 		*fields[i] = texts[i].empty() ? nullptr : texts[i].c_str();
 	}
-	give(from, "workers", options.workers, &none, 0);
-	give(from, "seed", options.seed, &options.given, WEIR_GIVEN_SEED);
-	give(from, "drain", options.drain_ns, &options.given, WEIR_GIVEN_DRAIN);
-	give(from, "deadlock_grace", options.deadlock_grace_ns, &options.given, WEIR_GIVEN_DEADLOCK_GRACE);
-	give(from, "max_duration", options.max_duration_ns, &options.given, WEIR_GIVEN_MAX_DURATION);
-	give(from, "worker_spin", options.worker_spin_ns, &options.given, WEIR_GIVEN_WORKER_SPIN);
-	give(from, "max_in_flight", options.max_in_flight, &none, 0);
-	give(from, "skip", options.skip, &none, 0);
-	give(from, "statistics", statistics, &none, 0);
-	give(from, "trace", trace, &none, 0);
-	give(from, "trace_events", options.trace_events, &none, 0);
-	give(from, "gpu_time", options.gpu_time, &none, 0);
-	give(from, "strict", options.strict, &none, 0);
+	give(from, "workers", options.workers);
+	give_value(from, "seed", options.seed);
+	give_value(from, "drain", options.drain_ns);
+	give_value(from, "deadlock_grace", options.deadlock_grace_ns);
+	give_value(from, "max_duration", options.max_duration_ns);
+	give_value(from, "worker_spin", options.worker_spin_ns);
+	give(from, "max_in_flight", options.max_in_flight);
+	give(from, "skip", options.skip);
+	give(from, "statistics", statistics);
+	give(from, "trace", trace);
+	give(from, "trace_events", options.trace_events);
+	give(from, "gpu_time", options.gpu_time);
+	give(from, "strict", options.strict);
 	options.observe = (statistics ? (unsigned)WEIR_OBSERVE_STATISTICS : 0u) |
 			  (trace ? (unsigned)WEIR_OBSERVE_TRACE : 0u);
 	options.ended = on_ended;
@@ -355,8 +359,9 @@ static nb::tuple start_run(Graph &self)
 	}
 	if (!status)
 		return nb::make_tuple(0, nb::none(), nb::none());
-	return nb::make_tuple((int)status, text_of(weir_last_error()),
-			      text_or_none(weir_last_error_entity()));
+	weir_error error = {sizeof error};
+	weir_error_last(&error);
+	return nb::make_tuple((int)status, text_of(weir_last_error()), text_or_none(error.entity));
 }
 
 int64_t slice_of(const Core *core)
@@ -423,7 +428,7 @@ static nb::object wait_run(Graph &self, nb::object timeout)
 			status = in_slices(core, limit, wait);
 			break;
 		} catch (nb::python_error &error) {
-			weir_scheduler_stop(core->scheduler, !interrupt.is_valid());
+			weir_scheduler_stop(core->scheduler, !interrupt.is_valid() ? WEIR_STOP_DRAIN : 0);
 			interrupt = nb::borrow(error.value());
 			limit = -1;
 		}
@@ -455,7 +460,7 @@ static void collect_dropped(Graph &self, nb::object timeout)
 static void stop_run(Graph &self, bool drain)
 {
 	if (open_core(self)->scheduler)
-		weir_scheduler_stop(self.core->scheduler, drain);
+		weir_scheduler_stop(self.core->scheduler, drain ? WEIR_STOP_DRAIN : 0);
 }
 
 static void close_graph(Graph &self)
@@ -465,7 +470,7 @@ static void close_graph(Graph &self)
 	if (!is_ours(core))
 		return;
 	if (is_inside(core))
-		raise(WEIR_E_BUSY, "a graph is not closed by an operator: finish or drain instead");
+		raise(WEIR_E_STATE, "a graph is not closed by an operator: finish or drain instead");
 	if (!end_scheduler(core))
 		raise(WEIR_E_BUSY, "another thread is inside a call of this graph");
 	settle();

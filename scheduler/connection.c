@@ -141,8 +141,6 @@ weir_status wr_connection_reset(struct wr_connection *connection, struct wr_pool
 		status = wr_message_empty(pool, &message);
 		if (status)
 			break;
-		if (connection->queue.tags)
-			wr_tags_push(&connection->queue);
 		wr_queue_push(&connection->queue, message);
 	}
 	return status;

@@ -168,7 +168,8 @@ static weir_status refuse_type(const weir_entity *entity, const struct wr_output
 
 	if (!wr_port_type_takes(&output->plan->type, tensor))
 		return wr_fail_port(WEIR_E_INVALID, name, port, "emitted %s, but the port gives %s",
-				    wr_tensor_words(tensor).text, wr_port_type_text(&output->plan->type).text);
+				    wr_tensor_words(tensor).text,
+				    wr_port_type_text(&output->plan->type).text);
 	for (size_t i = 0; i < output->count; i++) {
 		const struct wr_connection *connection = output->connections[i];
 		const struct wr_port_type *type =
@@ -400,15 +401,18 @@ weir_status weir_context_emit_at(weir_context *context, unsigned output, weir_me
 	return WEIR_OK;
 }
 
-weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like, bool on_host,
+weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like, unsigned flags,
 				       weir_message **out)
 {
 	const weir_entity *entity = context->entity;
+	bool on_host = flags & WEIR_TENSOR_HOST;
 	int device = on_host ? WEIR_DEVICE_HOST : entity->plan->device;
 	struct wr_claim *claim = wr_entity_memory(entity, on_host);
 	weir_message *message = NULL;
-	weir_status status;
+	weir_status status = wr_flags_check("weir_context_create_tensor", flags, WEIR_TENSOR_HOST);
 
+	if (status)
+		return status;
 	if (context->capture)
 		return wr_error_blame(wr_capture_refuse(context->capture,
 							"a tensor was made in enqueue: make it before the "
@@ -467,7 +471,7 @@ weir_status weir_context_scratch(weir_context *context, weir_stream *stream, siz
 	entity->streams.items[index].used = true; /* uses of its native handle cannot be seen */
 	status = wr_scratch_take(entity, index, bytes, out);
 	if (status == WEIR_E_BUSY && context->capture)
-		return wr_capture_postpone(context->capture, weir_last_error_text());
+		return wr_capture_postpone(context->capture, wr_error_text(wr_error_here()));
 	return status;
 }
 
@@ -479,13 +483,16 @@ weir_status weir_context_finish(weir_context *context)
 	return WEIR_OK;
 }
 
-weir_status weir_context_hold(weir_context *context, unsigned input, bool hold)
+weir_status weir_context_hold(weir_context *context, unsigned input, unsigned flags)
 {
 	weir_entity *entity = context->entity;
+	weir_status status = wr_flags_check("weir_context_hold", flags, WEIR_HOLD_END);
 
+	if (status)
+		return status;
 	if (input >= entity->input_count)
 		return wr_fail(WEIR_E_INVALID, "%s has no input %u to hold", entity->plan->name, input);
-	wr_input_hold(&entity->inputs[input], hold);
+	wr_input_hold(&entity->inputs[input], !(flags & WEIR_HOLD_END));
 	return WEIR_OK;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "scheduler/graph.h"
 #include "scheduler/tick_fences.h"
 
@@ -246,21 +247,25 @@ static weir_status refuse_receive(const weir_context *context, unsigned input)
 			  context->entity->input_count);
 }
 
-weir_status weir_context_receive_stream(weir_context *context, unsigned input, bool allocate,
-					bool sync_to_default, weir_stream **out)
+weir_status weir_context_receive_stream(weir_context *context, unsigned input, unsigned flags,
+					weir_stream **out)
 {
 	weir_entity *entity = context->entity;
-	weir_status status;
+	weir_status status = wr_flags_check("weir_context_receive_stream", flags,
+					    WEIR_RECEIVE_TAKE_NONE | WEIR_RECEIVE_SYNC_DEFAULT);
+
+	if (status)
+		return status;
 
 	if (!context->computing || input >= entity->input_count)
 		return refuse_receive(context, input);
-	status = choose_current(entity, input, allocate);
+	status = choose_current(entity, input, !(flags & WEIR_RECEIVE_TAKE_NONE));
 	if (status)
 		return status;
 	status = begin_current(entity);
 	if (!status)
 		status = input_wait_once(context, input);
-	if (!status && sync_to_default)
+	if (!status && flags & WEIR_RECEIVE_SYNC_DEFAULT)
 		status = order_default_after_current(entity);
 	if (status)
 		return status;

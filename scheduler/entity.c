@@ -139,6 +139,13 @@ static weir_status make_claims(weir_entity *entity, const struct wr_plan_entity 
 	return WEIR_OK;
 }
 
+/* Of an operator without compute. */
+static weir_status compute_nothing(weir_context *context, void *state)
+{
+	(void)context, (void)state;
+	return WEIR_OK;
+}
+
 weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 			   const struct wr_plan_entity *plan)
 {
@@ -149,7 +156,7 @@ weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 	entity->plan = plan;
 	entity->context.entity = entity;
 	entity->selects_device = graph->plan->devices > 1;
-	entity->compute = plan->kind->compute;
+	entity->compute = plan->kind->compute ? plan->kind->compute : compute_nothing;
 	status = make_state(&entity->operator_state, plan->kind->state_size);
 	if (!status)
 		status = make_inputs(entity, plan);

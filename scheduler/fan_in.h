@@ -100,7 +100,7 @@ static inline enum wr_pushed wr_connection_push(struct wr_connection *connection
 {
 	enum wr_pushed pushed = wr_queue_push(&connection->queue, message);
 
-	if (pushed == WR_PUSHED)
+	if (pushed <= WR_PUSH_EVICTED)
 		wr_connection_arrived(connection);
 	return pushed;
 }

@@ -156,7 +156,7 @@ weir_status weir_graph_destroy(weir_graph *graph)
 	if (!graph)
 		return WEIR_OK;
 	if (graph->scheduler)
-		return wr_fail(WEIR_E_BUSY, "graph %s: destroy its scheduler first", graph->plan->name);
+		return wr_fail(WEIR_E_STATE, "graph %s: destroy its scheduler first", graph->plan->name);
 	status = wr_graph_check_released(graph);
 	if (status)
 		return status;

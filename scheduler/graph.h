@@ -78,7 +78,7 @@ weir_status wr_connection_create_unlisted(weir_entity *receiver, uint32_t input,
  */
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed, int strict);
 /*
- * Discards leftovers of the last run. Fails with WEIR_E_BUSY if the program still holds messages of the
+ * Discards leftovers of the last run. Fails with WEIR_E_STATE if the program still holds messages of the
  * graph.
  */
 weir_status wr_graph_check_released(weir_graph *graph);

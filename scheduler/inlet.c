@@ -19,7 +19,7 @@ weir_status weir_graph_add_inlet(weir_graph *graph, const char *port, weir_inlet
 	if (status)
 		return status;
 	if (graph->scheduler)
-		return wr_fail(WEIR_E_BUSY, "%s: create inlets before the scheduler", port);
+		return wr_fail(WEIR_E_STATE, "%s: create inlets before the scheduler", port);
 	inlet = wr_alloc(1, sizeof *inlet);
 	if (!inlet)
 		return WEIR_E_NOMEM;
@@ -160,12 +160,12 @@ static void push_locked(weir_inlet *inlet, weir_message *message, weir_message *
 	wr_message_mark_delivered(message);
 	if (wr_message_has_fences(message))
 		wr_connection_announce_fences(connection);
-	if (inlet->graph->scheduler->paths)
-		wr_path_times_push(connection);
-	wr_tags_trace_deliver(&connection->queue, trace, WR_LANE_OUTSIDE);
+	if (trace)
+		wr_queue_tell_push(&connection->queue, trace, WR_LANE_OUTSIDE);
 	pushed = wr_queue_push_out(&connection->queue, message, &left[0]);
-	wr_tags_trace_pushed(&connection->queue, trace, WR_LANE_OUTSIDE, pushed != WR_PUSHED);
-	if (pushed == WR_PUSHED)
+	if (trace && pushed != WR_PUSHED)
+		wr_queue_tell_drop(&connection->queue, trace, WR_LANE_OUTSIDE, pushed);
+	if (pushed <= WR_PUSH_EVICTED)
 		wr_connection_arrived(connection);
 	/*
 	 * Under the lock, which a receiver that becomes DONE takes to end the inlet. So once it is DONE the
@@ -194,7 +194,8 @@ static weir_status check_type_locked(weir_inlet *inlet, const weir_message *mess
 		return WEIR_OK;
 	if (!wr_port_type_takes(type, tensor))
 		return wr_fail(WEIR_E_INVALID, "inlet of %s: %s was pushed, but the port takes %s",
-			       inlet->connection->to, wr_tensor_words(tensor).text, wr_port_type_text(type).text);
+			       inlet->connection->to, wr_tensor_words(tensor).text,
+			       wr_port_type_text(type).text);
 	wr_passed_set(&inlet->passed, tensor);
 	return WEIR_OK;
 }

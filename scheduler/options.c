@@ -45,30 +45,20 @@ static unsigned one_per_core(void)
 	return cores < 1 ? 1 : cores > WR_WORKERS_MAX ? WR_WORKERS_MAX : (unsigned)cores;
 }
 
-/* Returns false if the caller gave the value: not 0, or a 0 that is marked in `given`. */
-static bool not_given(const weir_scheduler_options *own, int64_t value, unsigned given)
+/* 0: not given, so the planned value. WEIR_NONE: zero. */
+static int64_t pick(int64_t asked, int64_t planned)
 {
-	return !value && !(own->given & given);
-}
-
-static size_t max_in_flight(int asked, int64_t planned)
-{
-	if (asked)
-		return asked < 0 ? 0 : (size_t)asked;
-	return planned < 0 ? WR_IN_FLIGHT : (size_t)planned;
+	return asked < 0 ? 0 : asked ? asked : planned;
 }
 
 static weir_status pick_gpu_time(weir_scheduler *scheduler)
 {
 	int asked = scheduler->options.gpu_time, planned = scheduler->graph->plan->scheduler.gpu_time;
 
-	if (asked < WEIR_GPU_TIME_OFF || asked > WR_SAMPLING_MAX)
-		return wr_fail(WEIR_E_INVALID,
-			       "gpu_time %d: use one tick of at most %d, or WEIR_GPU_TIME_OFF", asked,
+	if (asked < WEIR_NONE || asked > WR_SAMPLING_MAX)
+		return wr_fail(WEIR_E_INVALID, "gpu_time %d: use one tick of at most %d, or WEIR_NONE", asked,
 			       WR_SAMPLING_MAX);
-	scheduler->gpu_time = planned < 0 ? GPU_TIME : planned;
-	if (asked)
-		scheduler->gpu_time = asked < 0 ? 0 : asked;
+	scheduler->gpu_time = (int)pick(asked, planned < 0 ? GPU_TIME : planned);
 	return WEIR_OK;
 }
 
@@ -84,28 +74,28 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 		return status;
 	if (!own->backend)
 		own->backend = plan->backend ? plan->backend : "auto";
-	if (not_given(own, own->seed != 0, WEIR_GIVEN_SEED) && plan->has_seed)
+	if (!own->seed)
 		own->seed = plan->seed;
-	if (not_given(own, own->drain_ns, WEIR_GIVEN_DRAIN))
-		own->drain_ns = plan->has_drain ? plan->drain_ns : DRAIN_NS;
-	if (not_given(own, own->deadlock_grace_ns, WEIR_GIVEN_DEADLOCK_GRACE) && plan->has_grace)
-		own->deadlock_grace_ns = plan->deadlock_grace_ns;
-	if (not_given(own, own->max_duration_ns, WEIR_GIVEN_MAX_DURATION) && plan->has_duration)
-		own->max_duration_ns = plan->max_duration_ns;
-	if (not_given(own, own->worker_spin_ns, WEIR_GIVEN_WORKER_SPIN) && plan->has_spin)
-		own->worker_spin_ns = plan->worker_spin_ns;
+	else if (own->seed == (uint64_t)WEIR_NONE)
+		own->seed = 0;
+	own->drain_ns = pick(own->drain_ns, plan->has_drain ? plan->drain_ns : DRAIN_NS);
+	own->deadlock_grace_ns = pick(own->deadlock_grace_ns, plan->deadlock_grace_ns);
+	if (own->deadlock_grace_ns == INT64_MAX)
+		own->deadlock_grace_ns = -1; /* as in a graph file: for ever */
+	own->max_duration_ns = pick(own->max_duration_ns, plan->max_duration_ns);
+	own->worker_spin_ns = pick(own->worker_spin_ns, plan->worker_spin_ns);
 	if (own->max_in_flight > WR_IN_FLIGHT_MAX)
 		return wr_fail(WEIR_E_INVALID, "max_in_flight %d: use at most %d", own->max_in_flight,
 			       WR_IN_FLIGHT_MAX);
 	if (own->trace_events > WR_TIMELINE_EVENTS_MAX)
 		return wr_fail(WEIR_E_INVALID, "trace_events %zu: use at most %zu", own->trace_events,
 			       WR_TIMELINE_EVENTS_MAX);
-	if (own->strict < WEIR_STRICT_OFF || own->strict > WEIR_STRICT_ON)
-		return wr_fail(WEIR_E_INVALID, "strict %d: use WEIR_STRICT_ON, WEIR_STRICT_OFF or 0",
-			       own->strict);
+	if (own->strict < WEIR_NONE || own->strict > 1)
+		return wr_fail(WEIR_E_INVALID, "strict %d: use 1, WEIR_NONE or 0", own->strict);
 	if (own->observe & ~(unsigned)(WEIR_OBSERVE_STATISTICS | WEIR_OBSERVE_TRACE | WEIR_OBSERVE_COMPUTE))
 		return wr_fail(WEIR_E_INVALID, "observe %#x: use WEIR_OBSERVE_... bits", own->observe);
-	scheduler->graph->max_in_flight = max_in_flight(own->max_in_flight, plan->max_in_flight);
+	scheduler->graph->max_in_flight = (size_t)pick(
+		own->max_in_flight, plan->max_in_flight < 0 ? WR_IN_FLIGHT : plan->max_in_flight);
 	scheduler->worker_asked = own->workers ? own->workers : plan->workers;
 	if (!scheduler->worker_asked)
 		scheduler->worker_asked = one_per_core();

@@ -27,7 +27,7 @@ static weir_status check_outlet(const weir_graph *graph, const char *port, const
 				unsigned flags, uint32_t *capacity)
 {
 	if (graph->scheduler)
-		return wr_fail(WEIR_E_BUSY, "%s: create outlets before the scheduler", port);
+		return wr_fail(WEIR_E_STATE, "%s: create outlets before the scheduler", port);
 	if (flags & ~(unsigned)WEIR_OUTLET_EARLY)
 		return wr_fail(WEIR_E_INVALID, "%s: an outlet's flags are 0 or WEIR_OUTLET_EARLY, not %#x",
 			       port, flags);
@@ -192,7 +192,8 @@ void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message 
 
 	wr_mutex_lock(&outlet->lock);
 	unfinished = give_to_finisher_locked(outlet, message);
-	wr_tags_trace_deliver(&outlet->connection->queue, worker->scheduler->trace, worker->local.index);
+	if (worker->scheduler->trace)
+		wr_queue_tell_push(&outlet->connection->queue, worker->scheduler->trace, worker->local.index);
 	wr_queue_push(&outlet->connection->queue, message); /* there is room: the review saw it */
 	was_holding = outlet->holding;
 	outlet->holding = true;
@@ -266,8 +267,8 @@ static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, i
 			return wr_fail(WEIR_E_TIMEOUT, "outlet: no message came in time");
 	}
 	wr_queue_close_front(queue, 1);
-	if (outlet->graph->scheduler)
-		wr_tags_trace_take(queue, outlet->graph->scheduler->trace, WR_LANE_OUTSIDE);
+	if (outlet->graph->scheduler && outlet->graph->scheduler->trace)
+		wr_queue_tell_take(queue, outlet->graph->scheduler->trace, WR_LANE_OUTSIDE);
 	wr_queue_take(queue, out);
 	wr_message_note_outside(*out);
 	if (wr_pool_has(outlet->graph->pool, WR_POOL_STAMPS))

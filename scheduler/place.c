@@ -226,7 +226,7 @@ static void run_deferred_frees_in_world(void *arg)
 
 /*
  * Payloads are in the system's memory, so the system must not be replaced while the program holds messages or
- * the device uses them. Fails: WEIR_E_BUSY.
+ * the device uses them. Fails: WEIR_E_STATE.
  */
 static weir_status check_no_messages(weir_graph *graph)
 {
@@ -240,7 +240,7 @@ static weir_status check_no_messages(weir_graph *graph)
 	held = wr_pool_live(graph->pool);
 	if (!held)
 		return WEIR_OK;
-	return wr_fail(WEIR_E_BUSY,
+	return wr_fail(WEIR_E_STATE,
 		       "graph %s: %llu messages of its run on %s are still held: "
 		       "drop them before it runs elsewhere",
 		       graph->plan->name, (unsigned long long)held, wr_system_where(graph->system));
@@ -259,7 +259,7 @@ weir_status wr_graph_check_released(weir_graph *graph)
 	held = wr_pool_live(graph->pool);
 	if (held <= deferred)
 		return WEIR_OK;
-	return wr_fail(WEIR_E_BUSY,
+	return wr_fail(WEIR_E_STATE,
 		       "graph %s: %llu of its messages are still held: unref them, then destroy it",
 		       graph->plan->name, (unsigned long long)(held - deferred));
 }
@@ -295,7 +295,7 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 	bool simulated = !strcmp(backend, "sim");
 	weir_status status;
 
-	call.options.strict = strict ? strict == WEIR_STRICT_ON : simulated;
+	call.options.strict = strict ? strict > 0 : simulated;
 	if (!simulated && can_keep_system(graph, backend, call.options.strict))
 		return WEIR_OK;
 	status = check_no_messages(graph);
@@ -367,7 +367,7 @@ weir_status weir_graph_collect(weir_graph *graph, int64_t timeout_ns)
 	if (!graph->system)
 		return WEIR_OK;
 	if (wr_system_running(graph->system))
-		return wr_fail(WEIR_E_BUSY,
+		return wr_fail(WEIR_E_STATE,
 			       "graph %s: a run is on, its workers collect: call it between runs",
 			       graph->plan->name);
 	if (wr_system_wait_deferred_frees(graph->system, until))
@@ -426,7 +426,7 @@ static weir_status check_given_stream(const weir_entity *entity, const weir_stre
 	if (!system)
 		return wr_fail_in(WEIR_E_INVALID, name, "create a scheduler before giving it a stream");
 	if (wr_system_running(system))
-		return wr_fail_in(WEIR_E_BUSY, name, "a run is on: give it a stream between runs");
+		return wr_fail_in(WEIR_E_STATE, name, "a run is on: give it a stream between runs");
 	if (!stream)
 		return WEIR_OK;
 	if (wr_stream_find(system, weir_stream_id(stream)) != stream)

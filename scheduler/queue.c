@@ -89,7 +89,6 @@ void wr_queue_finish(struct wr_queue *queue)
 		wr_mutex_finish(&queue->lock);
 	wr_free(queue->slots);
 	queue->slots = NULL;
-	wr_queue_remove_tags(queue);
 }
 
 size_t wr_queue_reset(struct wr_queue *queue)
@@ -104,8 +103,6 @@ size_t wr_queue_reset(struct wr_queue *queue)
 	wr_store_relaxed(&counters->closed, 0);
 	wr_store_relaxed(&counters->abandoned, 0);
 	wr_store_release(&queue->closed, false);
-	if (queue->tags)
-		wr_tags_reset(queue->tags);
 	return n;
 }
 
@@ -149,8 +146,6 @@ enum wr_pushed wr_queue_push_full(struct wr_queue *queue, struct weir_message *m
 static void slot_move_locked(struct wr_queue *queue, uint64_t to, uint64_t from)
 {
 	*wr_queue_slot(queue, to) = *wr_queue_slot(queue, from);
-	if (queue->tags)
-		wr_tags_move(queue->tags, to, from);
 }
 
 /* Removes the oldest message of the inbox, which is not empty, and closes the gap from the shorter side. */
@@ -160,8 +155,7 @@ static struct weir_message *queue_evict_locked(struct wr_queue *queue)
 		 tail = wr_read(&queue->tail);
 	struct weir_message *oldest = *wr_queue_slot(queue, front_end);
 
-	if (queue->tags)
-		queue->tags->evicted = *wr_tag_at(queue->tags, front_end);
+	queue->evicted = front_end + queue->moved;
 	if (front_end - head < tail - front_end) {
 		for (uint64_t i = front_end; i != head; i--)
 			slot_move_locked(queue, i, i - 1);
@@ -171,6 +165,7 @@ static struct weir_message *queue_evict_locked(struct wr_queue *queue)
 		for (uint64_t i = front_end; i + 1 != tail; i++)
 			slot_move_locked(queue, i, i + 1);
 		wr_store_relaxed(&queue->tail, tail - 1);
+		queue->moved++;
 	}
 	return oldest;
 }
@@ -187,8 +182,6 @@ static struct weir_message *queue_push_evicting(struct wr_queue *queue, struct w
 		evicted = queue_evict_locked(queue);
 	tail = wr_read(&queue->tail); /* evicting may have moved it */
 	*wr_queue_slot(queue, tail) = message;
-	if (queue->tags)
-		wr_tags_put_next(queue->tags, tail);
 	wr_store_release(&queue->tail, tail + 1);
 	wr_mutex_unlock(&queue->lock);
 	wr_count(&queue->counters.pushed, 1);
@@ -203,7 +196,7 @@ enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct weir_messag
 
 	if (evicted)
 		weir_message_unref(evicted);
-	return WR_PUSHED;
+	return evicted ? WR_PUSH_EVICTED : WR_PUSHED;
 }
 
 enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *message,
@@ -212,7 +205,7 @@ enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *me
 	*left = NULL;
 	if (wr_queue_evicts(queue)) {
 		*left = queue_push_evicting(queue, message);
-		return WR_PUSHED;
+		return *left ? WR_PUSH_EVICTED : WR_PUSHED;
 	}
 	if (queue->policy == WEIR_POLICY_REJECT && !wr_queue_newest_room(queue, wr_read(&queue->tail))) {
 		count_dropped(queue);
@@ -277,6 +270,23 @@ struct weir_message *wr_queue_at(struct wr_queue *queue, size_t i)
 	return found;
 }
 
+/* Messages of a front are closed at once, so the numbers of one follow each other. */
+void wr_queue_close_front_evicting(struct wr_queue *queue, size_t n)
+{
+	uint64_t front_end, tail;
+
+	wr_mutex_lock(&queue->lock);
+	front_end = wr_read(&queue->front_end);
+	tail = wr_queue_newest_tail(queue);
+	tail = tail - front_end < n ? tail : front_end + n;
+	if (wr_read(&queue->head) == front_end)
+		queue->front_first = front_end + queue->moved;
+	wr_store_relaxed(&queue->front_end, tail);
+	if (queue->trace && queue->id != UINT32_MAX)
+		wr_trace_front(queue->trace, queue->id, front_end + queue->moved, tail - front_end);
+	wr_mutex_unlock(&queue->lock);
+}
+
 /* Drops at most the messages present at the call: the sender may still push, and takes back the rest. */
 size_t wr_queue_drop(struct wr_queue *queue)
 {
@@ -305,4 +315,30 @@ struct weir_message *wr_queue_abandon_one(struct wr_queue *queue)
 
 	wr_count(&queue->counters.abandoned, message != NULL);
 	return message;
+}
+
+/* --- observers --- */
+
+void wr_queue_tell_push(struct wr_queue *queue, struct wr_trace *trace, unsigned lane)
+{
+	if (queue->id != UINT32_MAX)
+		wr_trace_deliver(trace, lane, queue->id, wr_read(&queue->tail) + queue->moved);
+}
+
+void wr_queue_tell_drop(struct wr_queue *queue, struct wr_trace *trace, unsigned lane, enum wr_pushed pushed)
+{
+	bool evicted = pushed == WR_PUSH_EVICTED;
+
+	if (queue->id != UINT32_MAX)
+		wr_trace_drop(trace, lane, queue->id,
+			      evicted ? queue->evicted : wr_read(&queue->tail) + queue->moved);
+}
+
+void wr_queue_tell_take(struct wr_queue *queue, struct wr_trace *trace, unsigned lane)
+{
+	size_t count = queue->id != UINT32_MAX ? wr_queue_front(queue) : 0;
+	uint64_t first = wr_queue_evicts(queue) ? queue->front_first : wr_read(&queue->head);
+
+	for (size_t i = 0; i < count; i++)
+		wr_trace_take(trace, lane, queue->id, first + i);
 }

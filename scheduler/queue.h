@@ -10,7 +10,6 @@
 #define WR_SCHEDULER_QUEUE_H
 
 #include "base/thread.h"
-#include "scheduler/tags.h"
 #include "trace/trace.h"
 
 #define WR_CAPACITY_MAX 65536u
@@ -25,7 +24,7 @@ struct wr_queue {
 	uint32_t id, capacity, mask;
 	weir_policy policy;
 	struct weir_message **slots; /* mask + 1 of them: at least capacity, `pop`: capacity + 1 */
-	struct wr_tags *tags;        /* beside the slots; NULL: no observer wants them */
+	struct wr_trace *trace;      /* of a `pop` queue: is told of its fronts; NULL: there is none */
 	char apart[32];
 
 	_Atomic uint64_t tail; /* sender: end of the pushed messages */
@@ -37,7 +36,11 @@ struct wr_queue {
 	_Atomic uint64_t front_end; /* receiver (pop: likewise): the front is [head, front_end) */
 	uint64_t tail_seen;         /* receiver: tail is at least this */
 
-	struct wr_mutex lock; /* pop only: guards head, front_end, tail and the slots between them */
+	/* pop only: guards head, front_end, tail, the slots between them, and what follows */
+	struct wr_mutex lock;
+	uint64_t moved;       /* by so much the inbox lies before the numbers of its messages */
+	uint64_t front_first; /* the number of the first message of the front */
+	uint64_t evicted;     /* sender: that of the last message that a push removed */
 };
 
 weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity, weir_policy policy);
@@ -50,13 +53,13 @@ size_t wr_queue_snapshot(const struct wr_queue *queue); /* approximate message c
 size_t wr_queue_reset(struct wr_queue *queue);
 
 /* --- sender --- */
-enum wr_pushed { WR_PUSHED, WR_PUSH_DROPPED, WR_PUSH_FULL, WR_PUSH_FAULT };
+enum wr_pushed { WR_PUSHED, WR_PUSH_EVICTED, WR_PUSH_DROPPED, WR_PUSH_FULL, WR_PUSH_FAULT };
 
 /*
  * Takes the message, unless it returns FULL (a `block` queue without room) or FAULT. DROPPED: the `reject`
- * queue is full; the message was unref'd and counted as pushed and dropped. A full `pop` queue evicts the
- * oldest message of the inbox, unrefs it after the critical section and returns PUSHED; if the inbox is
- * empty, it admits one more.
+ * queue is full; the message was unref'd and counted as pushed and dropped. EVICTED: it was pushed, and a
+ * full `pop` queue removed the oldest message of the inbox, which is unref'd after the critical section; if
+ * the inbox is empty, it admits one more.
  */
 static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_message *message);
 /*
@@ -100,7 +103,23 @@ size_t wr_queue_abandon(struct wr_queue *queue);
 /* The same for one message: returns the oldest, not unref'd; NULL: empty. */
 struct weir_message *wr_queue_abandon_one(struct wr_queue *queue);
 
+/*
+ * --- for observers ---
+ *
+ * A message has a number, its place in the queue: the position of its push, which in a `pop` queue stays when
+ * the message moves. A queue that observers do not know, a finisher's, has no id.
+ */
+
+/* Call right before a push of any kind, so that the event comes before that of the take. Thread: sender. */
+void wr_queue_tell_push(struct wr_queue *queue, struct wr_trace *trace, unsigned lane);
+/* After a push that returned EVICTED or DROPPED. Thread: sender. */
+void wr_queue_tell_drop(struct wr_queue *queue, struct wr_trace *trace, unsigned lane, enum wr_pushed pushed);
+/* Right before the front is taken. Thread: receiver. */
+void wr_queue_tell_take(struct wr_queue *queue, struct wr_trace *trace, unsigned lane);
+
 /* --- inline, since every review and tick calls it; queue.c explains the memory orders --- */
+
+void wr_queue_close_front_evicting(struct wr_queue *queue, size_t n);
 
 enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct weir_message *message);
 enum wr_pushed wr_queue_push_full(struct wr_queue *queue, struct weir_message *message);
@@ -197,16 +216,16 @@ static inline bool wr_queue_holds(struct wr_queue *queue, size_t needed)
 
 static inline void wr_queue_close_front(struct wr_queue *queue, size_t n)
 {
-	uint64_t front_end, tail;
+	uint64_t front_end = wr_read(&queue->front_end), tail = queue->tail_seen;
 
-	wr_queue_lock(queue);
-	front_end = wr_read(&queue->front_end);
-	tail = queue->tail_seen;
-	if (wr_queue_evicts(queue) || tail - front_end < n)
+	if (wr_queue_evicts(queue)) {
+		wr_queue_close_front_evicting(queue, n);
+		return;
+	}
+	if (tail - front_end < n)
 		tail = wr_queue_newest_tail(queue);
 	/* Relaxed: only the receiver uses it; entity->state hands it to the next owner. */
 	wr_store_relaxed(&queue->front_end, tail - front_end < n ? tail : front_end + n);
-	wr_queue_unlock(queue);
 }
 
 static inline size_t wr_queue_take(struct wr_queue *queue, struct weir_message **out)

@@ -237,20 +237,11 @@ void wr_ready_push_behind(struct wr_worker *worker, weir_entity *entity)
 	wr_ready_inject(worker->scheduler, entity);
 }
 
-/* Not inlined: the last call of a poke that is not observed is the push. */
-__attribute__((noinline)) static bool push_traced(struct wr_worker *worker, weir_entity *entity)
-{
-	wr_trace_poke(worker->scheduler->trace, worker->local.index, entity->id);
-	ring_push_or_inject(worker, entity);
-	return true;
-}
-
 bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity)
 {
 	if (wr_fetch_or(&entity->state, WR_POKED) != WR_IDLE)
 		return false;
-	if (worker->scheduler->trace)
-		return push_traced(worker, entity);
+	wr_trace_poke(worker->scheduler->trace, worker->local.index, entity->id);
 	ring_push_or_inject(worker, entity);
 	return true;
 }

@@ -1,5 +1,5 @@
 /*
- * Replay (T13). An entity has up to `instances` keys; the least recently used one is evicted. A key is COLD
+ * Replay (T13). An entity keeps up to `keys` keys; the least recently used one is evicted. A key is COLD
  * until `warm_up` ticks have enqueued its work as usual (modules are loaded lazily, libraries allocate at
  * their first call), then WARM. The next tick captures the work: the key is READY, and each later
  * tick launches it. If the capture fails the key is FAILED and its work is enqueued as usual, in
@@ -184,7 +184,7 @@ static void enqueue_captured(const struct call *call, struct wr_capture *capture
 	if (!status)
 		return;
 	(void)wr_failure_explain(status, "enqueue");
-	(void)wr_capture_refuse(capture, "%s", weir_last_error_text());
+	(void)wr_capture_refuse(capture, "%s", wr_error_text(wr_error_here()));
 }
 
 /* --- events --- */
@@ -205,7 +205,7 @@ static void trace_end(const struct call *call)
 		wr_trace_replay_end(scheduler->trace, wr_lane_here(scheduler), call->entity->id);
 }
 
-static weir_status launch_traced(const struct call *call, struct wr_executable *executable)
+static weir_status executable_launch(const struct call *call, struct wr_executable *executable)
 {
 	weir_status status;
 
@@ -213,16 +213,6 @@ static weir_status launch_traced(const struct call *call, struct wr_executable *
 	status = wr_executable_launch(executable, call->stream);
 	trace_end(call);
 	return status;
-}
-
-/* Every replayed tick comes here: without observers the look is all that it costs. */
-static weir_status executable_launch(const struct call *call, struct wr_executable *executable)
-{
-	const weir_scheduler *scheduler = wr_load_acquire(&call->entity->scheduler);
-
-	if (scheduler->trace)
-		return launch_traced(call, executable);
-	return wr_executable_launch(executable, call->stream);
 }
 
 /* --- the capture --- */
@@ -281,7 +271,7 @@ static weir_status capture_and_launch(const struct call *call, struct wr_replay 
 		return status;
 	stacks_return_to(call->entity, call->stacks, call->stack_count);
 	if (executable || !wr_capture_postponed(call->entity->replays->capture))
-		replay_fail(call, replay, WEIR_LOG_WARN, weir_last_error_text());
+		replay_fail(call, replay, WEIR_LOG_WARN, wr_error_text(wr_error_here()));
 	return enqueue_as_usual(call, replay);
 }
 
@@ -298,7 +288,7 @@ static weir_status launch_ready(const struct call *call, struct wr_replay *repla
 		wr_count(&call->entity->counters.replay_hits, 1);
 	if (!status || status == WEIR_E_DEVICE)
 		return status;
-	replay_fail(call, replay, WEIR_LOG_WARN, weir_last_error_text());
+	replay_fail(call, replay, WEIR_LOG_WARN, wr_error_text(wr_error_here()));
 	return enqueue_as_usual(call, replay);
 }
 
@@ -318,7 +308,7 @@ static weir_status check_and_launch(const struct call *call, struct wr_replay *r
 	if (status == WEIR_E_DEVICE)
 		return status;
 	snprintf(why, sizeof why, "its key leaves out what the work depends on: %s",
-		 status ? weir_last_error_text() : what);
+		 status ? wr_error_text(wr_error_here()) : what);
 	replay_fail(call, replay, WEIR_LOG_ERROR, why);
 	return enqueue_as_usual(call, replay);
 }

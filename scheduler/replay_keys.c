@@ -16,7 +16,7 @@
 
 static bool is_off(const weir_entity *entity)
 {
-	if (!entity->plan->replay_instances)
+	if (!entity->plan->replay_keys)
 		return true;
 	if (wr_system_captures(entity->graph->system))
 		return false;
@@ -43,7 +43,7 @@ weir_status wr_replays_make(weir_entity *entity)
 
 	if (!replays)
 		return WEIR_E_NOMEM;
-	replays->most = entity->plan->replay_instances ? entity->plan->replay_instances : WR_REPLAY_INSTANCES;
+	replays->most = entity->plan->replay_keys ? entity->plan->replay_keys : WR_REPLAY_KEYS;
 	while (buckets < replays->most)
 		buckets *= 2;
 	replays->mask = buckets - 1;

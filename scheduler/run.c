@@ -55,9 +55,9 @@ void wr_run_fail(weir_scheduler *scheduler, const weir_entity *entity, weir_caus
 	wr_loop_kick(&scheduler->loop);
 }
 
-void weir_scheduler_stop(weir_scheduler *scheduler, bool drain_first)
+void weir_scheduler_stop(weir_scheduler *scheduler, unsigned flags)
 {
-	wr_fetch_or(&scheduler->stop_asked, drain_first ? WR_STOP_DRAIN : WR_STOP_NOW);
+	wr_fetch_or(&scheduler->stop_asked, flags & WEIR_STOP_DRAIN ? WR_STOP_DRAIN : WR_STOP_NOW);
 	if (scheduler->graph->owns_world)
 		return; /* may be a signal handler, and the loop polls `stop_asked` (turn.c) */
 	wr_loop_kick(&scheduler->loop);
@@ -99,7 +99,7 @@ void weir_context_drain(weir_context *context, const char *format, ...)
 	if (format)
 		drain_because(scheduler, entity, format, list);
 	va_end(list);
-	weir_scheduler_stop(scheduler, true);
+	weir_scheduler_stop(scheduler, WEIR_STOP_DRAIN);
 }
 
 weir_status weir_context_fail_after_drain(weir_context *context, weir_status failure, const char *format, ...)

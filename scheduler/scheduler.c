@@ -68,14 +68,10 @@ static weir_status open_trace(weir_scheduler *scheduler)
 		.queues = scheduler->graph->connection_count,
 		.events = scheduler->options.trace_events,
 		.skip = scheduler->options.skip,
+		.hidden = wr_graph_count_all(scheduler->graph) - scheduler->graph->entity_count,
 	};
 
-	weir_status status = wr_trace_open(&options, &scheduler->trace);
-	struct wr_statistics *statistics = wr_trace_self(scheduler->trace, &wr_statistics);
-
-	if (!status && statistics)
-		status = wr_path_times_create(scheduler->graph, statistics, &scheduler->paths);
-	return status;
+	return wr_trace_open(&options, &scheduler->trace);
 }
 
 static weir_status scheduler_init(weir_scheduler *scheduler, void *unused)
@@ -128,7 +124,7 @@ weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_option
 	weir_status status;
 
 	if (graph->scheduler)
-		return wr_fail(WEIR_E_BUSY, "graph %s has a scheduler already", graph->plan->name);
+		return wr_fail(WEIR_E_STATE, "graph %s has a scheduler already", graph->plan->name);
 	scheduler = wr_alloc_aligned(64, sizeof *scheduler);
 	if (!scheduler)
 		return WEIR_E_NOMEM;
@@ -160,7 +156,7 @@ static weir_status end_threads(weir_scheduler *scheduler, void *unused)
 {
 	(void)unused;
 	if (!wr_run_ended(scheduler)) {
-		weir_scheduler_stop(scheduler, false);
+		weir_scheduler_stop(scheduler, 0);
 		wr_run_wait(scheduler, WR_FOREVER);
 	}
 	wr_operators_stop_before_destroy(scheduler);
@@ -185,7 +181,6 @@ static void keep_memory(weir_scheduler *scheduler)
 	scheduler->workers = NULL;
 	scheduler->heap = NULL;
 	scheduler->trace = NULL;
-	scheduler->paths = NULL;
 	scheduler->text = scheduler->waiting = NULL;
 	scheduler->kept = (struct wr_kept){graph->kept, scheduler};
 	graph->kept = &scheduler->kept;
@@ -206,7 +201,6 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_loop_close(&scheduler->loop);
 	wr_memory_pools_watch(scheduler->graph, NULL);
 	wr_trace_close(scheduler->trace);
-	wr_path_times_destroy(scheduler->paths);
 	graph_set_scheduler(scheduler, NULL);
 	wr_cond_finish(&scheduler->changed);
 	wr_mutex_finish(&scheduler->lock);

@@ -19,7 +19,6 @@
 #include "scheduler/graph.h"
 #include "scheduler/live.h"
 #include "scheduler/loop.h"
-#include "scheduler/path_times.h"
 #include "scheduler/worker.h"
 #include "trace/trace.h"
 
@@ -78,7 +77,6 @@ struct weir_scheduler {
 	weir_graph *graph;
 	struct wr_sim *sim; /* the world of a simulated run */
 	struct wr_trace *trace;
-	struct wr_path_times *paths; /* NULL: no statistics */
 	weir_scheduler_options options;
 	int gpu_time;        /* is measured in one tick of so many; 0: off */
 	int signal;          /* enum wr_signal_kind */
@@ -140,7 +138,7 @@ weir_status wr_scheduler_check_files(weir_scheduler *scheduler);
 weir_status wr_run_wait(weir_scheduler *scheduler, int64_t until);
 /* Returns true if the caller's thread runs the loop. */
 bool wr_scheduler_driven_by_caller(const weir_scheduler *scheduler);
-/* Fails: WEIR_E_BUSY inside options.ended, WEIR_E_INVALID after a fork. `what` names the call. */
+/* Fails: WEIR_E_STATE inside options.ended, WEIR_E_INVALID after a fork. `what` names the call. */
 weir_status wr_scheduler_check_call(weir_scheduler *scheduler, const char *what);
 
 /* --- review.c --- */

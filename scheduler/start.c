@@ -129,8 +129,9 @@ static void count_holders(weir_scheduler *scheduler)
 
 /* --- the start --- */
 
-static void trace_queue(struct wr_trace *trace, const struct wr_connection *connection)
+static void trace_queue(struct wr_trace *trace, struct wr_connection *connection)
 {
+	connection->queue.trace = trace;
 	wr_trace_queue(trace, connection->queue.id, connection->sender ? connection->sender->id : UINT32_MAX,
 		       connection->receiver ? connection->receiver->id : UINT32_MAX, connection->from,
 		       connection->to, connection->queue.capacity);
@@ -146,27 +147,6 @@ static void trace_graph(weir_scheduler *scheduler)
 	for (size_t i = 0; i < graph->connection_count; i++)
 		trace_queue(scheduler->trace, graph->connections[i]);
 	wr_memory_pools_watch(scheduler->graph, scheduler->trace ? scheduler : NULL);
-}
-
-/* Only in the first run of a scheduler: the graph may have had another one, with other observers. */
-static weir_status set_tags(weir_scheduler *scheduler)
-{
-	const weir_graph *graph = scheduler->graph;
-	bool wanted = wr_trace_wants_tags(scheduler->trace);
-	weir_status status = WEIR_OK;
-
-	for (size_t i = 0; !status && i < graph->connection_count; i++) {
-		struct wr_queue *queue = &graph->connections[i]->queue;
-		size_t origins =
-			scheduler->paths ? wr_path_times_origins(scheduler->paths, graph->connections[i]) : 0;
-		if (!wanted)
-			wr_queue_remove_tags(queue);
-		else if (!queue->tags || queue->tags->words != origins + 1)
-			status = wr_queue_add_tags(queue, origins);
-	}
-	if (scheduler->paths)
-		wr_path_times_reset(scheduler->paths);
-	return status;
 }
 
 static weir_status open_streams(weir_scheduler *scheduler)
@@ -277,12 +257,15 @@ static weir_status start_workers(weir_scheduler *scheduler)
 	return n ? WEIR_OK : status;
 }
 
-/* Their tags have the first numbers. */
 static void trace_initial_messages(struct wr_trace *trace, const weir_graph *graph)
 {
-	for (size_t i = 0; trace && i < graph->connection_count; i++)
+	for (size_t i = 0; trace && i < graph->connection_count; i++) {
+		struct wr_queue *queue = &graph->connections[i]->queue;
+		uint64_t head = wr_read(&queue->head) + queue->moved;
+
 		for (uint32_t k = 0; k < graph->connections[i]->initial_messages; k++)
-			wr_trace_deliver(trace, WR_LANE_OUTSIDE, graph->connections[i]->queue.id, k);
+			wr_trace_deliver(trace, WR_LANE_OUTSIDE, queue->id, head + k);
+	}
 }
 
 static void open_run(weir_scheduler *scheduler)
@@ -347,8 +330,6 @@ static weir_status prepare_run(weir_scheduler *scheduler)
 	if (!status)
 		status = wr_scheduler_check_files(scheduler);
 	if (!status)
-		status = set_tags(scheduler);
-	if (!status)
 		status = wr_graph_reset(graph, &discarded);
 	scheduler->discarded = discarded;
 	trace_graph(scheduler);
@@ -375,6 +356,7 @@ weir_status wr_run_start(weir_scheduler *scheduler)
 		wr_outlets_open(scheduler->graph);
 		open_run(scheduler);
 	} else {
+		wr_error_here()->cause = WEIR_CAUSE_START;
 		scheduler->error = *wr_error_here(); /* for weir_scheduler_wait() */
 		wr_loop_activate(&scheduler->loop, false);
 		wr_graph_close_streams(scheduler->graph);

@@ -1,6 +1,7 @@
 /* The JSON text of statistics, version 1: docs/statistics.md. All times are integers in nanoseconds. */
 #include <inttypes.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "graphs/show.h"
 #include "scheduler/memory_pool.h"
@@ -368,58 +369,82 @@ static void add_signals(struct wr_text *text, struct wr_statistics *statistics)
 
 /* --- paths, notes --- */
 
-static void add_path(struct wr_text *text, struct wr_path_time *path)
+/* "inlet:blur.in" */
+static void add_end(struct wr_text *text, const char *what, const char *port)
 {
-	struct list list = {text, false};
+	char *name = wr_format("%s%s", what, port);
 
+	wr_text_string(text, name ? name : what);
+	wr_free(name);
+}
+
+struct path_list {
+	struct list list;
+	const weir_graph *graph;
+	uint64_t count, measured;
+};
+
+static void add_prefix(struct list *list, const weir_graph *graph, const struct wr_prefix *prefix)
+{
+	if (prefix->before)
+		add_prefix(list, graph, prefix->before);
+	if (prefix->inlet != WR_NO_QUEUE) {
+		add_comma(list, ",");
+		add_end(list->text, "inlet:", graph->connections[prefix->inlet]->to);
+	}
+	add_comma(list, ",");
+	wr_text_string(list->text, graph->entities[prefix->entity].plan->name);
+}
+
+static void add_path(const struct wr_prefix *prefix, struct wr_path *path, void *arg)
+{
+	struct path_list *paths = arg;
+	struct wr_text *text = paths->list.text;
+	struct list names = {text, false};
+
+	add_comma(&paths->list, ",\n");
 	wr_text_add(text, "{\"entities\":[");
-	for (size_t i = 0; i < path->length; i++) {
-		add_comma(&list, ",");
-		wr_text_string(text, path->names[i]);
+	add_prefix(&names, paths->graph, prefix);
+	if (path->outlet != WR_NO_QUEUE) {
+		add_comma(&names, ",");
+		add_end(text, "outlet:", paths->graph->connections[path->outlet]->from);
 	}
 	wr_text_add(text, "]%s,\"count\":%" PRIu64 ",\"measured\":%" PRIu64,
-		    path->other ? ",\"other\":true" : "", wr_read(&path->count),
+		    prefix->other ? ",\"other\":true" : "", wr_read(&path->count),
 		    wr_read(&path->latency.count));
 	add_histogram(text, ",\"latency\":", &path->latency);
 	wr_text_add(text, "}");
+	paths->count += wr_read(&path->count);
+	paths->measured += wr_read(&path->latency.count);
 }
 
-static void add_paths(struct wr_text *text, struct wr_path_times *paths)
+static void add_paths(struct path_list *paths, struct wr_statistics *statistics)
+{
+	wr_text_add(paths->list.text, ",\n\"paths\":[");
+	wr_paths_each(&statistics->paths, add_path, paths);
+	wr_text_add(paths->list.text, "]");
+}
+
+/* paths: what was added of them. */
+static void add_notes(struct wr_text *text, struct wr_statistics *statistics, const struct path_list *paths)
 {
 	struct list list = {text, false};
 
-	wr_text_add(text, ",\n\"paths\":[");
-	for (size_t i = 0; paths && i < paths->time_count; i++) {
-		add_comma(&list, ",\n");
-		add_path(text, &paths->times[i]);
-	}
-	wr_text_add(text, "]");
-}
-
-static void add_notes(struct wr_text *text, weir_scheduler *scheduler, struct wr_statistics *statistics)
-{
-	struct list list = {text, false};
-	uint64_t count = 0, measured = 0;
-
-	for (size_t i = 0; scheduler->paths && i < scheduler->paths->time_count; i++) {
-		count += wr_read(&scheduler->paths->times[i].count);
-		measured += wr_read(&scheduler->paths->times[i].latency.count);
-	}
 	wr_text_add(text, ",\n\"notes\":[");
-	if (scheduler->paths && scheduler->paths->paths->folded) {
+	if (wr_read(&statistics->paths.folded)) {
 		add_comma(&list, ",");
 		wr_text_add(
 			text,
 			"\"paths beyond %d of an entity and %d in all are one path 'other' of each sink\"",
 			WR_PREFIXES, WR_PREFIXES_ALL);
 	}
-	if (measured < count) {
+	if (paths->measured < paths->count) {
 		add_comma(&list, ",");
 		wr_text_add(text,
 			    "\"%" PRIu64 " of %" PRIu64
 			    " ends of paths have device work whose end was not measured "
 			    "(gpu_time)\"",
-			    count - measured, count);
+			    paths->count - paths->measured, paths->count);
 	}
 	if (statistics->skip) {
 		add_comma(&list, ",");
@@ -480,6 +505,7 @@ static void add_frames(struct wr_text *text, const weir_graph *graph)
 void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statistics, struct wr_text *text)
 {
 	weir_graph *graph = scheduler->graph;
+	struct path_list paths = {.list = {text, false}, .graph = graph};
 
 	wr_text_add(text, "{\"weir_statistics\":%d", VERSION);
 	add_name(text, ",\"version\":", weir_version());
@@ -498,7 +524,7 @@ void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statist
 	add_pools(text, graph, statistics);
 	add_workers(text, statistics);
 	add_signals(text, statistics);
-	add_paths(text, scheduler->paths);
-	add_notes(text, scheduler, statistics);
+	add_paths(&paths, statistics);
+	add_notes(text, statistics, &paths);
 	wr_text_add(text, "}\n");
 }

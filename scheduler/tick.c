@@ -46,8 +46,11 @@ static bool poke_blocked_sender(struct wr_worker *worker, struct wr_connection *
 static inline bool front_take(struct wr_worker *worker, weir_entity *entity, struct wr_input *input, size_t k)
 {
 	struct wr_connection *connection = input->connections[k];
-	size_t n = wr_queue_take(&connection->queue, input->taken + input->taken_count);
+	size_t n;
 
+	if (worker->scheduler->trace)
+		wr_queue_tell_take(&connection->queue, worker->scheduler->trace, worker->local.index);
+	n = wr_queue_take(&connection->queue, input->taken + input->taken_count);
 	input->taken_by[k] = n;
 	input->taken_count += n;
 	return n && poke_blocked_sender(worker, connection, entity->fast_last_tick);
@@ -64,35 +67,6 @@ static bool fan_in_take(struct wr_worker *worker, weir_entity *entity, struct wr
 	return owed;
 }
 
-static void trace_take(struct wr_worker *worker, struct wr_connection *connection)
-{
-	weir_scheduler *scheduler = worker->scheduler;
-	size_t front = wr_tags_trace_take(&connection->queue, scheduler->trace, worker->local.index);
-
-	if (scheduler->paths && front)
-		wr_path_times_take(scheduler->paths, connection, front);
-}
-
-/* What follows is not inlined: a tick that is not observed pays a branch for each of them. */
-
-__attribute__((noinline)) static void begin_traced(struct wr_worker *worker, weir_entity *entity)
-{
-	struct wr_path_times *paths = worker->scheduler->paths;
-
-	wr_flight_trace(entity, worker->scheduler, worker->local.index);
-	if (entity->gpu_time)
-		wr_gpu_time_begin_tick(entity, worker->local.index);
-	if (paths)
-		wr_path_times_begin(paths, entity);
-	for (size_t i = 0; i < entity->input_count; i++) {
-		const struct wr_input *input = &entity->inputs[i];
-		size_t fronts = input->set ? input->set->front_count : input->count;
-
-		for (size_t k = 0; k < fronts; k++)
-			trace_take(worker, input->connections[input->set ? input->set->fronts[k] : k]);
-	}
-}
-
 /*
  * The fronts become the tick's inputs. Returns true if a wake-up is owed. Waking takes longer than a short
  * compute, so after a fast tick it is put off until compute has returned.
@@ -102,8 +76,6 @@ static bool inputs_take(struct wr_worker *worker, weir_entity *entity)
 	bool owed = false;
 	size_t held = 0;
 
-	if (worker->scheduler->trace)
-		begin_traced(worker, entity);
 	for (size_t i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
 		input->taken_count = 0;
@@ -128,37 +100,47 @@ static void sleep_simulated(const weir_graph *graph)
 		wr_thread_sleep(1 + (int64_t)wr_random_below(wr_sim_random(graph->world), SIM_TICK_NS));
 }
 
-__attribute__((noinline)) static weir_status compute_traced(struct wr_worker *worker, weir_entity *entity)
-{
-	weir_scheduler *scheduler = worker->scheduler;
-	weir_status status = WEIR_OK;
+/* These two are not inlined: a tick that is not observed pays a branch for each of them. */
 
-	wr_trace_tick_begin(scheduler->trace, worker->local.index, entity->id, entity->context.tick);
-	if (entity->compute)
-		status = entity->compute(&entity->context, entity->operator_state);
-	wr_entity_trace_streams(entity, scheduler->trace);
-	wr_trace_tick_end(scheduler->trace, worker->local.index, entity->id, entity->context.tick);
-	if (scheduler->paths && !status)
-		wr_path_times_end(scheduler->paths, entity, wr_entity_has_device_work(entity));
-	return status;
+__attribute__((noinline)) static void tell_begin(struct wr_worker *worker, weir_entity *entity)
+{
+	struct wr_trace *trace = worker->scheduler->trace;
+	unsigned lane = worker->local.index;
+
+	wr_flight_trace(entity, worker->scheduler, lane);
+	if (entity->gpu_time)
+		wr_gpu_time_begin_tick(entity, lane);
+	wr_trace_tick_begin(trace, lane, entity->id, entity->context.tick);
+}
+
+__attribute__((noinline)) static void tell_end(struct wr_worker *worker, weir_entity *entity,
+					       weir_status status)
+{
+	struct wr_trace *trace = worker->scheduler->trace;
+
+	wr_entity_trace_streams(entity, trace);
+	wr_trace_tick_end(trace, worker->local.index, entity->id, entity->context.tick);
+	if (!status)
+		wr_trace_computed(trace, entity->id, entity->context.tick, wr_entity_has_device_work(entity));
 }
 
 static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_context *context = &entity->context;
-	weir_status status = WEIR_OK;
+	weir_status status;
 
 	if (entity->gated && wr_system_wait_failed(entity->graph->system))
 		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
 	sleep_simulated(entity->graph);
-	if (!entity->compute)
-		return worker->scheduler->trace ? compute_traced(worker, entity) : WEIR_OK;
 	wr_entity_enter(entity);
 	context->computing = true;
 	wr_error_clear(worker->error);
 	worker->local.context = context;
-	status = worker->scheduler->trace ? compute_traced(worker, entity)
-					  : entity->compute(context, entity->operator_state);
+	if (worker->scheduler->trace)
+		tell_begin(worker, entity);
+	status = entity->compute(context, entity->operator_state);
+	if (worker->scheduler->trace)
+		tell_end(worker, entity, status);
 	context->computing = false;
 	return status ? wr_failure_explain(status, "compute") : WEIR_OK;
 }
@@ -255,17 +237,16 @@ static void end_row_if_full(struct wr_worker *worker, struct wr_connection *conn
 	worker->row_yields |= receiver == WR_POKED && worker->row_woke != connection->receiver;
 }
 
-/* Not inlined: only while an observer listens. */
-__attribute__((noinline)) static enum wr_pushed
-push_traced(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
+static void tell_push(struct wr_worker *worker, struct wr_connection *connection)
 {
-	struct wr_trace *trace = worker->scheduler->trace;
-	enum wr_pushed pushed;
+	if (worker->scheduler->trace)
+		wr_queue_tell_push(&connection->queue, worker->scheduler->trace, worker->local.index);
+}
 
-	wr_tags_trace_deliver(&connection->queue, trace, worker->local.index);
-	pushed = wr_connection_push(connection, message);
-	wr_tags_trace_pushed(&connection->queue, trace, worker->local.index, pushed != WR_PUSHED);
-	return pushed;
+static void tell_drop(struct wr_worker *worker, struct wr_connection *connection, enum wr_pushed pushed)
+{
+	if (worker->scheduler->trace)
+		wr_queue_tell_drop(&connection->queue, worker->scheduler->trace, worker->local.index, pushed);
 }
 
 static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection *connection,
@@ -276,9 +257,12 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
 
 	if (connection->flagged)
 		write_flags(connection->sender, message);
-	pushed = worker->scheduler->trace ? push_traced(worker, connection, message)
-					  : wr_connection_push(connection, message);
+	tell_push(worker, connection);
+	pushed = wr_connection_push(connection, message);
 	switch (pushed) {
+	case WR_PUSH_EVICTED:
+		tell_drop(worker, connection, pushed);
+		/* fallthrough */
 	case WR_PUSHED:
 		before = wr_poke_fetch(worker, connection->receiver);
 		if (before & WR_DONE)
@@ -287,10 +271,12 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
 			end_row_if_full(worker, connection, before);
 		return WEIR_OK;
 	case WR_PUSH_DROPPED:
+		tell_drop(worker, connection, pushed);
 		end_row_if_full(worker, connection, wr_load(&connection->receiver->state));
 		return WEIR_OK;
 	case WR_PUSH_FULL:
 	case WR_PUSH_FAULT:
+		tell_drop(worker, connection, pushed);
 		break;
 	}
 	return fail_full_queue(connection, message);
@@ -302,8 +288,7 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
  */
 static void push_to_done(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
 {
-	if (connection->queue.tags)
-		wr_tags_trace_deliver(&connection->queue, worker->scheduler->trace, worker->local.index);
+	tell_push(worker, connection);
 	wr_count(&connection->queue.counters.pushed, 1);
 	wr_count(&connection->queue.counters.taken_back, 1);
 	weir_message_unref(message);

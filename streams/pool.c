@@ -516,8 +516,8 @@ weir_status wr_stream_unwrap(weir_stream *stream)
 			       "the stream of '%s' was not wrapped: unwrap takes wrapped streams only",
 			       wr_load(&stream->owner));
 	if (wr_load(&stream->users))
-		return wr_fail(WEIR_E_BUSY, "an entity uses the wrapped stream: call "
-					    "weir_entity_use_stream(entity, NULL) first");
+		return wr_fail(WEIR_E_STATE, "an entity uses the wrapped stream: call "
+					     "weir_entity_use_stream(entity, NULL) first");
 	if (!wr_system_failed(stream->system) && !wr_stream_idle(stream))
 		return wr_fail(WEIR_E_BUSY, "work that was recorded on the wrapped stream is not complete: "
 					    "wait for it first");
@@ -534,7 +534,7 @@ weir_status wr_stream_unwrap(weir_stream *stream)
 weir_status weir_stream_unwrap(weir_stream *stream)
 {
 	if (stream && wr_load(&stream->system->running))
-		return wr_fail(WEIR_E_BUSY,
+		return wr_fail(WEIR_E_STATE,
 			       "a run is on and its operators may use the wrapped stream: end the run first");
 	return wr_stream_unwrap(stream);
 }

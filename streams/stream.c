@@ -879,7 +879,7 @@ static weir_status check_pageable(struct wr_system *system, size_t i, const char
 	if (status || !pageable)
 		return status;
 	return wr_fail(WEIR_E_UNSUPPORTED,
-		       "copies[%zu].%s is pageable memory: use weir_context_create_tensor(on_host) or "
+		       "copies[%zu].%s is pageable memory: use memory of weir_context_create_tensor or "
 		       "cudaHostRegister",
 		       i, side);
 }

@@ -230,8 +230,8 @@ bool wr_stream_is_programs(const weir_stream *stream);
 void wr_stream_count_user(weir_stream *stream, bool more);
 /*
  * Ends the wrapping: closes the stream, and the system uses the native stream no more. NULL is fine.
- * Fails: WEIR_E_BUSY: an entity uses it, recorded work is not complete, or other streams share it;
- * WEIR_E_INVALID: it was not wrapped. Thread: owner.
+ * Fails: WEIR_E_STATE: an entity uses it; WEIR_E_BUSY: recorded work is not complete, or other streams share
+ * it; WEIR_E_INVALID: it was not wrapped. Thread: owner.
  */
 weir_status wr_stream_unwrap(weir_stream *stream);
 /* Releases it to the system, which reuses it once the work on it is complete. NULL is fine. */

@@ -76,7 +76,7 @@ struct entity_marks {
 	uint64_t in_flight; /* counters; 0: none */
 };
 
-/* Its messages: pushes, as the sequences tell (initial messages are not delivered), minus those that left. */
+/* Its messages: pushes, minus those that left. */
 struct queue_counter {
 	uint64_t counter;
 	uint32_t receiver;
@@ -525,30 +525,28 @@ static void nvtx_sleep_end(void *self, int64_t at, unsigned lane)
 
 /* --- counters --- */
 
-static void queue_change(const struct nvtx *nvtx, uint32_t number, uint64_t sequence, unsigned left)
+static void queue_change(const struct nvtx *nvtx, uint32_t number, unsigned pushes, unsigned leaves)
 {
 	struct queue_counter *queue = number < nvtx->queue_room ? &nvtx->queues[number] : NULL;
 	uint64_t pushed, gone;
 
 	if (!queue || !queue->counter || wr_load(&queue->closed))
 		return;
-	pushed = wr_load(&queue->pushed);
-	while (pushed <= sequence && !wr_cas(&queue->pushed, &pushed, sequence + 1))
-		;
-	gone = wr_fetch_add(&queue->left, left) + left;
-	counter_sample(nvtx->domain, queue->counter, (int64_t)(wr_load(&queue->pushed) - gone));
+	pushed = wr_fetch_add(&queue->pushed, pushes) + pushes;
+	gone = wr_fetch_add(&queue->left, leaves) + leaves;
+	counter_sample(nvtx->domain, queue->counter, (int64_t)(pushed - gone));
 }
 
-static void nvtx_deliver(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t sequence)
+static void nvtx_deliver(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t message)
 {
-	(void)at, (void)lane;
-	queue_change(self, queue, sequence, 0);
+	(void)at, (void)lane, (void)message;
+	queue_change(self, queue, 1, 0);
 }
 
-static void nvtx_leave_queue(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t sequence)
+static void nvtx_leave_queue(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t message)
 {
-	(void)at, (void)lane;
-	queue_change(self, queue, sequence, 1);
+	(void)at, (void)lane, (void)message;
+	queue_change(self, queue, 0, 1);
 }
 
 /* The counter is made at the first tick in flight: entities without device work need none. */
@@ -579,7 +577,6 @@ const struct wr_observer wr_nvtx = {
 	.name = "nvtx",
 	.open = nvtx_open,
 	.close = nvtx_close,
-	.tags = true,
 	.entity = nvtx_entity,
 	.queue = nvtx_queue,
 	.pool = nvtx_pool,

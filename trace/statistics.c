@@ -48,6 +48,7 @@ static void statistics_close(void *self)
 	wr_free(statistics->entities);
 	wr_free(statistics->queues);
 	wr_free(statistics->workers);
+	wr_paths_finish(&statistics->paths);
 	wr_free(statistics);
 }
 
@@ -66,7 +67,8 @@ static weir_status statistics_make(const struct wr_trace_options *options, void 
 	statistics->entities = wr_alloc(options->entities + 1, sizeof *statistics->entities);
 	statistics->queues = wr_alloc_aligned(64, (options->queues + 1) * sizeof *statistics->queues);
 	statistics->workers = wr_alloc_aligned(64, (options->workers + 1) * sizeof *statistics->workers);
-	if (!statistics->entities || !statistics->queues || !statistics->workers) {
+	if (!statistics->entities || !statistics->queues || !statistics->workers ||
+	    wr_paths_init(&statistics->paths, options->entities - options->hidden, options->queues)) {
 		statistics_close(statistics);
 		return WEIR_E_NOMEM;
 	}
@@ -168,6 +170,7 @@ static void on_run_begin(void *self, int64_t at, unsigned workers)
 	for (size_t i = 0; i < statistics->entity_count; i++)
 		entity_begin(&statistics->entities[i], at);
 	wr_statistics_begin_queues(statistics);
+	wr_paths_on_run_begin(&statistics->paths);
 	for (size_t i = 0; i < statistics->worker_count; i++)
 		worker_begin(&statistics->workers[i], at);
 	wr_note(&statistics->workers_running, workers);
@@ -427,6 +430,7 @@ static void count_use(struct wr_entity_statistics *entity, int64_t at)
 
 static void on_tick_begin(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t tick)
 {
+	struct wr_statistics *statistics = self;
 	struct wr_entity_statistics *entity = entity_of(self, id);
 	struct wr_worker_statistics *worker = worker_of(self, lane, at);
 
@@ -436,6 +440,7 @@ static void on_tick_begin(void *self, int64_t at, unsigned lane, uint32_t id, ui
 		return;
 	entity->use_measured = use_is_measured(self, entity, tick);
 	entity->begun_at = at;
+	wr_paths_on_tick_begin(&statistics->paths, id, at);
 	entity->ready[tick % WR_TICKS_REMEMBERED] = (struct wr_ready_tick){tick, entity->ready_at};
 	if (tick_counts(self, tick))
 		wr_histogram_add(&entity->queued, at - entity->ready_at);
@@ -600,8 +605,7 @@ static void on_complete(void *self, int64_t at, unsigned lane, uint32_t id, uint
 		if (ready->tick == tick)
 			wr_histogram_add(&entity->done_latency, entity->device_end - ready->ready_at);
 	}
-	if (statistics->completed)
-		statistics->completed(statistics->completed_arg, id, tick, entity->device_end);
+	wr_paths_on_complete(&statistics->paths, id, tick, entity->device_end);
 }
 
 /* --- all --- */
@@ -610,8 +614,9 @@ const struct wr_observer wr_statistics = {
 	.name = "statistics",
 	.open = statistics_open,
 	.close = statistics_close,
-	.tags = true,
 	.queue = wr_statistics_on_queue,
+	.front = wr_paths_on_front,
+	.computed = wr_paths_on_computed,
 	.uses = on_uses,
 	.run_begin = on_run_begin,
 	.run_end = on_run_end,

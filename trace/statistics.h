@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "trace/histogram.h"
+#include "trace/statistics_paths.h"
 #include "trace/trace.h"
 
 enum { WR_SIGNALS_TRACED = WR_TRACE_FLAG + 1, WR_WAITS_LISTED = 64, WR_TICKS_REMEMBERED = 64, WR_FIRED = 2 };
@@ -137,10 +138,7 @@ struct wr_statistics {
 	_Atomic unsigned workers_running;   /* of this run */
 	_Atomic int64_t begun_at, ended_at; /* 0: no run yet; it is on */
 	_Atomic uint64_t run;               /* runs that have ended */
-	/* Called when the device work of a tick is complete; end: the latest of its streams, 0: unknown.
-	 * NULL: none. */
-	void (*completed)(void *arg, uint32_t entity, uint64_t tick, int64_t end);
-	void *completed_arg;
+	struct wr_paths paths;
 };
 
 /* Of the observer that the trace has, wr_statistics or wr_compute_times; NULL: it has neither. Thread: any.

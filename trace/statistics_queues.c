@@ -10,11 +10,13 @@ static struct wr_queue_statistics *queue_of(struct wr_statistics *statistics, ui
 void wr_statistics_on_queue(void *self, uint32_t queue, uint32_t sender, uint32_t receiver, const char *from,
 			    const char *to, uint32_t capacity)
 {
-	struct wr_queue_statistics *made = queue_of(self, queue);
+	struct wr_statistics *statistics = self;
+	struct wr_queue_statistics *made = queue_of(statistics, queue);
 
-	(void)sender, (void)from, (void)to;
+	(void)from, (void)to;
 	if (!made)
 		return;
+	wr_paths_on_queue(&statistics->paths, queue, sender, receiver, capacity);
 	made->receiver = receiver;
 	made->capacity = capacity;
 }
@@ -62,11 +64,12 @@ static void note_depth(struct wr_queue_statistics *queue, int64_t at)
 	wr_store_release(&queue->full_taken, taken + 1);
 }
 
-void wr_statistics_on_deliver(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t sequence)
+void wr_statistics_on_deliver(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t number)
 {
 	struct wr_queue_statistics *queue = queue_of(self, id);
 
-	(void)lane, (void)sequence;
+	(void)lane;
+	wr_paths_on_deliver(self, id, number, at);
 	if (!queue || wr_read(&queue->closed_at))
 		return;
 	wr_count(&queue->entered, 1);
@@ -74,24 +77,26 @@ void wr_statistics_on_deliver(void *self, int64_t at, unsigned lane, uint32_t id
 	note_depth(queue, at);
 }
 
-void wr_statistics_on_drop(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t sequence)
+void wr_statistics_on_drop(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t number)
 {
 	struct wr_queue_statistics *queue = queue_of(self, id);
 
-	(void)lane, (void)sequence;
+	(void)lane, (void)number;
 	if (!queue || wr_read(&queue->closed_at))
 		return;
 	wr_count(&queue->dropped, 1);
 	wr_count(&queue->dropped_sum, (uint64_t)at);
 }
 
-void wr_statistics_on_take(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t sequence)
+void wr_statistics_on_take(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t number)
 {
-	struct wr_queue_statistics *queue = queue_of(self, id);
+	struct wr_statistics *statistics = self;
+	struct wr_queue_statistics *queue = queue_of(statistics, id);
 
-	(void)lane, (void)sequence;
+	(void)lane;
 	if (!queue)
 		return;
+	wr_paths_on_take(&statistics->paths, id, number);
 	if (wr_load_acquire(&queue->full_taken) == wr_read(&queue->taken) + 1)
 		wr_count(&queue->full_time, at - wr_read(&queue->full_at));
 	wr_count(&queue->taken, 1);

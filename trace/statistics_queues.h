@@ -9,9 +9,9 @@ void wr_statistics_begin_queues(struct wr_statistics *statistics); /* before a r
 
 void wr_statistics_on_queue(void *self, uint32_t queue, uint32_t sender, uint32_t receiver, const char *from,
 			    const char *to, uint32_t capacity);
-void wr_statistics_on_deliver(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t sequence);
-void wr_statistics_on_drop(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t sequence);
-void wr_statistics_on_take(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t sequence);
+void wr_statistics_on_deliver(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t number);
+void wr_statistics_on_drop(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t number);
+void wr_statistics_on_take(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t number);
 void wr_statistics_on_entity_done(void *self, int64_t at, unsigned lane, uint32_t entity);
 
 #endif

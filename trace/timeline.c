@@ -194,7 +194,6 @@ const struct wr_observer wr_timeline = {
 	.name = "timeline",
 	.open = timeline_open,
 	.close = timeline_close,
-	.tags = true,
 	.entity = timeline_entity,
 	.queue = timeline_queue,
 	.pool = timeline_pool,

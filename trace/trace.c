@@ -11,7 +11,6 @@ struct listener {
 
 struct wr_trace {
 	size_t count;
-	bool tags;
 	struct listener listeners[];
 };
 
@@ -27,7 +26,6 @@ static weir_status open_listener(struct wr_trace *trace, const struct wr_trace_o
 	if (status || !self)
 		return status;
 	trace->listeners[trace->count++] = (struct listener){observer, self};
-	trace->tags |= observer->tags;
 	return WEIR_OK;
 }
 
@@ -59,11 +57,6 @@ void *wr_trace_self(const struct wr_trace *trace, const struct wr_observer *obse
 		if (trace->listeners[i].observer == observer)
 			return trace->listeners[i].self;
 	return NULL;
-}
-
-bool wr_trace_wants_tags(const struct wr_trace *trace)
-{
-	return trace && trace->tags;
 }
 
 bool wr_trace_wants_device_work(const struct wr_trace *trace)

@@ -18,6 +18,7 @@ struct wr_trace_options {
 	bool simulated;   /* one OS thread makes all calls */
 	unsigned observe; /* WEIR_OBSERVE_... bits */
 	size_t entities, queues, events;
+	size_t hidden; /* entities, the last ones, that are on no path: finishers of outlets */
 	uint64_t skip;
 };
 
@@ -35,6 +36,10 @@ enum wr_trace_source {
  * outlet is there. stream: a stream was made; native: cudaStream_t or NULL. uses: the entity has a stream
  * whose work goes to this queue of the device (wr_stream_number), which several may share; by its owner.
  * worker: on its thread, at its start.
+ *
+ * Two more rows have no time, and are of a run. computed: compute has succeeded, nothing was delivered so
+ * far; device: the tick has device work. front: the front of a `pop` queue was closed, and will be taken
+ * whatever is pushed meanwhile; called under the lock of the queue.
  */
 #define WR_TRACE_DECLARATIONS(X)                                                                             \
 	X(entity, (uint32_t entity, const char *name), (entity, name))                                       \
@@ -46,7 +51,9 @@ enum wr_trace_source {
 	  (pool, name, size, unit))                                                                          \
 	X(worker, (unsigned lane), (lane))                                                                   \
 	X(stream, (void *native, const char *owner), (native, owner))                                        \
-	X(uses, (uint32_t entity, uint32_t queue, int device), (entity, queue, device))
+	X(uses, (uint32_t entity, uint32_t queue, int device), (entity, queue, device))                      \
+	X(computed, (uint32_t entity, uint64_t tick, bool device), (entity, tick, device))                   \
+	X(front, (uint32_t queue, uint64_t first, uint64_t count), (queue, first, count))
 
 /*
  * Events: X(row, parameters, arguments). An observer also gets the time, `at`, as the first argument after
@@ -57,16 +64,16 @@ enum wr_trace_source {
  * of a run, when all are in one. wait: a review ended in a park, for `cause`; `on` is what it is about: for
  * MEMORY the pool, for ROOM an output, else an input, by number, or UINT32_MAX. For people `of` names the
  * condition, the port or what else was not met, `why` the reason; both live as long as the graph. deliver: a
- * message was pushed; `sequence` counts the pushes of the queue in this run. drop: of this or an earlier
- * push, by the policy. take: it became part of a tick. arm: a signal was armed, in place of the one before.
- * fire: one fired; the device may be faster than the thread that arms, so this may come before `arm` of the
- * same token, and after that of the next one. Signals that were replaced before they fired do not. complete:
- * the device work of the tick is known to be complete. device_work: it lasted from `begin` to `end` on one
- * stream (the name lives as long as the graph), whose queue of the device has this number. lock: an
- * operator's compute has waited so long for a lock, whose name is a literal. blocked: so much of the tick's
- * compute went to calls that enqueued and had to wait; both come before `complete` of a tick whose GPU time
- * is measured (T15). wake: `worker` is woken. replay_begin, replay_end: around a capture and around the
- * launch of captured work.
+ * message is about to be pushed; `number` is its place in the queue: those that were refused, the next push
+ * has again. drop: this or an earlier one was refused or removed, by the policy. take: it is about to become
+ * part of a tick. arm: a signal was armed, in place of the one before. fire: one fired; the device may be
+ * faster than the thread that arms, so this may come before `arm` of the same token, and after that of the
+ * next one. Signals that were replaced before they fired do not. complete: the device work of the tick is
+ * known to be complete. device_work: it lasted from `begin` to `end` on one stream (the name lives as long as
+ * the graph), whose queue of the device has this number. lock: an operator's compute has waited so long for a
+ * lock, whose name is a literal. blocked: so much of the tick's compute went to calls that enqueued and had
+ * to wait; both come before `complete` of a tick whose GPU time is measured (T15). wake: `worker` is woken.
+ * replay_begin, replay_end: around a capture and around the launch of captured work.
  */
 #define WR_TRACE_EVENTS(X)                                                                                   \
 	X(run_begin, (unsigned workers), (workers))                                                          \
@@ -79,9 +86,9 @@ enum wr_trace_source {
 	  (unsigned lane, uint32_t entity, weir_cause cause, uint32_t on, const char *of, const char *why),  \
 	  (lane, entity, cause, on, of, why))                                                                \
 	X(entity_done, (unsigned lane, uint32_t entity), (lane, entity))                                     \
-	X(deliver, (unsigned lane, uint32_t queue, uint64_t sequence), (lane, queue, sequence))              \
-	X(drop, (unsigned lane, uint32_t queue, uint64_t sequence), (lane, queue, sequence))                 \
-	X(take, (unsigned lane, uint32_t queue, uint64_t sequence), (lane, queue, sequence))                 \
+	X(deliver, (unsigned lane, uint32_t queue, uint64_t number), (lane, queue, number))                  \
+	X(drop, (unsigned lane, uint32_t queue, uint64_t number), (lane, queue, number))                     \
+	X(take, (unsigned lane, uint32_t queue, uint64_t number), (lane, queue, number))                     \
 	X(arm, (unsigned lane, uint32_t entity, uint64_t token, enum wr_trace_signal kind),                  \
 	  (lane, entity, token, kind))                                                                       \
 	X(fire, (unsigned lane, uint32_t entity, uint64_t token), (lane, entity, token))                     \
@@ -114,7 +121,6 @@ struct wr_observer {
 	/* Leaves *self NULL and returns WEIR_OK if it is not wanted; it is then not called again. */
 	weir_status (*open)(const struct wr_trace_options *options, void **self);
 	void (*close)(void *self);
-	bool tags; /* it wants deliver, take and drop */
 	WR_TRACE_DECLARATIONS(WR_TRACE_ROW)
 	WR_TRACE_EVENTS(WR_TRACE_TIMED_ROW)
 };
@@ -141,7 +147,6 @@ weir_status wr_trace_open_with(const struct wr_trace_options *options,
 void wr_trace_close(struct wr_trace *trace); /* NULL is fine */
 /* What `open` of the observer gave; NULL: it is not open, or trace is NULL. */
 void *wr_trace_self(const struct wr_trace *trace, const struct wr_observer *observer);
-bool wr_trace_wants_tags(const struct wr_trace *trace); /* false for NULL */
 /* Returns true if an observer has the row device_work: then timers measure it. False for NULL. */
 bool wr_trace_wants_device_work(const struct wr_trace *trace);
 

@@ -182,13 +182,43 @@ void wr_tracks_show_depth(struct wr_tracks *tracks, uint32_t id, int64_t at)
 }
 
 /* A thread that does not tick: the arrow gets a slice without length. */
-static void point_arrow(struct wr_tracks *tracks, char phase, const struct wr_record *record)
+static void point_arrow(struct wr_tracks *tracks, char phase, const struct wr_record *record, uint64_t number)
 {
 	struct wr_track track = record_track(tracks, record);
 
 	wr_chrome_slice_begin(&tracks->chrome, track, record->at, phase == 's' ? "push" : "take");
-	draw_arrow(tracks, phase, track, record->at, record->subject, record->value);
+	draw_arrow(tracks, phase, track, record->at, record->subject, number);
 	wr_chrome_slice_end(&tracks->chrome, track, record->at);
+}
+
+enum { LOOKED_AHEAD = 64 };
+#define NEVER_TAKEN (UINT64_C(1) << 39)
+
+/* Returns true if the push was refused: the drop follows in the ring of its thread. */
+static bool push_is_refused(const struct wr_tracks *tracks, const struct wr_record *push)
+{
+	struct wr_place place = tracks->place;
+
+	for (size_t i = place.index + 1; i < wr_ring_count(place.ring) && i <= place.index + LOOKED_AHEAD;
+	     i++) {
+		const struct wr_record *next = wr_ring_at(place.ring, i);
+
+		if (next->subject != push->subject || next->lane != push->lane)
+			continue;
+		if (next->kind == WR_RECORD_DELIVER || next->kind == WR_RECORD_DROP)
+			return next->kind == WR_RECORD_DROP && next->value == push->value;
+	}
+	return false;
+}
+
+/* The next push has the number of one that is refused again, and arrows are told apart by it. */
+static uint64_t begin_number(struct wr_tracks *tracks, const struct wr_record *push)
+{
+	struct wr_tracks_queue *queue = &tracks->queues[push->subject];
+
+	if (queue->closed || push_is_refused(tracks, push))
+		return NEVER_TAKEN + queue->never_taken++;
+	return push->value;
 }
 
 static void on_deliver(struct wr_tracks *tracks, const struct wr_record *record)
@@ -202,9 +232,10 @@ static void on_deliver(struct wr_tracks *tracks, const struct wr_record *record)
 	queue->depth += !queue->closed;
 	if (lane && lane->computing)
 		draw_arrow(tracks, 's', record_track(tracks, record),
-			   lane->held ? lane->ended_at : record->at, record->subject, record->value);
+			   lane->held ? lane->ended_at : record->at, record->subject,
+			   begin_number(tracks, record));
 	else
-		point_arrow(tracks, 's', record);
+		point_arrow(tracks, 's', record, begin_number(tracks, record));
 	wr_tracks_show_depth(tracks, record->subject, record->at);
 }
 
@@ -229,7 +260,7 @@ static void on_take(struct wr_tracks *tracks, const struct wr_record *record)
 
 	if (!lane) {
 		if (known)
-			point_arrow(tracks, 'f', record);
+			point_arrow(tracks, 'f', record, record->value);
 	} else if (lane->computing && !lane->held) {
 		if (known)
 			draw_arrow(tracks, 'f', record_track(tracks, record), record->at, record->subject,

@@ -41,6 +41,7 @@ struct wr_tracks_queue {
 	char *name;
 	uint64_t first; /* the first push in the file, if one is `seen` */
 	uint64_t depth;
+	uint64_t never_taken;      /* pushes that were refused, or came too late */
 	bool seen, closed;         /* closed: its receiver is done */
 	uint32_t next_of_receiver; /* 1 + the index of its receiver's next one */
 };

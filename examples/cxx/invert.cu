@@ -65,7 +65,7 @@ weir_status compute(weir_context *context, void *)
 		return weir_context_fail(
 			context,
 			"input 'in' expects a tensor of uint8 on the device: put an 'upload' before it");
-	status = weir_context_create_tensor(context, picture, false, &to);
+	status = weir_context_create_tensor(context, picture, 0, &to);
 	if (!status)
 		status = launch(context, from, to, stream);
 	if (!status)

@@ -69,7 +69,7 @@ static weir_status model_compute(weir_context *context, void *state)
 
 	(void)state;
 	if (!status)
-		status = weir_context_create_tensor(context, weir_message_tensor(in), false, &out);
+		status = weir_context_create_tensor(context, weir_message_tensor(in), 0, &out);
 	if (status)
 		return status;
 	work.to = weir_message_data(out);
@@ -206,7 +206,7 @@ static weir_status run(struct program *program)
 	for (int i = 0; !status && i < FRAMES; i++)
 		status = take_result(program, 2 * (float)i);
 	if (status)
-		weir_scheduler_stop(program->scheduler, false);
+		weir_scheduler_stop(program->scheduler, 0);
 	return status ? status : weir_scheduler_wait(program->scheduler, -1, NULL);
 }
 

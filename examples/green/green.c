@@ -95,7 +95,7 @@ static weir_status note_compute(weir_context *context, void *state)
 	weir_status status = weir_context_stream(context, &stream);
 
 	if (!status)
-		status = weir_context_create_tensor(context, &like, true, &out);
+		status = weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, &out);
 	if (status)
 		return status;
 	work.to = weir_message_data(out);

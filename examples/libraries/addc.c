@@ -150,7 +150,7 @@ static weir_status compute(weir_context *context, void *state)
 	if (!status)
 		status = query_flags(context, &sum.flags);
 	if (!status)
-		status = weir_context_create_tensor(context, tensor, false, &to);
+		status = weir_context_create_tensor(context, tensor, 0, &to);
 	if (!status) {
 		sum.to = weir_message_data(to);
 		sum.side = tensor->shape[0];

@@ -80,7 +80,7 @@ static weir_status frames_compute(weir_context *context, void *state)
 		.bits = 32,
 	};
 	weir_message *out = NULL;
-	weir_status status = weir_context_create_tensor(context, &like, true, &out);
+	weir_status status = weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, &out);
 	float *to;
 
 	if (status)

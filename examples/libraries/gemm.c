@@ -139,7 +139,7 @@ static weir_status compute(weir_context *context, void *state)
 	weir_status status = frames_check(context, tensor, weir_context_device(context));
 
 	if (!status)
-		status = weir_context_create_tensor(context, tensor, false, &to);
+		status = weir_context_create_tensor(context, tensor, 0, &to);
 	if (!status) {
 		product.to = weir_message_data(to);
 		product.side = tensor->shape[0];

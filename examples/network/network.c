@@ -165,7 +165,7 @@ static weir_status create_result(weir_context *context, struct network *network,
 				  .shape = port->shape,
 				  .code = port->code,
 				  .bits = port->bits};
-	weir_status status = weir_context_create_tensor(context, &like, true, &request->result);
+	weir_status status = weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, &request->result);
 
 	return status ? status
 		      : set_tensor(context, request, port, weir_message_data(request->result),

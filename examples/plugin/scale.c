@@ -48,16 +48,18 @@ static const weir_parameter parameters[] = {
 static const weir_port inputs[] = {
 	{.size = sizeof(weir_port),
 	 .name = "in",
-	 .kinds = WEIR_KIND_TENSOR,
-	 .help = "uint8, any dense shape, on the device"},
+	 .help = "any shape, dense",
+	 .dtype = "uint8",
+	 .place = "device"},
 	{.name = NULL},
 };
 
 static const weir_port outputs[] = {
 	{.size = sizeof(weir_port),
 	 .name = "out",
-	 .kinds = WEIR_KIND_TENSOR,
-	 .help = "the same shape, scaled"},
+	 .help = "the same shape, scaled",
+	 .dtype = "uint8",
+	 .place = "device"},
 	{.name = NULL},
 };
 
@@ -92,7 +94,7 @@ static weir_status compute(weir_context *context, void *state)
 	if (!status)
 		status = check(context, weir_message_tensor(from), weir_stream_device(stream));
 	if (!status)
-		status = weir_context_create_tensor(context, weir_message_tensor(from), false, &to);
+		status = weir_context_create_tensor(context, weir_message_tensor(from), 0, &to);
 	if (status)
 		return status;
 	work.from = weir_message_data(from);

@@ -158,7 +158,7 @@ static weir_status numbers_compute(weir_context *context, void *state)
 	weir_status status = choose_stream(context, self->stream, &stream);
 
 	if (!status)
-		status = weir_context_create_tensor(context, &like, false, &out);
+		status = weir_context_create_tensor(context, &like, 0, &out);
 	if (status)
 		return status;
 	work.first = (float)(self->first + (int64_t)weir_context_tick(context));
@@ -271,10 +271,10 @@ static weir_status enqueue(weir_context *context, weir_stream *stream, struct sc
 {
 	struct reverse second = {.count = first->count};
 	weir_message *sums = NULL;
-	weir_status status = weir_context_create_tensor(context, like, false, &sums);
+	weir_status status = weir_context_create_tensor(context, like, 0, &sums);
 
 	if (!status)
-		status = weir_context_create_tensor(context, like, true, out);
+		status = weir_context_create_tensor(context, like, WEIR_TENSOR_HOST, out);
 	if (!status) {
 		second.from = first->to = weir_message_data(sums);
 		second.to = weir_message_data(*out);
@@ -297,9 +297,9 @@ static weir_status combine_compute(weir_context *context, void *state)
 	weir_status status;
 
 	/* Our own stream, ordered after that of in1; then the same stream, ordered also after that of in2. */
-	status = weir_context_receive_stream(context, IN1, true, false, &stream);
+	status = weir_context_receive_stream(context, IN1, 0, &stream);
 	if (!status)
-		status = weir_context_receive_stream(context, IN2, true, false, &stream);
+		status = weir_context_receive_stream(context, IN2, 0, &stream);
 	if (!status)
 		status = combine_check(context, x, y, weir_stream_device(stream));
 	if (!status && !weir_context_tick(context))

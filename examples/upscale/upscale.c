@@ -30,7 +30,7 @@ static weir_status create(weir_context *context, uint8_t code, const int64_t sha
 	const weir_tensor like = {
 		.size = sizeof like, .dimensions = 3, .shape = shape, .code = code, .bits = 8};
 
-	return weir_context_create_tensor(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, 0, out);
 }
 
 static weir_status emit(weir_context *context, weir_message *message, weir_status written)

@@ -21,6 +21,7 @@ class Status(enum.IntEnum):
     UNSUPPORTED = -9
     IO = -10
     FAILED = -11
+    STATE = -12
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,9 @@ def _option(name, value):
     if name in SECONDS:
         if not _is_number(value) or value != value:
             raise TypeError(f"{name} is a number of seconds, not {value!r}")
-        return -1 if value < 0 else int(min(value * 1e9, 2.0**63 - 1024))
+        if value < 0:
+            return 2**63 - 1 if name == "deadlock_grace" else -1  # for ever; WEIR_NONE
+        return int(min(value * 1e9, 2.0**63 - 1024))
     if name in NUMBERS:
         least = 1 - NUMBERS[name] if name == "max_in_flight" else 0
         if not _is_number(value, numbers.Integral) or not least <= value < NUMBERS[name]:
@@ -105,7 +107,7 @@ def _option(name, value):
     if name == "gpu_time":
         return _sampling(value)
     if name == "strict":
-        return 1 if value else -1  # WEIR_STRICT_ON, WEIR_STRICT_OFF
+        return 1 if value else -1  # WEIR_NONE
     return _text(name, value) if name in (*TEXTS, "root") else value
 
 
@@ -222,7 +224,7 @@ class Graph:
 
     def collect(self, timeout=None):
         """Between two runs, frees the arrays and messages that were dropped while the device still used them, and
-        waits for it. timeout: in seconds; None: without limit; raises weir.Timeout, and weir.Error (BUSY) in a run.
+        waits for it. timeout: in seconds; None: without limit; raises weir.Timeout, and weir.Error (STATE) in a run.
         """
         _check_timeout(timeout)
         self._core.collect(timeout)

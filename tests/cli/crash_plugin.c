@@ -84,7 +84,7 @@ static weir_status make(weir_context *context, bool on_host, weir_message **out)
 {
 	const int64_t one = 1;
 	const weir_tensor like = {sizeof like, NULL, 0, 1, &one, NULL, 0, 64, 1};
-	weir_status status = weir_context_create_tensor(context, &like, on_host, out);
+	weir_status status = weir_context_create_tensor(context, &like, on_host ? WEIR_TENSOR_HOST : 0, out);
 
 	if (!status)
 		*(volatile int64_t *)weir_message_data(*out) = 1;

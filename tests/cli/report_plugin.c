@@ -105,7 +105,7 @@ static weir_status emit_tensor(weir_context *context, int64_t device)
 		.size = sizeof(weir_tensor), .dimensions = 1, .shape = shape, .code = 1, .bits = 64};
 	weir_message *out = NULL;
 	weir_stream *stream;
-	weir_status status = weir_context_create_tensor(context, &like, false, &out);
+	weir_status status = weir_context_create_tensor(context, &like, 0, &out);
 
 	if (!status && device) {
 		stream = current_stream(context);

@@ -17,7 +17,7 @@ static weir_status numbers_on(weir_context *context, weir_message **out)
 	static const weir_tensor like = {
 		.size = sizeof like, .dimensions = 1, .shape = &count, .code = 1, .bits = 32};
 
-	return weir_context_create_tensor(context, &like, false, out);
+	return weir_context_create_tensor(context, &like, 0, out);
 }
 
 static weir_status emit_launched(weir_context *context, weir_stream *stream, const weir_kernel *kernel,

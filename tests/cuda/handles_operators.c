@@ -106,7 +106,7 @@ static weir_status numbers(weir_context *context, int64_t count, bool on_host, w
 	const weir_tensor like = {
 		.size = sizeof like, .dimensions = 1, .shape = &count, .code = 1, .bits = 32};
 
-	return weir_context_create_tensor(context, &like, on_host, out);
+	return weir_context_create_tensor(context, &like, on_host ? WEIR_TENSOR_HOST : 0, out);
 }
 
 /*
@@ -257,7 +257,7 @@ static weir_status triple_start(weir_context *context, void *state, const weir_v
 static weir_status triple_stream(weir_context *context, const struct triple *self, weir_stream **out)
 {
 	bool to = !strcmp(self->sync, "to_default"), from = !strcmp(self->sync, "from_default");
-	weir_status status = weir_context_receive_stream(context, 0, true, to, out);
+	weir_status status = weir_context_receive_stream(context, 0, to ? WEIR_RECEIVE_SYNC_DEFAULT : 0, out);
 	weir_stream *standard;
 
 	if (status || (!to && !from))

@@ -92,7 +92,7 @@ bool handles_wait(struct handles_rig *rig, int64_t ns)
 	rig->hung = weir_scheduler_running(rig->scheduler);
 	if (rig->hung) {
 		weir_scheduler_explain(rig->scheduler, tell_why, NULL);
-		weir_scheduler_stop(rig->scheduler, false);
+		weir_scheduler_stop(rig->scheduler, 0);
 		weir_scheduler_wait(rig->scheduler, 5 * SECOND, &rig->outcome);
 	}
 	if (status) {

@@ -82,7 +82,7 @@ static void use_until_refused(struct handles_rig *rig, void *native)
 	    !handles_expect(!weir_entity_use_stream(entity, stream), "use: %s", weir_last_error()))
 		return;
 	handles_runs(rig, (uint64_t)handles_settings.frames);
-	handles_expect(weir_stream_unwrap(stream) == WEIR_E_BUSY, "a used stream was unwrapped");
+	handles_expect(weir_stream_unwrap(stream) == WEIR_E_STATE, "a used stream was unwrapped");
 	handles_expect(!weir_entity_use_stream(entity, NULL), "taking it back: %s", weir_last_error());
 	handles_expect(!weir_stream_unwrap(stream), "unwrap: %s", weir_last_error());
 }

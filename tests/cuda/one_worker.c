@@ -260,7 +260,7 @@ static weir_status run(weir_graph *graph, const struct settings *settings)
 		status = weir_scheduler_start(scheduler);
 	if (!status) {
 		status = measure_both(scheduler, settings);
-		weir_scheduler_stop(scheduler, true);
+		weir_scheduler_stop(scheduler, WEIR_STOP_DRAIN);
 		ended = weir_scheduler_wait(scheduler, -1, NULL);
 		status = ended ? ended : status;
 	}

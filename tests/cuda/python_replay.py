@@ -72,7 +72,7 @@ def graph_of(count, made_on, doubled_on):
     entities = [
         {"name": "numbers", "operator": "Numbers", "parameters": {"count": count}, "max_in_flight": 4},
         {"name": "across", "operator": "upload"},
-        {"name": "twice", "operator": "Twice", "replay": {"instances": 256}},
+        {"name": "twice", "operator": "Twice", "replay": {"keys": 256}},
         {"name": "download", "operator": "download"},
         {"name": "check", "operator": "Check"},
     ]

@@ -123,8 +123,7 @@ static weir_status allocate_blocks(weir_context *context, struct own *own)
 	weir_status status = WEIR_OK;
 
 	for (int i = 0; !status && i < 2 * SIDE; i++)
-		status =
-			weir_context_create_tensor(context, &numbers, false, &own->block[i / SIDE][i % SIDE]);
+		status = weir_context_create_tensor(context, &numbers, 0, &own->block[i / SIDE][i % SIDE]);
 	return status;
 }
 
@@ -138,7 +137,7 @@ static weir_status add_by_replay(weir_context *context, struct own *own, uint64_
 	struct replay_add fill = {from, NULL, NUMBERS, (int64_t)tick, 0};
 	struct job job;
 	weir_message *out = NULL;
-	weir_status status = weir_context_create_tensor(context, &numbers, true, &out);
+	weir_status status = weir_context_create_tensor(context, &numbers, WEIR_TENSOR_HOST, &out);
 
 	memset(&job, 0, sizeof job);
 	job.work = (struct replay_add){to, from, NUMBERS, 7, part_is("fault") ? 50 : 0};
@@ -213,7 +212,7 @@ static weir_status disturb_compute(weir_context *context, void *own)
 {
 	weir_stream *stream = current_stream(context);
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &numbers, false, &message);
+	weir_status status = weir_context_create_tensor(context, &numbers, 0, &message);
 	struct replay_add fill = {message ? weir_message_data(message) : NULL, NULL, NUMBERS, 1, 0};
 
 	(void)own;
@@ -268,7 +267,7 @@ static const weir_operator operators[] = {
 static const char *graph_of(bool replays)
 {
 	static char text[1200];
-	const char *key = replays ? "{\"instances\": 64}" : "false";
+	const char *key = replays ? "{\"keys\": 64}" : "false";
 
 	if (part_is("cost") || part_is("many"))
 		snprintf(text, sizeof text,
@@ -278,7 +277,7 @@ static const char *graph_of(bool replays)
 	else
 		snprintf(text, sizeof text,
 			 "{\"weir\": 1, \"entities\": ["
-			 "{\"name\": \"a\", \"operator\": \"replays\", \"replay\": {\"instances\": %d}},"
+			 "{\"name\": \"a\", \"operator\": \"replays\", \"replay\": {\"keys\": %d}},"
 			 "{\"name\": \"check\", \"operator\": \"checks\"}%s], \"connections\": [[\"a.out\", "
 			 "\"check.in\"]%s]}",
 			 part_is("evicted") ? 8 : 64,
@@ -365,7 +364,7 @@ static weir_status run_and_stop(weir_scheduler *scheduler, uint64_t number)
 	if (status)
 		return status;
 	nanosleep(&while_it_works, NULL);
-	weir_scheduler_stop(scheduler, number % 2 == 0);
+	weir_scheduler_stop(scheduler, number % 2 == 0 ? WEIR_STOP_DRAIN : 0);
 	return weir_scheduler_wait(scheduler, -1, NULL);
 }
 

@@ -210,7 +210,7 @@ def replay_keys(came):
 def replay_evicted(came):
     seen = f"{came['captures']} captures, {came['evictions']} evictions, {came['wrong']} wrong of {came['checked']}"
     holds = came["captures"] == 500 and came["evictions"] == 492 and not came["wrong"] and came["checked"] == 2000
-    row("3 instances 8 of 16 keys", "500 captures, 492 evictions, results right", seen, holds)
+    row("3 keys 8 of 16", "500 captures, 492 evictions, results right", seen, holds)
 
 
 def replay_captures(came):

@@ -499,7 +499,7 @@ static void draw_options(struct fz *fz)
 
 	options->size = sizeof *options;
 	options->backend = fz->backend;
-	options->strict = WEIR_STRICT_OFF; /* its computes look at device memory, to see what is early */
+	options->strict = WEIR_NONE; /* its computes look at device memory, to see what is early */
 	options->workers = 1 + draw(fz, chance(fz, 3) ? 8 : 3);
 	options->seed = fz->seed;
 	options->drain_ns = 600 * 1000 * FZ_MS;

@@ -82,7 +82,7 @@ static void stop(void *arg)
 	struct fz_meddler *self = arg;
 
 	weir_sleep(fz_below(&self->random, 3000) * FZ_US);
-	weir_scheduler_stop(self->fz->scheduler, !fz_chance(&self->random, 3));
+	weir_scheduler_stop(self->fz->scheduler, !fz_chance(&self->random, 3) ? WEIR_STOP_DRAIN : 0);
 }
 
 static void hear(const weir_unmet *unmet, void *arg)

@@ -213,7 +213,7 @@ static weir_status produce_later(struct fz_entity *entity, weir_context *context
 	int64_t shape = (int64_t)size;
 	weir_tensor like = {.size = sizeof like, .dimensions = 1, .shape = &shape, .code = 1, .bits = 8};
 	struct fz_work arguments = {.entity = entity, .to_size = size, .ns = entity->work};
-	weir_status status = weir_context_create_tensor(context, &like, false, out);
+	weir_status status = weir_context_create_tensor(context, &like, 0, out);
 
 	if (status)
 		return status;
@@ -302,7 +302,8 @@ static weir_status mishap(struct fz_entity *entity, weir_context *context)
 
 	if (tick == entity->stops_at) {
 		atomic_store(&entity->fz->stopped, true);
-		weir_scheduler_stop(entity->fz->scheduler, !fz_chance(&entity->random, 3));
+		weir_scheduler_stop(entity->fz->scheduler,
+				    !fz_chance(&entity->random, 3) ? WEIR_STOP_DRAIN : 0);
 	}
 	if (tick != entity->fails_at)
 		return WEIR_OK;

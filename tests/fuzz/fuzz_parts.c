@@ -95,7 +95,7 @@ static weir_status copy_payload(struct fz_entity *entity, weir_context *context,
 		*out = weir_message_ref(message);
 		return WEIR_OK;
 	}
-	status = weir_context_create_tensor(context, &like, false, out);
+	status = weir_context_create_tensor(context, &like, 0, out);
 	if (status)
 		return status;
 	fz_spoil(weir_message_data(*out), (size_t)shape);

@@ -46,7 +46,10 @@ static weir_status receive_each(weir_context *context, bool allocate, bool to_de
 	weir_status status = WEIR_OK;
 
 	for (unsigned port = 0; !status && port < FZ_PORTS; port++)
-		status = weir_context_receive_stream(context, port, allocate, to_default, out);
+		status = weir_context_receive_stream(context, port,
+						     (allocate ? 0 : WEIR_RECEIVE_TAKE_NONE) |
+							     (to_default ? WEIR_RECEIVE_SYNC_DEFAULT : 0),
+						     out);
 	return status;
 }
 

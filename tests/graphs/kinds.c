@@ -83,8 +83,32 @@ static const weir_parameter copier_parameters[] = {
 static const weir_operator copier = {OPERATOR, .name = "copier", .flags = WEIR_OPERATOR_PRINTS,
 				     .parameters = copier_parameters};
 
-const weir_operator *const wr_builtin_operators[] = {&bytes_sink, &camera, &copier,  &filter, &idle, &relay,
-						     &sink,       &source, &spinner, &talker, NULL};
+/* With types. */
+static const weir_port image_outputs[] = {
+	{PORT, .name = "out", .dtype = "uint8", .place = "host", .shape = "[H, W, 3]"}, {.name = NULL}};
+static const weir_operator image = {OPERATOR, .name = "image", .outputs = image_outputs};
+static const weir_port network_inputs[] = {
+	{PORT, .name = "in", .dtype = "float32", .place = "device", .shape = "[1, 3, N, N]"}, {.name = NULL}};
+static const weir_port network_outputs[] = {
+	{PORT, .name = "out", .dtype = "float32", .place = "device", .shape = "[N] | [N, 4]"},
+	{.name = NULL}};
+static const weir_operator network = {OPERATOR, .name = "network", .inputs = network_inputs,
+				      .outputs = network_outputs};
+static const weir_port pair_inputs[] = {
+	{PORT, .name = "left", .dtype = "float32|float16", .shape = "[N]"},
+	{PORT, .name = "right", .dtype = "float32|float16", .shape = "[N]"},
+	{.name = NULL}};
+static const weir_operator pair = {OPERATOR, .name = "pair", .inputs = pair_inputs};
+static const weir_port three_outputs[] = {{PORT, .name = "out", .dtype = "float32", .shape = "[3]"},
+					  {.name = NULL}};
+static const weir_operator three = {OPERATOR, .name = "three", .outputs = three_outputs};
+static const weir_port four_outputs[] = {{PORT, .name = "out", .dtype = "float32", .shape = "[4] | [5]"},
+					 {.name = NULL}};
+static const weir_operator four = {OPERATOR, .name = "four", .outputs = four_outputs};
+
+const weir_operator *const wr_builtin_operators[] = {
+	&bytes_sink, &camera, &copier, &filter, &four,    &idle,   &image, &network,
+	&pair,       &relay,  &sink,   &source, &spinner, &talker, &three, NULL};
 
 static void ask(const void *state, weir_view *view, weir_verdict *verdict)
 {

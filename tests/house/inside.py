@@ -16,7 +16,6 @@ MAY = [
     ("tests/scheduler/certificate.h", ("scheduler",), "the end of a run, from counts and the plan"),
     ("tests/scheduler/dst*.h", ("scheduler", "streams"), "the rig of simulated worlds"),
     ("tests/scheduler/queue_rig.h", ("scheduler",), "the rig of queues, which have no public form"),
-    ("tests/scheduler/paths.c", ("scheduler",), "paths are plain data: they are what is compared"),
     ("tests/scheduler/ask_*.[ch]", ("scheduler",), "states of queues are plain data: they are what is enumerated"),
     ("tests/scheduler/message_rig.h", ("scheduler",), "the rig of messages without a graph"),
     ("tests/scheduler/claims_rig.h", ("scheduler",), "the rig of claims, which have no public form"),

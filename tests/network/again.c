@@ -49,7 +49,7 @@ static void run(weir_scheduler *scheduler, int i)
 	while (i % 3 && !written(scheduler)) /* requests are in flight */
 		usleep(100);
 	if (i % 3)
-		weir_scheduler_stop(scheduler, i % 3 == 2);
+		weir_scheduler_stop(scheduler, i % 3 == 2 ? WEIR_STOP_DRAIN : 0);
 	must(weir_scheduler_wait(scheduler, -1, NULL));
 	printf("run %d: %d results\n", i, (int)written(scheduler));
 	if (i % 3 == 0 && written(scheduler) != FRAMES)

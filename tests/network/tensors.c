@@ -46,7 +46,7 @@ static weir_status reader_compute(weir_context *context, void *state)
 {
 	struct reader *reader = state;
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &reader->like, true, &message);
+	weir_status status = weir_context_create_tensor(context, &reader->like, WEIR_TENSOR_HOST, &message);
 
 	if (status)
 		return status;

@@ -122,7 +122,7 @@ static weir_status emit_frame(weir_context *context, void *state)
 	const int64_t shape[] = {rows[weir_context_tick(context)], 2};
 	const weir_tensor like = {sizeof like, NULL, 0, 2, shape, NULL, 1, 8, 1};
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &like, true, &message);
+	weir_status status = weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, &message);
 
 	(void)state;
 	if (status)

@@ -344,7 +344,7 @@ int weir_context_device(const weir_context *context)
 	return RIG_DEVICE;
 }
 
-weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like, bool on_host,
+weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like, unsigned flags,
 				       weir_message **out)
 {
 	size_t bytes = like->bits / 8;
@@ -360,7 +360,7 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 	message->tensor.shape = message->shape;
 	message->tensor.strides = NULL;
 	message->tensor.data = message->data;
-	message->tensor.device = on_host ? WEIR_DEVICE_HOST : RIG_DEVICE;
+	message->tensor.device = (flags & WEIR_TENSOR_HOST) ? WEIR_DEVICE_HOST : RIG_DEVICE;
 	*out = message;
 	return WEIR_OK;
 }
@@ -368,7 +368,8 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *like, weir_message **out)
 {
 	(void)graph;
-	return weir_context_create_tensor(running, like, like->device == WEIR_DEVICE_HOST, out);
+	return weir_context_create_tensor(running, like,
+					  like->device == WEIR_DEVICE_HOST ? WEIR_TENSOR_HOST : 0, out);
 }
 
 weir_status weir_context_open(weir_context *context, const char *path, int flags, unsigned mode, int *out)
@@ -389,11 +390,11 @@ void weir_context_drain(weir_context *context, const char *format, ...)
 }
 
 /* No operator of these tests waits for a descriptor. */
-weir_status weir_context_hold(weir_context *context, unsigned input, bool hold)
+weir_status weir_context_hold(weir_context *context, unsigned input, unsigned flags)
 {
 	(void)context;
 	(void)input;
-	(void)hold;
+	(void)flags;
 	return WEIR_E_UNSUPPORTED;
 }
 
@@ -463,7 +464,8 @@ weir_message *rig_image(int device, int64_t height, int64_t width, int64_t chann
 	weir_message *message = NULL;
 	uint32_t random = 1;
 
-	weir_context_create_tensor(&context, &like, device == WEIR_DEVICE_HOST, &message);
+	weir_context_create_tensor(&context, &like, device == WEIR_DEVICE_HOST ? WEIR_TENSOR_HOST : 0,
+				   &message);
 	for (size_t i = 0; i < message->bytes; i++) {
 		random = random * 1664525u + 1013904223u;
 		((uint8_t *)message->data)[i] = (uint8_t)(random >> 24);

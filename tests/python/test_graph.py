@@ -395,7 +395,7 @@ def test_collect_frees_what_the_device_still_used_when_it_was_dropped(tmp_path):
             del array
             with pytest.raises(weir.Error, match="a run is on, its workers collect") as caught:
                 graph.collect()
-            assert caught.value.status == weir.Status.BUSY
+            assert caught.value.status == weir.Status.STATE
         assert gate.drop_behind_gate() == weir.Status.OK
         try:
             for timeout in (0, 0.05):

@@ -79,7 +79,7 @@ def run(meddle=None, replay=None):
 
 
 def test_work_is_captured_once_for_each_key_and_launched_again():
-    counts, calls = run(replay={"instances": 256})
+    counts, calls = run(replay={"keys": 256})
     assert counts["captures"] > 0 and counts["hits"] > 0 and not counts["failures"] and not counts["evictions"]
     assert calls == COUNT - counts["hits"]
     counts, calls = run(replay=False)
@@ -108,7 +108,7 @@ def test_work_that_cannot_be_captured_is_enqueued_as_usual():
             refused.append(str(error))
             raise
 
-    counts, calls = run(meddle, replay={"instances": 256})
+    counts, calls = run(meddle, replay={"keys": 256})
     assert counts["failures"] > 0 and counts["hits"] == counts["captures"] == 0
     assert calls == COUNT + len(refused) == COUNT + counts["failures"]
     assert "a tensor was made in enqueue" in refused[0]
@@ -123,7 +123,7 @@ def test_an_exception_in_a_capture_alone_fails_the_key_and_nothing_else():
         if called[self.key] == 2:
             raise RuntimeError("captured")
 
-    counts, calls = run(meddle, replay={"instances": 256})
+    counts, calls = run(meddle, replay={"keys": 256})
     assert counts["failures"] > 0 and calls == COUNT + counts["failures"]
 
 

@@ -230,7 +230,7 @@ static struct rig *fill_then_run(const char *text)
 {
 	struct rig *rig = rig_of(text);
 
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, MS, NULL);
 	rig_tell(rig, "end", WEIR_TOLD_READY);

@@ -75,7 +75,7 @@ static void read_in_world(void)
 	wr_thread_join(&changer);
 	if (weir_scheduler_wait(rig->scheduler, SECOND, NULL) == WEIR_E_TIMEOUT) {
 		overlooked++;
-		weir_scheduler_stop(rig->scheduler, false);
+		weir_scheduler_stop(rig->scheduler, 0);
 	} else {
 		assert_int_equal(rig_ticks(rig, "z"), BYTES + 1);
 	}

@@ -1,6 +1,5 @@
 /*
- * Descriptors that entities wait for (C9): pipes, files and sockets of the test, in simulated worlds and with
- * real threads. `z` reads one byte a tick.
+ * Descriptors that entities wait for (C9): pipes, files and sockets. `z` reads one byte a tick.
  */
 #include <dirent.h>
 #include <event2/event.h>
@@ -166,14 +165,14 @@ static void stay_ready(void)
 {
 	struct rig *rig = rig_reading("z:call condition=file_descriptor enabled=false");
 
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig_start(rig);
 	put_byte('a'); /* ready, and nothing reads it */
 	wait_cheaply(rig);
 	rig_tell(rig, "z", WEIR_TOLD_READY);
 	wait_for_ticks(rig, 1);
 	wait_cheaply(rig); /* nothing to say */
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	destroy_reading(rig);
 }
@@ -415,7 +414,7 @@ static void stop_a_silent_one(bool drain)
 	wait_until_watched(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT); /* S4 */
 	assert_says(rig_explain(rig), "(readable))");
-	weir_scheduler_stop(rig->scheduler, drain);
+	weir_scheduler_stop(rig->scheduler, drain ? WEIR_STOP_DRAIN : 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_true(rig->outcome.duration_ns < SECOND);
 	destroy_reading(rig);
@@ -441,19 +440,19 @@ static void forget_between_runs(void)
 	rig_start(rig);
 	put_byte('1');
 	wait_for_ticks(rig, 1);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_entity(rig, "z")->start = NULL; /* does not watch it again */
 	put_byte('2');
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT);
 	assert_int_equal(rig_ticks(rig, "z"), 0);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(watch(weir_graph_entity(rig->graph, "z"), ends[0], WEIR_WATCH_READ), WEIR_OK);
 	rig_start(rig); /* what was watched between runs is kept */
 	wait_for_ticks(rig, 1);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	destroy_reading(rig);
 }

@@ -210,7 +210,7 @@ static void wait_beside_another(void)
 	put("a"); /* the descriptor is ready, and the entity is not */
 	pass(rig, 100 * SECOND);
 	assert_string_equal(said, "");
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	end_run(rig);
 }
 

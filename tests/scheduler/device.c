@@ -36,7 +36,7 @@ static weir_status add_on_the_device(struct rig *rig, weir_context *context)
 	weir_stream *stream = current_stream(context);
 
 	(void)rig;
-	if (!stream || weir_context_create_tensor(context, &like, false, &message))
+	if (!stream || weir_context_create_tensor(context, &like, 0, &message))
 		return WEIR_E_DEVICE;
 	sum.to = weir_message_data(message);
 	if (weir_stream_launch(stream, &adder, &sum, sizeof sum)) {
@@ -111,7 +111,7 @@ static weir_status use_a_temporary(struct rig *rig, weir_context *context)
 {
 	struct sum sum = {0};
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &like, false, &message);
+	weir_status status = weir_context_create_tensor(context, &like, 0, &message);
 
 	if (status)
 		return status;
@@ -200,7 +200,7 @@ static void t04_a_run_that_is_cut_short_keeps_payloads_until_the_device_is_done(
 	rig_on(rig, "c", emit_wrapped);
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, MS, NULL);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 	assert_int_equal(wr_load(&wrapped.destroyed), 1);
@@ -318,7 +318,7 @@ static void f16_an_enqueue_that_blocks_stalls_its_worker_alone(void **state)
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 50 * MS, NULL);
 	assert_in_range(rig_ticks(rig, "beat"), 49, 51);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -330,7 +330,7 @@ static void drain_with_callbacks(void)
 		rig->options.signal = rig_signals[i];
 		rig_start(rig);
 		weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
-		weir_scheduler_stop(rig->scheduler, true);
+		weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 		assert_int_equal(rig_wait(rig), WEIR_OK);
 		assert_int_equal(rig_queue(rig, "end.in").delivered, rig_ticks(rig, "source"));
 		rig_destroy(rig);

@@ -55,7 +55,7 @@ static weir_status emit_copy(struct rig *rig, weir_context *context)
 			       {sizeof *copies, NULL, number, 2, sizeof *numbers / 2, sizeof *numbers / 2,
 				sizeof *numbers / 2}};
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 	weir_stream *stream = current_stream(context);
 	weir_fence fence;
 
@@ -105,7 +105,7 @@ static weir_status enqueue_cells(weir_context *context, weir_stream *stream, voi
 static weir_status emit_replayed(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 	struct rig_sum sum = {.from = {&cells[1], NULL}};
 
 	(void)rig;
@@ -155,7 +155,7 @@ static weir_status run_to_end(struct rig *rig)
 	weir_status status = WEIR_OK;
 
 	if (!rig->scheduler) {
-		rig->options.gpu_time = WEIR_GPU_TIME_ALL;
+		rig->options.gpu_time = 1;
 		status = weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler);
 		if (!status && plan->timed)
 			status = rig_observe(rig, &observer);

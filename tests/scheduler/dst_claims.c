@@ -140,7 +140,7 @@ static void stop(void *arg)
 	(void)arg;
 	weir_sleep(world.stop_after);
 	if (world.stop_after)
-		weir_scheduler_stop(world.scheduler, world.drain);
+		weir_scheduler_stop(world.scheduler, world.drain ? WEIR_STOP_DRAIN : 0);
 }
 
 /* An entity that waits for another reason meanwhile must pass on what it is offered. Each is enabled at the

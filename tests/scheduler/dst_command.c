@@ -52,7 +52,7 @@ weir_status dst_make_scheduler(weir_graph *graph, weir_scheduler_options options
 
 	options.size = sizeof options;
 	options.backend = "sim";
-	options.strict = WEIR_STRICT_OFF; /* its computes look at device memory, to see what is early */
+	options.strict = WEIR_NONE; /* its computes look at device memory, to see what is early */
 	status = weir_scheduler_create(graph, &options, out);
 	if (!status)
 		wr_system_set_knobs(graph->system, &knobs);
@@ -84,7 +84,7 @@ weir_status dst_make_block(weir_context *context, struct wr_random *random, bool
 			   weir_message **out)
 {
 	struct work work = {.ns = 1 + (int64_t)wr_random_below(random, 1500)};
-	weir_status status = weir_context_create_tensor(context, &like, on_host, out);
+	weir_status status = weir_context_create_tensor(context, &like, on_host ? WEIR_TENSOR_HOST : 0, out);
 
 	if (status)
 		return status;

@@ -204,7 +204,7 @@ static void stop(void *arg)
 {
 	(void)arg;
 	wr_thread_sleep(held.stop_after);
-	weir_scheduler_stop(held.scheduler, held.seed % 3);
+	weir_scheduler_stop(held.scheduler, held.seed % 3 ? WEIR_STOP_DRAIN : 0);
 }
 
 static unsigned send(struct wr_thread *threads, unsigned n, const char *name, void (*fn)(void *arg),

@@ -221,7 +221,7 @@ static weir_status mishap(weir_context *context, const struct node *node)
 		return WEIR_OK;
 	if (weir_context_tick(context) + 1 == dst->stops_at) {
 		dst->stopped = true;
-		weir_scheduler_stop(dst->scheduler, true);
+		weir_scheduler_stop(dst->scheduler, WEIR_STOP_DRAIN);
 	}
 	if (weir_context_tick(context) + 1 != dst->fails_at)
 		return WEIR_OK;
@@ -323,7 +323,8 @@ static weir_status produce(weir_context *context, struct node *node, const struc
 			    .reader = weir_entity_name(weir_context_entity(context))};
 	bool device = node->device && weir_context_tick(context) >= node->since;
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &like, !device, &message);
+	weir_status status =
+		weir_context_create_tensor(context, &like, device ? 0 : WEIR_TENSOR_HOST, &message);
 
 	if (status)
 		return status;

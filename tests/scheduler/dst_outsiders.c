@@ -44,7 +44,7 @@ static void stop(void *arg)
 	struct dst_run *run = ((struct dst_outsider *)arg)->run;
 
 	weir_sleep(run->stop_after);
-	weir_scheduler_stop(run->scheduler, run->stop == DST_STOP_DRAIN);
+	weir_scheduler_stop(run->scheduler, run->stop == DST_STOP_DRAIN ? WEIR_STOP_DRAIN : 0);
 }
 
 static bool wait_for_opening(struct dst_run *run)

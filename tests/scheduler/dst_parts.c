@@ -60,7 +60,7 @@ weir_status dst_copy(weir_context *context, weir_stream *stream, const weir_mess
 		.size = sizeof like, .dimensions = 1, .shape = &bytes, .code = 1, .bits = 8};
 	weir_copy copies[2] = {{.size = sizeof *copies, .row_bytes = 8},
 			       {.size = sizeof *copies, .row_bytes = 8}};
-	weir_status status = stream ? weir_context_create_tensor(context, &like, false, out) : WEIR_E_DEVICE;
+	weir_status status = stream ? weir_context_create_tensor(context, &like, 0, out) : WEIR_E_DEVICE;
 
 	if (status)
 		return status;

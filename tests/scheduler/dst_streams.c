@@ -20,7 +20,11 @@ static weir_status receive_each(weir_context *context, bool allocate, bool sync_
 
 	for (unsigned input = 0; !status && (input == 0 || input < weir_context_entity(context)->input_count);
 	     input++)
-		status = weir_context_receive_stream(context, input, allocate, sync_to_default, out);
+		status =
+			weir_context_receive_stream(context, input,
+						    (allocate ? 0 : WEIR_RECEIVE_TAKE_NONE) |
+							    (sync_to_default ? WEIR_RECEIVE_SYNC_DEFAULT : 0),
+						    out);
 	return status;
 }
 

@@ -76,7 +76,7 @@ static void draw_options(struct dst_run *run)
 
 	options->size = sizeof *options;
 	options->backend = "sim";
-	options->strict = WEIR_STRICT_OFF; /* its computes look at device memory */
+	options->strict = WEIR_NONE; /* its computes look at device memory */
 	options->seed = run->seed;
 	options->workers = dst->tiny ? 2 - (unsigned)chance(run, 8) : 1 + (unsigned)draw(run, 3);
 	options->drain_ns = 10 * INT64_C(1000) * MS;

@@ -212,7 +212,7 @@ static void b04_threads_block_all_posix_signals_and_no_handler_is_installed(void
 	assert_true(caught == before);
 	pthread_sigmask(SIG_BLOCK, NULL, &own);
 	assert_false(sigismember(&own, SIGINT));
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }

@@ -94,7 +94,7 @@ static weir_status launch_on(weir_context *context, weir_stream *stream, const w
 	struct writing writing = {.number = number,
 				  .wanted = seen.receivers * (unsigned)(rig_tick(context) + 1)};
 	weir_status status =
-		stream ? weir_context_create_tensor(context, &rig_one_number, false, out) : WEIR_E_DEVICE;
+		stream ? weir_context_create_tensor(context, &rig_one_number, 0, out) : WEIR_E_DEVICE;
 
 	if (status)
 		return status;

@@ -99,10 +99,10 @@ static void s04_a_negative_grace_time_waits_for_a_stop(void **state)
 	struct rig *rig = rig_of("source ticks=1 -> end enabled=false");
 
 	(void)state;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 3600 * SECOND, NULL), WEIR_E_TIMEOUT);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig->outcome.abandoned, 1);
 	rig_destroy(rig);
@@ -271,7 +271,7 @@ static void s06_what_waits_for_the_program_in_a_drain_is_abandoned(void **state)
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, MS, NULL);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig->outcome.abandoned, 1);
 	assert_int_equal(rig_queue(rig, "end.in").abandoned, 1);

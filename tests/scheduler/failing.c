@@ -438,7 +438,7 @@ static void f43_a_full_wake_up_descriptor_is_a_wake_up(void **state)
 	rig->options.own_loop = true;
 	rig_start(rig);
 	assert_true(rig_fill_wake(rig));
-	weir_scheduler_stop(rig->scheduler, true); /* does not block */
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN); /* does not block */
 	fd = (struct pollfd){.fd = scheduler_fd(rig->scheduler), .events = POLLIN};
 	assert_int_equal(poll(&fd, 1, 0), 1);
 	assert_int_equal(rig_wait(rig), WEIR_OK);

@@ -175,7 +175,7 @@ static void run_twice(void)
 
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	rig_start(rig);
-	weir_scheduler_stop(rig->scheduler, false); /* abandons the messages in queues */
+	weir_scheduler_stop(rig->scheduler, 0); /* abandons the messages in queues */
 	rig_wait(rig);
 	rig_entity(rig, "end")->length = 0;
 	assert_int_equal(rig_run(rig), WEIR_OK);

@@ -277,7 +277,7 @@ static struct rig *drain(int64_t ns, weir_status due)
 	rig->options.drain_ns = SECOND;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), due);
 	return rig;
 }

@@ -16,7 +16,7 @@ static weir_status three_us_then_5_ms(struct rig *rig, weir_context *context)
 
 static void run_async(void)
 {
-	struct rig *rig = observed("a:call count=1 -> end", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=1 -> end", 1);
 
 	ON("a", three_us_then_5_ms);
 	run_and_destroy(rig);
@@ -45,7 +45,7 @@ static weir_status cpu_then_kernel(struct rig *rig, weir_context *context)
 
 static void run_cpu_then_kernel(void)
 {
-	struct rig *rig = observed("a:call count=3 -> end", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=3 -> end", 1);
 
 	ON("a", cpu_then_kernel);
 	run_and_destroy(rig);
@@ -75,7 +75,7 @@ static weir_status six_ms(struct rig *rig, weir_context *context)
 
 static void run_consumer(void)
 {
-	struct rig *rig = observed("a:call count=3 -> b:call -> end", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=3 -> b:call -> end", 1);
 
 	ON("a", four_ms);
 	ON("b", one_ms);
@@ -97,15 +97,14 @@ static weir_status receive_then_one_ms(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = NULL;
 
-	HOLDS(rig, !weir_context_receive_stream(context, 0, true, false, &stream));
-	HOLDS(rig, !weir_context_receive_stream(context, 1, true, false, &stream));
+	HOLDS(rig, !weir_context_receive_stream(context, 0, 0, &stream));
+	HOLDS(rig, !weir_context_receive_stream(context, 1, 0, &stream));
 	return rig_emit_sum(context, 0, stream, 0, 1 * MS);
 }
 
 static void run_fan_in(void)
 {
-	struct rig *rig =
-		observed("a:call count=1 -> c:call -> end; b:call count=1 -> c.in2", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=1 -> c:call -> end; b:call count=1 -> c.in2", 1);
 
 	ON("a", four_ms);
 	ON("b", six_ms);
@@ -128,17 +127,16 @@ static weir_status wait_late(struct rig *rig, weir_context *context)
 	weir_stream *stream = NULL;
 	weir_message *first = NULL;
 
-	HOLDS(rig, !weir_context_receive_stream(context, 0, true, false, &stream));
+	HOLDS(rig, !weir_context_receive_stream(context, 0, 0, &stream));
 	HOLDS(rig, !rig_add(context, stream, 0, 1 * MS, &first)); /* begins at 4 ms, ends at 5 ms */
-	HOLDS(rig, !weir_context_receive_stream(context, 1, true, false, &stream));
+	HOLDS(rig, !weir_context_receive_stream(context, 1, 0, &stream));
 	weir_message_unref(first);
 	return rig_emit_sum(context, 0, stream, 0, 1 * MS); /* from 6 ms to 7 ms */
 }
 
 static void run_late_wait(void)
 {
-	struct rig *rig =
-		observed("a:call count=1 -> c:call -> end; b:call count=1 -> c.in2", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=1 -> c:call -> end; b:call count=1 -> c.in2", 1);
 
 	ON("a", four_ms);
 	ON("b", six_ms);
@@ -168,7 +166,7 @@ static weir_status a_hundred_short_ones(struct rig *rig, weir_context *context)
 
 static void run_short_ones(void)
 {
-	struct rig *rig = observed("a:call count=1 -> end", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=1 -> end", 1);
 
 	ON("a", a_hundred_short_ones);
 	run_and_destroy(rig);
@@ -183,7 +181,7 @@ TEST(t15_a_span_is_not_how_long_the_device_was_busy)
 
 static void run_two_entities(void)
 {
-	struct rig *rig = observed("a:call count=4 -> x:end; b:call count=4 -> y:end", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=4 -> x:end; b:call count=4 -> y:end", 1);
 
 	ON("a", four_ms);
 	ON("b", one_ms);
@@ -229,7 +227,7 @@ static weir_status replay_two_ms(struct rig *rig, weir_context *context)
 
 static void run_replay(void)
 {
-	struct rig *rig = observed("p:call count=8 -> a:call -> end", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("p:call count=8 -> a:call -> end", 1);
 
 	ON("p", four_ms);
 	ON("a", replay_two_ms);
@@ -277,7 +275,7 @@ static weir_status replay_two_streams(struct rig *rig, weir_context *context)
 /* Two entities replay at once: what one launch does is one entity's, and has one span. */
 static void run_two_replays(void)
 {
-	struct rig *rig = observed("a:call count=8 -> x:end; b:call count=8 -> y:end", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=8 -> x:end; b:call count=8 -> y:end", 1);
 	size_t launched = 0;
 
 	ON("a", replay_two_streams);
@@ -318,7 +316,7 @@ static weir_status on_two_streams(struct rig *rig, weir_context *context)
 
 static void run_two_streams(void)
 {
-	struct rig *rig = observed("a:call count=3 -> end", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=3 -> end", 1);
 
 	ON("a", on_two_streams);
 	assert_int_equal(rig_run(rig), WEIR_OK);

@@ -6,8 +6,8 @@ enum { UNREAD = 64, RECORDS = 300 };
 
 static void run_far_ahead(void)
 {
-	struct rig *rig = observed("a:call count=200 in_flight=0 -> b:end gate=in,flag capacity=200",
-				   WEIR_GPU_TIME_OFF);
+	struct rig *rig =
+		observed("a:call count=200 in_flight=0 -> b:end gate=in,flag capacity=200", WEIR_NONE);
 
 	ON("a", one_ms);
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -45,7 +45,7 @@ static weir_status record_often(struct rig *rig, weir_context *context)
 
 static void run_with_records(void)
 {
-	struct rig *rig = observed("a:call count=4 -> b:end gate=in,flag capacity=4", WEIR_GPU_TIME_OFF);
+	struct rig *rig = observed("a:call count=4 -> b:end gate=in,flag capacity=4", WEIR_NONE);
 
 	ON("a", record_often);
 	assert_int_equal(rig_run(rig), WEIR_OK);

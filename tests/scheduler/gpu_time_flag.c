@@ -148,7 +148,7 @@ static int64_t longest_told(uint32_t entity)
 
 static void run_truths(void)
 {
-	struct rig *rig = told_of("a:call count=40 -> end capacity=1", "flag", WEIR_GPU_TIME_OFF);
+	struct rig *rig = told_of("a:call count=40 -> end capacity=1", "flag", WEIR_NONE);
 
 	ON("a", work_as_first);
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -165,7 +165,7 @@ TEST(t15_g04_what_the_poller_saw_contains_the_work)
 
 static void run_ahead(void)
 {
-	struct rig *rig = told_of("a:call count=40 -> end capacity=4", "flag", WEIR_GPU_TIME_OFF);
+	struct rig *rig = told_of("a:call count=40 -> end capacity=4", "flag", WEIR_NONE);
 
 	ON("a", work_as_first);
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -192,7 +192,7 @@ TEST(t15_g04_a_span_begins_behind_what_the_stream_had_before)
 
 static void run_late_kernel(void)
 {
-	struct rig *rig = told_of("a:call count=10 -> end", "flag", WEIR_GPU_TIME_OFF);
+	struct rig *rig = told_of("a:call count=10 -> end", "flag", WEIR_NONE);
 
 	ON("a", sleep_then_work);
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -211,7 +211,7 @@ TEST(t15_g04_what_compute_does_before_its_first_kernel_is_not_in_it)
 
 static void run_behind_a_producer(void)
 {
-	struct rig *rig = told_of("a:call count=10 -> b:call -> end", "flag", WEIR_GPU_TIME_OFF);
+	struct rig *rig = told_of("a:call count=10 -> b:call -> end", "flag", WEIR_NONE);
 
 	ON("a", work_as_first);
 	ON("b", work_as_second);
@@ -253,7 +253,7 @@ TEST(t15_g04_ticks_that_are_not_timed_are_seen_by_the_poller)
 
 static void run_by_callback(void)
 {
-	struct rig *rig = told_of("a:call count=40 -> end", "callback", WEIR_GPU_TIME_OFF);
+	struct rig *rig = told_of("a:call count=40 -> end", "callback", WEIR_NONE);
 
 	ON("a", work_as_first);
 	assert_int_equal(rig_run(rig), WEIR_OK);

@@ -30,7 +30,7 @@ TEST(t15_one_tick_of_n_is_timed_and_the_4th_of_a_run_that_may_be_shorter)
 
 static void run_off(void)
 {
-	struct rig *rig = observed("a:call count=100 -> end", WEIR_GPU_TIME_OFF);
+	struct rig *rig = observed("a:call count=100 -> end", WEIR_NONE);
 
 	ON("a", one_ms);
 	run_and_destroy(rig);
@@ -45,7 +45,7 @@ TEST(t15_off_times_nothing)
 
 static void run_by_default(void)
 {
-	struct rig *rig = observed("a:call count=130 -> end", WEIR_GPU_TIME_DEFAULT);
+	struct rig *rig = observed("a:call count=130 -> end", 0);
 
 	ON("a", one_ms);
 	run_and_destroy(rig);
@@ -69,7 +69,7 @@ static weir_status take_it(struct rig *rig, weir_context *context)
 
 static void run_far_ahead(void)
 {
-	struct rig *rig = observed("a:call count=40 in_flight=0 -> b:call", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=40 in_flight=0 -> b:call", 1);
 	weir_entity_counts counts;
 
 	ON("a", one_ms);
@@ -91,7 +91,7 @@ TEST(t15_ticks_beyond_the_bound_are_not_timed)
 
 static void run_twice(void)
 {
-	struct rig *rig = observed("a:call count=4 -> end", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=4 -> end", 1);
 
 	ON("a", one_ms);
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -117,7 +117,7 @@ static weir_status every_second(struct rig *rig, weir_context *context)
 
 static void run_every_second(void)
 {
-	struct rig *rig = observed("a:call count=60 -> end", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=60 -> end", 1);
 
 	ON("a", every_second);
 	assert_int_equal(rig_run(rig), WEIR_OK);
@@ -175,7 +175,7 @@ static void run_on_threads(void)
 {
 	struct rig *rig = rig_of("a:call count=100 -> b:call -> end gate=in; c:call count=100 -> d:end");
 
-	rig->options.gpu_time = WEIR_GPU_TIME_ALL;
+	rig->options.gpu_time = 1;
 	rig_make(rig);
 	assert_int_equal(rig_observe(rig, &counter), WEIR_OK);
 	wr_store(&completed, 0);
@@ -292,7 +292,7 @@ static weir_status create_busy(void *self, int device, void **out)
 
 static void run_busy(void)
 {
-	struct rig *rig = refusing = observed("a:call count=20 in_flight=0 -> b:call", WEIR_GPU_TIME_ALL);
+	struct rig *rig = refusing = observed("a:call count=20 in_flight=0 -> b:call", 1);
 
 	rig_own_backend(rig)->timer_create = create_busy;
 	creates = 0;
@@ -319,7 +319,7 @@ TEST(t15_a_tick_is_not_timed_on_a_device_whose_timers_another_thread_measures)
 
 static void run_without_timers(void)
 {
-	struct rig *rig = observed("a:call count=10 -> end", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=10 -> end", 1);
 
 	rig_own_backend(rig)->timer_create = NULL;
 	ON("a", one_ms);
@@ -342,7 +342,7 @@ static void refuse_option(int gpu_time)
 	rig->options.gpu_time = gpu_time;
 	rig->options.backend = "sim";
 	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler), WEIR_E_INVALID);
-	assert_says(weir_last_error(), "use one tick of at most 1000000, or WEIR_GPU_TIME_OFF");
+	assert_says(weir_last_error(), "use one tick of at most 1000000, or WEIR_NONE");
 	rig_destroy(rig);
 }
 
@@ -370,7 +370,7 @@ static weir_status a_long_one(struct rig *rig, weir_context *context)
 
 static void run_cut_short(void)
 {
-	struct rig *rig = observed("a:call count=10 -> end", WEIR_GPU_TIME_ALL);
+	struct rig *rig = observed("a:call count=10 -> end", 1);
 
 	ON("a", a_long_one);
 	assert_int_equal(rig_run(rig), WEIR_E_FAILED);

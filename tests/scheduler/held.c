@@ -17,7 +17,7 @@ static weir_status hold_twice(struct rig *rig, weir_context *context)
 		snprintf(word, sizeof word, "%d", (int)rig_value(weir_context_message(context, 0, i)));
 		rig_note(rig, context, word);
 	}
-	return weir_context_hold(context, 0, tick % 3 != 2);
+	return weir_context_hold(context, 0, tick % 3 == 2 ? WEIR_HOLD_END : 0);
 }
 
 static void hold_beside_messages(const char *text)
@@ -50,8 +50,9 @@ TEST(c04_a_held_input_gives_nothing_and_loses_nothing)
 
 static weir_status hold_and_finish(struct rig *rig, weir_context *context)
 {
-	HOLDS(rig, weir_context_hold(context, 7, true) == WEIR_E_INVALID);
-	HOLDS(rig, !weir_context_hold(context, 0, true));
+	HOLDS(rig, weir_context_hold(context, 7, 0) == WEIR_E_INVALID);
+	HOLDS(rig, weir_context_hold(context, 0, 2) == WEIR_E_INVALID);
+	HOLDS(rig, !weir_context_hold(context, 0, 0));
 	return weir_context_finish(context);
 }
 

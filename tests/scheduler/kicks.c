@@ -124,7 +124,7 @@ static weir_fence work_for(weir_graph *graph, int64_t ns)
 static weir_status emit_block(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, true, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &message);
 
 	(void)rig;
 	return status ? status : weir_context_emit(context, 0, message);

@@ -131,7 +131,7 @@ static weir_status run_end(struct life *life)
 		rig_take(life->late, 10 * MS);
 		rig_take(life->early, 10 * MS);
 	}
-	weir_scheduler_stop(life->rig->scheduler, true);
+	weir_scheduler_stop(life->rig->scheduler, WEIR_STOP_DRAIN);
 	status = weir_scheduler_wait(life->rig->scheduler, 60 * SECOND, &life->rig->outcome);
 	assert_int_not_equal(status, WEIR_E_TIMEOUT);
 	return status;

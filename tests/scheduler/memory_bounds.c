@@ -33,7 +33,7 @@ static weir_status take_bytes(weir_context *context, int64_t bytes, weir_message
 {
 	const weir_tensor like = {sizeof like, NULL, 0, 1, &bytes, NULL, 1, 8, 1};
 
-	return weir_context_create_tensor(context, &like, true, out);
+	return weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, out);
 }
 
 /* --- a block --- */

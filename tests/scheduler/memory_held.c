@@ -26,7 +26,7 @@ static weir_status emit_two(struct rig *rig, weir_context *context)
 	for (int i = 0; i < 2 && !status; i++) {
 		weir_message *message = NULL;
 
-		status = weir_context_create_tensor(context, &rig_one_number, true, &message);
+		status = weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &message);
 		if (!status)
 			status = weir_context_emit(context, 0, message);
 	}
@@ -114,7 +114,7 @@ static void s03_s04_a_run_is_not_over_before_an_entity_that_was_offered_memory_i
 static weir_status emit_one(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, true, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &message);
 
 	(void)rig;
 	return status ? status : weir_context_emit(context, 0, message);
@@ -144,7 +144,7 @@ static void explain_beside_program(void)
 	assert_non_null(strstr(line, "1 in a.out -> b.in, 1 held by the program or an operator"));
 	assert_null(strstr(line, "circular"));
 	weir_text_free(line);
-	weir_scheduler_stop(rig->scheduler, true); /* before b can go on */
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN); /* before b can go on */
 	weir_message_unref(message);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);

@@ -45,7 +45,8 @@ static const weir_kernel work = {sizeof(weir_kernel), "work", sleep_for, NULL};
 static weir_status emit_after(weir_context *context, bool on_host, int64_t ns)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, on_host, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number,
+							on_host ? WEIR_TENSOR_HOST : 0, &message);
 
 	if (!status && ns)
 		status = weir_stream_launch(current_stream(context), &work, &ns, sizeof ns);

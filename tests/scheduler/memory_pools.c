@@ -31,7 +31,7 @@ static weir_pool_counts counts_of(struct rig *rig)
 static weir_status emit_number(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, true, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &message);
 
 	if (status)
 		return status;
@@ -151,7 +151,8 @@ static weir_status emit_part(struct rig *rig, weir_context *context)
 {
 	weir_part part = {sizeof part, "number", NULL};
 	weir_message *pack = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, true, &part.message);
+	weir_status status =
+		weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &part.message);
 
 	if (status)
 		return status;
@@ -196,7 +197,7 @@ static void stopped_while_refused(void)
 	rig_start(rig);
 	held = take_one(outlet);
 	assert_says(rig_explain(rig), "");
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_true(rig_done(rig, "a"));
 	assert_int_equal(counts_of(rig).used, 1);
@@ -248,8 +249,9 @@ static weir_status take_two(struct rig *rig, weir_context *context)
 {
 	weir_message *first = NULL, *second = NULL;
 
-	HOLDS(rig, weir_context_create_tensor(context, &rig_one_number, true, &first) == WEIR_OK);
-	rig_refused(rig, weir_context_create_tensor(context, &rig_one_number, true, &second), WEIR_E_BUSY,
+	HOLDS(rig, weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &first) == WEIR_OK);
+	rig_refused(rig, weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &second),
+		    WEIR_E_BUSY,
 		    "memory pool 'm': no block is left and the tick claimed 1: raise min_blocks");
 	HOLDS(rig, !second);
 	if (rig_tick(context) == 4)
@@ -278,8 +280,8 @@ static weir_status take_what_is_too_large(struct rig *rig, weir_context *context
 
 	like.dimensions = 1;
 	like.shape = &nine;
-	rig_refused(rig, weir_context_create_tensor(context, &like, true, &message), WEIR_E_INVALID,
-		    "memory pool 'm': 72 bytes do not fit into a block of 64 bytes");
+	rig_refused(rig, weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, &message),
+		    WEIR_E_INVALID, "memory pool 'm': 72 bytes do not fit into a block of 64 bytes");
 	weir_context_finish(context);
 	return WEIR_OK;
 }
@@ -340,7 +342,8 @@ static weir_status emit_pack(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL, *pack = NULL;
 
-	HOLDS(rig, weir_context_create_tensor(context, &rig_one_number, true, &message) == WEIR_OK);
+	HOLDS(rig,
+	      weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &message) == WEIR_OK);
 	HOLDS(rig, weir_message_pack(rig->graph, &(weir_part){sizeof(weir_part), "number", message}, 1,
 				     &pack) == WEIR_OK);
 	return weir_context_emit(context, 0, pack);
@@ -364,8 +367,9 @@ static weir_status take_of_both(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL, *other = NULL;
 
-	HOLDS(rig, weir_context_create_tensor(context, &rig_one_number, true, &message) == WEIR_OK);
-	HOLDS(rig, weir_context_create_tensor(context, &rig_one_number, false, &other) == WEIR_OK);
+	HOLDS(rig,
+	      weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &message) == WEIR_OK);
+	HOLDS(rig, weir_context_create_tensor(context, &rig_one_number, 0, &other) == WEIR_OK);
 	weir_message_unref(other);
 	if ((uint64_t)rig_tick(context) + 1 >= wr_load(&rig->told))
 		weir_context_finish(context);
@@ -474,7 +478,7 @@ static _Atomic unsigned seen_own;
 static weir_status emit_from_own(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, true, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &message);
 	void *data = weir_message_data(message);
 
 	HOLDS(rig, data == own_blocks[0] || data == own_blocks[1]);

@@ -72,7 +72,7 @@ static weir_status emit_block(struct rig *rig, weir_context *context)
 {
 	const int64_t tick = rig_tick(context);
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 
 	if (status)
 		return status;

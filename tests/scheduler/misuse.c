@@ -346,7 +346,7 @@ static void xb29_a_graph_is_not_destroyed_under_its_messages(void **state)
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	weir_scheduler_destroy(rig->scheduler);
 	rig->scheduler = NULL;
-	assert_int_equal(weir_graph_destroy(rig->graph), WEIR_E_BUSY);
+	assert_int_equal(weir_graph_destroy(rig->graph), WEIR_E_STATE);
 	assert_non_null(strstr(weir_last_error(), "2 of its messages are still held"));
 	assert_int_equal(rig_value(kept[0]), 5);
 	weir_message_unref(kept[0]);

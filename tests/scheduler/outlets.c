@@ -66,7 +66,7 @@ static void xb05_what_a_cut_has_left_reads_as_the_end(void **state)
 	assert_int_equal(go_on(rig, 100 * MS), WEIR_E_TIMEOUT);
 	assert_int_equal(rig_take(other, 0), 0);
 	assert_false(rig_readable(other));
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_true(rig_readable(outlet));
 	assert_true(rig_readable(other));
@@ -137,9 +137,9 @@ static void assert_told(const struct ending *ending, unsigned times)
 {
 	assert_int_equal(ending->told, times);
 	assert_false(ending->running);
-	assert_int_equal(ending->start, WEIR_E_BUSY);
-	assert_int_equal(ending->wait, WEIR_E_BUSY);
-	assert_int_equal(ending->destroy, WEIR_E_BUSY);
+	assert_int_equal(ending->start, WEIR_E_STATE);
+	assert_int_equal(ending->wait, WEIR_E_STATE);
+	assert_int_equal(ending->destroy, WEIR_E_STATE);
 }
 
 static struct rig *rig_with_end(const char *text, struct ending *ending)

@@ -66,7 +66,7 @@ static weir_status now_and_then(struct rig *rig, weir_context *context)
 		weir_context_finish(context);
 	if (tick % 3 == 2)
 		return weir_context_emit(context, 0, rig_number(context, tick));
-	HOLDS(rig, !weir_context_create_tensor(context, &like, false, &message));
+	HOLDS(rig, !weir_context_create_tensor(context, &like, 0, &message));
 	writing.to = weir_message_data(message);
 	*writing.to = -1;
 	HOLDS(rig, !weir_stream_launch(current_stream(context), &writer, &writing, sizeof writing));
@@ -193,7 +193,7 @@ static void xa03_a_drain_names_the_outlet_that_it_left_behind(void **state)
 	rig->options.drain_ns = SECOND; /* the device is idle soon after */
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 100 * MS, NULL), WEIR_E_TIMEOUT);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
 	assert_non_null(strstr(rig->outcome.text, "outlet of 'source.out' (1 message)"));
 	assert_int_equal(rig->outcome.abandoned, 1);

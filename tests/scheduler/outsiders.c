@@ -45,7 +45,7 @@ static void cut_short_beside_a_taker(void)
 	rig_start(rig);
 	weir_sleep(21 * US); /* the outlet is full, the workers are asleep */
 	assert_int_equal(wr_thread_start(&outsider.thread, "taker", take_all, &outsider), WEIR_OK);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	wr_thread_join(&outsider.thread);
 	counts = rig_queue(rig, "outlet");
@@ -88,7 +88,7 @@ static void cut_short_beside_a_pusher(void)
 	rig_start(rig);
 	assert_int_equal(wr_thread_start(&outsider.thread, "pusher", push_on, &outsider), WEIR_OK);
 	weir_sleep(21 * US);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	wr_thread_join(&outsider.thread);
 	counts = rig_queue(rig, "end.in");
@@ -230,7 +230,7 @@ static void wait_for_ever(void)
 	wr_thread_join(&taker.thread);
 	assert_int_equal(pusher.count, 2);
 	assert_int_equal(taker.count, 1);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, -7, NULL), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -247,7 +247,7 @@ static void s07_a_negative_drain_ends_at_once(void **state)
 
 	(void)state;
 	rig->options.drain_ns = -1;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig->options.max_duration_ns = 1 * MS;
 	assert_int_equal(rig_run(rig), WEIR_E_ABANDONED);
 	assert_string_equal(rig->outcome.text, "the drain was given no time; left behind: end (1 message)");

@@ -480,7 +480,7 @@ static void t09_e05_packs_that_are_left_over_count_once_and_free_their_parts(voi
 			assert_int_equal(weir_inlet_push(inlet, pack_of(rig, parts, 2), 0), WEIR_OK);
 		}
 		weir_inlet_close(inlet);
-		weir_scheduler_stop(rig->scheduler, false);
+		weir_scheduler_stop(rig->scheduler, 0);
 		(void)rig_wait(rig);
 		assert_int_equal(rig_queue(rig, "h.in").pushed, 3);
 		assert_int_equal(rig_queue(rig, "h.in").abandoned, 3);

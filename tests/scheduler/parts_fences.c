@@ -118,7 +118,7 @@ static weir_status add_parts(struct rig *rig, weir_context *context)
 				       weir_message_data(weir_message_part(pack, "boxes"))}};
 	weir_stream *stream = current_stream(context);
 
-	HOLDS(rig, !weir_context_create_tensor(context, &rig_one_number, false, &message));
+	HOLDS(rig, !weir_context_create_tensor(context, &rig_one_number, 0, &message));
 	sum.to = weir_message_data(message);
 	HOLDS(rig, !weir_stream_launch(stream, &rig_adder, &sum, sizeof sum));
 	return weir_context_emit(context, 0, message);

@@ -174,7 +174,6 @@ static weir_status open_model(const struct wr_trace_options *options, void **sel
 static const struct wr_observer model = {
 	.name = "model",
 	.open = open_model,
-	.tags = true,
 	.entity = on_entity,
 	.queue = on_queue,
 	.run_begin = on_run_begin,

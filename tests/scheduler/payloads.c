@@ -116,7 +116,7 @@ static void push_into_full(const char *policy)
 	assert_int_equal(push_bomb(&bomb), WEIR_OK);
 	assert_int_equal(wr_load(&bomb.gone), 3);
 	assert_int_equal(rig_queue(bomb.rig, "end.in").dropped, 3);
-	weir_scheduler_stop(bomb.rig->scheduler, false);
+	weir_scheduler_stop(bomb.rig->scheduler, 0);
 	assert_int_equal(rig_wait(bomb.rig), WEIR_OK);
 	assert_int_equal(wr_load(&bomb.gone), 4);
 	rig_destroy(bomb.rig);
@@ -141,7 +141,7 @@ static weir_status emit_tensor(struct rig *rig, weir_context *context)
 	static const int64_t one = 1;
 	static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0, 64, 1};
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &like, true, &message);
+	weir_status status = weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, &message);
 
 	(void)rig;
 	return status ? status : weir_context_emit(context, 0, message);
@@ -193,7 +193,7 @@ static void cut_short_with_a_full_outlet(void)
 	rig_start(rig);
 	while (rig_queue(rig, "outlet").pushed < 3)
 		weir_sleep(10 * US);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig_queue(rig, "outlet").abandoned, 3);
 	assert_int_equal(wr_load(&bomb.gone), 3);
@@ -244,7 +244,7 @@ static void t04_memory_of_held_messages_is_not_replaced_with_their_device(void *
 	assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
 	rig->scheduler = NULL;
 	rig->options.backend = "sim";
-	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler), WEIR_E_BUSY);
+	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler), WEIR_E_STATE);
 	assert_non_null(strstr(weir_last_error(), "1 messages of its run on host are still held"));
 	assert_int_equal(rig_value(message), 0);
 	weir_message_unref(message);
@@ -353,7 +353,7 @@ static void use_stream_at_stop(struct rig *rig, weir_context *context)
 	weir_message *message = NULL;
 	weir_stream *stream = current_stream(context);
 
-	if (!stream || weir_context_create_tensor(context, &like, false, &message) ||
+	if (!stream || weir_context_create_tensor(context, &like, 0, &message) ||
 	    weir_stream_launch(stream, &napping, "", 1))
 		rig_break(rig);
 	weir_message_unref(message);

@@ -30,7 +30,7 @@ static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0,
 static weir_status work_for(weir_context *context, int64_t ns)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &like, false, &message);
+	weir_status status = weir_context_create_tensor(context, &like, 0, &message);
 
 	if (!status)
 		status = weir_stream_launch(current_stream(context), &resting, &ns, sizeof ns);

@@ -207,7 +207,7 @@ static void xb24_what_was_refused_is_not_pushed(void **state)
 	assert_int_equal(weir_message_add_producer(message, enqueue(stream, message, 1, SECOND)), WEIR_OK);
 	assert_int_equal(weir_message_fences(message, 0, NULL), 1);
 	weir_message_unref(message);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	(void)rig_wait(rig);
 	rig_destroy(rig);
 }

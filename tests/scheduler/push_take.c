@@ -98,7 +98,7 @@ static void b02_a_drain_closes_inlets(void **state)
 	rig_start(rig);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(push(rig, inlet, i, 0), WEIR_OK);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	weir_scheduler_wait(rig->scheduler, MS, NULL);
 	assert_int_equal(push(rig, inlet, 3, SECOND), WEIR_E_CLOSED);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -164,7 +164,7 @@ static void push_together(bool stop)
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(wr_thread_start(&threads[i], "pusher", push_many, &pushers), WEIR_OK);
 	if (stop)
-		weir_scheduler_stop(pushers.rig->scheduler, true);
+		weir_scheduler_stop(pushers.rig->scheduler, WEIR_STOP_DRAIN);
 	for (int i = 0; i < 4; i++)
 		wr_thread_join(&threads[i]);
 	weir_inlet_close(pushers.inlet);
@@ -248,8 +248,8 @@ static void b02_inlets_and_outlets_are_made_before_the_scheduler(void **state)
 	assert_int_equal(weir_graph_add_outlet(rig->graph, "source", 1, 0, &outlet), WEIR_E_INVALID);
 	assert_int_equal(weir_graph_add_outlet(rig->graph, "source.out", 65537, 0, &outlet), WEIR_E_INVALID);
 	rig_make(rig);
-	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &inlet), WEIR_E_BUSY);
-	assert_int_equal(weir_graph_add_outlet(rig->graph, "source.out", 1, 0, &outlet), WEIR_E_BUSY);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &inlet), WEIR_E_STATE);
+	assert_int_equal(weir_graph_add_outlet(rig->graph, "source.out", 1, 0, &outlet), WEIR_E_STATE);
 	rig_destroy(rig);
 }
 
@@ -354,7 +354,7 @@ static void cut_short_under_a_taker(void)
 	for (int i = 0; i < 100; i++) {
 		rig_start(rig);
 		weir_sleep(i % 7 * 30 * US);
-		weir_scheduler_stop(rig->scheduler, false);
+		weir_scheduler_stop(rig->scheduler, 0);
 		assert_int_equal(rig_wait(rig), WEIR_OK);
 	}
 	wr_store(&taker.over, true);

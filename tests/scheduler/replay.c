@@ -95,7 +95,7 @@ static weir_status enqueue_by_scratch(weir_context *context, weir_stream *stream
 static weir_status replay_by_scratch(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 	struct scratch_step step = {status ? NULL : weir_message_data(message), rig_data_of(context, 0),
 				    rig_tick(context) < TICKS / 2 ? 1000 : 100000};
 	struct rig_sum poison = {.plus = -1};
@@ -423,7 +423,7 @@ static void stop_in_flight(void)
 		rig_start(rig);
 		if (strcmp(rig_backend, "sim"))
 			weir_sleep(3 * MS);
-		weir_scheduler_stop(rig->scheduler, run == 0);
+		weir_scheduler_stop(rig->scheduler, run == 0 ? WEIR_STOP_DRAIN : 0);
 		(void)rig_wait(rig);
 	}
 	rig_destroy(rig);

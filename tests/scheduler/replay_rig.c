@@ -68,7 +68,7 @@ static weir_status make_trouble(weir_context *context, weir_stream *stream)
 	case RECORDS:
 		return weir_stream_record(stream, &fence);
 	case ALLOCATES:
-		if (weir_context_create_tensor(context, &rig_one_number, false, &message))
+		if (weir_context_create_tensor(context, &rig_one_number, 0, &message))
 			return WEIR_E_UNSUPPORTED;
 		weir_message_unref(message);
 		return WEIR_OK;
@@ -126,7 +126,7 @@ static weir_status enqueue_sum(weir_context *context, weir_stream *stream, void 
 weir_status replay_sum(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 	struct step step = {rig, status ? NULL : weir_message_data(message), rig_data_of(context, 0)};
 	const void *key[2] = {step.to, step.from};
 

@@ -95,7 +95,7 @@ static void call_refused(weir_context *context, weir_stream *stream)
 
 	if (chance(50))
 		(void)weir_stream_record(stream, &fence);
-	else if (!weir_context_create_tensor(context, &rig_one_number, false, &message))
+	else if (!weir_context_create_tensor(context, &rig_one_number, 0, &message))
 		weir_message_unref(message);
 }
 
@@ -127,7 +127,7 @@ static weir_status replay_step(struct rig *rig, weir_context *context)
 {
 	size_t i = (size_t)(*weir_entity_name(weir_context_entity(context)) - 'a');
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 	struct step step = {&world.entities[i], status ? NULL : weir_message_data(message),
 			    rig_data_of(context, 0)};
 	const void *key[] = {step.to, step.from, NULL};

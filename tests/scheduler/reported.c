@@ -72,7 +72,7 @@ static void drain(void)
 
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -91,7 +91,7 @@ static void end_before_the_work(void)
 
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	rig_wait(rig);
 	assert_int_equal(wr_load(&rig->stopped), 1); /* that of `end` */
 	weir_scheduler_destroy(rig->scheduler);

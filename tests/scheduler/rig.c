@@ -57,7 +57,7 @@ struct rig *rig_described(const char *text, weir_description **out)
 	rig->options = (weir_scheduler_options){
 		.size = sizeof rig->options, .backend = rig_backend, .workers = 2, .seed = 1};
 	rig->outcome.size = sizeof rig->outcome;
-	rig->options.strict = WEIR_STRICT_OFF; /* its computes look at device memory, to see what is early */
+	rig->options.strict = WEIR_NONE; /* its computes look at device memory, to see what is early */
 	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
 	rig_add_kinds(rig->registry);
 	assert_int_equal(weir_description_create(&description), WEIR_OK);

@@ -1,5 +1,6 @@
 #include "rig_inside.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "scheduler/pool.h"
 #include "scheduler/scheduler.h"
 #include "streams/system.h"
+#include "trace/statistics.h"
 
 /* --- the device --- */
 
@@ -177,17 +179,61 @@ bool rig_times(weir_scheduler *scheduler, size_t i, struct rig_times *out)
 	return true;
 }
 
+struct nth_path {
+	const weir_graph *graph;
+	size_t skip;
+	struct rig_path *out;
+	bool found;
+};
+
+static const char *end_name(const char *what, const char *port)
+{
+	static _Thread_local char names[8][64];
+	static _Thread_local unsigned next;
+	char *name = names[next++ % 8];
+
+	snprintf(name, sizeof names[0], "%s%s", what, port);
+	return name;
+}
+
+static void add_entities(struct nth_path *nth, const struct wr_prefix *prefix)
+{
+	struct rig_path *out = nth->out;
+
+	if (prefix->before)
+		add_entities(nth, prefix->before);
+	if (prefix->inlet != WR_NO_QUEUE)
+		out->entities[out->entity_count++] =
+			end_name("inlet:", nth->graph->connections[prefix->inlet]->to);
+	out->entities[out->entity_count++] = nth->graph->entities[prefix->entity].plan->name;
+}
+
+static void note_nth(const struct wr_prefix *prefix, struct wr_path *path, void *arg)
+{
+	struct nth_path *nth = arg;
+	struct rig_path *out = nth->out;
+
+	if (nth->found || nth->skip--)
+		return;
+	nth->found = true;
+	out->entity_count = 0;
+	add_entities(nth, prefix);
+	if (path->outlet != WR_NO_QUEUE)
+		out->entities[out->entity_count++] =
+			end_name("outlet:", nth->graph->connections[path->outlet]->from);
+	out->other = prefix->other;
+	out->count = wr_read(&path->count);
+	out->latency = wr_histogram_summary(&path->latency);
+}
+
 bool rig_path(weir_scheduler *scheduler, size_t i, struct rig_path *out)
 {
-	struct wr_path_times *paths = scheduler->paths;
-	struct wr_path_time *path;
+	struct wr_statistics *statistics = wr_statistics_in(scheduler->trace);
+	struct nth_path nth = {scheduler->graph, i, out, false};
 
-	if (!paths || i >= paths->time_count)
-		return false;
-	path = &paths->times[i];
-	*out = (struct rig_path){path->names, path->length, path->other, wr_read(&path->count),
-				 wr_histogram_summary(&path->latency)};
-	return true;
+	if (statistics)
+		wr_paths_each(&statistics->paths, note_nth, &nth);
+	return nth.found;
 }
 
 bool rig_uses_no_stream(struct rig *rig, const char *name)
@@ -414,17 +460,10 @@ weir_status rig_observe_beside(struct rig *rig, const struct wr_observer *observ
 		.entities = wr_graph_count_all(rig->graph),
 		.queues = rig->graph->connection_count,
 	};
-	weir_status status;
 
 	wr_trace_close(scheduler->trace);
-	wr_path_times_destroy(scheduler->paths);
 	scheduler->trace = NULL;
-	scheduler->paths = NULL;
-	status = wr_trace_open_with(&options, both, 2, &scheduler->trace);
-	if (status)
-		return status;
-	return wr_path_times_create(rig->graph, wr_trace_self(scheduler->trace, &wr_statistics),
-				    &scheduler->paths);
+	return wr_trace_open_with(&options, both, 2, &scheduler->trace);
 }
 
 void rig_ignore_work(void *self, int64_t at, unsigned lane, uint32_t entity, uint64_t tick,

@@ -67,8 +67,9 @@ struct rig_times {
 	const char *entity, *done_source;
 	struct wr_durations submit, blocked, ready_to_compute, waited, gpu_span, done_latency;
 };
+enum { RIG_PATH = 64 };
 struct rig_path {
-	const char *const *entities;
+	const char *entities[RIG_PATH]; /* names of inlets and outlets are kept for the next few */
 	size_t entity_count;
 	bool other;
 	uint64_t count;

@@ -42,7 +42,7 @@ static weir_status number_by_kernel(weir_context *context, int64_t number, int64
 {
 	static const int64_t one = 1;
 	static const weir_tensor like = {sizeof(weir_tensor), NULL, 0, 1, &one, NULL, 0, 64, 1};
-	weir_status status = weir_context_create_tensor(context, &like, false, out);
+	weir_status status = weir_context_create_tensor(context, &like, 0, out);
 	struct work work = {NULL, number, ns, fault};
 	weir_stream *stream;
 

@@ -13,7 +13,7 @@ weir_status rig_write_part(weir_context *context, weir_stream *stream, int64_t n
 			   weir_message **out)
 {
 	struct rig_sum sum = {.plus = number, .ns = ns};
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, out);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, 0, out);
 
 	if (status)
 		return status;

@@ -88,13 +88,13 @@ weir_status rig_emit_by_all_means(struct rig *rig, weir_context *context)
 	int64_t tick = rig_tick(context), key = tick / 4;
 	weir_message *message = NULL, *on_host = NULL;
 	weir_fence fence;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 
 	(void)rig;
 	if (!tick)
 		means_cell = 0;
 	if (!status)
-		status = weir_context_create_tensor(context, &rig_one_number, true, &on_host);
+		status = weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &on_host);
 	if (!status)
 		status = weir_context_replay(context, &key, sizeof key, enqueue_means, NULL);
 	if (!status)

@@ -46,7 +46,7 @@ weir_status rig_add(weir_context *context, weir_stream *stream, int64_t number, 
 {
 	struct rig_sum sum = {NULL, {rig_data_of(context, 0), rig_data_of(context, 1)}, number, ns};
 	weir_status status =
-		stream ? weir_context_create_tensor(context, &rig_one_number, false, out) : WEIR_E_DEVICE;
+		stream ? weir_context_create_tensor(context, &rig_one_number, 0, out) : WEIR_E_DEVICE;
 
 	if (status)
 		return status;
@@ -131,7 +131,7 @@ weir_status rig_emit_by_hand(struct rig *rig, weir_context *context)
 weir_status rig_emit_on_all(struct rig *rig, weir_context *context)
 {
 	weir_stream *current = NULL, *own = NULL, *carried[4], *by_default;
-	weir_status status = weir_context_receive_stream(context, 0, true, true, &current);
+	weir_status status = weir_context_receive_stream(context, 0, WEIR_RECEIVE_SYNC_DEFAULT, &current);
 	size_t count = weir_context_receive_streams(context, 0, 0, 4, carried);
 
 	(void)rig;

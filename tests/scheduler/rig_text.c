@@ -19,15 +19,15 @@ static void set_json(struct parser *parser, const char *pointer, const char *jso
 		fail_msg("%s: %s", pointer, weir_last_error());
 }
 
-/* "off", "8" instances, or "8,2": and warm_up. */
+/* "off", "8" keys, or "8,2": and warm_up. */
 static void set_replay(struct parser *parser, size_t entity, const char *value)
 {
 	char pointer[64], json[64];
-	unsigned instances = 0, warm_up = 1;
+	unsigned keys = 0, warm_up = 1;
 
 	snprintf(pointer, sizeof pointer, "/entities/%zu/replay", entity);
-	sscanf(value, "%u,%u", &instances, &warm_up);
-	snprintf(json, sizeof json, "{\"instances\": %u, \"warm_up\": %u}", instances, warm_up);
+	sscanf(value, "%u,%u", &keys, &warm_up);
+	snprintf(json, sizeof json, "{\"keys\": %u, \"warm_up\": %u}", keys, warm_up);
 	set_json(parser, pointer, strcmp(value, "off") ? json : "false");
 }
 

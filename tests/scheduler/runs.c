@@ -80,8 +80,8 @@ static void s08_a_second_start_and_a_second_scheduler_are_refused(void **state)
 
 	(void)state;
 	rig_start(rig);
-	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_BUSY);
-	assert_int_equal(weir_scheduler_create(rig->graph, NULL, &second), WEIR_E_BUSY);
+	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_STATE);
+	assert_int_equal(weir_scheduler_create(rig->graph, NULL, &second), WEIR_E_STATE);
 	assert_null(second);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
@@ -135,7 +135,7 @@ static void f18_two_thousand_runs_leave_no_thread_and_no_descriptor(void **state
 	descriptors = entries("/proc/self/fd");
 	for (int i = 0; i < 2000; i++) {
 		rig_start(rig);
-		weir_scheduler_stop(rig->scheduler, i & 1);
+		weir_scheduler_stop(rig->scheduler, i & 1 ? WEIR_STOP_DRAIN : 0);
 		rig_wait(rig);
 	}
 	assert_threads_end(threads);

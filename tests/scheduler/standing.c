@@ -28,7 +28,7 @@ static void assert_stands_by(struct rig *rig, const char *line)
 
 static void end(struct rig *rig)
 {
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	rig_wait(rig);
 	rig_destroy(rig);
 }
@@ -84,7 +84,7 @@ static void c08_a_content_condition_is_not_told_while_a_gate_of_its_entity_is_cl
 	struct rig *rig = rig_of("camera:source ticks=1 work=50ms -> end condition=looks");
 
 	(void)state;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig_start(rig);
 	assert_stands_by(rig, "end waits: gate on in: waits for device work on 'in': 1 fence pending, "
 			      "oldest 10.0 ms, producer camera (WAIT_EVENT)");
@@ -178,7 +178,7 @@ static void xb06_the_number_that_a_condition_needs_is_told(void **state)
 	struct rig *rig = rig_of("source enabled=false -> end min=2 take=3 capacity=4");
 
 	(void)state;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
 	assert_says(rig_explain(rig), "end.in has 0 of 2 messages from source.out"); /* not of 3 */

@@ -40,7 +40,7 @@ static char *explanation_after(struct rig *rig, int64_t after)
 
 static void end(struct rig *rig)
 {
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	rig_wait(rig);
 	rig_destroy(rig);
 }
@@ -116,7 +116,7 @@ static void xb07_a_full_queue_behind_an_optional_output_is_told(void **state)
 	char *text;
 
 	(void)state;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig_start(rig);
 	text = explanation_after(rig, 10 * MS);
 	assert_says(text, "other waits: boolean: disabled (WAIT)");
@@ -132,7 +132,7 @@ static void xb07_an_outlet_that_nothing_takes_from_is_told(void **state)
 	char *text;
 
 	(void)state;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	assert_int_equal(weir_graph_add_outlet(rig->graph, "p.out2", 1, 0, &outlet), WEIR_OK);
 	rig_start(rig);
 	text = explanation_after(rig, 10 * MS);
@@ -167,7 +167,7 @@ static void xb07_what_is_parked_with_nothing_unmet_is_told(void **state)
 
 	(void)state;
 	wr_store(&allowed, false);
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig_start(rig);
 	text = explanation_after(rig, 10 * MS);
 	assert_says(text, "source waits: allowed: not allowed yet (WAIT)");
@@ -243,7 +243,7 @@ static void xb16_a_compute_that_hangs_past_its_drain_is_named(void **state)
 	rig->options.drain_ns = SECOND;
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT); /* in compute */
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	text = explanation_after(rig, 90 * MS);
 	assert_string_equal(text, "source waits: compute: runs for 100 ms (BUSY); 1 other waits behind it");
 	weir_text_free(text);

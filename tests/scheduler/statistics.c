@@ -117,7 +117,7 @@ static struct rig *run_with_device_sink(int gpu_time)
 
 static void measure_to_the_end_of_device_work(void)
 {
-	struct rig *rig = run_with_device_sink(WEIR_GPU_TIME_ALL);
+	struct rig *rig = run_with_device_sink(1);
 	struct rig_path path;
 	struct rig_times times = times_of(rig, 1);
 
@@ -140,7 +140,7 @@ TEST(t16_a_path_ends_with_the_device_work_of_its_sink)
 
 static void leave_out_what_is_not_measured(void)
 {
-	struct rig *rig = run_with_device_sink(WEIR_GPU_TIME_OFF);
+	struct rig *rig = run_with_device_sink(WEIR_NONE);
 	struct rig_path path;
 	char *text = NULL;
 
@@ -166,7 +166,7 @@ static void know_by_flag(void)
 	char *text = NULL;
 
 	rig->options.signal = "flag";
-	rig->options.gpu_time = WEIR_GPU_TIME_OFF;
+	rig->options.gpu_time = WEIR_NONE;
 	rig_on(rig, "a", work_for_5_ms);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	times = times_of(rig, 0);
@@ -342,7 +342,7 @@ static void end_by_drain(void)
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 2500 * MS, NULL), WEIR_E_TIMEOUT);
 	assert_recorded(rig, "\"ending\":\"running\",\n\"status\":null,\"cause\":\"none\"");
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_recorded(rig, "\"ending\":\"finished\",\n\"status\":\"ok\",\"cause\":\"drain\"");
 	assert_recorded(rig, "\"drained\":true,\"posix_signal\":0,\"leftover\":0,\"abandoned\":0");
@@ -377,7 +377,7 @@ static void share_a_stream(void)
 	struct rig *rig = rig_observed("a:call count=3 pool=default -> b:call pool=default -> c:call -> end");
 	char *text = NULL;
 
-	rig->options.gpu_time = WEIR_GPU_TIME_ALL;
+	rig->options.gpu_time = 1;
 	rig_on(rig, "a", work_for_5_ms);
 	rig_on(rig, "b", work_for_5_ms);
 	rig_on(rig, "c", work_for_5_ms);

@@ -140,7 +140,7 @@ static void no_time_to_drain(void)
 	rig_entity(rig, "good")->stop = stop;
 	rig_start(rig);
 	until_launched();
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
 	/* Whether its tick has ended by then is a matter of luck. */
 	if (strcmp(rig->outcome.text, "the drain was given no time; left behind: good (its stream has work)"))

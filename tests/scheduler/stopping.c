@@ -11,7 +11,7 @@ static void drain_soon(struct rig *rig, int64_t after)
 {
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, after, NULL);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 }
 
 static void s07_a_drain_lets_what_is_under_way_arrive(void **state)
@@ -83,7 +83,7 @@ static void s07_a_drain_names_the_outlet_that_the_program_leaves_full(void **sta
 		rig_outlet(rig, "source.out", 2, flags);
 		rig_start(rig);
 		assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL), WEIR_E_TIMEOUT);
-		weir_scheduler_stop(rig->scheduler, true);
+		weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 		assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
 		assert_says(rig->outcome.text, "outlet of 'source.out' (2 messages)");
 		assert_int_equal(rig->outcome.abandoned, 2);
@@ -110,7 +110,7 @@ static void s07_cut_short_means_at_once(void **state)
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_in_range(rig->outcome.abandoned, 15, 20); /* a drain would have delivered them */
 	assert_int_equal(rig->outcome.leftover, 0);
@@ -159,7 +159,7 @@ static void s07_a_compute_that_is_running_sees_the_end(void **state)
 		rig_start(rig);
 		while (wr_load(&rig->told) != 1)
 			weir_sleep(MS / 10);
-		weir_scheduler_stop(rig->scheduler, drain);
+		weir_scheduler_stop(rig->scheduler, drain ? WEIR_STOP_DRAIN : 0);
 		assert_int_equal(rig_wait(rig), WEIR_OK);
 		assert_int_equal(wr_load(&rig->told), 3);
 		rig_destroy(rig);
@@ -204,7 +204,7 @@ static void s07_stop_runs_after_the_streams_have_drained(void **state)
 	rig_entity(rig, "c")->stop = note_that_streams_are_idle;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, MS, NULL);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(wr_load(&rig->told), 1);
 	rig_destroy(rig);
@@ -213,8 +213,8 @@ static void s07_stop_runs_after_the_streams_have_drained(void **state)
 static weir_status stop_itself(struct rig *rig, weir_context *context)
 {
 	if (weir_context_tick(context) == 10) {
-		weir_scheduler_stop(rig->scheduler, true);
-		weir_scheduler_stop(rig->scheduler, true);
+		weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
+		weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	}
 	weir_sleep(10 * US);
 	return WEIR_OK;
@@ -227,7 +227,7 @@ static void stop_in_compute(void)
 	rig_on(rig, "c", stop_itself);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_true(rig_ticks(rig, "c") >= 11);
-	weir_scheduler_stop(rig->scheduler, true); /* again, after the end */
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN); /* again, after the end */
 	rig_destroy(rig);
 }
 
@@ -242,8 +242,8 @@ static void stop_twice(void *arg)
 	struct rig *rig = arg;
 
 	weir_sleep(2 * MS);
-	weir_scheduler_stop(rig->scheduler, true);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
+	weir_scheduler_stop(rig->scheduler, 0);
 }
 
 static void stop_from_threads(void)
@@ -278,7 +278,7 @@ static void stop_as_it_starts(void)
 		weir_sleep(2 * MS - i);
 		rig_start(rig);
 		wr_thread_join(&thread);
-		weir_scheduler_stop(rig->scheduler, false); /* a stop before the start is forgotten */
+		weir_scheduler_stop(rig->scheduler, 0); /* a stop before the start is forgotten */
 		assert_int_equal(rig_wait(rig), WEIR_OK);
 	}
 	rig_destroy(rig);
@@ -293,7 +293,7 @@ static void f17_stop_while_the_run_begins(void **state)
 static weir_status stop_at_start(struct rig *rig, weir_context *context)
 {
 	(void)context;
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	return WEIR_OK;
 }
 
@@ -325,7 +325,7 @@ static void s07_destroy_stops_a_run_that_is_on(void **state)
 	(void)state;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 50 * MS, NULL);
-	assert_int_equal(weir_graph_destroy(rig->graph), WEIR_E_BUSY);
+	assert_int_equal(weir_graph_destroy(rig->graph), WEIR_E_STATE);
 	rig_destroy(rig);
 }
 
@@ -399,7 +399,7 @@ static weir_status hold_for_ever(struct rig *rig, weir_context *context)
 	weir_status status = pass_with_work(rig, context);
 
 	weir_sleep(30 * MS);
-	return status ? status : weir_context_hold(context, 0, true);
+	return status ? status : weir_context_hold(context, 0, 0);
 }
 
 /* Else an operator that makes work for ever would drain for ever. */
@@ -429,7 +429,7 @@ static void s07_f40_a_drain_that_took_too_long_says_so_without_memory_for_its_wo
 	rig_start(rig);
 	while (rig_queue(rig, "end.in").queued < 2)
 		weir_scheduler_wait(rig->scheduler, MS, NULL);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	wr_memory_fail_at(0, true);
 	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
 	wr_memory_fail_at(-1, false);

@@ -73,7 +73,7 @@ static weir_status write_halves(struct rig *rig, weir_context *context)
 	static const weir_tensor pair = {sizeof(weir_tensor), NULL, 0, 1, &two, NULL, 0, 64, 1};
 	weir_stream *streams[2] = {NULL, NULL};
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &pair, false, &message);
+	weir_status status = weir_context_create_tensor(context, &pair, 0, &message);
 
 	(void)rig;
 	for (int i = 0; !status && i < 2; i++) {
@@ -100,7 +100,7 @@ static weir_status add_halves(struct rig *rig, weir_context *context)
 	HOLDS(rig, weir_context_receive_streams(context, 0, 0, 1, streams) == 2);
 	HOLDS(rig, weir_context_receive_streams(context, 0, 1, 4, streams) == 0);
 	HOLDS(rig, streams[0] != streams[1] && !weir_stream_same(streams[0], streams[1]));
-	status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+	status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 	if (!status)
 		status = weir_context_synchronize_streams(context, streams, 3, streams[1]); /* target, NULL */
 	if (status)
@@ -467,7 +467,7 @@ static weir_status set_then_receive(struct rig *rig, weir_context *context)
 	weir_status status = weir_context_set_stream(context, 0, stream);
 
 	if (!status)
-		status = weir_context_receive_stream(context, 0, false, false, &stream);
+		status = weir_context_receive_stream(context, 0, WEIR_RECEIVE_TAKE_NONE, &stream);
 	return status ? status
 		      : weir_stream_launch(stream, &rig_adder,
 					   &(struct rig_sum){place, {place, NULL}, 1, 20 * MS},

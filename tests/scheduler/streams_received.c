@@ -8,10 +8,10 @@
 static weir_status receive_both(struct rig *rig, weir_context *context)
 {
 	weir_stream *first = NULL, *second = NULL;
-	weir_status status = weir_context_receive_stream(context, 0, true, false, &first);
+	weir_status status = weir_context_receive_stream(context, 0, 0, &first);
 
 	if (!status)
-		status = weir_context_receive_stream(context, 1, true, false, &second);
+		status = weir_context_receive_stream(context, 1, 0, &second);
 	HOLDS(rig, first && first == second);
 	HOLDS(rig, first == current_stream(context));
 	return status ? status : rig_emit_sum(context, 0, first, 100, 100 * US);
@@ -44,15 +44,15 @@ static void t03_g01_what_allocated_streams_made_is_received_on_the_internal_one(
 static weir_status receive_one(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = NULL, *again = NULL;
-	weir_status status = weir_context_receive_stream(context, 0, true, false, &stream);
+	weir_status status = weir_context_receive_stream(context, 0, 0, &stream);
 	weir_message *message = NULL;
 
 	(void)rig;
 	if (!status)
-		status = weir_context_receive_stream(context, 0, false, false, &again);
+		status = weir_context_receive_stream(context, 0, WEIR_RECEIVE_TAKE_NONE, &again);
 	HOLDS(rig, stream == again);
 	if (!status)
-		status = weir_context_create_tensor(context, &rig_one_number, false, &message);
+		status = weir_context_create_tensor(context, &rig_one_number, 0, &message);
 	if (status)
 		return status;
 	struct rig_sum sum = {weir_message_data(message), {rig_data_of(context, 0), NULL}, 1, US};
@@ -94,7 +94,7 @@ static void t03_t07_receive_stream_waits_for_its_input_alone(void **state)
 static weir_status work_on_default(struct rig *rig, weir_context *context)
 {
 	weir_stream *default_stream = device_stream(context), *stream = NULL;
-	weir_status status = weir_context_receive_stream(context, 0, true, true, &stream);
+	weir_status status = weir_context_receive_stream(context, 0, WEIR_RECEIVE_SYNC_DEFAULT, &stream);
 
 	HOLDS(rig, !status && default_stream && !weir_stream_same(default_stream, stream));
 	if (!status)
@@ -112,7 +112,7 @@ static weir_status work_on_both(struct rig *rig, weir_context *context)
 	weir_status status = weir_stream_launch(stream, &rig_adder, &first, sizeof first);
 
 	if (!status)
-		status = weir_context_receive_stream(context, 0, true, true, &stream);
+		status = weir_context_receive_stream(context, 0, WEIR_RECEIVE_SYNC_DEFAULT, &stream);
 	return status ? status
 		      : weir_stream_launch(device_stream(context), &rig_adder, &second, sizeof second);
 }
@@ -143,7 +143,7 @@ static weir_status sync_and_enqueue_unseen(struct rig *rig, weir_context *contex
 {
 	weir_stream *stream = NULL;
 
-	HOLDS(rig, !weir_context_receive_stream(context, 0, true, true, &stream));
+	HOLDS(rig, !weir_context_receive_stream(context, 0, WEIR_RECEIVE_SYNC_DEFAULT, &stream));
 	return weir_context_emit(context, 0, rig_number(context, 1));
 }
 
@@ -228,10 +228,10 @@ static void t01_t07_an_exhausted_pool_leaves_the_stream_of_the_messages(void **s
 static weir_status receive_without_a_pool(struct rig *rig, weir_context *context)
 {
 	weir_stream *one_way = NULL, *other = NULL;
-	weir_status status = weir_context_receive_stream(context, 1, true, false, &one_way);
+	weir_status status = weir_context_receive_stream(context, 1, 0, &one_way);
 
 	if (!status)
-		status = weir_context_receive_stream(context, 0, true, false, &other);
+		status = weir_context_receive_stream(context, 0, 0, &other);
 	HOLDS(rig, one_way == other && one_way == rig_carried(context, 1, 0) &&
 			   one_way != rig_carried(context, 0, 0));
 	return status ? status : rig_emit_sum(context, 0, one_way, 100, MS);
@@ -263,7 +263,7 @@ static weir_status receive_the_other(struct rig *rig, weir_context *context)
 	weir_stream *stream = NULL;
 
 	HOLDS(rig, !rig_carried(context, 0, 0) && rig_carried(context, 1, 0));
-	HOLDS(rig, !weir_context_receive_stream(context, 0, true, false, &stream));
+	HOLDS(rig, !weir_context_receive_stream(context, 0, 0, &stream));
 	HOLDS(rig, stream == rig_carried(context, 1, 0));
 	return WEIR_OK;
 }
@@ -289,7 +289,8 @@ static weir_status do_not_allocate_at_first(struct rig *rig, weir_context *conte
 {
 	weir_stream *stream = NULL, *found = rig_carried(context, 0, 0);
 	bool allocate = rig_tick(context) == 1;
-	weir_status status = weir_context_receive_stream(context, 0, allocate, false, &stream);
+	weir_status status =
+		weir_context_receive_stream(context, 0, allocate ? 0 : WEIR_RECEIVE_TAKE_NONE, &stream);
 
 	HOLDS(rig, found && stream);
 	HOLDS(rig, rig_tick(context) ? stream != found : stream == found);

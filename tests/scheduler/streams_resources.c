@@ -84,8 +84,10 @@ static weir_status ask_wrongly(struct rig *rig, weir_context *context)
 {
 	weir_stream *stream = current_stream(context), *none = NULL;
 
-	rig_refused(rig, weir_context_receive_stream(context, 9, true, false, &none), WEIR_E_INVALID,
+	rig_refused(rig, weir_context_receive_stream(context, 9, 0, &none), WEIR_E_INVALID,
 		    "p: a stream is received on input 9 of 3");
+	rig_refused(rig, weir_context_receive_stream(context, 0, 4, &none), WEIR_E_INVALID,
+		    "weir_context_receive_stream: flags 0x4 are unknown, it has 0x3");
 	rig_refused(rig, weir_context_set_stream(context, 2, stream), WEIR_E_INVALID,
 		    "p: a stream is set on output 2 of 2");
 	rig_refused(rig, weir_context_set_stream(context, 0, NULL), WEIR_E_INVALID, "p: the stream is NULL");
@@ -136,7 +138,7 @@ static void e06_wrong_calls_get_a_line_with_the_remedy(void **state)
 
 static weir_status unwrap_now(struct rig *rig, weir_context *context)
 {
-	rig_refused(rig, weir_stream_unwrap(current_stream(context)), WEIR_E_BUSY, "a run is on");
+	rig_refused(rig, weir_stream_unwrap(current_stream(context)), WEIR_E_STATE, "a run is on");
 	HOLDS(rig, weir_stream_unwrap(NULL) == WEIR_OK);
 	return WEIR_OK;
 }

@@ -11,7 +11,7 @@ static weir_status begin(struct rig *rig, weir_context *context)
 	weir_message *message = NULL;
 	weir_status status = weir_context_allocate_stream(context, "tables", &stream);
 
-	rig_refused(rig, weir_context_receive_stream(context, 0, true, false, &stream), WEIR_E_INVALID,
+	rig_refused(rig, weir_context_receive_stream(context, 0, 0, &stream), WEIR_E_INVALID,
 		    "p: streams are received in compute: its messages are taken when it begins");
 	rig_refused(rig, weir_context_set_stream(context, 0, stream), WEIR_E_INVALID,
 		    "p: a stream is set in compute");
@@ -35,7 +35,7 @@ static void end(struct rig *rig, weir_context *context)
 
 	HOLDS(rig, *(int64_t *)rig->own == 12);
 	HOLDS(rig, weir_context_allocate_stream(context, "tables", &stream) == WEIR_OK);
-	rig_refused(rig, weir_context_receive_stream(context, 0, true, false, &stream), WEIR_E_INVALID,
+	rig_refused(rig, weir_context_receive_stream(context, 0, 0, &stream), WEIR_E_INVALID,
 		    "received in compute");
 }
 
@@ -83,7 +83,7 @@ static weir_status work_beside_and_cut(struct rig *rig, weir_context *context)
 		status = weir_stream_launch(stream, &rig_adder,
 					    &(struct rig_sum){rig->own, {NULL, NULL}, 5, 20 * MS},
 					    sizeof(struct rig_sum));
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	return status;
 }
 
@@ -166,7 +166,7 @@ static weir_status work_in_the_second_run(struct rig *rig, weir_context *context
 
 	if (!wr_load(&rig->told))
 		return WEIR_OK;
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	return weir_stream_launch(stream, &rig_adder, &(struct rig_sum){rig->own, {NULL, NULL}, 5, SECOND},
 				  sizeof(struct rig_sum));
 }
@@ -178,7 +178,7 @@ static void running_again(void)
 
 	rig->own = &place;
 	rig->options.drain_ns = -1;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig->options.max_duration_ns = MS;
 	rig_on(rig, "p", work_in_the_second_run);
 	assert_int_equal(rig_run(rig), WEIR_E_ABANDONED);
@@ -291,7 +291,7 @@ static void cut_short(void)
 	rig_on(rig, "p", work_long_elsewhere);
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 5 * MS, NULL), WEIR_E_TIMEOUT);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	rig_wait(rig);
 	assert_int_equal(wr_load(&rig->stopped), 0);
 	rig_destroy(rig);

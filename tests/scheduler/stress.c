@@ -110,7 +110,7 @@ static void poke_and_stop(void *arg)
 		weir_sleep((int64_t)wr_random_below(&outsider->random, 100) * US);
 	}
 	if (outsider->stop)
-		weir_scheduler_stop(outsider->rig->scheduler, outsider->stop == 1);
+		weir_scheduler_stop(outsider->rig->scheduler, outsider->stop == 1 ? WEIR_STOP_DRAIN : 0);
 }
 
 static void assert_all_arrived(struct rig *rig)

@@ -25,7 +25,7 @@ static void note_errors(weir_log_level level, int64_t at, const char *line, void
 static weir_status emit_block(struct rig *rig, weir_context *context)
 {
 	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, true, &message);
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &message);
 
 	(void)rig;
 	if (status)
@@ -39,7 +39,7 @@ static weir_status emit_block_mostly_first(struct rig *rig, weir_context *contex
 {
 	weir_message *message = NULL;
 
-	HOLDS(rig, !weir_context_create_tensor(context, &rig_one_number, true, &message));
+	HOLDS(rig, !weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &message));
 	return weir_context_emit(context, rig_tick(context) == 3, message);
 }
 
@@ -47,7 +47,8 @@ static weir_status emit_packed_block(struct rig *rig, weir_context *context)
 {
 	weir_part part = {sizeof part, "block", NULL};
 	weir_message *pack = NULL;
-	weir_status status = weir_context_create_tensor(context, &rig_one_number, true, &part.message);
+	weir_status status =
+		weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &part.message);
 
 	if (status)
 		return status;
@@ -76,7 +77,7 @@ static weir_status end(struct rig *rig)
 {
 	weir_status status;
 
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	status = rig_wait(rig);
 	weir_log_set(NULL, NULL);
 	return status;
@@ -348,7 +349,7 @@ static void s06_what_waits_for_a_time_the_device_or_the_program_does_not_stand(v
 		struct rig *rig = begin(texts[i]);
 
 		assert_not_told(rig, 5 * SECOND);
-		weir_scheduler_stop(rig->scheduler, false);
+		weir_scheduler_stop(rig->scheduler, 0);
 		assert_int_equal(end(rig), WEIR_OK);
 		assert_null(rig->outcome.stuck);
 		rig_destroy(rig);
@@ -360,13 +361,13 @@ static void s06_a_negative_grace_time_tells_nothing(void **state)
 	struct rig *rig = begin(JOIN BEAT);
 
 	(void)state;
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	assert_not_told(rig, 5 * SECOND);
 	assert_int_equal(end(rig), WEIR_OK);
 	assert_string_equal(said, "");
 	rig_destroy(rig);
 	rig = begin(POOL);
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	assert_int_equal(drain_after(rig, SECOND), WEIR_OK);
 	assert_string_equal(said, "");
 	rig_destroy(rig);
@@ -390,7 +391,7 @@ static void s06_what_the_program_can_change_does_not_stand(void **state)
 	assert_int_equal(rig_take(outlet, SECOND), 0);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 5 * SECOND, NULL), WEIR_E_TIMEOUT);
 	assert_string_equal(said, "");
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	end(rig);
 	rig_destroy(rig);
 }
@@ -403,7 +404,7 @@ static void s06_memory_in_a_queue_that_drops_is_not_kept(void **state)
 
 	(void)state;
 	assert_not_told(rig, 5 * SECOND);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	end(rig);
 	rig_destroy(rig);
 }
@@ -427,7 +428,7 @@ static void s06_memory_that_two_queues_share_is_kept_once(void **state)
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 5 * SECOND, NULL), WEIR_E_TIMEOUT);
 	assert_string_equal(said, "");
 	weir_message_unref(message);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	end(rig);
 	rig_destroy(rig);
 }

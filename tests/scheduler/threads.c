@@ -56,7 +56,7 @@ static void ends_its_thread(rig_fn *compute, unsigned workers)
 	rig_on(rig, "a", NULL); /* the next run has all its workers again */
 	rig->options.max_duration_ns = 0;
 	rig_start(rig);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
@@ -104,7 +104,7 @@ TEST(xb27_the_running_entity_is_known_within_compute_alone)
 static weir_status run_from_another_thread(struct rig *rig, weir_context *context)
 {
 	(void)context;
-	HOLDS(rig, weir_scheduler_start(rig->scheduler) == WEIR_E_BUSY);
+	HOLDS(rig, weir_scheduler_start(rig->scheduler) == WEIR_E_STATE);
 	return WEIR_OK;
 }
 
@@ -129,7 +129,7 @@ static weir_status start_meanwhile(struct rig *rig, weir_context *context)
 	(void)context;
 	HOLDS(rig, !wr_thread_start(&thread, "second", start_too, &starter));
 	wr_thread_join(&thread);
-	HOLDS(rig, starter.status == WEIR_E_BUSY);
+	HOLDS(rig, starter.status == WEIR_E_STATE);
 	return WEIR_OK;
 }
 
@@ -201,7 +201,7 @@ static _Atomic uint64_t after;
 static weir_status stop_at_100(struct rig *rig, weir_context *context)
 {
 	if (weir_context_tick(context) == 100) {
-		weir_scheduler_stop(rig->scheduler, drain);
+		weir_scheduler_stop(rig->scheduler, drain ? WEIR_STOP_DRAIN : 0);
 		wr_store(&rig->told, 1);
 	}
 	weir_sleep(US);
@@ -292,7 +292,7 @@ static void drains(void)
 
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_true(rig_done(rig, "c"));
 	assert_in_range(rig->outcome.duration_ns, 20 * MS, 100 * MS);

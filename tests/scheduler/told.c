@@ -236,7 +236,7 @@ static void wait_outside(void)
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 5 * SECOND / 100, NULL), WEIR_E_TIMEOUT);
 	assert_says(rig_explain(rig), "z: fence: WAIT_EVENT (no fence was told)\n");
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "z"), 0);
 	rig_destroy(rig);
@@ -272,7 +272,7 @@ static void leave_unused(void)
 
 	rig_start(rig);
 	assert_int_equal(tell(rig, enqueue(stream, 1, 50 * MS)), WEIR_OK);
-	weir_scheduler_stop(rig->scheduler, false);
+	weir_scheduler_stop(rig->scheduler, 0);
 	(void)rig_wait(rig);
 	tell_never(rig);
 	assert_int_equal(rig_run(rig), WEIR_OK);

@@ -40,12 +40,12 @@ static weir_status add_to_base(struct rig *rig, weir_context *context)
 	struct rig_sum sum = {NULL, {&base, NULL}, rig_tick(context), MS};
 
 	if (weir_context_count(context, 0))
-		HOLDS(rig, !weir_context_receive_stream(context, 0, false, false, &stream));
+		HOLDS(rig, !weir_context_receive_stream(context, 0, WEIR_RECEIVE_TAKE_NONE, &stream));
 	else
 		stream = current_stream(context);
 	HOLDS(rig, weir_stream_same(stream, programs));
 	HOLDS(rig, weir_stream_id(stream) != weir_stream_id(programs)); /* a view of its own (T6) */
-	HOLDS(rig, !weir_context_create_tensor(context, &rig_one_number, false, &message));
+	HOLDS(rig, !weir_context_create_tensor(context, &rig_one_number, 0, &message));
 	sum.to = weir_message_data(message);
 	HOLDS(rig, !weir_stream_launch(stream, &rig_adder, &sum, sizeof sum));
 	return weir_context_emit(context, 0, message);
@@ -158,7 +158,7 @@ static void refused(weir_status status, weir_status expected, const char *text)
 
 static weir_status use_in_tick(struct rig *rig, weir_context *context)
 {
-	rig_refused(rig, weir_entity_use_stream(weir_context_entity(context), programs), WEIR_E_BUSY,
+	rig_refused(rig, weir_entity_use_stream(weir_context_entity(context), programs), WEIR_E_STATE,
 		    "a run is on");
 	return WEIR_OK;
 }
@@ -210,11 +210,11 @@ static void unwrap_used(void)
 	assert_int_equal(weir_stream_wrap(rig->graph, 0, weir_stream_native(added), &wrapped), WEIR_OK);
 	programs = wrapped;
 	assert_int_equal(use(rig, "a", wrapped), WEIR_OK);
-	refused(weir_stream_unwrap(wrapped), WEIR_E_BUSY, "weir_entity_use_stream(entity, NULL)");
+	refused(weir_stream_unwrap(wrapped), WEIR_E_STATE, "weir_entity_use_stream(entity, NULL)");
 	set_base(wrapped, 100);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_string_equal(rig_text(rig, "end"), "100 101 102");
-	refused(weir_stream_unwrap(wrapped), WEIR_E_BUSY, "weir_entity_use_stream(entity, NULL)");
+	refused(weir_stream_unwrap(wrapped), WEIR_E_STATE, "weir_entity_use_stream(entity, NULL)");
 	assert_int_equal(use(rig, "a", NULL), WEIR_OK);
 	assert_int_equal(weir_stream_unwrap(wrapped), WEIR_OK);
 	rig_restore_backend(rig);

@@ -318,11 +318,11 @@ static void s07_c05_a_root_that_would_tick_says_that_the_run_drains(void **state
 
 	(void)state;
 	wr_store(&allowed, false);
-	rig->options.deadlock_grace_ns = -1;
+	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
 	wr_store(&allowed, true);
-	weir_scheduler_stop(rig->scheduler, true); /* the world stands still until the next call */
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN); /* the world stands still until the next call */
 	assert_says(rig_explain(rig), "source: drain: NEVER (draining)");
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
@@ -352,7 +352,7 @@ static void c06_only_an_entity_with_a_boolean_condition_is_enabled_and_disabled(
 	assert_int_equal(weir_entity_tell(other, "boolean", WEIR_TOLD_READY), WEIR_OK);
 	weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
 	assert_true(rig_ticks(rig, "other") > ticks);
-	weir_scheduler_stop(rig->scheduler, true);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }

@@ -166,7 +166,7 @@ RIG_BODY(t1_pageable_memory_is_refused_by_name_where_its_copy_would_block)
 	if (blocks)
 		assert_string_equal(weir_last_error(),
 				    "copies[1].from is pageable memory: use "
-				    "weir_context_create_tensor(on_host) or cudaHostRegister");
+				    "memory of weir_context_create_tensor or cudaHostRegister");
 	assert_int_equal(weir_stream_copies(rig->b, &down, 1, WEIR_COPY_ASYNC, NULL),
 			 blocks ? WEIR_E_UNSUPPORTED : WEIR_OK);
 	assert_int_equal(weir_stream_copies(rig->b, up, 2, 0, NULL), WEIR_OK);

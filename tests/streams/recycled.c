@@ -97,7 +97,7 @@ RIG_BODY(g02_a_detach_drops_the_references_of_the_refused)
 RIG_BODY(xb24_a_wrapped_stream_is_not_unwrapped_during_a_run)
 {
 	wr_system_set_running(rig->system, true);
-	assert_int_equal(weir_stream_unwrap(rig->a), WEIR_E_BUSY);
+	assert_int_equal(weir_stream_unwrap(rig->a), WEIR_E_STATE);
 	assert_non_null(strstr(weir_last_error(), "a run is on"));
 	wr_system_set_running(rig->system, false);
 	assert_int_equal(weir_stream_unwrap(NULL), WEIR_OK);

@@ -151,8 +151,7 @@ static void run_seed(const char *folder, uint64_t seed)
 	const weir_scheduler_options options = {
 		.size = sizeof options,
 		.backend = "sim",
-		.seed = seed,
-		.given = WEIR_GIVEN_SEED,
+		.seed = seed ? seed : (uint64_t)WEIR_NONE,
 		.observe = WEIR_OBSERVE_TRACE,
 		.trace_events = 1 << 14,
 	};

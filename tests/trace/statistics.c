@@ -382,15 +382,6 @@ static void a_signal_lasts_from_arming_to_firing(void **state)
 	see->close(self);
 }
 
-static int64_t completed_end;
-
-static void completed(void *arg, uint32_t entity, uint64_t number, int64_t end)
-{
-	assert_int_equal(entity, 1);
-	assert_int_equal(number, 0);
-	*(int64_t *)arg = end;
-}
-
 static void a_signal_that_fires_before_its_arming_is_told_took_no_time(void **state)
 {
 	struct wr_statistics *self = make(0);
@@ -409,21 +400,34 @@ static void a_signal_that_fires_before_its_arming_is_told_took_no_time(void **st
 	see->close(self);
 }
 
+/* From 1010 to 1900: it ends with the device work. */
+static void assert_the_path_took_890(const struct wr_prefix *prefix, struct wr_path *path, void *arg)
+{
+	assert_int_equal(prefix->entity, 1);
+	assert_int_equal(wr_read(&path->count), 1);
+	assert_int_equal(sum_of(&path->latency), 890);
+	++*(int *)arg;
+}
+
 static void device_work_is_from_the_first_stream_to_the_last(void **state)
 {
 	struct wr_statistics *self = make(0);
+	int paths = 0;
 
 	(void)state;
-	self->completed = completed;
-	self->completed_arg = &completed_end;
+	see->tick_begin(self, 1010, 0, 0, 0);
+	see->deliver(self, 1020, 0, 0, 0);
 	see->poke(self, 1050, 0, 1);
+	see->take(self, 1055, 0, 0, 0);
 	tick(self, 0, 1060, 1070, 1080);
+	see->computed(self, 1, 0, true);
 	see->device_work(self, 3000, 0, 1, 0, "s1", 0, 1200, 1900, WR_TRACE_TIMERS);
 	see->device_work(self, 3000, 0, 1, 0, "s2", 0, 1150, 1800, WR_TRACE_TIMERS);
 	see->complete(self, 3000, 0, 1, 0);
 	assert_int_equal(sum_of(&self->entities[1].gpu_span), 750);
 	assert_int_equal(sum_of(&self->entities[1].done_latency), 850);
-	assert_int_equal(completed_end, 1900);
+	wr_paths_each(&self->paths, assert_the_path_took_890, &paths);
+	assert_int_equal(paths, 1);
 	see->close(self);
 }
 

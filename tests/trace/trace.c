@@ -65,7 +65,6 @@ static const struct wr_observer listener = {
 	.tick_begin = tick_begin,
 	.tick_end = tick_end,
 	.deliver = deliver,
-	.tags = true,
 };
 static const struct wr_observer unused = {
 	.name = "unused", .open = open_without_tool, .close = closed, .tick_begin = tick_begin};
@@ -126,16 +125,14 @@ static void a_row_that_is_null_is_not_called(void **state)
 	assert_string_equal(told, "a.close 0 0\n");
 }
 
-static void an_open_observer_is_found_and_says_whether_it_wants_tags(void **state)
+static void an_open_observer_is_found(void **state)
 {
 	const struct wr_observer *const observers[] = {&unused, &listener};
 	struct wr_trace *trace = NULL;
 
 	(void)state;
-	assert_false(wr_trace_wants_tags(NULL));
 	assert_null(wr_trace_self(NULL, &listener));
 	assert_int_equal(wr_trace_open_with(&four, observers, 2, &trace), WEIR_OK);
-	assert_true(wr_trace_wants_tags(trace));
 	assert_string_equal(wr_trace_self(trace, &listener), "a");
 	assert_null(wr_trace_self(trace, &unused));
 	wr_trace_close(trace);
@@ -173,7 +170,7 @@ int main(void)
 		cmocka_unit_test_setup(nobody_listens_costs_no_trace, clear),
 		cmocka_unit_test_setup(who_listens_is_told_in_order, clear),
 		cmocka_unit_test_setup(a_row_that_is_null_is_not_called, clear),
-		cmocka_unit_test_setup(an_open_observer_is_found_and_says_whether_it_wants_tags, clear),
+		cmocka_unit_test_setup(an_open_observer_is_found, clear),
 		cmocka_unit_test_setup(an_observer_that_fails_undoes_the_others, clear),
 		cmocka_unit_test_setup(f40_any_malloc_fails, clear),
 	};

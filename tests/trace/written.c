@@ -157,7 +157,7 @@ static void what_a_program_pushes_and_takes_has_arrows(void **state)
 	assert_int_equal(weir_graph_add_outlet(run.graph, "pass.out", 4, 0, &outlet), WEIR_OK);
 	assert_int_equal(weir_scheduler_create(run.graph, &options, &run.scheduler), WEIR_OK);
 	assert_int_equal(weir_scheduler_start(run.scheduler), WEIR_OK);
-	assert_int_equal(weir_scheduler_write_trace(run.scheduler, run.path, NULL), WEIR_E_BUSY);
+	assert_int_equal(weir_scheduler_write_trace(run.scheduler, run.path, NULL), WEIR_E_STATE);
 	assert_int_equal(weir_message_create_empty(run.graph, &message), WEIR_OK);
 	assert_int_equal(weir_inlet_push(inlet, message, -1), WEIR_OK);
 	message = NULL;
@@ -231,7 +231,7 @@ static void inside_ended_nothing_is_written(void **state)
 	assert_int_equal(weir_scheduler_run(run.scheduler), WEIR_OK);
 	weir_scheduler_destroy(run.scheduler); /* waits for `ended` */
 	run.scheduler = NULL;
-	assert_int_equal(status, WEIR_E_BUSY);
+	assert_int_equal(status, WEIR_E_STATE);
 	destroy(&run);
 }
 

@@ -1,0 +1,231 @@
+/* The types of ports: texts that are refused, what fits, what two shapes have in common, connections. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "graphs/build.h"
+#include "graphs/type.h"
+#include "kinds.h"
+
+static weir_status read_port(const weir_port *port, struct wr_port_type *type, struct wr_scope *scope,
+			     char why[WR_TYPE_WHY])
+{
+	struct wr_words words = wr_words_in(why, WR_TYPE_WHY);
+
+	return wr_port_type_read(type, scope, port, &words);
+}
+
+static void c10_a_text_that_cannot_be_is_refused_by_what_is_wrong(void **state)
+{
+	static const struct {
+		weir_port port;
+		const char *why;
+	} wrong[] = {
+		{{.dtype = "float31"}, "has an unknown dtype 'float31' (did you mean 'float32'?)"},
+		{{.dtype = "picture"}, "has an unknown dtype 'picture' (dtypes: int8, int16"},
+		{{.dtype = ""}, "has the dtype '': an alternative is empty"},
+		{{.dtype = "uint8|"}, "has the dtype 'uint8|': an alternative is empty"},
+		{{.dtype = "uint8||int8"}, "an alternative is empty"},
+		{{.place = "gpu"}, "has an unknown place 'gpu' (places: host, device)"},
+		{{.place = "host, device"}, "has an unknown place 'host, device'"},
+		{{.shape = ""}, "has the shape '': an alternative is empty"},
+		{{.shape = "[H] |"}, "an alternative is empty"},
+		{{.shape = "| [H]"}, "an alternative is empty"},
+		{{.shape = "H, W"}, "an alternative begins with '['"},
+		{{.shape = "[H, W"}, "',' or ']' is missing"},
+		{{.shape = "[H W]"}, "',' or ']' is missing"},
+		{{.shape = "[H,]"}, "a size is a number, a range such as 1..4, or a name"},
+		{{.shape = "[-1]"}, "a size is a number"},
+		{{.shape = "[0]"}, "has the shape '[0]': a size is at least 1; a name stands for any, also for 0"},
+		{{.shape = "[W, 0..3]"}, "a size is at least 1"},
+		{{.shape = "[4..1]"}, "the end of a range is below its begin"},
+		{{.shape = "[1..]"}, "a size is a number"},
+		{{.shape = "[9223372036854775808]"}, "does not fit into 63 bits"},
+		{{.shape = "[1, 2, 3, 4, 5, 6, 7, 8, 9]"}, "more than 8 sizes"},
+		{{.shape = "[1]|[2]|[3]|[4]|[5]|[6]|[7]|[8]|[9]"}, "more than 8 alternatives"},
+		{{.shape = "[1] [2]"}, "'|' is missing between alternatives"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		struct wr_port_type type;
+		struct wr_scope scope = {0};
+		char why[WR_TYPE_WHY];
+
+		assert_int_equal(read_port(&wrong[i].port, &type, &scope, why), WEIR_E_INVALID);
+		if (!strstr(why, wrong[i].why))
+			fail_msg("'%s' does not say '%s'", why, wrong[i].why);
+		wr_port_type_finish(&type);
+		wr_scope_finish(&scope);
+	}
+}
+
+static void c10_a_table_with_a_wrong_type_is_refused_by_its_port(void **state)
+{
+	static const weir_port nine[] = {
+		{.size = sizeof *nine, .name = "in", .shape = "[1, 2, 3, 4, 5, 6, 7, 8, 9]"}, {.name = NULL}};
+	static const weir_port bytes[] = {
+		{.size = sizeof *bytes, .name = "in", .kinds = WEIR_KIND_BYTES, .dtype = "uint8"},
+		{.name = NULL}};
+	weir_operator table = {.size = sizeof table, .name = "mine", .inputs = nine};
+	weir_registry *registry = NULL;
+
+	(void)state;
+	assert_int_equal(weir_registry_create(&registry), WEIR_OK);
+	assert_int_equal(weir_registry_add_operator(registry, &table), WEIR_E_INVALID);
+	assert_string_equal(weir_last_error(), "table of operator 'mine': 'in' has the shape '[1, 2, 3, 4, "
+					       "5, 6, 7, 8, 9]': more than 8 sizes");
+	table.inputs = bytes;
+	assert_int_equal(weir_registry_add_operator(registry, &table), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "its kinds are without WEIR_KIND_TENSOR"));
+	weir_registry_destroy(registry);
+}
+
+static bool takes(const weir_port *port, const weir_tensor *tensor)
+{
+	struct wr_port_type type;
+	struct wr_scope scope = {0};
+	char why[WR_TYPE_WHY];
+	bool answer;
+
+	assert_int_equal(read_port(port, &type, &scope, why), WEIR_OK);
+	answer = wr_port_type_takes(&type, tensor);
+	wr_port_type_finish(&type);
+	wr_scope_finish(&scope);
+	return answer;
+}
+
+static void c10_a_tensor_fits_by_dtype_place_and_shape(void **state)
+{
+	static const int64_t shape[] = {2, 2, 0};
+	weir_tensor tensor = {.size = sizeof tensor, .device = WEIR_DEVICE_HOST, .dimensions = 2,
+			      .shape = shape, .code = 1, .bits = 8, .lanes = 1};
+
+	(void)state;
+	assert_true(takes(&(weir_port){.name = "in"}, &tensor));
+	assert_true(takes(&(weir_port){.dtype = " int8 | uint8 "}, &tensor));
+	assert_false(takes(&(weir_port){.dtype = "int8|uint16"}, &tensor));
+	assert_true(takes(&(weir_port){.place = "host"}, &tensor));
+	assert_true(takes(&(weir_port){.place = "device|host"}, &tensor));
+	assert_false(takes(&(weir_port){.place = "device"}, &tensor));
+	assert_true(takes(&(weir_port){.shape = "[H, W, 3] | [H,W]"}, &tensor));
+	assert_true(takes(&(weir_port){.shape = "[N, N]"}, &tensor));
+	assert_true(takes(&(weir_port){.shape = "[1..2, 2]"}, &tensor));
+	assert_false(takes(&(weir_port){.shape = "[3..9, 2]"}, &tensor));
+	assert_false(takes(&(weir_port){.shape = "[]"}, &tensor));
+	tensor.dimensions = 3;
+	assert_true(takes(&(weir_port){.shape = "[H, W, C]"}, &tensor));
+	assert_false(takes(&(weir_port){.shape = "[H, W, 1..4]"}, &tensor));
+	assert_false(takes(&(weir_port){.shape = "[N, H, N]"}, &tensor));
+	tensor.lanes = 4;
+	assert_false(takes(&(weir_port){.dtype = "uint8"}, &tensor));
+}
+
+/* --- what two shapes have in common, against all small tensors --- */
+
+static const char *const shapes[] = {"[]",        "[1]",          "[2]",          "[1..2]",    "[N]",
+				     "[3..4]",    "[N, N]",       "[N, M]",       "[1, 2]",    "[2, 2]",
+				     "[1..2, 2]", "[N, 3]",       "[2..4, N]",    "[M, N, N]", "[N, M, N]",
+				     "[1, N, 2]", "[N, 1..2, 3]", "[N, N, N]",    "[2, 3, 2]", "[3, 3, 1..4]",
+				     "[N, 2, M]", "[1..3, 2..4, N]"};
+enum { SHAPES = sizeof shapes / sizeof *shapes, SMALL = 5 };
+
+static bool some_tensor_has_both(const weir_port *a, const weir_port *b)
+{
+	for (int64_t number = 0; number < 4 * SMALL * SMALL * SMALL; number++) {
+		int64_t rank = number % 4, rest = number / 4;
+		int64_t sizes[] = {rest % SMALL, rest / SMALL % SMALL, rest / SMALL / SMALL};
+		weir_tensor tensor = {.size = sizeof tensor, .dimensions = (int32_t)rank, .shape = sizes,
+				      .code = 1, .bits = 8, .lanes = 1};
+		if (takes(a, &tensor) && takes(b, &tensor))
+			return true;
+	}
+	return false;
+}
+
+static bool meet(const weir_port *a, const weir_port *b)
+{
+	struct wr_interval of_a[4] = {{0, INT64_MAX}, {0, INT64_MAX}}, of_b[4] = {{0, INT64_MAX}, {0, INT64_MAX}};
+	struct wr_port_type one, other;
+	struct wr_scope scope = {0}, others = {0};
+	char why[WR_TYPE_WHY];
+	bool answer;
+
+	assert_int_equal(read_port(a, &one, &scope, why), WEIR_OK);
+	assert_int_equal(read_port(b, &other, &others, why), WEIR_OK);
+	answer = wr_shapes_meet(&one.shapes[0], of_a, &other.shapes[0], of_b);
+	wr_port_type_finish(&one);
+	wr_port_type_finish(&other);
+	wr_scope_finish(&scope);
+	wr_scope_finish(&others);
+	return answer;
+}
+
+static void c10_two_shapes_meet_if_a_tensor_has_both_in_either_order(void **state)
+{
+	size_t met = 0;
+
+	(void)state;
+	for (size_t i = 0; i < SHAPES; i++)
+		for (size_t k = 0; k < SHAPES; k++) {
+			weir_port a = {.shape = shapes[i]}, b = {.shape = shapes[k]};
+			bool both = some_tensor_has_both(&a, &b);
+
+			if (meet(&a, &b) != both)
+				fail_msg("%s and %s: %s", shapes[i], shapes[k], both ? "meet" : "do not meet");
+			met += both;
+		}
+	assert_true(met > SHAPES && met < SHAPES * SHAPES);
+}
+
+/* --- connections --- */
+
+static void c10_a_port_that_says_nothing_takes_anything(void **state)
+{
+	weir_description *description = kinds_read(
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"image\"}, {\"name\": \"b\", "
+		"\"operator\": \"sink\"}, {\"name\": \"c\", \"operator\": \"source\"}, {\"name\": \"d\", "
+		"\"operator\": \"network\"}, {\"name\": \"e\", \"operator\": \"sink\"}], \"connections\": "
+		"[[\"a.out\", \"b.in\"], [\"c.out\", \"d.in\"], [\"d.out\", \"e.in\"]]}");
+
+	(void)state;
+	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_OK);
+	weir_description_destroy(description);
+}
+
+/* Three entities in each order of the connections: N is 3 by one and cannot be 4 by the other. */
+static void c10_names_that_cannot_agree_are_found_in_any_order(void **state)
+{
+	static const char *const lines[] = {"[\"t.out\", \"p.left\"]", "[\"f.out\", \"p.right\"]"};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		char text[512];
+		weir_description *description;
+
+		snprintf(text, sizeof text,
+			 "{\"weir\": 1, \"entities\": [{\"name\": \"t\", \"operator\": \"three\"}, "
+			 "{\"name\": \"f\", \"operator\": \"four\"}, {\"name\": \"p\", \"operator\": "
+			 "\"pair\"}], \"connections\": [%s, %s]}",
+			 lines[i], lines[!i]);
+		description = kinds_read(text);
+		assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_E_INVALID);
+		assert_non_null(strstr(weir_last_error(), i ? "(N is 4 to 5 by f.out -> p.right)"
+							    : "(N is 3 by t.out -> p.left)"));
+		weir_description_destroy(description);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(c10_a_text_that_cannot_be_is_refused_by_what_is_wrong),
+		cmocka_unit_test(c10_a_table_with_a_wrong_type_is_refused_by_its_port),
+		cmocka_unit_test(c10_a_tensor_fits_by_dtype_place_and_shape),
+		cmocka_unit_test(c10_two_shapes_meet_if_a_tensor_has_both_in_either_order),
+		cmocka_unit_test(c10_a_port_that_says_nothing_takes_anything),
+		cmocka_unit_test(c10_names_that_cannot_agree_are_found_in_any_order),
+	};
+
+	return cmocka_run_group_tests_name("types", tests, NULL, NULL);
+}
