@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fiber.h"
+#include "base/struct.h"
 #include "base/words.h"
 
 static _Thread_local struct wr_last_error of_thread;
@@ -29,7 +30,16 @@ weir_status wr_error_about(weir_status status, const char *entity)
 	struct wr_last_error *error = wr_error_here();
 
 	snprintf(error->entity, sizeof error->entity, "%s", entity);
+	error->status = status;
 	return status;
+}
+
+void wr_error_cause(weir_cause cause, const char *on)
+{
+	struct wr_last_error *error = wr_error_here();
+
+	error->cause = cause;
+	snprintf(error->on, sizeof error->on, "%s", on ? on : "");
 }
 
 weir_status wr_error_blame(weir_status status, const char *entity)
@@ -41,14 +51,21 @@ weir_status wr_error_blame(weir_status status, const char *entity)
 	return wr_fail_in(status, entity, "%s", error->line);
 }
 
+static void begin_error(struct wr_last_error *error, weir_status status, size_t from)
+{
+	*error->entity = *error->on = 0;
+	error->status = status;
+	error->cause = WEIR_CAUSE_NONE;
+	error->text = (uint16_t)from;
+}
+
 /* The line is escaped, and begins with `from` bytes that need not be. */
 static weir_status set_error(weir_status status, size_t from, const char *line)
 {
 	struct wr_last_error *error = wr_error_here();
 
 	wr_shown_cut(error->line, WR_ERROR_BYTES, line);
-	*error->entity = 0;
-	error->text = (uint16_t)from;
+	begin_error(error, status, from);
 	return status;
 }
 
@@ -99,6 +116,7 @@ weir_status wr_fail_port(weir_status status, const char *entity, const char *por
 	vsnprintf(text, sizeof text, format, list);
 	va_end(list);
 	wr_fail(status, "%s.%s: %s", entity, port, text);
+	wr_error_cause(WEIR_CAUSE_NONE, port);
 	return wr_error_about(status, entity);
 }
 
@@ -107,18 +125,20 @@ const char *weir_last_error(void)
 	return wr_error_here()->line;
 }
 
-const char *weir_last_error_entity(void)
+weir_status weir_error_last(weir_error *out)
 {
 	const struct wr_last_error *error = wr_error_here();
+	bool none = !*error->line;
+	const weir_error own = {
+		.size = sizeof own,
+		.status = none ? WEIR_OK : error->status,
+		.cause = none ? WEIR_CAUSE_NONE : error->cause,
+		.entity = none || !*error->entity ? NULL : error->entity,
+		.on = none || !*error->on ? NULL : error->on,
+		.text = none ? "" : wr_error_text(error),
+	};
 
-	return *error->line && *error->entity ? error->entity : NULL;
-}
-
-const char *weir_last_error_text(void)
-{
-	const struct wr_last_error *error = wr_error_here();
-
-	return *error->line ? wr_error_text(error) : "";
+	return wr_struct_fill(out, &own, sizeof own, "weir_error");
 }
 
 const char *weir_status_text(weir_status status)
@@ -150,8 +170,7 @@ weir_status wr_fail_in_handler(weir_status status, const char *name, const char 
 	struct wr_last_error *error = wr_error_here();
 	struct wr_words words = wr_words_in(error->line, WR_ERROR_BYTES);
 
-	*error->entity = 0;
-	error->text = 0;
+	begin_error(error, status, 0);
 	wr_words_put(&words, name);
 	wr_words_put(&words, ": ");
 	wr_words_put(&words, text);

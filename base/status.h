@@ -33,7 +33,10 @@ weir_status wr_fail_in_handler(weir_status status, const char *name, const char 
 struct wr_last_error {
 	char line[WR_ERROR_BYTES];    /* "" if there was none */
 	char entity[WR_NAME_MAX + 1]; /* of a line: the entity that it is about; "": none */
-	uint16_t text;                /* where in the line that begins which needs no name before it */
+	char on[WR_NAME_MAX + 1];     /* its port, or a pool; "": not known */
+	weir_status status;
+	weir_cause cause;
+	uint16_t text; /* where in the line that begins which needs no name before it */
 };
 struct wr_last_error *wr_error_here(void);
 /*
@@ -48,6 +51,8 @@ static inline void wr_error_clear(struct wr_last_error *error)
 const char *wr_error_text(const struct wr_last_error *error);
 /* This thread's last error is about the entity: puts its name before the line unless it is so already. */
 weir_status wr_error_blame(weir_status status, const char *entity);
+/* Says what this thread's last error, with that status, comes from; on NULL: not known. */
+void wr_error_cause(weir_cause cause, const char *on);
 /* Likewise, but the line names the entity. */
 weir_status wr_error_about(weir_status status, const char *entity);
 /*

@@ -12,9 +12,9 @@
 /* Fails: WEIR_E_INVALID, naming the type: the size is below that of its first version, or absurd. */
 weir_status wr_struct_check(const char *type, size_t size, size_t first);
 /*
- * For a struct that is read where it is: one of own_size bytes, or a larger one whose further fields are zero.
- * Fails: WEIR_E_INVALID: no size, or a smaller one; WEIR_E_UNSUPPORTED: a field is set that this library does
- * not know.
+ * For a struct that is read where it is: one of own_size bytes, or a larger one whose further fields are
+ * zero. Fails: WEIR_E_INVALID: no size, or a smaller one; WEIR_E_UNSUPPORTED: a field is set that this
+ * library does not know.
  */
 weir_status wr_struct_known(const char *type, const void *given, size_t own_size);
 /*

@@ -149,6 +149,12 @@ static void print_kinds_of_messages(unsigned mask)
 		}
 }
 
+/* A dtype or a shape without kinds means tensors. */
+static unsigned kinds_of(const weir_port *port)
+{
+	return port->kinds || !(port->dtype || port->shape) ? port->kinds : (unsigned)WEIR_KIND_TENSOR;
+}
+
 static void print_flags(unsigned flags)
 {
 	if (flags & WEIR_PORT_ANY_SIZE)
@@ -215,7 +221,7 @@ static void print_inputs(const weir_operator *kind)
 	puts("\ninputs");
 	for (const weir_port *port = ports; port->name; port++) {
 		printf("  %s: ", port->name);
-		print_kinds_of_messages(port->kinds);
+		print_kinds_of_messages(kinds_of(port));
 		if (port->take == WEIR_TAKE_ALL)
 			printf("; capacity %u, takes all", or_one(port->capacity));
 		else
@@ -235,7 +241,7 @@ static void print_outputs(const weir_port *ports)
 	puts("\noutputs");
 	for (const weir_port *port = ports; port->name; port++) {
 		printf("  %s: ", port->name);
-		print_kinds_of_messages(port->kinds);
+		print_kinds_of_messages(kinds_of(port));
 		printf("; at most %u a tick", or_one(port->max_emits));
 		print_flags(port->flags);
 		putchar('\n');

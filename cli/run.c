@@ -181,7 +181,10 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	cli_crash_tell(run->graph); /* first: start may crash */
 	status = weir_scheduler_start(run->scheduler);
 	if (status) {
-		show_exception(options, weir_last_error_entity());
+		weir_error error = {.size = sizeof error};
+
+		weir_error_last(&error);
+		show_exception(options, error.entity);
 		cli_say_error(status, options->argument);
 		return cli_code_of(status);
 	}

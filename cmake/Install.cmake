@@ -3,7 +3,7 @@
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")	# relative, so that the tree can be moved
 set_target_properties(weir_command PROPERTIES INSTALL_RPATH "${CMAKE_INSTALL_RPATH}")
 install(TARGETS weir_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES include/weir.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/weir.h include/weir.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS weir_shared weir_static
 	LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
 	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

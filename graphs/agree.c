@@ -1,9 +1,9 @@
 /*
  * Types over connections: the two ports of each must have a tensor in common. Places and dtypes are compared
- * alone. Shapes go on: what a connection leaves of the alternatives of a port, and of the sizes that its names
- * may be, holds for the other connections of that entity, so the shapes are compared until nothing changes.
- * That refuses nothing that could work, and does not find every graph that cannot: several alternatives of
- * several ports are not tried together.
+ * alone. Shapes go on: what a connection leaves of the alternatives of a port, and of the sizes that its
+ * names may be, holds for the other connections of that entity, so the shapes are compared until nothing
+ * changes. That refuses nothing that could work, and does not find every graph that cannot: several
+ * alternatives of several ports are not tried together.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -17,8 +17,8 @@
 struct end {
 	struct wr_port_type *type;
 	struct wr_scope *scope;
-	bool alone;   /* an input with any number of connections: what one of them leaves holds for it alone */
-	uint8_t fits; /* mask of the shapes that meet one of the other end's */
+	bool alone; /* an input with any number of connections: what one of them leaves holds for it alone */
+	uint8_t fits;                                /* mask of the shapes that meet one of the other end's */
 	struct wr_interval names[WR_SIZE_NAMES_MAX]; /* that they leave */
 };
 
@@ -155,7 +155,7 @@ static void say_remedy(const struct ends *ends, bool shapes, struct wr_words *wo
 			     floats ? "a 'normalize'" : "an operator that converts the dtype");
 		and = " and ";
 	}
-	if (!shapes)
+	if (!shapes && (!floats || !*and)) /* normalize changes the shape, too */
 		wr_words_add(words, "%san operator that changes the shape%s", and,
 			     from->dtypes & to->dtypes & UINT8 ? ", such as 'convert' or 'resize'," : "");
 }

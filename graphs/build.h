@@ -133,7 +133,7 @@ void wr_build_gates(struct wr_build *build);                     /* which ports 
 void wr_build_check_gates(struct wr_build *build);               /* warnings */
 void wr_build_check_conditions(struct wr_build *build); /* min_size against take, capacity, max_emits */
 void wr_build_check_unconnected(struct wr_build *build);
-void wr_build_check_connections(struct wr_build *build); /* sizes and kinds of both ends */
+void wr_build_check_connections(struct wr_build *build);  /* sizes and kinds of both ends */
 weir_status wr_build_check_types(struct wr_build *build); /* of both ends: agree.c */
 weir_status wr_build_check_cycles(struct wr_build *build);
 /* The entities, senders before receivers; connections with initial messages do not count. No errors so far.

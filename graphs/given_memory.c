@@ -134,8 +134,7 @@ weir_status weir_description_pool_needs(const weir_description *description, siz
 	if (!plan)
 		return wr_fail(WEIR_E_INVALID, "what pools need is known after weir_description_check");
 	if (i >= plan->memory_pool_count)
-		return wr_fail(WEIR_E_INVALID, "there is no memory pool %zu: there are %zu", i,
-			       plan->memory_pool_count);
+		return WEIR_E_INVALID;
 	pool = &plan->memory_pools[i];
 	needs = (weir_pool_needs){.size = sizeof needs,
 				  .pool = pool->name,

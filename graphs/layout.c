@@ -70,8 +70,8 @@ static weir_status list_check_entry(const struct list *list, const char *of, siz
 		return wr_fail(WEIR_E_INVALID,
 			       "%s: '%s' has a size of %zu, but '%s' of the same list has %zu: set size to "
 			       "sizeof(%s) in each",
-			       of, wr_shown(entry.name).text, entry.size, wr_shown(list_at(list, 0).name).text,
-			       list->step, list->type);
+			       of, wr_shown(entry.name).text, entry.size,
+			       wr_shown(list_at(list, 0).name).text, list->step, list->type);
 	if (has_unknown(list->given + i * list->step, list->step, list->own_size))
 		return wr_fail(WEIR_E_UNSUPPORTED,
 			       "%s: '%s' has a field set that this library (%s) does not know: update it", of,

@@ -13,7 +13,7 @@
 struct wr_plan_input {
 	const weir_port *port;
 	struct wr_port_type type;
-	unsigned kinds; /* of messages; never 0 */
+	unsigned kinds;          /* of messages; never 0 */
 	uint32_t capacity, take; /* take: WEIR_TAKE_ALL, or n */
 	weir_policy policy;
 	uint32_t connections;  /* connections to this port; inlets are not counted */
@@ -116,7 +116,7 @@ struct wr_plan_entity {
 	struct wr_plan_input *inputs; /* one per port of the kind, in its order */
 	struct wr_plan_output *outputs;
 	size_t input_count, output_count;
-	struct wr_scope scope; /* the names of sizes in the types of its ports */
+	struct wr_scope scope;                /* the names of sizes in the types of its ports */
 	struct wr_plan_condition *conditions; /* as in the text, then those that the operator
 						 brings, then the implied ones: inputs, outputs */
 	size_t condition_count;

@@ -41,10 +41,10 @@ static weir_status make_ports(struct wr_plan_entity *entity)
 	}
 	for (size_t i = 0; i < entity->output_count; i++) {
 		const weir_port *port = &kind->outputs[i];
-		entity->outputs[i] = (struct wr_plan_output){
-			.port = port,
-			.kinds = wr_port_kinds(port),
-			.max_emits = port->max_emits ? port->max_emits : 1};
+		entity->outputs[i] =
+			(struct wr_plan_output){.port = port,
+						.kinds = wr_port_kinds(port),
+						.max_emits = port->max_emits ? port->max_emits : 1};
 	}
 	return WEIR_OK;
 }
@@ -57,10 +57,11 @@ static weir_status read_types(struct wr_plan_entity *entity)
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; i < entity->input_count && !status; i++)
-		status = wr_port_type_read(&entity->inputs[i].type, &entity->scope, entity->inputs[i].port, &why);
+		status = wr_port_type_read(&entity->inputs[i].type, &entity->scope, entity->inputs[i].port,
+					   &why);
 	for (size_t i = 0; i < entity->output_count && !status; i++)
 		status = wr_port_type_read(&entity->outputs[i].type, &entity->scope, entity->outputs[i].port,
-				      &why);
+					   &why);
 	return status;
 }
 

@@ -119,7 +119,8 @@ static weir_status table_check_types(const struct subject *subject, const weir_p
 		status = wr_port_type_read(&type, scope, &ports[i], &why);
 		if (status == WEIR_E_INVALID)
 			table_error(subject, ports[i].name, why.text);
-		else if (!status && wr_port_type_says(&type) && !(wr_port_kinds(&ports[i]) & WEIR_KIND_TENSOR))
+		else if (!status && wr_port_type_says(&type) &&
+			 !(wr_port_kinds(&ports[i]) & WEIR_KIND_TENSOR))
 			status = table_error(subject, ports[i].name,
 					     "has a dtype, a place or a shape, but its kinds are without "
 					     "WEIR_KIND_TENSOR");

@@ -4,7 +4,8 @@
 
 #include "graphs/report.h"
 
-/* Checks a table of this library's layout (layout.h) before it is added. Fails: WEIR_E_INVALID, WEIR_E_NOMEM. */
+/* Checks a table of this library's layout (layout.h) before it is added. Fails: WEIR_E_INVALID, WEIR_E_NOMEM.
+ */
 weir_status wr_operator_check(const weir_operator *table);
 weir_status wr_condition_check(const weir_condition *table);
 /* Checks the conditions that the operator brings: brought.c. Fails: WEIR_E_INVALID, WEIR_E_NOMEM. */

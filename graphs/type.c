@@ -177,9 +177,8 @@ static weir_status read_shape(struct reading *reading, struct wr_shape *out)
 	weir_status status = WEIR_OK;
 
 	if (!skip(reading, "["))
-		return refuse(reading, *reading->at && *reading->at != '|'
-					       ? "an alternative begins with '['"
-					       : "an alternative is empty");
+		return refuse(reading, *reading->at && *reading->at != '|' ? "an alternative begins with '['"
+									   : "an alternative is empty");
 	if (skip(reading, "]"))
 		return WEIR_OK; /* one value */
 	do {
@@ -212,7 +211,7 @@ static weir_status read_shapes(struct reading *reading, struct wr_port_type *out
 }
 
 weir_status wr_port_type_read(struct wr_port_type *out, struct wr_scope *scope, const weir_port *port,
-			 struct wr_words *why)
+			      struct wr_words *why)
 {
 	struct reading dtype = {"dtype", port->dtype, port->dtype, scope, why};
 	struct reading place = {"place", port->place, port->place, scope, why};

@@ -10,8 +10,8 @@
 
 #include "base/words.h"
 
-#define WR_SHAPES_MAX     8  /* alternatives of one port */
-#define WR_SIZE_NAMES_MAX 64 /* of one entity */
+#define WR_SHAPES_MAX     8   /* alternatives of one port */
+#define WR_SIZE_NAMES_MAX 64  /* of one entity */
 #define WR_TYPE_WHY       320 /* bytes for why a type is refused */
 
 struct wr_interval {
@@ -56,7 +56,7 @@ struct wr_scope {
  * *why says so, as "has ...", and *out is to be finished all the same.
  */
 weir_status wr_port_type_read(struct wr_port_type *out, struct wr_scope *scope, const weir_port *port,
-			 struct wr_words *why);
+			      struct wr_words *why);
 void wr_port_type_finish(struct wr_port_type *type);
 void wr_scope_finish(struct wr_scope *scope);
 

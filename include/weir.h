@@ -30,7 +30,7 @@
  *
  * Results: a function that can fail returns a weir_status, and gives what it is for through `out`. One that
  * cannot returns its value. A getter with an index i is called with 0, 1, ...: past the end it returns NULL
- * or, if it fills a struct, WEIR_E_INVALID.
+ * or, if it fills a struct, WEIR_E_INVALID; as every loop ends so, that leaves weir_last_error() as it was.
  *
  * Arguments: first the object that the call is about, then what goes in, then a function and its `arg`, last
  * what comes out: `out`. A list that comes out has its `room` before it. An index counts from 0; where a
@@ -133,10 +133,6 @@ WEIR_API const char *weir_status_text(weir_status status);
  * is not cleared by a call that succeeds.
  */
 WEIR_API const char *weir_last_error(void);
-/* The name of the entity that this failure is about; NULL: none. Borrowed likewise. */
-WEIR_API const char *weir_last_error_entity(void);
-/* The line without that name before it, for a line that names the entity itself. Borrowed likewise. */
-WEIR_API const char *weir_last_error_text(void);
 /*
  * Escapes untrusted text for one line on a terminal: control characters (C0, DEL, C1), characters that change
  * the writing direction, zero-width spaces and bytes that are not UTF-8 are written as \n, \u009b, \xff;
@@ -248,6 +244,21 @@ typedef enum {
 
 /* One word, as in statistics and traces; "unknown" for any other value. Thread: any. */
 WEIR_API const char *weir_cause_text(weir_cause cause);
+
+/* A failure in parts, for a program that acts on it. The texts are borrowed until this thread's next one. */
+typedef struct {
+	size_t size;
+	weir_status status;
+	weir_cause cause;   /* of a run that failed: as in its outcome; else NONE or what is known */
+	const char *entity; /* that it is about; NULL: none */
+	const char *on;     /* its port, or a pool; NULL: not known */
+	const char *text;   /* the line without the entity's name before it */
+} weir_error;
+/*
+ * Gives this thread's last failure, whose line weir_last_error() is; WEIR_OK and "" if there was none.
+ * Thread: any. Fails: nothing else.
+ */
+WEIR_API weir_status weir_error_last(weir_error *out);
 
 /* ----------------------------------------------------------------------------------------------- graph -- */
 
@@ -626,8 +637,8 @@ WEIR_API weir_status weir_graph_add_outlet(weir_graph *graph, const char *port, 
 /*
  * Pushes a message; takes it on OK only. timeout 0: does not wait for room; negative: waits without limit.
  * Fails: WEIR_E_BUSY: no room and timeout 0, or a full `fault` queue; WEIR_E_TIMEOUT; WEIR_E_INVALID: a
- * timeout on a worker, or a kind that the port does not accept; WEIR_E_CLOSED: outside a run, during a drain,
- * or the receiver is done.
+ * timeout on a worker, or a kind or a tensor that the port does not accept; WEIR_E_CLOSED: outside a run,
+ * during a drain, or the receiver is done.
  */
 WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t timeout_ns);
 /* No more messages in this run; an open inlet keeps the run open. */
@@ -1019,8 +1030,8 @@ WEIR_API weir_status weir_context_create_tensor(weir_context *context, const wei
 /*
  * Emits a message; it is delivered after compute returns OK. Takes one reference of the operator's, also on
  * failure; pass on a received message by emit(..., weir_message_ref(message)). Fails: WEIR_E_INVALID: no such
- * output, more than max_emits, a kind that the port or a receiver does not accept, or the operator holds no
- * reference (then none is taken).
+ * output, more than max_emits, a kind or a tensor that the port or a receiver does not accept, or the operator
+ * holds no reference (then none is taken).
  */
 WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
 /*

@@ -43,28 +43,23 @@ std::string described(const weir_tensor *tensor)
 	return text + (is_dense(tensor) ? "" : ", not contiguous");
 }
 
-void check_demand(const Kind *kind, int direction, unsigned port, const weir_message *message,
-		  const Core *core, const char *entity)
+void check_dense(const Kind *kind, int direction, unsigned port, const weir_message *message,
+		 const char *entity)
 {
-	const Demand &demand = kind->demands[direction][port];
 	const weir_tensor *tensor;
 	std::string text;
 
-	if (!demand.any())
+	if (!kind->dense[direction][port])
 		return;
 	tensor = weir_message_tensor(message);
 	text = std::string(direction ? "output '" : "input '") + kind->ports[direction][port].name + "'";
 	if (!tensor)
 		raise(WEIR_E_INVALID, (text + " expects an array").c_str(), entity);
-	text += " refuses an array of " + described(tensor) + ": it expects ";
-	if (demand.code >= 0 && (tensor->code != demand.code || tensor->bits != demand.bits))
-		raise(WEIR_E_INVALID, (text + dtype_of(demand.code, demand.bits)->name).c_str(), entity);
-	if (demand.place && core->on_cuda && (tensor->device >= 0) != (demand.place == 2))
+	if (!is_dense(tensor))
 		raise(WEIR_E_INVALID,
-		      (text + (demand.place == 2 ? "a device's memory" : "the host's memory")).c_str(),
+		      (text + " refuses an array of " + described(tensor) + ": it expects a contiguous one")
+			      .c_str(),
 		      entity);
-	if (demand.dense && !is_dense(tensor))
-		raise(WEIR_E_INVALID, (text + "a contiguous one").c_str(), entity);
 }
 
 /* The strides in elements of a buffer; false if it is dense, so that none are needed. */

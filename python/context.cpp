@@ -308,7 +308,7 @@ static nb::object receive_at(Context &self, unsigned input, size_t i)
 {
 	weir_message *message = weir_context_message(self.context, input, i);
 
-	check_demand(self.kind, 0, input, message, self.core, self.name());
+	check_dense(self.kind, 0, input, message, self.name());
 	nb::object object = message_of(message, self.core, self.calls);
 	nb::inst_ptr<Message>(object)->borrowed = true;
 	self.lent.push_back(object);
@@ -494,7 +494,7 @@ static void context_emit(Context &self, nb::handle port, nb::handle value, nb::o
 	Draft draft;
 
 	make_message(draft, {self.core, context, self.chosen[output]}, value);
-	check_demand(self.kind, 1, output, draft.message, self.core, self.name());
+	check_dense(self.kind, 1, output, draft.message, self.name());
 	if (!stamp.is_none())
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)), self.name());
 	check(at ? weir_context_emit_at(context, output, draft.take(), at->fence)

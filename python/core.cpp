@@ -35,9 +35,12 @@ nb::object text_or_none(const char *text)
 
 void check(weir_status status, const char *entity)
 {
-	if (status)
-		raise(status, weir_last_error(), entity ? entity : weir_last_error_entity(), nb::none(),
-		      text_of(weir_last_error_text()));
+	weir_error error = {sizeof error};
+
+	if (!status)
+		return;
+	weir_error_last(&error);
+	raise(status, weir_last_error(), entity ? entity : error.entity, nb::none(), text_of(error.text));
 }
 
 nb::object take_exception()

@@ -16,11 +16,15 @@ namespace weir_python
 /*
  * -- */
 
+static const char *keep_text(Kind *kind, nb::handle text)
+{
+	return text.is_none() ? nullptr : kind->keep(nb::cast<std::string>(text));
+}
+
 static void add_ports(Kind *kind, int direction, nb::list ports)
 {
 	for (nb::handle port : ports) {
 		weir_port own = {sizeof own};
-		Demand demand;
 
 		own.name = kind->keep(nb::cast<std::string>(port["name"]));
 		own.flags = nb::cast<unsigned>(port["flags"]);
@@ -30,15 +34,11 @@ static void add_ports(Kind *kind, int direction, nb::list ports)
 		own.max_emits = nb::cast<uint32_t>(port["max_emits"]);
 		own.policy = (weir_policy)nb::cast<int>(port["policy"]);
 		own.help = kind->keep(nb::cast<std::string>(port["help"]));
-		if (!port["dtype"].is_none()) {
-			const Dtype *dtype = dtype_named(nb::cast<std::string>(port["dtype"]).c_str());
-			demand.code = dtype ? dtype->code : -1;
-			demand.bits = dtype ? dtype->bits : 0;
-		}
-		demand.place = nb::cast<int>(port["place"]);
-		demand.dense = nb::cast<bool>(port["dense"]);
+		own.dtype = keep_text(kind, port["dtype"]);
+		own.place = keep_text(kind, port["place"]);
+		own.shape = keep_text(kind, port["shape"]);
 		kind->ports[direction].push_back(own);
-		kind->demands[direction].push_back(demand);
+		kind->dense[direction].push_back(nb::cast<bool>(port["dense"]));
 		kind->names[direction].push_back(PyUnicode_InternFromString(own.name));
 	}
 	kind->ports[direction].push_back({});
@@ -359,8 +359,9 @@ static nb::tuple start_run(Graph &self)
 	}
 	if (!status)
 		return nb::make_tuple(0, nb::none(), nb::none());
-	return nb::make_tuple((int)status, text_of(weir_last_error()),
-			      text_or_none(weir_last_error_entity()));
+	weir_error error = {sizeof error};
+	weir_error_last(&error);
+	return nb::make_tuple((int)status, text_of(weir_last_error()), text_or_none(error.entity));
 }
 
 int64_t slice_of(const Core *core)

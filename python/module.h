@@ -250,24 +250,13 @@ class Using
 	Core *core;
 };
 
-/* What an array on a port must be, beside its kind of message. */
-struct Demand {
-	int code = -1, bits = 0; /* -1: any type */
-	int place = 0;           /* 0: any; 1: host; 2: device */
-	bool dense = false;
-	bool any() const
-	{
-		return code >= 0 || place || dense;
-	}
-};
-
 /* An operator's table and all that it points to. Never freed: graphs borrow it, and classes seldom go. */
 struct Kind {
 	weir_operator table = {};
 	PyObject *type = nullptr;
 	std::deque<std::string> texts;
-	std::vector<weir_port> ports[2]; /* inputs, outputs */
-	std::vector<Demand> demands[2];
+	std::vector<weir_port> ports[2];  /* inputs, outputs */
+	std::vector<bool> dense[2];       /* arrays there must be contiguous */
 	std::vector<PyObject *> names[2]; /* interned */
 	std::vector<weir_parameter> parameters;
 	std::vector<const char *> conditions; /* JSON */
@@ -495,9 +484,9 @@ const Dtype *dtype_named(const char *name);
 bool is_dense(const weir_tensor *tensor);
 /* "uint8 on the host" */
 std::string described(const weir_tensor *tensor);
-/* Raises unless the message is what the port demands. */
-void check_demand(const Kind *kind, int direction, unsigned port, const weir_message *message,
-		  const Core *core, const char *entity);
+/* Raises if the port wants contiguous arrays and the message is no such one. weir has checked the rest. */
+void check_dense(const Kind *kind, int direction, unsigned port, const weir_message *message,
+		 const char *entity);
 /* Puts one reference to the message for a value of Python's into the draft. */
 void make_message(Draft &draft, const Destination &to, nb::handle value);
 const weir_tensor *tensor_of(const Message &self);

@@ -168,7 +168,8 @@ static weir_status refuse_type(const weir_entity *entity, const struct wr_output
 
 	if (!wr_port_type_takes(&output->plan->type, tensor))
 		return wr_fail_port(WEIR_E_INVALID, name, port, "emitted %s, but the port gives %s",
-				    wr_tensor_words(tensor).text, wr_port_type_text(&output->plan->type).text);
+				    wr_tensor_words(tensor).text,
+				    wr_port_type_text(&output->plan->type).text);
 	for (size_t i = 0; i < output->count; i++) {
 		const struct wr_connection *connection = output->connections[i];
 		const struct wr_port_type *type =
@@ -470,7 +471,7 @@ weir_status weir_context_scratch(weir_context *context, weir_stream *stream, siz
 	entity->streams.items[index].used = true; /* uses of its native handle cannot be seen */
 	status = wr_scratch_take(entity, index, bytes, out);
 	if (status == WEIR_E_BUSY && context->capture)
-		return wr_capture_postpone(context->capture, weir_last_error_text());
+		return wr_capture_postpone(context->capture, wr_error_text(wr_error_here()));
 	return status;
 }
 

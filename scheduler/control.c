@@ -103,6 +103,16 @@ static weir_status wait_for_run(weir_scheduler *scheduler, void *timeout_ns)
 	return wr_fail(WEIR_E_TIMEOUT, "graph %s is still running", scheduler->graph->plan->name);
 }
 
+/* A deadlock, or a drain that took too long: no call has failed. */
+static weir_status fail_without_error(const weir_outcome *outcome)
+{
+	wr_fail(outcome->status, "%s", outcome->text ? outcome->text : "");
+	if (outcome->cause_entity)
+		wr_error_about(outcome->status, outcome->cause_entity);
+	wr_error_cause(outcome->cause, outcome->cause_on);
+	return outcome->status;
+}
+
 /* Sets this thread's last error from the run's. */
 static weir_status fail_with_outcome(const weir_scheduler *scheduler)
 {
@@ -111,8 +121,10 @@ static weir_status fail_with_outcome(const weir_scheduler *scheduler)
 	if (!outcome->status)
 		return WEIR_OK;
 	if (!*scheduler->error.line)
-		return wr_fail(outcome->status, "%s", outcome->text ? outcome->text : "");
+		return fail_without_error(outcome);
 	*wr_error_here() = scheduler->error;
+	wr_error_here()->status = outcome->status;
+	wr_error_cause(outcome->cause, outcome->cause_on);
 	return outcome->status;
 }
 
@@ -195,18 +207,13 @@ weir_backend weir_scheduler_backend(const weir_scheduler *scheduler)
 
 /* --- counters (E5) --- */
 
-static weir_status past_the_end(const char *what, size_t i, size_t count)
-{
-	return wr_fail(WEIR_E_INVALID, "there is no %s %zu: there are %zu", what, i, count);
-}
-
 weir_status weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out)
 {
 	weir_entity *entity;
 	weir_entity_counts counts;
 
 	if (i >= scheduler->graph->entity_count)
-		return past_the_end("entity", i, scheduler->graph->entity_count);
+		return WEIR_E_INVALID;
 	entity = &scheduler->graph->entities[i];
 	counts = (weir_entity_counts){
 		.size = sizeof counts,
@@ -226,7 +233,7 @@ weir_status weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, wei
 	weir_queue_counts counts;
 
 	if (i >= scheduler->graph->connection_count)
-		return past_the_end("queue", i, scheduler->graph->connection_count);
+		return WEIR_E_INVALID;
 	connection = scheduler->graph->connections[i];
 	counters = &connection->queue.counters;
 	counts = (weir_queue_counts){
@@ -249,7 +256,7 @@ weir_status weir_scheduler_pool_counts(weir_scheduler *scheduler, size_t i, weir
 	weir_pool_counts counts = {.size = sizeof counts};
 
 	if (i >= scheduler->graph->memory_pool_count)
-		return past_the_end("memory pool", i, scheduler->graph->memory_pool_count);
+		return WEIR_E_INVALID;
 	if (!wr_thread_local())
 		wr_system_collect_between_runs(scheduler->graph->system);
 	wr_memory_pool_count(&scheduler->graph->memory_pools[i], &counts);

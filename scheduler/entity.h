@@ -147,7 +147,7 @@ struct wr_output {
 	size_t count;
 	weir_message **emitted; /* by the running compute; room for max_emits */
 	size_t emitted_count, max_emits;
-	size_t fullest; /* index of the connection at which a check for room begins */
+	size_t fullest;  /* index of the connection at which a check for room begins */
 	unsigned kinds;  /* message kinds that the port and all its receivers accept, whatever they hold */
 	unsigned looked; /* and those that they accept if their types do */
 	struct wr_passed passed;

@@ -194,7 +194,8 @@ static weir_status check_type_locked(weir_inlet *inlet, const weir_message *mess
 		return WEIR_OK;
 	if (!wr_port_type_takes(type, tensor))
 		return wr_fail(WEIR_E_INVALID, "inlet of %s: %s was pushed, but the port takes %s",
-			       inlet->connection->to, wr_tensor_words(tensor).text, wr_port_type_text(type).text);
+			       inlet->connection->to, wr_tensor_words(tensor).text,
+			       wr_port_type_text(type).text);
 	wr_passed_set(&inlet->passed, tensor);
 	return WEIR_OK;
 }

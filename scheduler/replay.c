@@ -184,7 +184,7 @@ static void enqueue_captured(const struct call *call, struct wr_capture *capture
 	if (!status)
 		return;
 	(void)wr_failure_explain(status, "enqueue");
-	(void)wr_capture_refuse(capture, "%s", weir_last_error_text());
+	(void)wr_capture_refuse(capture, "%s", wr_error_text(wr_error_here()));
 }
 
 /* --- events --- */
@@ -271,7 +271,7 @@ static weir_status capture_and_launch(const struct call *call, struct wr_replay 
 		return status;
 	stacks_return_to(call->entity, call->stacks, call->stack_count);
 	if (executable || !wr_capture_postponed(call->entity->replays->capture))
-		replay_fail(call, replay, WEIR_LOG_WARN, weir_last_error_text());
+		replay_fail(call, replay, WEIR_LOG_WARN, wr_error_text(wr_error_here()));
 	return enqueue_as_usual(call, replay);
 }
 
@@ -288,7 +288,7 @@ static weir_status launch_ready(const struct call *call, struct wr_replay *repla
 		wr_count(&call->entity->counters.replay_hits, 1);
 	if (!status || status == WEIR_E_DEVICE)
 		return status;
-	replay_fail(call, replay, WEIR_LOG_WARN, weir_last_error_text());
+	replay_fail(call, replay, WEIR_LOG_WARN, wr_error_text(wr_error_here()));
 	return enqueue_as_usual(call, replay);
 }
 
@@ -308,7 +308,7 @@ static weir_status check_and_launch(const struct call *call, struct wr_replay *r
 	if (status == WEIR_E_DEVICE)
 		return status;
 	snprintf(why, sizeof why, "its key leaves out what the work depends on: %s",
-		 status ? weir_last_error_text() : what);
+		 status ? wr_error_text(wr_error_here()) : what);
 	replay_fail(call, replay, WEIR_LOG_ERROR, why);
 	return enqueue_as_usual(call, replay);
 }

@@ -99,7 +99,7 @@ void weir_context_drain(weir_context *context, const char *format, ...)
 	if (format)
 		drain_because(scheduler, entity, format, list);
 	va_end(list);
-	weir_scheduler_stop(scheduler, true);
+	weir_scheduler_stop(scheduler, WEIR_STOP_DRAIN);
 }
 
 weir_status weir_context_fail_after_drain(weir_context *context, weir_status failure, const char *format, ...)

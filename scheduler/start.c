@@ -356,6 +356,7 @@ weir_status wr_run_start(weir_scheduler *scheduler)
 		wr_outlets_open(scheduler->graph);
 		open_run(scheduler);
 	} else {
+		wr_error_here()->cause = WEIR_CAUSE_START;
 		scheduler->error = *wr_error_here(); /* for weir_scheduler_wait() */
 		wr_loop_activate(&scheduler->loop, false);
 		wr_graph_close_streams(scheduler->graph);

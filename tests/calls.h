@@ -25,6 +25,15 @@ static inline weir_stream *device_stream(weir_context *context)
 	return weir_context_default_stream(context, &stream) ? NULL : stream;
 }
 
+/* This thread's last failure. */
+static inline weir_error last_failure(void)
+{
+	weir_error error = {.size = sizeof error};
+
+	weir_error_last(&error);
+	return error;
+}
+
 static inline int scheduler_fd(weir_scheduler *scheduler)
 {
 	int fd = -1;

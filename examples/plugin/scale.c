@@ -48,16 +48,18 @@ static const weir_parameter parameters[] = {
 static const weir_port inputs[] = {
 	{.size = sizeof(weir_port),
 	 .name = "in",
-	 .kinds = WEIR_KIND_TENSOR,
-	 .help = "uint8, any dense shape, on the device"},
+	 .help = "any shape, dense",
+	 .dtype = "uint8",
+	 .place = "device"},
 	{.name = NULL},
 };
 
 static const weir_port outputs[] = {
 	{.size = sizeof(weir_port),
 	 .name = "out",
-	 .kinds = WEIR_KIND_TENSOR,
-	 .help = "the same shape, scaled"},
+	 .help = "the same shape, scaled",
+	 .dtype = "uint8",
+	 .place = "device"},
 	{.name = NULL},
 };
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from weir import _weir
 
 KINDS = {"empty": 1, "bytes": 2, "tensor": 4, "user": 8, "object": 8, "parts": 16}
-DTYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16".split()
+EXAMPLES = {"dtype": '"uint8" or "uint8|float32"', "place": '"host" or "device"', "shape": '"[H, W, 3]"'}
 POLICIES = ["block", "pop", "reject", "fault"]
 OPTIONAL, ANY_SIZE, DEVICE, HOST = 1, 2, 4, 8  # WEIR_PORT_...
 STREAM, EFFECTS = 1, 2  # WEIR_OPERATOR_...
@@ -27,7 +27,7 @@ registered = {}  # by name: (class, its handle in the module)
 
 @dataclass(frozen=True, kw_only=True)
 class Port:
-    """A port of an operator: weir_port of weir.h, and what an array there must be.
+    """A port of an operator: weir_port of weir.h.
 
     kinds       "tensor", "bytes", "empty", "object", "parts": one or several in a list; None: any
     optional    may stay unconnected
@@ -36,9 +36,14 @@ class Port:
     host        inputs of operators with uses_stream: read on the host; outputs: the device writes host memory
     capacity, take, policy   inputs: messages that wait; that a tick receives (-1: all); when a queue is full
     max_emits   outputs: messages that a tick may emit
-    dtype       "uint8", "float32", ...: others are refused
-    place       "host" or "device": arrays elsewhere are refused
+    dtype       "uint8", or alternatives, "uint8|float32"; None: any. So are the next two
+    place       "host" or "device": where the memory of arrays is
+    shape       "[H, W, 3]", "[H, W] | [H, W, 1..4]": numbers, ranges, and names, each of which stands for one size at all ports
+                of an entity
     dense       arrays must be contiguous, in C's order
+
+    A connection whose ends have no dtype, place or shape in common is refused when the graph is read, and what is emitted or
+    pushed must fit its port and those that receive it.
     """
 
     name: str
@@ -53,6 +58,7 @@ class Port:
     policy: str = "block"
     dtype: str | None = None
     place: str | None = None
+    shape: str | None = None
     dense: bool = False
     help: str = ""
 
@@ -210,10 +216,9 @@ def _check_flags(cls, place, port):
             raise _wrong(cls, place, f"{count} is a number from 1 to 65536{', or -1' * (count == 'take')}")
     if port.policy not in POLICIES:
         raise _wrong(cls, place, f"policy is one of {', '.join(POLICIES)}")
-    if port.dtype not in (None, *DTYPES):
-        raise _wrong(cls, place, f"there is no dtype {port.dtype!r}; there are {', '.join(DTYPES)}")
-    if port.place not in (None, "host", "device"):
-        raise _wrong(cls, place, "place is 'host' or 'device'")
+    for text in ("dtype", "place", "shape"):  # weir reads them
+        if not isinstance(getattr(port, text), (str, type(None))):
+            raise _wrong(cls, place, f"{text} is a text, {EXAMPLES[text]}")
 
 
 def _row(cls, place, port):
@@ -235,7 +240,8 @@ def _row(cls, place, port):
         "policy": POLICIES.index(port.policy),
         "help": port.help,
         "dtype": port.dtype,
-        "place": {None: 0, "host": 1, "device": 2}[port.place],
+        "place": port.place,
+        "shape": port.shape,
         "dense": port.dense,
     }
 

@@ -41,9 +41,34 @@ static void c05_every_cause_has_its_word(void **state)
 
 static void last_error_is(const char *line, const char *entity, const char *text)
 {
+	weir_error error = {.size = sizeof error};
+
 	assert_string_equal(weir_last_error(), line);
-	assert_string_equal(weir_last_error_entity() ? weir_last_error_entity() : "none", entity);
-	assert_string_equal(weir_last_error_text(), text);
+	assert_int_equal(weir_error_last(&error), WEIR_OK);
+	assert_string_equal(error.entity ? error.entity : "none", entity);
+	assert_string_equal(error.text, text);
+}
+
+static void e01_an_error_has_its_status_cause_and_port(void **state)
+{
+	weir_error error = {.size = sizeof error};
+
+	(void)state;
+	wr_fail_port(WEIR_E_BUSY, "blur", "in", "the queue is full");
+	assert_int_equal(weir_error_last(&error), WEIR_OK);
+	assert_int_equal(error.status, WEIR_E_BUSY);
+	assert_int_equal(error.cause, WEIR_CAUSE_NONE);
+	assert_string_equal(error.on, "in");
+	wr_fail(WEIR_E_DEADLOCK, "nothing goes on");
+	wr_error_cause(WEIR_CAUSE_ROOM, "out");
+	assert_int_equal(weir_error_last(&error), WEIR_OK);
+	assert_int_equal(error.cause, WEIR_CAUSE_ROOM);
+	assert_string_equal(error.on, "out");
+	assert_null(error.entity);
+	wr_error_clear(wr_error_here());
+	assert_int_equal(weir_error_last(&error), WEIR_OK);
+	assert_int_equal(error.status, WEIR_OK);
+	assert_null(error.on);
 }
 
 static void e01_an_error_of_an_entity_has_its_name_once(void **state)
@@ -199,6 +224,7 @@ int main(void)
 		cmocka_unit_test(e01_a_failure_is_handed_up_with_its_words),
 		cmocka_unit_test(e01_the_last_error_may_be_part_of_the_next),
 		cmocka_unit_test(c05_every_cause_has_its_word),
+		cmocka_unit_test(e01_an_error_has_its_status_cause_and_port),
 		cmocka_unit_test(e01_an_error_of_an_entity_has_its_name_once),
 		cmocka_unit_test(e01_an_error_about_another_entity_keeps_its_name_in_the_text),
 		cmocka_unit_test(e01_an_error_of_a_port_names_it_in_its_text),

@@ -94,11 +94,14 @@ static const weir_port network_outputs[] = {
 	{.name = NULL}};
 static const weir_operator network = {OPERATOR, .name = "network", .inputs = network_inputs,
 				      .outputs = network_outputs};
-static const weir_port pair_inputs[] = {
-	{PORT, .name = "left", .dtype = "float32|float16", .shape = "[N]"},
-	{PORT, .name = "right", .dtype = "float32|float16", .shape = "[N]"},
-	{.name = NULL}};
+static const weir_port pair_inputs[] = {{PORT, .name = "left", .dtype = "float32|float16", .shape = "[N]"},
+					{PORT, .name = "right", .dtype = "float32|float16", .shape = "[N]"},
+					{.name = NULL}};
 static const weir_operator pair = {OPERATOR, .name = "pair", .inputs = pair_inputs};
+static const weir_port gather_inputs[] = {
+	{PORT, .name = "in", .flags = WEIR_PORT_ANY_SIZE, .dtype = "float32", .shape = "[N]"},
+	{.name = NULL}};
+static const weir_operator gather = {OPERATOR, .name = "gather", .inputs = gather_inputs};
 static const weir_port three_outputs[] = {{PORT, .name = "out", .dtype = "float32", .shape = "[3]"},
 					  {.name = NULL}};
 static const weir_operator three = {OPERATOR, .name = "three", .outputs = three_outputs};
@@ -107,7 +110,7 @@ static const weir_port four_outputs[] = {{PORT, .name = "out", .dtype = "float32
 static const weir_operator four = {OPERATOR, .name = "four", .outputs = four_outputs};
 
 const weir_operator *const wr_builtin_operators[] = {
-	&bytes_sink, &camera, &copier, &filter, &four,    &idle,   &image, &network,
+	&bytes_sink, &camera, &copier, &filter, &four,    &gather, &idle,  &image, &network,
 	&pair,       &relay,  &sink,   &source, &spinner, &talker, &three, NULL};
 
 static void ask(const void *state, weir_view *view, weir_verdict *verdict)

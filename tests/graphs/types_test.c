@@ -36,7 +36,8 @@ static void c10_a_text_that_cannot_be_is_refused_by_what_is_wrong(void **state)
 		{{.shape = "[H W]"}, "',' or ']' is missing"},
 		{{.shape = "[H,]"}, "a size is a number, a range such as 1..4, or a name"},
 		{{.shape = "[-1]"}, "a size is a number"},
-		{{.shape = "[0]"}, "has the shape '[0]': a size is at least 1; a name stands for any, also for 0"},
+		{{.shape = "[0]"},
+		 "has the shape '[0]': a size is at least 1; a name stands for any, also for 0"},
 		{{.shape = "[W, 0..3]"}, "a size is at least 1"},
 		{{.shape = "[4..1]"}, "the end of a range is below its begin"},
 		{{.shape = "[1..]"}, "a size is a number"},
@@ -98,8 +99,13 @@ static bool takes(const weir_port *port, const weir_tensor *tensor)
 static void c10_a_tensor_fits_by_dtype_place_and_shape(void **state)
 {
 	static const int64_t shape[] = {2, 2, 0};
-	weir_tensor tensor = {.size = sizeof tensor, .device = WEIR_DEVICE_HOST, .dimensions = 2,
-			      .shape = shape, .code = 1, .bits = 8, .lanes = 1};
+	weir_tensor tensor = {.size = sizeof tensor,
+			      .device = WEIR_DEVICE_HOST,
+			      .dimensions = 2,
+			      .shape = shape,
+			      .code = 1,
+			      .bits = 8,
+			      .lanes = 1};
 
 	(void)state;
 	assert_true(takes(&(weir_port){.name = "in"}, &tensor));
@@ -123,11 +129,11 @@ static void c10_a_tensor_fits_by_dtype_place_and_shape(void **state)
 
 /* --- what two shapes have in common, against all small tensors --- */
 
-static const char *const shapes[] = {"[]",        "[1]",          "[2]",          "[1..2]",    "[N]",
-				     "[3..4]",    "[N, N]",       "[N, M]",       "[1, 2]",    "[2, 2]",
-				     "[1..2, 2]", "[N, 3]",       "[2..4, N]",    "[M, N, N]", "[N, M, N]",
-				     "[1, N, 2]", "[N, 1..2, 3]", "[N, N, N]",    "[2, 3, 2]", "[3, 3, 1..4]",
-				     "[N, 2, M]", "[1..3, 2..4, N]"};
+static const char *const shapes[] = {
+	"[]",        "[1]",          "[2]",       "[1..2]",         "[N]",          "[3..4]",
+	"[N, N]",    "[N, M]",       "[1, 2]",    "[2, 2]",         "[1..2, 2]",    "[N, 3]",
+	"[2..4, N]", "[M, N, N]",    "[N, M, N]", "[1, N, 2]",      "[N, 1..2, 3]", "[N, N, N]",
+	"[2, 3, 2]", "[3, 3, 1..4]", "[N, 2, M]", "[1..3, 2..4, N]"};
 enum { SHAPES = sizeof shapes / sizeof *shapes, SMALL = 5 };
 
 static bool some_tensor_has_both(const weir_port *a, const weir_port *b)
@@ -135,8 +141,12 @@ static bool some_tensor_has_both(const weir_port *a, const weir_port *b)
 	for (int64_t number = 0; number < 4 * SMALL * SMALL * SMALL; number++) {
 		int64_t rank = number % 4, rest = number / 4;
 		int64_t sizes[] = {rest % SMALL, rest / SMALL % SMALL, rest / SMALL / SMALL};
-		weir_tensor tensor = {.size = sizeof tensor, .dimensions = (int32_t)rank, .shape = sizes,
-				      .code = 1, .bits = 8, .lanes = 1};
+		weir_tensor tensor = {.size = sizeof tensor,
+				      .dimensions = (int32_t)rank,
+				      .shape = sizes,
+				      .code = 1,
+				      .bits = 8,
+				      .lanes = 1};
 		if (takes(a, &tensor) && takes(b, &tensor))
 			return true;
 	}
@@ -145,7 +155,8 @@ static bool some_tensor_has_both(const weir_port *a, const weir_port *b)
 
 static bool meet(const weir_port *a, const weir_port *b)
 {
-	struct wr_interval of_a[4] = {{0, INT64_MAX}, {0, INT64_MAX}}, of_b[4] = {{0, INT64_MAX}, {0, INT64_MAX}};
+	struct wr_interval of_a[4] = {{0, INT64_MAX}, {0, INT64_MAX}},
+			   of_b[4] = {{0, INT64_MAX}, {0, INT64_MAX}};
 	struct wr_port_type one, other;
 	struct wr_scope scope = {0}, others = {0};
 	char why[WR_TYPE_WHY];
@@ -172,7 +183,8 @@ static void c10_two_shapes_meet_if_a_tensor_has_both_in_either_order(void **stat
 			bool both = some_tensor_has_both(&a, &b);
 
 			if (meet(&a, &b) != both)
-				fail_msg("%s and %s: %s", shapes[i], shapes[k], both ? "meet" : "do not meet");
+				fail_msg("%s and %s: %s", shapes[i], shapes[k],
+					 both ? "meet" : "do not meet");
 			met += both;
 		}
 	assert_true(met > SHAPES && met < SHAPES * SHAPES);
@@ -216,6 +228,18 @@ static void c10_names_that_cannot_agree_are_found_in_any_order(void **state)
 	}
 }
 
+static void c10_connections_of_an_any_size_input_are_compared_each_alone(void **state)
+{
+	weir_description *description = kinds_read(
+		"{\"weir\": 1, \"entities\": [{\"name\": \"t\", \"operator\": \"three\"}, {\"name\": \"f\", "
+		"\"operator\": \"four\"}, {\"name\": \"g\", \"operator\": \"gather\"}], \"connections\": "
+		"[[\"t.out\", \"g.in\"], [\"f.out\", \"g.in\"]]}");
+
+	(void)state;
+	assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_OK);
+	weir_description_destroy(description);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +248,7 @@ int main(void)
 		cmocka_unit_test(c10_a_tensor_fits_by_dtype_place_and_shape),
 		cmocka_unit_test(c10_two_shapes_meet_if_a_tensor_has_both_in_either_order),
 		cmocka_unit_test(c10_a_port_that_says_nothing_takes_anything),
+		cmocka_unit_test(c10_connections_of_an_any_size_input_are_compared_each_alone),
 		cmocka_unit_test(c10_names_that_cannot_agree_are_found_in_any_order),
 	};
 

@@ -180,6 +180,7 @@ BROKEN = [
     ("circles", CIRCLE, "circle of 5 files: a/0.c a/1.c a/2.c a/3.c a/4.c"),
     ("papers", {"docs/a.md": "[x](b.md)\n"}, "docs/a.md:1: b.md"),
     ("papers", {"docs/a.md": "# A thing\n\n[x](#other-thing)\n"}, "docs/a.md:3: #other-thing"),
+    ("papers", {"docs/a.md": "words\n\n```cpp example\nint f() { return no; }\n```\n"}, "docs/a.md:4"),
     ("papers", {"docs/a.md": "words\n\n```c example\nint f(void)\n{\n\treturn no;\n}\n```\n"}, "docs/a.md:6"),
     ("papers", {"docs/a.md": "words\n\n```c file a.c\nint f(void)\n{\n\treturn no;\n}\n```\n"}, "docs/a.md:6"),
     ("reference", header("", "Fails: nothing else."), "weir_yes: no Thread: of its own"),

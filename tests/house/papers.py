@@ -1,8 +1,10 @@
-"""Checks the Markdown files: links and anchors exist, C blocks marked `c example` or `c file NAME` compile, and each
+"""Checks the Markdown files: links and anchors exist, C blocks marked `c example` or `c file NAME` compile, those marked
+`cpp example` as C++17 and C++20 (by g++, if it is here), and each
 paragraph of a block marked `c from FILE` is in that file.
 """
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -52,13 +54,18 @@ def broken_links(root, path):
 def broken_examples(root, path, compiler, flags):
     text = path.read_text()
     for found in BLOCK.finditer(text):
-        if found.group(1).strip() != "c example" and not found.group(1).startswith("c file "):
-            continue
+        kind = found.group(1).strip()
+        commands = []
+        if kind == "c example" or kind.startswith("c file "):
+            commands = [[compiler, *STRICT, "-x", "c"]]
+        elif kind == "cpp example" and shutil.which("g++"):
+            commands = [["g++", f"-std={standard}", *STRICT[2:], "-x", "c++"] for standard in ("c++17", "c++20")]
         place = f'# {line_of(text, found.start()) + 1} "{path.relative_to(root)}"\n'
-        command = [compiler, *STRICT, *flags, "-x", "c", "-"]
-        result = subprocess.run(command, input=place + found.group(2), capture_output=True, text=True)
-        if result.returncode:
-            yield result.stderr.rstrip()
+        for command in commands:
+            result = subprocess.run([*command, *flags, "-"], input=place + found.group(2), capture_output=True, text=True)
+            if result.returncode:
+                yield result.stderr.rstrip()
+                break
 
 
 def stale_cuts(root, path):

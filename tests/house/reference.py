@@ -26,7 +26,7 @@ DOING = {
     "start", "run", "wait", "stop", "turn", "push", "close", "launch", "copy", "query", "enqueue", "emit", "finish",
     "drain", "hold", "fail", "sleep", "synchronize", "escape", "replay", "write",
 }
-NOUNS = "status|log|graph|entity|scheduler|inlet|outlet|message|stream|fence|context|values|view|verdict|registry|description|text|duration"
+NOUNS = "status|log|error|graph|entity|scheduler|inlet|outlet|message|stream|fence|context|values|view|verdict|registry|description|text|duration"
 # named by what they return, though the word is a verb elsewhere; and a result that is no weir_status
 VALUES = {
     "weir_view_take": "the port's `take`",
@@ -40,7 +40,7 @@ VALUES = {
 GETS_OUT = {  # through `out`, with a status or a bool: they read, they do not make
     "weir_scheduler_entity_counts", "weir_scheduler_queue_counts", "weir_scheduler_frames",
     "weir_view_pending", "weir_message_fences", "weir_scheduler_pool_counts", "weir_description_pool_needs", "weir_scheduler_write_trace",
-    "weir_running_device_memory", "weir_context_stream", "weir_context_default_stream", "weir_outlet_fd", "weir_scheduler_fd",
+    "weir_running_device_memory", "weir_error_last", "weir_context_stream", "weir_context_default_stream", "weir_outlet_fd", "weir_scheduler_fd",
 }
 
 

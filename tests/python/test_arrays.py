@@ -207,16 +207,28 @@ def test_what_cannot_be_a_message_is_refused(value, text):
 
 
 @pytest.mark.parametrize("demand, value, text", [
-    ({"dtype": "uint8"}, np.zeros(3, np.float32), "refuses an array of float32 on the host: it expects uint8"),
+    ({"dtype": "uint8"}, np.zeros(3, np.float32), r"float32 \[3\] in host memory.*uint8"),
+    ({"dtype": "int8|uint8"}, np.zeros(3, np.float32), r"float32 \[3\] in host memory.*int8\|uint8"),
+    ({"place": "device"}, np.zeros(3, np.uint8), r"uint8 \[3\] in host memory.*tensors on a device"),
+    ({"shape": "[N, N] | [4]"}, np.zeros(3, np.uint8), r"uint8 \[3\] in host memory.*\[N, N\] \| \[4\]"),
     ({"dense": True}, np.zeros((4, 4))[::2, ::2], "not contiguous: it expects a contiguous one"),
-    ({"dtype": "uint8"}, "text", "expects an array"),
+    ({"dtype": "uint8"}, "text", "kind"),
+    ({"dense": True}, "text", "expects an array"),
 ])
 def test_a_port_refuses_what_it_does_not_expect(demand, value, text):
-    with pytest.raises(weir.Error, match=f"output 'out' {text}|{text}"):
+    with pytest.raises(weir.Error, match=text) as caught:
         run_compute(lambda self, ctx: ctx.emit("out", value), outputs=[weir.Port("out", **demand)])
+    assert caught.value.entity == "once" and "out" in str(caught.value)
     with pytest.raises(weir.Error, match=text) as caught:
         run_compute(lambda self, ctx: ctx.receive("in"), inputs=[weir.Port("in", **demand)], feed=value)
-    assert caught.value.entity == "once"
+    assert "in" in str(caught.value)
+
+
+@pytest.mark.parametrize("demand", [{"dtype": "float32|uint8", "place": "host", "shape": "[H, W] | [N]"}, {"shape": "[3]"}, {}])
+def test_a_port_takes_what_fits(demand):
+    kept = run_compute(lambda self, ctx: ctx.emit("out", np.asarray(ctx.receive("in")).copy()), feed=np.zeros(3, np.uint8),
+                       inputs=[weir.Port("in", **demand)], outputs=[weir.Port("out", **demand)])
+    assert [message.shape for message in kept["out"]] == [(3,)]
 
 
 @pytest.mark.parametrize("value, text", [
@@ -233,7 +245,7 @@ def test_a_message_says_what_it_is(value, text):
 
 def test_a_refusal_is_said_without_the_type_of_the_exception():
     with pytest.raises(weir.Error, match=r"^'once': input 'in' refuses an array of float64 .*\(test_arrays.py:\d+\)$"):
-        run_compute(lambda self, ctx: ctx.receive("in"), inputs=[weir.Port("in", dtype="uint8")], feed=np.ones(3))
+        run_compute(lambda self, ctx: ctx.receive("in"), inputs=[weir.Port("in", dense=True)], feed=np.ones((4, 4))[:, ::2])
 
 
 def test_a_kind_that_the_port_refuses():

@@ -50,7 +50,8 @@ static void e01_a_wait_for_a_run_that_did_not_begin_says_why(void **state)
 	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_FAILED);
 	assert_int_equal(rig_wait(rig), WEIR_E_FAILED);
 	assert_string_equal(weir_last_error(), "a: no camera");
-	assert_string_equal(weir_last_error_entity(), "a");
+	assert_string_equal(last_failure().entity, "a");
+	assert_int_equal(last_failure().cause, WEIR_CAUSE_START);
 	assert_string_equal(rig->outcome.text, "no camera");
 	assert_string_equal(rig->outcome.entity, "a");
 	assert_int_equal(rig->outcome.cause, WEIR_CAUSE_START);

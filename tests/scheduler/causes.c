@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "rig.h"
+#include "tests/calls.h"
 
 /* Waits 20 ms between its ticks, for a reason whose words name other causes. */
 #define WORDS "no room for the device: too few messages"
@@ -102,8 +103,10 @@ static void c05_an_end_without_a_deadlock_has_a_cause(void **state)
 	rig_on(failed, "a", fail_empty);
 	assert_int_equal(rig_run(failed), WEIR_E_FAILED);
 	assert_string_equal(weir_last_error(), "a: the bottle is empty");
-	assert_string_equal(weir_last_error_entity(), "a");
-	assert_string_equal(weir_last_error_text(), failed->outcome.text);
+	assert_string_equal(last_failure().entity, "a");
+	assert_int_equal(last_failure().cause, WEIR_CAUSE_COMPUTE);
+	assert_int_equal(last_failure().status, WEIR_E_FAILED);
+	assert_string_equal(last_failure().text, failed->outcome.text);
 	ends(failed, WEIR_CAUSE_COMPUTE, "a", "none");
 }
 

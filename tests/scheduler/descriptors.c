@@ -1,6 +1,5 @@
 /*
- * Descriptors that entities wait for (C9): pipes, files and sockets of the test, in simulated worlds and with
- * real threads. `z` reads one byte a tick.
+ * Descriptors that entities wait for (C9): pipes, files and sockets. `z` reads one byte a tick.
  */
 #include <dirent.h>
 #include <event2/event.h>

@@ -141,8 +141,9 @@ static void c10_a_push_of_what_does_not_fit_is_refused_and_the_next_goes_on(void
 
 	(void)state;
 	EMIT(empty);
-	rig = rig_typed((weir_port){0}, (weir_port){.flags = WEIR_PORT_ANY_SIZE, .capacity = 8,
-						    .dtype = "uint8", .shape = "[N, N]"});
+	rig = rig_typed(
+		(weir_port){0},
+		(weir_port){.flags = WEIR_PORT_ANY_SIZE, .capacity = 8, .dtype = "uint8", .shape = "[N, N]"});
 	assert_int_equal(weir_graph_add_inlet(rig->graph, "b.in", &inlet), WEIR_OK);
 	rig_start(rig);
 	for (size_t i = 0; i < sizeof pushed / sizeof *pushed; i++) {
@@ -155,8 +156,9 @@ static void c10_a_push_of_what_does_not_fit_is_refused_and_the_next_goes_on(void
 		if (status)
 			weir_message_unref(message);
 	}
-	assert_says(weir_last_error(), "inlet of b.in: float32 [2, 2] in host memory was pushed, but the port "
-				       "takes uint8 [N, N]");
+	assert_says(weir_last_error(),
+		    "inlet of b.in: float32 [2, 2] in host memory was pushed, but the port "
+		    "takes uint8 [N, N]");
 	weir_inlet_close(inlet);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
