@@ -245,8 +245,7 @@ typedef enum {
 /* One word, as in statistics and traces; "unknown" for any other value. Thread: any. */
 WEIR_API const char *weir_cause_text(weir_cause cause);
 
-/* A failure in parts, for a program that acts on it. The texts are borrowed until this thread's next failure.
- */
+/* A failure in parts, for a program that acts on it. The texts are borrowed until this thread's next one. */
 typedef struct {
 	size_t size;
 	weir_status status;
@@ -255,7 +254,9 @@ typedef struct {
 	const char *on;     /* its port, or a pool; NULL: not known */
 	const char *text;   /* the line without the entity's name before it */
 } weir_error;
-/* This thread's last failure, whose line weir_last_error() is; WEIR_OK and "" if there was none. Thread: any.
+/*
+ * Gives this thread's last failure, whose line weir_last_error() is; WEIR_OK and "" if there was none.
+ * Thread: any. Fails: nothing else.
  */
 WEIR_API weir_status weir_error_last(weir_error *out);
 

@@ -43,11 +43,6 @@ static size_t in_use(const struct wr_blocks *blocks)
 	return blocks->count - wr_blocks_free(blocks);
 }
 
-static void ring_append(struct wr_blocks *blocks, void *block)
-{
-	blocks->ring[(blocks->first + blocks->ring_count++) % blocks->count] = block;
-}
-
 static void *ring_pop(struct wr_blocks *blocks)
 {
 	void *block = blocks->ring[blocks->first];
@@ -63,14 +58,6 @@ void wr_blocks_rest(struct wr_blocks *blocks)
 		blocks->resting[blocks->resting_count++] = ring_pop(blocks);
 	blocks->turns = in_turns(blocks);
 	blocks->takes = blocks->most = 0;
-}
-
-static void end_while(struct wr_blocks *blocks)
-{
-	if (2 * blocks->most < in_turns(blocks))
-		blocks->turns = blocks->most;
-	blocks->takes = 0;
-	blocks->most = in_use(blocks);
 }
 
 static void *take_one(struct wr_blocks *blocks)
@@ -90,8 +77,12 @@ void *wr_blocks_take(struct wr_blocks *blocks)
 
 	if (in_use(blocks) > blocks->most)
 		blocks->most = in_use(blocks);
-	if (++blocks->takes >= WR_BLOCKS_WHILE)
-		end_while(blocks);
+	if (++blocks->takes >= WR_BLOCKS_WHILE) {
+		if (2 * blocks->most < in_turns(blocks))
+			blocks->turns = blocks->most;
+		blocks->takes = 0;
+		blocks->most = in_use(blocks);
+	}
 	return block;
 }
 
@@ -100,5 +91,5 @@ void wr_blocks_give_back(struct wr_blocks *blocks, void *block)
 	if (in_turns(blocks) > blocks->turns)
 		blocks->resting[blocks->resting_count++] = block;
 	else
-		ring_append(blocks, block);
+		blocks->ring[(blocks->first + blocks->ring_count++) % blocks->count] = block;
 }

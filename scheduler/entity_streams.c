@@ -217,27 +217,20 @@ void wr_entity_select_device(weir_entity *entity)
 
 /* --- names for the trace --- */
 
-/* The entity's current stream gets the entity's name; a stream that it allocated also gets its own name. */
-static void trace_stream(struct wr_trace *trace, const weir_entity *entity,
-			 const struct wr_entity_stream *item)
-{
-	char name[160];
-
-	snprintf(name, sizeof name, "%s%s%s", entity->plan->name, item->name ? "." : "",
-		 item->name ? item->name : "");
-	wr_trace_stream(trace, wr_stream_handle(item->stream), name);
-}
-
 void wr_entity_trace_streams(weir_entity *entity, struct wr_trace *trace)
 {
 	struct wr_entity_streams *streams = &entity->streams;
 
 	for (; streams->named_count < streams->count; streams->named_count++) {
 		const struct wr_entity_stream *item = &streams->items[streams->named_count];
+		char name[160]; /* the entity's; a stream that it allocated also gets its own name */
 
 		wr_trace_uses(trace, entity->id, wr_stream_number(item->stream),
 			      weir_stream_device(item->stream));
-		if (!item->shared_id && streams->named_count + 1 != streams->default_stream)
-			trace_stream(trace, entity, item);
+		if (item->shared_id || streams->named_count + 1 == streams->default_stream)
+			continue;
+		snprintf(name, sizeof name, "%s%s%s", entity->plan->name, item->name ? "." : "",
+			 item->name ? item->name : "");
+		wr_trace_stream(trace, wr_stream_handle(item->stream), name);
 	}
 }

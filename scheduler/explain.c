@@ -31,15 +31,6 @@ static void detail_fences(const weir_entity *entity, char *text, size_t room)
 		 verdict->fence_count == 1 ? "" : "s", (double)oldest / 1e6, producer);
 }
 
-/* "told 2.1 ms ago: 1 fence pending, oldest 2.3 ms, producer the program" */
-static void detail_told(const weir_entity *entity, int64_t told_at, char *text, size_t room)
-{
-	char fences[160];
-
-	detail_fences(entity, fences, sizeof fences);
-	snprintf(text, room, "told %.1f ms ago: %s", (double)(wr_now() - told_at) / 1e6, fences);
-}
-
 /* "64 of 64 ticks in flight, oldest 1.2 s, on stream of 'spin'". */
 static void detail_in_flight(const weir_entity *entity, char *text, size_t room)
 {
@@ -51,13 +42,6 @@ static void detail_in_flight(const weir_entity *entity, char *text, size_t room)
 	snprintf(text, room, "%llu of %zu ticks in flight, oldest %.1f %s, on stream of '%s'",
 		 (unsigned long long)(flight->ticks - flight->completed), wr_flight_limit(flight),
 		 (double)age / (long_ago ? 1e9 : 1e6), long_ago ? "s" : "ms", owner);
-}
-
-static const char *verdict_reason(const weir_verdict *verdict)
-{
-	if (verdict->why)
-		return verdict->why;
-	return verdict->at != INT64_MAX ? "waits for its time" : "not ready";
 }
 
 static enum wr_says verdict_says(const weir_verdict *verdict)
@@ -85,22 +69,27 @@ static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unme
 	int64_t told_at = unmet->asked && verdict->fence_count == 1
 				  ? wr_told_fence_at(unmet->asked, verdict->fences[0])
 				  : 0;
-	char detail[200];
+	char detail[200], fences[160];
 
 	unmet->says = verdict_says(verdict);
 	unmet->cause = verdict->cause;
 	unmet->on = verdict->on;
 	unmet->needed = verdict->needed;
 	unmet->detail = detail;
-	if (told_at)
-		detail_told(entity, told_at, detail, sizeof detail);
-	else if (verdict->fence_count && verdict->cause == WEIR_CAUSE_BOUND)
+	if (told_at) {
+		detail_fences(entity, fences, sizeof fences);
+		snprintf(detail, sizeof detail, "told %.1f ms ago: %s", (double)(wr_now() - told_at) / 1e6,
+			 fences);
+	} else if (verdict->fence_count && verdict->cause == WEIR_CAUSE_BOUND)
 		detail_in_flight(entity, detail, sizeof detail);
 	else if (verdict->fence_count)
 		detail_fences(entity, detail, sizeof detail);
 	else if (!(verdict->external & WR_DESCRIPTOR) || !unmet->asked ||
 		 !wr_descriptor_describe(unmet->asked, detail, sizeof detail))
-		wr_shown_cut(detail, sizeof detail, verdict_reason(verdict));
+		wr_shown_cut(detail, sizeof detail,
+			     verdict->why               ? verdict->why
+			     : verdict->at != INT64_MAX ? "waits for its time"
+							: "not ready");
 	fn(unmet, arg);
 }
 
@@ -118,18 +107,6 @@ static bool find_port(const weir_entity *entity, struct wr_unmet *unmet)
 	else
 		unmet->output = &entity->outputs[port];
 	return true;
-}
-
-/* Writes "cuda_stream on in", or the condition's name alone if it names no port. */
-static void name_condition(const weir_entity *entity, struct wr_unmet *unmet, char *text, size_t room)
-{
-	bool found = find_port(entity, unmet);
-	const weir_port *port = unmet->input ? unmet->input->plan->port : NULL;
-
-	if (unmet->output)
-		port = unmet->output->plan->port;
-	snprintf(text, room, "%s%s%s", unmet->plan->name, found ? " on " : "", found ? port->name : "");
-	unmet->condition = text;
 }
 
 static bool some_gate_is_shut(weir_view *view)
@@ -244,16 +221,20 @@ bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const 
 static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, wr_unmet_fn *fn, void *arg)
 {
 	weir_entity *entity = view->entity;
-	char name[160];
+	char name[160]; /* "cuda_stream on in", or the condition's name alone if it names no port */
 
 	for (size_t i = from; i < to; i++) {
 		struct wr_condition *condition = &entity->conditions[i];
-		struct wr_unmet unmet = {.plan = condition->plan, .asked = condition};
+		struct wr_unmet unmet = {.plan = condition->plan, .asked = condition, .condition = name};
+		const weir_port *port = NULL;
 		ask_condition(view, condition);
 		if (entity->verdict.answer == WR_READY)
 			continue;
 		*met = false;
-		name_condition(entity, &unmet, name, sizeof name);
+		if (find_port(entity, &unmet))
+			port = unmet.output ? unmet.output->plan->port : unmet.input->plan->port;
+		snprintf(name, sizeof name, "%s%s%s", unmet.plan->name, port ? " on " : "",
+			 port ? port->name : "");
 		explain_verdict(entity, &unmet, fn, arg);
 	}
 }

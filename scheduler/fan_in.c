@@ -238,18 +238,12 @@ static void fan_in_sort_fronts(struct wr_fan_in *set)
 			set->fronts[set->front_count++] = (uint32_t)i;
 }
 
-/* Clears the counts of the last tick. */
-static void fan_in_forget_taken(struct wr_fan_in *set)
-{
-	for (size_t i = 0; i < set->taken_count; i++)
-		set->known[set->fronts[i]].taken = 0;
-	set->taken_count = 0;
-}
-
 void wr_fan_in_close_fronts(struct wr_fan_in *set, size_t n)
 {
 	fan_in_read_news(set);
-	fan_in_forget_taken(set);
+	for (size_t i = 0; i < set->taken_count; i++) /* the counts of the last tick */
+		set->known[set->fronts[i]].taken = 0;
+	set->taken_count = 0;
 	if (!n)
 		return; /* held */
 	if (set->any_size || n == SIZE_MAX)

@@ -14,7 +14,7 @@
 void wr_flight_reset(struct wr_flight *flight, size_t bound)
 {
 	flight->bound = bound;
-	flight->ticks = flight->completed = flight->operations = flight->largest_tick = flight->told = 0;
+	flight->ticks = flight->completed = flight->operations = flight->largest_tick = 0;
 	flight->first = flight->count = 0;
 }
 
@@ -31,16 +31,36 @@ size_t wr_flight_limit(const struct wr_flight *flight)
 	return flight->bound < fit ? flight->bound : (size_t)fit;
 }
 
+/* Not inlined: a run that is not observed pays one branch. */
+__attribute__((noinline)) static void tell(const weir_entity *entity, const weir_scheduler *scheduler)
+{
+	wr_trace_flight(scheduler->trace, wr_lane_here(scheduler), entity->id,
+			entity->flight.ticks - entity->flight.completed);
+}
+
+/* Call after the number of ticks in flight has changed. */
+static void tell_observers(const weir_entity *entity)
+{
+	const weir_scheduler *scheduler = wr_load_acquire(&((weir_entity *)entity)->scheduler);
+
+	if (scheduler && scheduler->trace)
+		tell(entity, scheduler);
+}
+
 /* --- what is complete --- */
 
-static void flight_complete_up_to(struct wr_flight *flight, uint64_t tick)
+static void flight_complete_up_to(weir_entity *entity, uint64_t tick)
 {
+	struct wr_flight *flight = &entity->flight;
+
+	if (tick <= flight->completed)
+		return;
 	while (flight->count && flight->ends[flight->first].tick <= tick) {
 		flight->first++;
 		flight->count--;
 	}
-	if (tick > flight->completed)
-		flight->completed = tick;
+	flight->completed = tick;
+	tell_observers(entity);
 }
 
 static bool fence_is_listed(const weir_fence *fences, size_t count, weir_fence fence)
@@ -88,19 +108,8 @@ static size_t flight_pending(weir_entity *entity, uint64_t tick, size_t room, we
 		return 0;
 	pending = flight_find_pending(entity, tick, out, room);
 	if (!pending)
-		flight_complete_up_to(&entity->flight, tick);
+		flight_complete_up_to(entity, tick);
 	return pending;
-}
-
-void wr_flight_trace(weir_entity *entity, const weir_scheduler *scheduler, unsigned lane)
-{
-	struct wr_flight *flight = &entity->flight;
-	uint64_t ticks = flight->ticks - flight->completed;
-
-	if (!flight->bound || ticks == flight->told)
-		return;
-	flight->told = ticks;
-	wr_trace_flight(scheduler->trace, lane, entity->id, ticks);
 }
 
 /* --- the bound --- */
@@ -217,6 +226,7 @@ weir_status wr_flight_note_tick(weir_entity *entity)
 		flight->completed = flight->ticks;
 		return WEIR_OK;
 	}
+	tell_observers(entity);
 	flight_note_ends(flight, &entity->streams);
 	flight_update_operations(entity);
 	flight_write_flags(entity);

@@ -20,7 +20,6 @@ struct wr_flight {
 	size_t first, count, room;
 	uint64_t operations;   /* that the largest recent tick enqueued */
 	uint64_t largest_tick; /* the number of that tick */
-	uint64_t told;         /* to the observers: how many are in flight */
 };
 
 void wr_flight_reset(struct wr_flight *flight, size_t bound);
@@ -32,7 +31,5 @@ size_t wr_flight_limit(const struct wr_flight *flight);
  * waits by completion flag, writes the flags at every (wr_flight_limit() / 2)th tick. Fails: WEIR_E_NOMEM.
  */
 weir_status wr_flight_note_tick(weir_entity *entity);
-/* Tells the observers how many ticks are in flight, if that has changed; call it if there are observers. */
-void wr_flight_trace(weir_entity *entity, const weir_scheduler *scheduler, unsigned lane);
 
 #endif

@@ -102,28 +102,13 @@ static void count_parts(weir_message *message, const struct wr_memory_pool *pool
 		weir_message_part_at(message, i)->counted += WR_PART_HELD;
 }
 
-static void count_references(weir_graph *graph)
-{
-	visit_all(graph, forget, NULL, NULL);
-	visit_all(graph, count_slot, NULL, NULL);
-	if (wr_pool_has(graph->pool, WR_POOL_PACKS))
-		visit_all(graph, count_parts, NULL, NULL);
-}
-
-static uint64_t units_once(weir_message *message, const struct wr_memory_pool *pool)
+/* sum[0]: units in queues; sum[1]: those of them that were outside and are the graph's alone. */
+static void add_once(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum)
 {
 	uint64_t units = message->counted & SEEN ? 0 : own_units(pool, message);
 
 	if (units)
 		message->counted |= SEEN;
-	return units;
-}
-
-/* sum[0]: units in queues; sum[1]: those of them that were outside and are the graph's alone. */
-static void add_once(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum)
-{
-	uint64_t units = units_once(message, pool);
-
 	sum[0] += units;
 	if (units && wr_load_relaxed(&message->outside) && is_alone(message))
 		sum[1] += units;
@@ -140,7 +125,10 @@ static struct account count_units(struct wr_memory_pool *pool)
 {
 	uint64_t outside = wr_load(&pool->outside), sum[2] = {0, 0};
 
-	count_references(pool->graph);
+	visit_all(pool->graph, forget, NULL, NULL);
+	visit_all(pool->graph, count_slot, NULL, NULL);
+	if (wr_pool_has(pool->graph->pool, WR_POOL_PACKS))
+		visit_all(pool->graph, count_parts, NULL, NULL);
 	visit_all(pool->graph, add_once, pool, sum);
 	return (struct account){sum[0], outside > sum[1] ? outside - sum[1] : 0};
 }

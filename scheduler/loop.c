@@ -244,23 +244,17 @@ weir_status wr_loop_activate(struct wr_loop *loop, bool on)
 
 /* --- weir's own thread --- */
 
-/* Not by epoll_wait on the set, which would take the reports that the turn looks for. */
-static void wait_readable(struct wr_loop *loop)
+/* Waits not by epoll_wait on the set, which would take the reports that the turn looks for. */
+void wr_loop_run(struct wr_loop *loop)
 {
 	struct pollfd fd = {.fd = loop->set, .events = POLLIN};
 
-	if (poll(&fd, 1, -1) < 0 && errno != EINTR)
-		wr_thread_sleep(REFUSED_NS); /* the program has set its limit of descriptors to 0 */
-}
-
-void wr_loop_run(struct wr_loop *loop)
-{
 	loop->turn(loop->turn_arg);
 	while (!loop->broken) {
 		if (loop->simulated)
 			wr_park(&loop->parker, wr_load(&loop->until));
-		else
-			wait_readable(loop);
+		else if (poll(&fd, 1, -1) < 0 && errno != EINTR)
+			wr_thread_sleep(REFUSED_NS); /* the program has set its limit of descriptors to 0 */
 		loop->turn(loop->turn_arg);
 	}
 }

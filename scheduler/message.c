@@ -308,12 +308,6 @@ weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum w
 	return status;
 }
 
-static weir_status refuse_foreign_fence(weir_fence fence)
-{
-	return wr_fail(WEIR_E_INVALID, "fence: stream %llu does not belong to this graph",
-		       (unsigned long long)fence.stream);
-}
-
 /*
  * Queries the fence first: an invalid one would never complete and keep the payload for ever; a complete one
  * needs no entry.
@@ -326,7 +320,8 @@ static weir_status message_add_pending_fence(weir_message *message, weir_fence f
 	if (fence.stream == 0)
 		return WEIR_OK;
 	if (!system)
-		return refuse_foreign_fence(fence);
+		return wr_fail(WEIR_E_INVALID, "fence: stream %llu does not belong to this graph",
+			       (unsigned long long)fence.stream);
 	status = wr_fence_query(system, fence);
 	if (status == WEIR_OK || status == WEIR_E_INVALID)
 		return status;
@@ -447,13 +442,6 @@ bool wr_message_still_read(const weir_message *message)
 	return false;
 }
 
-static bool message_is_unique(const weir_message *message)
-{
-	if (!wr_message_has_one_holder(message))
-		return false;
-	return message->kind == WEIR_KIND_PARTS ? wr_pack_unique(message) : !wr_message_still_read(message);
-}
-
 void wr_message_set_delivered(weir_message *message, bool delivered)
 {
 	if (wr_message_delivered(message) != delivered)
@@ -465,7 +453,9 @@ void wr_message_set_delivered(weir_message *message, bool delivered)
 /* True licenses a write in place, so the message counts as not delivered from now on. */
 bool weir_message_unique(const weir_message *message)
 {
-	if (!message_is_unique(message))
+	if (!wr_message_has_one_holder(message))
+		return false;
+	if (message->kind == WEIR_KIND_PARTS ? !wr_pack_unique(message) : wr_message_still_read(message))
 		return false;
 	wr_message_set_delivered((weir_message *)message, false);
 	return true;

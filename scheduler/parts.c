@@ -37,19 +37,12 @@ static char *pack_names(const weir_message *pack)
 	return (char *)(pack_name_offsets(pack) + pack->parts.count);
 }
 
-static size_t block_size(const weir_part *parts, size_t count)
+bool wr_pack_make_block(weir_message *pack, const weir_part *parts, size_t count)
 {
-	size_t bytes = count * (sizeof(weir_message *) + sizeof(uint16_t));
+	size_t bytes = count * (sizeof(weir_message *) + sizeof(uint16_t)), at = 0;
 
 	for (size_t i = 0; i < count; i++)
 		bytes += strlen(parts[i].name) + 1;
-	return bytes;
-}
-
-bool wr_pack_make_block(weir_message *pack, const weir_part *parts, size_t count)
-{
-	size_t bytes = block_size(parts, count), at = 0;
-
 	pack->parts.count = (uint32_t)count;
 	pack->parts.freed = 0;
 	pack->parts.block = bytes <= sizeof pack->parts.few ? (void *)pack->parts.few : wr_alloc(1, bytes);

@@ -23,19 +23,6 @@ struct pool_partitions {
 	uint32_t *sms;
 };
 
-static weir_status create_partitions(struct wr_system *system, const struct wr_plan_green_context_pool *plan,
-				     struct pool_partitions *out)
-{
-	const struct wr_partitions_spec spec = {plan->name, plan->device, plan->sizes, plan->count,
-						plan->min_sm_size};
-
-	out->partitions = wr_alloc(plan->count + 1, sizeof *out->partitions);
-	out->sms = wr_alloc(plan->count + 1, sizeof *out->sms);
-	if (!out->partitions || !out->sms)
-		return WEIR_E_NOMEM;
-	return wr_partitions_create(system, &spec, out->partitions, out->sms);
-}
-
 static weir_status create_all_partitions(weir_graph *graph, struct pool_partitions **out)
 {
 	const struct wr_plan *plan = graph->plan;
@@ -44,18 +31,19 @@ static weir_status create_all_partitions(weir_graph *graph, struct pool_partitio
 	*out = wr_alloc(plan->green_context_pool_count + 1, sizeof **out);
 	if (!*out)
 		return WEIR_E_NOMEM;
-	for (size_t i = 0; !status && i < plan->green_context_pool_count; i++)
-		status = create_partitions(graph->system, &plan->green_context_pools[i], &(*out)[i]);
-	return status;
-}
+	for (size_t i = 0; !status && i < plan->green_context_pool_count; i++) {
+		const struct wr_plan_green_context_pool *pool = &plan->green_context_pools[i];
+		const struct wr_partitions_spec spec = {pool->name, pool->device, pool->sizes, pool->count,
+							pool->min_sm_size};
+		struct pool_partitions *parts = &(*out)[i];
 
-static void free_partition_lists(const weir_graph *graph, struct pool_partitions *parts)
-{
-	for (size_t i = 0; parts && i < graph->plan->green_context_pool_count; i++) {
-		wr_free(parts[i].partitions);
-		wr_free(parts[i].sms);
+		parts->partitions = wr_alloc(pool->count + 1, sizeof *parts->partitions);
+		parts->sms = wr_alloc(pool->count + 1, sizeof *parts->sms);
+		if (!parts->partitions || !parts->sms)
+			return WEIR_E_NOMEM;
+		status = wr_partitions_create(graph->system, &spec, parts->partitions, parts->sms);
 	}
-	wr_free(parts);
+	return status;
 }
 
 /* Index -1 is the remainder, or the last partition if nothing remains. */
@@ -107,7 +95,11 @@ static weir_status resources_make(weir_graph *graph)
 	}
 	for (size_t i = 0; !status && i < graph->plan->stream_pool_count; i++)
 		status = make_stream_pool(graph, i, parts);
-	free_partition_lists(graph, parts);
+	for (size_t i = 0; parts && i < graph->plan->green_context_pool_count; i++) {
+		wr_free(parts[i].partitions);
+		wr_free(parts[i].sms);
+	}
+	wr_free(parts);
 	return status ? status : wr_memory_pools_open(graph);
 }
 

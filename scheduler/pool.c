@@ -52,14 +52,6 @@ struct wr_system *wr_pool_system(const struct wr_pool *pool)
 	return wr_load_acquire(&((struct wr_pool *)pool)->system);
 }
 
-static void message_init(struct wr_pool *pool, weir_message *message)
-{
-	message->pool = pool;
-	message->uses.items = message->few_uses;
-	message->producers.items = message->few_producers;
-	message->uses.room = message->producers.room = WR_FEW;
-}
-
 /* Allocates a slab of n messages and puts all of them into the shared array. */
 static weir_status pool_grow_locked(struct wr_pool *pool, size_t n)
 {
@@ -75,8 +67,13 @@ static weir_status pool_grow_locked(struct wr_pool *pool, size_t n)
 	pool->slabs = slab;
 	pool->total += n;
 	for (size_t i = n; i-- > 0;) {
-		message_init(pool, &slab->messages[i]);
-		pool->free[pool->count++] = &slab->messages[i];
+		weir_message *message = &slab->messages[i];
+
+		message->pool = pool;
+		message->uses.items = message->few_uses;
+		message->producers.items = message->few_producers;
+		message->uses.room = message->producers.room = WR_FEW;
+		pool->free[pool->count++] = message;
 	}
 	return WEIR_OK;
 }
@@ -148,15 +145,6 @@ static void free_grown_fences(const struct wr_fences *fences)
 		wr_free(fences->items);
 }
 
-static void free_slab(struct wr_slab *slab)
-{
-	for (size_t i = 0; i < slab->count; i++) {
-		free_grown_fences(&slab->messages[i].uses);
-		free_grown_fences(&slab->messages[i].producers);
-	}
-	wr_free(slab);
-}
-
 void wr_pool_destroy(struct wr_pool *pool)
 {
 	if (!pool)
@@ -164,7 +152,11 @@ void wr_pool_destroy(struct wr_pool *pool)
 	assert(wr_pool_live(pool) == 0);
 	for (struct wr_slab *slab = pool->slabs, *next; slab; slab = next) {
 		next = slab->next;
-		free_slab(slab);
+		for (size_t i = 0; i < slab->count; i++) {
+			free_grown_fences(&slab->messages[i].uses);
+			free_grown_fences(&slab->messages[i].producers);
+		}
+		wr_free(slab);
 	}
 	wr_free(pool->free);
 	wr_mutex_finish(&pool->lock);

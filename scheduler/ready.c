@@ -98,17 +98,6 @@ void wr_ready_inject(weir_scheduler *scheduler, weir_entity *entity)
 		wr_wake_one(scheduler);
 }
 
-static void list_append_locked(struct wr_ready_list *list, _Atomic uint64_t *count, weir_entity *entity)
-{
-	wr_store_relaxed(&entity->next_ready, NULL);
-	if (list->last)
-		wr_store_relaxed(&list->last->next_ready, entity);
-	else
-		list->first = entity;
-	list->last = entity;
-	wr_fetch_add(count, 1);
-}
-
 static weir_entity *list_shift_locked(struct wr_ready_list *list, _Atomic uint64_t *count)
 {
 	weir_entity *entity = list->first;
@@ -173,36 +162,18 @@ static weir_entity *injector_take(struct wr_worker *worker)
 
 void wr_ready_push_due(weir_scheduler *scheduler, weir_entity *entity)
 {
+	struct wr_ready_list *list = &scheduler->due;
+
 	wr_mutex_lock(&scheduler->backlog_lock);
-	list_append_locked(&scheduler->due, &scheduler->due_count, entity);
+	wr_store_relaxed(&entity->next_ready, NULL);
+	if (list->last)
+		wr_store_relaxed(&list->last->next_ready, entity);
+	else
+		list->first = entity;
+	list->last = entity;
+	wr_fetch_add(&scheduler->due_count, 1);
 	wr_mutex_unlock(&scheduler->backlog_lock);
 	wr_wake_one(scheduler);
-}
-
-/* The same for the due list. */
-static weir_entity *due_take(struct wr_worker *worker)
-{
-	weir_scheduler *scheduler = worker->scheduler;
-	weir_entity *entity;
-
-	wr_mutex_lock(&scheduler->backlog_lock);
-	entity = list_shift_locked(&scheduler->due, &scheduler->due_count);
-	wr_mutex_unlock(&scheduler->backlog_lock);
-	if (entity)
-		wr_run_drop_live(scheduler);
-	return entity;
-}
-
-/* Returns how many entries, each with a live reference, it has dropped. */
-static size_t injector_clear(weir_scheduler *scheduler)
-{
-	size_t entries = wr_exchange(&scheduler->backlog_count, 0) + wr_exchange(&scheduler->due_count, 0);
-
-	for (weir_entity *entity = wr_exchange(&scheduler->injected, NULL); entity;
-	     entity = wr_load_relaxed(&entity->next_ready))
-		entries++;
-	scheduler->backlog = scheduler->due = (struct wr_ready_list){NULL, NULL};
-	return entries;
 }
 
 /* --- the ring --- */
@@ -327,10 +298,16 @@ __attribute__((noinline)) static weir_entity *steal_entity(struct wr_worker *wor
 /* If both the due list and `next` have an entry they alternate, so that neither starves. */
 static weir_entity *due_take_in_turn(struct wr_worker *worker)
 {
+	weir_scheduler *scheduler = worker->scheduler;
 	weir_entity *entity = NULL;
 
-	if (!worker->was_due || !wr_load_relaxed(&worker->next))
-		entity = due_take(worker);
+	if (!worker->was_due || !wr_load_relaxed(&worker->next)) {
+		wr_mutex_lock(&scheduler->backlog_lock);
+		entity = list_shift_locked(&scheduler->due, &scheduler->due_count);
+		wr_mutex_unlock(&scheduler->backlog_lock);
+		if (entity)
+			wr_run_drop_live(scheduler);
+	}
 	worker->was_due = entity;
 	return entity;
 }
@@ -410,11 +387,18 @@ bool wr_ready_any_work(weir_scheduler *scheduler)
 
 size_t wr_ready_clear(weir_scheduler *scheduler)
 {
+	size_t entries = 0; /* of the injector and the due list: each has a live reference */
+
 	for (unsigned i = 0; i < scheduler->worker_count; i++) {
 		struct wr_worker *worker = &scheduler->workers[i];
 		wr_store(&worker->next, NULL);
 		wr_store(&worker->head, 0);
 		wr_store(&worker->tail, 0);
 	}
-	return injector_clear(scheduler);
+	entries += wr_exchange(&scheduler->backlog_count, 0) + wr_exchange(&scheduler->due_count, 0);
+	for (weir_entity *entity = wr_exchange(&scheduler->injected, NULL); entity;
+	     entity = wr_load_relaxed(&entity->next_ready))
+		entries++;
+	scheduler->backlog = scheduler->due = (struct wr_ready_list){NULL, NULL};
+	return entries;
 }

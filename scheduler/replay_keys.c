@@ -14,13 +14,6 @@
 
 /* --- making and forgetting --- */
 
-static bool debug_asked(void)
-{
-	const char *value = getenv("WEIR_DEBUG_REPLAY");
-
-	return value && *value && strcmp(value, "0") != 0;
-}
-
 static bool is_off(const weir_entity *entity)
 {
 	if (!entity->plan->replay_keys)
@@ -44,6 +37,7 @@ static void replays_free(struct wr_replays *replays)
 weir_status wr_replays_make(weir_entity *entity)
 {
 	struct wr_replays *replays = wr_alloc(1, sizeof *replays);
+	const char *debug = getenv("WEIR_DEBUG_REPLAY");
 	size_t buckets = 1;
 	weir_status status;
 
@@ -54,7 +48,7 @@ weir_status wr_replays_make(weir_entity *entity)
 		buckets *= 2;
 	replays->mask = buckets - 1;
 	replays->buckets = wr_alloc(buckets, sizeof(*replays->buckets));
-	replays->checked = debug_asked();
+	replays->checked = debug && *debug && strcmp(debug, "0") != 0;
 	status =
 		replays->buckets ? wr_capture_create(entity->graph->system, &replays->capture) : WEIR_E_NOMEM;
 	if (status) {

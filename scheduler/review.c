@@ -33,11 +33,6 @@ static void wait_set_live(weir_scheduler *scheduler, struct wr_wait *wait, bool 
 	wait->holds_live = hold;
 }
 
-static bool same_fence(weir_fence a, weir_fence b)
-{
-	return a.stream == b.stream && a.value == b.value;
-}
-
 /*
  * Returns true if the armed token fires when the last of the verdict's fences completes: it covers all of
  * them, and its other fences are complete. So a new token is armed when the set gains a fence, not each time
@@ -52,9 +47,12 @@ static bool token_covers_verdict(struct wr_system *system, const struct wr_wait 
 	if (!wr_signal_pending(wait->token))
 		return false;
 	for (size_t i = 0; i < wait->fence_count; i++) {
-		if (found < verdict->fence_count && same_fence(wait->fences[i], verdict->fences[found]))
+		weir_fence fence = wait->fences[i];
+
+		if (found < verdict->fence_count && fence.stream == verdict->fences[found].stream &&
+		    fence.value == verdict->fences[found].value)
 			found++; /* both sets are in the order of the fronts */
-		else if (!wr_fence_known_complete(system, wait->fences[i]))
+		else if (!wr_fence_known_complete(system, fence))
 			return false;
 	}
 	return found == verdict->fence_count;
@@ -273,7 +271,6 @@ __attribute__((noinline)) static enum step review_claims(struct wr_worker *worke
 /* Not inlined: a park that is not observed pays one branch. */
 __attribute__((noinline)) static void trace_park(struct wr_worker *worker, weir_entity *entity)
 {
-	wr_flight_trace(entity, worker->scheduler, worker->local.index);
 	if (entity->gpu_time)
 		wr_gpu_time_read(entity, worker->local.index);
 	wr_trace_wait(worker->scheduler->trace, worker->local.index, entity->id, entity->verdict.cause,

@@ -113,13 +113,6 @@ static size_t next_height(const struct wr_scratch *scratch, size_t bytes)
 	return bytes > grown ? bytes : grown;
 }
 
-static weir_status refuse_memory(const weir_entity *entity, const struct wr_entity_stream *item, size_t bytes)
-{
-	return wr_fail_in(WEIR_E_NOMEM, entity->plan->name,
-			  "device %d has no %zu bytes of scratch memory: %s",
-			  weir_stream_device(item->stream), bytes, weir_last_error());
-}
-
 static weir_status refuse_fixed(const weir_entity *entity, struct wr_scratch *scratch, size_t bytes)
 {
 	size_t wanted = next_height(scratch, scratch->asked + bytes);
@@ -138,7 +131,9 @@ static weir_status take_own_block(weir_entity *entity, struct wr_entity_stream *
 	weir_status status = block_make(item->stream, entity->graph->system, bytes, &block);
 
 	if (status == WEIR_E_NOMEM)
-		return refuse_memory(entity, item, bytes);
+		return wr_fail_in(WEIR_E_NOMEM, entity->plan->name,
+				  "device %d has no %zu bytes of scratch memory: %s",
+				  weir_stream_device(item->stream), bytes, weir_last_error());
 	if (status)
 		return status;
 	block->next = scratch->own;

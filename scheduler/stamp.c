@@ -51,18 +51,13 @@ weir_status weir_context_set_stamp(weir_context *context, weir_stamp stamp)
 
 /* --- what a tick emits --- */
 
-static const weir_message *first_received(const weir_entity *entity)
-{
-	for (size_t i = 0; i < entity->input_count; i++)
-		if (entity->inputs[i].taken_count)
-			return entity->inputs[i].taken[0];
-	return NULL;
-}
-
 static bool find_stamp(const weir_entity *entity, weir_stamp *out)
 {
-	const weir_message *first = first_received(entity);
+	const weir_message *first = NULL; /* received */
 
+	for (size_t i = 0; i < entity->input_count && !first; i++)
+		if (entity->inputs[i].taken_count)
+			first = entity->inputs[i].taken[0];
 	if (entity->context.stamp_set)
 		*out = entity->context.stamp;
 	else if (first && is_stamped(first))
@@ -70,12 +65,6 @@ static bool find_stamp(const weir_entity *entity, weir_stamp *out)
 	else
 		return false;
 	return true;
-}
-
-static void stamp_if_new(weir_message *message, weir_stamp stamp)
-{
-	if (!is_stamped(message) && !wr_message_delivered(message))
-		message_stamp(message, stamp);
 }
 
 /* Another thread may push another message with this part: whichever comes first, it has a stamp after this.
@@ -90,16 +79,15 @@ static void part_stamp_if_new(weir_message *part, weir_stamp stamp)
 		wr_thread_yield();
 }
 
-static void stamp_parts(weir_message *message, weir_stamp stamp)
-{
-	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
-		part_stamp_if_new(weir_message_part_at(message, i), stamp);
-}
-
 void wr_message_stamp_parts(weir_message *message)
 {
-	if (is_stamped(message) && !wr_message_delivered(message))
-		stamp_parts(message, weir_message_stamp(message));
+	weir_stamp stamp;
+
+	if (!is_stamped(message) || wr_message_delivered(message))
+		return;
+	stamp = weir_message_stamp(message);
+	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
+		part_stamp_if_new(weir_message_part_at(message, i), stamp);
 }
 
 static void stamp_emitted(weir_entity *entity, const weir_stamp *stamp)
@@ -107,8 +95,8 @@ static void stamp_emitted(weir_entity *entity, const weir_stamp *stamp)
 	for (size_t i = 0; i < entity->output_count; i++) {
 		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++) {
 			weir_message *message = entity->outputs[i].emitted[k];
-			if (stamp)
-				stamp_if_new(message, *stamp);
+			if (stamp && !is_stamped(message) && !wr_message_delivered(message))
+				message_stamp(message, *stamp);
 			wr_message_stamp_parts(message);
 		}
 	}

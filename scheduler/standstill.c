@@ -127,19 +127,6 @@ static void blame_by_port(struct collecting *collecting, const struct wr_unmet *
 	collecting->room = true;
 }
 
-/* Where the pool's memory is; blames the receiver whose queues hold the most of it. */
-static void blame_holder(const struct collecting *collecting, const struct wr_unmet *unmet,
-			 struct wr_text *detail, struct wr_cause *cause)
-{
-	weir_entity *holder;
-
-	cause->claim = unmet->claim;
-	wr_text_add(detail, "%s", unmet->detail);
-	holder = wr_holders_describe(wr_memory_pool_of(unmet->claim), collecting->entity,
-				     collecting->standstill->at_end, detail);
-	cause->blames = holder ? index_of(holder) : WR_NO_ENTITY;
-}
-
 static struct wr_cause cause_of(const struct collecting *collecting, const struct wr_unmet *unmet)
 {
 	return (struct wr_cause){.entity = collecting->entity->id,
@@ -150,12 +137,18 @@ static struct wr_cause cause_of(const struct collecting *collecting, const struc
 				 .condition = (char *)unmet->condition};
 }
 
+/* Where the pool's memory is; blames the receiver whose queues hold the most of it. */
 static void collect_claim(struct collecting *collecting, const struct wr_unmet *unmet)
 {
 	struct wr_text detail = {0};
 	struct wr_cause cause = cause_of(collecting, unmet);
+	weir_entity *holder;
 
-	blame_holder(collecting, unmet, &detail, &cause);
+	cause.claim = unmet->claim;
+	wr_text_add(&detail, "%s", unmet->detail);
+	holder = wr_holders_describe(wr_memory_pool_of(unmet->claim), collecting->entity,
+				     collecting->standstill->at_end, &detail);
+	cause.blames = holder ? index_of(holder) : WR_NO_ENTITY;
 	cause.detail = detail.status ? (char *)unmet->detail : detail.text;
 	add_cause(collecting->standstill, &cause);
 	wr_text_finish(&detail);
@@ -365,7 +358,7 @@ static void collect_all(struct wr_standstill *standstill, weir_scheduler *schedu
 
 /*
  * Returns true between two runs: then the caller is the only thread that asks, and no run starts before
- * end_asking().
+ * `explaining` is false again.
  */
 static bool begin_asking(weir_scheduler *scheduler)
 {
@@ -380,21 +373,17 @@ static bool begin_asking(weir_scheduler *scheduler)
 	return ended;
 }
 
-static void end_asking(weir_scheduler *scheduler)
-{
-	wr_mutex_lock(&scheduler->lock);
-	scheduler->explaining = false;
-	wr_cond_broadcast(&scheduler->changed);
-	wr_mutex_unlock(&scheduler->lock);
-}
-
 void wr_standstill_collect(struct wr_standstill *standstill, weir_scheduler *scheduler)
 {
 	bool ended = begin_asking(scheduler);
 
 	collect_all(standstill, scheduler, !ended);
-	if (ended)
-		end_asking(scheduler);
+	if (!ended)
+		return;
+	wr_mutex_lock(&scheduler->lock);
+	scheduler->explaining = false;
+	wr_cond_broadcast(&scheduler->changed);
+	wr_mutex_unlock(&scheduler->lock);
 }
 
 void wr_standstill_collect_at_end(struct wr_standstill *standstill, weir_scheduler *scheduler)

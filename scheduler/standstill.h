@@ -33,7 +33,7 @@ struct wr_standstill {
 	uint8_t *marks;     /* per entity: enum wr_walk_mark */
 	weir_status status; /* WEIR_E_NOMEM once an allocation has failed */
 };
-/* "WAIT_TIME": the verdict, for weir_explain_fn. */
+/* "WAIT_TIME": the verdict, for weir_unmet. */
 const char *wr_says_text(enum wr_says says);
 enum wr_walk_mark { WR_UNSEEN, WR_WALKED, WR_BEHIND, WR_ROOT };
 

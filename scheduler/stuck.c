@@ -69,12 +69,6 @@ static bool inside(const weir_entity *entity)
 
 /* --- what belongs --- */
 
-/* Returns true if a queue may be closed because its sender obeyed a drain. Call after it was seen closed. */
-static bool drains(const struct proof *proof)
-{
-	return proof && wr_load(&proof->scheduler->stop_asked) & WR_STOP_DRAIN;
-}
-
 /* Returns true if messages for the port can come from members alone. */
 static bool fed_from_inside(const struct proof *proof, const struct wr_input *input)
 {
@@ -84,8 +78,11 @@ static bool fed_from_inside(const struct proof *proof, const struct wr_input *in
 		struct wr_connection *connection = input->connections[i];
 
 		if (wr_queue_closed(&connection->queue)) {
-			if (input->any_size || drains(proof))
-				return false; /* any_size: one closed queue may end the entity */
+			/* any_size: one closed queue may end the entity. Drain: its sender may have obeyed it
+			 */
+			if (input->any_size ||
+			    (proof && wr_load(&proof->scheduler->stop_asked) & WR_STOP_DRAIN))
+				return false;
 			continue;
 		}
 		if (!inside(connection->sender))
@@ -179,11 +176,6 @@ static uint64_t units_inside(const struct proof *proof, const struct wr_memory_p
 	return units;
 }
 
-static bool memory_is_inside(const struct proof *proof, const struct wr_claim *claim)
-{
-	return claim->from->size - units_inside(proof, wr_memory_pool_of(claim)) < claim->units;
-}
-
 static void add_shares(struct proof *proof, const weir_message *message, uint32_t receiver)
 {
 	struct wr_memory_pool *pool = wr_message_memory_pool(message);
@@ -231,7 +223,9 @@ static bool changed_inside(const struct proof *proof, const weir_entity *entity,
 		return cause->on < entity->input_count && fed_from_inside(proof, &entity->inputs[cause->on]);
 	if (cause->cause == WEIR_CAUSE_ROOM)
 		return cause->connection && inside(cause->connection->receiver);
-	return cause->claim && memory_is_inside(proof, cause->claim);
+	return cause->claim &&
+	       cause->claim->from->size - units_inside(proof, wr_memory_pool_of(cause->claim)) <
+		       cause->claim->units;
 }
 
 /* Beside a cause within K these neither end the entity nor let it tick. */
@@ -544,12 +538,6 @@ static bool may_rest(weir_scheduler *scheduler)
 	return false;
 }
 
-/* At quiescence turn.c judges the run, after the same grace time. */
-static bool goes_on(weir_scheduler *scheduler)
-{
-	return wr_live_count(&scheduler->live) || wr_holders_hold_open(scheduler);
-}
-
 static bool looks(const weir_scheduler *scheduler)
 {
 	return !scheduler->stuck_found && scheduler->options.deadlock_grace_ns >= 0;
@@ -575,7 +563,9 @@ int64_t wr_stuck_look(weir_scheduler *scheduler, int64_t now)
 		return INT64_MAX;
 	if (now < scheduler->stuck_at)
 		return scheduler->stuck_at;
-	if (goes_on(scheduler) && find(scheduler, now, scheduler->stuck_stood))
+	/* At quiescence the loop judges the run, after the same grace time. */
+	if ((wr_live_count(&scheduler->live) || wr_holders_hold_open(scheduler)) &&
+	    find(scheduler, now, scheduler->stuck_stood))
 		return INT64_MAX;
 	ticks = wr_graph_count_ticks(scheduler->graph);
 	if (ticks == scheduler->stuck_ticks && now - scheduler->stuck_since >= scheduler->stuck_stood &&

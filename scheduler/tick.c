@@ -107,7 +107,6 @@ __attribute__((noinline)) static void tell_begin(struct wr_worker *worker, weir_
 	struct wr_trace *trace = worker->scheduler->trace;
 	unsigned lane = worker->local.index;
 
-	wr_flight_trace(entity, worker->scheduler, lane);
 	if (entity->gpu_time)
 		wr_gpu_time_begin_tick(entity, lane);
 	wr_trace_tick_begin(trace, lane, entity->id, entity->context.tick);
@@ -372,8 +371,6 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 		status = wr_entity_fence_tick(entity);
 		if (!status) {
 			status = wr_flight_note_tick(entity);
-			if (scheduler->trace)
-				wr_flight_trace(entity, scheduler, worker->local.index);
 		}
 	}
 	if (status) {

@@ -55,20 +55,15 @@ static size_t count_emitted(const weir_entity *entity, const weir_message *messa
 	return count;
 }
 
-static size_t count_taken(const weir_entity *entity, const weir_message *message)
+/* References that belong to this tick: received, emitted. */
+static size_t count_direct(const weir_entity *entity, const weir_message *message)
 {
-	size_t count = 0;
+	size_t count = count_emitted(entity, message);
 
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
 			count += entity->inputs[i].taken[k] == message;
 	return count;
-}
-
-/* References that belong to this tick: received, emitted. */
-static size_t count_direct(const weir_entity *entity, const weir_message *message)
-{
-	return count_taken(entity, message) + count_emitted(entity, message);
 }
 
 /* The n-th message that the tick received or emits; NULL after the last. */
@@ -117,27 +112,7 @@ __attribute__((noinline)) static bool has_references_beside(const weir_entity *e
 	return references > held;
 }
 
-/* Returns true if the message was delivered before and has references beside those of this tick. */
-static inline bool has_other_holders(const weir_entity *entity, const weir_message *message)
-{
-	return wr_message_delivered(message) && has_references_beside(entity, message);
-}
-
 /* --- what its work is to a message --- */
-
-/* Returns true if the stream at `index` was set for the output; *any: some stream was. */
-static bool stream_was_set(const struct wr_entity_streams *streams, size_t output, size_t index, bool *any)
-{
-	*any = false;
-	for (size_t i = 0; i < streams->set_count; i++) {
-		if (streams->sets[i].output != output)
-			continue;
-		*any = true;
-		if (streams->sets[i].index == index)
-			return true;
-	}
-	return false;
-}
 
 static enum wr_part default_part(const struct wr_entity_streams *streams, size_t index)
 {
@@ -147,8 +122,12 @@ static enum wr_part default_part(const struct wr_entity_streams *streams, size_t
 /* How the work of the stream at `index` concerns what this tick makes for the output. */
 static enum wr_part output_part(const struct wr_entity_streams *streams, size_t output, size_t index)
 {
-	bool any, set = stream_was_set(streams, output, index, &any);
+	bool any = false, set = false; /* some stream was set for the output; this one was */
 
+	for (size_t i = 0; i < streams->set_count; i++) {
+		any |= streams->sets[i].output == output;
+		set |= streams->sets[i].output == output && streams->sets[i].index == index;
+	}
 	if (any && !set)
 		return WR_USED;
 	return set ? WR_CARRIED : default_part(streams, index);
@@ -163,7 +142,9 @@ static enum wr_part output_part(const struct wr_entity_streams *streams, size_t 
 static weir_status fence_if_made(const weir_entity *entity, weir_message *message, weir_fence fence,
 				 enum wr_part part)
 {
-	return wr_message_add_fence(message, fence, has_other_holders(entity, message) ? WR_USED : part);
+	if (wr_message_delivered(message) && has_references_beside(entity, message))
+		part = WR_USED;
+	return wr_message_add_fence(message, fence, part);
 }
 
 /* Each part of a pack is fenced as if it were emitted alone: one may be new, another one passed on. */

@@ -56,15 +56,6 @@ static void heap_sink(weir_scheduler *scheduler, size_t place)
 	heap_put(scheduler, place, entity);
 }
 
-static void heap_enter(weir_scheduler *scheduler, weir_entity *entity)
-{
-	entity->timer_due = wr_load(&entity->timer_at);
-	if (!entity->timer_place)
-		heap_put(scheduler, scheduler->heap_count++, entity);
-	heap_rise(scheduler, entity->timer_place - 1);
-	heap_sink(scheduler, entity->timer_place - 1);
-}
-
 void wr_timers_take(weir_scheduler *scheduler)
 {
 	weir_entity *entity = wr_exchange(&scheduler->timers_listed, NULL);
@@ -72,7 +63,11 @@ void wr_timers_take(weir_scheduler *scheduler)
 	while (entity) {
 		weir_entity *next = entity->timer_next;
 		wr_exchange(&entity->timer_listed, false); /* from here on a new request lists it again */
-		heap_enter(scheduler, entity);
+		entity->timer_due = wr_load(&entity->timer_at);
+		if (!entity->timer_place)
+			heap_put(scheduler, scheduler->heap_count++, entity);
+		heap_rise(scheduler, entity->timer_place - 1);
+		heap_sink(scheduler, entity->timer_place - 1);
 		entity = next;
 	}
 }

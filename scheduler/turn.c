@@ -264,14 +264,6 @@ static void call_ended(weir_scheduler *scheduler)
 	wr_mutex_unlock(&scheduler->lock);
 }
 
-/* Threads outside a simulated world push entries but cannot wake its workers. Returns when to look again. */
-static int64_t poll_outside(weir_scheduler *scheduler, int64_t now, int64_t next)
-{
-	if (wr_ready_injector_holds(scheduler))
-		wr_wake_one(scheduler);
-	return next > now + OUTSIDE_NS ? now + OUTSIDE_NS : next;
-}
-
 void wr_run_turn(weir_scheduler *scheduler)
 {
 	int64_t now = wr_now(), next = INT64_MAX;
@@ -284,8 +276,12 @@ void wr_run_turn(weir_scheduler *scheduler)
 		next = turn_open(scheduler, now);
 	if (wr_load(&scheduler->phase) == WR_CLOSING)
 		next = turn_closing(scheduler, now);
-	if (scheduler->graph->owns_world && wr_load(&scheduler->phase) == WR_OPEN)
-		next = poll_outside(scheduler, now, next);
+	if (scheduler->graph->owns_world && wr_load(&scheduler->phase) == WR_OPEN) {
+		/* Threads outside a simulated world push entries but cannot wake its workers. */
+		if (wr_ready_injector_holds(scheduler))
+			wr_wake_one(scheduler);
+		next = next > now + OUTSIDE_NS ? now + OUTSIDE_NS : next;
+	}
 	wr_loop_listen(&scheduler->loop, wr_load(&scheduler->phase) != WR_ENDED);
 	wr_loop_arm(&scheduler->loop, next);
 	/* A timer request that was listed after this turn took the list and before the loop was armed. */

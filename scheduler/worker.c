@@ -198,16 +198,6 @@ static bool worker_poll(struct wr_worker *worker)
 	return true;
 }
 
-/* One look, unless another worker polls. */
-static void poll_in_passing(struct wr_worker *worker)
-{
-	if (!take_poller_role(worker))
-		return;
-	poll_flags(worker, wr_now());
-	wr_exchange(&worker->scheduler->poller, 0);
-	wr_wake_for_flags(worker->scheduler); /* a worker that went to sleep meanwhile saw a poller */
-}
-
 /* --- a worker's thread --- */
 
 /* Runs the users' destructors of payloads that the GPU has finished with (B3). */
@@ -226,14 +216,11 @@ static void run_deferred_frees(struct wr_worker *worker)
 static void run_idle_duties(struct wr_worker *worker)
 {
 	run_deferred_frees(worker);
-	poll_in_passing(worker);
-}
-
-/* The worker has popped an entity and stops looking at flags and queues: wakes others for these if needed. */
-static void stop_idling(struct wr_worker *worker)
-{
-	wr_wake_for_flags(worker->scheduler);
-	wr_wake_if_more(worker);
+	if (!take_poller_role(worker))
+		return;
+	poll_flags(worker, wr_now()); /* one look */
+	wr_exchange(&worker->scheduler->poller, 0);
+	wr_wake_for_flags(worker->scheduler); /* a worker that went to sleep meanwhile saw a poller */
 }
 
 static void worker_leave(struct wr_worker *worker)
@@ -282,8 +269,11 @@ void wr_worker_main(void *arg)
 	while (!wr_live_closed(&scheduler->live)) {
 		weir_entity *entity = wr_ready_pop(worker);
 		if (entity) {
-			if (idle)
-				stop_idling(worker);
+			if (idle) { /* it stops looking at flags and queues: wakes others for these if needed
+				     */
+				wr_wake_for_flags(scheduler);
+				wr_wake_if_more(worker);
+			}
 			idle = false;
 			wr_run_entity(worker, entity);
 			if (worker->pops % WR_INJECTOR_EVERY == 0)

@@ -345,16 +345,6 @@ static struct wr_path *path_of(struct wr_prefix *prefix, uint32_t outlet)
 	return path;
 }
 
-static void count_ends(const struct wr_origins *origins, uint32_t outlet)
-{
-	for (size_t i = 0; i < origins->count; i++) {
-		struct wr_path *path = path_of(origins->items[i].prefix, outlet);
-
-		if (path)
-			wr_count(&path->count, 1);
-	}
-}
-
 static void measure_ends(const struct wr_origins *origins, uint32_t outlet, int64_t end)
 {
 	for (size_t i = 0; i < origins->count; i++) {
@@ -388,7 +378,12 @@ static void put_off_end(struct wr_entity_paths *own, uint64_t tick, uint32_t end
 /* end: the index of the outlet; at: when compute returned. */
 static void path_end(struct wr_entity_paths *own, uint32_t outlet, uint32_t end, int64_t at)
 {
-	count_ends(&own->origins, outlet);
+	for (size_t i = 0; i < own->origins.count; i++) {
+		struct wr_path *path = path_of(own->origins.items[i].prefix, outlet);
+
+		if (path)
+			wr_count(&path->count, 1);
+	}
 	if (own->device)
 		put_off_end(own, own->computed, end);
 	else
