@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/fiber.h"
-#include "base/struct.h"
 #include "base/words.h"
 
 static _Thread_local struct wr_last_error of_thread;
@@ -123,22 +122,6 @@ weir_status wr_fail_port(weir_status status, const char *entity, const char *por
 const char *weir_last_error(void)
 {
 	return wr_error_here()->line;
-}
-
-weir_status weir_error_last(weir_error *out)
-{
-	const struct wr_last_error *error = wr_error_here();
-	bool none = !*error->line;
-	const weir_error own = {
-		.size = sizeof own,
-		.status = none ? WEIR_OK : error->status,
-		.cause = none ? WEIR_CAUSE_NONE : error->cause,
-		.entity = none || !*error->entity ? NULL : error->entity,
-		.on = none || !*error->on ? NULL : error->on,
-		.text = none ? "" : wr_error_text(error),
-	};
-
-	return wr_struct_fill(out, &own, sizeof own, "weir_error");
 }
 
 const char *weir_status_text(weir_status status)
