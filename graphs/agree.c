@@ -151,12 +151,11 @@ static void say_remedy(const struct ends *ends, bool shapes, struct wr_words *wo
 		and = " and ";
 	}
 	if (!(from->dtypes & to->dtypes)) {
-		wr_words_add(words, "%s%s", and,
-			     floats ? "a 'normalize'" : "an operator that converts the dtype");
+		wr_words_add(words, "%s%s", and, floats ? "a 'normalize'" : "a conversion of the dtype");
 		and = " and ";
 	}
 	if (!shapes && (!floats || !*and)) /* normalize changes the shape, too */
-		wr_words_add(words, "%san operator that changes the shape%s", and,
+		wr_words_add(words, "%sa change of the shape%s", and,
 			     from->dtypes & to->dtypes & UINT8 ? ", such as 'convert' or 'resize'," : "");
 }
 

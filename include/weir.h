@@ -1030,8 +1030,8 @@ WEIR_API weir_status weir_context_create_tensor(weir_context *context, const wei
 /*
  * Emits a message; it is delivered after compute returns OK. Takes one reference of the operator's, also on
  * failure; pass on a received message by emit(..., weir_message_ref(message)). Fails: WEIR_E_INVALID: no such
- * output, more than max_emits, a kind or a tensor that the port or a receiver does not accept, or the operator
- * holds no reference (then none is taken).
+ * output, more than max_emits, a kind or a tensor that the port or a receiver does not accept, or the
+ * operator holds no reference (then none is taken).
  */
 WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
 /*

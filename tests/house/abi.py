@@ -115,6 +115,7 @@ def renew(root, number, values, now):
     told = "".join(f"{name} {value}\n" for name, value in values.items())
     (root / KEPT).write_text(f"<!-- WEIR_ABI {number}\n{told}-->\n" + without_language(now.read_text()))
     header = root / HEADERS / f"weir-{number}.h"
+    header.parent.mkdir(parents=True, exist_ok=True)
     if not header.exists():
         header.write_bytes((root / "include/weir.h").read_bytes())
 

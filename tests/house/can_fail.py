@@ -55,10 +55,10 @@ typedef struct {
 typedef struct {
 	size_t size;
 	int flags;
-} weir_port;
+} weir_thing;
 enum { WEIR_PORT_HOST = 1 };
 WEIR_API int weir_wait(weir_outcome *out);
-WEIR_API int weir_flags(const weir_port *port);
+WEIR_API int weir_flags(const weir_thing *port);
 """
 EXTRA = {"abi": {"include/weir.h": ABI, "cmake/libweir.map": "WEIR_0.1 {\nglobal:\n\tweir_*;\nlocal:\n\t*;\n};\n"}}
 GROWN = ABI.replace("int status;", "int status;\n\tint ticks;") + "WEIR_API int weir_more(void);\n"
@@ -167,7 +167,7 @@ BROKEN = [
     ("exports", {"base/has.c": "\n"}, "weir_yes: not in the list"),
     ("exports", {"base/has.c": '\t"weir_more",\n\t"weir_yes",\n'}, "weir_more: in the list"),
     ("exports", {"base/has.c": '\t"weir_yes",\n\t"weir_yes",\n'}, "weir_yes: the list of weir_has() is sorted"),
-    ("abi", abi("WEIR_API int weir_flags(const weir_port *port);\n", ""), "1 Removed"),
+    ("abi", abi("WEIR_API int weir_flags(const weir_thing *port);\n", ""), "1 Removed"),
     ("abi", abi("int flags;", "int flags;\n\tint take;"), "weir_flags"),
     ("abi", abi("int status;", "int ticks;\n\tint status;"), "weir_wait"),
     ("abi", abi("int status;", "long status;"), "weir_wait"),

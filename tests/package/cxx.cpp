@@ -25,12 +25,18 @@ struct counted {
 		alive++;
 	}
 	counted(const counted &) = delete;
-	~counted() { alive--; }
+	~counted()
+	{
+		alive--;
+	}
 	static void describe(weir::kind &kind)
 	{
 		kind.help("counts").input("in").parameter("least", WEIR_TYPE_INT, "7", "a number");
 	}
-	void compute(weir::context &context) { seen += context.count(); }
+	void compute(weir::context &context)
+	{
+		seen += context.count();
+	}
 	void stop(weir::context &)
 	{
 		stopped++;
@@ -43,9 +49,17 @@ struct counted {
 };
 
 struct refuses {
-	static void describe(weir::kind &kind) { kind.output("out"); }
-	refuses() { throw std::runtime_error("no camera"); }
-	void compute(weir::context &) {}
+	static void describe(weir::kind &kind)
+	{
+		kind.output("out");
+	}
+	refuses()
+	{
+		throw std::runtime_error("no camera");
+	}
+	void compute(weir::context &)
+	{
+	}
 };
 
 /* Runs "a -> c" with a source that does `body`; returns the error's text, "" if there was none. */
@@ -89,7 +103,8 @@ static void no_exception_crosses_c()
 	HOLDS(run_with([](weir::context &) { throw std::runtime_error("100% empty"); }) == "-11 100% empty");
 	HOLDS(run_with([](weir::context &) { throw 7; }) == "-11 an exception that is no std::exception");
 	HOLDS(run_with([](weir::context &) { throw std::bad_alloc(); }) == "-2 out of memory");
-	HOLDS(run_with([](weir::context &context) { context.emit(9, context.bytes(1)); }).rfind("-1 ", 0) == 0);
+	HOLDS(run_with([](weir::context &context) { context.emit(9, context.bytes(1)); }).rfind("-1 ", 0) ==
+	      0);
 }
 
 static void a_constructor_that_throws_fails_the_start()

@@ -579,3 +579,13 @@ def test_the_block_of_a_stream_enters_that_of_each_library(monkeypatch, handle, 
     streams._enter(stream)
     streams._leave(stream)
     assert log == [("device", 0), ("cupy", names[0]), ("torch", names[1]), "end", "end", "end"]
+
+
+def test_a_connection_of_ports_that_do_not_agree_is_refused():
+    for name, ports in (("Floats", {"outputs": [weir.Port("out", dtype="float32", shape="[N, 3]")]}),
+                        ("Bytes", {"inputs": [weir.Port("in", dtype="uint8|int8", shape="[N, 3]")]})):
+        weir.operator(new(**ports), name=name)
+    with pytest.raises(weir.Error, match=r"a.out -> b.in: sends float32 \[N, 3\], but the input takes uint8\|int8 \[N, 3\]: put a "
+                                         r"conversion of the dtype between them \(W055\)"):
+        weir.Graph({"weir": 1, "entities": [{"name": "a", "operator": "Floats"}, {"name": "b", "operator": "Bytes"}],
+                    "connections": [["a.out", "b.in"]]})
