@@ -2,7 +2,7 @@
  * The calls that say why a run stands still (C5): as one line, or cause by cause, root causes first.
  */
 #include "base/status.h"
-#include "scheduler/inlet.h"
+#include "scheduler/ends.h"
 #include "scheduler/run.h"
 #include "scheduler/standstill.h"
 

@@ -38,7 +38,7 @@ void wr_loop_arm(struct wr_loop *loop, int64_t until);
 /* Clears the kicks. The caller must look at its lists after this. */
 void wr_loop_clear(struct wr_loop *loop);
 /*
- * A program's descriptor in the epoll set (descriptor.c): reported once per arming (EPOLLONESHOT), so that
+ * A program's descriptor in the epoll set (loop.c): reported once per arming (EPOLLONESHOT), so that
  * one which stays ready ends only one wait. `add`: it is not in the set yet. `data` is what the report
  * brings; not NULL. Returns 0 or an errno: EEXIST, ENOENT, EBADF, ... Thread: any. Not of a simulated loop.
  */

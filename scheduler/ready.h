@@ -1,5 +1,5 @@
 /*
- * Which entity runs next: poke.c asks for the review of an entity, ready.c queues it for a worker and wakes
+ * Which entity runs next: ready.c asks for the review of an entity, ready.c queues it for a worker and wakes
  * one. Thread: where a function takes the worker, that worker; else any, unless the comment says otherwise.
  */
 #ifndef WR_SCHEDULER_READY_H
@@ -7,7 +7,7 @@
 
 #include "scheduler/scheduler.h"
 
-/* --- poke.c --- */
+/* --- ready.c --- */
 bool wr_poke(weir_entity *entity); /* any thread; returns false if no run is on */
 /* By a worker of the entity's run. Returns false if the entity is DONE. */
 static inline bool wr_poke_by_worker(struct wr_worker *worker, weir_entity *entity);
