@@ -1,4 +1,6 @@
-/* What statistics.c and statistics.c share. */
+/*
+ * The statistics of a run as JSON text: what trace/statistics.c collects, and what the scheduler counts.
+ */
 #include <inttypes.h>
 
 #include "base/memory.h"

@@ -1,5 +1,7 @@
 /*
- * Inlets (B2). An inlet is a connection of its own into an input port, which any thread may fill: its lock
+ * Where a program feeds the graph and takes from it (B2): inlets, then outlets.
+ *
+ * An inlet is a connection of its own into an input port, which any thread may fill: its lock
  * makes these threads one sender. An open inlet holds one live reference, which the first close drops.
  */
 #include "scheduler/ends.h"
@@ -272,7 +274,7 @@ weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t ti
 /*
  * === outlets ===
  *
- * Outlets (B2). An outlet is a queue from which any thread may take: its lock makes these threads one
+ * An outlet is a queue from which any thread may take: its lock makes these threads one
  * receiver and guards the sender's side, too. A non-empty outlet holds one live reference, so the run does
  * not end before its messages have been taken.
  *
@@ -519,7 +521,7 @@ static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, i
 	struct wr_queue *queue = &outlet->connection->queue;
 	int64_t now = 0;
 
-	/* `holding` is false after a cut: the messages that are left are abandoned, not taken (run.c). */
+	/* `holding` is false after a cut: the messages that are left are abandoned, not taken. */
 	while (!has_finished(outlet)) {
 		if (outlet->ended && !outlet->holding)
 			return wr_fail(WEIR_E_CLOSED, "outlet: it is empty and no more messages will come");

@@ -1,4 +1,4 @@
-/* Inlets (B2): ends.c has the design note. */
+/* Inlets and outlets (B2): ends.c has the design note. */
 #ifndef WR_SCHEDULER_ENDS_H
 #define WR_SCHEDULER_ENDS_H
 
@@ -23,11 +23,7 @@ void wr_inlets_open(weir_graph *graph);
 bool wr_inlet_is_open(weir_inlet *inlet);
 void wr_inlet_wake_waiting(weir_inlet *inlet); /* call after its receiver freed room */
 
-/*
- * === outlets ===
- *
- * Outlets (B2): ends.c has the design note.
- */
+/* === outlets === */
 
 struct weir_outlet {
 	struct weir_outlet *next;

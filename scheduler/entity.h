@@ -5,10 +5,9 @@
  * belong to its owner: the worker that set `state` to RUNNING (S2), or, before and after a run, the thread
  * that starts or ends the run.
  *
- * Files: entity.c makes, resets and frees an entity, ask.c asks its conditions through ask.c, standstill.c
- * reports why they do not hold, review.c decides what it does next, tick.c ticks it, context.c and
- * work.c have the calls that its operator makes, work.c fences the work of a tick, work.c
- * counts its ticks in flight.
+ * Files: entity.c makes, resets and frees an entity, ask.c asks its conditions, standstill.c reports why
+ * they do not hold, review.c decides what it does next, tick.c ticks it, context.c and work.c have the calls
+ * that its operator makes, work.c fences the work of a tick and counts its ticks in flight.
  */
 #ifndef WR_SCHEDULER_ENTITY_H
 #define WR_SCHEDULER_ENTITY_H

@@ -1,5 +1,6 @@
 /*
- * The graph: makes the entities and connections of a plan.
+ * The graph: makes the entities and connections of a plan. Then the backend that it runs on, and the
+ * finishers of its outlets.
  */
 #include "scheduler/graph.h"
 

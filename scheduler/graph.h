@@ -16,7 +16,7 @@ struct weir_graph {
 	struct wr_plan *plan;
 	const weir_registry *registry; /* borrowed; NULL: the built-in kinds */
 	struct wr_pool *pool;
-	struct wr_system *system; /* NULL until a scheduler is made (scheduler/graph.c) */
+	struct wr_system *system; /* NULL until a scheduler is made */
 	struct wr_sim *world;     /* of a simulated run */
 	int64_t started_at;       /* start of the current or the last run */
 	bool owns_world;
@@ -30,7 +30,7 @@ struct weir_graph {
 	bool strict;          /* its device memory is closed to the host */
 	weir_entity *entities;
 	size_t entity_count;
-	struct wr_finisher **finishers; /* entities of outlets; their ids follow the plan's (graph.h) */
+	struct wr_finisher **finishers; /* entities of outlets; their ids follow the plan's */
 	size_t finisher_count, finisher_room;
 	struct wr_connection **connections; /* of the plan, in its order, then of inlets and outlets */
 	size_t connection_count, connection_room;
@@ -93,7 +93,7 @@ weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entit
 /*
  * === finishers ===
  *
- * The finisher of an outlet (B2): a hidden entity with one input and no output. It receives the messages that
+ * Of an outlet (B2): a hidden entity with one input and no output. It receives the messages that
  * the outlet got while the device was still working on them, in the same order. Its only condition is a
  * cuda_stream, so it uses the gates, tokens, failures and explanations of any entity. Its tick tells the
  * outlet that the oldest of these messages is finished.

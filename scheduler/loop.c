@@ -1,5 +1,8 @@
 /*
- * The loop's descriptors. The only file that calls libevent, and only for a base of the program's: making a
+ * The loop thread: its timers, what it waits on, one turn of its work, and the descriptors that conditions
+ * wait for.
+ *
+ * The only file that calls libevent, and only for a base of the program's: making a
  * base ends the process if descriptors are short, by exit(1), whatever its callbacks do, and what they are is
  * the program's affair.
  */
@@ -35,7 +38,7 @@
 /*
  * === timers ===
  *
- * Timers (S10): one binary heap of absolute times in nanoseconds, with at most one entry per entity, used by
+ * One binary heap (S10) of absolute times in nanoseconds, with at most one entry per entity, used by
  * the loop thread only. Workers add requests through a lock-free list. An entity is in the list at most
  * once, and its time is read after it has left the list, so the latest request counts.
  *
@@ -231,7 +234,7 @@ void wr_loop_kick(struct wr_loop *loop)
 	uint64_t one = 1;
 
 	if (loop->simulated && !wr_sim_current())
-		return; /* from outside its world: the simulated loop polls (loop.c) */
+		return; /* from outside its world: the simulated loop polls */
 	/* A read-modify-write in either case, so that clearing the bit acquires what came before the kick. */
 	while (!wr_cas(&loop->kicked, &before, before & KICKED ? before : before + KICKED + WRITES))
 		;

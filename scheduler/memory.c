@@ -1,3 +1,6 @@
+/*
+ * What ticks claim of shared resources (S3), and the resource that there is: memory pools, with their blocks.
+ */
 #include "scheduler/memory.h"
 
 #include <inttypes.h>
@@ -516,7 +519,7 @@ static bool take_units_locked(struct wr_claim *claim, uint64_t units)
 	return true;
 }
 
-/* `rested`: also a block that rests (memory.h). */
+/* `rested`: also a block that rests. */
 static bool take_units(struct wr_claim *claim, uint64_t units, bool rested, void **block)
 {
 	struct wr_memory_pool *pool = wr_memory_pool_of(claim);

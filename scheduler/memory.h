@@ -120,9 +120,9 @@ void wr_blocks_give_back(struct wr_blocks *blocks, void *block);
 /*
  * === memory pools ===
  *
- * Memory pools: a bounded amount of memory of one place, shared by the entities that name it. In block form a
+ * A bounded amount of memory of one place, shared by the entities that name it. In block form a
  * pool is an array of blocks, which keep their addresses as long as the graph has its system; with `max_size`
- * it is a bound on bytes of the system's arena. Ticks take from it what their claims hold (memory.h), and more
+ * it is a bound on bytes of the system's arena. Ticks take from it what their claims hold, and more
  * only if something is left.
  */
 

@@ -1,6 +1,6 @@
 /*
- * A message: its references, the fences of its payload, its release. message.c makes messages, message.c
- * has those of named parts, message.c keeps the free ones.
+ * A message: its references, the fences of its payload, its release. Then what it carries, the pools of free
+ * messages, packs and their parts, stamps.
  *
  * The last unref has three cases. Without anything to release the message goes to the worker's cache, in a
  * few instructions. A payload that the GPU does not use is released at once. A payload with a use set goes to
@@ -513,7 +513,7 @@ size_t weir_message_size(const weir_message *message)
 /*
  * === what a message carries ===
  *
- * The payload of a message: makes messages with bytes, a tensor or the caller's memory as payload, and frees
+ * Makes messages with bytes, a tensor or the caller's memory as payload, and frees
  * the payload. Tensors are described in DLPack's terms; the message keeps a copy of the description.
  */
 
@@ -685,7 +685,7 @@ void wr_payload_free(weir_message *message)
 	switch ((enum wr_payload)message->payload) {
 	case WR_PAYLOAD_NONE:
 	case WR_PAYLOAD_INLINE:
-	case WR_PAYLOAD_DESTROY: /* message.c calls the user's function */
+	case WR_PAYLOAD_DESTROY: /* the release calls the user's function */
 		break;
 	case WR_PAYLOAD_OWN:
 		wr_free(message->data);
@@ -1022,11 +1022,7 @@ void wr_pool_destroy(struct wr_pool *pool)
 	wr_free(pool);
 }
 
-/*
- * === packs ===
- *
- * Makes a message of named parts; message.c has what is done with it.
- */
+/* === packs: making a message of named parts === */
 
 static weir_status refuse_name(const weir_part *parts, size_t i)
 {
@@ -1114,7 +1110,7 @@ weir_status weir_message_pack(weir_graph *graph, const weir_part *parts, size_t 
 /*
  * === parts of a pack ===
  *
- * The parts of a message. A *pack* is a message of named parts (message.c makes it). It has no fences of its
+ * A *pack* is a message of named parts. It has no fences of its
  * own: its producers are those of its parts, and what uses it uses each of them. So a part that is taken out
  * of a pack is a message like any other: its producers travel with it, and its memory waits for all its
  * readers, those of the pack included. A pack itself is never deferred: the device does not use it.
@@ -1319,7 +1315,7 @@ weir_status wr_pack_check_producer(const weir_message *pack)
 /*
  * === stamps ===
  *
- * Stamps. What a tick emits gets its stamp before it is delivered; a message that was delivered keeps the one
+ * What a tick emits gets its stamp before it is delivered; a message that was delivered keeps the one
  * that it has, or none, since others may read it. Where a graph has no stamps, a tick pays one load.
  */
 

@@ -64,7 +64,7 @@ weir_status wr_message_tensor(struct wr_pool *pool, const weir_tensor *like, int
 
 struct wr_claim;
 struct wr_memory_pool;
-/* As weir_message_create_tensor, with memory of the pool that the claim is of (memory.h). */
+/* As weir_message_create_tensor, with memory of the pool that the claim is of. */
 weir_status wr_message_pooled_tensor(struct wr_pool *pool, const weir_tensor *like, struct wr_claim *claim,
 				     weir_message **out);
 /* The memory pool of its payload, or NULL. Thread: holds a reference. */
@@ -101,7 +101,7 @@ void wr_message_finish_packs(struct wr_local *local);
 /* How many references `pack`, which may be of any kind, holds to the message as its part. */
 size_t wr_pack_count_held(const weir_message *pack, const weir_message *message);
 
-/* --- stamps (message.c) --- */
+/* --- stamps --- */
 
 /*
  * Before delivery, in a graph with stamps: gives those that a tick emits their stamp, and counts how old
@@ -141,8 +141,7 @@ size_t wr_fences_add(weir_fence *out, size_t count, weir_fence fence);
 /*
  * === the pools of free messages ===
  *
- * The layout of messages and their pool. In the library only holders.c, message.c, message.c, message.c,
- * message.c, message.c and message.c include it.
+ * The layout of messages and their pool, for message.c and holders.c alone.
  *
  * Messages are in slabs that are freed with the pool only, so a message keeps its pool, its inline storage
  * and the fence arrays that it grew. Free messages are in arrays of pointers: a cache per worker, which only
@@ -211,7 +210,7 @@ struct weir_message {
 			int64_t shape[WEIR_DIMENSIONS_MAX], strides[WEIR_DIMENSIONS_MAX];
 		} of;
 		struct {
-			void *block;           /* message.c: `few`, or an allocation */
+			void *block;           /* `few`, or an allocation */
 			uint32_t count, freed; /* freed: parts that were dropped */
 			_Alignas(8) unsigned char few[160];
 		} parts;
@@ -263,9 +262,9 @@ void wr_message_set_delivered(weir_message *message, bool delivered);
  */
 void wr_pool_let_go(struct wr_pool *pool);
 
-/* --- packs (message.c): the same for each part --- */
+/* --- packs: the same for each part --- */
 
-enum { WR_PART_HELD = 2 }; /* references that a pack holds to each part: message.c */
+enum { WR_PART_HELD = 2 }; /* references that a pack holds to each part */
 
 typedef size_t wr_fence_getter(const weir_message *message, weir_fence *out, size_t room);
 

@@ -344,11 +344,7 @@ void wr_queue_tell_take(struct wr_queue *queue, struct wr_trace *trace, unsigned
 		wr_trace_take(trace, lane, queue->id, first + i);
 }
 
-/*
- * === connections ===
- *
- * Connections: between two ports, or between a port and an inlet or outlet.
- */
+/* === connections: between two ports, or between a port and an inlet or outlet === */
 
 static weir_status append_connection(struct wr_connection ***list, size_t *count,
 				     struct wr_connection *connection)

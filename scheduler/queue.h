@@ -250,8 +250,8 @@ static inline size_t wr_queue_take(struct wr_queue *queue, struct weir_message *
 /*
  * === connections ===
  *
- * Connections: a queue from an entity or an inlet to an entity or an outlet. One end belongs to the sender's
- * owner, the other to the receiver's (scheduler/queue.h marks the fields of each).
+ * A queue from an entity or an inlet to an entity or an outlet. One end belongs to the sender's
+ * owner, the other to the receiver's; the fields of each are marked above.
  */
 
 struct wr_fan_in;

@@ -1,5 +1,7 @@
 /*
- * What any thread may do to a run: fail it, ask it to stop, look at its phase. These calls only set what the
+ * A run: what any thread may do to it, how it begins and how it ends.
+ *
+ * Any thread may fail it, ask it to stop, look at its phase. These calls only set what the
  * loop's next turn obeys (loop.c) and kick the loop. And how a call from outside enters a simulated run.
  */
 #include "scheduler/run.h"

@@ -1,6 +1,7 @@
 /*
- * Creates and destroys schedulers. In a simulated run the locks, threads and the loop belong to the simulated
- * world, so they are created and ended inside it. Destroy takes a half-built scheduler, too.
+ * Schedulers: their options and files, how they are created and destroyed, and the caller's calls on a run.
+ * In a simulated run the locks, threads and the loop belong to the simulated world, so they are created and
+ * ended inside it. Destroy takes a half-built scheduler, too.
  */
 #include "scheduler/scheduler.h"
 
@@ -31,7 +32,7 @@
 /*
  * === options ===
  *
- * The options of a run: the caller's override the description's, which override the defaults. Opens the
+ * The caller's override the description's, which override the defaults. Opens the
  * folder of the option `root`.
  */
 
@@ -166,7 +167,7 @@ void wr_root_close(weir_scheduler *scheduler)
 /*
  * === files ===
  *
- * The files of a run: what it reads and writes is known before it begins, and compared once more with what
+ * What a run reads and writes is known before it begins, and compared once more with what
  * operators open (weir.h, "The files of a run"). The table grows while the operators start, on one thread;
  * computes only look at it.
  */
@@ -545,7 +546,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 /*
  * === the caller's calls ===
  *
- * The caller's calls on a run: start, wait, turn, and its counters. In a simulated run they enter the
+ * Start, wait, turn, and its counters. In a simulated run they enter the
  * scheduler's world (run.h), since they wait on its fibers.
  */
 

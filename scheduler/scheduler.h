@@ -2,11 +2,11 @@
  * The scheduler's internal header. docs/dev/rules.md (S) describes the protocol, and tests/models
  * model-check it: change a rule only together with its model.
  *
- * The path of an entity: ready.c wakes it (also on behalf of streams/), ready.c queues it, worker.c pops it,
+ * The path of an entity: ready.c wakes it (also on behalf of streams/) and queues it, worker.c pops it,
  * review.c decides what it does and arms what it waits for, tick.c runs it, delivers what it emitted and ends
  * it. The path of a run: scheduler.c holds the caller's calls, run.c begins the run, loop.c is the loop
- * thread's side (timers, stopping, the device, quiescence), run.c ends the run and determines its outcome.
- * run.c is what any thread may do to a run: fail it, stop it.
+ * thread's side (timers, stopping, the device, quiescence), run.c ends the run and determines its outcome,
+ * and has what any thread may do to a run: fail it, stop it.
  *
  * Headers: this one has the scheduler's record; worker.h a worker's, ready.h which entity runs next, run.h
  * the course of a run.
@@ -187,17 +187,17 @@ struct weir_scheduler {
 	struct wr_kept kept;   /* after destroy: the graph frees this memory */
 };
 
-/* --- scheduler.c --- */
+/* --- options --- */
 /* Combines the caller's options (NULL: all defaults) with the plan's. Fails: WEIR_E_INVALID. */
 weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_options *options);
 weir_status wr_root_open(weir_scheduler *scheduler); /* fails: WEIR_E_IO, WEIR_E_NOMEM */
 void wr_root_close(weir_scheduler *scheduler);
 
-/* --- scheduler.c --- */
+/* --- files --- */
 /* Fails with WEIR_E_INVALID if the run would read or write a file in two ways that exclude each other. */
 weir_status wr_scheduler_check_files(weir_scheduler *scheduler);
 
-/* --- scheduler.c --- */
+/* --- the caller's calls --- */
 /* Call it in the scheduler's world. Returns WEIR_E_TIMEOUT if the run is not over by `until`. */
 weir_status wr_run_wait(weir_scheduler *scheduler, int64_t until);
 /* Returns true if the caller's thread runs the loop. */

@@ -1,5 +1,7 @@
 /*
- * Collects what each entity waits for. A condition that only a poke can change and that names a port waits
+ * Why a run stands still: what one entity waits for and why, then what all of them wait for, then the text.
+ *
+ * A condition that only a poke can change and that names a port waits
  * for the queues of that port: an input waits for the sender of its emptiest queue, an output for the
  * receiver of its fullest one. Everything else (a time, fences, what is told from outside, a compute that
  * runs) is a root cause.
@@ -29,7 +31,7 @@
 /*
  * === what one entity waits for ===
  *
- * Explains why an entity is not ready (C5): asks each condition once more and reports those that do not hold,
+ * Why an entity is not ready (C5): asks each condition once more and reports those that do not hold,
  * with a detail. Of the entity only the verdict changes, which every review overwrites. The fronts do not
  * change, so content conditions are asked only if a review has closed the fronts.
  */

@@ -1,7 +1,7 @@
 /*
- * The streams of an entity: taken from a pool, allocated by name or shared with another owner; released when
- * the operator has stopped. work.c fences them at the end of each tick that used them,
- * work.c has the operator's calls.
+ * The device work of an entity. Its streams are taken from a pool, allocated by name or shared with another
+ * owner; released when the operator has stopped. They are fenced at the end of each tick that used them. Then
+ * the ticks in flight, and the operator's calls about streams.
  */
 #include "scheduler/work.h"
 
@@ -240,7 +240,7 @@ void wr_entity_trace_streams(weir_entity *entity, struct wr_trace *trace)
 /*
  * === the fences of a tick ===
  *
- * The fences of a tick. Its end records one fence for each stream that the tick used and adds it to the use
+ * The end of a tick records one fence for each stream that the tick used and adds it to the use
  * set of every payload that the tick took, made or emitted (T4). Emitted messages carry the current stream,
  * or the streams set for their output; of the other streams they get the fences only (T7). A message that was
  * emitted at an earlier point of the tick carries that point, and the fences of the end protect its payload
@@ -815,9 +815,9 @@ weir_status wr_flight_note_tick(weir_entity *entity)
 /*
  * === the operator's calls about streams ===
  *
- * The streams of an operator: which stream is the internal one of a tick, what it waits for, and the calls
+ * Which stream is the internal one of a tick, what it waits for, and the calls
  * that return other streams. Expensive steps are done at most once in a tick. Every stream that was returned
- * is fenced when the tick ends (work.c).
+ * is fenced when the tick ends.
  */
 
 static const char *entity_name(const weir_context *context)
