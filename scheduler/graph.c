@@ -153,6 +153,10 @@ static void free_descriptors(weir_graph *graph)
 	}
 }
 
+static weir_status graph_destroy_system(weir_graph *graph);
+
+static weir_status graph_check_released(weir_graph *graph);
+
 weir_status weir_graph_destroy(weir_graph *graph)
 {
 	weir_status status;
@@ -161,10 +165,10 @@ weir_status weir_graph_destroy(weir_graph *graph)
 		return WEIR_OK;
 	if (graph->scheduler)
 		return wr_fail(WEIR_E_STATE, "graph %s: destroy its scheduler first", graph->plan->name);
-	status = wr_graph_check_released(graph);
+	status = graph_check_released(graph);
 	if (status)
 		return status;
-	status = wr_graph_destroy_system(graph);
+	status = graph_destroy_system(graph);
 	destroy_connections(graph);
 	free_descriptors(graph);
 	free_kept_memory(graph);
@@ -627,7 +631,8 @@ static void drop_messages_and_streams(weir_graph *graph)
 		wr_entity_close_streams(&graph->entities[i]);
 }
 
-weir_status wr_graph_destroy_system(weir_graph *graph)
+/* Destroys the system. Fails with WEIR_E_ABANDONED if a GPU hangs: what it may touch is leaked (E4). */
+static weir_status graph_destroy_system(weir_graph *graph)
 {
 	struct world_call call = {.graph = graph};
 	weir_status status = WEIR_OK;
@@ -689,7 +694,11 @@ static weir_status check_no_messages(weir_graph *graph)
 		       graph->plan->name, (unsigned long long)held, wr_system_where(graph->system));
 }
 
-weir_status wr_graph_check_released(weir_graph *graph)
+/*
+ * Discards leftovers of the last run. Fails with WEIR_E_STATE if the program still holds messages of the
+ * graph.
+ */
+static weir_status graph_check_released(weir_graph *graph)
 {
 	uint64_t held, deferred;
 
@@ -743,7 +752,7 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 		return WEIR_OK;
 	status = check_no_messages(graph);
 	if (!status)
-		status = wr_graph_destroy_system(graph);
+		status = graph_destroy_system(graph);
 	if (!status && simulated)
 		status = make_sim_world(graph, seed);
 	if (status)

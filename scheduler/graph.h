@@ -77,13 +77,6 @@ weir_status wr_connection_create_unlisted(weir_entity *receiver, uint32_t input,
  * Creates a system on this backend; keeps the present one if it is suitable. Fails as wr_system_create does.
  */
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed, int strict);
-/*
- * Discards leftovers of the last run. Fails with WEIR_E_STATE if the program still holds messages of the
- * graph.
- */
-weir_status wr_graph_check_released(weir_graph *graph);
-/* Destroys the system. Fails with WEIR_E_ABANDONED if a GPU hangs: what it may touch is leaked (E4). */
-weir_status wr_graph_destroy_system(weir_graph *graph);
 /* At the end of a run. Entities with fences_pending or stop_owed keep their streams. */
 void wr_graph_close_streams(weir_graph *graph);
 /* Finds the entity and the port of "entity.port". Fails: WEIR_E_INVALID. */

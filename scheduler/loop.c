@@ -250,7 +250,8 @@ void wr_loop_kick(struct wr_loop *loop)
 	wr_fetch_sub(&loop->kicked, WRITES);
 }
 
-void wr_loop_clear(struct wr_loop *loop)
+/* Clears the kicks. The caller must look at its lists after this. */
+static void loop_clear(struct wr_loop *loop)
 {
 	uint64_t count;
 
@@ -264,7 +265,8 @@ void wr_loop_clear(struct wr_loop *loop)
 	wr_fetch_and(&loop->kicked, ~KICKED);
 }
 
-void wr_loop_arm(struct wr_loop *loop, int64_t until)
+/* Sets the deadline. The caller must look at its lists after this (see `until`). */
+static void loop_arm(struct wr_loop *loop, int64_t until)
 {
 	struct itimerspec spec = {{0, 0}, {0, 0}};
 
@@ -286,12 +288,14 @@ int wr_loop_arm_descriptor(struct wr_loop *loop, int fd, uint32_t events, void *
 	return epoll_ctl(loop->set, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) ? errno : 0;
 }
 
-void wr_loop_remove_descriptor(struct wr_loop *loop, int fd)
+/* it may be closed already; Thread: any */
+static void loop_remove_descriptor(struct wr_loop *loop, int fd)
 {
 	epoll_ctl(loop->set, EPOLL_CTL_DEL, fd, NULL);
 }
 
-size_t wr_loop_reported(struct wr_loop *loop, size_t room, void **out)
+/* Writes the data of at most `room` descriptors that were reported since; returns how many. Thread: loop. */
+static size_t loop_reported(struct wr_loop *loop, size_t room, void **out)
 {
 	struct epoll_event events[64];
 	int count = epoll_wait(loop->set, events, sizeof events / sizeof *events, 0);
@@ -313,7 +317,8 @@ void wr_loop_listen(struct wr_loop *loop, bool on)
 	epoll_ctl(loop->set, EPOLL_CTL_MOD, loop->signals, &event);
 }
 
-int wr_loop_signal(struct wr_loop *loop)
+/* the next pending SIGINT or SIGTERM, or 0 */
+static int loop_signal(struct wr_loop *loop)
 {
 	struct signalfd_siginfo info;
 
@@ -455,7 +460,7 @@ static struct wr_descriptor *condition_descriptor(weir_entity *entity, struct wr
 static void remove_locked(struct wr_descriptor *descriptor)
 {
 	if (descriptor->in_set >= 0)
-		wr_loop_remove_descriptor(&descriptor->entity->graph->scheduler->loop, descriptor->in_set);
+		loop_remove_descriptor(&descriptor->entity->graph->scheduler->loop, descriptor->in_set);
 	if (descriptor->in_set >= 0 && descriptor->in_set != descriptor->fd)
 		close(descriptor->in_set);
 	descriptor->in_set = -1;
@@ -717,7 +722,7 @@ void wr_descriptors_poke(weir_scheduler *scheduler)
 	size_t count = 0;
 
 	if (wr_load(&scheduler->graph->descriptors) && !scheduler->loop.simulated)
-		count = wr_loop_reported(&scheduler->loop, ROOM, reported);
+		count = loop_reported(&scheduler->loop, ROOM, reported);
 	for (size_t i = 0; i < count; i++)
 		report_descriptor(reported[i]);
 }
@@ -863,7 +868,7 @@ static void take_signals(weir_scheduler *scheduler, int64_t now)
 {
 	int number;
 
-	while ((number = wr_loop_signal(&scheduler->loop))) {
+	while ((number = loop_signal(&scheduler->loop))) {
 		if (scheduler->posix_signal)
 			_exit(128 + number); /* a second signal ends the process at once */
 		scheduler->posix_signal = number;
@@ -1070,7 +1075,7 @@ void wr_run_turn(weir_scheduler *scheduler)
 {
 	int64_t now = wr_now(), next = INT64_MAX;
 
-	wr_loop_clear(&scheduler->loop);
+	loop_clear(&scheduler->loop);
 	wr_descriptors_poke(scheduler);
 	if (wr_load(&scheduler->phase) != WR_ENDED)
 		take_signals(scheduler, now); /* between two runs they stay pending */
@@ -1085,7 +1090,7 @@ void wr_run_turn(weir_scheduler *scheduler)
 		next = next > now + OUTSIDE_NS ? now + OUTSIDE_NS : next;
 	}
 	wr_loop_listen(&scheduler->loop, wr_load(&scheduler->phase) != WR_ENDED);
-	wr_loop_arm(&scheduler->loop, next);
+	loop_arm(&scheduler->loop, next);
 	/* A timer request that was listed after this turn took the list and before the loop was armed. */
 	if (wr_load(&scheduler->phase) == WR_OPEN && wr_load(&scheduler->timers_listed))
 		wr_loop_kick(&scheduler->loop);

@@ -113,7 +113,8 @@ static void trace_used_locked(const struct wr_shared *shared)
 				   shared->used);
 }
 
-bool wr_shared_take_locked(struct wr_shared *shared, uint64_t units)
+/* Under the lock: takes `units` if there is enough. */
+static bool shared_take_locked(struct wr_shared *shared, uint64_t units)
 {
 	if (!enough_locked(shared, units))
 		return false;
@@ -152,7 +153,7 @@ static bool claim_take(struct wr_claim *claim)
 	wr_mutex_lock(&shared->lock);
 	claim_set_owed_locked(claim, false);
 	list_remove_locked(claim);
-	taken = wr_shared_take_locked(shared, claim->units);
+	taken = shared_take_locked(shared, claim->units);
 	if (taken) {
 		offer = offer_locked(shared);
 	} else {
@@ -513,7 +514,7 @@ static bool take_units_locked(struct wr_claim *claim, uint64_t units)
 {
 	uint64_t claimed = units < claim->held ? units : claim->held;
 
-	if (!wr_shared_take_locked(claim->from, units - claimed))
+	if (!shared_take_locked(claim->from, units - claimed))
 		return false;
 	claim->held -= claimed;
 	return true;

@@ -61,8 +61,6 @@ void wr_shared_finish(struct wr_shared *shared);
 void wr_shared_reset(struct wr_shared *shared); /* before a run, after its claims: counters of the run */
 
 void wr_poke_offered(struct wr_offer offer); /* and drops its reference; call it without the lock */
-/* Under the lock: takes `units` if there is enough. */
-bool wr_shared_take_locked(struct wr_shared *shared, uint64_t units);
 /* Under the lock: returns units and offers what is free. */
 struct wr_offer wr_shared_release_locked(struct wr_shared *shared, uint64_t units);
 

@@ -60,6 +60,8 @@ weir_message *weir_message_ref(weir_message *message)
 	return wr_pool_has(message->pool, WR_POOL_COUNTED) ? note_ref(message) : message;
 }
 
+static void payload_free(weir_message *message);
+
 /* Releases the payload, then the message. No reference is left, the GPU does not use it; no lock is held. */
 static void message_recycle(weir_message *message)
 {
@@ -67,7 +69,7 @@ static void message_recycle(weir_message *message)
 	void (*destroy)(void *arg) = message->destroy;
 	void *arg = message->arg;
 
-	wr_payload_free(message);
+	payload_free(message);
 	/* Relaxed: the next user gets it from this thread's cache or through the pool's lock. */
 	wr_store_relaxed(&message->uses.count, 0);
 	wr_store_relaxed(&message->producers.count, 0);
@@ -112,10 +114,12 @@ void wr_message_note_outside(weir_message *message)
 	}
 }
 
+static struct wr_system *pool_system(const struct wr_pool *pool);
+
 /* Returns true if the deferred-free list took the message. */
 static bool message_defer(weir_message *message)
 {
-	struct wr_system *system = wr_pool_system(message->pool);
+	struct wr_system *system = pool_system(message->pool);
 	uint32_t uses = wr_read(&message->uses.count);
 	bool destructor = message->payload == WR_PAYLOAD_DESTROY;
 	const struct wr_local *local = wr_thread_local();
@@ -145,8 +149,8 @@ __attribute__((noinline)) static void message_release(weir_message *message)
 
 	if (!message_defer(message))
 		message_recycle(message);
-	if (!wr_thread_local() && wr_pool_system(pool))
-		wr_system_collect_between_runs(wr_pool_system(pool));
+	if (!wr_thread_local() && pool_system(pool))
+		wr_system_collect_between_runs(pool_system(pool));
 }
 
 /* The message is in the pool already. Its memory lives as long as the graph, so the count can be repaired. */
@@ -171,11 +175,15 @@ weir_status wr_pool_check(struct wr_pool *pool, const weir_entity **by)
 		       "or keep weir_message_ref(message)");
 }
 
-void wr_pool_let_go(struct wr_pool *pool)
+/*
+ * The program let go of something that it took from an outlet: the loop looks again who holds memory, if it
+ * did before. Thread: any, without locks.
+ */
+static void pool_let_go(struct wr_pool *pool)
 {
 	/* After the change that the loop may have to see: it sets `looking`, then reads what was changed. */
 	if (wr_load(&pool->looking) && wr_exchange(&pool->looking, false))
-		wr_system_kick(wr_pool_system(pool));
+		wr_system_kick(pool_system(pool));
 }
 
 static inline void message_end(weir_message *message)
@@ -199,7 +207,7 @@ __attribute__((noinline)) static void unref_outside(weir_message *message)
 	uint32_t before = wr_fetch_sub(&message->references, 1);
 
 	if (before > 1)
-		wr_pool_let_go(pool);
+		pool_let_go(pool);
 	else if (before)
 		message_end_shared(message);
 	else
@@ -296,6 +304,8 @@ static weir_status fences_keep_latest(struct wr_fences *fences, weir_fence fence
 	return WEIR_OK;
 }
 
+static weir_status pack_add_fence(const weir_message *pack, weir_fence fence, enum wr_part part);
+
 weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum wr_part part)
 {
 	weir_status status;
@@ -304,7 +314,7 @@ weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum w
 	if (fence.stream == 0) /* no fence: counts as complete */
 		return WEIR_OK;
 	if (message->kind == WEIR_KIND_PARTS)
-		return wr_pack_add_fence(message, fence, part);
+		return pack_add_fence(message, fence, part);
 	locked = message_lock_shared(message);
 	status = fences_keep_latest(&message->uses, fence, 0);
 	if (!status && part != WR_USED)
@@ -319,7 +329,7 @@ weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum w
  */
 static weir_status message_add_pending_fence(weir_message *message, weir_fence fence, enum wr_part part)
 {
-	struct wr_system *system = wr_pool_system(message->pool);
+	struct wr_system *system = pool_system(message->pool);
 	weir_status status;
 
 	if (fence.stream == 0)
@@ -338,21 +348,25 @@ weir_status weir_message_add_reader(weir_message *message, weir_fence fence)
 	return message_add_pending_fence(message, fence, WR_USED);
 }
 
+static weir_status pack_check_producer(const weir_message *pack);
+
 weir_status weir_message_add_producer(weir_message *message, weir_fence fence)
 {
 	if (wr_message_delivered(message))
 		return wr_fail(WEIR_E_INVALID,
 			       "call weir_message_add_producer on a message before it is pushed "
 			       "or emitted: others may read it by now");
-	if (message->kind == WEIR_KIND_PARTS && wr_pack_check_producer(message))
+	if (message->kind == WEIR_KIND_PARTS && pack_check_producer(message))
 		return WEIR_E_INVALID;
 	return message_add_pending_fence(message, fence, WR_PRODUCED);
 }
 
+static bool pack_has_fences(const weir_message *pack);
+
 bool wr_message_has_fences(const weir_message *message)
 {
 	if (message->kind == WEIR_KIND_PARTS)
-		return wr_pack_has_fences(message);
+		return pack_has_fences(message);
 	return wr_load_acquire(&((weir_message *)message)->producers.count) > 0;
 }
 
@@ -405,15 +419,17 @@ static size_t copy_fences(const weir_message *message, uint64_t skipped, weir_fe
 					       : copy_producers_locking(self, skipped, out, room);
 }
 
+static size_t pack_fences(const weir_message *pack, wr_fence_getter *get, weir_fence *out, size_t room);
+
 size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room)
 {
-	return message->kind == WEIR_KIND_PARTS ? wr_pack_fences(message, wr_message_fences, out, room)
+	return message->kind == WEIR_KIND_PARTS ? pack_fences(message, wr_message_fences, out, room)
 						: copy_fences(message, 0, out, room);
 }
 
 size_t wr_message_carried(const weir_message *message, weir_fence *out, size_t room)
 {
-	return message->kind == WEIR_KIND_PARTS ? wr_pack_fences(message, wr_message_carried, out, room)
+	return message->kind == WEIR_KIND_PARTS ? pack_fences(message, wr_message_carried, out, room)
 						: copy_fences(message, BARE, out, room);
 }
 
@@ -436,7 +452,7 @@ static bool producers_cover(const weir_message *message, weir_fence use)
 
 bool wr_message_still_read(const weir_message *message)
 {
-	struct wr_system *system = wr_pool_system(message->pool);
+	struct wr_system *system = pool_system(message->pool);
 	uint32_t count = wr_read(&((weir_message *)message)->uses.count);
 
 	for (uint32_t i = 0; system && i < count; i++) {
@@ -447,29 +463,33 @@ bool wr_message_still_read(const weir_message *message)
 	return false;
 }
 
-void wr_message_set_delivered(weir_message *message, bool delivered)
+static void pack_set_delivered(const weir_message *pack, bool delivered);
+
+static void message_set_delivered(weir_message *message, bool delivered)
 {
 	if (wr_message_delivered(message) != delivered)
 		wr_store_relaxed(&message->delivered, delivered);
 	if (message->kind == WEIR_KIND_PARTS)
-		wr_pack_set_delivered(message, delivered);
+		pack_set_delivered(message, delivered);
 }
+
+static bool pack_unique(const weir_message *pack);
 
 /* True licenses a write in place, so the message counts as not delivered from now on. */
 bool weir_message_unique(const weir_message *message)
 {
 	if (!wr_message_has_one_holder(message))
 		return false;
-	if (message->kind == WEIR_KIND_PARTS ? !wr_pack_unique(message) : wr_message_still_read(message))
+	if (message->kind == WEIR_KIND_PARTS ? !pack_unique(message) : wr_message_still_read(message))
 		return false;
-	wr_message_set_delivered((weir_message *)message, false);
+	message_set_delivered((weir_message *)message, false);
 	return true;
 }
 
 bool wr_message_mark_delivered(weir_message *message)
 {
 	if (!wr_message_delivered(message))
-		wr_message_set_delivered(message, true);
+		message_set_delivered(message, true);
 	return wr_message_has_fences(message);
 }
 
@@ -645,7 +665,7 @@ __attribute__((always_inline)) static inline weir_message *message_new(struct wr
 /* Allocates pinned or device memory from the system; without a system, host memory. */
 static weir_status allocate_payload(weir_message *message, int device, size_t bytes)
 {
-	struct wr_system *system = wr_pool_system(message->pool);
+	struct wr_system *system = pool_system(message->pool);
 	weir_status status = WEIR_OK;
 
 	if (system) {
@@ -675,10 +695,13 @@ static void free_to_memory_pool(struct wr_memory_pool *memory, weir_message *mes
 	wr_store_relaxed(&message->outside, false);
 	memory->calls->free(memory, message->data, message->size, outside);
 	if (outside)
-		wr_pool_let_go(message->pool);
+		pool_let_go(message->pool);
 }
 
-void wr_payload_free(weir_message *message)
+static void pack_free(weir_message *pack);
+
+/* Frees the payload. The message has no reference left and the GPU does not use it; no lock is held. */
+static void payload_free(weir_message *message)
 {
 	int device = message->kind == WEIR_KIND_TENSOR ? message->of.tensor.device : WEIR_DEVICE_HOST;
 
@@ -697,7 +720,7 @@ void wr_payload_free(weir_message *message)
 		free_to_memory_pool(message->arg, message);
 		break;
 	case WR_PAYLOAD_PARTS:
-		wr_pack_free(message);
+		pack_free(message);
 		break;
 	}
 }
@@ -813,7 +836,7 @@ weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *lik
 
 static weir_status check_wrapped(struct wr_pool *pool, const weir_tensor *tensor, size_t bytes)
 {
-	struct wr_system *system = wr_pool_system(pool);
+	struct wr_system *system = pool_system(pool);
 
 	if (!tensor->data && bytes > 0)
 		return wr_fail(WEIR_E_INVALID, "tensor: data is NULL for %zu bytes", bytes);
@@ -906,7 +929,7 @@ void wr_pool_bind(struct wr_pool *pool, struct wr_system *system)
 	wr_store_release(&pool->system, system);
 }
 
-struct wr_system *wr_pool_system(const struct wr_pool *pool)
+static struct wr_system *pool_system(const struct wr_pool *pool)
 {
 	return wr_load_acquire(&((struct wr_pool *)pool)->system);
 }
@@ -1173,7 +1196,7 @@ bool wr_pack_make_block(weir_message *pack, const weir_part *parts, size_t count
  * The destructor of a part may end the thread, or free another pack. So a worker notes the pack that it frees
  * and how far it is (wr_message_finish_packs).
  */
-void wr_pack_free(weir_message *pack)
+static void pack_free(weir_message *pack)
 {
 	struct wr_local *local = wr_thread_local();
 
@@ -1230,7 +1253,7 @@ size_t wr_pack_count_held(const weir_message *pack, const weir_message *message)
 }
 
 /* A part that was delivered before is only read by work on the pack: others must not wait for that work. */
-weir_status wr_pack_add_fence(const weir_message *pack, weir_fence fence, enum wr_part part)
+static weir_status pack_add_fence(const weir_message *pack, weir_fence fence, enum wr_part part)
 {
 	weir_status status = WEIR_OK;
 
@@ -1241,7 +1264,7 @@ weir_status wr_pack_add_fence(const weir_message *pack, weir_fence fence, enum w
 	return status;
 }
 
-bool wr_pack_has_fences(const weir_message *pack)
+static bool pack_has_fences(const weir_message *pack)
 {
 	for (size_t i = 0; i < pack->parts.count; i++)
 		if (wr_message_has_fences(pack_parts(pack)[i]))
@@ -1261,7 +1284,7 @@ static bool is_listed(const weir_fence *list, size_t count, uint64_t stream)
  * Those that do not fit are counted, perhaps several of one stream: with as much room as the result says
  * they fit.
  */
-size_t wr_pack_fences(const weir_message *pack, wr_fence_getter *get, weir_fence *out, size_t room)
+static size_t pack_fences(const weir_message *pack, wr_fence_getter *get, weir_fence *out, size_t room)
 {
 	size_t count = 0, beyond = 0;
 	weir_fence few[FEW];
@@ -1285,7 +1308,7 @@ size_t wr_pack_fences(const weir_message *pack, wr_fence_getter *get, weir_fence
 	return count + beyond;
 }
 
-bool wr_pack_unique(const weir_message *pack)
+static bool pack_unique(const weir_message *pack)
 {
 	for (size_t i = 0; i < pack->parts.count; i++) {
 		const weir_message *part = pack_parts(pack)[i];
@@ -1295,13 +1318,14 @@ bool wr_pack_unique(const weir_message *pack)
 	return true;
 }
 
-void wr_pack_set_delivered(const weir_message *pack, bool delivered)
+static void pack_set_delivered(const weir_message *pack, bool delivered)
 {
 	for (size_t i = 0; i < pack->parts.count; i++)
-		wr_message_set_delivered(pack_parts(pack)[i], delivered);
+		message_set_delivered(pack_parts(pack)[i], delivered);
 }
 
-weir_status wr_pack_check_producer(const weir_message *pack)
+/* Fails, naming it, if a part was delivered before. */
+static weir_status pack_check_producer(const weir_message *pack)
 {
 	for (size_t i = 0; i < pack->parts.count; i++)
 		if (wr_message_delivered(pack_parts(pack)[i]))

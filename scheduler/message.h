@@ -44,7 +44,6 @@ void wr_pool_mark(struct wr_pool *pool, enum wr_pool_mark mark);
 void wr_pool_clear(struct wr_pool *pool, enum wr_pool_mark mark);
 /* Without a system (NULL) payloads are in host memory only. */
 void wr_pool_bind(struct wr_pool *pool, struct wr_system *system);
-struct wr_system *wr_pool_system(const struct wr_pool *pool);
 /*
  * Messages that exist, including those in the deferred-free list; exact while no other thread uses the pool.
  */
@@ -254,13 +253,6 @@ static inline bool wr_message_has_one_holder(const weir_message *message)
 
 /* Returns true if work of a former holder still reads the payload: a writer waits for the producers only. */
 bool wr_message_still_read(const weir_message *message);
-void wr_message_set_delivered(weir_message *message, bool delivered);
-
-/*
- * The program let go of something that it took from an outlet: the loop looks again who holds memory, if it
- * did before. Thread: any, without locks.
- */
-void wr_pool_let_go(struct wr_pool *pool);
 
 /* --- packs: the same for each part --- */
 
@@ -270,17 +262,6 @@ typedef size_t wr_fence_getter(const weir_message *message, weir_fence *out, siz
 
 /* Copies the names. Returns false without memory. */
 bool wr_pack_make_block(weir_message *pack, const weir_part *parts, size_t count);
-void wr_pack_free(weir_message *pack);
-weir_status wr_pack_add_fence(const weir_message *pack, weir_fence fence, enum wr_part part);
-bool wr_pack_has_fences(const weir_message *pack);
-size_t wr_pack_fences(const weir_message *pack, wr_fence_getter *get, weir_fence *out, size_t room);
-bool wr_pack_unique(const weir_message *pack);
-void wr_pack_set_delivered(const weir_message *pack, bool delivered);
-/* Fails, naming it, if a part was delivered before. */
-weir_status wr_pack_check_producer(const weir_message *pack);
-
-/* Frees the payload. The message has no reference left and the GPU does not use it; no lock is held. */
-void wr_payload_free(weir_message *message);
 
 /* Returns NULL without memory. `cache` may be NULL. */
 weir_message *wr_pool_refill(struct wr_pool *pool, struct wr_cache *cache);

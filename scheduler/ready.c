@@ -164,7 +164,8 @@ static weir_entity *injector_take(struct wr_worker *worker)
 	return entity;
 }
 
-void wr_ready_push_due(weir_scheduler *scheduler, weir_entity *entity)
+/* Loop thread. The entry takes over the caller's live reference. */
+static void ready_push_due(weir_scheduler *scheduler, weir_entity *entity)
 {
 	struct wr_ready_list *list = &scheduler->due;
 
@@ -415,7 +416,8 @@ size_t wr_ready_clear(weir_scheduler *scheduler)
  * push. An entry that is pushed keeps this reference.
  */
 
-bool wr_poke_foreign(weir_scheduler *scheduler, weir_entity *entity)
+/* By a thread that holds no live reference. Returns false if no run is on. */
+static bool poke_foreign(weir_scheduler *scheduler, weir_entity *entity)
 {
 	if (!wr_live_take(&scheduler->live)) {
 		wr_run_drop_live(scheduler);
@@ -435,7 +437,7 @@ void wr_poke_due(weir_scheduler *scheduler, weir_entity *entity)
 {
 	if (wr_live_take(&scheduler->live) && wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE) {
 		wr_trace_poke(scheduler->trace, WR_LANE_OUTSIDE, entity->id);
-		wr_ready_push_due(scheduler, entity);
+		ready_push_due(scheduler, entity);
 	} else {
 		wr_run_drop_live(scheduler);
 	}
@@ -450,7 +452,7 @@ bool wr_poke(weir_entity *entity)
 		return false;
 	worker = wr_worker_here(scheduler);
 	if (!worker)
-		return wr_poke_foreign(scheduler, entity);
+		return poke_foreign(scheduler, entity);
 	wr_poke_by_worker(worker, entity);
 	return true;
 }
@@ -532,7 +534,7 @@ static void waker_poke(struct wr_waker *waker, uint32_t entity, uint64_t token)
 	if (scheduler->trace && token)
 		trace_fire(scheduler, entity, token);
 	if (!worker || !worker->polling) {
-		wr_poke_foreign(scheduler, woken);
+		poke_foreign(scheduler, woken);
 	} else if (wr_fetch_or(&woken->state, WR_POKED) == WR_IDLE) {
 		wr_trace_poke(scheduler->trace, worker->local.index, entity);
 		wr_ready_push_fired(worker, woken);

@@ -17,8 +17,6 @@ static inline uint32_t wr_poke_fetch(struct wr_worker *worker, weir_entity *enti
 static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity);
 /* The same without a wake-up. Returns true if the caller must still call wr_wake_one(). */
 bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity);
-/* By a thread that holds no live reference. Returns false if no run is on. */
-bool wr_poke_foreign(weir_scheduler *scheduler, weir_entity *entity);
 /*
  * Takes a live reference and owns the entity if it is parked (C5); else returns false. Thread: any but a
  * worker.
@@ -38,8 +36,6 @@ void wr_waker_init(struct wr_waker *waker);
 /* Any thread. The entry takes over the caller's live reference. The second one wakes no worker. */
 void wr_ready_inject(weir_scheduler *scheduler, weir_entity *entity);
 void wr_ready_inject_no_wake(weir_scheduler *scheduler, weir_entity *entity);
-/* Loop thread. The entry takes over the caller's live reference. */
-void wr_ready_push_due(weir_scheduler *scheduler, weir_entity *entity);
 /* Returns true if the injector's stack, the backlog or the due list has an entry. */
 bool wr_ready_injector_holds(weir_scheduler *scheduler);
 /* Into `next`, so that it stays on this core; to the end of the worker's own ring. */

@@ -372,6 +372,8 @@ static weir_status start_operators(weir_scheduler *scheduler)
 	return status;
 }
 
+static void outcome_note(weir_scheduler *scheduler, const weir_outcome *outcome);
+
 static void clear_scheduler(weir_scheduler *scheduler)
 {
 	wr_ready_clear(scheduler);
@@ -385,7 +387,7 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_free(scheduler->waiting);
 	scheduler->text = scheduler->waiting = NULL;
 	scheduler->cause = WEIR_CAUSE_NONE;
-	wr_outcome_note(scheduler, NULL);
+	outcome_note(scheduler, NULL);
 	wr_error_clear(&scheduler->error);
 	scheduler->failure = WEIR_OK;
 	scheduler->posix_signal = 0;
@@ -454,6 +456,8 @@ static void open_run(weir_scheduler *scheduler)
 	wr_loop_kick(&scheduler->loop);
 }
 
+static void operators_stop_started(weir_scheduler *scheduler);
+
 static weir_status start_operators_and_workers(weir_scheduler *scheduler)
 {
 	weir_status status = start_operators(scheduler);
@@ -464,7 +468,7 @@ static weir_status start_operators_and_workers(weir_scheduler *scheduler)
 		return WEIR_OK;
 	scheduler->error = *wr_error_here();                 /* stop functions may overwrite it */
 	wr_fetch_or(&scheduler->stop_asked, WR_STOP_FAILED); /* for weir_context_stopping */
-	wr_operators_stop_started(scheduler);
+	operators_stop_started(scheduler);
 	*wr_error_here() = scheduler->error;
 	return status;
 }
@@ -479,6 +483,8 @@ static void set_starting(weir_scheduler *scheduler, bool starting)
 	wr_mutex_unlock(&scheduler->lock);
 }
 
+static weir_status operators_stop_owed(weir_scheduler *scheduler);
+
 static weir_status prepare_run(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
@@ -486,7 +492,7 @@ static weir_status prepare_run(weir_scheduler *scheduler)
 	weir_status status;
 
 	clear_scheduler(scheduler);
-	status = wr_operators_stop_owed(scheduler);
+	status = operators_stop_owed(scheduler);
 	if (!status)
 		status = wr_graph_check_ports(graph);
 	if (!status)
@@ -504,6 +510,8 @@ static weir_status prepare_run(weir_scheduler *scheduler)
 		begin_gpu_time(scheduler);
 	return status ? status : start_operators_and_workers(scheduler);
 }
+
+static void outcome_name_error(weir_outcome *outcome, const struct wr_last_error *error);
 
 weir_status wr_run_start(weir_scheduler *scheduler)
 {
@@ -525,8 +533,8 @@ weir_status wr_run_start(weir_scheduler *scheduler)
 		wr_system_set_running(scheduler->graph->system, false);
 		scheduler->outcome = (weir_outcome){
 			.size = sizeof scheduler->outcome, .status = status, .cause = WEIR_CAUSE_START};
-		wr_outcome_name_error(&scheduler->outcome, &scheduler->error);
-		wr_outcome_note(scheduler, &scheduler->outcome);
+		outcome_name_error(&scheduler->outcome, &scheduler->error);
+		outcome_note(scheduler, &scheduler->outcome);
 	}
 	set_starting(scheduler, false);
 	return status;
@@ -798,7 +806,8 @@ static void find_verdict(weir_scheduler *scheduler, weir_outcome *outcome)
 	}
 }
 
-void wr_outcome_name_error(weir_outcome *outcome, const struct wr_last_error *error)
+/* Text and entity of the failure, if there was one. Borrows the error. */
+static void outcome_name_error(weir_outcome *outcome, const struct wr_last_error *error)
 {
 	if (!*error->line)
 		return;
@@ -968,8 +977,11 @@ static int64_t drain_time(const weir_scheduler *scheduler)
 	return scheduler->options.drain_ns > 0 ? scheduler->options.drain_ns : 0;
 }
 
-/* Waits for what the start functions have enqueued, as long as a drain may take. No worker runs yet. */
-void wr_operators_stop_started(weir_scheduler *scheduler)
+/*
+ * A start failed: in reverse order.
+ * Waits for what the start functions have enqueued, as long as a drain may take. No worker runs yet.
+ */
+static void operators_stop_started(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 	int64_t until = wr_time_add(wr_now(), drain_time(scheduler));
@@ -994,7 +1006,8 @@ static bool call_owed_stop(weir_entity *entity, int64_t until)
 	return true;
 }
 
-weir_status wr_operators_stop_owed(weir_scheduler *scheduler)
+/* Before a start: makes the calls that are owed. Fails: WEIR_E_BUSY if the device still works for one. */
+static weir_status operators_stop_owed(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 	int64_t until = wr_time_add(wr_now(), drain_time(scheduler));
@@ -1042,7 +1055,8 @@ uint64_t wr_graph_count_ticks(const weir_graph *graph)
 	return ticks;
 }
 
-void wr_outcome_note(weir_scheduler *scheduler, const weir_outcome *outcome)
+/* Publishes the outcome to statistics; NULL: a run begins. */
+static void outcome_note(weir_scheduler *scheduler, const weir_outcome *outcome)
 {
 	const char *name = outcome ? outcome->cause_entity : NULL;
 	const char *text = outcome ? outcome->text : NULL, *stuck = outcome ? outcome->stuck : NULL;
@@ -1085,7 +1099,7 @@ void wr_run_end(weir_scheduler *scheduler)
 	outcome.duration_ns = wr_now() - scheduler->started_at;
 	outcome.posix_signal = scheduler->posix_signal;
 	outcome.text = scheduler->text;
-	wr_outcome_name_error(&outcome, &scheduler->error);
+	outcome_name_error(&outcome, &scheduler->error);
 	outcome.discarded = scheduler->discarded;
 	outcome.waiting = scheduler->waiting;
 	outcome.stuck = scheduler->stuck;
@@ -1104,7 +1118,7 @@ void wr_run_end(weir_scheduler *scheduler)
 	wr_graph_forget_told(graph);
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
 		wr_outlet_end(outlet, false);
-	wr_outcome_note(scheduler, &outcome);
+	outcome_note(scheduler, &outcome);
 	wr_trace_run_end(scheduler->trace, scheduler->worker_count);
 	wr_mutex_lock(&scheduler->lock);
 	scheduler->outcome = outcome;

@@ -10,19 +10,12 @@ weir_status wr_run_start(weir_scheduler *scheduler);
 void wr_run_turn(weir_scheduler *scheduler); /* loop thread: does what is due; never blocks */
 /* Call when the workers have left and the live count is 0. Finds the verdict, stops the operators. */
 void wr_run_end(weir_scheduler *scheduler);
-/* Publishes the outcome to statistics; NULL: a run begins. */
-void wr_outcome_note(weir_scheduler *scheduler, const weir_outcome *outcome);
-/* Text and entity of the failure, if there was one. Borrows the error. */
-void wr_outcome_name_error(weir_outcome *outcome, const struct wr_last_error *error);
 /* The sum of what its entities count, each its own. Thread: any. */
 uint64_t wr_graph_count_ticks(const weir_graph *graph);
 /* Drops the live references that a run cut short has left (S4). */
 void wr_run_release_leftovers(weir_scheduler *scheduler);
 
 /* --- the operators' stop functions --- */
-void wr_operators_stop_started(weir_scheduler *scheduler); /* a start failed: in reverse order */
-/* Before a start: makes the calls that are owed. Fails: WEIR_E_BUSY if the device still works for one. */
-weir_status wr_operators_stop_owed(weir_scheduler *scheduler);
 /* Makes the calls that are owed; an operator whose work still hangs is never stopped. */
 void wr_operators_stop_before_destroy(weir_scheduler *scheduler);
 

@@ -133,7 +133,8 @@ static weir_status fail_root(const char *path)
 				       : wr_errno_words(errno));
 }
 
-weir_status wr_root_open(weir_scheduler *scheduler)
+/* fails: WEIR_E_IO, WEIR_E_NOMEM */
+static weir_status root_open(weir_scheduler *scheduler)
 {
 	const char *path = scheduler->options.root;
 	char *whole;
@@ -156,7 +157,7 @@ weir_status wr_root_open(weir_scheduler *scheduler)
 	return WEIR_OK;
 }
 
-void wr_root_close(weir_scheduler *scheduler)
+static void root_close(weir_scheduler *scheduler)
 {
 	if (scheduler->root_path && scheduler->root >= 0)
 		close(scheduler->root);
@@ -401,6 +402,8 @@ static weir_status open_trace(weir_scheduler *scheduler)
 	return wr_trace_open(&options, &scheduler->trace);
 }
 
+static bool scheduler_driven_by_caller(const weir_scheduler *scheduler);
+
 static weir_status scheduler_init(weir_scheduler *scheduler, void *unused)
 {
 	weir_status status = wr_mutex_init(&scheduler->lock);
@@ -418,7 +421,7 @@ static weir_status scheduler_init(weir_scheduler *scheduler, void *unused)
 		status = create_workers(scheduler);
 	if (!status)
 		status = open_trace(scheduler);
-	if (!status && !wr_scheduler_driven_by_caller(scheduler))
+	if (!status && !scheduler_driven_by_caller(scheduler))
 		status = wr_thread_start(&scheduler->loop_thread, "weir:loop", run_loop, scheduler);
 	return status;
 }
@@ -428,7 +431,7 @@ static weir_status place_graph(weir_scheduler *scheduler)
 	weir_graph *graph = scheduler->graph;
 	weir_status status;
 
-	if (!strcmp(scheduler->options.backend, "sim") && wr_scheduler_driven_by_caller(scheduler))
+	if (!strcmp(scheduler->options.backend, "sim") && scheduler_driven_by_caller(scheduler))
 		return wr_fail(WEIR_E_INVALID,
 			       "backend 'sim' runs a loop of its own: leave out event_base and own_loop");
 	status = wr_graph_place(graph, scheduler->options.backend, scheduler->options.seed,
@@ -464,7 +467,7 @@ weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_option
 	status = wr_options_resolve(scheduler, options);
 	wr_stuck_init(scheduler);
 	if (!status)
-		status = wr_root_open(scheduler);
+		status = root_open(scheduler);
 	if (!status)
 		status = place_graph(scheduler);
 	if (!status)
@@ -477,6 +480,8 @@ weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_option
 	return WEIR_OK;
 }
 
+static weir_status run_wait(weir_scheduler *scheduler, int64_t until);
+
 /* --- destroy --- */
 
 static weir_status end_threads(weir_scheduler *scheduler, void *unused)
@@ -484,7 +489,7 @@ static weir_status end_threads(weir_scheduler *scheduler, void *unused)
 	(void)unused;
 	if (!wr_run_ended(scheduler)) {
 		weir_scheduler_stop(scheduler, 0);
-		wr_run_wait(scheduler, WR_FOREVER);
+		run_wait(scheduler, WR_FOREVER);
 	}
 	wr_operators_stop_before_destroy(scheduler);
 	wr_store(&scheduler->destroying, true);
@@ -513,6 +518,8 @@ static void keep_memory(weir_scheduler *scheduler)
 	graph->kept = &scheduler->kept;
 }
 
+static weir_status scheduler_check_call(weir_scheduler *scheduler, const char *what);
+
 weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 {
 	weir_status status;
@@ -521,7 +528,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 		return WEIR_OK;
 	if (wr_worker_here(scheduler))
 		return wr_fail(WEIR_E_INVALID, "a worker must not destroy its own scheduler");
-	status = wr_scheduler_check_call(scheduler, "destroy");
+	status = scheduler_check_call(scheduler, "destroy");
 	if (status)
 		return status;
 	status = wr_world_call(scheduler, end_threads, NULL);
@@ -537,7 +544,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_free(scheduler->text);
 	wr_free(scheduler->waiting);
 	wr_free(scheduler->stuck);
-	wr_root_close(scheduler);
+	root_close(scheduler);
 	wr_files_finish(&scheduler->files);
 	keep_memory(scheduler);
 	return status;
@@ -550,12 +557,14 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
  * scheduler's world (run.h), since they wait on its fibers.
  */
 
-bool wr_scheduler_driven_by_caller(const weir_scheduler *scheduler)
+/* Returns true if the caller's thread runs the loop. */
+static bool scheduler_driven_by_caller(const weir_scheduler *scheduler)
 {
 	return scheduler->options.own_loop || scheduler->options.event_base;
 }
 
-weir_status wr_scheduler_check_call(weir_scheduler *scheduler, const char *what)
+/* Fails: WEIR_E_STATE inside options.ended, WEIR_E_INVALID after a fork. `what` names the call. */
+static weir_status scheduler_check_call(weir_scheduler *scheduler, const char *what)
 {
 	if (scheduler->process != (int)getpid())
 		return wr_fail(WEIR_E_INVALID,
@@ -576,7 +585,7 @@ static weir_status start_run(weir_scheduler *scheduler, void *unused)
 
 weir_status weir_scheduler_start(weir_scheduler *scheduler)
 {
-	weir_status status = wr_scheduler_check_call(scheduler, "start");
+	weir_status status = scheduler_check_call(scheduler, "start");
 
 	if (status)
 		return status;
@@ -613,11 +622,12 @@ static bool run_is_over(weir_scheduler *scheduler)
 	return wr_run_ended(scheduler) && !(scheduler->sim && wr_load(&scheduler->calling_ended));
 }
 
-weir_status wr_run_wait(weir_scheduler *scheduler, int64_t until)
+/* Call it in the scheduler's world. Returns WEIR_E_TIMEOUT if the run is not over by `until`. */
+static weir_status run_wait(weir_scheduler *scheduler, int64_t until)
 {
 	weir_status status = WEIR_OK;
 
-	if (wr_scheduler_driven_by_caller(scheduler))
+	if (scheduler_driven_by_caller(scheduler))
 		return drive_loop(scheduler, until);
 	wr_mutex_lock(&scheduler->lock);
 	while (!status && !run_is_over(scheduler))
@@ -632,7 +642,7 @@ static weir_status wait_for_run(weir_scheduler *scheduler, void *timeout_ns)
 	int64_t timeout = *(int64_t *)timeout_ns;
 	int64_t until = timeout < 0 ? WR_FOREVER : wr_time_add(wr_now(), timeout);
 
-	if (!wr_run_wait(scheduler, until))
+	if (!run_wait(scheduler, until))
 		return WEIR_OK;
 	return wr_fail(WEIR_E_TIMEOUT, "graph %s is still running", scheduler->graph->plan->name);
 }
@@ -664,7 +674,7 @@ static weir_status fail_with_outcome(const weir_scheduler *scheduler)
 
 weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t timeout_ns, weir_outcome *outcome)
 {
-	weir_status status = wr_scheduler_check_call(scheduler, "wait");
+	weir_status status = scheduler_check_call(scheduler, "wait");
 
 	if (status)
 		return status;
@@ -707,7 +717,7 @@ weir_status weir_scheduler_turn(weir_scheduler *scheduler)
 
 	if (!scheduler->options.own_loop)
 		return refuse_loop("turn");
-	status = wr_scheduler_check_call(scheduler, "turn");
+	status = scheduler_check_call(scheduler, "turn");
 	if (status)
 		return status;
 	wr_run_turn(scheduler);
@@ -835,7 +845,7 @@ static weir_status fail_trace_file(const char *path)
 weir_status weir_scheduler_write_trace(weir_scheduler *scheduler, const char *path, uint64_t *out)
 {
 	struct wr_timeline *timeline = wr_trace_self(scheduler->trace, &wr_timeline);
-	weir_status status = wr_scheduler_check_call(scheduler, "write_trace");
+	weir_status status = scheduler_check_call(scheduler, "write_trace");
 	struct wr_output_file output;
 
 	if (status)

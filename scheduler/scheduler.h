@@ -190,20 +190,12 @@ struct weir_scheduler {
 /* --- options --- */
 /* Combines the caller's options (NULL: all defaults) with the plan's. Fails: WEIR_E_INVALID. */
 weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_options *options);
-weir_status wr_root_open(weir_scheduler *scheduler); /* fails: WEIR_E_IO, WEIR_E_NOMEM */
-void wr_root_close(weir_scheduler *scheduler);
 
 /* --- files --- */
 /* Fails with WEIR_E_INVALID if the run would read or write a file in two ways that exclude each other. */
 weir_status wr_scheduler_check_files(weir_scheduler *scheduler);
 
 /* --- the caller's calls --- */
-/* Call it in the scheduler's world. Returns WEIR_E_TIMEOUT if the run is not over by `until`. */
-weir_status wr_run_wait(weir_scheduler *scheduler, int64_t until);
-/* Returns true if the caller's thread runs the loop. */
-bool wr_scheduler_driven_by_caller(const weir_scheduler *scheduler);
-/* Fails: WEIR_E_STATE inside options.ended, WEIR_E_INVALID after a fork. `what` names the call. */
-weir_status wr_scheduler_check_call(weir_scheduler *scheduler, const char *what);
 
 /* --- review.c --- */
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity);

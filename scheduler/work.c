@@ -39,7 +39,8 @@ static size_t streams_add(weir_entity *entity, weir_stream *stream, uint64_t sha
 	return streams->count - 1;
 }
 
-void wr_entity_set_current_stream(weir_entity *entity, size_t index, bool for_run, bool emits_carry)
+/* Makes items[index] the current stream, of this tick or for the run. */
+static void entity_set_current_stream(weir_entity *entity, size_t index, bool for_run, bool emits_carry)
 {
 	struct wr_entity_streams *streams = &entity->streams;
 
@@ -77,6 +78,10 @@ static bool pool_exhausted(const weir_entity *entity, const struct wr_stream_poo
 	return max && wr_stream_pool_taken(pool) >= max;
 }
 
+static weir_status entity_share_stream(weir_entity *entity, uint64_t id, size_t *out);
+
+static weir_status entity_default_stream(weir_entity *entity, size_t *out);
+
 weir_status wr_entity_take_stream(weir_entity *entity)
 {
 	struct wr_stream_pool *pool = pool_of(entity);
@@ -84,19 +89,23 @@ weir_status wr_entity_take_stream(weir_entity *entity)
 	weir_status status;
 
 	if (entity->given_stream)
-		status = wr_entity_share_stream(entity, weir_stream_id(entity->given_stream), &index);
+		status = entity_share_stream(entity, weir_stream_id(entity->given_stream), &index);
 	else if (!entity->plan->use_default_stream && (!pool || pool_exhausted(entity, pool)))
 		return WEIR_OK;
 	else if (entity->plan->use_default_stream)
-		status = wr_entity_default_stream(entity, &index);
+		status = entity_default_stream(entity, &index);
 	else
 		status = take_from_pool(entity, pool, &index);
 	if (!status)
-		wr_entity_set_current_stream(entity, index, true, true);
+		entity_set_current_stream(entity, index, true, true);
 	return status == WEIR_E_BUSY ? WEIR_OK : status;
 }
 
-weir_status wr_entity_allocate_stream(weir_entity *entity, const char *name, size_t *out)
+/*
+ * Returns the stream of this name, taking it from the pool at the first call. Fails: WEIR_E_BUSY,
+ * WEIR_E_UNSUPPORTED.
+ */
+static weir_status entity_allocate_stream(weir_entity *entity, const char *name, size_t *out)
 {
 	struct wr_stream_pool *pool = pool_of(entity);
 	char *copy;
@@ -127,7 +136,8 @@ weir_status wr_entity_allocate_stream(weir_entity *entity, const char *name, siz
 	return status;
 }
 
-weir_status wr_entity_default_stream(weir_entity *entity, size_t *out)
+/* Its device's default stream, made at the first call. */
+static weir_status entity_default_stream(weir_entity *entity, size_t *out)
 {
 	struct wr_entity_streams *streams = &entity->streams;
 	const struct wr_plan_entity *plan = entity->plan;
@@ -163,7 +173,11 @@ static size_t streams_find(struct wr_entity_streams *streams, uint64_t id, const
 	return NO_STREAM;
 }
 
-weir_status wr_entity_share_stream(weir_entity *entity, uint64_t id, size_t *out)
+/*
+ * The entity's own stream for the native stream of this id; made at the first call. Fails with WEIR_E_CLOSED,
+ * without a text, if the id was recycled.
+ */
+static weir_status entity_share_stream(weir_entity *entity, uint64_t id, size_t *out)
 {
 	struct wr_entity_streams *streams = &entity->streams;
 	const weir_stream *stream = wr_stream_find(entity->graph->system, id);
@@ -268,7 +282,8 @@ bool wr_entity_has_device_work(const weir_entity *entity)
 	return false;
 }
 
-weir_status wr_entity_stream_record(struct wr_entity_stream *item, weir_fence *out)
+/* Records a fence for others to wait for; the end of the tick still fences the same work. */
+static weir_status entity_stream_record(struct wr_entity_stream *item, weir_fence *out)
 {
 	bool unfenced = has_unfenced_work(item);
 	weir_status status = weir_stream_record(item->stream, out);
@@ -898,14 +913,14 @@ static weir_status use_carried_or_default(weir_entity *entity, size_t first)
 	weir_status status = find_carried(entity, first, &found);
 
 	if (!status)
-		status = found ? wr_entity_share_stream(entity, found, &index) : WEIR_E_CLOSED;
+		status = found ? entity_share_stream(entity, found, &index) : WEIR_E_CLOSED;
 	if (!status)
-		wr_entity_set_current_stream(entity, index, false, true);
+		entity_set_current_stream(entity, index, false, true);
 	if (status != WEIR_E_CLOSED)
 		return status;
-	status = wr_entity_default_stream(entity, &index);
+	status = entity_default_stream(entity, &index);
 	if (!status)
-		wr_entity_set_current_stream(entity, index, false, false);
+		entity_set_current_stream(entity, index, false, false);
 	return status;
 }
 
@@ -1019,7 +1034,7 @@ static weir_status order_streams(weir_entity *entity, size_t before, size_t afte
 
 	if (before == after || weir_stream_same(items[before].stream, items[after].stream))
 		return WEIR_OK;
-	status = wr_entity_stream_record(&items[before], &fence);
+	status = entity_stream_record(&items[before], &fence);
 	return status ? status : weir_stream_wait(items[after].stream, fence);
 }
 
@@ -1027,7 +1042,7 @@ static weir_status order_streams(weir_entity *entity, size_t before, size_t afte
 static weir_status order_default_after_current(weir_entity *entity)
 {
 	size_t index = 0;
-	weir_status status = wr_entity_default_stream(entity, &index);
+	weir_status status = entity_default_stream(entity, &index);
 
 	if (!status)
 		entity->streams.items[index].used = true;
@@ -1110,7 +1125,7 @@ static bool fetched_stream_is_listed(const weir_entity *entity, size_t f)
 static bool receive_carried(weir_entity *entity, size_t f, weir_stream **out)
 {
 	size_t index = 0;
-	weir_status status = wr_entity_share_stream(entity, entity->fetched[f].stream, &index);
+	weir_status status = entity_share_stream(entity, entity->fetched[f].stream, &index);
 
 	if (!status)
 		*out = entity->streams.items[index].stream;
@@ -1149,7 +1164,7 @@ weir_status weir_context_allocate_stream(weir_context *context, const char *name
 	if (!name || !*name)
 		return wr_fail_in(WEIR_E_INVALID, entity_name(context),
 				  "a stream is allocated by a name: it must not be empty");
-	status = wr_entity_allocate_stream(entity, name, &index);
+	status = entity_allocate_stream(entity, name, &index);
 	if (status)
 		return status;
 	entity->streams.items[index].used = true; /* uses of its native handle cannot be seen */
@@ -1162,7 +1177,7 @@ weir_status weir_context_default_stream(weir_context *context, weir_stream **out
 	weir_entity *entity = context->entity;
 	size_t index = 0;
 	weir_status status =
-		context->capture ? refuse_captured(context) : wr_entity_default_stream(entity, &index);
+		context->capture ? refuse_captured(context) : entity_default_stream(entity, &index);
 
 	if (status)
 		return status;
@@ -1181,7 +1196,7 @@ static weir_status find_or_share(weir_context *context, weir_stream *stream, siz
 	if (wr_stream_find(entity->graph->system, weir_stream_id(stream)) != stream)
 		return wr_fail_in(WEIR_E_INVALID, entity_name(context),
 				  "the stream belongs to another graph, or was released");
-	return wr_entity_share_stream(entity, weir_stream_id(stream), out);
+	return entity_share_stream(entity, weir_stream_id(stream), out);
 }
 
 static weir_status add_set_stream(struct wr_entity_streams *streams, size_t output, size_t index)

@@ -64,20 +64,6 @@ struct wr_entity_streams {
  * entity->current_stream NULL. Not for hot paths.
  */
 weir_status wr_entity_take_stream(weir_entity *entity);
-/*
- * Returns the stream of this name, taking it from the pool at the first call. Fails: WEIR_E_BUSY,
- * WEIR_E_UNSUPPORTED.
- */
-weir_status wr_entity_allocate_stream(weir_entity *entity, const char *name, size_t *out);
-/* Its device's default stream, made at the first call. */
-weir_status wr_entity_default_stream(weir_entity *entity, size_t *out);
-/*
- * The entity's own stream for the native stream of this id; made at the first call. Fails with WEIR_E_CLOSED,
- * without a text, if the id was recycled.
- */
-weir_status wr_entity_share_stream(weir_entity *entity, uint64_t id, size_t *out);
-/* Makes items[index] the current stream, of this tick or for the run. */
-void wr_entity_set_current_stream(weir_entity *entity, size_t index, bool for_run, bool emits_carry);
 
 /* Queries the device; returns true if all recorded work on all streams is complete. */
 bool wr_entity_streams_idle(weir_entity *entity);
@@ -94,8 +80,6 @@ void wr_entity_trace_streams(weir_entity *entity, struct wr_trace *trace);
 
 /* Returns true if the end of this tick would record a fence. Thread: owner. */
 bool wr_entity_has_device_work(const weir_entity *entity);
-/* Records a fence for others to wait for; the end of the tick still fences the same work. */
-weir_status wr_entity_stream_record(struct wr_entity_stream *item, weir_fence *out);
 /*
  * The end of a tick: records the used streams and adds the fences to all payloads (T4). On WEIR_E_NOMEM call
  * it again.
