@@ -1,4 +1,4 @@
-/* The public call about statistics. It reads what trace/statistics.c and path_times.c collect. */
+/* The public call about statistics. It reads what trace/statistics.c collects. */
 #include "scheduler/statistics.h"
 
 #include "base/status.h"
