@@ -1,4 +1,4 @@
-/* Asking one condition: used by reviews (ask.c) and by explanations (explain.c). */
+/* Asking one condition: used by reviews and by explanations (standstill.c). */
 #ifndef WR_SCHEDULER_ASK_H
 #define WR_SCHEDULER_ASK_H
 

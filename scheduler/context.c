@@ -1,6 +1,6 @@
 /*
  * The context of a tick: the calls for an operator in start, compute and stop, and the messages that a tick
- * received, made and emitted, until they are dropped. context_streams.c has the calls about streams. Thread:
+ * received, made and emitted, until they are dropped. work.c has the calls about streams. Thread:
  * owner.
  */
 #include <stdio.h>
@@ -10,11 +10,11 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/struct.h"
-#include "scheduler/finisher.h"
-#include "scheduler/memory_pool.h"
-#include "scheduler/outlet.h"
+#include "scheduler/ends.h"
+#include "scheduler/graph.h"
+#include "scheduler/memory.h"
 #include "scheduler/scheduler.h"
-#include "scheduler/tick_fences.h"
+#include "scheduler/work.h"
 
 weir_graph *weir_context_graph(weir_context *context)
 {

@@ -14,7 +14,7 @@
 #include "graphs/parameter.h"
 #include "scheduler/gpu_time.h"
 #include "scheduler/graph.h"
-#include "scheduler/memory_pool.h"
+#include "scheduler/memory.h"
 
 void wr_input_hold(struct wr_input *input, bool hold)
 {

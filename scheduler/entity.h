@@ -5,23 +5,21 @@
  * belong to its owner: the worker that set `state` to RUNNING (S2), or, before and after a run, the thread
  * that starts or ends the run.
  *
- * Files: entity.c makes, resets and frees an entity, ask.c asks its conditions through view.c, explain.c
- * reports why they do not hold, review.c decides what it does next, tick.c ticks it, context.c and
- * context_streams.c have the calls that its operator makes, tick_fences.c fences the work of a tick, flight.c
- * counts its ticks in flight.
+ * Files: entity.c makes, resets and frees an entity, ask.c asks its conditions, standstill.c reports why
+ * they do not hold, review.c decides what it does next, tick.c ticks it, context.c and work.c have the calls
+ * that its operator makes, work.c fences the work of a tick and counts its ticks in flight.
  */
 #ifndef WR_SCHEDULER_ENTITY_H
 #define WR_SCHEDULER_ENTITY_H
 
 #include "base/atomic.h"
 #include "graphs/plan.h"
-#include "scheduler/connection.h"
-#include "scheduler/entity_streams.h"
 #include "scheduler/fan_in.h"
-#include "scheduler/flight.h"
 #include "scheduler/message.h"
+#include "scheduler/queue.h"
 #include "scheduler/replay.h"
 #include "scheduler/view.h"
+#include "scheduler/work.h"
 
 /* Bits: QUEUED = POKED, NOTIFIED = RUNNING | POKED (S1). */
 enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };
@@ -80,7 +78,7 @@ struct wr_told_fence {
 	uint64_t number; /* counts the calls; 0: no fence */
 };
 
-/* Those of one condition: told.c. Guarded by the lock, which is held for a few stores. */
+/* Those of one condition: ask.c. Guarded by the lock, which is held for a few stores. */
 struct wr_told_fences {
 	_Atomic uint32_t lock;
 	uint64_t count;                  /* of the calls */
@@ -91,7 +89,7 @@ struct wr_told_fences {
 };
 
 /*
- * The descriptor that a condition waits for: descriptor.c. Made by the first watch, freed with the graph. The
+ * The descriptor that a condition waits for: loop.c. Made by the first watch, freed with the graph. The
  * lock guards what follows it, and is held for a few stores and one system call.
  */
 struct wr_descriptor {

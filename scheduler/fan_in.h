@@ -17,7 +17,7 @@
 #define WR_SCHEDULER_FAN_IN_H
 
 #include "base/atomic.h"
-#include "scheduler/connection.h"
+#include "scheduler/queue.h"
 
 /* A port of up to this many connections has no set. */
 #define WR_FAN_IN_FEW ((size_t)8)

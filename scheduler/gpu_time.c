@@ -70,7 +70,7 @@ static const char *name_keep(struct wr_gpu_time *time, const char *text)
 	return name->text;
 }
 
-/* As profilers call the stream (entity_streams.c); of the others, where it comes from. */
+/* As profilers call the stream (work.c); of the others, where it comes from. */
 static const char *stream_name(weir_entity *entity, size_t index)
 {
 	const struct wr_entity_stream *item = &entity->streams.items[index];

@@ -16,7 +16,7 @@ struct weir_graph {
 	struct wr_plan *plan;
 	const weir_registry *registry; /* borrowed; NULL: the built-in kinds */
 	struct wr_pool *pool;
-	struct wr_system *system; /* NULL until a scheduler is made (scheduler/place.c) */
+	struct wr_system *system; /* NULL until a scheduler is made */
 	struct wr_sim *world;     /* of a simulated run */
 	int64_t started_at;       /* start of the current or the last run */
 	bool owns_world;
@@ -30,7 +30,7 @@ struct weir_graph {
 	bool strict;          /* its device memory is closed to the host */
 	weir_entity *entities;
 	size_t entity_count;
-	struct wr_finisher **finishers; /* entities of outlets; their ids follow the plan's (finisher.h) */
+	struct wr_finisher **finishers; /* entities of outlets; their ids follow the plan's */
 	size_t finisher_count, finisher_room;
 	struct wr_connection **connections; /* of the plan, in its order, then of inlets and outlets */
 	size_t connection_count, connection_room;
@@ -77,17 +77,42 @@ weir_status wr_connection_create_unlisted(weir_entity *receiver, uint32_t input,
  * Creates a system on this backend; keeps the present one if it is suitable. Fails as wr_system_create does.
  */
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed, int strict);
-/*
- * Discards leftovers of the last run. Fails with WEIR_E_STATE if the program still holds messages of the
- * graph.
- */
-weir_status wr_graph_check_released(weir_graph *graph);
-/* Destroys the system. Fails with WEIR_E_ABANDONED if a GPU hangs: what it may touch is leaked (E4). */
-weir_status wr_graph_destroy_system(weir_graph *graph);
 /* At the end of a run. Entities with fences_pending or stop_owed keep their streams. */
 void wr_graph_close_streams(weir_graph *graph);
 /* Finds the entity and the port of "entity.port". Fails: WEIR_E_INVALID. */
 weir_status wr_graph_find_input(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *input);
 weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entity **entity, uint32_t *output);
+
+/*
+ * === finishers ===
+ *
+ * Of an outlet (B2): a hidden entity with one input and no output. It receives the messages that
+ * the outlet got while the device was still working on them, in the same order. Its only condition is a
+ * cuda_stream, so it uses the gates, tokens, failures and explanations of any entity. Its tick tells the
+ * outlet that the oldest of these messages is finished.
+ *
+ * Its id is larger than those of the plan's entities. It cannot be found by name and is in no list of
+ * counters; nor is its connection, which has no sender, since room and closing belong to the outlet.
+ */
+
+struct wr_finisher {
+	weir_entity entity; /* must be first: compute casts its entity to the finisher */
+	weir_outlet *outlet;
+	struct wr_connection *connection;
+	struct wr_plan_entity plan;
+	struct wr_plan_input input;
+	struct wr_plan_condition condition;
+};
+
+/*
+ * For an outlet of `port` ("blur.out") that holds up to `capacity` messages; `compute` is the scheduler's.
+ * Makes room for it in the graph, which runs it only after wr_finisher_give. Fails: WEIR_E_NOMEM.
+ */
+weir_status wr_finisher_make(weir_graph *graph, const char *port, uint32_t capacity,
+			     weir_status (*compute)(weir_context *context, void *state),
+			     struct wr_finisher **out);
+/* Gives the finisher that was made last to the outlet's graph. Cannot fail. */
+void wr_finisher_give(struct wr_finisher *finisher, weir_outlet *outlet);
+void wr_finisher_destroy(struct wr_finisher *finisher); /* takes NULL */
 
 #endif

@@ -18,9 +18,9 @@
 
 #include <inttypes.h>
 
-#include "scheduler/memory_pool.h"
-#include "scheduler/outlet.h"
-#include "scheduler/pool.h"
+#include "scheduler/ends.h"
+#include "scheduler/memory.h"
+#include "scheduler/message.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
 

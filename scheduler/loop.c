@@ -1,5 +1,8 @@
 /*
- * The loop's descriptors. The only file that calls libevent, and only for a base of the program's: making a
+ * The loop thread: its timers, what it waits on, one turn of its work, and the descriptors that conditions
+ * wait for.
+ *
+ * The only file that calls libevent, and only for a base of the program's: making a
  * base ends the process if descriptors are short, by exit(1), whatever its callbacks do, and what they are is
  * the program's affair.
  */
@@ -7,8 +10,10 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -16,9 +21,116 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "base/words.h"
+#include "scheduler/ask.h"
+#include "scheduler/ends.h"
+#include "scheduler/holders.h"
+#include "scheduler/memory.h"
+#include "scheduler/ready.h"
+#include "scheduler/run.h"
+#include "scheduler/stuck.h"
 #include "sim/simulation.h"
+
+/*
+ * === timers ===
+ *
+ * One binary heap (S10) of absolute times in nanoseconds, with at most one entry per entity, used by
+ * the loop thread only. Workers add requests through a lock-free list. An entity is in the list at most
+ * once, and its time is read after it has left the list, so the latest request counts.
+ *
+ * The heap's array has room for all entities, so adding an entry never fails.
+ */
+
+void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at)
+{
+	weir_entity *top;
+
+	wr_store(&entity->timer_at, at);
+	if (!wr_exchange(&entity->timer_listed, true)) {
+		top = wr_load_relaxed(&scheduler->timers_listed);
+		do
+			entity->timer_next = top;
+		while (!wr_cas(&scheduler->timers_listed, &top, entity));
+	}
+	if (at < wr_load(&scheduler->loop.until))
+		wr_loop_kick(&scheduler->loop);
+}
+
+static void heap_put(weir_scheduler *scheduler, size_t place, weir_entity *entity)
+{
+	scheduler->heap[place] = entity;
+	entity->timer_place = place + 1;
+}
+
+static void heap_rise(weir_scheduler *scheduler, size_t place)
+{
+	weir_entity *entity = scheduler->heap[place];
+
+	while (place && scheduler->heap[(place - 1) / 2]->timer_due > entity->timer_due) {
+		heap_put(scheduler, place, scheduler->heap[(place - 1) / 2]);
+		place = (place - 1) / 2;
+	}
+	heap_put(scheduler, place, entity);
+}
+
+static void heap_sink(weir_scheduler *scheduler, size_t place)
+{
+	weir_entity *entity = scheduler->heap[place];
+
+	for (size_t child = 2 * place + 1; child < scheduler->heap_count; child = 2 * place + 1) {
+		if (child + 1 < scheduler->heap_count &&
+		    scheduler->heap[child + 1]->timer_due < scheduler->heap[child]->timer_due)
+			child++;
+		if (scheduler->heap[child]->timer_due >= entity->timer_due)
+			break;
+		heap_put(scheduler, place, scheduler->heap[child]);
+		place = child;
+	}
+	heap_put(scheduler, place, entity);
+}
+
+void wr_timers_take(weir_scheduler *scheduler)
+{
+	weir_entity *entity = wr_exchange(&scheduler->timers_listed, NULL);
+
+	while (entity) {
+		weir_entity *next = entity->timer_next;
+		wr_exchange(&entity->timer_listed, false); /* from here on a new request lists it again */
+		entity->timer_due = wr_load(&entity->timer_at);
+		if (!entity->timer_place)
+			heap_put(scheduler, scheduler->heap_count++, entity);
+		heap_rise(scheduler, entity->timer_place - 1);
+		heap_sink(scheduler, entity->timer_place - 1);
+		entity = next;
+	}
+}
+
+int64_t wr_timers_fire(weir_scheduler *scheduler, int64_t now)
+{
+	while (scheduler->heap_count && scheduler->heap[0]->timer_due <= now) {
+		weir_entity *entity = scheduler->heap[0];
+		entity->timer_place = 0;
+		if (--scheduler->heap_count) {
+			heap_put(scheduler, 0, scheduler->heap[scheduler->heap_count]);
+			heap_sink(scheduler, 0);
+		}
+		wr_poke_due(scheduler, entity);
+	}
+	return scheduler->heap_count ? scheduler->heap[0]->timer_due : INT64_MAX;
+}
+
+void wr_timers_clear(weir_scheduler *scheduler)
+{
+	wr_timers_take(scheduler);
+	while (scheduler->heap_count)
+		scheduler->heap[--scheduler->heap_count]->timer_place = 0;
+}
+
+/* === the loop's descriptors === */
 
 #define KICKED 1u /* bit of `kicked` */
 #define WRITES 2u /* one thread about to write to `wake` */
@@ -122,7 +234,7 @@ void wr_loop_kick(struct wr_loop *loop)
 	uint64_t one = 1;
 
 	if (loop->simulated && !wr_sim_current())
-		return; /* from outside its world: the simulated loop polls (turn.c) */
+		return; /* from outside its world: the simulated loop polls */
 	/* A read-modify-write in either case, so that clearing the bit acquires what came before the kick. */
 	while (!wr_cas(&loop->kicked, &before, before & KICKED ? before : before + KICKED + WRITES))
 		;
@@ -138,7 +250,8 @@ void wr_loop_kick(struct wr_loop *loop)
 	wr_fetch_sub(&loop->kicked, WRITES);
 }
 
-void wr_loop_clear(struct wr_loop *loop)
+/* Clears the kicks. The caller must look at its lists after this. */
+static void loop_clear(struct wr_loop *loop)
 {
 	uint64_t count;
 
@@ -152,7 +265,8 @@ void wr_loop_clear(struct wr_loop *loop)
 	wr_fetch_and(&loop->kicked, ~KICKED);
 }
 
-void wr_loop_arm(struct wr_loop *loop, int64_t until)
+/* Sets the deadline. The caller must look at its lists after this (see `until`). */
+static void loop_arm(struct wr_loop *loop, int64_t until)
 {
 	struct itimerspec spec = {{0, 0}, {0, 0}};
 
@@ -174,12 +288,14 @@ int wr_loop_arm_descriptor(struct wr_loop *loop, int fd, uint32_t events, void *
 	return epoll_ctl(loop->set, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) ? errno : 0;
 }
 
-void wr_loop_remove_descriptor(struct wr_loop *loop, int fd)
+/* it may be closed already; Thread: any */
+static void loop_remove_descriptor(struct wr_loop *loop, int fd)
 {
 	epoll_ctl(loop->set, EPOLL_CTL_DEL, fd, NULL);
 }
 
-size_t wr_loop_reported(struct wr_loop *loop, size_t room, void **out)
+/* Writes the data of at most `room` descriptors that were reported since; returns how many. Thread: loop. */
+static size_t loop_reported(struct wr_loop *loop, size_t room, void **out)
 {
 	struct epoll_event events[64];
 	int count = epoll_wait(loop->set, events, sizeof events / sizeof *events, 0);
@@ -201,7 +317,8 @@ void wr_loop_listen(struct wr_loop *loop, bool on)
 	epoll_ctl(loop->set, EPOLL_CTL_MOD, loop->signals, &event);
 }
 
-int wr_loop_signal(struct wr_loop *loop)
+/* the next pending SIGINT or SIGTERM, or 0 */
+static int loop_signal(struct wr_loop *loop)
 {
 	struct signalfd_siginfo info;
 
@@ -262,4 +379,721 @@ void wr_loop_run(struct wr_loop *loop)
 void wr_loop_break(struct wr_loop *loop)
 {
 	loop->broken = true;
+}
+
+/*
+ * === descriptors of conditions ===
+ *
+ * Descriptors that entities wait for (weir_entity_watch).
+ *
+ * A review asks the system whether the descriptor is ready (one poll without a wait), so a READY answer is as
+ * fresh as any. If it is not ready, the review arms it in the loop's epoll set for one report. An event
+ * between the two is not lost: arming looks at the descriptor again. When the loop gets the report, it clears
+ * `armed`, then pokes the entity; the next review that finds the descriptor not ready arms it again. So a
+ * descriptor that stays ready, while the entity waits for something else, wakes nothing.
+ *
+ * The set knows a file by its number, so two conditions that wait for the same descriptor need two numbers:
+ * the second one is a duplicate. A descriptor that is closed disappears from the set without a report; the
+ * loop looks for that four times a second, as long as some descriptor is armed.
+ *
+ * In the same looks it finds the descriptors that stall (`warn_after`). It marks them as late and
+ * pokes the entity; the review that follows logs the line, since only the entity's owner may call what tells
+ * how far the work with it is.
+ *
+ * A simulated loop has no epoll set: it asks the armed descriptors every 10 ms of virtual time. They take
+ * real time, so if threads outside of the world may make them ready, it waits for that meanwhile.
+ */
+
+#define LOOK_NS    250000000 /* between two looks for closed descriptors */
+#define VIRTUAL_NS 10000000  /* between two looks of a simulated loop */
+#define REAL_MS    1         /* how long each of these waits */
+
+enum { WAIT_TEXT = 256 }; /* what is logged of a wait */
+
+static void descriptor_lock(struct wr_descriptor *descriptor)
+{
+	while (wr_exchange(&descriptor->lock, 1))
+		wr_thread_yield();
+}
+
+static void descriptor_unlock(struct wr_descriptor *descriptor)
+{
+	wr_store(&descriptor->lock, 0);
+}
+
+static weir_status fail_closed(const struct wr_descriptor *descriptor, int fd)
+{
+	return wr_fail_in(
+		WEIR_E_INVALID, descriptor->entity->plan->name,
+		"condition '%s' watches descriptor %d, which was closed: call weir_entity_watch with -1 "
+		"before you close it",
+		descriptor->condition, fd);
+}
+
+/* --- the watch --- */
+
+/* The condition's descriptor; made once, also if several threads are the first. */
+static struct wr_descriptor *condition_descriptor(weir_entity *entity, struct wr_condition *condition)
+{
+	struct wr_descriptor *found = wr_load(&condition->descriptor), *made, *top;
+	weir_graph *graph = entity->graph;
+
+	if (found)
+		return found;
+	made = wr_alloc(1, sizeof *made);
+	if (!made)
+		return NULL;
+	*made = (struct wr_descriptor){
+		.entity = entity, .condition = condition->plan->name, .fd = -1, .in_set = -1};
+	if (!wr_cas(&condition->descriptor, &found, made)) {
+		wr_free(made);
+		return found;
+	}
+	top = wr_load(&graph->descriptors);
+	do
+		made->next = top;
+	while (!wr_cas(&graph->descriptors, &top, made));
+	return made;
+}
+
+/* Takes it out of the set. The lock is held. */
+static void remove_locked(struct wr_descriptor *descriptor)
+{
+	if (descriptor->in_set >= 0)
+		loop_remove_descriptor(&descriptor->entity->graph->scheduler->loop, descriptor->in_set);
+	if (descriptor->in_set >= 0 && descriptor->in_set != descriptor->fd)
+		close(descriptor->in_set);
+	descriptor->in_set = -1;
+	descriptor->armed = false;
+	descriptor->since = 0;
+	descriptor->late = descriptor->warned = false;
+}
+
+static void set_descriptor(struct wr_descriptor *descriptor, int fd, unsigned events)
+{
+	descriptor_lock(descriptor);
+	remove_locked(descriptor);
+	descriptor->fd = fd;
+	descriptor->events = events;
+	descriptor_unlock(descriptor);
+}
+
+static weir_status check_watch(const weir_entity *entity, int fd, unsigned events)
+{
+	const char *name = entity->plan->name;
+
+	if (fd < -1 || events & ~(unsigned)(WEIR_WATCH_READ | WEIR_WATCH_WRITE) || (fd < 0) != !events)
+		return wr_fail_in(WEIR_E_INVALID, name,
+				  "descriptor %d with events %u cannot be watched: the events are "
+				  "WEIR_WATCH_READ, WEIR_WATCH_WRITE or both; 0 with -1",
+				  fd, events);
+	if (fd >= 0 && fcntl(fd, F_GETFD) < 0)
+		return wr_fail_in(WEIR_E_INVALID, name, "descriptor %d cannot be watched: it is not open",
+				  fd);
+	return WEIR_OK;
+}
+
+weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd, unsigned events)
+{
+	struct wr_condition *found = NULL;
+	weir_status status = wr_condition_find(entity, condition, &found);
+	struct wr_descriptor *descriptor;
+
+	if (!status)
+		status = check_watch(entity, fd, events);
+	if (status)
+		return status;
+	descriptor = condition_descriptor(entity, found);
+	if (!descriptor)
+		return wr_fail(WEIR_E_NOMEM, "out of memory");
+	set_descriptor(descriptor, fd, events);
+	wr_poke(entity); /* refused between runs: it is watched in the next run */
+	return WEIR_OK;
+}
+
+/* --- the review --- */
+
+/* "has waited 12.3 s for descriptor 0 (readable)" */
+static void write_wait(char *text, size_t room, int64_t waited, int fd, unsigned events)
+{
+	static const char *const words[] = {"none", "readable", "writable", "readable or writable"};
+
+	snprintf(text, room, "has waited %.1f %s for descriptor %d (%s)",
+		 (double)waited / (waited < 1000000000 ? 1e6 : 1e9), waited < 1000000000 ? "ms" : "s", fd,
+		 words[events]);
+}
+
+/* Returns poll's events of the descriptor, 0 if it is not ready. The lock is held. */
+static short poll_locked(const struct wr_descriptor *descriptor, int timeout_ms)
+{
+	struct pollfd about = {.fd = descriptor->fd};
+
+	about.events = (short)((descriptor->events & WEIR_WATCH_READ ? POLLIN | POLLRDHUP : 0) |
+			       (descriptor->events & WEIR_WATCH_WRITE ? POLLOUT : 0));
+	return poll(&about, 1, timeout_ms) > 0 ? about.revents : 0;
+}
+
+/* Writes what is logged of a stall that ends; "" if none was logged. */
+static void end_wait_locked(struct wr_descriptor *descriptor, char *text, size_t room)
+{
+	*text = 0;
+	if (descriptor->warned)
+		write_wait(text, room, wr_now() - descriptor->since, descriptor->fd, descriptor->events);
+	descriptor->since = 0;
+	descriptor->late = descriptor->warned = false;
+}
+
+weir_watched wr_view_watched(weir_view *view, int64_t warn_after)
+{
+	struct wr_descriptor *descriptor = wr_load(&view->condition->descriptor);
+	weir_watched watched = WEIR_WATCHED_NOTHING;
+	char waited[WAIT_TEXT];
+	short ready = 0;
+
+	if (!descriptor)
+		return watched;
+	*waited = 0;
+	descriptor_lock(descriptor);
+	descriptor->warn_after = warn_after;
+	if (descriptor->fd >= 0) {
+		ready = poll_locked(descriptor, 0);
+		watched = ready ? WEIR_WATCHED_READY : WEIR_WATCHED_WAITING;
+		if (ready)
+			end_wait_locked(descriptor, waited, sizeof waited);
+		else if (!descriptor->since)
+			descriptor->since = wr_now();
+	}
+	descriptor_unlock(descriptor);
+	if (*waited)
+		wr_log(WEIR_LOG_WARN, "%s: goes on: %s", descriptor->entity->plan->name, waited);
+	if (ready & POLLNVAL)
+		wr_view_misuse(view,
+			       "watches a descriptor that was closed: call weir_entity_watch with -1 before "
+			       "you close it");
+	return watched;
+}
+
+weir_watched weir_view_watched(weir_view *view)
+{
+	return wr_view_watched(view, 0);
+}
+
+static uint32_t epoll_events(unsigned events)
+{
+	return (events & WEIR_WATCH_READ ? EPOLLIN | EPOLLRDHUP : 0u) |
+	       (events & WEIR_WATCH_WRITE ? EPOLLOUT : 0u);
+}
+
+/* A file of that number may be in the set already, for another condition. */
+static int add_locked(struct wr_loop *loop, struct wr_descriptor *descriptor)
+{
+	uint32_t events = epoll_events(descriptor->events);
+	int error = wr_loop_arm_descriptor(loop, descriptor->fd, events, descriptor, true), copy;
+
+	if (!error)
+		descriptor->in_set = descriptor->fd;
+	if (error != EEXIST)
+		return error;
+	copy = fcntl(descriptor->fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return errno;
+	error = wr_loop_arm_descriptor(loop, copy, events, descriptor, true);
+	if (error)
+		close(copy);
+	else
+		descriptor->in_set = copy;
+	return error;
+}
+
+/* Lets the set report it once. */
+static int arm_locked(struct wr_loop *loop, struct wr_descriptor *descriptor)
+{
+	if (loop->simulated)
+		return 0;
+	if (descriptor->in_set < 0)
+		return add_locked(loop, descriptor);
+	return wr_loop_arm_descriptor(loop, descriptor->in_set, epoll_events(descriptor->events), descriptor,
+				      false);
+}
+
+static weir_status fail_arming(const struct wr_descriptor *descriptor, int fd, int error)
+{
+	if (error == EBADF || error == ENOENT)
+		return fail_closed(descriptor, fd);
+	return wr_fail_in(WEIR_E_IO, descriptor->entity->plan->name,
+			  "condition '%s' cannot watch descriptor %d: %s", descriptor->condition, fd,
+			  wr_errno_words(error));
+}
+
+/* Writes what is logged of a descriptor that stalls; "": nothing. */
+static void take_stall_locked(struct wr_descriptor *descriptor, char *waited, size_t room)
+{
+	*waited = 0;
+	if (!descriptor->late)
+		return;
+	descriptor->late = false;
+	descriptor->warned = true;
+	write_wait(waited, room, wr_now() - descriptor->since, descriptor->fd, descriptor->events);
+}
+
+/* The entity's owner calls this without a lock; the operator's state is not in use. */
+static void log_stall(const weir_entity *entity, const char *waited)
+{
+	const weir_operator *kind = entity->plan->kind;
+	char text[WAIT_TEXT] = "";
+
+	if (wr_log_on() && kind->size > offsetof(weir_operator, progress) && kind->progress)
+		kind->progress(entity->operator_state, sizeof text, text);
+	wr_log(WEIR_LOG_WARN, "%s: %s%s%s", entity->plan->name, waited, *text ? ": " : "", text);
+}
+
+/*
+ * Arms the descriptor if a review has found it not ready. A thread that watches another one meanwhile pokes
+ * the entity afterwards.
+ */
+static weir_status arm_descriptor(weir_scheduler *scheduler, struct wr_descriptor *descriptor)
+{
+	char waited[WAIT_TEXT];
+	bool first = false;
+	int error = 0, fd;
+
+	descriptor_lock(descriptor);
+	fd = descriptor->fd;
+	take_stall_locked(descriptor, waited, sizeof waited);
+	if (fd >= 0 && descriptor->since && !descriptor->armed) {
+		first = descriptor->in_set < 0;
+		error = arm_locked(&scheduler->loop, descriptor);
+		descriptor->armed = !error;
+	}
+	descriptor_unlock(descriptor);
+	if (*waited)
+		log_stall(descriptor->entity, waited);
+	if (first)
+		wr_loop_kick(&scheduler->loop); /* so that it looks for closed descriptors from now on */
+	return error ? fail_arming(descriptor, fd, error) : WEIR_OK;
+}
+
+weir_status wr_descriptors_arm(weir_scheduler *scheduler, weir_entity *entity)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < entity->condition_count && !status; i++) {
+		struct wr_descriptor *descriptor = wr_load(&entity->conditions[i].descriptor);
+		if (descriptor)
+			status = arm_descriptor(scheduler, descriptor);
+	}
+	return status;
+}
+
+bool wr_descriptor_describe(struct wr_condition *condition, char *text, size_t room)
+{
+	struct wr_descriptor *descriptor = wr_load(&condition->descriptor);
+	int64_t since = 0;
+	unsigned events = 0;
+	int fd = -1;
+
+	if (descriptor) {
+		descriptor_lock(descriptor);
+		fd = descriptor->fd;
+		events = descriptor->events;
+		since = descriptor->since;
+		descriptor_unlock(descriptor);
+	}
+	if (fd < 0 || !since)
+		return false;
+	write_wait(text, room, wr_now() - since, fd, events);
+	return true;
+}
+
+/* --- the loop --- */
+
+static void report_descriptor(struct wr_descriptor *descriptor)
+{
+	descriptor_lock(descriptor);
+	descriptor->armed = false; /* first: the review that follows the poke may arm it again */
+	descriptor_unlock(descriptor);
+	wr_poke(descriptor->entity);
+}
+
+void wr_descriptors_poke(weir_scheduler *scheduler)
+{
+	enum { ROOM = 64 }; /* more of them end the next wait at once */
+	void *reported[ROOM];
+	size_t count = 0;
+
+	if (wr_load(&scheduler->graph->descriptors) && !scheduler->loop.simulated)
+		count = loop_reported(&scheduler->loop, ROOM, reported);
+	for (size_t i = 0; i < count; i++)
+		report_descriptor(reported[i]);
+}
+
+/* Pokes the entity once for each stall. It is none while the entity waits for something else (not armed). */
+static void check_stalled(struct wr_descriptor *descriptor, int64_t now)
+{
+	bool late;
+
+	descriptor_lock(descriptor);
+	late = descriptor->warn_after && descriptor->armed && descriptor->since && !descriptor->late &&
+	       !descriptor->warned && now - descriptor->since >= descriptor->warn_after;
+	if (late)
+		descriptor->late = true;
+	descriptor_unlock(descriptor);
+	if (late)
+		wr_poke(descriptor->entity);
+}
+
+/* Arming it anew fails if it was closed, even if its number is that of another file now. */
+static void check_closed(weir_scheduler *scheduler, struct wr_descriptor *descriptor)
+{
+	int error = 0, fd;
+
+	descriptor_lock(descriptor);
+	fd = descriptor->fd;
+	if (descriptor->armed)
+		error = fcntl(fd, F_GETFD) < 0 ? EBADF : arm_locked(&scheduler->loop, descriptor);
+	descriptor_unlock(descriptor);
+	if (error)
+		wr_run_fail(scheduler, descriptor->entity, WEIR_CAUSE_DESCRIPTOR,
+			    fail_arming(descriptor, fd, error));
+}
+
+/* Returns true if it is armed and not ready. */
+static bool simulate_report(struct wr_descriptor *descriptor, int timeout_ms)
+{
+	bool armed, ready;
+
+	descriptor_lock(descriptor);
+	armed = descriptor->armed;
+	ready = armed && poll_locked(descriptor, timeout_ms);
+	descriptor_unlock(descriptor);
+	if (ready)
+		report_descriptor(descriptor);
+	return armed && !ready;
+}
+
+/* Returns true if some are armed. */
+static bool simulate_reports(weir_scheduler *scheduler, int64_t now)
+{
+	struct wr_descriptor *waits = NULL, *descriptor = wr_load(&scheduler->graph->descriptors);
+
+	for (; descriptor; descriptor = descriptor->next) {
+		if (simulate_report(descriptor, 0))
+			waits = descriptor;
+		check_stalled(descriptor, now);
+	}
+	if (waits && scheduler->graph->owns_world)
+		simulate_report(waits, REAL_MS);
+	return waits;
+}
+
+int64_t wr_descriptors_check(weir_scheduler *scheduler, int64_t now)
+{
+	struct wr_descriptor *descriptor = wr_load(&scheduler->graph->descriptors);
+
+	if (!descriptor)
+		return INT64_MAX;
+	if (scheduler->loop.simulated)
+		return simulate_reports(scheduler, now) ? wr_time_add(now, VIRTUAL_NS) : INT64_MAX;
+	if (now < scheduler->descriptors_at)
+		return scheduler->descriptors_at;
+	for (; descriptor; descriptor = descriptor->next) {
+		check_closed(scheduler, descriptor);
+		check_stalled(descriptor, now);
+	}
+	scheduler->descriptors_at = wr_time_add(now, LOOK_NS);
+	return scheduler->descriptors_at;
+}
+
+/* --- the end --- */
+
+void wr_descriptors_forget(weir_scheduler *scheduler)
+{
+	struct wr_descriptor *descriptor = wr_load(&scheduler->graph->descriptors);
+
+	for (; descriptor; descriptor = descriptor->next)
+		set_descriptor(descriptor, -1, 0);
+}
+
+/*
+ * === one turn ===
+ *
+ * The loop thread's side of a run. One turn does all that is due and arms the loop for the next one: POSIX
+ * signals, stop requests, timers, fired tokens, the watch, quiescence. It never blocks, so the same
+ * turn serves weir's own thread, a caller's libevent base and a caller's poll (B1).
+ *
+ * A run ends only here (S4). It is OPEN until it is quiescent or is cut short. It is CLOSING until all
+ * workers have left, the references of what they left are dropped, the live count is 0 and the streams are
+ * idle (waited for up to STREAMS_NS). Then it is ENDED.
+ */
+
+#define STREAMS_NS    200000000 /* how long streams may take to become idle: `stop` may free their memory */
+#define ENDED_SOON    1         /* of calling_ended: no thread has this stamp */
+#define POLL_NS       1000000   /* between two looks while the run closes */
+#define DRAIN_LOOK_NS 20000000  /* between two looks at the progress of a drain */
+#define OUTSIDE_NS    10000000  /* virtual: a simulated loop polls, as outside threads cannot wake it */
+
+/* --- stopping (S7) --- */
+
+/* By ticks and from outlets. Each queue is counted by its receiver. */
+static uint64_t count_taken(const weir_graph *graph)
+{
+	uint64_t taken = 0;
+
+	for (size_t i = 0; i < graph->connection_count; i++)
+		taken += wr_read(&graph->connections[i]->queue.counters.delivered);
+	return taken;
+}
+
+static void begin_drain(weir_scheduler *scheduler, int64_t now)
+{
+	weir_graph *graph = scheduler->graph;
+
+	if (scheduler->draining)
+		return;
+	wr_stuck_look_before_drain(scheduler, now);
+	scheduler->draining = true;
+	wr_fetch_or(&scheduler->stop_asked, WR_STOP_DRAIN);
+	scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);
+	scheduler->drain_look_at = scheduler->options.drain_ns > 0 ? now : INT64_MAX;
+	scheduler->drain_taken = count_taken(graph);
+	wr_log(WEIR_LOG_INFO, "%s: draining", graph->plan->name);
+	wr_system_drain(graph->system);
+	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
+		weir_inlet_close(inlet);
+	for (size_t i = 0; i < graph->entity_count; i++)
+		wr_poke(&graph->entities[i]); /* sources, and entities that wait for a time only */
+}
+
+static void take_signals(weir_scheduler *scheduler, int64_t now)
+{
+	int number;
+
+	while ((number = loop_signal(&scheduler->loop))) {
+		if (scheduler->posix_signal)
+			_exit(128 + number); /* a second signal ends the process at once */
+		scheduler->posix_signal = number;
+		begin_drain(scheduler, now);
+	}
+}
+
+static void close_run(weir_scheduler *scheduler, int64_t now, bool cut_short)
+{
+	scheduler->cut_short = cut_short;
+	/* Reviews may have obeyed the bit before a turn has seen it. */
+	scheduler->draining |= wr_load(&scheduler->stop_asked) & WR_STOP_DRAIN;
+	if (cut_short)
+		wr_live_close(&scheduler->live);
+	wr_store(&scheduler->phase, WR_CLOSING);
+	/* A drain that timed out has waited already. */
+	scheduler->streams_until = scheduler->timed_out ? now : wr_time_add(now, STREAMS_NS);
+	wr_wake_all(scheduler);
+}
+
+/*
+ * Restarts the drain's time limit when a message was taken or device work of a tick has completed. Sources
+ * and cycle roots tick no more, so what is taken descends from what was in flight, and a drain that is only
+ * slow ends. Ticks that take nothing do not count, nor does their work: they could go on for ever.
+ */
+static void extend_drain(weir_scheduler *scheduler, int64_t now)
+{
+	uint64_t taken;
+
+	if (!scheduler->draining || (now < scheduler->drain_look_at && now < scheduler->drain_at))
+		return;
+	taken = count_taken(scheduler->graph);
+	if (wr_system_progressed(scheduler->graph->system) || taken != scheduler->drain_taken)
+		scheduler->drain_at = wr_time_add(now, scheduler->options.drain_ns);
+	scheduler->drain_taken = taken;
+	scheduler->drain_look_at = wr_time_add(now, DRAIN_LOOK_NS);
+}
+
+/* Returns true if the run was cut short. */
+static bool obey_stops(weir_scheduler *scheduler, int64_t now)
+{
+	unsigned asked = wr_load(&scheduler->stop_asked);
+
+	if (asked & WR_STOP_DRAIN || (scheduler->ends_at != INT64_MAX && now >= scheduler->ends_at))
+		begin_drain(scheduler, now);
+	extend_drain(scheduler, now);
+	if (scheduler->draining && now >= scheduler->drain_at) {
+		scheduler->timed_out = true;
+		asked |= WR_STOP_NOW;
+	}
+	if (!(asked & (WR_STOP_NOW | WR_STOP_FAILED)))
+		return false;
+	close_run(scheduler, now, true);
+	return true;
+}
+
+/* --- the device (E2) --- */
+
+/*
+ * Returns true if all workers sleep, no timer is set and no signal is outstanding: only streams that still
+ * have work hold the run open.
+ */
+static bool only_streams_work(weir_scheduler *scheduler)
+{
+	return wr_load(&scheduler->sleepers) == scheduler->all_asleep && !scheduler->heap_count &&
+	       !wr_system_outstanding(scheduler->graph->system);
+}
+
+/* Returns when to look again. */
+static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
+{
+	struct wr_system *system = scheduler->graph->system;
+	weir_status status = WEIR_OK;
+	bool only_streams;
+
+	wr_system_collect(system);
+	if (now >= scheduler->watch_at || !wr_load(&scheduler->watching)) {
+		wr_store(&scheduler->watching, false); /* first: a stream that becomes busy meanwhile kicks */
+		if (wr_system_watch(system, now, &scheduler->watch_at)) {
+			wr_run_fail(scheduler, NULL, WEIR_CAUSE_DEVICE, WEIR_E_DEVICE);
+			return now;
+		}
+		wr_store(&scheduler->watching, scheduler->watch_at != INT64_MAX);
+	}
+	if (wr_system_deferred_frees_ready(system))
+		wr_wake_one(scheduler);
+	only_streams = !wr_load(&scheduler->not_done) || only_streams_work(scheduler);
+	if (only_streams || wr_memory_pools_refuse(scheduler->graph))
+		status = wr_system_arm_kicks(system, only_streams);
+	if (status) {
+		wr_run_fail(scheduler, NULL, WEIR_CAUSE_DEVICE, status);
+		return now;
+	}
+	return scheduler->watch_at;
+}
+
+/* --- quiescence (S4, S6) --- */
+
+/*
+ * Closes the run if its live count is 0 and no entity has ticked for the grace time. A poke alone does not
+ * begin this time anew: a program that pokes in vain would put off the verdict for ever. Returns when to look
+ * again.
+ */
+static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
+{
+	uint64_t word = wr_load(&scheduler->live), ticks;
+	int64_t grace = scheduler->options.deadlock_grace_ns;
+
+	if (word & WR_LIVE_COUNT)
+		return INT64_MAX; /* the thread that drops the last reference kicks */
+	if (wr_holders_program_may_go_on(scheduler, &word))
+		return INT64_MAX; /* the thread that lets go of what the program holds kicks */
+	if (scheduler->draining || !wr_load(&scheduler->not_done))
+		grace = 0;
+	if (grace < 0)
+		return INT64_MAX;
+	/* Each thread drops its reference after its ticks, so this sum belongs to `word`. */
+	ticks = wr_graph_count_ticks(scheduler->graph);
+	if (ticks != scheduler->idle_ticks) {
+		scheduler->idle_ticks = ticks;
+		scheduler->idle_since = now;
+	}
+	if (now < wr_time_add(scheduler->idle_since, grace))
+		return wr_time_add(scheduler->idle_since, grace);
+	if (!wr_live_close_idle(&scheduler->live, word))
+		return now;
+	/* If a stop was asked for since this turn looked, workers may have left entities unreviewed. */
+	close_run(scheduler, now, wr_load(&scheduler->stop_asked) & (WR_STOP_NOW | WR_STOP_FAILED));
+	return now;
+}
+
+static int64_t turn_open(weir_scheduler *scheduler, int64_t now)
+{
+	int64_t next, watch_at, close_at, descriptors_at, stuck_at;
+
+	wr_timers_take(scheduler);
+	if (obey_stops(scheduler, now))
+		return now;
+	next = wr_timers_fire(scheduler, now);
+	watch_at = watch_streams(scheduler, now);
+	descriptors_at = wr_descriptors_check(scheduler, now);
+	stuck_at = wr_stuck_look(scheduler, now);
+	close_at = close_if_quiescent(scheduler, now);
+	next = watch_at < next ? watch_at : next;
+	next = descriptors_at < next ? descriptors_at : next;
+	next = stuck_at < next ? stuck_at : next;
+	next = close_at < next ? close_at : next;
+	next = scheduler->ends_at < next && !scheduler->draining ? scheduler->ends_at : next;
+	if (scheduler->draining && scheduler->drain_at < next)
+		next = scheduler->drain_at;
+	return scheduler->draining && scheduler->drain_look_at < next ? scheduler->drain_look_at : next;
+}
+
+/* --- closing --- */
+
+static bool streams_idle(weir_scheduler *scheduler)
+{
+	weir_graph *graph = scheduler->graph;
+
+	if (wr_system_failed(graph->system))
+		return true;
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (!wr_entity_streams_idle(&graph->entities[i]))
+			return false;
+	return true;
+}
+
+static int64_t turn_closing(weir_scheduler *scheduler, int64_t now)
+{
+	if (wr_load(&scheduler->workers_ended) < scheduler->worker_count)
+		return INT64_MAX; /* the last one kicks */
+	for (unsigned i = 0; i < scheduler->worker_count; i++)
+		wr_thread_join(&scheduler->workers[i].thread);
+	wr_system_collect(scheduler->graph->system);
+	if (scheduler->cut_short)
+		wr_run_release_leftovers(scheduler);
+	if (wr_live_count(&scheduler->live))
+		return wr_time_add(now, POLL_NS); /* a poke is still being refused */
+	if (now < scheduler->streams_until && !streams_idle(scheduler))
+		return wr_time_add(now, POLL_NS);
+	wr_store(&scheduler->calling_ended, ENDED_SOON);
+	wr_run_end(scheduler);
+	return INT64_MAX;
+}
+
+/*
+ * Comes last: weir_scheduler_wait() may have returned already, and its caller may have started another run.
+ * Removes the event from the caller's base, so that it no longer keeps the base's dispatch running.
+ */
+static void call_ended(weir_scheduler *scheduler)
+{
+	wr_loop_activate(&scheduler->loop, false);
+	if (scheduler->options.ended) {
+		wr_store(&scheduler->calling_ended, wr_thread_self());
+		scheduler->options.ended(scheduler, scheduler->options.ended_arg);
+	}
+	wr_mutex_lock(&scheduler->lock);
+	wr_store(&scheduler->calling_ended, 0);
+	wr_cond_broadcast(&scheduler->changed);
+	wr_mutex_unlock(&scheduler->lock);
+}
+
+void wr_run_turn(weir_scheduler *scheduler)
+{
+	int64_t now = wr_now(), next = INT64_MAX;
+
+	loop_clear(&scheduler->loop);
+	wr_descriptors_poke(scheduler);
+	if (wr_load(&scheduler->phase) != WR_ENDED)
+		take_signals(scheduler, now); /* between two runs they stay pending */
+	if (wr_load(&scheduler->phase) == WR_OPEN)
+		next = turn_open(scheduler, now);
+	if (wr_load(&scheduler->phase) == WR_CLOSING)
+		next = turn_closing(scheduler, now);
+	if (scheduler->graph->owns_world && wr_load(&scheduler->phase) == WR_OPEN) {
+		/* Threads outside a simulated world push entries but cannot wake its workers. */
+		if (wr_ready_injector_holds(scheduler))
+			wr_wake_one(scheduler);
+		next = next > now + OUTSIDE_NS ? now + OUTSIDE_NS : next;
+	}
+	wr_loop_listen(&scheduler->loop, wr_load(&scheduler->phase) != WR_ENDED);
+	loop_arm(&scheduler->loop, next);
+	/* A timer request that was listed after this turn took the list and before the loop was armed. */
+	if (wr_load(&scheduler->phase) == WR_OPEN && wr_load(&scheduler->timers_listed))
+		wr_loop_kick(&scheduler->loop);
+	if (wr_load(&scheduler->calling_ended) == ENDED_SOON)
+		call_ended(scheduler);
 }

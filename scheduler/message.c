@@ -1,6 +1,6 @@
 /*
- * A message: its references, the fences of its payload, its release. payload.c makes messages, parts.c
- * has those of named parts, pool.c keeps the free ones.
+ * A message: its references, the fences of its payload, its release. Then what it carries, the pools of free
+ * messages, packs and their parts, stamps.
  *
  * The last unref has three cases. Without anything to release the message goes to the worker's cache, in a
  * few instructions. A payload that the GPU does not use is released at once. A payload with a use set goes to
@@ -17,14 +17,19 @@
  * stream is in order. Several holders may add fences at the same time (receivers of a fan-out), so a one-word
  * lock is held for a few stores. A single holder needs none.
  */
-#include "scheduler/pool.h"
+#include "scheduler/message.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/struct.h"
+#include "base/thread.h"
 #include "scheduler/entity.h"
-#include "scheduler/memory_pool.h"
+#include "scheduler/graph.h"
+#include "scheduler/memory.h"
 
 /* --- references --- */
 
@@ -55,6 +60,8 @@ weir_message *weir_message_ref(weir_message *message)
 	return wr_pool_has(message->pool, WR_POOL_COUNTED) ? note_ref(message) : message;
 }
 
+static void payload_free(weir_message *message);
+
 /* Releases the payload, then the message. No reference is left, the GPU does not use it; no lock is held. */
 static void message_recycle(weir_message *message)
 {
@@ -62,7 +69,7 @@ static void message_recycle(weir_message *message)
 	void (*destroy)(void *arg) = message->destroy;
 	void *arg = message->arg;
 
-	wr_payload_free(message);
+	payload_free(message);
 	/* Relaxed: the next user gets it from this thread's cache or through the pool's lock. */
 	wr_store_relaxed(&message->uses.count, 0);
 	wr_store_relaxed(&message->producers.count, 0);
@@ -107,10 +114,12 @@ void wr_message_note_outside(weir_message *message)
 	}
 }
 
+static struct wr_system *pool_system(const struct wr_pool *pool);
+
 /* Returns true if the deferred-free list took the message. */
 static bool message_defer(weir_message *message)
 {
-	struct wr_system *system = wr_pool_system(message->pool);
+	struct wr_system *system = pool_system(message->pool);
 	uint32_t uses = wr_read(&message->uses.count);
 	bool destructor = message->payload == WR_PAYLOAD_DESTROY;
 	const struct wr_local *local = wr_thread_local();
@@ -140,8 +149,8 @@ __attribute__((noinline)) static void message_release(weir_message *message)
 
 	if (!message_defer(message))
 		message_recycle(message);
-	if (!wr_thread_local() && wr_pool_system(pool))
-		wr_system_collect_between_runs(wr_pool_system(pool));
+	if (!wr_thread_local() && pool_system(pool))
+		wr_system_collect_between_runs(pool_system(pool));
 }
 
 /* The message is in the pool already. Its memory lives as long as the graph, so the count can be repaired. */
@@ -166,11 +175,15 @@ weir_status wr_pool_check(struct wr_pool *pool, const weir_entity **by)
 		       "or keep weir_message_ref(message)");
 }
 
-void wr_pool_let_go(struct wr_pool *pool)
+/*
+ * The program let go of something that it took from an outlet: the loop looks again who holds memory, if it
+ * did before. Thread: any, without locks.
+ */
+static void pool_let_go(struct wr_pool *pool)
 {
 	/* After the change that the loop may have to see: it sets `looking`, then reads what was changed. */
 	if (wr_load(&pool->looking) && wr_exchange(&pool->looking, false))
-		wr_system_kick(wr_pool_system(pool));
+		wr_system_kick(pool_system(pool));
 }
 
 static inline void message_end(weir_message *message)
@@ -194,7 +207,7 @@ __attribute__((noinline)) static void unref_outside(weir_message *message)
 	uint32_t before = wr_fetch_sub(&message->references, 1);
 
 	if (before > 1)
-		wr_pool_let_go(pool);
+		pool_let_go(pool);
 	else if (before)
 		message_end_shared(message);
 	else
@@ -291,6 +304,8 @@ static weir_status fences_keep_latest(struct wr_fences *fences, weir_fence fence
 	return WEIR_OK;
 }
 
+static weir_status pack_add_fence(const weir_message *pack, weir_fence fence, enum wr_part part);
+
 weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum wr_part part)
 {
 	weir_status status;
@@ -299,7 +314,7 @@ weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum w
 	if (fence.stream == 0) /* no fence: counts as complete */
 		return WEIR_OK;
 	if (message->kind == WEIR_KIND_PARTS)
-		return wr_pack_add_fence(message, fence, part);
+		return pack_add_fence(message, fence, part);
 	locked = message_lock_shared(message);
 	status = fences_keep_latest(&message->uses, fence, 0);
 	if (!status && part != WR_USED)
@@ -314,7 +329,7 @@ weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum w
  */
 static weir_status message_add_pending_fence(weir_message *message, weir_fence fence, enum wr_part part)
 {
-	struct wr_system *system = wr_pool_system(message->pool);
+	struct wr_system *system = pool_system(message->pool);
 	weir_status status;
 
 	if (fence.stream == 0)
@@ -333,21 +348,25 @@ weir_status weir_message_add_reader(weir_message *message, weir_fence fence)
 	return message_add_pending_fence(message, fence, WR_USED);
 }
 
+static weir_status pack_check_producer(const weir_message *pack);
+
 weir_status weir_message_add_producer(weir_message *message, weir_fence fence)
 {
 	if (wr_message_delivered(message))
 		return wr_fail(WEIR_E_INVALID,
 			       "call weir_message_add_producer on a message before it is pushed "
 			       "or emitted: others may read it by now");
-	if (message->kind == WEIR_KIND_PARTS && wr_pack_check_producer(message))
+	if (message->kind == WEIR_KIND_PARTS && pack_check_producer(message))
 		return WEIR_E_INVALID;
 	return message_add_pending_fence(message, fence, WR_PRODUCED);
 }
 
+static bool pack_has_fences(const weir_message *pack);
+
 bool wr_message_has_fences(const weir_message *message)
 {
 	if (message->kind == WEIR_KIND_PARTS)
-		return wr_pack_has_fences(message);
+		return pack_has_fences(message);
 	return wr_load_acquire(&((weir_message *)message)->producers.count) > 0;
 }
 
@@ -400,15 +419,17 @@ static size_t copy_fences(const weir_message *message, uint64_t skipped, weir_fe
 					       : copy_producers_locking(self, skipped, out, room);
 }
 
+static size_t pack_fences(const weir_message *pack, wr_fence_getter *get, weir_fence *out, size_t room);
+
 size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t room)
 {
-	return message->kind == WEIR_KIND_PARTS ? wr_pack_fences(message, wr_message_fences, out, room)
+	return message->kind == WEIR_KIND_PARTS ? pack_fences(message, wr_message_fences, out, room)
 						: copy_fences(message, 0, out, room);
 }
 
 size_t wr_message_carried(const weir_message *message, weir_fence *out, size_t room)
 {
-	return message->kind == WEIR_KIND_PARTS ? wr_pack_fences(message, wr_message_carried, out, room)
+	return message->kind == WEIR_KIND_PARTS ? pack_fences(message, wr_message_carried, out, room)
 						: copy_fences(message, BARE, out, room);
 }
 
@@ -431,7 +452,7 @@ static bool producers_cover(const weir_message *message, weir_fence use)
 
 bool wr_message_still_read(const weir_message *message)
 {
-	struct wr_system *system = wr_pool_system(message->pool);
+	struct wr_system *system = pool_system(message->pool);
 	uint32_t count = wr_read(&((weir_message *)message)->uses.count);
 
 	for (uint32_t i = 0; system && i < count; i++) {
@@ -442,29 +463,33 @@ bool wr_message_still_read(const weir_message *message)
 	return false;
 }
 
-void wr_message_set_delivered(weir_message *message, bool delivered)
+static void pack_set_delivered(const weir_message *pack, bool delivered);
+
+static void message_set_delivered(weir_message *message, bool delivered)
 {
 	if (wr_message_delivered(message) != delivered)
 		wr_store_relaxed(&message->delivered, delivered);
 	if (message->kind == WEIR_KIND_PARTS)
-		wr_pack_set_delivered(message, delivered);
+		pack_set_delivered(message, delivered);
 }
+
+static bool pack_unique(const weir_message *pack);
 
 /* True licenses a write in place, so the message counts as not delivered from now on. */
 bool weir_message_unique(const weir_message *message)
 {
 	if (!wr_message_has_one_holder(message))
 		return false;
-	if (message->kind == WEIR_KIND_PARTS ? !wr_pack_unique(message) : wr_message_still_read(message))
+	if (message->kind == WEIR_KIND_PARTS ? !pack_unique(message) : wr_message_still_read(message))
 		return false;
-	wr_message_set_delivered((weir_message *)message, false);
+	message_set_delivered((weir_message *)message, false);
 	return true;
 }
 
 bool wr_message_mark_delivered(weir_message *message)
 {
 	if (!wr_message_delivered(message))
-		wr_message_set_delivered(message, true);
+		message_set_delivered(message, true);
 	return wr_message_has_fences(message);
 }
 
@@ -503,4 +528,953 @@ void *weir_message_data(const weir_message *message)
 size_t weir_message_size(const weir_message *message)
 {
 	return message->kind & (WEIR_KIND_BYTES | WEIR_KIND_TENSOR) ? message->size : 0;
+}
+
+/*
+ * === what a message carries ===
+ *
+ * Makes messages with bytes, a tensor or the caller's memory as payload, and frees
+ * the payload. Tensors are described in DLPack's terms; the message keeps a copy of the description.
+ */
+
+/* --- tensors: strides and bytes of a shape and type --- */
+
+enum { CODE_INT = 0, CODE_UINT = 1, CODE_FLOAT = 2, CODE_BFLOAT = 4 };
+
+static bool known_type(const weir_tensor *tensor)
+{
+	switch (tensor->bits) {
+	case 8:
+		return tensor->code == CODE_INT || tensor->code == CODE_UINT;
+	case 16:
+		return tensor->code <= CODE_FLOAT || tensor->code == CODE_BFLOAT;
+	case 32:
+	case 64:
+		return tensor->code <= CODE_FLOAT;
+	}
+	return false;
+}
+
+/* *out = a * b + c, all of them not negative. Returns false on overflow. */
+static bool multiply_add(int64_t a, int64_t b, int64_t c, int64_t *out)
+{
+	if (a != 0 && b > (INT64_MAX - c) / a)
+		return false;
+	*out = a * b + c;
+	return true;
+}
+
+static weir_status refuse_too_large(void)
+{
+	return wr_fail(WEIR_E_INVALID, "tensor: shape times element size does not fit in 63 bits");
+}
+
+static weir_status check_tensor(const weir_tensor *tensor, bool dense)
+{
+	weir_status status = wr_struct_known("weir_tensor", tensor, sizeof(*tensor));
+
+	if (status)
+		return status;
+	if (!known_type(tensor))
+		return wr_fail(WEIR_E_INVALID,
+			       "tensor: no type of code %d with %d bits "
+			       "(int, uint: 8 to 64; float: 16 to 64; bfloat: 16)",
+			       tensor->code, tensor->bits);
+	if (tensor->dimensions < 0 || tensor->dimensions > WEIR_DIMENSIONS_MAX)
+		return wr_fail(WEIR_E_INVALID, "tensor: dimensions is %d, must be 0 to %d",
+			       (int)tensor->dimensions, WEIR_DIMENSIONS_MAX);
+	if (tensor->dimensions > 0 && !tensor->shape)
+		return wr_fail(WEIR_E_INVALID, "tensor: shape is NULL for %d dimensions",
+			       (int)tensor->dimensions);
+	for (int i = 0; i < tensor->dimensions; i++) {
+		if (tensor->shape[i] < 0)
+			return wr_fail(WEIR_E_INVALID, "tensor: shape[%d] is %lld, must not be negative", i,
+				       (long long)tensor->shape[i]);
+		if (!dense && tensor->strides[i] < 0)
+			return wr_fail(WEIR_E_INVALID,
+				       "tensor: strides[%d] is %lld; data must point to "
+				       "the lowest address",
+				       i, (long long)tensor->strides[i]);
+	}
+	return WEIR_OK;
+}
+
+/* An extent of 0 counts as 1, so that the strides of an empty tensor stay meaningful. */
+static bool dense_strides(const weir_tensor *tensor, int64_t *strides)
+{
+	int64_t step = 1;
+
+	for (int i = tensor->dimensions - 1; i >= 0; i--) {
+		strides[i] = step;
+		if (!multiply_add(step, tensor->shape[i] ? tensor->shape[i] : 1, 0, &step))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Checks type and shape, but not data, device and size. Writes one stride per dimension: those of the tensor,
+ * or dense row-major ones if it has none or `dense` is set. *bytes: from the first to the last element.
+ * Fails: WEIR_E_INVALID, naming the field.
+ */
+static weir_status measure_tensor(const weir_tensor *tensor, bool dense, int64_t *strides, size_t *bytes)
+{
+	int64_t last = 0, size, element = tensor->bits / 8 * (tensor->lanes ? tensor->lanes : 1);
+	bool empty = false;
+	weir_status status;
+
+	dense = dense || !tensor->strides;
+	status = check_tensor(tensor, dense);
+	if (status)
+		return status;
+	if (dense && !dense_strides(tensor, strides))
+		return refuse_too_large();
+	for (int i = 0; i < tensor->dimensions; i++) {
+		if (!dense)
+			strides[i] = tensor->strides[i];
+		if (tensor->shape[i] == 0)
+			empty = true;
+		else if (!multiply_add(strides[i], tensor->shape[i] - 1, last, &last))
+			return refuse_too_large();
+	}
+	if (!multiply_add(last, element, element, &size))
+		return refuse_too_large();
+	*bytes = empty ? 0 : (size_t)size;
+	return WEIR_OK;
+}
+
+/* --- making and freeing --- */
+
+__attribute__((always_inline)) static inline weir_message *message_new(struct wr_pool *pool, unsigned kind)
+{
+	weir_message *message = wr_pool_get(pool);
+
+	if (!message)
+		return NULL;
+	wr_store_relaxed(&message->references, 1); /* no other thread has it yet */
+	message->kind = (uint8_t)kind;
+	message->payload = WR_PAYLOAD_NONE;
+	wr_store_relaxed(&message->stamped, WR_STAMPED_NOT);
+	wr_store_relaxed(&message->delivered, false);
+	message->data = NULL;
+	if (wr_pool_has(pool, WR_POOL_COUNTED))
+		wr_message_note_kept(1);
+	return message;
+}
+
+/* Allocates pinned or device memory from the system; without a system, host memory. */
+static weir_status allocate_payload(weir_message *message, int device, size_t bytes)
+{
+	struct wr_system *system = pool_system(message->pool);
+	weir_status status = WEIR_OK;
+
+	if (system) {
+		status = wr_system_alloc(system, device, bytes, &message->data);
+		message->system = system;
+		message->payload = WR_PAYLOAD_SYSTEM;
+	} else if (device != WEIR_DEVICE_HOST) {
+		status = wr_fail(WEIR_E_INVALID,
+				 "tensor: no device %d before a scheduler was created: "
+				 "use WEIR_DEVICE_HOST",
+				 device);
+	} else {
+		message->data = wr_alloc_aligned(WR_LINE, bytes);
+		message->payload = WR_PAYLOAD_OWN;
+		status = message->data ? WEIR_OK : WEIR_E_NOMEM;
+	}
+	message->size = bytes;
+	if (status)
+		message->payload = WR_PAYLOAD_NONE;
+	return status;
+}
+
+static void free_to_memory_pool(struct wr_memory_pool *memory, weir_message *message)
+{
+	bool outside = wr_load_relaxed(&message->outside);
+
+	wr_store_relaxed(&message->outside, false);
+	memory->calls->free(memory, message->data, message->size, outside);
+	if (outside)
+		pool_let_go(message->pool);
+}
+
+static void pack_free(weir_message *pack);
+
+/* Frees the payload. The message has no reference left and the GPU does not use it; no lock is held. */
+static void payload_free(weir_message *message)
+{
+	int device = message->kind == WEIR_KIND_TENSOR ? message->of.tensor.device : WEIR_DEVICE_HOST;
+
+	switch ((enum wr_payload)message->payload) {
+	case WR_PAYLOAD_NONE:
+	case WR_PAYLOAD_INLINE:
+	case WR_PAYLOAD_DESTROY: /* the release calls the user's function */
+		break;
+	case WR_PAYLOAD_OWN:
+		wr_free(message->data);
+		break;
+	case WR_PAYLOAD_SYSTEM:
+		wr_system_free(message->system, device, message->data, message->size);
+		break;
+	case WR_PAYLOAD_POOL:
+		free_to_memory_pool(message->arg, message);
+		break;
+	case WR_PAYLOAD_PARTS:
+		pack_free(message);
+		break;
+	}
+}
+
+/* Stores a new message in *out, or returns it to the pool if status is a failure. */
+static weir_status message_hand_out(weir_message **out, weir_message *message, weir_status status)
+{
+	if (status)
+		wr_pool_put(message->pool, message);
+	else
+		*out = message;
+	return status;
+}
+
+weir_status wr_message_empty(struct wr_pool *pool, weir_message **out)
+{
+	weir_message *message = message_new(pool, WEIR_KIND_EMPTY);
+
+	if (!message)
+		return WEIR_E_NOMEM;
+	*out = message;
+	return WEIR_OK;
+}
+
+weir_status weir_message_create_empty(weir_graph *graph, weir_message **out)
+{
+	return wr_message_empty(graph->pool, out);
+}
+
+weir_status weir_message_create_bytes(weir_graph *graph, size_t bytes, weir_message **out)
+{
+	weir_message *message = message_new(graph->pool, WEIR_KIND_BYTES);
+
+	if (!message)
+		return WEIR_E_NOMEM;
+	if (bytes > WR_SMALL)
+		return message_hand_out(out, message, allocate_payload(message, WEIR_DEVICE_HOST, bytes));
+	message->payload = WR_PAYLOAD_INLINE;
+	message->data = message->small;
+	message->size = bytes;
+	return message_hand_out(out, message, WEIR_OK);
+}
+
+/* Copies the description, with shape and strides, into the message. */
+static void message_describe(weir_message *message, const weir_tensor *tensor, int device,
+			     const int64_t *strides)
+{
+	size_t n = (size_t)tensor->dimensions * sizeof(*strides);
+
+	message->of.tensor = *tensor;
+	message->of.tensor.size = sizeof(weir_tensor);
+	message->of.tensor.device = device;
+	message->of.tensor.data = message->data;
+	message->of.tensor.lanes = tensor->lanes ? tensor->lanes : 1;
+	message->of.tensor.shape = message->of.shape;
+	message->of.tensor.strides = message->of.strides;
+	if (n > 0) {
+		memcpy(message->of.shape, tensor->shape, n);
+		memcpy(message->of.strides, strides, n);
+	}
+}
+
+static weir_status take_from_memory_pool(weir_message *message, struct wr_claim *claim, size_t bytes)
+{
+	struct wr_memory_pool *memory = wr_memory_pool_of(claim);
+	weir_status status = memory->calls->take(claim, bytes, &message->data);
+
+	if (status)
+		return status;
+	message->payload = WR_PAYLOAD_POOL;
+	message->arg = memory;
+	message->size = bytes;
+	return WEIR_OK;
+}
+
+/* From the system's arena, or from the memory pool that the claim is of. */
+static weir_status create_tensor(struct wr_pool *pool, const weir_tensor *like, int device,
+				 struct wr_claim *claim, weir_message **out)
+{
+	int64_t strides[WEIR_DIMENSIONS_MAX];
+	size_t bytes;
+	weir_message *message;
+	weir_status status = measure_tensor(like, true, strides, &bytes);
+
+	if (status)
+		return status;
+	message = message_new(pool, WEIR_KIND_TENSOR);
+	if (!message)
+		return WEIR_E_NOMEM;
+	message->size = 0;
+	if (bytes > 0)
+		status = claim ? take_from_memory_pool(message, claim, bytes)
+			       : allocate_payload(message, device, bytes);
+	message_describe(message, like, device, strides);
+	return message_hand_out(out, message, status);
+}
+
+weir_status wr_message_tensor(struct wr_pool *pool, const weir_tensor *like, int device, weir_message **out)
+{
+	return create_tensor(pool, like, device, NULL, out);
+}
+
+weir_status wr_message_pooled_tensor(struct wr_pool *pool, const weir_tensor *like, struct wr_claim *claim,
+				     weir_message **out)
+{
+	return create_tensor(pool, like, wr_memory_pool_of(claim)->plan->device, claim, out);
+}
+
+weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *like, weir_message **out)
+{
+	return wr_message_tensor(graph->pool, like, like->device, out);
+}
+
+static weir_status check_wrapped(struct wr_pool *pool, const weir_tensor *tensor, size_t bytes)
+{
+	struct wr_system *system = pool_system(pool);
+
+	if (!tensor->data && bytes > 0)
+		return wr_fail(WEIR_E_INVALID, "tensor: data is NULL for %zu bytes", bytes);
+	if (tensor->device < WEIR_DEVICE_HOST || (system && tensor->device >= wr_system_devices(system)))
+		return wr_fail(WEIR_E_INVALID, "tensor: there is no device %d", (int)tensor->device);
+	return WEIR_OK;
+}
+
+static void message_set_destroy(weir_message *message, void (*destroy)(void *), void *arg)
+{
+	message->payload = destroy ? WR_PAYLOAD_DESTROY : WR_PAYLOAD_NONE;
+	message->destroy = destroy;
+	message->arg = arg;
+}
+
+weir_status weir_message_wrap_tensor(weir_graph *graph, const weir_tensor *tensor, void (*destroy)(void *),
+				     void *arg, weir_message **out)
+{
+	int64_t strides[WEIR_DIMENSIONS_MAX];
+	size_t bytes;
+	weir_message *message;
+	weir_status status = measure_tensor(tensor, false, strides, &bytes);
+
+	if (!status)
+		status = check_wrapped(graph->pool, tensor, bytes);
+	if (status)
+		return status;
+	message = message_new(graph->pool, WEIR_KIND_TENSOR);
+	if (!message)
+		return WEIR_E_NOMEM;
+	message->data = tensor->data;
+	message->size = bytes;
+	message_set_destroy(message, destroy, arg);
+	message_describe(message, tensor, tensor->device, strides);
+	return message_hand_out(out, message, WEIR_OK);
+}
+
+weir_status weir_message_wrap_user(weir_graph *graph, void *pointer, void (*destroy)(void *),
+				   weir_message **out)
+{
+	weir_message *message = message_new(graph->pool, WEIR_KIND_USER);
+
+	if (!message)
+		return WEIR_E_NOMEM;
+	message->data = pointer;
+	message_set_destroy(message, destroy, pointer);
+	return message_hand_out(out, message, WEIR_OK);
+}
+
+/* === the pools of free messages === */
+
+#define SLAB_LEAST 64u
+#define SLAB_MOST  4096u
+
+struct wr_slab {
+	struct wr_slab *next;
+	size_t count;
+	_Alignas(WR_LINE) weir_message messages[];
+};
+
+weir_status wr_pool_create(struct wr_pool **out)
+{
+	struct wr_pool *pool = wr_alloc_aligned(WR_LINE, sizeof(*pool));
+	weir_status status;
+
+	if (!pool)
+		return WEIR_E_NOMEM;
+	status = wr_mutex_init(&pool->lock);
+	if (status) {
+		wr_free(pool);
+		return status;
+	}
+	*out = pool;
+	return WEIR_OK;
+}
+
+void wr_pool_mark(struct wr_pool *pool, enum wr_pool_mark mark)
+{
+	if (!wr_pool_has(pool, mark))
+		wr_fetch_or(&pool->marks.bits, mark);
+}
+
+void wr_pool_clear(struct wr_pool *pool, enum wr_pool_mark mark)
+{
+	wr_fetch_and(&pool->marks.bits, ~(uint32_t)mark);
+}
+
+void wr_pool_bind(struct wr_pool *pool, struct wr_system *system)
+{
+	wr_store_release(&pool->system, system);
+}
+
+static struct wr_system *pool_system(const struct wr_pool *pool)
+{
+	return wr_load_acquire(&((struct wr_pool *)pool)->system);
+}
+
+/* Allocates a slab of n messages and puts all of them into the shared array. */
+static weir_status pool_grow_locked(struct wr_pool *pool, size_t n)
+{
+	struct wr_slab *slab;
+
+	if (wr_grow(&pool->free, &pool->room, pool->total + n, sizeof(*pool->free)))
+		return WEIR_E_NOMEM;
+	slab = wr_alloc_aligned(WR_LINE, sizeof(*slab) + n * sizeof(weir_message));
+	if (!slab)
+		return WEIR_E_NOMEM;
+	slab->count = n;
+	slab->next = pool->slabs;
+	pool->slabs = slab;
+	pool->total += n;
+	for (size_t i = n; i-- > 0;) {
+		weir_message *message = &slab->messages[i];
+
+		message->pool = pool;
+		message->uses.items = message->few_uses;
+		message->producers.items = message->few_producers;
+		message->uses.room = message->producers.room = WR_FEW;
+		pool->free[pool->count++] = message;
+	}
+	return WEIR_OK;
+}
+
+/* The total doubles, so that a graph with many messages has few slabs. */
+static size_t slab_size(size_t total)
+{
+	return total < SLAB_LEAST ? SLAB_LEAST : total > SLAB_MOST ? SLAB_MOST : total;
+}
+
+weir_status wr_pool_reserve(struct wr_pool *pool, size_t messages)
+{
+	weir_status status = WEIR_OK;
+
+	wr_mutex_lock(&pool->lock);
+	if (pool->count < messages)
+		status = pool_grow_locked(pool, messages - pool->count);
+	wr_mutex_unlock(&pool->lock);
+	return status;
+}
+
+weir_message *wr_pool_refill(struct wr_pool *pool, struct wr_cache *cache)
+{
+	weir_message *message = NULL;
+	uint32_t n = 0;
+
+	wr_mutex_lock(&pool->lock);
+	if (pool->count > 0 || !pool_grow_locked(pool, slab_size(pool->total))) {
+		message = pool->free[--pool->count];
+		n = !cache ? 0 : pool->count < WR_BATCH ? (uint32_t)pool->count : WR_BATCH;
+		pool->count -= n;
+		if (n > 0)
+			memcpy(cache->free, pool->free + pool->count, n * sizeof(*cache->free));
+	}
+	if (n > 0)
+		wr_count(&cache->count, n);
+	wr_mutex_unlock(&pool->lock);
+	return message;
+}
+
+void wr_pool_spill(struct wr_pool *pool, struct wr_cache *cache, weir_message *message)
+{
+	wr_mutex_lock(&pool->lock);
+	if (cache) {
+		memcpy(pool->free + pool->count, cache->free + WR_BATCH, WR_BATCH * sizeof(*cache->free));
+		pool->count += WR_BATCH;
+		wr_count(&cache->count, -(uint32_t)WR_BATCH);
+	}
+	pool->free[pool->count++] = message;
+	wr_mutex_unlock(&pool->lock);
+}
+
+uint64_t wr_pool_live(const struct wr_pool *pool)
+{
+	struct wr_pool *self = (struct wr_pool *)pool;
+	uint64_t live;
+
+	wr_mutex_lock(&self->lock);
+	live = self->total - self->count;
+	for (unsigned i = 0; i < WR_WORKERS_MAX; i++)
+		live -= wr_read(&self->caches[i].count);
+	wr_mutex_unlock(&self->lock);
+	return live;
+}
+
+static void free_grown_fences(const struct wr_fences *fences)
+{
+	if (fences->room > WR_FEW)
+		wr_free(fences->items);
+}
+
+void wr_pool_destroy(struct wr_pool *pool)
+{
+	if (!pool)
+		return;
+	assert(wr_pool_live(pool) == 0);
+	for (struct wr_slab *slab = pool->slabs, *next; slab; slab = next) {
+		next = slab->next;
+		for (size_t i = 0; i < slab->count; i++) {
+			free_grown_fences(&slab->messages[i].uses);
+			free_grown_fences(&slab->messages[i].producers);
+		}
+		wr_free(slab);
+	}
+	wr_free(pool->free);
+	wr_mutex_finish(&pool->lock);
+	wr_free(pool);
+}
+
+/* === packs: making a message of named parts === */
+
+static weir_status refuse_name(const weir_part *parts, size_t i)
+{
+	const char *name = parts[i].name;
+
+	if (!name || !*name)
+		return wr_fail(WEIR_E_INVALID, "part %zu: it has no name", i);
+	if (strlen(name) > WEIR_PART_NAME_MAX)
+		return wr_fail(WEIR_E_INVALID, "part '%.20s...': its name has %zu bytes, at most %d fit",
+			       name, strlen(name), WEIR_PART_NAME_MAX);
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(parts[k].name, name))
+			return wr_fail(WEIR_E_INVALID, "part '%s': two parts have this name", name);
+	return WEIR_OK;
+}
+
+/* An operator that gives away a part of what it received must have referenced it. */
+static bool lacks_reference(const weir_message *message)
+{
+	const struct wr_local *local = wr_thread_local();
+
+	return local && local->context && wr_context_holds_all(local->context, message);
+}
+
+static weir_status refuse_part(const weir_graph *graph, const weir_part *part)
+{
+	const weir_message *message = part->message;
+
+	if (!message)
+		return wr_fail(WEIR_E_INVALID, "part '%s': it has no message", part->name);
+	if (message->pool != graph->pool)
+		return wr_fail(WEIR_E_INVALID, "part '%s': the message belongs to another graph", part->name);
+	if (message->kind == WEIR_KIND_PARTS)
+		return wr_fail(WEIR_E_INVALID, "part '%s': it has parts itself: put these into the message",
+			       part->name);
+	if (lacks_reference(message))
+		return wr_fail(WEIR_E_INVALID,
+			       "part '%s': the operator holds no reference to it: pass weir_message_ref(...)",
+			       part->name);
+	return WEIR_OK;
+}
+
+static weir_status check_parts(const weir_graph *graph, const weir_part *parts, size_t count)
+{
+	weir_status status = WEIR_OK;
+
+	if (!parts || !count || count > WEIR_PARTS_MAX)
+		return wr_fail(WEIR_E_INVALID, "a message has 1 to %d parts, not %zu", WEIR_PARTS_MAX,
+			       parts ? count : 0);
+	for (size_t i = 0; !status && i < count; i++) {
+		if (parts[i].size != sizeof parts[i])
+			return wr_fail(WEIR_E_INVALID,
+				       "weir_part: size is %zu, must be %zu: set it to sizeof", parts[i].size,
+				       sizeof parts[i]);
+		status = refuse_name(parts, i);
+		if (!status)
+			status = refuse_part(graph, &parts[i]);
+	}
+	return status;
+}
+
+weir_status weir_message_pack(weir_graph *graph, const weir_part *parts, size_t count, weir_message **out)
+{
+	weir_status status = check_parts(graph, parts, count);
+	weir_message *pack;
+
+	if (status)
+		return status;
+	status = wr_message_empty(graph->pool, &pack);
+	if (status)
+		return status;
+	if (!wr_pack_make_block(pack, parts, count)) {
+		weir_message_unref(pack);
+		return WEIR_E_NOMEM;
+	}
+	pack->kind = WEIR_KIND_PARTS;
+	pack->payload = WR_PAYLOAD_PARTS;
+	wr_pool_mark(graph->pool, WR_POOL_PACKS);
+	if (wr_pool_has(graph->pool, WR_POOL_COUNTED))
+		wr_message_note_kept(-(int64_t)count);
+	*out = pack;
+	return WEIR_OK;
+}
+
+/*
+ * === parts of a pack ===
+ *
+ * A *pack* is a message of named parts. It has no fences of its
+ * own: its producers are those of its parts, and what uses it uses each of them. So a part that is taken out
+ * of a pack is a message like any other: its producers travel with it, and its memory waits for all its
+ * readers, those of the pack included. A pack itself is never deferred: the device does not use it.
+ *
+ * A pack holds two references to each part: the caller's and one more. So a part that is looked at alone
+ * never seems to have one holder; only the pack knows whether it may be written.
+ *
+ * Parts and names are in one block: the pointers, the names' offsets, the names. A small one is inside the
+ * message, so that packing allocates nothing.
+ */
+
+_Static_assert(WEIR_PARTS_MAX *(WEIR_PART_NAME_MAX + 1) <= UINT16_MAX, "an offset of a name has 16 bits");
+
+enum { FEW = 16 };
+
+/* --- the block --- */
+
+static weir_message **pack_parts(const weir_message *pack)
+{
+	return pack->parts.block;
+}
+
+static uint16_t *pack_name_offsets(const weir_message *pack)
+{
+	return (uint16_t *)(pack_parts(pack) + pack->parts.count);
+}
+
+static char *pack_names(const weir_message *pack)
+{
+	return (char *)(pack_name_offsets(pack) + pack->parts.count);
+}
+
+bool wr_pack_make_block(weir_message *pack, const weir_part *parts, size_t count)
+{
+	size_t bytes = count * (sizeof(weir_message *) + sizeof(uint16_t)), at = 0;
+
+	for (size_t i = 0; i < count; i++)
+		bytes += strlen(parts[i].name) + 1;
+	pack->parts.count = (uint32_t)count;
+	pack->parts.freed = 0;
+	pack->parts.block = bytes <= sizeof pack->parts.few ? (void *)pack->parts.few : wr_alloc(1, bytes);
+	if (!pack->parts.block)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		size_t length = strlen(parts[i].name) + 1;
+		weir_message *message = parts[i].message;
+
+		wr_message_ref_many(message, 1);
+		pack_parts(pack)[i] = message;
+		if (wr_load_relaxed(&message->outside))
+			wr_store_relaxed(&pack->outside, true);
+		pack_name_offsets(pack)[i] = (uint16_t)at;
+		memcpy(pack_names(pack) + at, parts[i].name, length);
+		at += length;
+	}
+	return true;
+}
+
+/*
+ * The destructor of a part may end the thread, or free another pack. So a worker notes the pack that it frees
+ * and how far it is (wr_message_finish_packs).
+ */
+static void pack_free(weir_message *pack)
+{
+	struct wr_local *local = wr_thread_local();
+
+	if (local) {
+		pack->arg = local->freeing;
+		local->freeing = pack;
+	}
+	while (pack->parts.freed < pack->parts.count) {
+		weir_message *part = pack_parts(pack)[pack->parts.freed++];
+		for (int k = 0; k < WR_PART_HELD; k++)
+			wr_message_unref(part);
+	}
+	if (local)
+		local->freeing = pack->arg;
+	wr_store_relaxed(&pack->outside, false);
+	if (pack->parts.block != (void *)pack->parts.few)
+		wr_free(pack->parts.block);
+}
+
+/* --- what holds for each part --- */
+
+size_t weir_message_parts(const weir_message *message)
+{
+	return message->kind == WEIR_KIND_PARTS ? message->parts.count : 0;
+}
+
+weir_message *weir_message_part_at(const weir_message *message, size_t i)
+{
+	return i < weir_message_parts(message) ? pack_parts(message)[i] : NULL;
+}
+
+const char *weir_message_part_name(const weir_message *message, size_t i)
+{
+	if (i >= weir_message_parts(message))
+		return NULL;
+	return pack_names(message) + pack_name_offsets(message)[i];
+}
+
+weir_message *weir_message_part(const weir_message *message, const char *name)
+{
+	for (size_t i = 0; name && i < weir_message_parts(message); i++)
+		if (!strcmp(weir_message_part_name(message, i), name))
+			return pack_parts(message)[i];
+	return NULL;
+}
+
+size_t wr_pack_count_held(const weir_message *pack, const weir_message *message)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < weir_message_parts(pack); i++)
+		count += pack_parts(pack)[i] == message ? WR_PART_HELD : 0;
+	return count;
+}
+
+/* A part that was delivered before is only read by work on the pack: others must not wait for that work. */
+static weir_status pack_add_fence(const weir_message *pack, weir_fence fence, enum wr_part part)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < pack->parts.count; i++) {
+		weir_message *message = pack_parts(pack)[i];
+		status = wr_message_add_fence(message, fence, wr_message_delivered(message) ? WR_USED : part);
+	}
+	return status;
+}
+
+static bool pack_has_fences(const weir_message *pack)
+{
+	for (size_t i = 0; i < pack->parts.count; i++)
+		if (wr_message_has_fences(pack_parts(pack)[i]))
+			return true;
+	return false;
+}
+
+static bool is_listed(const weir_fence *list, size_t count, uint64_t stream)
+{
+	for (size_t i = 0; i < count; i++)
+		if (list[i].stream == stream)
+			return true;
+	return false;
+}
+
+/*
+ * Those that do not fit are counted, perhaps several of one stream: with as much room as the result says
+ * they fit.
+ */
+static size_t pack_fences(const weir_message *pack, wr_fence_getter *get, weir_fence *out, size_t room)
+{
+	size_t count = 0, beyond = 0;
+	weir_fence few[FEW];
+
+	for (size_t i = 0; i < pack->parts.count; i++) {
+		size_t n = get(pack_parts(pack)[i], few, FEW);
+		weir_fence *found = n > FEW && n <= room - count ? out + count : few;
+		if (found != few)
+			n = get(pack_parts(pack)[i], found, room - count);
+		if (n > (found == few ? FEW : room - count)) {
+			beyond += n;
+			continue;
+		}
+		for (size_t k = 0; k < n; k++) {
+			if (count < room || is_listed(out, count, found[k].stream))
+				count = wr_fences_add(out, count, found[k]);
+			else
+				beyond++;
+		}
+	}
+	return count + beyond;
+}
+
+static bool pack_unique(const weir_message *pack)
+{
+	for (size_t i = 0; i < pack->parts.count; i++) {
+		const weir_message *part = pack_parts(pack)[i];
+		if (wr_message_references(part) != WR_PART_HELD || wr_message_still_read(part))
+			return false;
+	}
+	return true;
+}
+
+static void pack_set_delivered(const weir_message *pack, bool delivered)
+{
+	for (size_t i = 0; i < pack->parts.count; i++)
+		message_set_delivered(pack_parts(pack)[i], delivered);
+}
+
+/* Fails, naming it, if a part was delivered before. */
+static weir_status pack_check_producer(const weir_message *pack)
+{
+	for (size_t i = 0; i < pack->parts.count; i++)
+		if (wr_message_delivered(pack_parts(pack)[i]))
+			return wr_fail(WEIR_E_INVALID,
+				       "part '%s' was pushed or emitted before: call "
+				       "weir_message_add_producer on the parts that the work writes",
+				       weir_message_part_name(pack, i));
+	return WEIR_OK;
+}
+
+/*
+ * === stamps ===
+ *
+ * What a tick emits gets its stamp before it is delivered; a message that was delivered keeps the one
+ * that it has, or none, since others may read it. Where a graph has no stamps, a tick pays one load.
+ */
+
+static inline bool is_stamped(const weir_message *message)
+{
+	return wr_load_acquire(&((weir_message *)message)->stamped) == WR_STAMPED;
+}
+
+static void message_stamp(weir_message *message, weir_stamp stamp)
+{
+	message->stamp_time = stamp.time;
+	message->stamp_tag = stamp.tag;
+	wr_store_release(&message->stamped, WR_STAMPED);
+	wr_pool_mark(message->pool, WR_POOL_STAMPS);
+}
+
+weir_status weir_message_set_stamp(weir_message *message, weir_stamp stamp)
+{
+	if (wr_message_delivered(message))
+		return wr_fail(WEIR_E_INVALID, "call weir_message_set_stamp on a message before it is pushed "
+					       "or emitted: others may read it by now");
+	message_stamp(message, stamp);
+	return WEIR_OK;
+}
+
+weir_stamp weir_message_stamp(const weir_message *message)
+{
+	return is_stamped(message) ? (weir_stamp){message->stamp_time, message->stamp_tag}
+				   : (weir_stamp){0, 0};
+}
+
+weir_status weir_context_set_stamp(weir_context *context, weir_stamp stamp)
+{
+	const weir_entity *entity = context->entity;
+
+	if (!context->computing)
+		return wr_fail_in(WEIR_E_INVALID, entity->plan->name,
+				  "weir_context_set_stamp is for compute only");
+	context->stamp = stamp;
+	context->stamp_set = true;
+	wr_pool_mark(entity->graph->pool, WR_POOL_STAMPS);
+	return WEIR_OK;
+}
+
+/* --- what a tick emits --- */
+
+static bool find_stamp(const weir_entity *entity, weir_stamp *out)
+{
+	const weir_message *first = NULL; /* received */
+
+	for (size_t i = 0; i < entity->input_count && !first; i++)
+		if (entity->inputs[i].taken_count)
+			first = entity->inputs[i].taken[0];
+	if (entity->context.stamp_set)
+		*out = entity->context.stamp;
+	else if (first && is_stamped(first))
+		*out = weir_message_stamp(first);
+	else
+		return false;
+	return true;
+}
+
+/* Another thread may push another message with this part: whichever comes first, it has a stamp after this.
+ */
+static void part_stamp_if_new(weir_message *part, weir_stamp stamp)
+{
+	uint8_t none = WR_STAMPED_NOT;
+
+	if (!wr_message_delivered(part) && wr_cas(&part->stamped, &none, WR_STAMPED_WRITES))
+		message_stamp(part, stamp);
+	while (wr_load_acquire(&part->stamped) == WR_STAMPED_WRITES)
+		wr_thread_yield();
+}
+
+void wr_message_stamp_parts(weir_message *message)
+{
+	weir_stamp stamp;
+
+	if (!is_stamped(message) || wr_message_delivered(message))
+		return;
+	stamp = weir_message_stamp(message);
+	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
+		part_stamp_if_new(weir_message_part_at(message, i), stamp);
+}
+
+static void stamp_emitted(weir_entity *entity, const weir_stamp *stamp)
+{
+	for (size_t i = 0; i < entity->output_count; i++) {
+		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++) {
+			weir_message *message = entity->outputs[i].emitted[k];
+			if (stamp && !is_stamped(message) && !wr_message_delivered(message))
+				message_stamp(message, *stamp);
+			wr_message_stamp_parts(message);
+		}
+	}
+}
+
+/* --- how old messages are --- */
+
+void wr_latencies_clear(struct wr_latencies *latencies)
+{
+	wr_note(&latencies->count, 0);
+	wr_note(&latencies->sum, 0);
+	wr_note(&latencies->max, 0);
+}
+
+void wr_latencies_add(struct wr_latencies *latencies, const weir_message *message, int64_t *now)
+{
+	int64_t age;
+
+	if (!is_stamped(message) || !message->stamp_time)
+		return;
+	*now = *now ? *now : wr_now();
+	age = *now > message->stamp_time ? *now - message->stamp_time : 0;
+	wr_count(&latencies->count, 1);
+	wr_count(&latencies->sum, age);
+	if (age > wr_read(&latencies->max))
+		wr_note(&latencies->max, age);
+}
+
+static void count_latencies(weir_entity *entity)
+{
+	int64_t now = 0;
+
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
+			wr_latencies_add(&entity->counters.latencies, entity->inputs[i].taken[k], &now);
+}
+
+void wr_entity_stamp_tick(weir_entity *entity)
+{
+	weir_stamp stamp;
+
+	stamp_emitted(entity, find_stamp(entity, &stamp) ? &stamp : NULL);
+	entity->context.stamp_set = false;
+	if (!entity->receivers)
+		count_latencies(entity);
 }

@@ -1,13 +1,13 @@
 /*
- * Which entity runs next: poke.c asks for the review of an entity, ready.c queues it for a worker and wakes
- * one. Thread: where a function takes the worker, that worker; else any, unless the comment says otherwise.
+ * Which entity runs next: a poke asks for the review of an entity, which is queued for a worker; one is
+ * woken. Thread: where a function takes the worker, that worker; else any, unless the comment says otherwise.
  */
 #ifndef WR_SCHEDULER_READY_H
 #define WR_SCHEDULER_READY_H
 
 #include "scheduler/scheduler.h"
 
-/* --- poke.c --- */
+/* --- pokes --- */
 bool wr_poke(weir_entity *entity); /* any thread; returns false if no run is on */
 /* By a worker of the entity's run. Returns false if the entity is DONE. */
 static inline bool wr_poke_by_worker(struct wr_worker *worker, weir_entity *entity);
@@ -17,8 +17,6 @@ static inline uint32_t wr_poke_fetch(struct wr_worker *worker, weir_entity *enti
 static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity);
 /* The same without a wake-up. Returns true if the caller must still call wr_wake_one(). */
 bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity);
-/* By a thread that holds no live reference. Returns false if no run is on. */
-bool wr_poke_foreign(weir_scheduler *scheduler, weir_entity *entity);
 /*
  * Takes a live reference and owns the entity if it is parked (C5); else returns false. Thread: any but a
  * worker.
@@ -34,12 +32,10 @@ void wr_poke_due(weir_scheduler *scheduler, weir_entity *entity);
 /* Fills in the functions by which streams/ reports. `waker` must be the member of a weir_scheduler. */
 void wr_waker_init(struct wr_waker *waker);
 
-/* --- ready.c: the queues --- */
+/* --- the queues --- */
 /* Any thread. The entry takes over the caller's live reference. The second one wakes no worker. */
 void wr_ready_inject(weir_scheduler *scheduler, weir_entity *entity);
 void wr_ready_inject_no_wake(weir_scheduler *scheduler, weir_entity *entity);
-/* Loop thread. The entry takes over the caller's live reference. */
-void wr_ready_push_due(weir_scheduler *scheduler, weir_entity *entity);
 /* Returns true if the injector's stack, the backlog or the due list has an entry. */
 bool wr_ready_injector_holds(weir_scheduler *scheduler);
 /* Into `next`, so that it stays on this core; to the end of the worker's own ring. */
@@ -58,7 +54,7 @@ bool wr_ready_any_work(weir_scheduler *scheduler); /* looks at every queue (S9) 
 bool wr_spinner_has_work(struct wr_worker *worker, int64_t now, int64_t *since);
 /* Called by a worker that has spun or slept and found work: wakes another one if there is more. */
 void wr_wake_if_more(struct wr_worker *worker);
-/* Called after a push. The push must be a full fence (see ready.c). */
+/* Called after a push. The push must be a full fence: see ready.c. */
 static inline void wr_wake_one(weir_scheduler *scheduler);
 void wr_wake_all(weir_scheduler *scheduler);
 /* Returns true if flags are armed and no worker polls them. */

@@ -17,8 +17,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "scheduler/claim.h"
 #include "scheduler/gpu_time.h"
+#include "scheduler/memory.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
 

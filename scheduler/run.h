@@ -5,28 +5,21 @@
 #include "scheduler/scheduler.h"
 #include "sim/simulation.h"
 
-/* --- start.c, turn.c, end.c --- */
+/* --- its course --- */
 weir_status wr_run_start(weir_scheduler *scheduler);
 void wr_run_turn(weir_scheduler *scheduler); /* loop thread: does what is due; never blocks */
 /* Call when the workers have left and the live count is 0. Finds the verdict, stops the operators. */
 void wr_run_end(weir_scheduler *scheduler);
-/* Publishes the outcome to statistics; NULL: a run begins. */
-void wr_outcome_note(weir_scheduler *scheduler, const weir_outcome *outcome);
-/* Text and entity of the failure, if there was one. Borrows the error. */
-void wr_outcome_name_error(weir_outcome *outcome, const struct wr_last_error *error);
 /* The sum of what its entities count, each its own. Thread: any. */
 uint64_t wr_graph_count_ticks(const weir_graph *graph);
 /* Drops the live references that a run cut short has left (S4). */
 void wr_run_release_leftovers(weir_scheduler *scheduler);
 
-/* --- end.c: the operators' stop functions --- */
-void wr_operators_stop_started(weir_scheduler *scheduler); /* a start failed: in reverse order */
-/* Before a start: makes the calls that are owed. Fails: WEIR_E_BUSY if the device still works for one. */
-weir_status wr_operators_stop_owed(weir_scheduler *scheduler);
+/* --- the operators' stop functions --- */
 /* Makes the calls that are owed; an operator whose work still hangs is never stopped. */
 void wr_operators_stop_before_destroy(weir_scheduler *scheduler);
 
-/* --- run.c --- */
+/* --- failing and stopping --- */
 /*
  * Fails the run with this thread's last error; entity: the one that failed, or NULL. Only the first failure
  * is kept. Thread: any.
@@ -65,7 +58,7 @@ static inline bool wr_world_may_wake(const weir_scheduler *scheduler)
 	return !scheduler->graph->owns_world || wr_sim_current() == scheduler->sim;
 }
 
-/* --- descriptor.c --- */
+/* --- descriptors of conditions: loop.c --- */
 /* Arms the descriptors that the entity waits for. Fails: WEIR_E_INVALID, WEIR_E_IO. Thread: owner. */
 weir_status wr_descriptors_arm(weir_scheduler *scheduler, weir_entity *entity);
 /* "has waited 1.2 s for descriptor 7 (readable)"; false: it waits for none. Thread: the entity's owner. */
@@ -79,7 +72,7 @@ int64_t wr_descriptors_check(weir_scheduler *scheduler, int64_t now);
 /* Ends all watches, before the operators' stop functions close their descriptors. No worker runs. */
 void wr_descriptors_forget(weir_scheduler *scheduler);
 
-/* --- timers.c, loop thread --- */
+/* --- timers: loop.c. Loop thread --- */
 void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at); /* Thread: worker */
 void wr_timers_take(weir_scheduler *scheduler);                 /* moves the listed requests into the heap */
 int64_t wr_timers_fire(weir_scheduler *scheduler, int64_t now); /* pokes what is due; returns the next time */

@@ -2,11 +2,11 @@
  * The scheduler's internal header. docs/dev/rules.md (S) describes the protocol, and tests/models
  * model-check it: change a rule only together with its model.
  *
- * The path of an entity: poke.c wakes it (also on behalf of streams/), ready.c queues it, worker.c pops it,
+ * The path of an entity: ready.c wakes it (also on behalf of streams/) and queues it, worker.c pops it,
  * review.c decides what it does and arms what it waits for, tick.c runs it, delivers what it emitted and ends
- * it. The path of a run: control.c holds the caller's calls, start.c begins the run, turn.c is the loop
- * thread's side (timers, stopping, the device, quiescence), end.c ends the run and determines its outcome.
- * run.c is what any thread may do to a run: fail it, stop it.
+ * it. The path of a run: scheduler.c holds the caller's calls, run.c begins the run, loop.c is the loop
+ * thread's side (timers, stopping, the device, quiescence), run.c ends the run and determines its outcome,
+ * and has what any thread may do to a run: fail it, stop it.
  *
  * Headers: this one has the scheduler's record; worker.h a worker's, ready.h which entity runs next, run.h
  * the course of a run.
@@ -14,13 +14,77 @@
 #ifndef WR_SCHEDULER_SCHEDULER_H
 #define WR_SCHEDULER_SCHEDULER_H
 
+#include "base/atomic.h"
 #include "base/status.h"
 #include "graphs/files.h"
 #include "scheduler/graph.h"
-#include "scheduler/live.h"
 #include "scheduler/loop.h"
 #include "scheduler/worker.h"
 #include "trace/trace.h"
+
+/*
+ * === the live count ===
+ *
+ * The live counter (S4): one word that says whether a run can go on. Bits 0-31 count references, bit 32 is
+ * CLOSED, bits 33-63 are the epoch (how often the count left 0; it may wrap).
+ *
+ * The thread that takes the first reference increments the epoch before it drops that reference. So the epoch
+ * is exact while the count is 0, and the CAS (0, epoch) -> CLOSED fails if anything was alive meanwhile. Only
+ * a read-modify-write may decide that the run is closed (S8).
+ */
+
+#define WR_LIVE_COUNT  UINT64_C(0xffffffff)
+#define WR_LIVE_CLOSED (UINT64_C(1) << 32)
+#define WR_LIVE_EPOCH  (UINT64_C(1) << 33)
+
+typedef _Atomic uint64_t wr_live;
+
+static inline bool wr_live_closed(wr_live *live)
+{
+	return wr_load(live) & WR_LIVE_CLOSED;
+}
+
+static inline uint64_t wr_live_count(wr_live *live)
+{
+	return wr_load(live) & WR_LIVE_COUNT;
+}
+
+/* Takes a reference. Returns false if the run is closed; the caller must drop the reference all the same. */
+static inline bool wr_live_take(wr_live *live)
+{
+	uint64_t before = wr_fetch_add(live, 1);
+
+	if (before & WR_LIVE_CLOSED)
+		return false;
+	if (!(before & WR_LIVE_COUNT))
+		wr_fetch_add(live, WR_LIVE_EPOCH);
+	return true;
+}
+
+/* Drops a reference. Returns true if the count is now 0: the caller must kick the loop. */
+static inline bool wr_live_drop(wr_live *live)
+{
+	return (wr_fetch_sub(live, 1) & WR_LIVE_COUNT) == 1;
+}
+
+/* Closes the counter if the word is still `seen`, read at a count of 0. */
+static inline bool wr_live_close_idle(wr_live *live, uint64_t seen)
+{
+	return !(seen & (WR_LIVE_COUNT | WR_LIVE_CLOSED)) && wr_cas(live, &seen, seen | WR_LIVE_CLOSED);
+}
+
+static inline void wr_live_close(wr_live *live) /* whatever the count */
+{
+	wr_fetch_or(live, WR_LIVE_CLOSED);
+}
+
+/* Opens a closed counter at count 0 and takes the references of all entries and workers, in one step (S8). */
+static inline void wr_live_open(wr_live *live, uint64_t references)
+{
+	wr_fetch_add(live, references - WR_LIVE_CLOSED);
+}
+
+/* === life === */
 
 struct wr_ready_list {
 	weir_entity *first, *last;
@@ -61,7 +125,7 @@ struct weir_scheduler {
 	_Atomic bool looks_rest;            /* the loop looks for nothing stuck until a worker is woken */
 	_Atomic bool entering;              /* a thread is in weir_scheduler_start() */
 	_Atomic bool destroying;            /* the loop thread ends */
-	_Atomic uintptr_t calling_ended;    /* ENDED_SOON (turn.c), or the thread in options.ended */
+	_Atomic uintptr_t calling_ended;    /* ENDED_SOON (loop.c), or the thread in options.ended */
 	weir_entity *_Atomic timers_listed; /* S10: requests not yet in the loop's heap */
 	struct wr_loop loop;
 	struct wr_waker waker;
@@ -123,23 +187,15 @@ struct weir_scheduler {
 	struct wr_kept kept;   /* after destroy: the graph frees this memory */
 };
 
-/* --- options.c --- */
+/* --- options --- */
 /* Combines the caller's options (NULL: all defaults) with the plan's. Fails: WEIR_E_INVALID. */
 weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_options *options);
-weir_status wr_root_open(weir_scheduler *scheduler); /* fails: WEIR_E_IO, WEIR_E_NOMEM */
-void wr_root_close(weir_scheduler *scheduler);
 
-/* --- files.c --- */
+/* --- files --- */
 /* Fails with WEIR_E_INVALID if the run would read or write a file in two ways that exclude each other. */
 weir_status wr_scheduler_check_files(weir_scheduler *scheduler);
 
-/* --- control.c --- */
-/* Call it in the scheduler's world. Returns WEIR_E_TIMEOUT if the run is not over by `until`. */
-weir_status wr_run_wait(weir_scheduler *scheduler, int64_t until);
-/* Returns true if the caller's thread runs the loop. */
-bool wr_scheduler_driven_by_caller(const weir_scheduler *scheduler);
-/* Fails: WEIR_E_STATE inside options.ended, WEIR_E_INVALID after a fork. `what` names the call. */
-weir_status wr_scheduler_check_call(weir_scheduler *scheduler, const char *what);
+/* --- the caller's calls --- */
 
 /* --- review.c --- */
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity);

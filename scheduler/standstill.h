@@ -60,6 +60,8 @@ void wr_standstill_finish(struct wr_standstill *standstill);
 void wr_standstill_text(struct wr_standstill *standstill, bool (*from)(weir_entity *entity),
 			struct wr_text *text);
 
+/* Adds "queue of ... full (4 of 4)": the counts of a cause that is a queue. */
+void wr_cause_print_queue(const struct wr_cause *cause, struct wr_text *text);
 /* Of what wr_standstill_text began with: a root cause, or one of a circular wait; NULL: there is none. */
 const struct wr_cause *wr_standstill_root(const struct wr_standstill *standstill);
 

@@ -32,9 +32,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "scheduler/ends.h"
 #include "scheduler/holders.h"
-#include "scheduler/inlet.h"
-#include "scheduler/memory_pool.h"
+#include "scheduler/memory.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
 #include "scheduler/standstill.h"
@@ -57,7 +57,8 @@ struct proof {
 	bool *works; /* per entity: it has messages, a full queue or a refused claim */
 };
 
-bool wr_stuck_is_found(weir_entity *entity)
+/* Returns true if the entity is of the part that was found. Thread: loop. */
+static bool stuck_is_found(weir_entity *entity)
 {
 	return entity->stuck;
 }
@@ -440,7 +441,7 @@ static void say(struct proof *proof)
 	struct wr_text line = {0};
 
 	keep_inner_waits(proof);
-	wr_standstill_text(&proof->waits, wr_stuck_is_found, &line);
+	wr_standstill_text(&proof->waits, stuck_is_found, &line);
 	scheduler->stuck = line.status ? NULL : wr_strdup(line.text);
 	wr_text_finish(&line);
 	scheduler->stuck_found = true;

@@ -24,7 +24,5 @@ static inline void wr_stuck_wake(weir_scheduler *scheduler)
 	if (wr_load(&scheduler->looks_rest) && wr_exchange(&scheduler->looks_rest, false))
 		wr_loop_kick(&scheduler->loop);
 }
-/* Returns true if the entity is of the part that was found. Thread: loop. */
-bool wr_stuck_is_found(weir_entity *entity);
 
 #endif

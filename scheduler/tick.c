@@ -15,14 +15,13 @@
  */
 #include "base/clock.h"
 #include "base/status.h"
-#include "scheduler/claim.h"
-#include "scheduler/finisher.h"
+#include "scheduler/ends.h"
 #include "scheduler/gpu_time.h"
-#include "scheduler/inlet.h"
-#include "scheduler/outlet.h"
+#include "scheduler/graph.h"
+#include "scheduler/memory.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
-#include "scheduler/tick_fences.h"
+#include "scheduler/work.h"
 #include "sim/simulation.h"
 
 #define SIM_TICK_NS  2000  /* the longest simulated compute */

@@ -136,7 +136,7 @@ static bool take_poller_role(struct wr_worker *worker)
 }
 
 /*
- * Polls all armed flags once; what fires goes to this worker's own queue (poke.c). Returns when to poll
+ * Polls all armed flags once; what fires goes to this worker's own queue (ready.c). Returns when to poll
  * again; INT64_MAX: no flag is armed. The worker must have the role.
  */
 static int64_t poll_flags(struct wr_worker *worker, int64_t now)

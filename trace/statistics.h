@@ -1,7 +1,7 @@
 /*
  * Statistics of a run, collected by an observer: how long the ticks of each entity took and what the entity
  * waited for, how full queues were, what workers did, how long signals took. It knows entities, queues and
- * workers by number; scheduler/statistics.c adds the names and the counters and writes the text.
+ * workers by number; report/statistics.c adds the names and the counters and writes the text.
  *
  * Threads: each part has one writer at a time, which its struct names. The words are atomics with relaxed
  * orders, so any thread may read them at any time; what it reads need not be of one moment.

@@ -85,7 +85,8 @@ def place_of(bug, texts):
 
 
 def room_of(name):
-    return name.split("/")[0]
+    room = name.split("/")[0]
+    return "scheduler" if room == "report" else room  # its tests look at runs
 
 
 def mutants(asked):

@@ -17,7 +17,7 @@ MEMORY = re.compile(
     r"(?<![.>\w])(malloc|calloc|realloc|reallocarray|free|strdup|strndup|aligned_alloc|posix_memalign"
     r"|asprintf|vasprintf|open_memstream|getline)\s*\("
 )
-OUTSIDE = ["trace", "streams", "streams/cuda", "streams/host", "graphs", "conditions", "operators", "scheduler", "cli"]
+OUTSIDE = ["trace", "streams", "streams/cuda", "streams/host", "graphs", "conditions", "operators", "scheduler", "report", "cli"]
 OWN_MEMORY = ["operators", "cli"]  # these use weir.h alone
 
 

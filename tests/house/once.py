@@ -28,6 +28,7 @@ BOUNDS = {
     "conditions": (12, 8),
     "operators": (44, 24),
     "scheduler": (38, 24),
+    "report": (100, 100),
     "cli": (42, 20),
 }
 HEAD = re.compile(r"^(?!typedef|struct \w+ \{|enum|union|extern|#)[A-Za-z_][^;{}#]*?\b(\w+)\([^;{}#]*\)\n\{", re.M)

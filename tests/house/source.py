@@ -15,12 +15,13 @@ MAY_USE = {
     "conditions": ["scheduler/view.h"],
     "operators": [],
     "scheduler": ["base", "sim", "trace", "streams", "graphs"],
+    "report": ["base", "trace", "streams", "graphs", "scheduler"],
     "cli": ["base/files.h", "base/nearest.h", "base/output.h", "base/units.h", "base/words.h"],
     "python": ["cli/cli.h", "base/units.h", "base/words.h"],
     "examples": [],
     "bench": [],
 }
-LIBRARY = ["base", "sim", "trace", "streams", "streams/cuda", "streams/host", "graphs", "conditions", "operators", "scheduler"]
+LIBRARY = ["base", "sim", "trace", "streams", "streams/cuda", "streams/host", "graphs", "conditions", "operators", "scheduler", "report"]
 SUFFIXES = {".c", ".h", ".cu", ".cuh"}
 MODULE = "python/module.h"  # nanobind's door; the C++ of the project is in that room
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "scheduler/blocks.h"
+#include "scheduler/memory.h"
 #include "sim/random.h"
 
 enum { COUNT = 32, BYTES = 16 };

@@ -6,7 +6,7 @@
 #define TESTS_SCHEDULER_CERTIFICATE_H
 
 #include "scheduler/graph.h"
-#include "scheduler/memory_pool.h"
+#include "scheduler/memory.h"
 #include "scheduler/scheduler.h"
 
 /*

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "scheduler/claim.h"
 #include "scheduler/graph.h"
+#include "scheduler/memory.h"
 
 #endif

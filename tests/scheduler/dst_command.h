@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "scheduler/memory_pool.h"
+#include "scheduler/memory.h"
 #include "scheduler/scheduler.h"
 #include "sim/random.h"
 #include "streams/host/sim.h"

@@ -3,7 +3,7 @@
 #ifndef TESTS_SCHEDULER_MESSAGE_RIG_H
 #define TESTS_SCHEDULER_MESSAGE_RIG_H
 
-#include "scheduler/pool.h"
+#include "scheduler/message.h"
 #include "system.h"
 
 struct rig {

@@ -5,10 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "scheduler/ends.h"
 #include "scheduler/graph.h"
-#include "scheduler/inlet.h"
-#include "scheduler/outlet.h"
-#include "scheduler/pool.h"
+#include "scheduler/message.h"
 #include "scheduler/scheduler.h"
 #include "streams/system.h"
 #include "trace/statistics.h"

@@ -499,5 +499,5 @@ int main(void)
 	};
 
 	rig_conditions = kinds;
-	return cmocka_run_group_tests_name("scheduler/told", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("scheduler/ask", tests, NULL, NULL);
 }

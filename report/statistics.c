@@ -1,12 +1,54 @@
-/* The JSON text of statistics, version 1: docs/statistics.md. All times are integers in nanoseconds. */
+/*
+ * The statistics of a run as JSON text: what trace/statistics.c collects, and what the scheduler counts.
+ */
 #include <inttypes.h>
 
 #include "base/memory.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "graphs/show.h"
-#include "scheduler/memory_pool.h"
-#include "scheduler/outlet.h"
-#include "scheduler/statistics.h"
+#include "scheduler/ends.h"
+#include "scheduler/memory.h"
+#include "scheduler/scheduler.h"
+#include "trace/statistics.h"
+
+struct wr_text;
+
+/* Adds the JSON text of all. Thread: any. */
+void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statistics, struct wr_text *text);
+
+/*
+ * === statistics ===
+ *
+ * The public call about statistics. It reads what trace/statistics.c collects.
+ */
+
+weir_status weir_scheduler_print_statistics(weir_scheduler *scheduler, char **out)
+{
+	struct wr_statistics *statistics = wr_statistics_in(scheduler->trace);
+	struct wr_text text = {0};
+
+	if (!statistics)
+		return wr_fail(WEIR_E_INVALID,
+			       "graph %s: no statistics are collected: create the scheduler with "
+			       "WEIR_OBSERVE_STATISTICS in options.observe",
+			       scheduler->graph->plan->name);
+	wr_statistics_text(scheduler, statistics, &text);
+	if (text.status) {
+		weir_status status = text.status;
+
+		wr_text_finish(&text);
+		return status;
+	}
+	*out = text.text;
+	return WEIR_OK;
+}
+
+/*
+ * === the JSON text ===
+ *
+ * The JSON text of statistics, version 1: docs/statistics.md. All times are integers in nanoseconds.
+ */
 
 enum { VERSION = 1 };
 

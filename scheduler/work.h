@@ -6,8 +6,8 @@
  * They are taken at first use and released when the operator has stopped. Thread, for all functions: the
  * entity's owner.
  */
-#ifndef WR_SCHEDULER_ENTITY_STREAMS_H
-#define WR_SCHEDULER_ENTITY_STREAMS_H
+#ifndef WR_SCHEDULER_WORK_H
+#define WR_SCHEDULER_WORK_H
 
 #include "scheduler/scratch.h"
 #include "streams/streams.h"
@@ -64,20 +64,6 @@ struct wr_entity_streams {
  * entity->current_stream NULL. Not for hot paths.
  */
 weir_status wr_entity_take_stream(weir_entity *entity);
-/*
- * Returns the stream of this name, taking it from the pool at the first call. Fails: WEIR_E_BUSY,
- * WEIR_E_UNSUPPORTED.
- */
-weir_status wr_entity_allocate_stream(weir_entity *entity, const char *name, size_t *out);
-/* Its device's default stream, made at the first call. */
-weir_status wr_entity_default_stream(weir_entity *entity, size_t *out);
-/*
- * The entity's own stream for the native stream of this id; made at the first call. Fails with WEIR_E_CLOSED,
- * without a text, if the id was recycled.
- */
-weir_status wr_entity_share_stream(weir_entity *entity, uint64_t id, size_t *out);
-/* Makes items[index] the current stream, of this tick or for the run. */
-void wr_entity_set_current_stream(weir_entity *entity, size_t index, bool for_run, bool emits_carry);
 
 /* Queries the device; returns true if all recorded work on all streams is complete. */
 bool wr_entity_streams_idle(weir_entity *entity);
@@ -85,5 +71,59 @@ void wr_entity_close_streams(weir_entity *entity);
 void wr_entity_select_device(weir_entity *entity); /* makes its device the thread's current one */
 /* Names to the trace the streams that the entity took since the last call. */
 void wr_entity_trace_streams(weir_entity *entity, struct wr_trace *trace);
+
+/*
+ * === the fences of a tick ===
+ *
+ * The fences that a tick records on the streams of its entity. Thread, for all functions: the entity's owner.
+ */
+
+/* Returns true if the end of this tick would record a fence. Thread: owner. */
+bool wr_entity_has_device_work(const weir_entity *entity);
+/*
+ * The end of a tick: records the used streams and adds the fences to all payloads (T4). On WEIR_E_NOMEM call
+ * it again.
+ */
+weir_status wr_entity_fence_tick(weir_entity *entity);
+/* Returns the entity's stream on which the running tick recorded this fence, or NULL. */
+weir_stream *wr_entity_stream_recorded(weir_entity *entity, weir_fence fence);
+/* Makes room for one more entry in `early`. Fails: WEIR_E_NOMEM. */
+weir_status wr_entity_reserve_early(weir_entity *entity);
+/* Notes that the message emitted last on the output carries the fence. Call after wr_entity_reserve_early. */
+void wr_entity_add_early(weir_entity *entity, size_t output, weir_fence fence);
+/* Returns the entity's stream that recorded this fence at the end of its last tick, or NULL. */
+weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence);
+
+/*
+ * === ticks in flight ===
+ *
+ * The ticks of an entity that used the device, and which of them are not known to be complete (T8). They are
+ * numbered from 1 in each run. Thread, for all functions: the entity's owner.
+ */
+
+/* A fence that the end of a tick recorded; one per stream that the tick used. */
+struct wr_flight_end {
+	weir_fence fence;
+	uint64_t tick;
+};
+
+struct wr_flight {
+	size_t bound;               /* max_in_flight in this run; 0: no bound, `ends` stays empty */
+	uint64_t ticks, completed;  /* number of the last tick; ticks 1..completed are known to be complete */
+	struct wr_flight_end *ends; /* [first, first + count): ends of ticks after `completed`, in order */
+	size_t first, count, room;
+	uint64_t operations;   /* that the largest recent tick enqueued */
+	uint64_t largest_tick; /* the number of that tick */
+};
+
+void wr_flight_reset(struct wr_flight *flight, size_t bound);
+void wr_flight_finish(struct wr_flight *flight);
+/* The bound, lowered if ticks enqueue many operations: the driver's launch queue is finite. */
+size_t wr_flight_limit(const struct wr_flight *flight);
+/*
+ * Call after the streams of a tick were fenced: notes the tick if it used any. If the in-flight condition
+ * waits by completion flag, writes the flags at every (wr_flight_limit() / 2)th tick. Fails: WEIR_E_NOMEM.
+ */
+weir_status wr_flight_note_tick(weir_entity *entity);
 
 #endif
