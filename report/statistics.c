@@ -20,7 +20,7 @@ void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statist
 /*
  * === statistics ===
  *
- * The public call about statistics. It reads what trace/statistics.c and path_times.c collect.
+ * The public call about statistics. It reads what trace/statistics.c collects.
  */
 
 weir_status weir_scheduler_print_statistics(weir_scheduler *scheduler, char **out)

@@ -281,35 +281,35 @@ static void t16_paths_end_at_sinks_and_outlets(void **state)
 
 /* --- a `pop` queue --- */
 
-static void count_path(const struct wr_prefix *prefix, struct wr_path *path, void *arg)
+static void assert_the_first_source(const struct wr_prefix *prefix, struct wr_path *path, void *arg)
 {
-	(void)prefix;
+	assert_int_equal(prefix->before->before->entity, 0);
 	*(int64_t *)arg += wr_histogram_summary(&path->latency).sum_ns;
 }
 
-/* The front is closed, then pushes evict so often that all places are used again. */
+/* The front is closed, then pushes that came another way evict so often that all places are used again. */
 static void t16_the_front_of_a_pop_queue_keeps_its_origins(void **state)
 {
-	static const struct ends ends[] = {{0, 1}};
+	static const struct ends ends[] = {{0, 2}, {1, 2}, {2, 3}};
 	struct run run;
 	int64_t sum = 0;
 
 	(void)state;
-	assert_true(begin(&run, ends, 1, 2));
+	assert_true(begin(&run, ends, 3, 4));
 	run.at = 100;
-	see->tick_begin(run.statistics, 100, 0, 0, 0);
-	see->deliver(run.statistics, 101, 0, 0, 0);
-	see->front(run.statistics, 0, 0, 1);
+	tick(&run, 0, 0);
+	tick(&run, 2, 0);
+	see->front(run.statistics, 2, 0, 1);
 	for (uint64_t i = 1; i < 9; i++) {
-		see->tick_begin(run.statistics, 200, 0, 0, i);
-		see->deliver(run.statistics, 201, 0, 0, i);
+		tick(&run, 1, i);
+		tick(&run, 2, i);
 	}
-	see->take(run.statistics, 300, 0, 0, 0);
-	see->tick_begin(run.statistics, 300, 0, 1, 0);
-	see->tick_end(run.statistics, 400, 0, 1, 0);
-	see->computed(run.statistics, 1, 0, false);
-	wr_paths_each(&run.statistics->paths, count_path, &sum);
-	assert_int_equal(sum, 300);
+	run.head[2] = 0;
+	run.tail[2] = 1;
+	run.at = 1000;
+	tick(&run, 3, 0);
+	wr_paths_each(&run.statistics->paths, assert_the_first_source, &sum);
+	assert_int_equal(sum, 1003 - 101);
 	finish(&run);
 }
 
