@@ -59,13 +59,6 @@ static weir_status make_outputs(weir_entity *entity, const struct wr_plan_entity
 	return WEIR_OK;
 }
 
-/* Marks the ports that the condition names: each must hold `need` messages before it is asked (C4). */
-static void mark_content(weir_entity *entity, const struct wr_plan_condition *condition)
-{
-	for (unsigned i = 0; i < entity->input_count; i++)
-		entity->inputs[i].content |= wr_condition_names(condition, i, true);
-}
-
 /* NULL for no bytes: what uses the state of a table without a size fails at its first access. */
 static weir_status make_state(void **out, size_t bytes)
 {
@@ -95,7 +88,9 @@ static weir_status add_condition(weir_entity *entity, const struct wr_plan_condi
 		entity->gathering_count++;
 	} else {
 		entity->has_content = true;
-		mark_content(entity, plan);
+		/* The ports that it names: each must hold `need` messages before it is asked (C4). */
+		for (unsigned i = 0; i < entity->input_count; i++)
+			entity->inputs[i].content |= wr_condition_names(plan, i, true);
 	}
 	return WEIR_OK;
 }
@@ -324,11 +319,6 @@ static bool has_default_conditions_only(const weir_entity *entity)
 	return true;
 }
 
-static const struct wr_plan_input *receiver_input(const struct wr_connection *connection)
-{
-	return connection->receiver ? connection->receiver->inputs[connection->input].plan : NULL;
-}
-
 /* A tensor is looked at if the port or a receiver has a type. */
 static void intersect_kinds(struct wr_output *output)
 {
@@ -336,7 +326,9 @@ static void intersect_kinds(struct wr_output *output)
 
 	output->kinds = output->plan->kinds;
 	for (size_t i = 0; i < output->count; i++) {
-		const struct wr_plan_input *to = receiver_input(output->connections[i]);
+		const struct wr_connection *connection = output->connections[i];
+		const weir_entity *receiver = connection->receiver;
+		const struct wr_plan_input *to = receiver ? receiver->inputs[connection->input].plan : NULL;
 
 		output->kinds &= to ? to->kinds : UINT_MAX;
 		typed |= to && wr_port_type_says(&to->type);
@@ -355,16 +347,9 @@ static void reset_counters(struct wr_entity_counters *counters)
 	wr_latencies_clear(&counters->latencies);
 }
 
-static void reset_flight(weir_entity *entity)
-{
-	int64_t own = entity->plan->max_in_flight;
-
-	wr_flight_reset(&entity->flight, own < 0 ? entity->graph->max_in_flight : (size_t)own);
-	entity->flight_full = false;
-}
-
 weir_status wr_entity_reset(weir_entity *entity)
 {
+	int64_t in_flight = entity->plan->max_in_flight;
 	bool fed = false, rooted = false;
 	weir_status status = entity->fences_pending ? wr_entity_drop_tick(entity) : WEIR_OK;
 
@@ -405,7 +390,8 @@ weir_status wr_entity_reset(weir_entity *entity)
 	entity->context.tick = 0;
 	entity->context.stamp_set = false;
 	entity->context.kept = 0;
-	reset_flight(entity);
+	wr_flight_reset(&entity->flight, in_flight < 0 ? entity->graph->max_in_flight : (size_t)in_flight);
+	entity->flight_full = false;
 	wr_claims_reset(entity);
 	reset_counters(&entity->counters);
 	clear_state(entity->operator_state, entity->plan->kind->state_size);

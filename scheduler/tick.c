@@ -55,17 +55,6 @@ static inline bool front_take(struct wr_worker *worker, weir_entity *entity, str
 	return n && poke_blocked_sender(worker, connection, entity->fast_last_tick);
 }
 
-static bool fan_in_take(struct wr_worker *worker, weir_entity *entity, struct wr_input *input)
-{
-	struct wr_fan_in *set = input->set;
-	bool owed = false;
-
-	for (size_t i = 0; i < set->front_count; i++)
-		owed |= front_take(worker, entity, input, set->fronts[i]);
-	wr_fan_in_taken(set);
-	return owed;
-}
-
 /*
  * The fronts become the tick's inputs. Returns true if a wake-up is owed. Waking takes longer than a short
  * compute, so after a fast tick it is put off until compute has returned.
@@ -78,8 +67,10 @@ static bool inputs_take(struct wr_worker *worker, weir_entity *entity)
 	for (size_t i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
 		input->taken_count = 0;
+		for (size_t k = 0; input->set && k < input->set->front_count; k++)
+			owed |= front_take(worker, entity, input, input->set->fronts[k]);
 		if (input->set)
-			owed |= fan_in_take(worker, entity, input);
+			wr_fan_in_taken(input->set);
 		for (size_t k = 0; !input->set && k < input->count; k++)
 			owed |= front_take(worker, entity, input, k);
 		held += input->taken_count;
@@ -91,13 +82,6 @@ static bool inputs_take(struct wr_worker *worker, weir_entity *entity)
 }
 
 /* --- compute --- */
-
-/* A simulated compute takes a random time, so that deadlines pass and other workers run meanwhile. */
-static void sleep_simulated(const weir_graph *graph)
-{
-	if (graph->owns_world)
-		wr_thread_sleep(1 + (int64_t)wr_random_below(wr_sim_random(graph->world), SIM_TICK_NS));
-}
 
 /* These two are not inlined: a tick that is not observed pays a branch for each of them. */
 
@@ -124,12 +108,15 @@ __attribute__((noinline)) static void tell_end(struct wr_worker *worker, weir_en
 
 static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 {
+	const weir_graph *graph = entity->graph;
 	weir_context *context = &entity->context;
 	weir_status status;
 
-	if (entity->gated && wr_system_wait_failed(entity->graph->system))
-		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(entity->graph->system));
-	sleep_simulated(entity->graph);
+	if (entity->gated && wr_system_wait_failed(graph->system))
+		return wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(graph->system));
+	if (graph->owns_world) /* a simulated compute takes a random time: deadlines pass and other workers
+				  run meanwhile */
+		wr_thread_sleep(1 + (int64_t)wr_random_below(wr_sim_random(graph->world), SIM_TICK_NS));
 	wr_entity_enter(entity);
 	context->computing = true;
 	wr_error_clear(worker->error);
@@ -153,13 +140,6 @@ static void call_ticked(weir_entity *entity)
 		if (kind->ticked)
 			kind->ticked(entity->conditions[i].state, &view);
 	}
-}
-
-static weir_status fail_tick(weir_scheduler *scheduler, weir_entity *entity, weir_status status)
-{
-	wr_run_fail(scheduler, entity, WEIR_CAUSE_COMPUTE, status);
-	wr_entity_drop_tick(entity); /* also fences what compute enqueued before it failed */
-	return status;
 }
 
 static weir_status take_and_compute(struct wr_worker *worker, weir_entity *entity)
@@ -373,7 +353,8 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 		}
 	}
 	if (status) {
-		status = fail_tick(scheduler, entity, status);
+		wr_run_fail(scheduler, entity, WEIR_CAUSE_COMPUTE, status);
+		wr_entity_drop_tick(entity); /* also fences what compute enqueued before it failed */
 		worker->local.context = NULL;
 		return status;
 	}
@@ -395,13 +376,6 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 }
 
 /* --- the end of an entity --- */
-
-static void close_outputs(weir_entity *entity)
-{
-	for (size_t i = 0; i < entity->output_count; i++)
-		for (size_t k = 0; k < entity->outputs[i].count; k++)
-			wr_connection_close(entity->outputs[i].connections[k]);
-}
 
 static void drop_inputs(weir_entity *entity)
 {
@@ -462,7 +436,9 @@ void wr_entity_end(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
-	close_outputs(entity);
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].count; k++)
+			wr_connection_close(entity->outputs[i].connections[k]);
 	end_inlets(entity);
 	wr_trace_entity_done(scheduler->trace, worker->local.index, entity->id);
 	set_done(entity);
