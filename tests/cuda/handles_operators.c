@@ -164,7 +164,7 @@ static weir_status stays_wrapped(weir_context *context)
 {
 	weir_status status = weir_stream_unwrap(handles_stream);
 
-	if (status == WEIR_E_BUSY)
+	if (status == WEIR_E_STATE)
 		return WEIR_OK;
 	return weir_context_fail(context, "unwrapped in a run: %s", weir_status_text(status));
 }
