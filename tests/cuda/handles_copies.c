@@ -77,7 +77,8 @@ static void check_pageable(weir_graph *graph, weir_stream *stream, const struct 
 
 	for (uint32_t i = 0; i < NUMBERS; i++)
 		memory->pinned[i] = 7 * i + 1;
-	if (!refused(stream, up, 2, "copies[1].from is pageable memory: use memory of weir_context_create_tensor") ||
+	if (!refused(stream, up, 2,
+		     "copies[1].from is pageable memory: use memory of weir_context_create_tensor") ||
 	    !refused(stream, &down, 1, "copies[0].to is pageable memory") ||
 	    !copied(graph, stream, memory, memory->pageable, 0))
 		return;
