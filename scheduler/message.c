@@ -176,7 +176,7 @@ weir_status wr_pool_check(struct wr_pool *pool, const weir_entity **by)
 }
 
 /*
- * The program let go of something that it took from an outlet: the loop looks again who holds memory, if it
+ * The program let go of something that it took from an outlet: the loop looks again what holds memory, if it
  * did before. Thread: any, without locks.
  */
 static void pool_let_go(struct wr_pool *pool)
