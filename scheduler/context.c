@@ -570,18 +570,15 @@ static void unref_emitted(weir_entity *entity)
  */
 weir_status wr_entity_drop_tick(weir_entity *entity)
 {
-	weir_status status = wr_entity_fence_tick(entity);
+	bool kept = entity->fences_pending;
+	weir_status status = wr_entity_fence_tick(entity, &entity->fences_pending);
 
-	if (status == WEIR_E_NOMEM) {
-		if (!entity->fences_pending)
-			wr_log(WEIR_LOG_WARN,
-			       "%s: no memory for a fence: the messages of its last tick "
-			       "are kept",
-			       entity->plan->name);
-		entity->fences_pending = true;
+	if (entity->fences_pending) {
+		if (!kept)
+			wr_log(WEIR_LOG_WARN, "%s: no fence for its last tick (%s): its messages are kept",
+			       entity->plan->name, weir_status_text(status));
 		return status;
 	}
-	entity->fences_pending = false;
 	unref_emitted(entity);
 	wr_context_unref_made(&entity->context);
 	wr_entity_unref_inputs(entity);

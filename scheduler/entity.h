@@ -226,7 +226,7 @@ struct weir_entity {
 	bool finished, fronts_closed, started;
 	bool askable;                /* its conditions were started, in this run or the last one */
 	bool stop_owed;              /* its stop function was not called yet; its streams stay */
-	bool fences_pending;         /* no memory for a fence: the last tick's messages are kept */
+	bool fences_pending;         /* of its last tick's work: its messages are kept */
 	weir_stream *current_stream; /* of this tick, in `streams`; NULL: none yet */
 	weir_stream *given_stream;   /* by weir_entity_use_stream; NULL: none. Changes between runs only */
 	struct wr_entity_streams streams;
@@ -346,8 +346,8 @@ bool wr_context_holds_all(const weir_context *context, const weir_message *messa
 void wr_context_unref_made(weir_context *context); /* drops the tick's references to what it allocated */
 void wr_entity_unref_inputs(weir_entity *entity);  /* drops those to what it took */
 /*
- * Ends a tick without delivery: fences the streams, then drops all messages of the tick. Fails with
- * WEIR_E_NOMEM if a fence has no memory: then it keeps the messages (fences_pending); call it again later.
+ * Ends a tick without delivery: fences the streams, then drops all messages of the tick. If a fence fails (no
+ * memory; a device that failed and still works) it keeps the messages (fences_pending); call it again later.
  */
 weir_status wr_entity_drop_tick(weir_entity *entity);
 

@@ -603,15 +603,30 @@ static weir_status call_in_world(weir_graph *graph, void (*fn)(void *arg), struc
 	return status ? status : call->status;
 }
 
-/* Tries again to fence what entities kept for want of memory. */
+/* Tries again to fence what entities kept. Returns true if none does any more. */
+static bool fence_pending(void *arg)
+{
+	weir_graph *graph = arg;
+	bool pending = false;
+
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		if (graph->entities[i].fences_pending)
+			(void)wr_entity_drop_tick(&graph->entities[i]);
+		pending |= graph->entities[i].fences_pending;
+	}
+	return !pending;
+}
+
+/* A device that failed may stop soon, and nothing else brings memory for a fence back. */
 static void fence_pending_in_world(void *arg)
 {
 	weir_graph *graph = ((struct world_call *)arg)->graph;
 
-	for (size_t i = 0; i < graph->entity_count; i++)
-		if (graph->entities[i].fences_pending &&
-		    wr_entity_drop_tick(&graph->entities[i]) == WEIR_E_NOMEM)
-			graph->leaks = true;
+	if (fence_pending(graph))
+		return;
+	if (wr_system_failed(graph->system))
+		wr_system_wait(graph->system, fence_pending, graph);
+	graph->leaks = !fence_pending(graph);
 }
 
 /*

@@ -483,7 +483,7 @@ static bool took_message(const weir_entity *entity)
 static weir_status fence_stream(weir_entity *entity, size_t index)
 {
 	struct wr_entity_stream *item = &entity->streams.items[index];
-	weir_status status;
+	weir_status status, failure;
 
 	item->ended = false;
 	if (!has_unfenced_work(item))
@@ -492,10 +492,21 @@ static weir_status fence_stream(weir_entity *entity, size_t index)
 	wr_stream_begin_tick(item->stream);
 	if (item->span)
 		(void)wr_span_end(item->span);
-	status = weir_stream_record(item->stream, &item->last);
-	item->ended = !status;
+	failure = weir_stream_record(item->stream, &item->last);
+	item->ended = !failure;
 	wr_stream_note_tick(item->stream, took_message(entity));
-	return status ? status : fence_payloads(entity, index, item->last);
+	if (failure && (failure != WEIR_E_DEVICE || !wr_stream_record_end(item->stream, &item->last)))
+		return failure;
+	status = fence_payloads(entity, index, item->last);
+	item->used = status != WEIR_OK;
+	return status ? status : failure;
+}
+
+/* Returns true if work of the tick may still run, and no fence tells when it ends. */
+static bool is_unfenced(const weir_entity *entity, const struct wr_entity_stream *item)
+{
+	return has_unfenced_work(item) && !wr_stream_capturing(item->stream) &&
+	       !wr_device_lost(entity->graph->system);
 }
 
 weir_stream *wr_entity_stream_recorded(weir_entity *entity, weir_fence fence)
@@ -563,7 +574,7 @@ static void end_tick(weir_entity *entity)
 	entity->context.stream_used = false;
 }
 
-weir_status wr_entity_fence_tick(weir_entity *entity)
+weir_status wr_entity_fence_tick(weir_entity *entity, bool *pending)
 {
 	weir_status status = WEIR_OK;
 	bool again = false;
@@ -572,13 +583,14 @@ weir_status wr_entity_fence_tick(weir_entity *entity)
 		again = (status = fence_early(entity)) == WEIR_E_NOMEM;
 	for (size_t i = 0; i < entity->streams.count; i++) {
 		weir_status one = fence_stream(entity, i);
-		again |= one == WEIR_E_NOMEM;
+		again |= one == WEIR_E_NOMEM || (one && is_unfenced(entity, &entity->streams.items[i]));
 		status = status ? status : one;
 	}
+	*pending = again;
 	if (again) {
 		/* The tick fails by this one; a later call fails for want of a fence alone. */
 		entity->streams.failure = WEIR_OK;
-		return WEIR_E_NOMEM;
+		return status;
 	}
 	end_tick(entity);
 	status = status ? status : entity->streams.failure;

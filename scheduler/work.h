@@ -81,10 +81,10 @@ void wr_entity_trace_streams(weir_entity *entity, struct wr_trace *trace);
 /* Returns true if the end of this tick would record a fence. Thread: owner. */
 bool wr_entity_has_device_work(const weir_entity *entity);
 /*
- * The end of a tick: records the used streams and adds the fences to all payloads (T4). On WEIR_E_NOMEM call
- * it again.
+ * The end of a tick: records the used streams and adds the fences to all payloads (T4). *pending: it failed,
+ * and no fence tells when some of the tick's work ends; call it again.
  */
-weir_status wr_entity_fence_tick(weir_entity *entity);
+weir_status wr_entity_fence_tick(weir_entity *entity, bool *pending);
 /* Returns the entity's stream on which the running tick recorded this fence, or NULL. */
 weir_stream *wr_entity_stream_recorded(weir_entity *entity, weir_fence fence);
 /* Makes room for one more entry in `early`. Fails: WEIR_E_NOMEM. */

@@ -730,7 +730,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	return WEIR_OK;
 }
 
-/* --- the end of all work on a stream, when its system is destroyed --- */
+/* --- the end of all work on a stream, also of a system that failed --- */
 
 /*
  * Records the end of work that was enqueued after the last record, because a record failed, or the system did
@@ -746,14 +746,27 @@ static bool end_recorded(weir_stream *stream)
 		return true;
 	if (before.value && before.value != value && !wr_fence_may_free(stream->system, before))
 		return false;
+	wr_store(&event->value, value); /* as in weir_stream_record */
 	if (wr_device_record(stream->system, stream->spec.device, wr_load(&stream->native), event->native))
 		return false;
-	wr_store(&event->value, value);
 	wr_store(&event->marks, 0);
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->flag_after_record, false);
 	wr_store(&stream->submitted, value);
 	return true;
+}
+
+bool wr_stream_record_end(weir_stream *stream, weir_fence *out)
+{
+	struct wr_last_error error = *wr_error_here();
+	bool recorded;
+
+	wr_store(&stream->dirty, true); /* uses of its native handle cannot be seen */
+	recorded = end_recorded(stream);
+	*wr_error_here() = error;
+	if (recorded)
+		*out = (weir_fence){wr_load(&stream->id), wr_load(&stream->submitted)};
+	return recorded;
 }
 
 bool wr_stream_may_free(weir_stream *stream)

@@ -51,7 +51,9 @@ weir_status wr_system_create(struct wr_system **out, const struct wr_system_opti
  * streams. Fails: WEIR_E_ABANDONED: a stream hangs; memory that the GPU may still touch is leaked (E4).
  */
 weir_status wr_system_destroy(struct wr_system *system);
-/* Makes destroy wait only briefly, because a drain has already waited for the streams. */
+/* Sleeps until done(arg), which is called from time to time, returns true, or as long as destroy waits. */
+void wr_system_wait(struct wr_system *system, bool (*done)(void *arg), void *arg);
+/* Makes both wait only briefly, because a drain has already waited for the streams. */
 void wr_system_shorten_timeout(struct wr_system *system);
 /* "cuda: NVIDIA H100 80GB HBM3", "host", "sim: seed 7". */
 const char *wr_system_where(const struct wr_system *system);
@@ -77,9 +79,11 @@ void wr_system_drop_all_refs(struct wr_system *system);
 
 /* --- failure (E2, E3) --- */
 bool wr_system_failed(const struct wr_system *system); /* one load: called before each gated compute */
+/* Returns true if the system failed and nothing touches memory any more. */
+bool wr_device_lost(struct wr_system *system);
 /*
- * The same for a caller that may have just got WEIR_E_DEVICE from a fence: another thread may still be
- * writing the failure text, and this call waits for that. Thread: any that holds no lock.
+ * The same as wr_system_failed for a caller that may have just got WEIR_E_DEVICE from a fence: another thread
+ * may still be writing the failure text, and this call waits for that. Thread: any that holds no lock.
  */
 bool wr_system_wait_failed(struct wr_system *system);
 /*
@@ -246,6 +250,11 @@ void wr_stream_begin_tick(weir_stream *stream);
  * not count for it, else an operator that enqueues for ever would drain for ever. Thread: owner.
  */
 void wr_stream_note_tick(weir_stream *stream, bool took_message);
+/*
+ * As weir_stream_record, but also once the system has failed, while its device goes on, and leaves the last
+ * error alone. Returns false if the device refuses. Thread: owner.
+ */
+bool wr_stream_record_end(weir_stream *stream, weir_fence *out);
 /* Returns true if work was enqueued, or the native handle given out, since the last record. */
 bool wr_stream_dirty(const weir_stream *stream);
 /* A message is emitted at this value, which the running tick recorded (T12). Thread: owner. */

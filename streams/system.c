@@ -680,7 +680,6 @@ static void drain_and_free(void *arg)
 {
 	struct ending *ending = arg;
 	struct wr_system *system = ending->system;
-	int64_t timeout = wr_load(&system->short_timeout) ? SHORT_TIMEOUT : DRAIN_TIMEOUT;
 
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
@@ -688,9 +687,16 @@ static void drain_and_free(void *arg)
 		if (!wr_load(&stream->closed))
 			wr_stream_close(stream);
 	}
-	wr_system_sleep_until(system, is_drained, ending, wr_time_add(wr_now(), timeout));
+	wr_system_wait(system, is_drained, ending);
 	if (ending->drained)
 		system_free(system);
+}
+
+void wr_system_wait(struct wr_system *system, bool (*done)(void *arg), void *arg)
+{
+	int64_t timeout = wr_load(&system->short_timeout) ? SHORT_TIMEOUT : DRAIN_TIMEOUT;
+
+	wr_system_sleep_until(system, done, arg, wr_time_add(wr_now(), timeout));
 }
 
 void wr_system_shorten_timeout(struct wr_system *system)

@@ -132,8 +132,6 @@ weir_status wr_device_open_or_host(struct wr_system *system, weir_status status,
 void wr_system_fail(struct wr_system *system, const char *what);
 /* WEIR_E_DEVICE, with the text */
 weir_status wr_system_failure_status(struct wr_system *system);
-/* Returns true if the system failed and nothing touches memory any more. */
-bool wr_device_lost(struct wr_system *system);
 
 /* --- the device --- */
 /* Fails: WEIR_E_DEVICE: the system failed; WEIR_E_INVALID: no such device. */

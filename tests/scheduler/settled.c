@@ -1,14 +1,16 @@
-/* A tick whose fence found no memory: its work is fenced when there is memory again, and
- * what it uses lives until then. */
+/* A tick whose fence found no memory, or no device: its work is fenced when that is there again, and what it
+ * uses lives until then, or until a lost device has stopped. */
 #include "base/memory.h"
-#include "rig.h"
+#include "device_counted.h"
 
 enum { STREAMS = 3 }; /* more than a message holds without an allocation */
 
 struct wrapped {
-	_Atomic int64_t value; /* number of finished kernels */
-	_Atomic unsigned destroyed, unfinished;
+	_Atomic int64_t value;   /* number of finished kernels */
+	_Atomic int64_t running; /* kernels */
+	_Atomic unsigned destroyed, unfinished, in_use;
 	int64_t fails_at; /* allocations after the last call of compute */
+	int64_t longest;  /* kernel */
 };
 
 struct work {
@@ -20,8 +22,10 @@ static int add_late(const void *arguments)
 {
 	const struct work *work = arguments;
 
+	wr_fetch_add(&work->wrapped->running, 1);
 	weir_sleep(work->ns);
 	wr_fetch_add(&work->wrapped->value, 1);
+	wr_fetch_sub(&work->wrapped->running, 1);
 	return 0;
 }
 
@@ -34,6 +38,8 @@ static void destroy(void *arg)
 	wr_fetch_add(&wrapped->destroyed, 1);
 	if (wr_load(&wrapped->value) != STREAMS)
 		wr_fetch_add(&wrapped->unfinished, 1);
+	if (wr_load(&wrapped->running))
+		wr_fetch_add(&wrapped->in_use, 1);
 }
 
 static weir_status launch_on_all(weir_context *context, struct wrapped *wrapped)
@@ -45,7 +51,7 @@ static weir_status launch_on_all(weir_context *context, struct wrapped *wrapped)
 
 	for (size_t i = 0; !status && i < STREAMS; i++) {
 		status = weir_context_allocate_stream(context, names[i], &stream);
-		work.ns = i + 1 < STREAMS ? 10 * MS : SECOND; /* longer than a failed run waits */
+		work.ns = i + 1 < STREAMS ? 10 * MS : wrapped->longest;
 		if (!status)
 			status = weir_stream_launch(stream, &late, &work, sizeof(work));
 	}
@@ -74,7 +80,7 @@ static weir_status emit_and_lack_memory(struct rig *rig, weir_context *context)
 static bool lack_memory_at(int64_t n)
 {
 	struct rig *rig = rig_of("c:call count=1 -> d:call");
-	struct wrapped wrapped = {.fails_at = n};
+	struct wrapped wrapped = {.fails_at = n, .longest = SECOND}; /* a failed run waits less */
 	weir_status status;
 
 	rig->own = &wrapped;
@@ -97,6 +103,46 @@ static void lack_memory(void)
 	assert_in_range(failed, STREAMS, 20);
 }
 
+/* Returns true if there was such a record. A device that is lost goes on until its running kernels end. */
+static bool fail_record(unsigned nth, enum error error)
+{
+	struct rig *rig = rig_of("c:call count=1 -> d:call");
+	struct wrapped wrapped = {.fails_at = -1, .longest = 50 * MS};
+	weir_status status;
+
+	device.call = RECORD;
+	device.error = error;
+	device.nth = nth;
+	wr_store(&device.count, 0);
+	wr_store(&device.hit, false);
+	rig->own = &wrapped;
+	rig_on(rig, "c", emit_and_lack_memory);
+	status = rig_run(rig);
+	rig_destroy(rig);
+	assert_int_equal(wr_load(&wrapped.destroyed), 1);
+	assert_int_equal(wr_load(&wrapped.in_use), 0);
+	assert_int_equal(status != WEIR_OK, wr_load(&device.hit));
+	device.nth = 0;
+	return wr_load(&device.hit);
+}
+
+static void fail_records(void)
+{
+	for (int error = 0; error < ERRORS; error++) {
+		unsigned nth = 1;
+		while (fail_record(nth, (enum error)error))
+			nth++;
+		assert_true(nth > STREAMS);
+	}
+}
+
+static void t04_e02_f65_what_a_tick_uses_outlives_its_work_if_its_fence_fails(void **state)
+{
+	(void)state;
+	rig_in_worlds(10, fail_records);
+	rig_on_host(fail_records);
+}
+
 static void t04_f40_a_tick_whose_fence_found_no_memory_is_fenced_again(void **state)
 {
 	(void)state;
@@ -107,6 +153,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t04_f40_a_tick_whose_fence_found_no_memory_is_fenced_again),
+		cmocka_unit_test(t04_e02_f65_what_a_tick_uses_outlives_its_work_if_its_fence_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
