@@ -237,10 +237,28 @@ static void check_dltensor(const DLTensor *from, nb::handle array)
 					   std::to_string(from->type.bits) + " bits");
 }
 
+/* (type, number) of a device, in DLPack's words. */
+static int device_pair(nb::handle place, int *type)
+{
+	nb::object first, second;
+	long kind = -1, id = -1;
+
+	if (pair_of(place, first, second)) { /* NumPy's and torch's are enums and ints */
+		kind = PyNumber_Check(first.ptr()) ? PyLong_AsLong(nb::int_(first).ptr()) : -1;
+		id = PyNumber_Check(second.ptr()) ? PyLong_AsLong(nb::int_(second).ptr()) : -1;
+		PyErr_Clear();
+	}
+	if (kind < 0 || id < 0 || kind > INT32_MAX || id > INT32_MAX)
+		raise(WEIR_E_INVALID, ("__dlpack_device__ is (type, device), two whole numbers, not " +
+				       nb::cast<std::string>(nb::repr(place)))
+					      .c_str());
+	*type = (int)kind;
+	return (int)id;
+}
+
 static void from_dlpack(Draft &draft, const Destination &to, nb::handle value)
 {
-	nb::tuple place = nb::cast<nb::tuple>(value.attr("__dlpack_device__")());
-	int type = nb::cast<int>(nb::int_(place[0])), id = nb::cast<int>(nb::int_(place[1]));
+	int type, id = device_pair(value.attr("__dlpack_device__")(), &type);
 	bool on_device = type == DL_CUDA || type == DL_CUDA_MANAGED;
 	weir_stream *stream = on_device ? stream_for(to, id) : nullptr;
 	nb::object capsule;
@@ -644,12 +662,17 @@ nb::object message_dlpack(Message &self, nb::object stream, nb::object max_versi
 {
 	const weir_tensor *tensor = tensor_of(self);
 	bool on_host = is_on_host(self, tensor);
-	bool with_version = !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
+	nb::object major, minor;
+	bool with_version = pair_of(max_version, major, minor) && PyLong_Check(major.ptr()) &&
+			    PyLong_AsLong(major.ptr()) >= 1;
+	int wanted = DL_CPU;
 	Message held(weir_message_ref(self.message), self.core.get());
 
 	held.writable = self.writable;
 	held.call = self.call;
-	if (!dl_device.is_none() && nb::cast<int>(nb::int_(dl_device[0])) != (on_host ? DL_CPU : DL_CUDA))
+	if (!dl_device.is_none())
+		(void)device_pair(dl_device, &wanted);
+	if (!dl_device.is_none() && wanted != (on_host ? DL_CPU : DL_CUDA))
 		throw nb::buffer_error("weir copies no arrays between devices: use 'upload' or 'download'");
 	if (!copy.is_none() && nb::cast<bool>(copy))
 		throw nb::buffer_error("weir makes no copies: copy the array that refers to the message");

@@ -101,13 +101,26 @@ static weir_status fail_with(weir_context *context, nb::handle error)
 	return weir_context_fail(context, "%s", text ? text : "an exception without a text");
 }
 
+/* Keeps the exception for weir.Error. The first one of an entity stays; a later one is a note of it. */
+static void keep_failure(Context *own, const nb::object &error)
+{
+	nb::object first;
+
+	if (!own->core->owner)
+		return;
+	nb::dict failures = nb::borrow<nb::dict>(own->core->owner->failures);
+	if (!failures.contains(own->name()))
+		failures[own->name()] = error;
+	else if (!(first = failures[own->name()]).is(error))
+		nb::module_::import_("weir.errors").attr("add_later")(first, error, own->name());
+}
+
 /* Keeps the exception for weir.Error, and ends the run. */
 static weir_status fail(weir_context *context, Context *own)
 {
 	nb::object error = take_exception();
 
-	if (own->core->owner)
-		own->core->owner->failures[own->name()] = error;
+	keep_failure(own, error);
 	return fail_with(context, error);
 }
 
@@ -178,6 +191,8 @@ static const Kind *kind_of(weir_context *context)
 static void make_instance(State *state, weir_context *context, const weir_values *values)
 {
 	const Kind *kind = kind_of(context);
+	if (!kind->type)
+		raise(WEIR_E_STATE, "the class of the operator is gone");
 	nb::object instance = nb::steal(PyObject_CallNoArgs(kind->type));
 
 	if (!instance.is_valid())
@@ -198,6 +213,7 @@ static void make_context(State *state, weir_context *context)
 	state->own = nb::cast<Context *>(own);
 	state->own->kind = kind_of(context);
 	state->own->core = core_of(weir_context_graph(context));
+	state->own->hold.set(state->own->core);
 	state->own->entity = weir_entity_name(weir_context_entity(context));
 	state->own->chosen.resize(state->own->kind->ports[1].size());
 	state->own->run = state->own->core->owner ? state->own->core->owner->runs : 0;
@@ -206,6 +222,9 @@ static void make_context(State *state, weir_context *context)
 
 static void drop_state(State *state)
 {
+	if (state->own)
+		state->own->hold.reset();
+	state->own = nullptr;
 	Py_CLEAR(state->compute);
 	Py_CLEAR(state->instance);
 	Py_CLEAR(state->context);
@@ -277,9 +296,7 @@ void operator_stop(weir_context *context, void *memory)
 	{
 		Inside inside(state->own, context);
 		if (!call_if_there(state, "stop")) {
-			nb::object error = take_exception();
-			if (state->own->core->owner)
-				state->own->core->owner->failures[state->own->name()] = error;
+			keep_failure(state->own, take_exception());
 		}
 		settle();
 	}

@@ -25,6 +25,10 @@ nb::object text_or_none(const char *text)
 [[noreturn]] void raise(weir_status status, const char *text, const char *entity, nb::object diagnostics,
 			nb::object said)
 {
+	if (finished) { /* late in the exit nothing is imported */
+		PyErr_SetString(PyExc_RuntimeError, text);
+		throw nb::python_error();
+	}
 	nb::object error =
 		nb::module_::import_("weir.errors")
 			.attr("make")((int)status, text_of(text), text_or_none(entity), diagnostics, said);
@@ -143,12 +147,23 @@ bool is_ours(const Core *core)
 	return core->born == generation && !finished;
 }
 
+static int settle_later(void *)
+{
+	settle();
+	return 0;
+}
+
+/* The main thread ends it, unless a call of the module comes before. */
 void retire(Core *core)
 {
+	if (core->listed.exchange(true))
+		return;
 	core->next_retired = retired.load(std::memory_order_relaxed);
 	while (!retired.compare_exchange_weak(core->next_retired, core, std::memory_order_release,
 					      std::memory_order_relaxed))
 		;
+	if (!finished)
+		(void)Py_AddPendingCall(settle_later, nullptr);
 }
 
 static void forget(Core *core)
@@ -223,6 +238,20 @@ void drop_holders()
 	}
 }
 
+/* A graph that was dropped inside one of its operators ends here, though messages may keep its memory. */
+static void end_retired(Core *core)
+{
+	core->listed = false;
+	if (is_inside(core)) {
+		retire(core);
+	} else if (!core->references) {
+		bury(core);
+	} else if (core->dropped && core->scheduler && is_ours(core)) {
+		Ref hold(core); /* the last of its operators may go now */
+		(void)end_scheduler(core);
+	}
+}
+
 static void bury_retired()
 {
 	Core *core = retired.exchange(nullptr, std::memory_order_acquire);
@@ -230,10 +259,7 @@ static void bury_retired()
 	while (core) {
 		Core *next = core->next_retired;
 
-		if (is_inside(core))
-			retire(core);
-		else
-			bury(core);
+		end_retired(core);
 		core = next;
 	}
 }
@@ -246,11 +272,15 @@ void settle()
 		drop_holders();
 }
 
-void check_core(const Core *core)
+void check_process(const Core *core)
 {
 	if (core->born != generation)
-		raise(WEIR_E_INVALID,
-		      "this graph belongs to the parent process: after a fork, make a new one");
+		raise(WEIR_E_INVALID, FORKED);
+}
+
+void check_core(const Core *core)
+{
+	check_process(core);
 	if (!core->graph || finished)
 		raise(WEIR_E_INVALID, "the graph is closed");
 }

@@ -85,6 +85,28 @@ static nb::object outlet_next(Outlet &self)
 	return message_of(message, core);
 }
 
+static int inlet_fd(Inlet &self)
+{
+	int fd = -1;
+
+	check_open(self.core.get());
+	check(weir_inlet_fd(self.inlet, &fd));
+	return fd;
+}
+
+static void outlet_close(Outlet &self)
+{
+	Core *core = self.core.get();
+
+	check_open(core);
+	Using use(core);
+	{
+		nb::gil_scoped_release released;
+		weir_outlet_close(self.outlet);
+	}
+	settle();
+}
+
 static int outlet_fd(Outlet &self)
 {
 	int fd = -1;
@@ -101,10 +123,12 @@ void bind_ends(nb::module_ &module)
 	nb::class_<Inlet>(module, "Inlet")
 		.def("push", inlet_push, arg("value").none(), arg("timeout") = nb::none(),
 		     arg("stamp") = nb::none())
+		.def("fileno", inlet_fd)
 		.def("close", inlet_close);
 	nb::class_<Outlet>(module, "Outlet")
 		.def("take", outlet_take, arg("timeout") = nb::none())
 		.def("next_or_none", outlet_next)
+		.def("close", outlet_close)
 		.def("fileno", outlet_fd);
 }
 

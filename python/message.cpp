@@ -14,6 +14,7 @@ nb::object message_of(weir_message *message, Core *core, uint64_t call)
 
 static const char *message_kind(const Message &self)
 {
+	check_process(self.core.get());
 	switch (weir_message_kind(self.message)) {
 	case WEIR_KIND_EMPTY:
 		return "empty";
@@ -29,6 +30,7 @@ static const char *message_kind(const Message &self)
 
 static nb::object message_object(const Message &self)
 {
+	check_process(self.core.get());
 	Holder *holder = (Holder *)weir_message_data(self.message);
 
 	if (weir_message_kind(self.message) != WEIR_KIND_USER || !is_holder(holder))
@@ -40,6 +42,7 @@ static nb::object message_object(const Message &self)
 
 static nb::object message_part(const Message &self, const char *name)
 {
+	check_process(self.core.get());
 	weir_message *part = weir_message_part(self.message, name);
 
 	if (!part)
@@ -51,6 +54,7 @@ static nb::object message_parts(const Message &self)
 {
 	nb::dict out;
 
+	check_process(self.core.get());
 	for (size_t i = 0; i < weir_message_parts(self.message); i++)
 		out[text_of(weir_message_part_name(self.message, i))] = message_of(
 			weir_message_ref(weir_message_part_at(self.message, i)), self.core.get(), self.call);
@@ -95,14 +99,35 @@ static uintptr_t message_address(const Message &self)
 
 static nb::object message_stamp(const Message &self)
 {
+	check_process(self.core.get());
 	weir_stamp stamp = weir_message_stamp(self.message);
 
 	return nb::make_tuple(stamp.time, stamp.tag);
 }
 
+bool pair_of(nb::handle value, nb::object &first, nb::object &second)
+{
+	nb::object both = nb::steal(PySequence_Check(value.ptr()) ? PySequence_Tuple(value.ptr()) : nullptr);
+
+	PyErr_Clear();
+	if (!both.is_valid() || PyTuple_Size(both.ptr()) != 2)
+		return false;
+	first = nb::borrow(PyTuple_GetItem(both.ptr(), 0));
+	second = nb::borrow(PyTuple_GetItem(both.ptr(), 1));
+	return true;
+}
+
 weir_stamp stamp_of(nb::handle stamp)
 {
-	return {nb::cast<int64_t>(stamp[0]), nb::cast<uint64_t>(stamp[1])};
+	nb::object time, tag;
+
+	if (!pair_of(stamp, time, tag) || !PyLong_Check(time.ptr()) || !PyLong_Check(tag.ptr()))
+		raise(WEIR_E_INVALID, "a stamp is (time, tag), two whole numbers");
+	int64_t ns = PyLong_AsLongLong(time.ptr());
+	uint64_t number = PyLong_AsUnsignedLongLong(tag.ptr());
+	if (PyErr_Occurred())
+		throw nb::python_error();
+	return {ns, number};
 }
 
 static bool message_unique(Message &self)
@@ -143,9 +168,10 @@ void bind_message(nb::module_ &module)
 		.def("__dlpack__", message_dlpack, nb::kw_only(), arg("stream") = nb::none(),
 		     arg("max_version") = nb::none(), arg("dl_device") = nb::none(),
 		     arg("copy") = nb::none());
-	nb::class_<Object>(module, "Object").def("__init__", [](Object *self, nb::object value) {
-		new (self) Object{value};
-	});
+	nb::class_<Object>(module, "Object")
+		.def(
+			"__init__", [](Object *self, nb::object value) { new (self) Object{value}; },
+			arg("value").none());
 }
 
 } // namespace weir_python

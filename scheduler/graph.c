@@ -108,6 +108,8 @@ static void free_inlets(weir_inlet *inlet)
 		next = inlet->next;
 		wr_cond_finish(&inlet->changed);
 		wr_mutex_finish(&inlet->lock);
+		if (inlet->fd >= 0)
+			close(inlet->fd);
 		wr_free(inlet);
 	}
 }

@@ -67,6 +67,10 @@ class Error(Exception):
         self.line = first.line if first else 0
         self.column = first.column if first else 0
 
+    def __reduce__(self):
+        """What pickle and copy keep: all attributes, and notes. Of __cause__ its text, `traceback`, is kept."""
+        return _restore, (type(self), self.args, self.__dict__)
+
     def caused_by(self, exception):
         """Attaches the exception of an operator. Returns self."""
         self.__cause__ = exception
@@ -82,6 +86,13 @@ class Timeout(Error, TimeoutError):
     """Not in the time given: WEIR_E_TIMEOUT, or WEIR_E_BUSY of a call that was not to wait."""
 
 
+def _restore(kind, words, attributes):
+    error = kind.__new__(kind, *words)
+    error.args = words
+    error.__dict__.update(attributes)
+    return error
+
+
 OWN = (os.path.dirname(__file__) + os.sep, "<frozen ")  # files of this package and of the import
 KINDS = {Status.CLOSED: Closed, Status.TIMEOUT: Timeout}
 
@@ -94,6 +105,11 @@ def make(status, text, entity=None, diagnostics=None, said=None):
     error = KINDS.get(status, Error)(status, str(first) if first else text, entity, found)
     error.said = said or error.said
     return error
+
+
+def add_later(first, later, entity):
+    """A failure of an entity that has failed: a note of the first. Called by the module."""
+    first.add_note(f"'{entity}' failed again: {line_of(later, entity)}")
 
 
 def line_of(exception, entity=None):
