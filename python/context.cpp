@@ -504,13 +504,17 @@ static void context_synchronize_streams(Context &self, std::vector<Stream *> str
 	      self.name());
 }
 
-static void context_emit(Context &self, nb::handle port, nb::handle value, nb::object stamp, const Fence *at)
+static void context_emit(Context &self, nb::handle port, nb::handle value, nb::object stamp, const Fence *at,
+			 bool give)
 {
 	weir_context *context = self.inside();
 	unsigned output = port_of(self, 1, port);
 	Draft draft;
 
-	make_message(draft, {self.core, context, self.chosen[output]}, value);
+	make_message(draft,
+		     {self.core, context, self.chosen[output], give, self.name(),
+		      self.kind->ports[1][output].name},
+		     value);
 	check_dense(self.kind, 1, output, draft.message, self.name());
 	if (!stamp.is_none())
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)), self.name());
@@ -737,7 +741,7 @@ void bind_context(nb::module_ &module)
 		.def("receive", context_receive, arg("port"))
 		.def("receive_all", context_receive_all, arg("port"))
 		.def("emit", context_emit, arg("port"), arg("value").none(), arg("stamp") = nb::none(),
-		     arg("at").none() = nb::none())
+		     arg("at").none() = nb::none(), arg("give") = false)
 		.def("tell", context_tell, arg("condition"), arg("told"))
 		.def("scratch", context_scratch, arg("nbytes"), arg("stream").none() = nb::none())
 		.def("empty", context_empty, arg("shape"), arg("dtype"), arg("on_host") = false)

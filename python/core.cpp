@@ -88,6 +88,26 @@ bool is_holder(const void *pointer)
 	return pointer >= range && pointer < range + HOLDERS;
 }
 
+static size_t givens = 0; /* holders of arrays that were given away; guarded by holders_lock */
+
+Shared find_shared(Holder *other)
+{
+	Shared found = Shared::NOT;
+
+	if (!other->given && !givens)
+		return found;
+	drop_holders(); /* what the graph has done with is not shared */
+	nb::ft_lock_guard guard(holders_lock);
+	for (const Holder *holder = range; holder < range + used && found != Shared::GIVEN; holder++)
+		if (holder != other && holder->keeps > Keeps::OBJECT && holder->bytes &&
+		    holder->begin < other->begin + other->bytes &&
+		    other->begin < holder->begin + holder->bytes)
+			found = holder->given ? Shared::GIVEN : Shared::LENT;
+	other->given = other->given && found == Shared::NOT;
+	givens += other->given;
+	return found;
+}
+
 Holder *take_holder()
 {
 	nb::ft_lock_guard guard(holders_lock);
@@ -100,6 +120,9 @@ Holder *take_holder()
 	if (!holder)
 		raise(WEIR_E_NOMEM, "too many objects of Python are in messages");
 	holder->keeps = Keeps::NOTHING;
+	holder->given = false;
+	holder->bytes = 0;
+	holder->written = nullptr;
 	return holder;
 }
 
@@ -123,7 +146,10 @@ void drop_holder(Holder *holder)
 			holder->versioned->deleter(holder->versioned);
 		break;
 	}
+	drop_written(holder);
 	nb::ft_lock_guard guard(holders_lock);
+	givens -= holder->given;
+	holder->keeps = Keeps::NOTHING;
 	holder->next = free_holders;
 	free_holders = holder;
 }
@@ -132,6 +158,8 @@ void let_go(void *arg)
 {
 	Holder *holder = (Holder *)arg;
 
+	if (holder->written)
+		check_written(holder);
 	holder->next = let_go_of.load(std::memory_order_relaxed);
 	while (!let_go_of.compare_exchange_weak(holder->next, holder, std::memory_order_release,
 						std::memory_order_relaxed))

@@ -9,7 +9,7 @@ Inlet add_inlet(Graph &self, const char *port)
 	weir_inlet *inlet;
 
 	check(weir_graph_add_inlet(open_core(self)->graph, port, &inlet));
-	return {inlet, self.core};
+	return {inlet, self.core, port};
 }
 
 Outlet add_outlet(Graph &self, const char *port, uint32_t capacity, bool early)
@@ -21,7 +21,7 @@ Outlet add_outlet(Graph &self, const char *port, uint32_t capacity, bool early)
 	return {outlet, self.core};
 }
 
-static void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::object stamp)
+static void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::object stamp, bool give)
 {
 	Core *core = self.core.get();
 	int64_t limit = limit_of(timeout);
@@ -29,7 +29,7 @@ static void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::ob
 	Draft draft;
 
 	check_open(core);
-	make_message(draft, {core}, value);
+	make_message(draft, {core, nullptr, nullptr, give, "", self.port.c_str()}, value);
 	if (!stamp.is_none())
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)));
 	status = weir_inlet_push(self.inlet, draft.message, 0);
@@ -122,7 +122,7 @@ void bind_ends(nb::module_ &module)
 
 	nb::class_<Inlet>(module, "Inlet")
 		.def("push", inlet_push, arg("value").none(), arg("timeout") = nb::none(),
-		     arg("stamp") = nb::none())
+		     arg("stamp") = nb::none(), arg("give") = false)
 		.def("fileno", inlet_fd)
 		.def("close", inlet_close);
 	nb::class_<Outlet>(module, "Outlet")

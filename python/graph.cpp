@@ -192,7 +192,7 @@ std::unique_ptr<Graph> new_graph()
 }
 
 static Graph *make_graph(std::string source, bool is_path, std::vector<std::string> sets,
-			 std::vector<std::string> plugins, nb::list handles)
+			 std::vector<std::string> plugins, nb::list handles, bool check_writes)
 {
 	Plan plan;
 	auto kinds = nb::cast<std::vector<KindHandle *>>(handles);
@@ -200,6 +200,7 @@ static Graph *make_graph(std::string source, bool is_path, std::vector<std::stri
 	settle();
 	std::unique_ptr<Graph> graph = new_graph();
 	graph->kinds = handles;
+	graph->core->check_writes = check_writes;
 	for (const KindHandle *handle : kinds)
 		graph->core->kinds.push_back(handle->kind);
 	read_plan(plan, source, is_path, sets, plugins, kinds);
@@ -381,6 +382,23 @@ static void make_scheduler(Graph &self, nb::dict from)
 		refuse_sim(core);
 }
 
+/* (entity or None, text) of the first write that check_writes found, or None. */
+static nb::object take_written(Graph &self)
+{
+	Core *core = self.core.get();
+
+	settle();
+	if (!core)
+		return nb::none();
+	std::lock_guard<std::mutex> guard(core->consumers_lock);
+	if (core->written.empty())
+		return nb::none();
+	nb::object entity = core->written_by.empty() ? nb::none() : text_of(core->written_by.c_str());
+	nb::object out = nb::make_tuple(entity, text_of(core->written.c_str()));
+	core->written.clear();
+	return out;
+}
+
 /* Ctrl-C came while the run was started: nothing goes on behind the exception. */
 static void cut_run(Core *core)
 {
@@ -398,6 +416,7 @@ static nb::tuple start_run(Graph &self)
 	weir_status status;
 	Starting starting(core);
 	Using use(core);
+	(void)take_written(self);
 
 	settle();
 	if (!weir_scheduler_running(core->scheduler) && read(core->ended, &count, sizeof count) >= 0)
@@ -761,6 +780,7 @@ void bind_graph(nb::module_ &module)
 		.def_ro("failures", &Graph::failures)
 		.def_ro("warnings", &Graph::warnings)
 		.def("create", make_scheduler)
+		.def("take_written", take_written)
 		.def("closed", [](Graph &self) { return !self.core.get(); })
 		.def("has_scheduler", [](Graph &self) { return open_core(self)->scheduler != nullptr; })
 		.def("start", start_run)

@@ -158,10 +158,17 @@ enum { DL_READ_ONLY = 1 };
 
 enum class Keeps { NOTHING, OBJECT, BUFFER, DLPACK, VERSIONED };
 
+/* Of check_writes: who gave an array to the graph, and what it held then. */
+struct Written;
+
 /* What a payload of Python's keeps alive. */
 struct Holder {
 	Holder *next;
 	Keeps keeps;
+	bool given;        /* away: receivers may write it */
+	const char *begin; /* of an array's memory, `bytes` of it */
+	size_t bytes;
+	Written *written; /* NULL: writes are not looked for */
 	union {
 		PyObject *object;
 		Py_buffer buffer;
@@ -197,6 +204,9 @@ struct Core {
 	bool simulated = false;          /* the backend is sim */
 	bool on_cuda = false;            /* else a device's memory is the host's */
 	bool strict = false;             /* but closed to it */
+	bool check_writes = false;       /* find what a program writes after the emit */
+	std::string written;             /* the first such write; guarded by consumers_lock */
+	std::string written_by;          /* its entity; "": a push */
 	bool leaked = false;             /* a hung device may touch its memory */
 	std::mutex consumers_lock; /* guards the list, and `scheduler` against arrays that die elsewhere */
 	std::vector<Consumer> consumers;
@@ -363,6 +373,9 @@ struct Destination {
 	Core *core;
 	weir_context *context = nullptr; /* NULL: a program pushes */
 	weir_stream *stream = nullptr;   /* of the tick, if the output has one of its own */
+	bool give = false;               /* arrays are the graph's from now on; else they are lent */
+	const char *entity = "";         /* where they come from, for check_writes; "": a push into `port` */
+	const char *port = "";
 };
 
 /* An object that is passed as it is, whatever it exports. */
@@ -488,6 +501,7 @@ struct Fence {
 struct Inlet {
 	weir_inlet *inlet;
 	Ref core;
+	std::string port;
 };
 
 struct Outlet {
@@ -504,6 +518,10 @@ void reserve_holders(); /* first */
 /* The exception that is being raised, with its traceback. */
 nb::object take_exception();
 bool is_holder(const void *pointer);
+/* Whether the graph still has an array of overlapping memory, which was lent or given away. Then `other` is
+ * lent. */
+enum class Shared { NOT, LENT, GIVEN };
+Shared find_shared(Holder *other);
 Holder *take_holder();
 void drop_holder(Holder *holder);
 /* Destructor of payloads: any thread of weir's, without the GIL. */
@@ -517,6 +535,9 @@ void drop_holders();
 void check_core(const Core *core);
 /* Raises in a child of fork. */
 void check_process(const Core *core);
+/* Looks whether a lent array was written. Any thread. */
+void check_written(const Holder *holder);
+void drop_written(Holder *holder);
 /* For calls about the run. */
 void check_open(const Core *core);
 

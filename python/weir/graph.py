@@ -165,23 +165,27 @@ class Graph:
 
     Graph.read(path) reads a file, Graph(...) takes a dict or a text in the same format. All operators that are
     registered by then can be named. Close it, or use it in `with`, when the program goes on without it.
+
+    check_writes: finds arrays of the host into which the program writes after their emit or push: the run is cut short
+    and fails, and the error names the entity and the port. It reads each array twice.
     """
 
-    def __init__(self, graph=None, *, path=None, set=(), plugins=()):
+    def __init__(self, graph=None, *, path=None, set=(), plugins=(), check_writes=False):
         text, is_path = _source(graph, path)
         named = graph.get("name") if isinstance(graph, dict) else os.path.basename(text) if is_path else None
         self._name = repr(named) if named else "without a name"
-        self._source = (text, is_path, _listed("set", set), _listed("plugins", plugins), handles())
+        self._source = (text, is_path, _listed("set", set), _listed("plugins", plugins), handles(), bool(check_writes))
         self._core = _weir.make_graph(*self._source)
         self._made = None
         self._inlets, self._outlets = {}, {}
+        self._waits = False  # for the end of a run of which nobody has heard yet
         self._started, self._blocks = False, []  # the last start's block may follow; True: a block of a run
         self.warnings = [d for d in (Diagnostic(*row) for row in self._core.warnings) if d.warning]
 
     @classmethod
-    def read(cls, path, *, set=(), plugins=()):
+    def read(cls, path, *, set=(), plugins=(), check_writes=False):
         """Reads a graph file. set: ["entity.parameter=value", ...]; plugins: files of operators in C."""
-        return cls(path=path, set=set, plugins=plugins)
+        return cls(path=path, set=set, plugins=plugins, check_writes=check_writes)
 
     def _reopen(self):
         """Makes a graph that was closed anew, for the next start, with its inlets and outlets."""
@@ -224,7 +228,7 @@ class Graph:
         self._core.failures.clear()
         try:
             status, text, entity = self._core.start()
-            self._started = not status
+            self._started = self._waits = not status
         except KeyboardInterrupt:
             self._cut()
             raise
@@ -241,10 +245,15 @@ class Graph:
         found = self._core.wait(timeout)
         if found is None:
             raise Timeout(Status.TIMEOUT, "the run goes on")
+        self._waits = False
         return self._ended(Outcome(**{**found, "status": Status(found["status"])}))
 
     def _ended(self, outcome):
-        failures = self._core.failures
+        failures, written = self._core.failures, self._core.take_written()
+        if written and outcome.status == Status.OK and not failures:
+            error = make(Status.INVALID, f"'{written[0]}': {written[1]}" if written[0] else written[1], written[0], said=written[1])
+            error.outcome = outcome
+            raise error
         if outcome.status == Status.OK and not failures:
             return outcome
         entity = outcome.entity or next(iter(failures), None)
@@ -380,7 +389,7 @@ class Graph:
         and messages that the program keeps stay valid, and keep the graph's memory; instances stay, too.
         """
         self._core.close()
-        self._made = None
+        self._made, self._waits = None, False
         for end in (*self._inlets.values(), *self._outlets.values()):
             end._drop()
 
@@ -390,11 +399,11 @@ class Graph:
         return self
 
     def __exit__(self, kind, *_):
-        """Closes the inlets and waits; after an exception the run is cut short. Of `with weir.Graph(...)`, and after
+        """Closes the inlets and waits, and raises what the run failed by; after an exception the run is cut short. Of `with weir.Graph(...)`, and after
         an exception, closes the graph; of `with graph.start()` does not: its counts and statistics stay.
         """
         of_run = self._blocks.pop()
-        if kind is None and self.running:
+        if kind is None and (self.running or self._waits):
             self._end_block()
             self.wait()
         if kind is not None or not of_run:
@@ -407,7 +416,7 @@ class Graph:
         """The same in asyncio: waits without blocking the loop."""
         of_run = self._blocks.pop()
         try:
-            if kind is None and self.running:
+            if kind is None and (self.running or self._waits):
                 self._end_block()
                 await self.wait_async()
         except asyncio.CancelledError:
@@ -418,6 +427,8 @@ class Graph:
 
     def _end_block(self):
         """Ends what only the block could feed and take. An outlet whose loop it left takes no more: the run is drained."""
+        if not self.running:
+            return
         for inlet in self._inlets.values():
             inlet.close()
         left = [outlet for outlet in self._outlets.values() if outlet._left and not outlet._loops]
@@ -432,6 +443,8 @@ class Graph:
     def _state(self):
         try:
             return "running" if self.running else "closed" if self._core.closed() else "not running"
+        except AttributeError:  # it could not be made
+            return "not made"
         except Error as error:
             return str(error)
 
@@ -449,21 +462,21 @@ class Inlet:
     def __init__(self, graph, inlet):
         self._graph, self._inlet = graph, inlet
 
-    def push(self, value, timeout=None, stamp=None):
+    def push(self, value, timeout=None, stamp=None, give=False):
         """Pushes an array, bytes, a dict of parts, a message of this graph, None (empty) or any object.
 
         timeout: seconds to wait for room; None: without limit; 0: raises weir.Error (BUSY) at once.
-        stamp: (time, tag). Raises weir.Closed outside of a run, during a drain, and if the receiver is done.
+        stamp: (time, tag). give: the program does not use the array any more, so receivers may write it. Raises weir.Closed outside of a run, during a drain, and if the receiver is done.
         """
         _check_timeout(timeout)
-        self._inlet.push(value, timeout, _stamp(stamp))
+        self._inlet.push(value, timeout, _stamp(stamp), give)
 
-    async def push_async(self, value, stamp=None):
+    async def push_async(self, value, stamp=None, give=False):
         """The same in asyncio: waits for room without blocking the loop. It is woken, and asks for nothing meanwhile."""
         stamp, fd = _stamp(stamp), self._inlet.fileno()
         while True:
             try:
-                return self._inlet.push(value, 0, stamp)
+                return self._inlet.push(value, 0, stamp, give)
             except Error as error:
                 if error.status != Status.BUSY:
                     raise

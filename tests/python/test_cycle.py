@@ -242,6 +242,16 @@ def test_errors_come_through_a_pool_of_processes():
             pool.submit(job, 1).result(timeout=60)
 
 
+def test_the_end_of_a_block_tells_of_a_run_that_failed_in_it(chain):
+    graph = chain(("a", "FailsTwice"))
+    outlet = graph.outlet("a.out")
+    with pytest.raises(weir.Error, match="the real failure"), graph.start():
+        assert list(outlet) == []
+    with graph.start():
+        with pytest.raises(weir.Error, match="the real failure"):
+            graph.wait()  # and not twice
+
+
 # ---- Ctrl-C in start
 
 
