@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "base/words.h"
 #include "scheduler/ask.h"
 #include "scheduler/ends.h"
@@ -518,8 +519,7 @@ static void write_wait(char *text, size_t room, int64_t waited, int fd, unsigned
 {
 	static const char *const words[] = {"none", "readable", "writable", "readable or writable"};
 
-	snprintf(text, room, "has waited %.1f %s for descriptor %d (%s)",
-		 (double)waited / (waited < 1000000000 ? 1e6 : 1e9), waited < 1000000000 ? "ms" : "s", fd,
+	snprintf(text, room, "has waited %s for descriptor %d (%s)", wr_time_shown(waited).text, fd,
 		 words[events]);
 }
 
