@@ -264,22 +264,14 @@ static weir_status reset_conditions(weir_entity *entity)
 	return status;
 }
 
-/* Returns true if a default condition, one that the description does not contain, names this output. */
-static bool has_default_condition(const weir_entity *entity, unsigned output)
+/* Returns true if a condition names the port; of an output a default one, not in the description. */
+static bool port_is_named(const weir_entity *entity, unsigned port, bool input)
 {
 	for (size_t i = 0; i < entity->condition_count; i++) {
 		const struct wr_plan_condition *plan = entity->conditions[i].plan;
-		if (plan->implied && wr_condition_names(plan, output, false))
+		if ((input || plan->implied) && wr_condition_names(plan, port, input))
 			return true;
 	}
-	return false;
-}
-
-static bool input_is_named(const weir_entity *entity, unsigned input)
-{
-	for (size_t i = 0; i < entity->condition_count; i++)
-		if (wr_condition_names(entity->conditions[i].plan, input, true))
-			return true;
 	return false;
 }
 
@@ -291,9 +283,9 @@ static void find_unguarded_ports(weir_entity *entity)
 {
 	entity->output_unwatched = false;
 	for (uint32_t i = 0; i < entity->output_count; i++)
-		entity->output_unwatched |= entity->outputs[i].count && !has_default_condition(entity, i);
+		entity->output_unwatched |= entity->outputs[i].count && !port_is_named(entity, i, false);
 	for (uint32_t i = 0; i < entity->input_count; i++) {
-		if (!entity->inputs[i].count || input_is_named(entity, i))
+		if (!entity->inputs[i].count || port_is_named(entity, i, true))
 			continue;
 		entity->inputs[i].content = true;
 		entity->has_content = true;

@@ -26,15 +26,6 @@
 
 /* --- waking a worker --- */
 
-/* Prefers a sleeper that is not the poller, which sleeps with a timeout and has work after it. */
-static uint64_t choose_sleeper(weir_scheduler *scheduler, uint64_t sleepers)
-{
-	unsigned poller = wr_load(&scheduler->poller);
-	uint64_t others = poller ? sleepers & ~(UINT64_C(1) << (poller - 1)) : sleepers;
-
-	return others ? others & -others : sleepers;
-}
-
 __attribute__((noinline)) static void trace_wake(weir_scheduler *scheduler, uint64_t bit)
 {
 	wr_trace_wake(scheduler->trace, wr_lane_here(scheduler), (unsigned)__builtin_ctzll(bit));
@@ -43,7 +34,10 @@ __attribute__((noinline)) static void trace_wake(weir_scheduler *scheduler, uint
 void wr_wake_one_of(weir_scheduler *scheduler, uint64_t sleepers)
 {
 	for (; sleepers; sleepers = wr_load(&scheduler->sleepers)) {
-		uint64_t bit = choose_sleeper(scheduler, sleepers);
+		unsigned poller = wr_load(&scheduler->poller);
+		/* Rather not the poller, which sleeps with a timeout and has work after it. */
+		uint64_t others = poller ? sleepers & ~(UINT64_C(1) << (poller - 1)) : sleepers;
+		uint64_t bit = others ? others & -others : sleepers;
 		if (wr_fetch_and(&scheduler->sleepers, ~bit) & bit) {
 			if (scheduler->trace)
 				trace_wake(scheduler, bit);
