@@ -24,23 +24,17 @@
 _Static_assert(offsetof(struct wr_queue, tail) == 64, "the sender's fields begin a cache line");
 _Static_assert(offsetof(struct wr_queue, counters.delivered) == 128, "the receiver's begin another one");
 
-static uint32_t slots_for(uint32_t capacity, weir_policy policy)
-{
-	uint32_t need = capacity + (policy == WEIR_POLICY_POP), n = 1;
-
-	while (n < need)
-		n *= 2;
-	return n;
-}
-
 weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity, weir_policy policy)
 {
+	uint32_t slots = 1;
 	weir_status status = WEIR_OK;
 
 	if (capacity == 0 || capacity > WR_CAPACITY_MAX)
 		return wr_fail(WEIR_E_INVALID, "capacity is %u, must be 1 to %u", capacity, WR_CAPACITY_MAX);
 	*queue = (struct wr_queue){.id = id, .capacity = capacity, .policy = policy};
-	queue->mask = slots_for(capacity, policy) - 1;
+	while (slots < capacity + (policy == WEIR_POLICY_POP))
+		slots *= 2;
+	queue->mask = slots - 1;
 	if (policy == WEIR_POLICY_POP)
 		status = wr_mutex_init(&queue->lock);
 	if (status)
