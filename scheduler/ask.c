@@ -50,16 +50,6 @@ struct sum {
 	const char *why, *of;
 };
 
-/*
- * A flag signal arms what it can and leaves the rest to a callback. Inline is used only if both ask for it.
- */
-static int join_signals(int a, int b)
-{
-	if (a == WR_SIGNAL_FLAG || b == WR_SIGNAL_FLAG)
-		return WR_SIGNAL_FLAG;
-	return a == b ? a : WR_SIGNAL_CALLBACK;
-}
-
 /* Of the chosen condition only: a missing message may never come. */
 static inline void sum_choose(struct sum *sum, const weir_verdict *child, enum rank rank, int signal,
 			      const char *of)
@@ -83,12 +73,15 @@ __attribute__((noinline)) static void add_another(struct sum *sum, weir_verdict 
 	int64_t at = sum->at;
 
 	if (rank == RANK_FENCES && sum->rank == RANK_FENCES) {
+		/* A flag signal arms what it can and leaves the rest to a callback. */
+		bool flag = sum->signal == WR_SIGNAL_FLAG || signal == WR_SIGNAL_FLAG;
+		int joined = flag ? WR_SIGNAL_FLAG : sum->signal == signal ? signal : WR_SIGNAL_CALLBACK;
 		size_t kept = child->fences_from;
 		/* Two waits for one stream become one, for the later timeline value. */
 		for (size_t i = kept; i < child->fence_count; i++)
 			kept = wr_fences_add(child->fences, kept, child->fences[i]);
 		child->fence_count = kept;
-		sum_choose(sum, child, rank, join_signals(sum->signal, signal), of);
+		sum_choose(sum, child, rank, joined, of);
 		sum->at = at < child->at ? at : child->at;
 		return;
 	}
@@ -862,21 +855,10 @@ weir_status wr_entity_refuse_null(void)
 		       "name that the graph does not have");
 }
 
-static weir_status refuse_condition(const weir_entity *entity, const char *name)
+weir_status wr_condition_find(weir_entity *entity, const char *name, struct wr_condition **out)
 {
 	struct wr_nearest nearest = {.wanted = name};
 
-	for (size_t i = 0; i < entity->condition_count; i++)
-		wr_nearest_try(&nearest, entity->conditions[i].plan->name);
-	if (nearest.best)
-		return wr_fail(WEIR_E_INVALID, "%s has no condition '%s' (did you mean '%s'?)",
-			       entity->plan->name, wr_shown(name).text, nearest.best);
-	return wr_fail(WEIR_E_INVALID, "%s has no condition '%s': add it to \"conditions\" of the entity",
-		       entity->plan->name, wr_shown(name).text);
-}
-
-weir_status wr_condition_find(weir_entity *entity, const char *name, struct wr_condition **out)
-{
 	if (!entity)
 		return wr_entity_refuse_null();
 	for (size_t i = 0; i < entity->condition_count; i++)
@@ -884,7 +866,13 @@ weir_status wr_condition_find(weir_entity *entity, const char *name, struct wr_c
 			*out = &entity->conditions[i];
 			return WEIR_OK;
 		}
-	return refuse_condition(entity, name);
+	for (size_t i = 0; i < entity->condition_count; i++)
+		wr_nearest_try(&nearest, entity->conditions[i].plan->name);
+	if (nearest.best)
+		return wr_fail(WEIR_E_INVALID, "%s has no condition '%s' (did you mean '%s'?)",
+			       entity->plan->name, wr_shown(name).text, nearest.best);
+	return wr_fail(WEIR_E_INVALID, "%s has no condition '%s': add it to \"conditions\" of the entity",
+		       entity->plan->name, wr_shown(name).text);
 }
 
 /* --- words --- */

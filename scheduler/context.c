@@ -161,13 +161,16 @@ static weir_status refuse_kind(const weir_entity *entity, const struct wr_output
 }
 
 /*
- * The first type that the tensor does not fit, of the output itself or of one of its receivers; NULL: none.
- * *end: the receiver's port; NULL if it is the output.
+ * The first type that the tensor does not fit, of the output itself or of one of its receivers; NULL: none,
+ * which is kept, so that the next tensor like it costs a comparison. *end: the receiver's port; NULL if it is
+ * the output.
  */
-static const struct wr_port_type *type_against(const struct wr_output *output, const weir_tensor *tensor,
+static const struct wr_port_type *type_against(struct wr_output *output, const weir_tensor *tensor,
 					       const char **end)
 {
 	*end = NULL;
+	if (wr_passed_is(&output->passed, tensor))
+		return NULL;
 	if (!wr_port_type_takes(&output->plan->type, tensor))
 		return &output->plan->type;
 	for (size_t i = 0; i < output->count; i++) {
@@ -177,29 +180,18 @@ static const struct wr_port_type *type_against(const struct wr_output *output, c
 		if (receiver && !wr_port_type_takes(&receiver->inputs[connection->input].plan->type, tensor))
 			return &receiver->inputs[connection->input].plan->type;
 	}
-	return NULL;
-}
-
-/* A type that was found to fit is kept, so that the next tensor like it costs a comparison. */
-static bool tensor_fits(struct wr_output *output, const weir_tensor *tensor)
-{
-	const char *end;
-
-	if (wr_passed_is(&output->passed, tensor))
-		return true;
-	if (type_against(output, tensor, &end))
-		return false;
 	wr_passed_set(&output->passed, tensor);
-	return true;
+	return NULL;
 }
 
 /* Inline and first the mask: a port without a type pays nothing. */
 static inline bool takes_message(struct wr_output *output, const weir_message *message)
 {
 	unsigned kind = weir_message_kind(message);
+	const char *end;
 
 	return kind & output->kinds ||
-	       (kind & output->looked && tensor_fits(output, weir_message_tensor(message)));
+	       (kind & output->looked && !type_against(output, weir_message_tensor(message), &end));
 }
 
 /* emit_allowed() was false: fails with the reason. */
@@ -207,6 +199,8 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 {
 	const weir_entity *entity = context->entity;
 	const char *name = entity->plan->name, *end;
+	const struct wr_port_type *type;
+	unsigned kind = message ? weir_message_kind(message) : 0;
 	struct wr_output *port;
 
 	if (!message)
@@ -224,15 +218,14 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 	if (wr_message_pool(message) != entity->graph->pool)
 		return wr_fail_in(WEIR_E_INVALID, name, "the message belongs to another graph");
 	port = &entity->outputs[output];
-	if (!(weir_message_kind(message) & (port->kinds | port->looked)))
-		return refuse_kind(entity, port, weir_message_kind(message));
-	if (!takes_message(port, message)) {
-		const struct wr_port_type *type = type_against(port, weir_message_tensor(message), &end);
+	if (!(kind & (port->kinds | port->looked)))
+		return refuse_kind(entity, port, kind);
+	type = kind & port->looked ? type_against(port, weir_message_tensor(message), &end) : NULL;
+	if (type)
 		return wr_fail_port(WEIR_E_INVALID, name, port->plan->port->name, "emitted %s, but %s %s %s",
 				    wr_tensor_words(weir_message_tensor(message)).text,
 				    end ? end : "the port", end ? "takes" : "gives",
 				    wr_port_type_text(type).text);
-	}
 	return wr_fail_port(WEIR_E_INVALID, name, port->plan->port->name,
 			    "more than max_emits (%u) messages in one tick", port->plan->max_emits);
 }

@@ -177,15 +177,17 @@ static void ready_push_due(weir_scheduler *scheduler, weir_entity *entity)
 
 /* --- the ring --- */
 
-static bool ring_push(struct wr_worker *worker, weir_entity *entity)
+static void ring_push_or_inject(struct wr_worker *worker, weir_entity *entity)
 {
 	uint64_t tail = wr_load_relaxed(&worker->tail); /* only the owner writes it */
 
-	if (tail - wr_load_acquire(&worker->head) == WR_RING) /* acquire: thieves have read the slot */
-		return false;
+	if (tail - wr_load_acquire(&worker->head) == WR_RING) { /* acquire: thieves have read the slot */
+		wr_live_take(&worker->scheduler->live);         /* the reference of the injector's entry */
+		wr_ready_inject_no_wake(worker->scheduler, entity);
+		return;
+	}
 	wr_store_relaxed(&worker->ring[tail % WR_RING], entity); /* published by the tail */
 	wr_store(&worker->tail, tail + 1);
-	return true;
 }
 
 static weir_entity *ring_take(struct wr_worker *worker)
@@ -202,14 +204,6 @@ static weir_entity *ring_take(struct wr_worker *worker)
 }
 
 /* --- pushing --- */
-
-static void ring_push_or_inject(struct wr_worker *worker, weir_entity *entity)
-{
-	if (ring_push(worker, entity))
-		return;
-	wr_live_take(&worker->scheduler->live); /* the reference of the injector's entry */
-	wr_ready_inject_no_wake(worker->scheduler, entity);
-}
 
 void wr_ready_push_last(struct wr_worker *worker, weir_entity *entity)
 {

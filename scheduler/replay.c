@@ -95,17 +95,6 @@ void wr_replays_retire(struct wr_replays *replays, struct wr_executable *executa
 
 /* --- making and forgetting --- */
 
-static bool is_off(const weir_entity *entity)
-{
-	if (!entity->plan->replay_keys)
-		return true;
-	if (wr_system_captures(entity->graph->system))
-		return false;
-	wr_log(WEIR_LOG_WARN, "%s: replay: %s has no graphs: its work is enqueued in each tick",
-	       entity->plan->name, wr_system_where(entity->graph->system));
-	return true;
-}
-
 static void replays_free(struct wr_replays *replays)
 {
 	wr_free((void *)replays->buckets);
@@ -136,7 +125,10 @@ weir_status wr_replays_make(weir_entity *entity)
 		replays_free(replays);
 		return status;
 	}
-	replays->off = is_off(entity);
+	replays->off = !entity->plan->replay_keys || !wr_system_captures(entity->graph->system);
+	if (replays->off && entity->plan->replay_keys)
+		wr_log(WEIR_LOG_WARN, "%s: replay: %s has no graphs: its work is enqueued in each tick",
+		       entity->plan->name, wr_system_where(entity->graph->system));
 	entity->replays = replays;
 	return WEIR_OK;
 }

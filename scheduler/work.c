@@ -911,17 +911,6 @@ static weir_status order_streams(weir_entity *entity, size_t before, size_t afte
 	return weir_stream_wait(items[after].stream, fence);
 }
 
-/* For callers of code that uses only the default stream; so that stream is fenced at the end of the tick. */
-static weir_status order_default_after_current(weir_entity *entity)
-{
-	size_t index = 0;
-	weir_status status = entity_default_stream(entity, &index);
-
-	if (!status)
-		entity->streams.items[index].used = true;
-	return status ? status : order_streams(entity, entity->streams.current - 1, index);
-}
-
 /* The work would be replayed for messages that come with other streams. */
 static weir_status refuse_captured(const weir_context *context)
 {
@@ -930,31 +919,26 @@ static weir_status refuse_captured(const weir_context *context)
 			      entity_name(context));
 }
 
-static weir_status refuse_receive(const weir_context *context, unsigned input)
+weir_status weir_context_receive_stream(weir_context *context, unsigned input, unsigned flags,
+					weir_stream **out)
 {
+	weir_entity *entity = context->entity;
 	const char *name = entity_name(context);
+	size_t index = 0;
+	weir_status status = wr_flags_check("weir_context_receive_stream", flags,
+					    WEIR_RECEIVE_TAKE_NONE | WEIR_RECEIVE_SYNC_DEFAULT);
 
+	if (status)
+		return status;
 	if (context->capture)
 		return refuse_captured(context);
 	if (!context->computing)
 		return wr_fail_in(WEIR_E_INVALID, name,
 				  "streams are received in compute: "
 				  "its messages are taken when it begins");
-	return wr_fail_in(WEIR_E_INVALID, name, "a stream is received on input %u of %zu", input,
-			  context->entity->input_count);
-}
-
-weir_status weir_context_receive_stream(weir_context *context, unsigned input, unsigned flags,
-					weir_stream **out)
-{
-	weir_entity *entity = context->entity;
-	weir_status status = wr_flags_check("weir_context_receive_stream", flags,
-					    WEIR_RECEIVE_TAKE_NONE | WEIR_RECEIVE_SYNC_DEFAULT);
-
-	if (status)
-		return status;
-	if (!context->computing || input >= entity->input_count)
-		return refuse_receive(context, input);
+	if (input >= entity->input_count)
+		return wr_fail_in(WEIR_E_INVALID, name, "a stream is received on input %u of %zu", input,
+				  entity->input_count);
 	status = choose_current(entity, input, !(flags & WEIR_RECEIVE_TAKE_NONE));
 	if (status)
 		return status;
@@ -964,8 +948,15 @@ weir_status weir_context_receive_stream(weir_context *context, unsigned input, u
 		entity->inputs[input].waited = !status;
 		entity->streams.inputs_waited = true;
 	}
-	if (!status && flags & WEIR_RECEIVE_SYNC_DEFAULT)
-		status = order_default_after_current(entity);
+	if (!status && flags & WEIR_RECEIVE_SYNC_DEFAULT) {
+		/* For code that uses only the default stream: so that one is fenced at the end of the tick.
+		 */
+		status = entity_default_stream(entity, &index);
+		if (!status)
+			entity->streams.items[index].used = true;
+		if (!status)
+			status = order_streams(entity, entity->streams.current - 1, index);
+	}
 	if (status)
 		return status;
 	wr_entity_select_device(entity);
@@ -993,22 +984,6 @@ static bool fetched_stream_is_listed(const weir_entity *entity, size_t f)
 	return false;
 }
 
-/*
- * *out: the entity's own stream for the fetched fence f. Returns false if the stream was recycled, so that
- * its work is complete, or on failure, which the end of the tick returns.
- */
-static bool receive_carried(weir_entity *entity, size_t f, weir_stream **out)
-{
-	size_t index = 0;
-	weir_status status = entity_share_stream(entity, entity->fetched[f].stream, &index);
-
-	if (!status)
-		*out = entity->streams.items[index].stream;
-	else if (status != WEIR_E_CLOSED)
-		entity->streams.failure = status;
-	return !status;
-}
-
 size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, size_t room,
 				    weir_stream **out)
 {
@@ -1024,9 +999,20 @@ size_t weir_context_receive_streams(weir_context *context, unsigned input, size_
 		entity->streams.failure = WEIR_E_NOMEM;
 		return 0;
 	}
-	for (size_t f = 0; f < n; f++)
-		if (fetched_stream(entity, f) && !fetched_stream_is_listed(entity, f))
-			count += count >= room || receive_carried(entity, f, &out[count]);
+	for (size_t f = 0; f < n; f++) {
+		size_t index = 0;
+		weir_status status = WEIR_OK;
+		if (!fetched_stream(entity, f) || fetched_stream_is_listed(entity, f))
+			continue;
+		if (count < room)
+			status = entity_share_stream(entity, entity->fetched[f].stream, &index);
+		if (!status && count < room)
+			out[count] = entity->streams.items[index].stream;
+		if (!status)
+			count++;
+		else if (status != WEIR_E_CLOSED) /* that one was recycled: its work is complete */
+			entity->streams.failure = status;
+	}
 	return count;
 }
 
