@@ -1221,7 +1221,8 @@ size_t wr_pack_count_held(const weir_message *pack, const weir_message *message)
 }
 
 /* A part that was delivered before is only read by work on the pack: others must not wait for that work. */
-static weir_status pack_add_fence(const weir_message *pack, weir_fence fence, enum wr_part part)
+__attribute__((noinline)) static weir_status pack_add_fence(const weir_message *pack, weir_fence fence,
+							    enum wr_part part)
 {
 	weir_status status = WEIR_OK;
 
@@ -1232,7 +1233,7 @@ static weir_status pack_add_fence(const weir_message *pack, weir_fence fence, en
 	return status;
 }
 
-static bool pack_has_fences(const weir_message *pack)
+__attribute__((noinline)) static bool pack_has_fences(const weir_message *pack)
 {
 	for (size_t i = 0; i < pack->parts.count; i++)
 		if (wr_message_has_fences(pack_parts(pack)[i]))
@@ -1271,7 +1272,7 @@ static size_t pack_fences(const weir_message *pack, wr_fence_getter *get, weir_f
 	return count + beyond;
 }
 
-static void pack_set_delivered(const weir_message *pack, bool delivered)
+__attribute__((noinline)) static void pack_set_delivered(const weir_message *pack, bool delivered)
 {
 	for (size_t i = 0; i < pack->parts.count; i++)
 		message_set_delivered(pack_parts(pack)[i], delivered);
