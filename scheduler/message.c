@@ -1264,7 +1264,7 @@ static weir_status pack_add_fence(const weir_message *pack, weir_fence fence, en
 	return status;
 }
 
-static bool pack_has_fences(const weir_message *pack)
+__attribute__((noinline)) static bool pack_has_fences(const weir_message *pack)
 {
 	for (size_t i = 0; i < pack->parts.count; i++)
 		if (wr_message_has_fences(pack_parts(pack)[i]))
@@ -1318,7 +1318,7 @@ static bool pack_unique(const weir_message *pack)
 	return true;
 }
 
-static void pack_set_delivered(const weir_message *pack, bool delivered)
+__attribute__((noinline)) static void pack_set_delivered(const weir_message *pack, bool delivered)
 {
 	for (size_t i = 0; i < pack->parts.count; i++)
 		message_set_delivered(pack_parts(pack)[i], delivered);

@@ -301,7 +301,7 @@ __attribute__((noinline)) static weir_entity *steal_entity(struct wr_worker *wor
 }
 
 /* If both the due list and `next` have an entry they alternate, so that neither starves. */
-static weir_entity *due_take_in_turn(struct wr_worker *worker)
+__attribute__((noinline)) static weir_entity *due_take_in_turn(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	weir_entity *entity = NULL;
