@@ -222,6 +222,7 @@ void cli_statistics(const struct cli_recorded *recorded); /* the tables of --sta
  * printing that there is none of that name.
  */
 int cli_operators_print(const weir_registry *registry, const char *name);
+int cli_operators_print_json(const weir_registry *registry, const char *name);
 int cli_conditions_print(const weir_registry *registry, const char *name);
 
 /* progress.c: explains why a run makes no progress. */

@@ -114,7 +114,9 @@ void wr_system_fail(struct wr_system *system, const char *what)
 
 weir_status wr_system_failure_status(struct wr_system *system)
 {
-	return wr_fail(WEIR_E_DEVICE, "%s", system->failure);
+	wr_fail(WEIR_E_DEVICE, "%s", system->failure);
+	wr_error_cause(WEIR_CAUSE_DEVICE, NULL);
+	return WEIR_E_DEVICE;
 }
 
 /* Acquire: after true the caller may read the report. */
