@@ -144,17 +144,6 @@ static bool is_full_locked(weir_inlet *inlet)
 	return inlet->open && queue->policy == WEIR_POLICY_BLOCK && !wr_queue_room(queue);
 }
 
-/* Increments `waiting`, then looks for room again (see wr_inlet_wake_waiting). Returns false on a timeout. */
-static bool wait_for_change_locked(weir_inlet *inlet, int64_t until)
-{
-	bool in_time;
-
-	wr_fetch_add(&inlet->waiting, 1);
-	in_time = !is_full_locked(inlet) || wr_cond_wait(&inlet->changed, &inlet->lock, until);
-	wr_fetch_sub(&inlet->waiting, 1);
-	return in_time;
-}
-
 /*
  * Clears the descriptor, which then counts as a waiting thread does. Returns true if there is room by now:
  * look again.
@@ -174,14 +163,19 @@ static bool arm_locked(weir_inlet *inlet)
 
 static weir_status wait_for_room_locked(weir_inlet *inlet, int64_t until)
 {
-	while (is_full_locked(inlet)) {
+	bool in_time = true;
+
+	while (in_time && is_full_locked(inlet)) {
 		if (until == INT64_MIN && !arm_locked(inlet))
 			return WEIR_E_BUSY;
 		if (until == INT64_MIN)
 			continue;
-		if (!wait_for_change_locked(inlet, until))
-			return WEIR_E_TIMEOUT;
+		wr_fetch_add(&inlet->waiting, 1); /* then looks for room again (see wr_inlet_wake_waiting) */
+		in_time = !is_full_locked(inlet) || wr_cond_wait(&inlet->changed, &inlet->lock, until);
+		wr_fetch_sub(&inlet->waiting, 1);
 	}
+	if (!in_time)
+		return WEIR_E_TIMEOUT;
 	return inlet->open ? WEIR_OK : WEIR_E_CLOSED;
 }
 
@@ -495,19 +489,6 @@ static bool message_is_finished(struct wr_system *system, const weir_message *me
 	return true;
 }
 
-/*
- * Gives the finisher a reference to a message that is not finished, or that comes behind such a one: messages
- * are taken in order. Returns true if it did.
- */
-static bool give_to_finisher_locked(weir_outlet *outlet, weir_message *message)
-{
-	if (!outlet->finisher || (!outlet->unfinished && message_is_finished(outlet->graph->system, message)))
-		return false;
-	wr_connection_push(outlet->finisher->connection, weir_message_ref(message));
-	outlet->unfinished++;
-	return true;
-}
-
 void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message *message)
 {
 	bool was_holding, unfinished;
@@ -520,7 +501,13 @@ void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message 
 		wr_message_unref(message);
 		return;
 	}
-	unfinished = give_to_finisher_locked(outlet, message);
+	/* Not finished, or behind such a one: messages are taken in order. */
+	unfinished = outlet->finisher &&
+		     (outlet->unfinished || !message_is_finished(outlet->graph->system, message));
+	if (unfinished) {
+		wr_connection_push(outlet->finisher->connection, weir_message_ref(message));
+		outlet->unfinished++;
+	}
 	if (worker->scheduler->trace)
 		wr_queue_tell_push(&outlet->connection->queue, worker->scheduler->trace, worker->local.index);
 	wr_queue_push(&outlet->connection->queue, message); /* there is room: the review saw it */

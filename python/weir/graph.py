@@ -227,13 +227,13 @@ class Graph:
             self._made = given
         self._core.failures.clear()
         try:
-            status, text, entity = self._core.start()
-            self._started = self._waits = not status
+            failed = self._core.start()
+            self._started = self._waits = not failed
         except KeyboardInterrupt:
             self._cut()
             raise
-        if status:
-            raise self._failure(make(status, text, entity))
+        if failed:
+            raise self._failure(make(**failed))
         return self
 
     def wait(self, timeout=None):
@@ -257,9 +257,13 @@ class Graph:
         if outcome.status == Status.OK and not failures:
             return outcome
         entity = outcome.entity or next(iter(failures), None)
-        status = outcome.status or Status.FAILED
-        text = outcome.text or status.name if outcome.status else f"its stop failed: {failures[entity]!r}"
-        error = make(status, f"'{entity}': {text}" if entity else text, entity, said=text)
+        if outcome.status:
+            text, on = outcome.text or outcome.status.name, outcome.cause_on
+            cause = outcome.cause if outcome.cause != "none" else None
+        else:
+            text, cause, on = f"its stop failed: {failures[entity]!r}", None, None
+        error = make(outcome.status or Status.FAILED, f"'{entity}': {text}" if entity else text,
+                     entity or outcome.cause_entity, said=text, cause=cause, on=on)
         error.outcome = outcome
         for other, exception in failures.items():
             if other != entity:
