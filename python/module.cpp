@@ -107,7 +107,8 @@ NB_MODULE(_weir_of_main, module)
 	bind_graph(module);
 	bind_ends(module);
 	module.def("version", weir_version);
-	module.def("log_to_stderr", log_to_stderr);
+	module.def("log_to_stderr", log_to_stderr, nb::arg("level"),
+		   "Prints weir's log up to a level: 1 errors, 2 warnings, 3 info, 4 debug; 0: nothing.");
 	module.def("command", run_command);
 	module.def("say", [](const char *text) { cli_say("%s", text); });
 	module.def("parse_duration", parse_duration);

@@ -296,10 +296,12 @@ class Graph:
 
     @property
     def running(self):
+        """True from start to the end of the run."""
         return self._core.running()
 
     @property
     def stopping(self):
+        """True while the run is being stopped: drained, or cut short."""
         return self._core.stopping()
 
     @property
@@ -358,6 +360,19 @@ class Graph:
             raise KeyError(f"{entity!r} is no entity whose operator in Python has run; there are: {have}")
         return instances[entity]
 
+    def __iter__(self):
+        """The names of the entities whose instance graph[name] gives."""
+        return iter(list(self._core.instances))
+
+    def __len__(self):
+        return len(self._core.instances)
+
+    def __bool__(self):
+        return True
+
+    def __contains__(self, entity):
+        return entity in self._core.instances
+
     def tell(self, entity, condition, told):
         """Tells a condition "ready", "wait", "event_waiting", "event_done", "never", or a Fence."""
         _about(entity, self._core.tell, condition, told)
@@ -372,7 +387,7 @@ class Graph:
         """An inlet into an input port, "blur.in"; made at the first call, which comes before the first start."""
         self._reopen()
         if port not in self._inlets:
-            self._inlets[port] = Inlet(self, self._core.inlet(port))
+            self._inlets[port] = Inlet(self, self._core.inlet(port), port)
         return self._inlets[port]
 
     def outlet(self, port, capacity=0, early=False):
@@ -383,7 +398,7 @@ class Graph:
         """
         self._reopen()
         if port not in self._outlets:
-            self._outlets[port] = Outlet(self, self._core.outlet(port, capacity, early), (capacity, early))
+            self._outlets[port] = Outlet(self, self._core.outlet(port, capacity, early), port, (capacity, early))
         return self._outlets[port]
 
     # ---- the end
@@ -463,8 +478,8 @@ class _Gone:
 class Inlet:
     """One more connection into an input port, which the program feeds."""
 
-    def __init__(self, graph, inlet):
-        self._graph, self._inlet = graph, inlet
+    def __init__(self, graph, inlet, port):
+        self._graph, self._inlet, self._port = graph, inlet, port
 
     def push(self, value, timeout=None, stamp=None, give=False):
         """Pushes an array, bytes, a dict of parts, a message of this graph, None (empty) or any object.
@@ -496,6 +511,9 @@ class Inlet:
         """No more messages in this run. Without it the run does not end."""
         self._inlet.close()
 
+    def __repr__(self):
+        return f"<weir.Inlet into {self._port}>"
+
     def _drop(self):
         self._inlet = _Gone()
 
@@ -503,8 +521,8 @@ class Inlet:
 class Outlet:
     """Gives the program what an output port emits; iterable, also by `async for`."""
 
-    def __init__(self, graph, outlet, options):
-        self._graph, self._outlet, self._options = graph, outlet, options
+    def __init__(self, graph, outlet, port, options):
+        self._graph, self._outlet, self._port, self._options = graph, outlet, port, options
         self._loops, self._left = 0, False  # that iterate; one of them was left before the end
 
     def take(self, timeout=None):
@@ -527,6 +545,9 @@ class Outlet:
     def close(self):
         """Takes no more in this run: what it holds is dropped, and what comes. The sender goes on."""
         self._outlet.close()
+
+    def __repr__(self):
+        return f"<weir.Outlet of {self._port}>"
 
     def _drop(self):
         self._outlet = _Gone()
