@@ -24,11 +24,11 @@ BOUNDS = {
     "streams": (22, 8),
     "streams/cuda": (39, 19),
     "streams/host": (22, 15),
-    "graphs": (47, 23),
+    "graphs": (40, 12),
     "conditions": (12, 8),
     "operators": (44, 24),
     "scheduler": (35, 20),
-    "report": (67, 32),
+    "report": (54, 4),
     "cli": (41, 18),
 }
 HEAD = re.compile(r"^(?!typedef|struct \w+ \{|enum|union|extern|#)[A-Za-z_][^;{}#]*?\b(\w+)\([^;{}#]*\)\n\{", re.M)
