@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "base/words.h"
 #include "cli/cli.h"
+#include "cli/report.h"
 
 static const char *type_of(weir_parameter_type type)
 {
@@ -133,19 +134,19 @@ static void print_parameters(const weir_parameter *parameters)
 	}
 }
 
-static void print_kinds_of_messages(unsigned mask)
+static void print_kinds_of_messages(unsigned mask, const char *any, const char *separator)
 {
 	static const char *const names[] = {"empty", "bytes", "tensor", "user", "parts"};
 	const char *between = "";
 
 	if (!mask) {
-		fputs("any message", stdout);
+		fputs(any, stdout);
 		return;
 	}
 	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (mask & 1u << i) {
 			printf("%s%s", between, names[i]);
-			between = " or ";
+			between = separator;
 		}
 }
 
@@ -221,7 +222,7 @@ static void print_inputs(const weir_operator *kind)
 	puts("\ninputs");
 	for (const weir_port *port = ports; port->name; port++) {
 		printf("  %s: ", port->name);
-		print_kinds_of_messages(kinds_of(port));
+		print_kinds_of_messages(kinds_of(port), "any message", " or ");
 		if (port->take == WEIR_TAKE_ALL)
 			printf("; capacity %u, takes all", or_one(port->capacity));
 		else
@@ -241,7 +242,7 @@ static void print_outputs(const weir_port *ports)
 	puts("\noutputs");
 	for (const weir_port *port = ports; port->name; port++) {
 		printf("  %s: ", port->name);
-		print_kinds_of_messages(kinds_of(port));
+		print_kinds_of_messages(kinds_of(port), "any message", " or ");
 		printf("; at most %u a tick", or_one(port->max_emits));
 		print_flags(port->flags);
 		putchar('\n');
@@ -288,6 +289,143 @@ static void print_operator(const weir_registry *registry, size_t i)
 	print_outputs(kind->outputs);
 	print_brought(kind);
 }
+
+/* --- as JSON --- */
+
+/* A word for programs; type_of is for people. */
+static const char *type_word(const weir_parameter *parameter)
+{
+	static const char *const words[] = {
+		[WEIR_TYPE_BOOL] = "bool",
+		[WEIR_TYPE_INT] = "int",
+		[WEIR_TYPE_NUMBER] = "number",
+		[WEIR_TYPE_STRING] = "string",
+		[WEIR_TYPE_DURATION] = "duration",
+		[WEIR_TYPE_SIZE] = "size",
+		[WEIR_TYPE_CHOICE] = "choice",
+		[WEIR_TYPE_INPUT] = "input",
+		[WEIR_TYPE_OUTPUT] = "output",
+		[WEIR_TYPE_INPUTS] = "inputs",
+		[WEIR_TYPE_OUTPUTS] = "outputs",
+		[WEIR_TYPE_NUMBERS] = "numbers",
+		[WEIR_TYPE_READ_FILE] = "read_file",
+		[WEIR_TYPE_WRITE_FILE] = "write_file",
+		[WEIR_TYPE_READ_DESCRIPTOR] = "read_descriptor",
+		[WEIR_TYPE_WRITE_DESCRIPTOR] = "write_descriptor",
+	};
+
+	return words[parameter->type];
+}
+
+static void put_text(const char *before, const char *key, const char *text)
+{
+	printf("%s\"%s\": ", before, key);
+	if (text)
+		cli_page_string(stdout, text);
+	else
+		fputs("null", stdout);
+}
+
+static void put_bool(const char *key, bool value)
+{
+	printf(", \"%s\": %s", key, value ? "true" : "false");
+}
+
+static void put_number(const char *key, bool given, int64_t value)
+{
+	if (given)
+		printf(", \"%s\": %lld", key, (long long)value);
+	else
+		printf(", \"%s\": null", key);
+}
+
+/* Texts that are JSON, such as a default. */
+static void put_json(const char *before, const char *json)
+{
+	fputs(before, stdout);
+	cli_page_json(stdout, json, strlen(json));
+}
+
+static void put_parameters(const weir_parameter *parameters)
+{
+	fputs(",\n   \"parameters\": [", stdout);
+	for (const weir_parameter *parameter = parameters; parameter && parameter->name; parameter++) {
+		put_text(parameter == parameters ? "\n    {" : ",\n    {", "name", parameter->name);
+		put_text(", ", "type", type_word(parameter));
+		put_bool("required", !parameter->fallback);
+		put_json(", \"default\": ", parameter->fallback ? parameter->fallback : "null");
+		put_number("min", is_bounded(parameter), parameter->min);
+		put_number("max", is_bounded(parameter) && parameter->max != INT64_MAX, parameter->max);
+		put_text(", ", "choices", parameter->choices);
+		put_text(", ", "help", parameter->help);
+		putchar('}');
+	}
+	putchar(']');
+}
+
+/* The queue of an input, or what an output may emit. */
+static void put_port(const weir_operator *kind, const weir_port *port, bool input)
+{
+	put_bool("optional", port->flags & WEIR_PORT_OPTIONAL);
+	if (!input) {
+		put_number("max_emits", true, or_one(port->max_emits));
+		return;
+	}
+	put_bool("any_size", port->flags & WEIR_PORT_ANY_SIZE);
+	put_bool("device_port", is_device_port(kind, port));
+	put_number("capacity", true, or_one(port->capacity));
+	if (port->take == WEIR_TAKE_ALL)
+		put_text(", ", "take", "all");
+	else
+		put_number("take", true, or_one(port->take));
+	put_text(", ", "policy", policy_name(port->policy));
+}
+
+static void put_ports(const weir_operator *kind, const weir_port *ports, bool input)
+{
+	printf(",\n   \"%s\": [", input ? "inputs" : "outputs");
+	for (const weir_port *port = ports; port && port->name; port++) {
+		put_text(port == ports ? "\n    {" : ",\n    {", "name", port->name);
+		fputs(", \"messages\": \"", stdout);
+		print_kinds_of_messages(kinds_of(port), "any", "|");
+		putchar('"');
+		put_text(", ", "dtype", port->dtype);
+		put_text(", ", "place", port->place);
+		put_text(", ", "shape", port->shape);
+		put_port(kind, port, input);
+		put_text(", ", "help", port->help);
+		putchar('}');
+	}
+	putchar(']');
+}
+
+static void put_operator(const char *before, const weir_operator *kind)
+{
+	put_text(before, "name", kind->name);
+	put_text(", ", "help", kind->help);
+	put_bool("stream", kind->flags & WEIR_OPERATOR_STREAM);
+	put_bool("effects", kind->flags & WEIR_OPERATOR_EFFECTS);
+	put_bool("prints", kind->flags & WEIR_OPERATOR_PRINTS);
+	put_parameters(kind->parameters);
+	put_ports(kind, kind->inputs, true);
+	put_ports(kind, kind->outputs, false);
+	fputs(",\n   \"conditions\": [", stdout);
+	for (size_t i = 0; kind->conditions && kind->conditions[i]; i++)
+		put_json(i ? ", " : "", kind->conditions[i]);
+	fputs("]}", stdout);
+}
+
+#define JSON_BEGIN "{\"operators\": ["
+#define JSON_FIRST "\n  {"
+#define JSON_END   "\n]}"
+
+static void print_operator_json(const weir_registry *registry, size_t i)
+{
+	put_operator(JSON_BEGIN JSON_FIRST, weir_registry_operator(registry, i));
+	puts(JSON_END);
+}
+
+/* --- conditions --- */
 
 /* The keys beside the parameters belong to the scheduler, not to the condition's table. */
 static void print_keys(const weir_condition *kind)
@@ -346,6 +484,7 @@ struct list {
 	void (*print)(const weir_registry *registry, size_t i);
 };
 static const struct list operators = {"operator", operator_name, operator_help, print_operator};
+static const struct list operators_json = {"operator", operator_name, operator_help, print_operator_json};
 static const struct list conditions = {"condition", condition_name, condition_help, print_condition};
 
 static void print_all(const struct list *list, const weir_registry *registry)
@@ -394,6 +533,19 @@ static int print_kinds(const struct list *list, const weir_registry *registry, c
 int cli_operators_print(const weir_registry *registry, const char *name)
 {
 	return print_kinds(&operators, registry, name);
+}
+
+int cli_operators_print_json(const weir_registry *registry, const char *name)
+{
+	const weir_operator *kind;
+
+	if (name)
+		return print_one(&operators_json, registry, name);
+	fputs(JSON_BEGIN, stdout);
+	for (size_t i = 0; (kind = weir_registry_operator(registry, i)); i++)
+		put_operator(i ? "," JSON_FIRST : JSON_FIRST, kind);
+	puts(JSON_END);
+	return CLI_OK;
 }
 
 int cli_conditions_print(const weir_registry *registry, const char *name)

@@ -249,7 +249,8 @@ static int print_kinds(const struct cli_options *options,
 
 static int run_operators(const struct cli_options *options)
 {
-	return print_kinds(options, cli_operators_print);
+	return print_kinds(options, options->format == WEIR_FORMAT_JSON ? cli_operators_print_json
+									: cli_operators_print);
 }
 
 static int run_conditions(const struct cli_options *options)
@@ -262,7 +263,7 @@ const struct cli_command cli_operators = {
 	.argument = "[NAME]",
 	.help = "lists the operators, or all about one",
 	.text = "With a NAME: its parameters with types, bounds and defaults, and its ports.\n",
-	.options = CLI_PLUGIN | CLI_PYTHON,
+	.options = CLI_PLUGIN | CLI_PYTHON | CLI_JSON,
 	.run = run_operators,
 };
 

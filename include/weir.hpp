@@ -7,6 +7,7 @@
  *     weir::graph, weir::scheduler           owners: they move, and destroy what they own
  *     weir::inlet, weir::outlet              ends of a graph, which owns them
  *     weir::kind, weir::context              an operator as a lambda or a class, and what it may call
+ *     weir::copy                             one copy on a stream
  *     weir::error                            the exception of a call that fails
  *
  * On the program's side a call that fails throws weir::error. In an operator no exception crosses C: one that
@@ -63,6 +64,20 @@ inline void check(weir_status status)
 {
 	if (status)
 		throw error(status);
+}
+
+/* --- device work --- */
+
+/* Enqueues one copy, without a fence; several, rows and flags: weir_stream_copies. */
+inline void copy(weir_stream *stream, void *to, const void *from, std::size_t bytes)
+{
+	weir_copy one{};
+
+	one.size = sizeof one;
+	one.to = to;
+	one.from = from;
+	one.row_bytes = bytes;
+	check(weir_stream_copies(stream, &one, 1, 0, nullptr));
 }
 
 /* --- messages --- */
@@ -177,6 +192,8 @@ public:
 		static_assert(std::is_trivially_copyable<Arguments>::value, "weir copies the arguments as bytes");
 		check(weir_stream_launch(stream(), &kernel, &arguments, sizeof arguments));
 	}
+	/* Enqueues one copy on the current stream. */
+	void copy(void *to, const void *from, std::size_t bytes) { weir::copy(stream(), to, from, bytes); }
 	void finish() { check(weir_context_finish(own_)); }
 	void log(weir_log_level level, const std::string &line) { weir_context_log(own_, level, "%s", line.c_str()); }
 

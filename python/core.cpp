@@ -23,14 +23,19 @@ nb::object text_or_none(const char *text)
 }
 
 [[noreturn]] void raise(weir_status status, const char *text, const char *entity, nb::object diagnostics,
-			nb::object said)
+			nb::object said, nb::object cause, nb::object on)
 {
-	nb::object error =
-		nb::module_::import_("weir.errors")
-			.attr("make")((int)status, text_of(text), text_or_none(entity), diagnostics, said);
+	nb::object error = nb::module_::import_("weir.errors")
+				   .attr("make")((int)status, text_of(text), text_or_none(entity),
+						 diagnostics, said, cause, on);
 
 	PyErr_SetObject((PyObject *)Py_TYPE(error.ptr()), error.ptr());
 	throw nb::python_error();
+}
+
+nb::object cause_or_none(weir_cause cause)
+{
+	return cause ? text_of(weir_cause_text(cause)) : nb::none();
 }
 
 void check(weir_status status, const char *entity)
@@ -40,7 +45,8 @@ void check(weir_status status, const char *entity)
 	if (!status)
 		return;
 	weir_error_last(&error);
-	raise(status, weir_last_error(), entity ? entity : error.entity, nb::none(), text_of(error.text));
+	raise(status, weir_last_error(), entity ? entity : error.entity, nb::none(), text_of(error.text),
+	      cause_or_none(error.cause), text_or_none(error.on));
 }
 
 nb::object take_exception()

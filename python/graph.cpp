@@ -341,8 +341,8 @@ static void make_scheduler(Graph &self, nb::dict from)
 		refuse_sim(core);
 }
 
-/* Returns the status and the text of a failure. */
-static nb::tuple start_run(Graph &self)
+/* Returns None, or the arguments of weir.errors.make for what failed. */
+static nb::object start_run(Graph &self)
 {
 	Core *core = running_core(self);
 	uint64_t count;
@@ -358,10 +358,18 @@ static nb::tuple start_run(Graph &self)
 		status = weir_scheduler_start(core->scheduler);
 	}
 	if (!status)
-		return nb::make_tuple(0, nb::none(), nb::none());
+		return nb::none();
 	weir_error error = {sizeof error};
+	nb::dict failed;
+
 	weir_error_last(&error);
-	return nb::make_tuple((int)status, text_of(weir_last_error()), text_or_none(error.entity));
+	failed["status"] = (int)status;
+	failed["text"] = text_of(weir_last_error());
+	failed["entity"] = text_or_none(error.entity);
+	failed["said"] = text_of(error.text);
+	failed["cause"] = cause_or_none(error.cause);
+	failed["on"] = text_or_none(error.on);
+	return failed;
 }
 
 int64_t slice_of(const Core *core)

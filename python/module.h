@@ -111,9 +111,11 @@ extern thread_local Context *current; /* of the compute that this thread is in *
 
 nb::object text_of(const char *text);
 nb::object text_or_none(const char *text);
+nb::object cause_or_none(weir_cause cause);
 /* Raises weir.Error, or its subclass for the status. diagnostics: a list of tuples, or none. */
 [[noreturn]] void raise(weir_status status, const char *text, const char *entity = nullptr,
-			nb::object diagnostics = nb::none(), nb::object said = nb::none());
+			nb::object diagnostics = nb::none(), nb::object said = nb::none(),
+			nb::object cause = nb::none(), nb::object on = nb::none());
 void check(weir_status status, const char *entity = nullptr);
 bool is_ours(const Core *core);
 void retire(Core *core);

@@ -715,6 +715,20 @@ static weir_status refuse_fence(const weir_graph *graph)
 		       graph->plan->name);
 }
 
+/*
+ * The first to ask has the device's error alone: the report has the suspects, too. It is about an entity only if
+ * no other one had unfinished work (E3).
+ */
+static weir_status report_lost_device(weir_graph *graph)
+{
+	const char *accused = wr_system_accused(graph->system);
+
+	wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(graph->system));
+	wr_error_cause(WEIR_CAUSE_DEVICE, NULL);
+	return accused && weir_graph_entity(graph, accused) ? wr_error_about(WEIR_E_DEVICE, accused)
+							    : WEIR_E_DEVICE;
+}
+
 weir_status weir_fence_query(weir_graph *graph, weir_fence fence)
 {
 	weir_status status;
@@ -724,6 +738,8 @@ weir_status weir_fence_query(weir_graph *graph, weir_fence fence)
 	if (!graph->system)
 		return refuse_fence(graph);
 	status = wr_fence_query(graph->system, fence);
+	if (status == WEIR_E_DEVICE)
+		return report_lost_device(graph);
 	if (!status)
 		wr_system_collect_between_runs(graph->system);
 	return status;
@@ -743,6 +759,8 @@ weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout
 	if (!graph->system)
 		return refuse_fence(graph);
 	status = wr_fence_wait(graph->system, fence, until);
+	if (status == WEIR_E_DEVICE)
+		return report_lost_device(graph);
 	if (!status)
 		wr_system_collect_between_runs(graph->system);
 	return status;

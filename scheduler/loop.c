@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "base/words.h"
 #include "scheduler/ask.h"
 #include "scheduler/ends.h"
@@ -469,11 +470,9 @@ weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd
 static void write_wait_locked(const struct wr_descriptor *descriptor, char *text, size_t room)
 {
 	static const char *const words[] = {"none", "readable", "writable", "readable or writable"};
-	int64_t waited = wr_now() - descriptor->since;
 
-	snprintf(text, room, "has waited %.1f %s for descriptor %d (%s)",
-		 (double)waited / (waited < 1000000000 ? 1e6 : 1e9), waited < 1000000000 ? "ms" : "s",
-		 descriptor->fd, words[descriptor->events]);
+	snprintf(text, room, "has waited %s for descriptor %d (%s)",
+		 wr_time_shown(wr_now() - descriptor->since).text, descriptor->fd, words[descriptor->events]);
 }
 
 /* Returns poll's events of the descriptor, 0 if it is not ready. The lock is held. */

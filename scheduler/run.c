@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "base/words.h"
 #include "graphs/parameter.h"
 #include "scheduler/ends.h"
@@ -661,8 +662,8 @@ static char *undrained_text(weir_scheduler *scheduler)
 	bool streams = false;
 
 	if (scheduler->options.drain_ns > 0)
-		wr_text_add(&text, "the drain took longer than %g s without a message taken; left behind: ",
-			    (double)scheduler->options.drain_ns / 1e9);
+		wr_text_add(&text, "the drain took longer than %s without a message taken; left behind: ",
+			    wr_time_shown(scheduler->options.drain_ns).text);
 	else
 		wr_text_add(&text, "the drain was given no time; left behind: ");
 	for (size_t i = 0; i < graph->entity_count; i++) {

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "base/words.h"
 #include "scheduler/ask.h"
 #include "scheduler/ends.h"
@@ -51,8 +52,8 @@ static void detail_fences(const weir_entity *entity, char *text, size_t room)
 			producer = name;
 		}
 	}
-	snprintf(text, room, "%zu fence%s pending, oldest %.1f ms, producer %s", verdict->fence_count,
-		 verdict->fence_count == 1 ? "" : "s", (double)oldest / 1e6, producer);
+	snprintf(text, room, "%zu fence%s pending, oldest %s, producer %s", verdict->fence_count,
+		 verdict->fence_count == 1 ? "" : "s", wr_time_shown(oldest).text, producer);
 }
 
 /* "64 of 64 ticks in flight, oldest 1.2 s, on stream of 'spin'". */
@@ -61,11 +62,10 @@ static void detail_in_flight(const weir_entity *entity, char *text, size_t room)
 	const struct wr_flight *flight = &entity->flight;
 	int64_t age = 0;
 	const char *owner = wr_fence_producer(entity->graph->system, flight->ends[flight->first].fence, &age);
-	bool long_ago = age >= 1000000000;
 
-	snprintf(text, room, "%llu of %zu ticks in flight, oldest %.1f %s, on stream of '%s'",
+	snprintf(text, room, "%llu of %zu ticks in flight, oldest %s, on stream of '%s'",
 		 (unsigned long long)(flight->ticks - flight->completed), wr_flight_limit(flight),
-		 (double)age / (long_ago ? 1e9 : 1e6), long_ago ? "s" : "ms", owner);
+		 wr_time_shown(age).text, owner);
 }
 
 static enum wr_says verdict_says(const weir_verdict *verdict)
@@ -93,7 +93,7 @@ static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unme
 	int64_t told_at = unmet->asked && verdict->fence_count == 1
 				  ? wr_told_fence_at(unmet->asked, verdict->fences[0])
 				  : 0;
-	char detail[200], fences[160];
+	char detail[280], fences[160];
 
 	unmet->says = verdict_says(verdict);
 	unmet->cause = verdict->cause;
@@ -102,7 +102,7 @@ static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unme
 	unmet->detail = detail;
 	if (told_at) {
 		detail_fences(entity, fences, sizeof fences);
-		snprintf(detail, sizeof detail, "told %.1f ms ago: %s", (double)(wr_now() - told_at) / 1e6,
+		snprintf(detail, sizeof detail, "told %s ago: %s", wr_time_shown(wr_now() - told_at).text,
 			 fences);
 	} else if (verdict->fence_count && verdict->cause == WEIR_CAUSE_BOUND)
 		detail_in_flight(entity, detail, sizeof detail);
@@ -420,21 +420,6 @@ static void collect_claim(struct collecting *collecting, const struct wr_unmet *
 	wr_text_finish(&detail);
 }
 
-struct time_text {
-	char text[24];
-};
-
-static struct time_text time_text(int64_t ns)
-{
-	struct time_text time;
-
-	if (ns < 1000000000)
-		snprintf(time.text, sizeof time.text, "%.4g ms", (double)ns / 1e6);
-	else
-		snprintf(time.text, sizeof time.text, "%.4g s", (double)ns / 1e9);
-	return time;
-}
-
 static void collect_condition(const struct wr_unmet *unmet, void *arg)
 {
 	struct collecting *collecting = arg;
@@ -451,7 +436,7 @@ static void collect_condition(const struct wr_unmet *unmet, void *arg)
 	if (unmet->says == WR_SAYS_TIME) {
 		left -= wr_now();
 		snprintf(text, sizeof text, "%s, due in %s", unmet->detail,
-			 time_text(left > 0 ? left : 0).text);
+			 wr_time_shown(left > 0 ? left : 0).text);
 	}
 	cause.detail = text;
 	of_queue = unmet->says == WR_SAYS_WAIT && wr_cause_is_of_queue(unmet->cause);
@@ -513,7 +498,7 @@ static void collect_published(struct wr_standstill *standstill, weir_entity *ent
 
 	cause.condition = since || !of ? "compute" : (char *)of;
 	if (since > 1)
-		snprintf(detail, sizeof detail, "runs for %s", time_text(wr_now() - since).text);
+		snprintf(detail, sizeof detail, "runs for %s", wr_time_shown(wr_now() - since).text);
 	else
 		wr_shown_cut(detail, sizeof detail, since || !why ? "runs now" : why);
 	cause.detail = detail;
@@ -574,7 +559,7 @@ static void add_parked(struct wr_standstill *standstill, const weir_scheduler *s
 	if (late > 0) {
 		cause.cause = WEIR_CAUSE_TIME;
 		cause.condition = "timer";
-		snprintf(detail, sizeof detail, "its timer has been due for %s: %s", time_text(late).text,
+		snprintf(detail, sizeof detail, "its timer has been due for %s: %s", wr_time_shown(late).text,
 			 late_loop(scheduler));
 	} else if (due->watches) {
 		cause.cause = WEIR_CAUSE_DESCRIPTOR;

@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/stack.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "sim/simulation.h"
 #include "streams/memory.h"
 #include "streams/signal.h"
@@ -113,7 +114,9 @@ void wr_system_fail(struct wr_system *system, const char *what)
 
 weir_status wr_system_failure_status(struct wr_system *system)
 {
-	return wr_fail(WEIR_E_DEVICE, "%s", system->failure);
+	wr_fail(WEIR_E_DEVICE, "%s", system->failure);
+	wr_error_cause(WEIR_CAUSE_DEVICE, NULL);
+	return WEIR_E_DEVICE;
 }
 
 /* Acquire: after true the caller may read the report. */
@@ -485,8 +488,8 @@ static size_t report_append_suspect(char *text, size_t room, const struct suspec
 				    bool first)
 {
 	int64_t age = suspect->at == INT64_MAX ? 0 : now - suspect->at;
-	int n = snprintf(text, room, "%s%s (%.1f ms)", first ? "; suspects, oldest first: " : ", ",
-			 suspect->name, (double)age / 1e6);
+	int n = snprintf(text, room, "%s%s (%s)", first ? "; suspects, oldest first: " : ", ", suspect->name,
+			 wr_time_shown(age).text);
 
 	return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }

@@ -47,18 +47,22 @@ class Error(Exception):
     """A call of weir, or a run, that failed.
 
     status       a Status
-    entity       the entity that failed, or None
+    entity       the entity that it is about, or None
+    cause        of a run that failed, as in its Outcome: a word such as "compute" or "room"; else None
+    on           its port, or a pool, or None
     diagnostics  of a graph that was refused: everything that is wrong with it
     file, line, column   of the first of them; None or 0: not read from a file
     traceback    of an exception in an operator: its traceback as text; the exception is __cause__
     outcome      of a run that failed: its Outcome
     """
 
-    def __init__(self, status, text, entity=None, diagnostics=()):
+    def __init__(self, status, text, entity=None, diagnostics=(), cause=None, on=None):
         super().__init__(text)
         self.said = text  # without the entity's name before it
         self.status = status
         self.entity = entity
+        self.cause = cause
+        self.on = on
         self.diagnostics = tuple(diagnostics)
         self.traceback = None
         self.outcome = None
@@ -66,6 +70,9 @@ class Error(Exception):
         self.file = first.file if first else None
         self.line = first.line if first else 0
         self.column = first.column if first else 0
+
+    def __reduce__(self):  # without __init__, of which a subclass may have its own; __cause__ stays behind
+        return _unpickled, (type(self), self.args), self.__dict__
 
     def caused_by(self, exception):
         """Attaches the exception of an operator. Returns self."""
@@ -82,16 +89,22 @@ class Timeout(Error, TimeoutError):
     """Not in the time given: WEIR_E_TIMEOUT, or WEIR_E_BUSY of a call that was not to wait."""
 
 
+def _unpickled(kind, args):
+    error = kind.__new__(kind)
+    error.args = args
+    return error
+
+
 OWN = (os.path.dirname(__file__) + os.sep, "<frozen ")  # files of this package and of the import
 KINDS = {Status.CLOSED: Closed, Status.TIMEOUT: Timeout}
 
 
-def make(status, text, entity=None, diagnostics=None, said=None):
+def make(status, text, entity=None, diagnostics=None, said=None, cause=None, on=None):
     """The exception for a status: called by the module. said: the text without the entity's name before it."""
     status = Status(status)
     found = [Diagnostic(*row) for row in diagnostics or ()]
     first = next((d for d in found if not d.warning), None)
-    error = KINDS.get(status, Error)(status, str(first) if first else text, entity, found)
+    error = KINDS.get(status, Error)(status, str(first) if first else text, entity, found, cause, on)
     error.said = said or error.said
     return error
 

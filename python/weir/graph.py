@@ -185,9 +185,9 @@ class Graph:
             self._core.create(given)
             self._made = given
         self._core.failures.clear()
-        status, text, entity = self._core.start()
-        if status:
-            raise self._failure(make(status, text, entity))
+        failed = self._core.start()
+        if failed:
+            raise self._failure(make(**failed))
         self._started = True
         return self
 
@@ -207,9 +207,13 @@ class Graph:
         if outcome.status == Status.OK and not failures:
             return outcome
         entity = outcome.entity or next(iter(failures), None)
-        status = outcome.status or Status.FAILED
-        text = outcome.text or status.name if outcome.status else f"its stop failed: {failures[entity]!r}"
-        error = make(status, f"'{entity}': {text}" if entity else text, entity, said=text)
+        if outcome.status:
+            text, on = outcome.text or outcome.status.name, outcome.cause_on
+            cause = outcome.cause if outcome.cause != "none" else None
+        else:
+            text, cause, on = f"its stop failed: {failures[entity]!r}", None, None
+        error = make(outcome.status or Status.FAILED, f"'{entity}': {text}" if entity else text,
+                     entity or outcome.cause_entity, said=text, cause=cause, on=on)
         error.outcome = outcome
         raise self._failure(error)
 

@@ -1,4 +1,6 @@
 """The lists of operators and conditions, and the page of each."""
+import json
+
 import process
 
 OPERATORS = {"png_read", "upload", "resize", "normalize", "convert", "top", "draw", "blur", "sobel", "download", "png_write", "ping", "print", "delay", "pass", "spin",
@@ -42,6 +44,23 @@ def every_parameter_and_port_says_what_it_means(weir):
                     assert below.startswith("      "), f"{name}: no help under '{line}'"
 
 
+def the_operators_as_json_are_those_of_the_pages(weir):
+    listed = json.loads(process.run(weir, "operators", "--json").stdout)["operators"]
+    assert [one["name"] for one in listed] == names(weir, "operators")
+    for one in listed:
+        alone = process.run(weir, "operators", one["name"], "--json")
+        assert json.loads(alone.stdout) == {"operators": [one]}, alone
+        page = process.run(weir, "operators", one["name"]).stdout
+        for part in one["parameters"] + one["inputs"] + one["outputs"]:
+            assert f"\n  {part['name']}: " in page and part["help"] in page, part
+            assert all(part[key] in page for key in ("dtype", "shape") if part.get(key)), part
+
+
+def an_unknown_operator_prints_no_json(weir):
+    ended = process.run(weir, "operators", "blurr", "--json")
+    assert ended.returncode == 2 and not ended.stdout and "'blur'" in ended.stderr, ended
+
+
 def what_show_prints_as_json_is_the_same_graph(weir):
     first = process.run(weir, "show", "--json", process.graph("ping.json"))
     assert first.returncode == 0, first
@@ -54,6 +73,8 @@ process.main(
         the_lists_are_sorted_and_complete,
         every_kind_has_a_page_that_begins_with_its_line,
         every_parameter_and_port_says_what_it_means,
+        the_operators_as_json_are_those_of_the_pages,
+        an_unknown_operator_prints_no_json,
         what_show_prints_as_json_is_the_same_graph,
     ]
 )

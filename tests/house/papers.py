@@ -12,7 +12,7 @@ import source
 
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-STRICT = ["-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-fsyntax-only"]
+STRICT = ["-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-fsyntax-only"]
 
 
 def papers(root):
@@ -60,7 +60,7 @@ def broken_examples(root, path, compiler, flags):
             commands = [[compiler, *STRICT, "-x", "c"]]
         elif kind == "cpp example" and shutil.which("g++"):
             commands = [["g++", f"-std={standard}", *STRICT[2:], "-x", "c++"] for standard in ("c++17", "c++20")]
-        place = f'# {line_of(text, found.start()) + 1} "{path.relative_to(root)}"\n'
+        place = f'#line {line_of(text, found.start()) + 1} "{path.relative_to(root)}"\n'
         for command in commands:
             result = subprocess.run([*command, *flags, "-"], input=place + found.group(2), capture_output=True, text=True)
             if result.returncode:

@@ -107,6 +107,18 @@ static void no_exception_crosses_c()
 	      0);
 }
 
+static char copied[6];
+
+static void a_copy_is_one_call()
+{
+	HOLDS(run_with([](weir::context &context) {
+		      context.copy(copied, "bytes", sizeof copied);
+		      context.finish();
+	      }).empty());
+	HOLDS(!std::strcmp(copied, "bytes"));
+	HOLDS(run_with([](weir::context &context) { context.copy(nullptr, "bytes", 1); }).rfind("-1 ", 0) == 0);
+}
+
 static void a_constructor_that_throws_fails_the_start()
 {
 	weir::registry registry;
@@ -189,6 +201,7 @@ int main()
 {
 	an_object_lives_from_start_to_stop();
 	no_exception_crosses_c();
+	a_copy_is_one_call();
 	a_constructor_that_throws_fails_the_start();
 	messages_count_their_references();
 	what_fails_throws_with_status_and_text();

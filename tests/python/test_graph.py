@@ -3,6 +3,7 @@
 import ctypes
 import json
 import pathlib
+import pickle
 import select
 import subprocess
 import threading
@@ -64,6 +65,46 @@ def test_an_error_has_its_entity_beside_its_text(chain):
     assert error.entity == error.outcome.entity == "a"
     assert error.said == error.outcome.text and error.said.startswith("ValueError: the bottle is empty")
     assert str(error) == f"'a': {error.said}"
+    assert (error.cause, error.on) == (error.outcome.cause, error.outcome.cause_on) == ("compute", None)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.__dict__) == (str(error), error.__dict__) and type(again) is weir.Error
+
+
+def test_a_start_that_fails_has_the_cause_start():
+    @weir.operator
+    class Unplugged:
+        outputs = ["out"]
+
+        def start(self, ctx):
+            raise OSError("no camera")
+
+        def compute(self, ctx):
+            pass
+
+    with pytest.raises(weir.Error) as raised:
+        weir.Graph({"weir": 1, "entities": [{"name": "a", "operator": "Unplugged"}, {"name": "b", "operator": "sink"}],
+                    "connections": [["a.out", "b.in"]]}).run(backend="host")
+    assert (raised.value.entity, raised.value.cause) == ("a", "start") and raised.value.said.startswith("OSError: no camera")
+
+
+class Full(weir.Error):
+    """A program's own, with an __init__ of its own."""
+
+    def __init__(self, entity, count):
+        super().__init__(weir.Status.FAILED, f"{entity} has {count} already", entity)
+        self.count = count
+
+
+def test_an_error_of_a_call_has_no_cause_and_the_port_if_one_is_refused(chain):
+    with pytest.raises(weir.Error) as raised:
+        chain(("a", "Count"), ("b", "Collect")).outlet("nowhere.out")
+    assert (raised.value.cause, raised.value.on) == (None, None)
+
+
+@pytest.mark.parametrize("error", [weir.Closed(weir.Status.CLOSED, "done"), weir.Timeout(weir.Status.TIMEOUT, "late"), Full("b", 3)])
+def test_errors_of_each_class_can_be_pickled(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and str(again) == str(error) and again.__dict__ == error.__dict__
 
 
 def test_counts_and_where(chain):
@@ -354,6 +395,7 @@ def test_a_part_that_stands_for_ever_beside_another_one_is_told_by_the_outcome()
     both = {**described, **{key: described[key] + beat[key] for key in ("entities", "connections")}}
     with weir.Graph(both) as graph, pytest.raises(weir.Error, match="circular wait: t waits") as caught:
         graph.run(backend="sim", max_duration=3)
+    assert (caught.value.entity, caught.value.cause, caught.value.on) == ("t", "memory", "two")
     assert caught.value.status == weir.Status.DEADLOCK and caught.value.outcome.stuck == caught.value.outcome.text
     assert (caught.value.outcome.cause, caught.value.outcome.cause_entity, caught.value.outcome.cause_on) == ("memory", "t", "two")
     with weir.Graph(beat) as graph:

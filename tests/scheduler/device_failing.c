@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "rig_inside.h"
 #include "tests/calls.h"
 
@@ -46,6 +47,62 @@ static void e03_of_two_suspects_none_is_accused(void **state)
 	assert_null(rig->outcome.entity);
 	assert_says(rig->outcome.text, "a");
 	assert_says(strstr(rig->outcome.text, "a"), "b");
+	rig_destroy(rig);
+}
+
+/* Takes a message at once and waits for its work, which fails. The message is the caller's. */
+static weir_message *ask_about_the_work_of(struct rig *rig, const char *port)
+{
+	weir_outlet *outlet = rig_outlet(rig, port, 1, WEIR_OUTLET_EARLY);
+	weir_message *message = NULL;
+	weir_fence fence;
+
+	rig_start(rig);
+	assert_int_equal(weir_outlet_take(outlet, 60 * SECOND, &message), WEIR_OK);
+	assert_int_equal(weir_message_fences(message, 1, &fence), 1);
+	assert_int_equal(weir_fence_wait(rig->graph, fence, 60 * SECOND), WEIR_E_DEVICE);
+	wr_fail(WEIR_E_FAILED, "another failure");
+	assert_int_equal(weir_fence_query(rig->graph, fence), WEIR_E_DEVICE);
+	return message;
+}
+
+static void ask_about_failed_work(void)
+{
+	struct rig *rig = rig_of("source ticks=1 work=1ms fault=true -> end gate=in");
+	weir_message *message = ask_about_the_work_of(rig, "source.out");
+	weir_error error = {.size = sizeof error};
+
+	assert_int_equal(weir_error_last(&error), WEIR_OK);
+	assert_int_equal(error.status, WEIR_E_DEVICE);
+	assert_int_equal(error.cause, WEIR_CAUSE_DEVICE);
+	assert_string_equal(error.entity, "source");
+	assert_says(error.text, "the work of 'source' was not complete");
+	weir_message_unref(message);
+	assert_int_equal(rig_wait(rig), WEIR_E_DEVICE);
+	rig_destroy(rig);
+}
+
+static void e03_who_asks_about_a_fence_learns_whose_work_failed(void **state)
+{
+	(void)state;
+	rig_everywhere(ask_about_failed_work);
+}
+
+static void e03_of_two_suspects_a_fence_names_both_and_accuses_none(void **state)
+{
+	struct rig *rig = rig_of("a:source ticks=1 work=10ms -> x:end gate=in; b:source ticks=1 work=5ms "
+				 "fault=true -> y:end gate=in");
+	weir_message *message = ask_about_the_work_of(rig, "b.out");
+	weir_error error = {.size = sizeof error};
+
+	(void)state;
+	assert_int_equal(weir_error_last(&error), WEIR_OK);
+	assert_int_equal(error.cause, WEIR_CAUSE_DEVICE);
+	assert_null(error.entity);
+	assert_says(error.text, "a (");
+	assert_says(error.text, "b (");
+	weir_message_unref(message);
+	assert_int_equal(rig_wait(rig), WEIR_E_DEVICE);
 	rig_destroy(rig);
 }
 
@@ -215,6 +272,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e02_e03_f10_f60_a_kernel_that_faults_ends_the_run_and_is_named),
 		cmocka_unit_test(e03_of_two_suspects_none_is_accused),
+		cmocka_unit_test(e03_who_asks_about_a_fence_learns_whose_work_failed),
+		cmocka_unit_test(e03_of_two_suspects_a_fence_names_both_and_accuses_none),
 		cmocka_unit_test(e02_f11_after_a_fault_no_gated_compute_runs),
 		cmocka_unit_test(e02_f67_a_device_that_is_lost_at_any_moment_is_an_error_never_a_wait),
 		cmocka_unit_test(e02_f12_a_callback_that_never_comes_is_found),
