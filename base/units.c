@@ -256,3 +256,24 @@ struct wr_shown wr_size_shown(int64_t bytes)
 			 unit->name);
 	return shown;
 }
+
+/* A value this close to the next power of ten is printed in the larger unit, since %g would use an exponent.
+ */
+#define ROUNDS_UP 0.9995
+
+struct wr_shown wr_time_shown(int64_t ns)
+{
+	const struct unit *units = durations;
+	struct wr_shown shown;
+
+	while (units->factor > 1000000000) /* minutes and hours */
+		units++;
+	while (units->factor > 1000 && (double)ns < ROUNDS_UP * (double)units->factor)
+		units++;
+	if ((double)ns >= ROUNDS_UP * 1e12)
+		snprintf(shown.text, sizeof shown.text, "%.0f s", (double)ns / 1e9);
+	else
+		snprintf(shown.text, sizeof shown.text, "%.3g %s", (double)ns / (double)units->factor,
+			 units->name);
+	return shown;
+}

@@ -29,5 +29,7 @@ struct wr_shown wr_sampling_shown(int every);
 /* Exact, in the largest unit that leaves no fraction ("250us", "64MiB"). */
 struct wr_shown wr_duration_shown(int64_t ns);
 struct wr_shown wr_size_shown(int64_t bytes);
+/* A measured time: three digits and a unit ("1.23 s", "12.3 ms", "4.5 us"). */
+struct wr_shown wr_time_shown(int64_t ns);
 
 #endif

@@ -145,8 +145,7 @@ void cli_log_over_progress(bool on); /* a progress line stands on the terminal: 
 void cli_log_line(weir_log_level level, int64_t at, const char *text, void *arg);
 
 /* summary.c: numbers as text; both return text */
-const char *cli_duration(char text[24], int64_t ns); /* "1.23 s" */
-const char *cli_rate(char text[32], double rate);    /* "24.31", "106,667" */
+const char *cli_rate(char text[32], double rate); /* "24.31", "106,667" */
 
 /* load.c: the registry with its plugins; the graph, read, with --set applied, and checked. */
 struct cli_graph {

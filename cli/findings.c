@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "base/words.h"
 #include "cli/cli.h"
 #include "cli/loads.h"
@@ -59,16 +60,9 @@ static struct wr_shown name_of(const struct cli_recorded *recorded, size_t i)
 	return wr_shown(i == CLI_NO_ENTITY ? "the program" : cli_recorded_entity(recorded, i)->name);
 }
 
-struct time_text {
-	char text[24];
-};
-
-static struct time_text time_of(double ns)
+static struct wr_shown time_of(double ns)
 {
-	struct time_text text;
-
-	cli_duration(text.text, (int64_t)ns);
-	return text;
+	return wr_time_shown((int64_t)ns);
 }
 
 static int percent_of_all(double share)

@@ -8,6 +8,8 @@
 
 #include "cli/cli.h"
 
+#include "base/units.h"
+
 /* Of all entities. */
 static uint64_t count_ticks(weir_scheduler *scheduler)
 {
@@ -156,17 +158,17 @@ void cli_standstill_finish(struct cli_standstill *standstill)
 void cli_standstill_look(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns)
 {
 	bool question = asked;
-	char since[400] = "", time[24];
+	char since[440] = "";
 	weir_queue_counts queue = {.size = sizeof queue};
 
 	asked = 0;
 	if (stood_too_long(standstill, scheduler, turn_ns)) {
-		snprintf(since, sizeof since, "no tick for %s: ", cli_duration(time, standstill->stood_ns));
+		snprintf(since, sizeof since, "no tick for %s: ", wr_time_shown(standstill->stood_ns).text);
 		standstill->told = question = true;
 	}
 	if (part_stood_too_long(standstill, scheduler, turn_ns, &queue)) {
 		snprintf(since, sizeof since, "nothing taken from %.150s -> %.150s for %s: ", queue.from,
-			 queue.to, cli_duration(time, standstill->after_ns));
+			 queue.to, wr_time_shown(standstill->after_ns).text);
 		question = true;
 	}
 	if (question)

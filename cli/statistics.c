@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "base/units.h"
 #include "cli/recorded.h"
 
 enum { LISTED = 64, NAME_WIDTH = 24, PATHS_LISTED = 32 };
@@ -12,9 +13,7 @@ enum { LISTED = 64, NAME_WIDTH = 24, PATHS_LISTED = 32 };
 /* "-" where nothing was measured. */
 static void print_time(bool measured, int64_t ns)
 {
-	char text[24];
-
-	printf("  %8s", measured ? cli_duration(text, ns) : "-");
+	printf("  %8s", measured ? wr_time_shown(ns).text : "-");
 }
 
 static void print_times(const struct cli_histogram *times)

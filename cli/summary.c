@@ -4,54 +4,26 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "base/units.h"
 #include "cli/recorded.h"
 
 /* --- numbers: three or four digits, never an exponent --- */
 
-/*
- * Values this close to the next power of ten are printed in the larger unit, since %g would use an
- * exponent.
- */
-#define ROUNDS_UP 0.9995
-
-const char *cli_duration(char text[24], int64_t ns)
+const char *cli_rate(char text[32], double rate)
 {
-	static const struct {
-		double ns;
-		const char *name;
-	} units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
-	size_t unit = 0;
+	char digits[24], *to = text;
 
-	while (unit < 2 && (double)ns < ROUNDS_UP * units[unit].ns)
-		unit++;
-	if ((double)ns >= ROUNDS_UP * 1e12)
-		snprintf(text, 24, "%.0f s", (double)ns / 1e9);
-	else
-		snprintf(text, 24, "%.3g %s", (double)ns / units[unit].ns, units[unit].name);
-	return text;
-}
-
-/* Copies the digits with thousands separators: 1,234,567. */
-static void copy_with_commas(char *to, const char *digits)
-{
-	for (size_t left = strlen(digits); left; left--) {
-		*to++ = *digits++;
+	if (rate < 999.5) {
+		snprintf(text, 32, rate < 0.001 ? "%.6f" : "%.4g", rate);
+		return text;
+	}
+	snprintf(digits, sizeof digits, "%.0f", rate < 1e18 ? rate : 1e18);
+	for (size_t left = strlen(digits), i = 0; left; left--) {
+		*to++ = digits[i++];
 		if (left > 1 && left % 3 == 1)
 			*to++ = ',';
 	}
 	*to = '\0';
-}
-
-const char *cli_rate(char text[32], double rate)
-{
-	char digits[24];
-
-	if (rate >= ROUNDS_UP * 1000) {
-		snprintf(digits, sizeof digits, "%.0f", rate < 1e18 ? rate : 1e18);
-		copy_with_commas(text, digits);
-	} else {
-		snprintf(text, 32, rate < 0.001 ? "%.6f" : "%.4g", rate);
-	}
 	return text;
 }
 
@@ -70,12 +42,12 @@ static const char *ending(const weir_outcome *outcome)
 
 static void print_headline(const char *path, weir_scheduler *scheduler, const weir_outcome *outcome)
 {
-	char duration[24], rate[32];
+	char rate[32];
 	const char *where = weir_scheduler_where(scheduler);
 	weir_frames frames = {.size = sizeof frames};
 
 	cli_print_escaped(stdout, path);
-	printf(": %s after %s on %s", ending(outcome), cli_duration(duration, outcome->duration_ns), where);
+	printf(": %s after %s on %s", ending(outcome), wr_time_shown(outcome->duration_ns).text, where);
 	if (!weir_scheduler_frames(scheduler, &frames) && frames.frames && outcome->duration_ns > 0)
 		printf(", %s frames/s",
 		       cli_rate(rate, (double)frames.frames * 1e9 / (double)outcome->duration_ns));
@@ -107,11 +79,9 @@ static bool uses_device(weir_scheduler *scheduler)
 static void print_entity(int width, bool device, const weir_entity_counts *counts,
 			 const struct cli_entity *entity)
 {
-	char compute[24];
-
 	printf("  %-*s  %10" PRIu64 "  %10" PRIu64 "  %10" PRIu64 "  %12s", width, counts->entity,
 	       counts->ticks, counts->received, counts->emitted,
-	       cli_duration(compute, entity ? entity->submit.sum : 0));
+	       wr_time_shown(entity ? entity->submit.sum : 0).text);
 	if (device)
 		printf("  %14" PRIu64, counts->most_in_flight);
 	putchar('\n');
@@ -134,15 +104,13 @@ static void print_entity(int width, bool device, const weir_entity_counts *count
 /* "  latency: mean 3.1 ms, max 9.8 ms at 'show'" */
 static void print_latencies(const struct cli_recorded *recorded)
 {
-	char mean[24], longest[24];
-
 	for (size_t i = 0; i < LISTED && i < recorded->entities.count; i++) {
 		const struct cli_entity *entity = cli_recorded_entity(recorded, i);
 		const struct cli_stamped *age = &entity->stamped;
 
 		if (age->count)
 			printf("  latency: mean %s, max %s at '%s'\n",
-			       cli_duration(mean, age->sum / age->count), cli_duration(longest, age->max),
+			       wr_time_shown(age->sum / age->count).text, wr_time_shown(age->max).text,
 			       entity->name);
 	}
 }

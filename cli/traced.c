@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "base/words.h"
 #include "cli/cli.h"
 #include "cli/event.h"
@@ -373,14 +374,12 @@ static bool is_other_run(const struct reading *reading)
 
 static bool say_other_run(const struct reading *reading, char fault[512])
 {
-	char trace[24], run[24];
-
 	snprintf(fault, 512,
 		 "the trace of another run (%s, %s) than the statistics (%s, %s): give those of one run, "
 		 "weir run --trace FILE --stats-file FILE",
-		 wr_shown(reading->graph ? reading->graph : "?").text, cli_duration(trace, reading->duration),
+		 wr_shown(reading->graph ? reading->graph : "?").text, wr_time_shown(reading->duration).text,
 		 wr_shown(reading->recorded->graph ? reading->recorded->graph : "?").text,
-		 cli_duration(run, reading->recorded->duration));
+		 wr_time_shown(reading->recorded->duration).text);
 	return false;
 }
 

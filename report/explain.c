@@ -31,24 +31,18 @@ static void explain_cause(const struct wr_standstill *s, const struct wr_cause *
 	wr_text_finish(&detail);
 }
 
-static void standstill_explain(struct wr_standstill *standstill, weir_unmet_fn *fn, void *arg)
-{
-	struct wr_text text = {0};
-
-	wr_standstill_text(standstill, NULL, &text);
-	wr_text_finish(&text);
-	for (int roots = 1; roots >= 0 && !standstill->status; roots--)
-		for (size_t i = 0; i < standstill->count; i++)
-			if ((standstill->marks[standstill->list[i].entity] == WR_ROOT) == roots)
-				explain_cause(standstill, &standstill->list[i], fn, arg);
-}
-
-/* Open inlets keep the run from ending: names up to 3 of them; adds nothing if none is open. */
-static void inlets_text(weir_graph *graph, struct wr_text *text)
+/*
+ * Open inlets keep the run from ending, also if nothing but pokes is waited for: names up to 3 of them. Adds
+ * nothing if none is open.
+ */
+static void inlets_text(const struct wr_standstill *s, struct wr_text *text)
 {
 	size_t open = 0;
 
-	for (weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next) {
+	for (size_t i = 0; i < s->count; i++)
+		if (s->list[i].says != WR_SAYS_WAIT && s->list[i].says != WR_SAYS_NEVER)
+			return;
+	for (weir_inlet *inlet = s->count ? s->graph->inlets : NULL; inlet; inlet = inlet->next) {
 		if (!wr_inlet_is_open(inlet))
 			continue;
 		if (++open <= 3)
@@ -60,14 +54,6 @@ static void inlets_text(weir_graph *graph, struct wr_text *text)
 		wr_text_add(text, " and %zu more", open - 3);
 }
 
-static bool waits_for_pokes_only(const struct wr_standstill *s)
-{
-	for (size_t i = 0; i < s->count; i++)
-		if (s->list[i].says != WR_SAYS_WAIT && s->list[i].says != WR_SAYS_NEVER)
-			return false;
-	return s->count;
-}
-
 static weir_status explain_in_text(weir_scheduler *scheduler, void *arg)
 {
 	struct wr_text *text = arg;
@@ -75,8 +61,7 @@ static weir_status explain_in_text(weir_scheduler *scheduler, void *arg)
 
 	wr_standstill_collect(&standstill, scheduler);
 	wr_standstill_text(&standstill, NULL, text);
-	if (waits_for_pokes_only(&standstill))
-		inlets_text(standstill.graph, text);
+	inlets_text(&standstill, text);
 	wr_standstill_finish(&standstill);
 	return text->status;
 }
@@ -110,9 +95,15 @@ static weir_status explain_to_caller(weir_scheduler *scheduler, void *arg)
 {
 	const struct explain *explain = arg;
 	struct wr_standstill standstill;
+	struct wr_text text = {0};
 
 	wr_standstill_collect(&standstill, scheduler);
-	standstill_explain(&standstill, explain->fn, explain->arg);
+	wr_standstill_text(&standstill, NULL, &text); /* marks the roots */
+	wr_text_finish(&text);
+	for (int roots = 1; roots >= 0 && !standstill.status; roots--)
+		for (size_t i = 0; i < standstill.count; i++)
+			if ((standstill.marks[standstill.list[i].entity] == WR_ROOT) == roots)
+				explain_cause(&standstill, &standstill.list[i], explain->fn, explain->arg);
 	wr_standstill_finish(&standstill);
 	return WEIR_OK;
 }

@@ -103,21 +103,6 @@ static void add_histogram(struct wr_text *text, const char *before, struct wr_hi
 
 /* --- entities --- */
 
-/* open: how long the wait is that has not ended. */
-static void add_wait(struct list *list, const weir_entity *entity, const struct wr_wait_for *what,
-		     struct wr_histogram *time, int64_t open)
-{
-	add_comma(list, ",\n  ");
-	add_name(list->text, "{\"cause\":", weir_cause_text(what->cause));
-	add_name(list->text, ",\"on\":", wr_entity_subject(entity, what->cause, what->on));
-	add_name(list->text, ",\"of\":", what->of);
-	add_name(list->text, ",\"why\":", what->why);
-	if (open)
-		wr_text_add(list->text, ",\"open\":%" PRId64, open);
-	add_histogram(list->text, ",\"time\":", time);
-	wr_text_add(list->text, "}");
-}
-
 /* All of them together, and each. */
 static void add_waits(struct wr_text *text, const weir_entity *entity, struct wr_statistics *statistics)
 {
@@ -130,43 +115,51 @@ static void add_waits(struct wr_text *text, const weir_entity *entity, struct wr
 	wr_text_add(text, ",\n \"waits\":[");
 	for (struct wr_wait_times *wait = wr_load_acquire(&times->waits); wait;
 	     wait = wr_load_acquire(&wait->next)) {
+		const struct wr_wait_for *what = &wait->what;
 		int64_t open = wr_statistics_waited(statistics, entity->id, wait, &time);
 
-		if (wr_read(&time.count))
-			add_wait(&list, entity, &wait->what, &time, open);
+		if (!wr_read(&time.count))
+			continue;
+		add_comma(&list, ",\n  ");
+		add_name(text, "{\"cause\":", weir_cause_text(what->cause));
+		add_name(text, ",\"on\":", wr_entity_subject(entity, what->cause, what->on));
+		add_name(text, ",\"of\":", what->of);
+		add_name(text, ",\"why\":", what->why);
+		if (open) /* it has not ended */
+			wr_text_add(text, ",\"open\":%" PRId64, open);
+		add_histogram(text, ",\"time\":", &time);
+		wr_text_add(text, "}");
 	}
 	wr_text_add(text, "]");
 	wr_histogram_finish(&time);
 }
 
 /* Those that the file of the graph or the operator gave, with the parameters that are times. */
-static void add_condition(struct list *list, const struct wr_plan_condition *condition)
-{
-	const weir_parameter *parameter = condition->kind->parameters;
-	struct list times = {list->text, false};
-
-	add_comma(list, ",");
-	add_name(list->text, "{\"type\":", condition->kind->name);
-	add_name(list->text, ",\"name\":", condition->name);
-	wr_text_add(list->text, ",\"times\":{");
-	for (; parameter && parameter->name; parameter++) {
-		if (parameter->type != WEIR_TYPE_DURATION)
-			continue;
-		add_comma(&times, ",");
-		wr_text_string(list->text, parameter->name);
-		wr_text_add(list->text, ":%" PRId64, weir_values_int(condition->values, parameter->name));
-	}
-	wr_text_add(list->text, "}}");
-}
-
 static void add_conditions(struct wr_text *text, const struct wr_plan_entity *plan)
 {
 	struct list list = {text, false};
 
 	wr_text_add(text, ",\n \"conditions\":[");
-	for (size_t i = 0; i < plan->condition_count; i++)
-		if (!plan->conditions[i].implied)
-			add_condition(&list, &plan->conditions[i]);
+	for (size_t i = 0; i < plan->condition_count; i++) {
+		const struct wr_plan_condition *condition = &plan->conditions[i];
+		const weir_parameter *parameter = condition->kind->parameters;
+		struct list times = {text, false};
+
+		if (condition->implied)
+			continue;
+		add_comma(&list, ",");
+		add_name(text, "{\"type\":", condition->kind->name);
+		add_name(text, ",\"name\":", condition->name);
+		wr_text_add(text, ",\"times\":{");
+		for (; parameter && parameter->name; parameter++) {
+			if (parameter->type != WEIR_TYPE_DURATION)
+				continue;
+			add_comma(&times, ",");
+			wr_text_string(text, parameter->name);
+			wr_text_add(text, ":%" PRId64, weir_values_int(condition->values, parameter->name));
+		}
+		wr_text_add(text, "}}");
+	}
 	wr_text_add(text, "]");
 }
 
@@ -206,23 +199,17 @@ static void add_processor(struct wr_text *text, struct wr_entity_statistics *tim
 		    wr_read(&times->lock_time));
 }
 
-/* entity->flight has the same, and belongs to the run. */
-static size_t max_in_flight(const weir_entity *entity)
-{
-	int64_t own = entity->plan->max_in_flight;
-
-	return own < 0 ? entity->graph->max_in_flight : (size_t)own;
-}
-
 static void add_counts(struct wr_text *text, weir_entity *entity)
 {
 	struct wr_entity_counters *counters = &entity->counters;
+	int64_t own = entity->plan->max_in_flight; /* entity->flight has the same, and belongs to the run */
 
 	wr_text_add(text,
 		    ",\"ticks\":%" PRIu64 ",\"received\":%" PRIu64 ",\"emitted\":%" PRIu64
 		    ",\"lost\":%" PRIu64 ",\"most_in_flight\":%" PRIu64 ",\"max_in_flight\":%zu",
 		    wr_read(&counters->ticks), wr_read(&counters->received), wr_read(&counters->emitted),
-		    wr_read(&counters->lost), wr_read(&counters->most_in_flight), max_in_flight(entity));
+		    wr_read(&counters->lost), wr_read(&counters->most_in_flight),
+		    own < 0 ? entity->graph->max_in_flight : (size_t)own);
 	wr_text_add(text,
 		    ",\"replay\":{\"hits\":%" PRIu64 ",\"captures\":%" PRIu64 ",\"evictions\":%" PRIu64
 		    ",\"failures\":%" PRIu64 "}",
@@ -264,18 +251,6 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_stat
 	wr_text_add(text, "}");
 }
 
-static void add_entities(struct wr_text *text, weir_graph *graph, struct wr_statistics *statistics)
-{
-	struct list list = {text, false};
-
-	wr_text_add(text, ",\n\"entities\":[\n");
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		add_comma(&list, ",\n");
-		add_entity(text, &graph->entities[i], statistics);
-	}
-	wr_text_add(text, "]");
-}
-
 /* --- queues --- */
 
 static void add_queue(struct wr_text *text, struct wr_connection *connection,
@@ -301,18 +276,6 @@ static void add_queue(struct wr_text *text, struct wr_connection *connection,
 	wr_text_add(text, ",\"depth\":{\"mean\":");
 	wr_text_real(text, depth.mean);
 	wr_text_add(text, ",\"max\":%" PRIu64 ",\"full_time\":%" PRId64 "}}", depth.most, depth.full_time);
-}
-
-static void add_queues(struct wr_text *text, weir_graph *graph, struct wr_statistics *statistics)
-{
-	struct list list = {text, false};
-
-	wr_text_add(text, ",\n\"queues\":[\n");
-	for (size_t i = 0; i < graph->connection_count; i++) {
-		add_comma(&list, ",\n");
-		add_queue(text, graph->connections[i], statistics);
-	}
-	wr_text_add(text, "]");
 }
 
 /* --- pools, workers, signals --- */
@@ -378,34 +341,29 @@ static void add_workers(struct wr_text *text, struct wr_statistics *statistics)
 }
 
 /* Of all entities together. */
-static void add_signal(struct list *list, struct wr_statistics *statistics, enum wr_trace_signal kind)
-{
-	static const char *const names[] = {"callback", "callback_inline", "flag"};
-	struct wr_histogram all = {0};
-
-	for (size_t i = 0; i < statistics->entity_count; i++) {
-		struct wr_histogram *latency = wr_load_acquire(&statistics->entities[i].signals[kind]);
-
-		if (latency)
-			wr_histogram_merge(&all, latency);
-	}
-	if (wr_read(&all.count)) {
-		add_comma(list, ",\n");
-		wr_text_add(list->text, "{\"kind\":\"%s\",\"count\":%" PRIu64, names[kind],
-			    wr_read(&all.count));
-		add_histogram(list->text, ",\"latency\":", &all);
-		wr_text_add(list->text, "}");
-	}
-	wr_histogram_finish(&all);
-}
-
 static void add_signals(struct wr_text *text, struct wr_statistics *statistics)
 {
+	static const char *const names[] = {"callback", "callback_inline", "flag"};
 	struct list list = {text, false};
 
 	wr_text_add(text, ",\n\"signals\":[");
-	for (int kind = 0; kind < WR_SIGNALS_TRACED; kind++)
-		add_signal(&list, statistics, (enum wr_trace_signal)kind);
+	for (int kind = 0; kind < WR_SIGNALS_TRACED; kind++) {
+		struct wr_histogram all = {0}, *latency;
+
+		for (size_t i = 0; i < statistics->entity_count; i++) {
+			latency = wr_load_acquire(&statistics->entities[i].signals[kind]);
+			if (latency)
+				wr_histogram_merge(&all, latency);
+		}
+		if (wr_read(&all.count)) {
+			add_comma(&list, ",\n");
+			wr_text_add(text, "{\"kind\":\"%s\",\"count\":%" PRIu64, names[kind],
+				    wr_read(&all.count));
+			add_histogram(text, ",\"latency\":", &all);
+			wr_text_add(text, "}");
+		}
+		wr_histogram_finish(&all);
+	}
 	wr_text_add(text, "]");
 }
 
@@ -460,13 +418,6 @@ static void add_path(const struct wr_prefix *prefix, struct wr_path *path, void 
 	paths->measured += wr_read(&path->latency.count);
 }
 
-static void add_paths(struct path_list *paths, struct wr_statistics *statistics)
-{
-	wr_text_add(paths->list.text, ",\n\"paths\":[");
-	wr_paths_each(&statistics->paths, add_path, paths);
-	wr_text_add(paths->list.text, "]");
-}
-
 /* paths: what was added of them. */
 static void add_notes(struct wr_text *text, struct wr_statistics *statistics, const struct path_list *paths)
 {
@@ -498,23 +449,6 @@ static void add_notes(struct wr_text *text, struct wr_statistics *statistics, co
 
 /* --- all --- */
 
-static void add_gpu_time(struct wr_text *text, int gpu_time)
-{
-	if (gpu_time > 1)
-		wr_text_add(text, ",\"gpu_time\":\"sample:%d\"", gpu_time);
-	else
-		add_name(text, ",\"gpu_time\":", gpu_time ? "all" : "off");
-}
-
-static const char *ending_text(struct wr_statistics *statistics, const struct wr_ended *ended)
-{
-	if (!wr_read(&statistics->begun_at))
-		return "not started";
-	if (!ended->cause)
-		return "running";
-	return ended->status ? weir_status_text(ended->status) : "finished";
-}
-
 /* As weir_outcome. */
 static void add_outcome(struct wr_text *text, weir_scheduler *scheduler, struct wr_statistics *statistics)
 {
@@ -523,7 +457,11 @@ static void add_outcome(struct wr_text *text, weir_scheduler *scheduler, struct 
 	wr_global_lock();
 	ended = scheduler->ended;
 	wr_global_unlock();
-	add_name(text, ",\"ending\":", ending_text(statistics, &ended));
+	add_name(text, ",\"ending\":",
+		 !wr_read(&statistics->begun_at) ? "not started"
+		 : !ended.cause                  ? "running"
+		 : ended.status                  ? weir_status_text(ended.status)
+						 : "finished");
 	add_name(text, ",\n\"status\":", ended.cause ? weir_status_text(ended.status) : NULL);
 	add_name(text, ",\"cause\":", weir_cause_text(ended.cause));
 	add_name(text, ",\"cause_entity\":", ended.entity);
@@ -535,19 +473,13 @@ static void add_outcome(struct wr_text *text, weir_scheduler *scheduler, struct 
 		    ended.drained ? "true" : "false", ended.posix_signal, ended.leftover, ended.abandoned);
 }
 
-static void add_frames(struct wr_text *text, const weir_graph *graph)
-{
-	uint64_t frames;
-	const weir_entity *entity = wr_graph_main(graph, &frames);
-
-	add_name(text, ",\n\"main\":", entity ? entity->plan->name : NULL);
-	wr_text_add(text, ",\"frames\":%" PRIu64, frames);
-}
-
 void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statistics, struct wr_text *text)
 {
 	weir_graph *graph = scheduler->graph;
 	struct path_list paths = {.list = {text, false}, .graph = graph};
+	struct list entities = {text, false}, queues = {text, false};
+	const weir_entity *sink;
+	uint64_t frames;
 
 	wr_text_add(text, "{\"weir_statistics\":%d", VERSION);
 	add_name(text, ",\"version\":", weir_version());
@@ -555,18 +487,33 @@ void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statist
 	add_name(text, ",\"where\":", weir_scheduler_where(scheduler));
 	add_name(text, ",\"backend\":", wr_system_backend_name(graph->system));
 	add_name(text, ",\"signal\":", wr_signal_text(scheduler->signal));
-	add_gpu_time(text, scheduler->gpu_time);
+	if (scheduler->gpu_time > 1)
+		wr_text_add(text, ",\"gpu_time\":\"sample:%d\"", scheduler->gpu_time);
+	else
+		add_name(text, ",\"gpu_time\":", scheduler->gpu_time ? "all" : "off");
 	wr_text_add(text, ",\"skip\":%" PRIu64 ",\"workers_count\":%u,\"duration\":%" PRId64,
 		    statistics->skip, wr_read(&statistics->workers_running),
 		    wr_statistics_now(statistics) - wr_read(&statistics->begun_at));
 	add_outcome(text, scheduler, statistics);
-	add_frames(text, graph);
-	add_entities(text, graph, statistics);
-	add_queues(text, graph, statistics);
+	sink = wr_graph_main(graph, &frames);
+	add_name(text, ",\n\"main\":", sink ? sink->plan->name : NULL);
+	wr_text_add(text, ",\"frames\":%" PRIu64 ",\n\"entities\":[\n", frames);
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		add_comma(&entities, ",\n");
+		add_entity(text, &graph->entities[i], statistics);
+	}
+	wr_text_add(text, "],\n\"queues\":[\n");
+	for (size_t i = 0; i < graph->connection_count; i++) {
+		add_comma(&queues, ",\n");
+		add_queue(text, graph->connections[i], statistics);
+	}
+	wr_text_add(text, "]");
 	add_pools(text, graph, statistics);
 	add_workers(text, statistics);
 	add_signals(text, statistics);
-	add_paths(&paths, statistics);
+	wr_text_add(text, ",\n\"paths\":[");
+	wr_paths_each(&statistics->paths, add_path, &paths);
+	wr_text_add(text, "]");
 	add_notes(text, statistics, &paths);
 	wr_text_add(text, "}\n");
 }

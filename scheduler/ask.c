@@ -50,35 +50,6 @@ struct sum {
 	const char *why, *of;
 };
 
-/* A later condition is chosen, so the fences of the earlier ones must not be armed. */
-static void drop_earlier_fences(weir_verdict *verdict, size_t fences)
-{
-	if (!fences)
-		return;
-	verdict->fence_count -= fences;
-	memmove(verdict->fences, verdict->fences + fences, verdict->fence_count * sizeof *verdict->fences);
-}
-
-/* Two waits for one stream become one, for the later timeline value. */
-static void verdict_join_fences(weir_verdict *verdict)
-{
-	size_t kept = verdict->fences_from;
-
-	for (size_t i = kept; i < verdict->fence_count; i++)
-		kept = wr_fences_add(verdict->fences, kept, verdict->fences[i]);
-	verdict->fence_count = kept;
-}
-
-/*
- * A flag signal arms what it can and leaves the rest to a callback. Inline is used only if both ask for it.
- */
-static int join_signals(int a, int b)
-{
-	if (a == WR_SIGNAL_FLAG || b == WR_SIGNAL_FLAG)
-		return WR_SIGNAL_FLAG;
-	return a == b ? a : WR_SIGNAL_CALLBACK;
-}
-
 /* Of the chosen condition only: a missing message may never come. */
 static inline void sum_choose(struct sum *sum, const weir_verdict *child, enum rank rank, int signal,
 			      const char *of)
@@ -102,13 +73,23 @@ __attribute__((noinline)) static void add_another(struct sum *sum, weir_verdict 
 	int64_t at = sum->at;
 
 	if (rank == RANK_FENCES && sum->rank == RANK_FENCES) {
-		verdict_join_fences(child);
-		sum_choose(sum, child, rank, join_signals(sum->signal, signal), of);
+		/* A flag signal arms what it can and leaves the rest to a callback. */
+		bool flag = sum->signal == WR_SIGNAL_FLAG || signal == WR_SIGNAL_FLAG;
+		int joined = flag ? WR_SIGNAL_FLAG : sum->signal == signal ? signal : WR_SIGNAL_CALLBACK;
+		size_t kept = child->fences_from;
+		/* Two waits for one stream become one, for the later timeline value. */
+		for (size_t i = kept; i < child->fence_count; i++)
+			kept = wr_fences_add(child->fences, kept, child->fences[i]);
+		child->fence_count = kept;
+		sum_choose(sum, child, rank, joined, of);
 		sum->at = at < child->at ? at : child->at;
 		return;
 	}
-	if (rank > RANK_FENCES && rank > sum->rank)
-		drop_earlier_fences(child, sum->fences);
+	if (rank > RANK_FENCES && rank > sum->rank && sum->fences) { /* which must not be armed then */
+		child->fence_count -= sum->fences;
+		memmove(child->fences, child->fences + sum->fences,
+			child->fence_count * sizeof *child->fences);
+	}
 	if (rank > sum->rank || (rank == RANK_TIME && rank == sum->rank && child->at > at))
 		sum_choose(sum, child, rank, signal, of);
 	else
@@ -146,15 +127,6 @@ weir_status wr_entity_verdict_failure(const weir_entity *entity)
 	return wr_fail(verdict->failed, "condition '%s' %s", verdict->misuse_of, verdict->misuse);
 }
 
-/* The first port that a parameter of the condition names, if it is an input. */
-static uint32_t named_input(const struct wr_condition *condition)
-{
-	bool input = false;
-	unsigned port = 0;
-
-	return wr_condition_port(condition->plan, &port, &input) && input ? port : WR_NO_SUBJECT;
-}
-
 static bool is_cause(weir_cause cause)
 {
 	switch (cause) {
@@ -172,10 +144,13 @@ __attribute__((noinline)) void wr_verdict_check_new_cause(weir_view *view, struc
 	weir_verdict *verdict = &view->entity->verdict;
 	size_t ports = verdict->cause == WEIR_CAUSE_ROOM ? entity->output_count : entity->input_count;
 	uint64_t given = wr_cause_word(verdict->cause, verdict->on);
+	bool named, input = false;
+	unsigned port = 0; /* the first that a parameter of the condition names */
 
-	if (!verdict->cause)
-		wr_verdict_give_cause(verdict, WEIR_CAUSE_OWN, named_input(condition));
-	else if (!is_cause(verdict->cause))
+	if (!verdict->cause) {
+		named = wr_condition_port(condition->plan, &port, &input) && input;
+		wr_verdict_give_cause(verdict, WEIR_CAUSE_OWN, named ? port : WR_NO_SUBJECT);
+	} else if (!is_cause(verdict->cause))
 		wr_view_misuse(view, "gave a cause that is none of weir_cause");
 	else if (verdict->on != WR_NO_SUBJECT && verdict->on >= ports)
 		wr_view_misuse(view, "gave its cause a port that the entity does not have: "
@@ -266,12 +241,6 @@ static void ask_output_room(weir_entity *entity, struct sum *sum)
 	add_to_sum(sum, &entity->verdict, WR_SIGNAL_CALLBACK, "room");
 }
 
-/* Returns true if all its receivers (at least one) are DONE and it has no effects of its own (S5). */
-static bool receivers_done(weir_entity *entity)
-{
-	return entity->receivers && !wr_load_acquire(&entity->receivers_left) && !entity->plan->effects;
-}
-
 /* Moves one message of each connection in turn, until n have moved or all inboxes are empty. */
 static void input_close_front_in_turn(struct wr_input *input, size_t n)
 {
@@ -288,26 +257,18 @@ static void input_close_front_in_turn(struct wr_input *input, size_t n)
 	}
 }
 
-static void input_close_front(struct wr_input *input)
-{
-	if (input->set) {
-		wr_fan_in_close_fronts(input->set, input->take);
-		return;
-	}
-	if (input->count > 1 && input->take != SIZE_MAX && !input->any_size) {
-		input_close_front_in_turn(input, input->take);
-		return;
-	}
-	for (size_t i = 0; i < input->count; i++)
-		wr_queue_close_front(&input->connections[i]->queue, input->take);
-}
-
 static void entity_close_fronts(weir_entity *entity)
 {
-	if (entity->fronts_closed)
-		return;
-	for (size_t i = 0; i < entity->input_count; i++)
-		input_close_front(&entity->inputs[i]);
+	for (size_t i = 0; i < entity->input_count; i++) {
+		struct wr_input *input = &entity->inputs[i];
+		if (input->set)
+			wr_fan_in_close_fronts(input->set, input->take);
+		else if (input->count > 1 && input->take != SIZE_MAX && !input->any_size)
+			input_close_front_in_turn(input, input->take);
+		else
+			for (size_t k = 0; k < input->count; k++)
+				wr_queue_close_front(&input->connections[k]->queue, input->take);
+	}
 	entity->fronts_closed = true;
 }
 
@@ -319,22 +280,6 @@ bool wr_gate_ask(weir_view *view, unsigned input)
 
 	wr_verdict_clear(verdict);
 	return wr_view_wait_for_device(view, input, verdict, "waits for device work");
-}
-
-/*
- * Returns true if the condition names a port and no port that it names has a waiting gate. A condition that
- * names no port may read any of them, so it waits for all gates.
- */
-static bool gate_lets_ask(const weir_entity *entity, const struct wr_condition *condition)
-{
-	bool names = false, waits = false;
-
-	for (unsigned i = 0; i < entity->input_count; i++) {
-		bool here = wr_condition_names(condition->plan, i, true);
-		names |= here;
-		waits |= here && entity->inputs[i].gate_waits;
-	}
-	return names && !waits;
 }
 
 /* Returns true if some gate waits. */
@@ -354,22 +299,26 @@ static bool ask_gates(weir_view *view, struct sum *sum)
 	return waits;
 }
 
-/* Asks the content conditions of ports without a waiting gate. Returns false if one of them is NEVER. */
+/*
+ * Asks the content conditions of ports without a waiting gate. One that names no port may read any of them,
+ * so it waits for all gates. Returns false if one of them is NEVER.
+ */
 static bool ask_beside_gates(weir_view *view, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 	bool met = true;
 
-	for (size_t i = entity->gathering_count; met && i < entity->condition_count; i++)
-		if (gate_lets_ask(entity, &entity->conditions[i]))
+	for (size_t i = entity->gathering_count; met && i < entity->condition_count; i++) {
+		bool names = false, waits = false;
+		for (unsigned k = 0; k < entity->input_count; k++) {
+			bool here = wr_condition_names(entity->conditions[i].plan, k, true);
+			names |= here;
+			waits |= here && entity->inputs[k].gate_waits;
+		}
+		if (names && !waits)
 			met = ask_phase(view, i, i + 1, sum);
+	}
 	return met;
-}
-
-/* Call after closing the fronts: a sender sets FENCED before it pushes a message with fences (C8). */
-static inline uint32_t entity_front_checks(weir_entity *entity)
-{
-	return wr_load_relaxed(&entity->front_checks);
 }
 
 /* Asks the gates, then the content conditions (C8). Returns false if one of them is NEVER. */
@@ -399,15 +348,6 @@ __attribute__((noinline)) static bool repeats_past_time(weir_view *view, int64_t
 	return again;
 }
 
-/* The inline part: mostly no time is named. */
-static inline bool time_repeats(weir_view *view, int64_t at, const char *of)
-{
-	if (at != INT64_MAX)
-		return repeats_past_time(view, at, of);
-	view->entity->past_of = NULL;
-	return false;
-}
-
 /*
  * Returns true if all connected inputs are closed and empty, and none is held, by a compute that has not
  * finished with what it took. During a drain such an entity that waits for a
@@ -426,12 +366,6 @@ static bool inputs_closed_and_empty(weir_view *view)
 			return false;
 	}
 	return true;
-}
-
-/* What the entity waits for may come again and again, for ever. */
-static bool drain_ends_wait(const struct sum *sum)
-{
-	return sum->rank == RANK_TIME || sum->external & WR_DESCRIPTOR;
 }
 
 /* Literals and a word. A reader that sees a mixed set shows an outdated reason, nothing worse. */
@@ -468,7 +402,9 @@ static inline enum wr_answer publish_wait(weir_view *view, const struct sum *sum
 	verdict->cause = sum->cause;
 	verdict->on = sum->on;
 	verdict->why = sum->why;
-	verdict->repeats_past = time_repeats(view, sum->at, sum->of);
+	verdict->repeats_past = sum->at != INT64_MAX && repeats_past_time(view, sum->at, sum->of);
+	if (sum->at == INT64_MAX) /* mostly */
+		view->entity->past_of = NULL;
 	publish_reason(view->entity, sum->of);
 	return WR_WAIT;
 }
@@ -491,16 +427,6 @@ static inline bool gathering_conditions_hold(const weir_entity *entity)
 	return true;
 }
 
-/* Returns false if one of them is NEVER. */
-__attribute__((always_inline)) static inline bool ask_gathering(weir_view *view, struct sum *sum)
-{
-	const weir_entity *entity = view->entity;
-
-	if (gathering_conditions_hold(entity))
-		return true;
-	return ask_phase(view, entity->in_flight && !entity->flight_full, entity->gathering_count, sum);
-}
-
 /* What ends the entity is none of its conditions. */
 __attribute__((noinline)) static enum wr_answer never_again(weir_entity *entity, bool draining)
 {
@@ -520,20 +446,28 @@ __attribute__((always_inline)) static inline enum wr_answer ask_all(weir_view *v
 	weir_entity *entity = view->entity;
 	uint32_t checks;
 
-	if (entity->finished || (draining && entity->root) || receivers_done(entity))
+	if (entity->finished || (draining && entity->root))
 		return never_again(entity, draining);
-	if (!ask_gathering(view, sum))
+	/* All its receivers (at least one) are DONE and it has no effects of its own (S5). */
+	if (entity->receivers && !wr_load_acquire(&entity->receivers_left) && !entity->plan->effects)
+		return never_again(entity, draining);
+	if (!gathering_conditions_hold(entity) &&
+	    !ask_phase(view, entity->in_flight && !entity->flight_full, entity->gathering_count, sum))
 		return WR_NEVER;
 	if (entity->has_content && !ask_content_ports(view, sum))
 		return WR_NEVER;
 	if (entity->output_unwatched)
 		ask_output_room(entity, sum);
-	if (draining && drain_ends_wait(sum) && inputs_closed_and_empty(view))
+	/* What the entity waits for may come again and again, for ever. */
+	if (draining && (sum->rank == RANK_TIME || sum->external & WR_DESCRIPTOR) &&
+	    inputs_closed_and_empty(view))
 		return never_again(entity, draining);
 	if (sum->rank != RANK_READY)
 		return WR_WAIT;
-	entity_close_fronts(entity);
-	checks = entity_front_checks(entity);
+	if (!entity->fronts_closed)
+		entity_close_fronts(entity);
+	/* After that: a sender sets FENCED before it pushes a message with fences (C8). */
+	checks = wr_load_relaxed(&entity->front_checks);
 	if (!checks)
 		return WR_READY;
 	if (!ask_fronts(view, checks, sum))
@@ -602,15 +536,6 @@ static inline bool has_input(weir_view *view, unsigned input)
 	if (__builtin_expect(input < view->entity->input_count, 1))
 		return true;
 	wr_view_misuse(view, "asked about an input that the entity does not have: "
-			     "take the index from weir_values_int");
-	return false;
-}
-
-static inline bool has_output(weir_view *view, unsigned output)
-{
-	if (__builtin_expect(output < view->entity->output_count, 1))
-		return true;
-	wr_view_misuse(view, "asked about an output that the entity does not have: "
 			     "take the index from weir_values_int");
 	return false;
 }
@@ -686,27 +611,21 @@ bool weir_view_closed(weir_view *view, unsigned input)
 	return all_closed(&view->entity->inputs[input]);
 }
 
-/* Reads `closed` before the count (S5): the last message may arrive between the two. */
-static bool queue_ended(struct wr_queue *queue, size_t needed)
-{
-	return wr_queue_closed(queue) && wr_queue_count(queue) < needed;
-}
-
-static bool all_ended(const struct wr_input *port, size_t needed)
-{
-	return all_closed(port) && count_messages(port) < needed;
-}
-
-/* Returns true if the port can never again hold `needed` messages. */
+/*
+ * Returns true if the port can never again hold `needed` messages. Reads `closed` before the count (S5): the
+ * last message may arrive between the two.
+ */
 static bool input_ended(const struct wr_input *port, size_t needed)
 {
 	if (!port->any_size)
-		return all_ended(port, needed);
+		return all_closed(port) && count_messages(port) < needed;
 	if (port->set)
 		return wr_fan_in_ended(port->set, needed);
-	for (size_t i = 0; i < port->count; i++)
-		if (queue_ended(&port->connections[i]->queue, needed))
+	for (size_t i = 0; i < port->count; i++) {
+		struct wr_queue *queue = &port->connections[i]->queue;
+		if (wr_queue_closed(queue) && wr_queue_count(queue) < needed)
 			return true;
+	}
 	return false;
 }
 
@@ -741,8 +660,11 @@ bool wr_output_is_blocked(struct wr_output *output, size_t at)
 /* Begins with the connection that was full the last time, as wr_output_has_room does. */
 size_t weir_view_room(weir_view *view, unsigned output)
 {
-	if (!has_output(view, output))
+	if (__builtin_expect(output >= view->entity->output_count, 0)) {
+		wr_view_misuse(view, "asked about an output that the entity does not have: "
+				     "take the index from weir_values_int");
 		return 0;
+	}
 	struct wr_output *port = &view->entity->outputs[output];
 	size_t least = SIZE_MAX, at = port->fullest;
 
@@ -766,17 +688,6 @@ bool wr_view_has_room(weir_view *view, unsigned output, size_t needed)
 	return wr_output_has_room(port, needed ? needed : port->max_emits);
 }
 
-static size_t count_front(const struct wr_input *port)
-{
-	size_t front = 0;
-
-	if (port->set)
-		return port->set->front_messages;
-	for (size_t i = 0; i < port->count; i++)
-		front += wr_queue_front(&port->connections[i]->queue);
-	return front;
-}
-
 /* Returns NULL if the front has no i-th message. */
 static inline const weir_message *front_message(const struct wr_input *port, size_t i)
 {
@@ -797,28 +708,19 @@ const weir_message *weir_view_message(weir_view *view, unsigned input, size_t i)
 	return has_input(view, input) ? front_message(&view->entity->inputs[input], i) : NULL;
 }
 
-/* Reads until all fences fit: another holder of the message may add one between two reads. */
-static bool read_fences(weir_entity *entity, const weir_message *message, size_t at, size_t *n)
-{
-	*n = 1;
-	do {
-		if (wr_grow(&entity->fetched, &entity->fetched_room, at + *n, sizeof *entity->fetched)) {
-			entity->verdict.failed = WEIR_E_NOMEM;
-			return false;
-		}
-		*n = wr_message_fences(message, entity->fetched + at, entity->fetched_room - at);
-	} while (*n > entity->fetched_room - at);
-	return true;
-}
-
 /* Reads the message's fences behind the `count` that were found before, and adds the incomplete ones to
  * those. */
 static size_t add_pending_fences(weir_entity *entity, const weir_message *message, size_t count)
 {
-	size_t n, from = count;
+	size_t n = 1, from = count;
 
-	if (!read_fences(entity, message, from, &n))
-		return count;
+	do { /* until all fit: another holder of the message may add one between two reads */
+		if (wr_grow(&entity->fetched, &entity->fetched_room, from + n, sizeof *entity->fetched)) {
+			entity->verdict.failed = WEIR_E_NOMEM;
+			return count;
+		}
+		n = wr_message_fences(message, entity->fetched + from, entity->fetched_room - from);
+	} while (n > entity->fetched_room - from);
 	for (size_t i = from; i < from + n; i++) {
 		weir_fence fence = entity->fetched[i];
 		weir_status status = wr_fence_query(entity->graph->system, fence);
@@ -832,13 +734,12 @@ static size_t add_pending_fences(weir_entity *entity, const weir_message *messag
 /* Reads the incomplete fences of the port's front into entity->fetched. */
 static size_t fetch_pending(weir_entity *entity, const struct wr_input *port)
 {
+	const weir_message *message;
 	size_t count = 0;
 
-	for (size_t i = 0, front = count_front(port); i < front; i++) {
-		const weir_message *message = front_message(port, i);
+	for (size_t i = 0; (message = front_message(port, i)); i++)
 		if (wr_message_has_fences(message))
 			count = add_pending_fences(entity, message, count);
-	}
 	return count;
 }
 
@@ -954,21 +855,10 @@ weir_status wr_entity_refuse_null(void)
 		       "name that the graph does not have");
 }
 
-static weir_status refuse_condition(const weir_entity *entity, const char *name)
+weir_status wr_condition_find(weir_entity *entity, const char *name, struct wr_condition **out)
 {
 	struct wr_nearest nearest = {.wanted = name};
 
-	for (size_t i = 0; i < entity->condition_count; i++)
-		wr_nearest_try(&nearest, entity->conditions[i].plan->name);
-	if (nearest.best)
-		return wr_fail(WEIR_E_INVALID, "%s has no condition '%s' (did you mean '%s'?)",
-			       entity->plan->name, wr_shown(name).text, nearest.best);
-	return wr_fail(WEIR_E_INVALID, "%s has no condition '%s': add it to \"conditions\" of the entity",
-		       entity->plan->name, wr_shown(name).text);
-}
-
-weir_status wr_condition_find(weir_entity *entity, const char *name, struct wr_condition **out)
-{
 	if (!entity)
 		return wr_entity_refuse_null();
 	for (size_t i = 0; i < entity->condition_count; i++)
@@ -976,7 +866,13 @@ weir_status wr_condition_find(weir_entity *entity, const char *name, struct wr_c
 			*out = &entity->conditions[i];
 			return WEIR_OK;
 		}
-	return refuse_condition(entity, name);
+	for (size_t i = 0; i < entity->condition_count; i++)
+		wr_nearest_try(&nearest, entity->conditions[i].plan->name);
+	if (nearest.best)
+		return wr_fail(WEIR_E_INVALID, "%s has no condition '%s' (did you mean '%s'?)",
+			       entity->plan->name, wr_shown(name).text, nearest.best);
+	return wr_fail(WEIR_E_INVALID, "%s has no condition '%s': add it to \"conditions\" of the entity",
+		       entity->plan->name, wr_shown(name).text);
 }
 
 /* --- words --- */
@@ -1120,13 +1016,6 @@ int64_t wr_told_fence_at(struct wr_condition *condition, weir_fence fence)
 
 /* --- the end of a run --- */
 
-static void forget_fences(struct wr_told_fences *fences)
-{
-	fences_lock(fences);
-	fences->next.number = fences->last.number = 0;
-	fences_unlock(fences);
-}
-
 void wr_graph_forget_told(weir_graph *graph)
 {
 	for (size_t i = 0; i < graph->entity_count; i++) {
@@ -1134,7 +1023,9 @@ void wr_graph_forget_told(weir_graph *graph)
 			struct wr_condition *condition = &graph->entities[i].conditions[k];
 			if (wr_read(&condition->told) != WEIR_TOLD_NOTHING)
 				wr_store(&condition->told, WEIR_TOLD_NOTHING);
-			forget_fences(&condition->fences);
+			fences_lock(&condition->fences);
+			condition->fences.next.number = condition->fences.last.number = 0;
+			fences_unlock(&condition->fences);
 		}
 	}
 }

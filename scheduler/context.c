@@ -160,59 +160,47 @@ static weir_status refuse_kind(const weir_entity *entity, const struct wr_output
 	return WEIR_OK;
 }
 
-/* Likewise the end whose type a tensor does not fit. */
-static weir_status refuse_type(const weir_entity *entity, const struct wr_output *output,
-			       const weir_tensor *tensor)
+/*
+ * The first type that the tensor does not fit, of the output itself or of one of its receivers; NULL: none,
+ * which is kept, so that the next tensor like it costs a comparison. *end: the receiver's port; NULL if it is
+ * the output.
+ */
+static const struct wr_port_type *type_against(struct wr_output *output, const weir_tensor *tensor,
+					       const char **end)
 {
-	const char *name = entity->plan->name, *port = output->plan->port->name;
-
-	if (!wr_port_type_takes(&output->plan->type, tensor))
-		return wr_fail_port(WEIR_E_INVALID, name, port, "emitted %s, but the port gives %s",
-				    wr_tensor_words(tensor).text,
-				    wr_port_type_text(&output->plan->type).text);
-	for (size_t i = 0; i < output->count; i++) {
-		const struct wr_connection *connection = output->connections[i];
-		const struct wr_port_type *type =
-			connection->receiver ? &connection->receiver->inputs[connection->input].plan->type
-					     : NULL;
-		if (type && !wr_port_type_takes(type, tensor))
-			return wr_fail_port(WEIR_E_INVALID, name, port, "emitted %s, but %s takes %s",
-					    wr_tensor_words(tensor).text, connection->to,
-					    wr_port_type_text(type).text);
-	}
-	return WEIR_OK;
-}
-
-static bool tensor_fits(struct wr_output *output, const weir_tensor *tensor)
-{
+	*end = NULL;
 	if (wr_passed_is(&output->passed, tensor))
-		return true;
+		return NULL;
 	if (!wr_port_type_takes(&output->plan->type, tensor))
-		return false;
+		return &output->plan->type;
 	for (size_t i = 0; i < output->count; i++) {
 		const struct wr_connection *connection = output->connections[i];
 		const weir_entity *receiver = connection->receiver;
+		*end = connection->to;
 		if (receiver && !wr_port_type_takes(&receiver->inputs[connection->input].plan->type, tensor))
-			return false;
+			return &receiver->inputs[connection->input].plan->type;
 	}
 	wr_passed_set(&output->passed, tensor);
-	return true;
+	return NULL;
 }
 
 /* Inline and first the mask: a port without a type pays nothing. */
 static inline bool takes_message(struct wr_output *output, const weir_message *message)
 {
 	unsigned kind = weir_message_kind(message);
+	const char *end;
 
 	return kind & output->kinds ||
-	       (kind & output->looked && tensor_fits(output, weir_message_tensor(message)));
+	       (kind & output->looked && !type_against(output, weir_message_tensor(message), &end));
 }
 
 /* emit_allowed() was false: fails with the reason. */
 static weir_status refuse_emit(weir_context *context, unsigned output, const weir_message *message)
 {
 	const weir_entity *entity = context->entity;
-	const char *name = entity->plan->name;
+	const char *name = entity->plan->name, *end;
+	const struct wr_port_type *type;
+	unsigned kind = message ? weir_message_kind(message) : 0;
 	struct wr_output *port;
 
 	if (!message)
@@ -230,10 +218,14 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 	if (wr_message_pool(message) != entity->graph->pool)
 		return wr_fail_in(WEIR_E_INVALID, name, "the message belongs to another graph");
 	port = &entity->outputs[output];
-	if (!(weir_message_kind(message) & (port->kinds | port->looked)))
-		return refuse_kind(entity, port, weir_message_kind(message));
-	if (!takes_message(port, message))
-		return refuse_type(entity, port, weir_message_tensor(message));
+	if (!(kind & (port->kinds | port->looked)))
+		return refuse_kind(entity, port, kind);
+	type = kind & port->looked ? type_against(port, weir_message_tensor(message), &end) : NULL;
+	if (type)
+		return wr_fail_port(WEIR_E_INVALID, name, port->plan->port->name, "emitted %s, but %s %s %s",
+				    wr_tensor_words(weir_message_tensor(message)).text,
+				    end ? end : "the port", end ? "takes" : "gives",
+				    wr_port_type_text(type).text);
 	return wr_fail_port(WEIR_E_INVALID, name, port->plan->port->name,
 			    "more than max_emits (%u) messages in one tick", port->plan->max_emits);
 }
@@ -312,20 +304,12 @@ bool wr_context_holds_all(const weir_context *context, const weir_message *messa
 	return wr_message_references(message) <= count_tick_references(context, message);
 }
 
-/* Cheap. Those of packs are not in context->references. */
-static inline bool may_hold_all(const weir_context *context, const weir_message *message)
-{
-	return wr_message_references(message) <= context->references ||
-	       wr_pool_has(context->entity->graph->pool, WR_POOL_PACKS);
-}
-
-static weir_status refuse_reference(const weir_context *context, unsigned output)
+static weir_status refuse_output(const weir_context *context, unsigned output, const char *why)
 {
 	const weir_entity *entity = context->entity;
 
 	return wr_fail_port(WEIR_E_INVALID, entity->plan->name, entity->outputs[output].plan->port->name,
-			    "emitted a message without a reference of its own: pass on "
-			    "weir_message_ref(message)");
+			    "%s", why);
 }
 
 weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message)
@@ -335,8 +319,13 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 		weir_message_unref(message);
 		return status;
 	}
-	if (may_hold_all(context, message) && wr_context_holds_all(context, message))
-		return refuse_reference(context, output);
+	/* Cheap first. The references of packs are not in context->references. */
+	if ((wr_message_references(message) <= context->references ||
+	     wr_pool_has(context->entity->graph->pool, WR_POOL_PACKS)) &&
+	    wr_context_holds_all(context, message))
+		return refuse_output(context, output,
+				     "emitted a message without a reference of its own: pass on "
+				     "weir_message_ref(message)");
 	struct wr_output *port = &context->entity->outputs[output];
 	port->emitted[port->emitted_count++] = message;
 	context->references++;
@@ -345,15 +334,6 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 }
 
 /* --- emitting at an earlier point of the tick (T12) --- */
-
-static weir_status refuse_point(const weir_context *context, unsigned output)
-{
-	const weir_entity *entity = context->entity;
-
-	return wr_fail_port(WEIR_E_INVALID, entity->plan->name, entity->outputs[output].plan->port->name,
-			    "emit_at needs a fence that this tick recorded on a stream of this entity: call "
-			    "weir_stream_record in the same compute");
-}
 
 /* Returns true if a receiver, or the finisher of an outlet, is woken by a completion flag. */
 static bool wakes_by_flag(const struct wr_output *output)
@@ -367,28 +347,20 @@ static bool wakes_by_flag(const struct wr_output *output)
 	return false;
 }
 
-/*
- * The device writes the flag behind all that is on the stream by now. So the fence gets its flag only if it
- * is the last thing there; else a callback, which waits for the fence alone, tells earlier.
- */
-static void note_point(const weir_entity *entity, unsigned output, weir_stream *stream, weir_fence fence)
-{
-	bool last = wr_stream_submitted(stream) == fence.value && !wr_stream_dirty(stream);
-
-	wr_stream_mark_early(stream, fence.value);
-	if (last && wakes_by_flag(&entity->outputs[output]))
-		(void)wr_flag_write(stream);
-}
-
 weir_status weir_context_emit_at(weir_context *context, unsigned output, weir_message *message,
 				 weir_fence fence)
 {
 	weir_entity *entity = context->entity;
 	weir_stream *stream = context->computing ? wr_entity_stream_recorded(entity, fence) : NULL;
 	weir_status status = WEIR_OK;
+	bool last;
 
 	if (emit_allowed(context, output, message))
-		status = stream ? wr_entity_reserve_early(entity) : refuse_point(context, output);
+		status =
+			stream ? wr_entity_reserve_early(entity)
+			       : refuse_output(context, output,
+					       "emit_at needs a fence that this tick recorded on a stream of "
+					       "this entity: call weir_stream_record in the same compute");
 	if (status) {
 		weir_message_unref(message);
 		return status;
@@ -397,7 +369,14 @@ weir_status weir_context_emit_at(weir_context *context, unsigned output, weir_me
 	if (status)
 		return status;
 	wr_entity_add_early(entity, output, fence);
-	note_point(entity, output, stream, fence);
+	/*
+	 * The device writes the flag behind all that is on the stream by now. So the fence gets its flag only
+	 * if it is the last thing there; else a callback, which waits for the fence alone, tells earlier.
+	 */
+	last = wr_stream_submitted(stream) == fence.value && !wr_stream_dirty(stream);
+	wr_stream_mark_early(stream, fence.value);
+	if (last && wakes_by_flag(&entity->outputs[output]))
+		(void)wr_flag_write(stream);
 	return WEIR_OK;
 }
 
@@ -434,20 +413,6 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 
 /* --- scratch memory --- */
 
-static weir_status find_own_stream(weir_entity *entity, const weir_stream *stream, size_t *out)
-{
-	for (size_t i = 0; i < entity->streams.count; i++) {
-		if (entity->streams.items[i].stream == stream) {
-			*out = i;
-			return WEIR_OK;
-		}
-	}
-	return wr_fail_in(
-		WEIR_E_INVALID, entity->plan->name,
-		"scratch memory is for the streams of this entity: pass one of them, or NULL for the "
-		"current one");
-}
-
 weir_status weir_context_scratch(weir_context *context, weir_stream *stream, size_t bytes, void **out)
 {
 	weir_entity *entity = context->entity;
@@ -460,10 +425,14 @@ weir_status weir_context_scratch(weir_context *context, weir_stream *stream, siz
 				  "scratch memory is for compute only: a tick's end takes it back");
 	if (!stream && bytes)
 		status = weir_context_stream(context, &used);
-	if (!status && used)
-		status = find_own_stream(entity, used, &index);
 	if (status)
 		return status;
+	while (used && index < entity->streams.count && entity->streams.items[index].stream != used)
+		index++;
+	if (used && index == entity->streams.count)
+		return wr_fail_in(WEIR_E_INVALID, entity->plan->name,
+				  "scratch memory is for the streams of this entity: pass one of them, or "
+				  "NULL for the current one");
 	if (!bytes) {
 		*out = NULL;
 		return WEIR_OK;
@@ -507,16 +476,10 @@ weir_status weir_context_fail(weir_context *context, const char *format, ...)
 	return WEIR_E_FAILED;
 }
 
-static weir_log_level nearest_level(int level)
-{
-	return level < WEIR_LOG_ERROR   ? WEIR_LOG_ERROR
-	       : level > WEIR_LOG_DEBUG ? WEIR_LOG_DEBUG
-					: (weir_log_level)level;
-}
-
 void weir_context_log(weir_context *context, weir_log_level level, const char *format, ...)
 {
 	char text[WR_LOG_MAX];
+	int nearest = (int)level < WEIR_LOG_ERROR ? WEIR_LOG_ERROR : (int)level;
 	va_list list;
 
 	if (!wr_log_on())
@@ -524,7 +487,8 @@ void weir_context_log(weir_context *context, weir_log_level level, const char *f
 	va_start(list, format);
 	vsnprintf(text, sizeof text, format, list);
 	va_end(list);
-	wr_log_line(nearest_level((int)level), "%s: %s", context->entity->plan->name, text);
+	wr_log_line(nearest > WEIR_LOG_DEBUG ? WEIR_LOG_DEBUG : (weir_log_level)nearest, "%s: %s",
+		    context->entity->plan->name, text);
 }
 
 void weir_context_count_lock(weir_context *context, const char *lock, int64_t waited_ns)
@@ -555,15 +519,6 @@ void wr_entity_unref_inputs(weir_entity *entity)
 	}
 }
 
-static void unref_emitted(weir_entity *entity)
-{
-	for (size_t i = 0; i < entity->output_count; i++) {
-		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
-			weir_message_unref(entity->outputs[i].emitted[k]);
-		entity->outputs[i].emitted_count = 0;
-	}
-}
-
 /*
  * Without the fence it is unknown when the device is done with the payloads. So they are kept and the run
  * ends; the fence is tried again at the next stop function or run, at the latest when the graph is destroyed.
@@ -579,7 +534,11 @@ weir_status wr_entity_drop_tick(weir_entity *entity)
 			       entity->plan->name, weir_status_text(status));
 		return status;
 	}
-	unref_emitted(entity);
+	for (size_t i = 0; i < entity->output_count; i++) {
+		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
+			weir_message_unref(entity->outputs[i].emitted[k]);
+		entity->outputs[i].emitted_count = 0;
+	}
 	wr_context_unref_made(&entity->context);
 	wr_entity_unref_inputs(entity);
 	return status;

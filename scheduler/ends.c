@@ -120,25 +120,19 @@ static bool is_full_locked(weir_inlet *inlet)
 	return inlet->open && queue->policy == WEIR_POLICY_BLOCK && !wr_queue_room(queue);
 }
 
-/* Increments `waiting`, then looks for room again (see wr_inlet_wake_waiting). Returns false on a timeout. */
-static bool wait_for_change_locked(weir_inlet *inlet, int64_t until)
-{
-	bool in_time;
-
-	wr_fetch_add(&inlet->waiting, 1);
-	in_time = !is_full_locked(inlet) || wr_cond_wait(&inlet->changed, &inlet->lock, until);
-	wr_fetch_sub(&inlet->waiting, 1);
-	return in_time;
-}
-
 static weir_status wait_for_room_locked(weir_inlet *inlet, int64_t until)
 {
-	while (is_full_locked(inlet)) {
+	bool in_time = true;
+
+	while (in_time && is_full_locked(inlet)) {
 		if (until == INT64_MIN)
 			return WEIR_E_BUSY;
-		if (!wait_for_change_locked(inlet, until))
-			return WEIR_E_TIMEOUT;
+		wr_fetch_add(&inlet->waiting, 1); /* then looks for room again (see wr_inlet_wake_waiting) */
+		in_time = !is_full_locked(inlet) || wr_cond_wait(&inlet->changed, &inlet->lock, until);
+		wr_fetch_sub(&inlet->waiting, 1);
 	}
+	if (!in_time)
+		return WEIR_E_TIMEOUT;
 	return inlet->open ? WEIR_OK : WEIR_E_CLOSED;
 }
 
@@ -349,18 +343,6 @@ weir_status weir_graph_add_outlet(weir_graph *graph, const char *port, uint32_t 
 
 /* --- descriptor and function for a program's loop --- */
 
-static void fd_set_readable(int fd, bool readable)
-{
-	uint64_t count = 1;
-
-	if (readable)
-		while (write(fd, &count, sizeof count) < 0 && errno == EINTR)
-			;
-	else
-		while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
-			;
-}
-
 /* Returns true if the oldest message may be taken. */
 static bool has_finished(weir_outlet *outlet)
 {
@@ -371,11 +353,15 @@ static bool has_finished(weir_outlet *outlet)
 static void update_readable_locked(weir_outlet *outlet)
 {
 	bool over = outlet->ended && !outlet->holding;
-	bool show = over || has_finished(outlet), before = outlet->readable;
+	bool show = over || has_finished(outlet), changed = show != outlet->readable;
+	uint64_t count = 1;
 
 	outlet->readable = show;
-	if (show != before && outlet->fd >= 0)
-		fd_set_readable(outlet->fd, show);
+	while (changed && outlet->fd >= 0 &&
+	       (show ? write(outlet->fd, &count, sizeof count) : read(outlet->fd, &count, sizeof count)) <
+		       0 &&
+	       errno == EINTR)
+		;
 }
 
 static weir_status outlet_open_fd(weir_scheduler *scheduler, void *arg)
@@ -435,25 +421,18 @@ static bool message_is_finished(struct wr_system *system, const weir_message *me
 	return true;
 }
 
-/*
- * Gives the finisher a reference to a message that is not finished, or that comes behind such a one: messages
- * are taken in order. Returns true if it did.
- */
-static bool give_to_finisher_locked(weir_outlet *outlet, weir_message *message)
-{
-	if (!outlet->finisher || (!outlet->unfinished && message_is_finished(outlet->graph->system, message)))
-		return false;
-	wr_connection_push(outlet->finisher->connection, weir_message_ref(message));
-	outlet->unfinished++;
-	return true;
-}
-
 void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message *message)
 {
 	bool was_holding, unfinished;
 
 	wr_mutex_lock(&outlet->lock);
-	unfinished = give_to_finisher_locked(outlet, message);
+	/* Not finished, or behind such a one: messages are taken in order. */
+	unfinished = outlet->finisher &&
+		     (outlet->unfinished || !message_is_finished(outlet->graph->system, message));
+	if (unfinished) {
+		wr_connection_push(outlet->finisher->connection, weir_message_ref(message));
+		outlet->unfinished++;
+	}
 	if (worker->scheduler->trace)
 		wr_queue_tell_push(&outlet->connection->queue, worker->scheduler->trace, worker->local.index);
 	wr_queue_push(&outlet->connection->queue, message); /* there is room: the review saw it */

@@ -201,49 +201,34 @@ void wr_entity_finish(weir_entity *entity)
 
 /* --- reset before a run --- */
 
-/*
- * Allocates `taken` for the largest front: all that fits into the queues; a `pop` queue may hold one more.
- */
-static weir_status alloc_taken(struct wr_input *input)
+static weir_status reset_input(struct wr_input *input)
 {
-	size_t need = 0;
+	size_t need = 0; /* the largest front fills the queues; a `pop` queue may hold one more */
 
+	input->next_served = 0;
+	wr_input_hold(input, false);
 	for (size_t i = 0; i < input->count; i++)
 		need += input->connections[i]->queue.capacity + 1;
 	wr_free(input->taken);
 	wr_free(input->taken_by);
 	input->taken = wr_alloc(need ? need : 1, sizeof *input->taken);
 	input->taken_by = wr_alloc(input->count ? input->count : 1, sizeof *input->taken_by);
-	return input->taken && input->taken_by ? WEIR_OK : WEIR_E_NOMEM;
-}
-
-static weir_status start_condition(const weir_entity *entity, const struct wr_plan_condition *plan,
-				   void *state)
-{
-	weir_status status;
-
-	wr_error_clear(wr_error_here());
-	status = plan->kind->start(state, plan->values);
-	if (!status)
-		return WEIR_OK;
-	status = wr_failure_explain(status, "start");
-	return wr_fail_in(status, entity->plan->name, "condition '%s': %s", plan->name, weir_last_error());
-}
-
-/* The set may have to grow: inlets may have been made since the last run. */
-static weir_status reset_set(struct wr_input *input)
-{
+	if (!input->taken || !input->taken_by)
+		return WEIR_E_NOMEM;
+	/* The set may have to grow: inlets may have been made since the last run. */
 	if (input->set && input->set->count != input->count) {
 		wr_fan_in_destroy(input->set);
 		input->set = NULL;
 	}
-	if (input->count <= WR_FAN_IN_FEW)
-		return WEIR_OK;
-	if (!input->set)
+	if (!input->set && input->count > WR_FAN_IN_FEW) {
 		input->set = wr_fan_in_make(input->count);
-	if (!input->set)
-		return WEIR_E_NOMEM;
-	wr_fan_in_reset(input->set, input->connections, input->any_size);
+		if (!input->set)
+			return WEIR_E_NOMEM;
+	}
+	if (input->set)
+		wr_fan_in_reset(input->set, input->connections, input->any_size);
+	/* Test builds have sets of one connection: the front gets only what the set knows of. */
+	input->lone = input->count == 1 && !input->set && !wr_queue_evicts(&input->connections[0]->queue);
 	return WEIR_OK;
 }
 
@@ -254,50 +239,35 @@ static weir_status reset_conditions(weir_entity *entity)
 	entity->askable = false;
 	for (size_t i = 0; !status && i < entity->condition_count; i++) {
 		const struct wr_condition *condition = &entity->conditions[i];
-		clear_state(condition->state, condition->plan->kind->state_size);
-		if (condition->plan->kind->start)
-			status = start_condition(entity, condition->plan, condition->state);
-		if (!status)
-			status = wr_values_check(condition->plan->values);
+		const struct wr_plan_condition *plan = condition->plan;
+		clear_state(condition->state, plan->kind->state_size);
+		if (plan->kind->start) {
+			wr_error_clear(wr_error_here());
+			status = plan->kind->start(condition->state, plan->values);
+		}
+		if (status) {
+			status = wr_failure_explain(status, "start");
+			return wr_fail_in(status, entity->plan->name, "condition '%s': %s", plan->name,
+					  weir_last_error());
+		}
+		status = wr_values_check(plan->values);
 	}
 	entity->askable = !status;
 	return status;
 }
 
-/* Returns true if a default condition, one that the description does not contain, names this output. */
-static bool has_default_condition(const weir_entity *entity, unsigned output)
+/*
+ * Returns true if a condition names the port; of an output a default one, not in the description. The review
+ * itself checks the ports without one (inlets, outlets, user's conditions).
+ */
+static bool port_is_named(const weir_entity *entity, unsigned port, bool input)
 {
 	for (size_t i = 0; i < entity->condition_count; i++) {
 		const struct wr_plan_condition *plan = entity->conditions[i].plan;
-		if (plan->implied && wr_condition_names(plan, output, false))
+		if ((input || plan->implied) && wr_condition_names(plan, port, input))
 			return true;
 	}
 	return false;
-}
-
-static bool input_is_named(const weir_entity *entity, unsigned input)
-{
-	for (size_t i = 0; i < entity->condition_count; i++)
-		if (wr_condition_names(entity->conditions[i].plan, input, true))
-			return true;
-	return false;
-}
-
-/*
- * Finds the ports without a default condition (inlets, outlets, user's conditions): the review checks them
- * itself.
- */
-static void find_unguarded_ports(weir_entity *entity)
-{
-	entity->output_unwatched = false;
-	for (uint32_t i = 0; i < entity->output_count; i++)
-		entity->output_unwatched |= entity->outputs[i].count && !has_default_condition(entity, i);
-	for (uint32_t i = 0; i < entity->input_count; i++) {
-		if (!entity->inputs[i].count || input_is_named(entity, i))
-			continue;
-		entity->inputs[i].content = true;
-		entity->has_content = true;
-	}
 }
 
 /*
@@ -358,23 +328,20 @@ weir_status wr_entity_reset(weir_entity *entity)
 
 	for (size_t i = 0; !status && i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		input->next_served = 0;
-		wr_input_hold(input, false);
 		fed |= input->count > 0;
 		for (size_t k = 0; k < input->count; k++)
 			rooted |= input->connections[k]->initial_messages > 0;
-		status = alloc_taken(input);
-		if (!status)
-			status = reset_set(input);
-		/* Test builds have sets of one connection: the front gets only what the set knows of. */
-		input->lone =
-			input->count == 1 && !input->set && !wr_queue_evicts(&input->connections[0]->queue);
+		if (input->count && !port_is_named(entity, (unsigned)i, true))
+			entity->has_content = input->content = true;
+		status = reset_input(input);
 	}
+	entity->output_unwatched = false;
 	for (size_t i = 0; i < entity->output_count; i++) {
-		entity->outputs[i].total = 0;
-		intersect_kinds(&entity->outputs[i]);
+		struct wr_output *output = &entity->outputs[i];
+		output->total = 0;
+		entity->output_unwatched |= output->count && !port_is_named(entity, (unsigned)i, false);
+		intersect_kinds(output);
 	}
-	find_unguarded_ports(entity);
 	entity->default_only = has_default_conditions_only(entity);
 	entity->gated = entity->has_content;
 	wr_fetch_or(&entity->front_checks, entity->has_content ? WR_CHECK_CONTENT : 0);

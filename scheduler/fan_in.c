@@ -102,22 +102,11 @@ static uint32_t ring_take(struct wr_fan_in *set)
 	return index;
 }
 
-/* Any-size port: one queue holds more than before, or is now known to be closed. */
-static void fan_in_update_least(struct wr_fan_in *set, const struct wr_known *known, size_t before)
-{
-	size_t now = (size_t)known->inbox + known->front;
-
-	if (set->least_count && before == set->least && now > before)
-		set->least_count--;
-	if (known->closed && now < set->ended)
-		set->ended = now;
-}
-
 static void fan_in_read_queue(struct wr_fan_in *set, struct wr_connection *connection)
 {
 	struct wr_known *known = &set->known[connection->index];
 	size_t before = (size_t)known->inbox + known->front;
-	size_t inbox;
+	size_t inbox, now;
 
 	wr_exchange(&connection->marked, false);
 	known->closed = wr_queue_closed(&connection->queue); /* before the count (S5) */
@@ -126,34 +115,30 @@ static void fan_in_read_queue(struct wr_fan_in *set, struct wr_connection *conne
 		ring_add(set, connection->index);
 	set->messages += inbox - known->inbox;
 	known->inbox = (uint32_t)inbox;
-	if (set->any_size)
-		fan_in_update_least(set, known, before);
-}
-
-/* Returns the list, oldest first. While a connection is marked, no other thread writes its link. */
-static struct wr_connection *fan_in_take_news(struct wr_fan_in *set)
-{
-	struct wr_connection *newest = wr_exchange(&set->news, NULL), *oldest = NULL;
-
-	while (newest) {
-		struct wr_connection *next = newest->next_news;
-		newest->next_news = oldest;
-		oldest = newest;
-		newest = next;
-	}
-	return oldest;
+	if (!set->any_size)
+		return;
+	now = inbox + known->front; /* more than before, or the queue is now known to be closed */
+	if (set->least_count && before == set->least && now > before)
+		set->least_count--;
+	if (known->closed && now < set->ended)
+		set->ended = now;
 }
 
 static void fan_in_read_news(struct wr_fan_in *set)
 {
-	struct wr_connection *connection;
+	struct wr_connection *newest, *oldest = NULL, *next;
 
 	if (!wr_load_acquire(&set->news))
 		return;
-	for (connection = fan_in_take_news(set); connection;) {
-		struct wr_connection *next = connection->next_news; /* before its mark is reset */
-		fan_in_read_queue(set, connection);
-		connection = next;
+	/* The oldest shall be the first. While a connection is marked, no other thread writes its link. */
+	for (newest = wr_exchange(&set->news, NULL); newest; newest = next) {
+		next = newest->next_news;
+		newest->next_news = oldest;
+		oldest = newest;
+	}
+	for (; oldest; oldest = next) {
+		next = oldest->next_news; /* before its mark is reset */
+		fan_in_read_queue(set, oldest);
 	}
 }
 

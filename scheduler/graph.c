@@ -34,20 +34,6 @@ weir_entity *weir_graph_entity(weir_graph *graph, const char *name)
 
 /* --- create, destroy --- */
 
-static weir_status make_entities(weir_graph *graph)
-{
-	weir_status status = WEIR_OK;
-
-	graph->entities = wr_alloc_aligned(64, sizeof *graph->entities * (graph->plan->entity_count + 1));
-	if (!graph->entities)
-		return WEIR_E_NOMEM;
-	for (size_t i = 0; !status && i < graph->plan->entity_count; i++) {
-		graph->entity_count = i + 1;
-		status = wr_entity_make(graph, (uint32_t)i);
-	}
-	return status;
-}
-
 static weir_status make_connections(weir_graph *graph)
 {
 	weir_status status = WEIR_OK;
@@ -79,8 +65,15 @@ weir_status weir_graph_create(const weir_registry *registry, const weir_descript
 		status = wr_pool_create(&graph->pool);
 	if (!status)
 		status = wr_memory_pools_make(graph);
-	if (!status)
-		status = make_entities(graph);
+	if (!status) {
+		graph->entities =
+			wr_alloc_aligned(64, sizeof *graph->entities * (graph->plan->entity_count + 1));
+		status = graph->entities ? WEIR_OK : WEIR_E_NOMEM;
+	}
+	for (size_t i = 0; !status && i < graph->plan->entity_count; i++) {
+		graph->entity_count = i + 1;
+		status = wr_entity_make(graph, (uint32_t)i);
+	}
 	if (!status)
 		status = make_connections(graph);
 	if (status) {
@@ -102,19 +95,18 @@ weir_status weir_graph_open(const char *path, weir_graph **out)
 	return status;
 }
 
-static void free_inlets(weir_inlet *inlet)
+static void destroy_connections(weir_graph *graph)
 {
-	for (weir_inlet *next; inlet; inlet = next) {
+	for (size_t i = 0; i < graph->connection_count; i++)
+		wr_connection_destroy(graph->connections[i]);
+	wr_free(graph->connections);
+	for (weir_inlet *inlet = graph->inlets, *next; inlet; inlet = next) {
 		next = inlet->next;
 		wr_cond_finish(&inlet->changed);
 		wr_mutex_finish(&inlet->lock);
 		wr_free(inlet);
 	}
-}
-
-static void free_outlets(weir_outlet *outlet)
-{
-	for (weir_outlet *next; outlet; outlet = next) {
+	for (weir_outlet *outlet = graph->outlets, *next; outlet; outlet = next) {
 		next = outlet->next;
 		wr_cond_finish(&outlet->changed);
 		wr_mutex_finish(&outlet->lock);
@@ -122,35 +114,9 @@ static void free_outlets(weir_outlet *outlet)
 			close(outlet->fd);
 		wr_free(outlet);
 	}
-}
-
-static void destroy_connections(weir_graph *graph)
-{
-	for (size_t i = 0; i < graph->connection_count; i++)
-		wr_connection_destroy(graph->connections[i]);
-	wr_free(graph->connections);
-	free_inlets(graph->inlets);
-	free_outlets(graph->outlets);
 	for (size_t i = 0; i < graph->finisher_count; i++)
 		wr_finisher_destroy(graph->finishers[i]);
 	wr_free(graph->finishers);
-}
-
-static void free_kept_memory(weir_graph *graph)
-{
-	for (struct wr_kept *kept = graph->kept, *next; kept; kept = next) {
-		next = kept->next;
-		wr_free(kept->memory);
-	}
-}
-
-static void free_descriptors(weir_graph *graph)
-{
-	for (struct wr_descriptor *descriptor = wr_load(&graph->descriptors), *next; descriptor;
-	     descriptor = next) {
-		next = descriptor->next;
-		wr_free(descriptor);
-	}
 }
 
 static weir_status graph_destroy_system(weir_graph *graph);
@@ -170,8 +136,14 @@ weir_status weir_graph_destroy(weir_graph *graph)
 		return status;
 	status = graph_destroy_system(graph);
 	destroy_connections(graph);
-	free_descriptors(graph);
-	free_kept_memory(graph);
+	for (struct wr_descriptor *one = wr_load(&graph->descriptors), *next; one; one = next) {
+		next = one->next;
+		wr_free(one);
+	}
+	for (struct wr_kept *kept = graph->kept, *next; kept; kept = next) {
+		next = kept->next;
+		wr_free(kept->memory);
+	}
 	for (size_t i = 0; i < graph->entity_count; i++)
 		wr_entity_finish(&graph->entities[i]);
 	if (!status && !graph->leaks)
@@ -212,57 +184,39 @@ static weir_status check_connected(const weir_entity *entity)
 	return WEIR_OK;
 }
 
-static bool has_inlet(const weir_graph *graph, const struct wr_plan_end *end)
-{
-	for (const weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
-		if (inlet->connection->receiver == &graph->entities[end->entity] &&
-		    inlet->connection->input == end->port)
-			return true;
-	return false;
-}
-
-static bool has_outlet(const weir_graph *graph, const struct wr_plan_end *end)
-{
-	for (const weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next)
-		if (outlet->connection->sender == &graph->entities[end->entity] &&
-		    outlet->connection->output == end->port)
-			return true;
-	return false;
-}
-
-static weir_status refuse_end(weir_graph *graph, const struct wr_plan_end *end, const char *port,
-			      const char *what, const char *remedy)
-{
-	const weir_entity *entity = &graph->entities[end->entity];
-
-	wr_fail(WEIR_E_INVALID, "%s.%s is an %s of this graph: a program must %s", entity->plan->name, port,
-		what, remedy);
-	return wr_error_about(WEIR_E_INVALID, entity->plan->name);
-}
-
 /*
  * The program must make the inlets and outlets that the plan names, or the run would never end or lose its
  * results.
  */
-static weir_status check_named(weir_graph *graph)
+static weir_status check_made(const weir_graph *graph, const struct wr_plan_end *end, bool inlet)
 {
-	const struct wr_plan *plan = graph->plan;
+	const weir_entity *entity = &graph->entities[end->entity];
 
-	for (size_t i = 0; i < plan->inlet_count; i++)
-		if (!has_inlet(graph, &plan->inlets[i]))
-			return refuse_end(graph, &plan->inlets[i], wr_plan_inlet(plan, i)->port->name,
-					  "inlet", "feed it (weir_graph_add_inlet)");
-	for (size_t i = 0; i < plan->outlet_count; i++)
-		if (!has_outlet(graph, &plan->outlets[i]))
-			return refuse_end(graph, &plan->outlets[i], wr_plan_outlet(plan, i)->port->name,
-					  "outlet", "take from it (weir_graph_add_outlet)");
-	return WEIR_OK;
+	for (size_t i = 0; i < graph->connection_count; i++) {
+		const struct wr_connection *connection = graph->connections[i];
+		if (inlet ? connection->inlet && connection->receiver == entity &&
+				    connection->input == end->port
+			  : connection->outlet && connection->sender == entity &&
+				    connection->output == end->port)
+			return WEIR_OK;
+	}
+	wr_fail(WEIR_E_INVALID, "%s.%s is an %s of this graph: a program must %s", entity->plan->name,
+		inlet ? entity->inputs[end->port].plan->port->name
+		      : entity->outputs[end->port].plan->port->name,
+		inlet ? "inlet" : "outlet",
+		inlet ? "feed it (weir_graph_add_inlet)" : "take from it (weir_graph_add_outlet)");
+	return wr_error_about(WEIR_E_INVALID, entity->plan->name);
 }
 
 weir_status wr_graph_check_ports(weir_graph *graph)
 {
-	weir_status status = check_named(graph);
+	const struct wr_plan *plan = graph->plan;
+	weir_status status = WEIR_OK;
 
+	for (size_t i = 0; !status && i < plan->inlet_count; i++)
+		status = check_made(graph, &plan->inlets[i], true);
+	for (size_t i = 0; !status && i < plan->outlet_count; i++)
+		status = check_made(graph, &plan->outlets[i], false);
 	for (size_t i = 0; !status && i < graph->entity_count; i++)
 		status = check_connected(&graph->entities[i]);
 	return status;
@@ -324,22 +278,16 @@ static void mark_ports_flagged(weir_entity *entity, const struct wr_plan_conditi
 	}
 }
 
-/* Implied gates use the signal of a `cuda_stream` that names none (C8). */
-static void bind_gates(weir_entity *entity, int signal)
+static void bind_entity(weir_entity *entity, int signal)
 {
-	entity->gate_signal = signal;
+	entity->flagged = false;
+	entity->gate_signal = signal; /* that of a `cuda_stream` that names none (C8) */
 	for (size_t i = 0; signal == WR_SIGNAL_FLAG && i < entity->input_count; i++) {
 		if (!entity->inputs[i].gate)
 			continue;
 		entity->flagged = true;
 		mark_port_flagged(&entity->inputs[i]);
 	}
-}
-
-static void bind_entity(weir_entity *entity, int signal)
-{
-	entity->flagged = false;
-	bind_gates(entity, signal);
 	for (size_t k = 0; k < entity->condition_count; k++) {
 		struct wr_condition *condition = &entity->conditions[k];
 		condition->signal = condition->plan->signal < 0 ? signal : condition->plan->signal;
@@ -559,48 +507,34 @@ static void resources_forget(weir_graph *graph)
 
 /* --- the system --- */
 
-/* A function that runs in the graph's simulated world, if it has one, with what it takes and gives. */
-struct world_call {
+struct making {
 	weir_graph *graph;
-	struct wr_system_options options; /* create_system_in_world */
-	int device;                       /* open_stream_in_world */
-	weir_stream **stream;             /* likewise */
-	weir_status status;
+	struct wr_system_options options;
 };
 
-static void create_system_in_world(void *arg)
+static weir_status create_system_in_world(void *arg)
 {
-	struct world_call *call = arg;
-	weir_graph *graph = call->graph;
+	const struct making *making = arg;
+	weir_graph *graph = making->graph;
+	weir_status status = wr_system_create(&graph->system, &making->options);
 
-	call->status = wr_system_create(&graph->system, &call->options);
-	if (call->status)
-		return;
-	call->status = resources_make(graph);
-	if (!call->status)
-		return;
+	if (status)
+		return status;
+	status = resources_make(graph);
+	if (!status)
+		return WEIR_OK;
 	resources_forget(graph);
 	(void)wr_system_destroy(graph->system); /* nothing ran on it; the last error is set already */
 	graph->system = NULL;
+	return status;
 }
 
-static void destroy_system_in_world(void *arg)
+static weir_status destroy_system_in_world(void *arg)
 {
-	struct world_call *call = arg;
+	const weir_graph *graph = arg;
 
-	wr_system_run_deferred_frees(call->graph->system, true);
-	call->status = wr_system_destroy(call->graph->system);
-}
-
-static weir_status call_in_world(weir_graph *graph, void (*fn)(void *arg), struct world_call *call)
-{
-	weir_status status = WEIR_OK;
-
-	if (graph->world && wr_sim_current() != graph->world)
-		status = wr_sim_call(graph->world, fn, call);
-	else
-		fn(call);
-	return status ? status : call->status;
+	wr_system_run_deferred_frees(graph->system, true);
+	return wr_system_destroy(graph->system);
 }
 
 /* Tries again to fence what entities kept. Returns true if none does any more. */
@@ -618,15 +552,16 @@ static bool fence_pending(void *arg)
 }
 
 /* A device that failed may stop soon, and nothing else brings memory for a fence back. */
-static void fence_pending_in_world(void *arg)
+static weir_status fence_pending_in_world(void *arg)
 {
-	weir_graph *graph = ((struct world_call *)arg)->graph;
+	weir_graph *graph = arg;
 
 	if (fence_pending(graph))
-		return;
+		return WEIR_OK;
 	if (wr_system_failed(graph->system))
 		wr_system_wait(graph->system, fence_pending, graph);
 	graph->leaks = !fence_pending(graph);
+	return WEIR_OK;
 }
 
 /*
@@ -635,9 +570,7 @@ static void fence_pending_in_world(void *arg)
  */
 static void drop_messages_and_streams(weir_graph *graph)
 {
-	struct world_call call = {.graph = graph};
-
-	call_in_world(graph, fence_pending_in_world, &call);
+	wr_sim_try(graph->world, fence_pending_in_world, graph);
 	for (size_t i = 0; i < graph->connection_count; i++)
 		wr_queue_reset(&graph->connections[i]->queue);
 	for (size_t i = 0; i < graph->finisher_count; i++)
@@ -649,14 +582,13 @@ static void drop_messages_and_streams(weir_graph *graph)
 /* Destroys the system. Fails with WEIR_E_ABANDONED if a GPU hangs: what it may touch is leaked (E4). */
 static weir_status graph_destroy_system(weir_graph *graph)
 {
-	struct world_call call = {.graph = graph};
 	weir_status status = WEIR_OK;
 
 	if (graph->system) {
 		drop_messages_and_streams(graph);
 		for (size_t i = 0; i < graph->entity_count; i++)
 			graph->entities[i].given_stream = NULL;
-		status = call_in_world(graph, destroy_system_in_world, &call);
+		status = wr_sim_try(graph->world, destroy_system_in_world, graph);
 		if (!status)
 			wr_pool_bind(graph->pool, NULL);
 		resources_forget(graph);
@@ -676,15 +608,16 @@ enum { SIM_STEPS = 1000 };
  * Simulated time stands still between runs, so payloads in use by the simulated device would stay for ever:
  * this lets some simulated time pass.
  */
-static void run_deferred_frees_in_world(void *arg)
+static weir_status run_deferred_frees_in_world(void *arg)
 {
-	weir_graph *graph = ((struct world_call *)arg)->graph;
+	const weir_graph *graph = arg;
 
 	wr_system_run_deferred_frees(graph->system, true);
 	for (int i = 0; graph->world && wr_pool_live(graph->pool) && i < SIM_STEPS; i++) {
 		wr_thread_sleep(SIM_STEP_NS);
 		wr_system_run_deferred_frees(graph->system, true);
 	}
+	return WEIR_OK;
 }
 
 /*
@@ -693,13 +626,12 @@ static void run_deferred_frees_in_world(void *arg)
  */
 static weir_status check_no_messages(weir_graph *graph)
 {
-	struct world_call call = {.graph = graph};
 	uint64_t held;
 
 	if (!graph->system)
 		return WEIR_OK;
 	drop_messages_and_streams(graph);
-	call_in_world(graph, run_deferred_frees_in_world, &call);
+	wr_sim_try(graph->world, run_deferred_frees_in_world, graph);
 	held = wr_pool_live(graph->pool);
 	if (!held)
 		return WEIR_OK;
@@ -743,27 +675,19 @@ static weir_status make_sim_world(weir_graph *graph, uint64_t seed)
 	return status;
 }
 
-/*
- * Returns true if the present system has this backend and has not failed. One in a simulated world is used
- * once.
- */
-static bool can_keep_system(const weir_graph *graph, const char *backend, bool strict)
-{
-	return graph->system && graph->backend && !graph->world && !wr_system_failed(graph->system) &&
-	       !strcmp(graph->backend, backend) && graph->strict == strict;
-}
-
 weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed, int strict)
 {
-	struct world_call call = {
+	struct making making = {
 		.graph = graph,
 		.options = {.backend = backend, .seed = seed, .devices = graph->plan->devices},
 	};
 	bool simulated = !strcmp(backend, "sim");
 	weir_status status;
 
-	call.options.strict = strict ? strict > 0 : simulated;
-	if (!simulated && can_keep_system(graph, backend, call.options.strict))
+	making.options.strict = strict ? strict > 0 : simulated;
+	/* One in a simulated world is used once. */
+	if (graph->system && graph->backend && !graph->world && !wr_system_failed(graph->system) &&
+	    !strcmp(graph->backend, backend) && graph->strict == making.options.strict)
 		return WEIR_OK;
 	status = check_no_messages(graph);
 	if (!status)
@@ -772,13 +696,13 @@ weir_status wr_graph_place(weir_graph *graph, const char *backend, uint64_t seed
 		status = make_sim_world(graph, seed);
 	if (status)
 		return status;
-	call.options.sim = graph->world;
-	status = call_in_world(graph, create_system_in_world, &call);
+	making.options.sim = graph->world;
+	status = wr_sim_try(graph->world, create_system_in_world, &making);
 	if (status)
 		return status;
 	wr_free(graph->backend);
 	graph->backend = wr_strdup(backend);
-	graph->strict = call.options.strict;
+	graph->strict = making.options.strict;
 	wr_pool_bind(graph->pool, graph->system);
 	return graph->backend ? WEIR_OK : WEIR_E_NOMEM;
 }
@@ -880,17 +804,23 @@ weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int device, 
 
 /* --- a stream for the program --- */
 
-static void open_stream_in_world(void *arg)
-{
-	struct world_call *call = arg;
-	const struct wr_stream_spec spec = {.device = call->device};
+struct opening {
+	weir_graph *graph;
+	int device;
+	weir_stream **out;
+};
 
-	call->status = wr_stream_open(call->graph->system, &spec, "the program", call->stream);
+static weir_status open_stream_in_world(void *arg)
+{
+	const struct opening *opening = arg;
+	const struct wr_stream_spec spec = {.device = opening->device};
+
+	return wr_stream_open(opening->graph->system, &spec, "the program", opening->out);
 }
 
 weir_status weir_graph_add_stream(weir_graph *graph, int device, weir_stream **out)
 {
-	struct world_call call = {.graph = graph, .device = device, .stream = out};
+	struct opening opening = {graph, device, out};
 
 	if (wr_thread_local())
 		return wr_fail(WEIR_E_INVALID, "weir_graph_add_stream must not be called on a worker: "
@@ -898,7 +828,7 @@ weir_status weir_graph_add_stream(weir_graph *graph, int device, weir_stream **o
 	if (!graph->system)
 		return wr_fail(WEIR_E_INVALID, "graph %s: create a scheduler before asking for a stream",
 			       graph->plan->name);
-	return call_in_world(graph, open_stream_in_world, &call);
+	return wr_sim_try(graph->world, open_stream_in_world, &opening);
 }
 
 /* --- a stream of the program as an entity's current one (T14) --- */

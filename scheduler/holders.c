@@ -26,14 +26,11 @@
 
 /* --- the messages in queues --- */
 
-typedef void visit_fn(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum);
-
 /* Between the caller's first look and its last one nothing else touches the queue. */
-static void visit_queue(struct wr_queue *queue, visit_fn *visit, const struct wr_memory_pool *pool,
-			uint64_t *sum)
+static void visit_queue(struct wr_queue *queue, void (*visit)(weir_message *message))
 {
 	for (uint64_t i = wr_read(&queue->head), end = wr_queue_newest_tail(queue); i != end; i++)
-		visit(*wr_queue_slot(queue, i), pool, sum);
+		visit(*wr_queue_slot(queue, i));
 }
 
 static bool is_done(weir_entity *entity)
@@ -41,14 +38,14 @@ static bool is_done(weir_entity *entity)
 	return wr_load(&entity->state) & WR_DONE;
 }
 
-static void visit_all(weir_graph *graph, visit_fn *visit, const struct wr_memory_pool *pool, uint64_t *sum)
+static void visit_all(weir_graph *graph, void (*visit)(weir_message *message))
 {
 	for (size_t i = 0; i < wr_graph_count_all(graph); i++) {
 		weir_entity *entity = wr_graph_entity_at(graph, i);
 
 		for (size_t k = 0; !is_done(entity) && k < entity->input_count; k++)
 			for (size_t c = 0; c < entity->inputs[k].count; c++)
-				visit_queue(&entity->inputs[k].connections[c]->queue, visit, pool, sum);
+				visit_queue(&entity->inputs[k].connections[c]->queue, visit);
 	}
 }
 
@@ -57,29 +54,19 @@ static uint64_t own_units(const struct wr_memory_pool *pool, const weir_message 
 	return wr_message_memory_pool(message) == pool ? wr_memory_pool_units(pool, message->size) : 0;
 }
 
-/* With those of its parts. */
-static void add_units(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum)
-{
-	*sum += own_units(pool, message);
-	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
-		*sum += own_units(pool, weir_message_part_at(message, i));
-}
-
 /* --- the graph's own references --- */
 
 #define SEEN (UINT32_C(1) << 31) /* beside the count, so that a message in two queues counts once */
 
-static void forget(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum)
+static void forget(weir_message *message)
 {
 	message->counted = 0;
 	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
-		forget(weir_message_part_at(message, i), pool, sum);
+		forget(weir_message_part_at(message, i));
 }
 
-static void count_slot(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum)
+static void count_slot(weir_message *message)
 {
-	(void)pool;
-	(void)sum;
 	message->counted++;
 }
 
@@ -89,12 +76,10 @@ static bool is_alone(const weir_message *message)
 }
 
 /* The program could take a part out of a pack that it holds. */
-static void count_parts(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum)
+static void count_parts(weir_message *message)
 {
 	size_t parts = weir_message_parts(message);
 
-	(void)pool;
-	(void)sum;
 	if (!parts || message->counted & SEEN || !is_alone(message))
 		return;
 	message->counted |= SEEN;
@@ -102,35 +87,35 @@ static void count_parts(weir_message *message, const struct wr_memory_pool *pool
 		weir_message_part_at(message, i)->counted += WR_PART_HELD;
 }
 
-/* sum[0]: units in queues; sum[1]: those of them that were outside and are the graph's alone. */
-static void add_once(weir_message *message, const struct wr_memory_pool *pool, uint64_t *sum)
+/* What was outside and is the graph's alone is not the program's. */
+static void add_once(weir_message *message)
 {
-	uint64_t units = message->counted & SEEN ? 0 : own_units(pool, message);
+	struct wr_memory_pool *pool = message->counted & SEEN ? NULL : wr_message_memory_pool(message);
 
-	if (units)
+	if (pool) {
+		uint64_t units = own_units(pool, message);
+
 		message->counted |= SEEN;
-	sum[0] += units;
-	if (units && wr_load_relaxed(&message->outside) && is_alone(message))
-		sum[1] += units;
+		pool->queued += units;
+		if (wr_load_relaxed(&message->outside) && is_alone(message))
+			pool->program -= units < pool->program ? units : pool->program;
+	}
 	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
-		add_once(weir_message_part_at(message, i), pool, sum);
+		add_once(weir_message_part_at(message, i));
 }
 
-struct account {
-	uint64_t queued, program; /* units: in queues of the graph; held by the program, or by an operator */
-};
-
-/* Thread: owns every entity. */
-static struct account count_units(struct wr_memory_pool *pool)
+/* Counts `queued` and `program` of all pools. Thread: owns every entity. */
+static void count_units(weir_graph *graph)
 {
-	uint64_t outside = wr_load(&pool->outside), sum[2] = {0, 0};
-
-	visit_all(pool->graph, forget, NULL, NULL);
-	visit_all(pool->graph, count_slot, NULL, NULL);
-	if (wr_pool_has(pool->graph->pool, WR_POOL_PACKS))
-		visit_all(pool->graph, count_parts, NULL, NULL);
-	visit_all(pool->graph, add_once, pool, sum);
-	return (struct account){sum[0], outside > sum[1] ? outside - sum[1] : 0};
+	for (size_t i = 0; i < graph->memory_pool_count; i++) {
+		graph->memory_pools[i].queued = 0;
+		graph->memory_pools[i].program = wr_load(&graph->memory_pools[i].outside);
+	}
+	visit_all(graph, forget);
+	visit_all(graph, count_slot);
+	if (wr_pool_has(graph->pool, WR_POOL_PACKS))
+		visit_all(graph, count_parts);
+	visit_all(graph, add_once);
 }
 
 /* --- may the run end? --- */
@@ -150,7 +135,7 @@ static bool some_pool_waits(weir_graph *graph, bool (*waits)(struct wr_memory_po
 
 static bool program_holds(struct wr_memory_pool *pool)
 {
-	return waits_for(pool) && count_units(pool).program;
+	return waits_for(pool) && pool->program;
 }
 
 /* Without a live reference; one that was poked meanwhile is queued with one. */
@@ -192,8 +177,10 @@ static bool look(weir_scheduler *scheduler, uint64_t *word, bool *alone)
 	wr_live_take(&scheduler->live);
 	*alone = wr_live_count(&scheduler->live) == 1 && own_entities(scheduler);
 	owned = *alone;
-	if (owned)
+	if (owned) {
+		count_units(scheduler->graph);
 		holds = some_pool_waits(scheduler->graph, program_holds);
+	}
 	*word = wr_fetch_sub(&scheduler->live, 1) - 1;
 	*alone = owned && !(*word & WR_LIVE_COUNT);
 	if (owned)
@@ -232,43 +219,40 @@ void wr_holders_reset(weir_scheduler *scheduler)
 
 /* --- where it is, for people --- */
 
-/* The queue of an outlet is the program's side: under its lock. */
-static uint64_t outlet_units(const struct wr_memory_pool *pool, struct wr_connection *connection)
-{
-	uint64_t units = 0;
-
-	wr_mutex_lock(&connection->outlet->lock);
-	visit_queue(&connection->queue, add_units, pool, &units);
-	wr_mutex_unlock(&connection->outlet->lock);
-	return units;
-}
-
 /* Units in a queue, 0 if its receiver runs or is DONE, or it is a `pop` queue: tries to own it, waits for
- * nothing. */
+ * nothing. The queue of an outlet is the program's side: under its lock. */
 static uint64_t queue_units(const struct wr_memory_pool *pool, struct wr_connection *connection,
 			    const weir_entity *owned, bool at_end)
 {
+	struct wr_queue *queue = &connection->queue;
 	weir_entity *receiver = connection->receiver;
-	weir_scheduler *scheduler = pool->graph->scheduler;
-	uint64_t units = 0;
 	bool tried = !at_end && receiver && receiver != owned;
+	uint64_t units = 0;
 
 	if (connection->outlet)
-		return outlet_units(pool, connection);
-	if (is_done(receiver) || (!at_end && wr_queue_evicts(&connection->queue)))
+		wr_mutex_lock(&connection->outlet->lock);
+	else if (is_done(receiver) || (!at_end && wr_queue_evicts(queue)))
 		return 0; /* its sender may evict what the loop reads */
-	if (tried && !wr_entity_own_parked(scheduler, receiver))
+	else if (tried && !wr_entity_own_parked(pool->graph->scheduler, receiver))
 		return 0;
-	visit_queue(&connection->queue, add_units, pool, &units);
-	if (tried)
-		wr_entity_leave_parked(scheduler, receiver);
+	for (uint64_t i = wr_read(&queue->head), end = wr_queue_newest_tail(queue); i != end; i++) {
+		const weir_message *message = *wr_queue_slot(queue, i);
+
+		units += own_units(pool, message);
+		for (size_t k = 0, parts = weir_message_parts(message); k < parts; k++)
+			units += own_units(pool, weir_message_part_at(message, k));
+	}
+	if (connection->outlet)
+		wr_mutex_unlock(&connection->outlet->lock);
+	else if (tried)
+		wr_entity_leave_parked(pool->graph->scheduler, receiver);
 	return units;
 }
 
 weir_entity *wr_holders_describe(struct wr_memory_pool *pool, const weir_entity *owned, bool at_end,
 				 struct wr_text *text)
 {
-	const weir_graph *graph = pool->graph;
+	weir_graph *graph = pool->graph;
 	weir_entity *holder = NULL;
 	uint64_t most = 0, found = 0, rest, program;
 	const char *between = ": ";
@@ -291,10 +275,9 @@ weir_entity *wr_holders_describe(struct wr_memory_pool *pool, const weir_entity 
 	rest = wr_shared_used(&pool->shared);
 	program = wr_load(&pool->outside);
 	if (at_end) {
-		struct account account = count_units(pool);
-
-		found = account.queued;
-		program = account.program;
+		count_units(graph);
+		found = pool->queued;
+		program = pool->program;
 	}
 	rest = rest > found ? rest - found
 			    : 0; /* while the run is on, a message in two queues counts twice */

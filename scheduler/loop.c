@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "base/words.h"
 #include "scheduler/ask.h"
 #include "scheduler/ends.h"
@@ -93,7 +94,8 @@ static void heap_sink(weir_scheduler *scheduler, size_t place)
 	heap_put(scheduler, place, entity);
 }
 
-void wr_timers_take(weir_scheduler *scheduler)
+/* Moves the listed requests into the heap. */
+static void timers_take(weir_scheduler *scheduler)
 {
 	weir_entity *entity = wr_exchange(&scheduler->timers_listed, NULL);
 
@@ -109,7 +111,8 @@ void wr_timers_take(weir_scheduler *scheduler)
 	}
 }
 
-int64_t wr_timers_fire(weir_scheduler *scheduler, int64_t now)
+/* Pokes what is due; returns the next time. */
+static int64_t timers_fire(weir_scheduler *scheduler, int64_t now)
 {
 	while (scheduler->heap_count && scheduler->heap[0]->timer_due <= now) {
 		weir_entity *entity = scheduler->heap[0];
@@ -125,7 +128,7 @@ int64_t wr_timers_fire(weir_scheduler *scheduler, int64_t now)
 
 void wr_timers_clear(weir_scheduler *scheduler)
 {
-	wr_timers_take(scheduler);
+	timers_take(scheduler);
 	while (scheduler->heap_count)
 		scheduler->heap[--scheduler->heap_count]->timer_place = 0;
 }
@@ -202,23 +205,15 @@ static void fd_close(int *fd)
 	*fd = -1;
 }
 
-/*
- * From now on every kick finds the bit set and returns. Waits for the kicks that are about to write: the
- * descriptor must not be closed, and its number reused, before they have written.
- */
-static void stop_kicks(struct wr_loop *loop)
-{
-	wr_fetch_or(&loop->kicked, KICKED);
-	while (!loop->simulated && wr_load(&loop->kicked) != KICKED)
-		wr_thread_yield();
-}
-
 void wr_loop_close(struct wr_loop *loop)
 {
 	if (loop->event)
 		event_free(loop->event);
 	loop->event = NULL;
-	stop_kicks(loop);
+	wr_fetch_or(&loop->kicked, KICKED); /* from now on every kick finds the bit set and returns */
+	/* The descriptor must not be closed, and its number reused, before the kicks have written. */
+	while (!loop->simulated && wr_load(&loop->kicked) != KICKED)
+		wr_thread_yield();
 	if (loop->blocked_by == &this_thread)
 		pthread_sigmask(SIG_UNBLOCK, &loop->unblocked, NULL);
 	loop->blocked_by = NULL;
@@ -265,9 +260,13 @@ static void loop_clear(struct wr_loop *loop)
 	wr_fetch_and(&loop->kicked, ~KICKED);
 }
 
-/* Sets the deadline. The caller must look at its lists after this (see `until`). */
-static void loop_arm(struct wr_loop *loop, int64_t until)
+/*
+ * Sets the deadline, and whether a pending SIGINT or SIGTERM ends the wait: one that is not read would end
+ * every wait at once. The caller must look at its lists after this (see `until`).
+ */
+static void loop_arm(struct wr_loop *loop, int64_t until, bool listen)
 {
+	struct epoll_event event = {.events = listen ? EPOLLIN : 0};
 	struct itimerspec spec = {{0, 0}, {0, 0}};
 
 	wr_store(&loop->until, until);
@@ -279,52 +278,21 @@ static void loop_arm(struct wr_loop *loop, int64_t until)
 		spec.it_value.tv_nsec = until % 1000000000;
 	}
 	timerfd_settime(loop->timer, TFD_TIMER_ABSTIME, &spec, NULL);
+	if (loop->signals < 0 || loop->listening == listen)
+		return;
+	loop->listening = listen;
+	epoll_ctl(loop->set, EPOLL_CTL_MOD, loop->signals, &event);
 }
 
-int wr_loop_arm_descriptor(struct wr_loop *loop, int fd, uint32_t events, void *data, bool add)
+/*
+ * Has the set report the descriptor once (EPOLLONESHOT): one that stays ready ends only one wait. `data` is
+ * what the report brings. Returns 0 or an errno: EEXIST, ENOENT, EBADF, ... Not of a simulated loop.
+ */
+static int epoll_arm(struct wr_loop *loop, int fd, uint32_t events, void *data, bool add)
 {
 	struct epoll_event event = {.events = events | EPOLLONESHOT, .data.ptr = data};
 
 	return epoll_ctl(loop->set, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) ? errno : 0;
-}
-
-/* it may be closed already; Thread: any */
-static void loop_remove_descriptor(struct wr_loop *loop, int fd)
-{
-	epoll_ctl(loop->set, EPOLL_CTL_DEL, fd, NULL);
-}
-
-/* Writes the data of at most `room` descriptors that were reported since; returns how many. Thread: loop. */
-static size_t loop_reported(struct wr_loop *loop, size_t room, void **out)
-{
-	struct epoll_event events[64];
-	int count = epoll_wait(loop->set, events, sizeof events / sizeof *events, 0);
-	size_t reported = 0;
-
-	for (int i = 0; i < count && reported < room; i++)
-		if (events[i].data.ptr) /* those of the loop itself have none */
-			out[reported++] = events[i].data.ptr;
-	return reported;
-}
-
-void wr_loop_listen(struct wr_loop *loop, bool on)
-{
-	struct epoll_event event = {.events = on ? EPOLLIN : 0};
-
-	if (loop->signals < 0 || loop->set < 0 || loop->listening == on)
-		return;
-	loop->listening = on;
-	epoll_ctl(loop->set, EPOLL_CTL_MOD, loop->signals, &event);
-}
-
-/* the next pending SIGINT or SIGTERM, or 0 */
-static int loop_signal(struct wr_loop *loop)
-{
-	struct signalfd_siginfo info;
-
-	if (loop->signals < 0 || read(loop->signals, &info, sizeof info) != sizeof info)
-		return 0;
-	return (int)info.ssi_signo;
 }
 
 /* --- the caller's libevent base --- */
@@ -421,15 +389,6 @@ static void descriptor_unlock(struct wr_descriptor *descriptor)
 	wr_store(&descriptor->lock, 0);
 }
 
-static weir_status fail_closed(const struct wr_descriptor *descriptor, int fd)
-{
-	return wr_fail_in(
-		WEIR_E_INVALID, descriptor->entity->plan->name,
-		"condition '%s' watches descriptor %d, which was closed: call weir_entity_watch with -1 "
-		"before you close it",
-		descriptor->condition, fd);
-}
-
 /* --- the watch --- */
 
 /* The condition's descriptor; made once, also if several threads are the first. */
@@ -456,23 +415,17 @@ static struct wr_descriptor *condition_descriptor(weir_entity *entity, struct wr
 	return made;
 }
 
-/* Takes it out of the set. The lock is held. */
-static void remove_locked(struct wr_descriptor *descriptor)
-{
-	if (descriptor->in_set >= 0)
-		loop_remove_descriptor(&descriptor->entity->graph->scheduler->loop, descriptor->in_set);
-	if (descriptor->in_set >= 0 && descriptor->in_set != descriptor->fd)
-		close(descriptor->in_set);
-	descriptor->in_set = -1;
-	descriptor->armed = false;
-	descriptor->since = 0;
-	descriptor->late = descriptor->warned = false;
-}
-
 static void set_descriptor(struct wr_descriptor *descriptor, int fd, unsigned events)
 {
 	descriptor_lock(descriptor);
-	remove_locked(descriptor);
+	if (descriptor->in_set >= 0) /* it may be closed already */
+		epoll_ctl(descriptor->entity->graph->scheduler->loop.set, EPOLL_CTL_DEL, descriptor->in_set,
+			  NULL);
+	if (descriptor->in_set >= 0 && descriptor->in_set != descriptor->fd)
+		close(descriptor->in_set);
+	descriptor->in_set = -1;
+	descriptor->armed = descriptor->late = descriptor->warned = false;
+	descriptor->since = 0;
 	descriptor->fd = fd;
 	descriptor->events = events;
 	descriptor_unlock(descriptor);
@@ -514,13 +467,12 @@ weir_status weir_entity_watch(weir_entity *entity, const char *condition, int fd
 /* --- the review --- */
 
 /* "has waited 12.3 s for descriptor 0 (readable)" */
-static void write_wait(char *text, size_t room, int64_t waited, int fd, unsigned events)
+static void write_wait_locked(const struct wr_descriptor *descriptor, char *text, size_t room)
 {
 	static const char *const words[] = {"none", "readable", "writable", "readable or writable"};
 
-	snprintf(text, room, "has waited %.1f %s for descriptor %d (%s)",
-		 (double)waited / (waited < 1000000000 ? 1e6 : 1e9), waited < 1000000000 ? "ms" : "s", fd,
-		 words[events]);
+	snprintf(text, room, "has waited %s for descriptor %d (%s)",
+		 wr_time_shown(wr_now() - descriptor->since).text, descriptor->fd, words[descriptor->events]);
 }
 
 /* Returns poll's events of the descriptor, 0 if it is not ready. The lock is held. */
@@ -533,35 +485,25 @@ static short poll_locked(const struct wr_descriptor *descriptor, int timeout_ms)
 	return poll(&about, 1, timeout_ms) > 0 ? about.revents : 0;
 }
 
-/* Writes what is logged of a stall that ends; "" if none was logged. */
-static void end_wait_locked(struct wr_descriptor *descriptor, char *text, size_t room)
-{
-	*text = 0;
-	if (descriptor->warned)
-		write_wait(text, room, wr_now() - descriptor->since, descriptor->fd, descriptor->events);
-	descriptor->since = 0;
-	descriptor->late = descriptor->warned = false;
-}
-
 weir_watched wr_view_watched(weir_view *view, int64_t warn_after)
 {
 	struct wr_descriptor *descriptor = wr_load(&view->condition->descriptor);
 	weir_watched watched = WEIR_WATCHED_NOTHING;
-	char waited[WAIT_TEXT];
+	char waited[WAIT_TEXT] = "";
 	short ready = 0;
 
 	if (!descriptor)
 		return watched;
-	*waited = 0;
 	descriptor_lock(descriptor);
 	descriptor->warn_after = warn_after;
 	if (descriptor->fd >= 0) {
 		ready = poll_locked(descriptor, 0);
 		watched = ready ? WEIR_WATCHED_READY : WEIR_WATCHED_WAITING;
+		if (ready && descriptor->warned)
+			write_wait_locked(descriptor, waited, sizeof waited);
 		if (ready)
-			end_wait_locked(descriptor, waited, sizeof waited);
-		else if (!descriptor->since)
-			descriptor->since = wr_now();
+			descriptor->late = descriptor->warned = false;
+		descriptor->since = ready ? 0 : descriptor->since ? descriptor->since : wr_now();
 	}
 	descriptor_unlock(descriptor);
 	if (*waited)
@@ -588,7 +530,7 @@ static uint32_t epoll_events(unsigned events)
 static int add_locked(struct wr_loop *loop, struct wr_descriptor *descriptor)
 {
 	uint32_t events = epoll_events(descriptor->events);
-	int error = wr_loop_arm_descriptor(loop, descriptor->fd, events, descriptor, true), copy;
+	int error = epoll_arm(loop, descriptor->fd, events, descriptor, true), copy;
 
 	if (!error)
 		descriptor->in_set = descriptor->fd;
@@ -597,7 +539,7 @@ static int add_locked(struct wr_loop *loop, struct wr_descriptor *descriptor)
 	copy = fcntl(descriptor->fd, F_DUPFD_CLOEXEC, 0);
 	if (copy < 0)
 		return errno;
-	error = wr_loop_arm_descriptor(loop, copy, events, descriptor, true);
+	error = epoll_arm(loop, copy, events, descriptor, true);
 	if (error)
 		close(copy);
 	else
@@ -612,28 +554,19 @@ static int arm_locked(struct wr_loop *loop, struct wr_descriptor *descriptor)
 		return 0;
 	if (descriptor->in_set < 0)
 		return add_locked(loop, descriptor);
-	return wr_loop_arm_descriptor(loop, descriptor->in_set, epoll_events(descriptor->events), descriptor,
-				      false);
+	return epoll_arm(loop, descriptor->in_set, epoll_events(descriptor->events), descriptor, false);
 }
 
 static weir_status fail_arming(const struct wr_descriptor *descriptor, int fd, int error)
 {
 	if (error == EBADF || error == ENOENT)
-		return fail_closed(descriptor, fd);
+		return wr_fail_in(WEIR_E_INVALID, descriptor->entity->plan->name,
+				  "condition '%s' watches descriptor %d, which was closed: call "
+				  "weir_entity_watch with -1 before you close it",
+				  descriptor->condition, fd);
 	return wr_fail_in(WEIR_E_IO, descriptor->entity->plan->name,
 			  "condition '%s' cannot watch descriptor %d: %s", descriptor->condition, fd,
 			  wr_errno_words(error));
-}
-
-/* Writes what is logged of a descriptor that stalls; "": nothing. */
-static void take_stall_locked(struct wr_descriptor *descriptor, char *waited, size_t room)
-{
-	*waited = 0;
-	if (!descriptor->late)
-		return;
-	descriptor->late = false;
-	descriptor->warned = true;
-	write_wait(waited, room, wr_now() - descriptor->since, descriptor->fd, descriptor->events);
 }
 
 /* The entity's owner calls this without a lock; the operator's state is not in use. */
@@ -653,13 +586,17 @@ static void log_stall(const weir_entity *entity, const char *waited)
  */
 static weir_status arm_descriptor(weir_scheduler *scheduler, struct wr_descriptor *descriptor)
 {
-	char waited[WAIT_TEXT];
+	char waited[WAIT_TEXT] = "";
 	bool first = false;
 	int error = 0, fd;
 
 	descriptor_lock(descriptor);
 	fd = descriptor->fd;
-	take_stall_locked(descriptor, waited, sizeof waited);
+	if (descriptor->late) {
+		descriptor->late = false;
+		descriptor->warned = true;
+		write_wait_locked(descriptor, waited, sizeof waited);
+	}
 	if (fd >= 0 && descriptor->since && !descriptor->armed) {
 		first = descriptor->in_set < 0;
 		error = arm_locked(&scheduler->loop, descriptor);
@@ -688,21 +625,16 @@ weir_status wr_descriptors_arm(weir_scheduler *scheduler, weir_entity *entity)
 bool wr_descriptor_describe(struct wr_condition *condition, char *text, size_t room)
 {
 	struct wr_descriptor *descriptor = wr_load(&condition->descriptor);
-	int64_t since = 0;
-	unsigned events = 0;
-	int fd = -1;
+	bool waits;
 
-	if (descriptor) {
-		descriptor_lock(descriptor);
-		fd = descriptor->fd;
-		events = descriptor->events;
-		since = descriptor->since;
-		descriptor_unlock(descriptor);
-	}
-	if (fd < 0 || !since)
+	if (!descriptor)
 		return false;
-	write_wait(text, room, wr_now() - since, fd, events);
-	return true;
+	descriptor_lock(descriptor);
+	waits = descriptor->fd >= 0 && descriptor->since;
+	if (waits)
+		write_wait_locked(descriptor, text, room);
+	descriptor_unlock(descriptor);
+	return waits;
 }
 
 /* --- the loop --- */
@@ -715,16 +647,17 @@ static void report_descriptor(struct wr_descriptor *descriptor)
 	wr_poke(descriptor->entity);
 }
 
-void wr_descriptors_poke(weir_scheduler *scheduler)
+/* Pokes the entities of those that are ready. */
+static void poke_reported(weir_scheduler *scheduler)
 {
-	enum { ROOM = 64 }; /* more of them end the next wait at once */
-	void *reported[ROOM];
-	size_t count = 0;
+	struct epoll_event events[64]; /* more of them end the next wait at once */
+	int count = 0;
 
 	if (wr_load(&scheduler->graph->descriptors) && !scheduler->loop.simulated)
-		count = loop_reported(&scheduler->loop, ROOM, reported);
-	for (size_t i = 0; i < count; i++)
-		report_descriptor(reported[i]);
+		count = epoll_wait(scheduler->loop.set, events, sizeof events / sizeof *events, 0);
+	for (int i = 0; i < count; i++)
+		if (events[i].data.ptr) /* those of the loop itself have none */
+			report_descriptor(events[i].data.ptr);
 }
 
 /* Pokes the entity once for each stall. It is none while the entity waits for something else (not armed). */
@@ -786,7 +719,11 @@ static bool simulate_reports(weir_scheduler *scheduler, int64_t now)
 	return waits;
 }
 
-int64_t wr_descriptors_check(weir_scheduler *scheduler, int64_t now)
+/*
+ * Fails the run if an armed descriptor was closed. On `sim` also pokes the entities of ready ones. Returns
+ * when to look again.
+ */
+static int64_t check_descriptors(weir_scheduler *scheduler, int64_t now)
 {
 	struct wr_descriptor *descriptor = wr_load(&scheduler->graph->descriptors);
 
@@ -866,12 +803,13 @@ static void begin_drain(weir_scheduler *scheduler, int64_t now)
 
 static void take_signals(weir_scheduler *scheduler, int64_t now)
 {
-	int number;
+	struct signalfd_siginfo info;
+	int fd = scheduler->loop.signals;
 
-	while ((number = loop_signal(&scheduler->loop))) {
+	while (fd >= 0 && read(fd, &info, sizeof info) == sizeof info) {
 		if (scheduler->posix_signal)
-			_exit(128 + number); /* a second signal ends the process at once */
-		scheduler->posix_signal = number;
+			_exit(128 + (int)info.ssi_signo); /* a second signal ends the process at once */
+		scheduler->posix_signal = (int)info.ssi_signo;
 		begin_drain(scheduler, now);
 	}
 }
@@ -927,16 +865,6 @@ static bool obey_stops(weir_scheduler *scheduler, int64_t now)
 
 /* --- the device (E2) --- */
 
-/*
- * Returns true if all workers sleep, no timer is set and no signal is outstanding: only streams that still
- * have work hold the run open.
- */
-static bool only_streams_work(weir_scheduler *scheduler)
-{
-	return wr_load(&scheduler->sleepers) == scheduler->all_asleep && !scheduler->heap_count &&
-	       !wr_system_outstanding(scheduler->graph->system);
-}
-
 /* Returns when to look again. */
 static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 {
@@ -955,7 +883,10 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 	}
 	if (wr_system_deferred_frees_ready(system))
 		wr_wake_one(scheduler);
-	only_streams = !wr_load(&scheduler->not_done) || only_streams_work(scheduler);
+	/* Workers asleep, no timer set, no signal outstanding: streams with work alone hold the run open. */
+	only_streams =
+		!wr_load(&scheduler->not_done) || (wr_load(&scheduler->sleepers) == scheduler->all_asleep &&
+						   !scheduler->heap_count && !wr_system_outstanding(system));
 	if (only_streams || wr_memory_pools_refuse(scheduler->graph))
 		status = wr_system_arm_kicks(system, only_streams);
 	if (status) {
@@ -1004,12 +935,12 @@ static int64_t turn_open(weir_scheduler *scheduler, int64_t now)
 {
 	int64_t next, watch_at, close_at, descriptors_at, stuck_at;
 
-	wr_timers_take(scheduler);
+	timers_take(scheduler);
 	if (obey_stops(scheduler, now))
 		return now;
-	next = wr_timers_fire(scheduler, now);
+	next = timers_fire(scheduler, now);
 	watch_at = watch_streams(scheduler, now);
-	descriptors_at = wr_descriptors_check(scheduler, now);
+	descriptors_at = check_descriptors(scheduler, now);
 	stuck_at = wr_stuck_look(scheduler, now);
 	close_at = close_if_quiescent(scheduler, now);
 	next = watch_at < next ? watch_at : next;
@@ -1076,7 +1007,7 @@ void wr_run_turn(weir_scheduler *scheduler)
 	int64_t now = wr_now(), next = INT64_MAX;
 
 	loop_clear(&scheduler->loop);
-	wr_descriptors_poke(scheduler);
+	poke_reported(scheduler);
 	if (wr_load(&scheduler->phase) != WR_ENDED)
 		take_signals(scheduler, now); /* between two runs they stay pending */
 	if (wr_load(&scheduler->phase) == WR_OPEN)
@@ -1089,8 +1020,7 @@ void wr_run_turn(weir_scheduler *scheduler)
 			wr_wake_one(scheduler);
 		next = next > now + OUTSIDE_NS ? now + OUTSIDE_NS : next;
 	}
-	wr_loop_listen(&scheduler->loop, wr_load(&scheduler->phase) != WR_ENDED);
-	loop_arm(&scheduler->loop, next);
+	loop_arm(&scheduler->loop, next, wr_load(&scheduler->phase) != WR_ENDED);
 	/* A timer request that was listed after this turn took the list and before the loop was armed. */
 	if (wr_load(&scheduler->phase) == WR_OPEN && wr_load(&scheduler->timers_listed))
 		wr_loop_kick(&scheduler->loop);

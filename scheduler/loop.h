@@ -34,17 +34,6 @@ weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signa
 void wr_loop_close(struct wr_loop *loop);
 void wr_loop_kick(struct wr_loop *loop); /* Thread: any; device callbacks, signal handlers */
 /*
- * A program's descriptor in the epoll set (loop.c): reported once per arming (EPOLLONESHOT), so that
- * one which stays ready ends only one wait. `add`: it is not in the set yet. `data` is what the report
- * brings; not NULL. Returns 0 or an errno: EEXIST, ENOENT, EBADF, ... Thread: any. Not of a simulated loop.
- */
-int wr_loop_arm_descriptor(struct wr_loop *loop, int fd, uint32_t events, void *data, bool add);
-/*
- * Sets whether a pending SIGINT or SIGTERM ends the wait. Off at first: a pending signal that is not read
- * would end every wait at once.
- */
-void wr_loop_listen(struct wr_loop *loop, bool on);
-/*
  * From now on turn(arg) is called when the loop has something to do: by the caller's event_base on its
  * thread, while the loop is active, or (event_base NULL) by wr_loop_run(). Fails: WEIR_E_IO, WEIR_E_NOMEM.
  */

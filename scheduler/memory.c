@@ -345,21 +345,16 @@ void wr_blocks_rest(struct wr_blocks *blocks)
 	blocks->takes = blocks->most = 0;
 }
 
-static void *take_one(struct wr_blocks *blocks)
+void *wr_blocks_take(struct wr_blocks *blocks)
 {
 	void *block;
 
-	if (blocks->ring_count)
-		return ring_pop(blocks);
-	block = blocks->resting[--blocks->resting_count];
-	blocks->turns = in_turns(blocks);
-	return block;
-}
-
-void *wr_blocks_take(struct wr_blocks *blocks)
-{
-	void *block = take_one(blocks);
-
+	if (blocks->ring_count) {
+		block = ring_pop(blocks);
+	} else {
+		block = blocks->resting[--blocks->resting_count];
+		blocks->turns = in_turns(blocks);
+	}
 	if (in_use(blocks) > blocks->most)
 		blocks->most = in_use(blocks);
 	if (++blocks->takes >= WR_BLOCKS_WHILE) {
@@ -509,27 +504,19 @@ struct wr_claim *wr_entity_memory(const weir_entity *entity, bool on_host)
 	return NULL;
 }
 
-/* Uses up the claim first; more than that only if it is free. */
-static bool take_units_locked(struct wr_claim *claim, uint64_t units)
-{
-	uint64_t claimed = units < claim->held ? units : claim->held;
-
-	if (!shared_take_locked(claim->from, units - claimed))
-		return false;
-	claim->held -= claimed;
-	return true;
-}
-
-/* `rested`: also a block that rests. */
+/* Uses up the claim first; more than that only if it is free. `rested`: also a block that rests. */
 static bool take_units(struct wr_claim *claim, uint64_t units, bool rested, void **block)
 {
 	struct wr_memory_pool *pool = wr_memory_pool_of(claim);
+	uint64_t claimed;
 	bool taken;
 
 	wr_mutex_lock(&pool->shared.lock);
+	claimed = units < claim->held ? units : claim->held;
 	taken = (rested || !in_blocks(pool) || wr_blocks_have_turn(&pool->blocks)) &&
-		take_units_locked(claim, units);
+		shared_take_locked(claim->from, units - claimed);
 	if (taken) {
+		claim->held -= claimed;
 		pool->taken++;
 		*block = in_blocks(pool) ? wr_blocks_take(&pool->blocks) : NULL;
 	}

@@ -151,6 +151,13 @@ struct wr_memory_pool {
 	_Atomic uint64_t outside; /* units that a program took from outlets, until they are free */
 	uint64_t taken;           /* of this run: allocations; those that found too little */
 	uint64_t failed;
+	/* Units, as of the loop's last look (holders.c): in queues; held by the program, or by an operator.
+	 */
+	uint64_t queued, program;
+	/* Of its last search for what stands (stuck.c): units in queues of members; the member with the most.
+	 */
+	uint64_t units_inside;
+	uint32_t holder_inside;
 };
 
 /* Makes the pools of the plan, without memory. wr_memory_pools_destroy takes half-made ones. */

@@ -348,16 +348,18 @@ weir_status weir_message_add_reader(weir_message *message, weir_fence fence)
 	return message_add_pending_fence(message, fence, WR_USED);
 }
 
-static weir_status pack_check_producer(const weir_message *pack);
-
 weir_status weir_message_add_producer(weir_message *message, weir_fence fence)
 {
 	if (wr_message_delivered(message))
 		return wr_fail(WEIR_E_INVALID,
 			       "call weir_message_add_producer on a message before it is pushed "
 			       "or emitted: others may read it by now");
-	if (message->kind == WEIR_KIND_PARTS && pack_check_producer(message))
-		return WEIR_E_INVALID;
+	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
+		if (wr_message_delivered(weir_message_part_at(message, i)))
+			return wr_fail(WEIR_E_INVALID,
+				       "part '%s' was pushed or emitted before: call "
+				       "weir_message_add_producer on the parts that the work writes",
+				       weir_message_part_name(message, i));
 	return message_add_pending_fence(message, fence, WR_PRODUCED);
 }
 
@@ -440,24 +442,19 @@ size_t weir_message_fences(const weir_message *message, size_t room, weir_fence 
 
 /* --- writing in place --- */
 
-static bool producers_cover(const weir_message *message, weir_fence use)
-{
-	uint32_t count = wr_read(&((weir_message *)message)->producers.count);
-
-	for (uint32_t i = 0; i < count; i++)
-		if (message->producers.items[i].stream == use.stream)
-			return (message->producers.items[i].value & ~BARE) >= use.value;
-	return false;
-}
-
 bool wr_message_still_read(const weir_message *message)
 {
 	struct wr_system *system = pool_system(message->pool);
 	uint32_t count = wr_read(&((weir_message *)message)->uses.count);
+	uint32_t producers = wr_read(&((weir_message *)message)->producers.count);
 
 	for (uint32_t i = 0; system && i < count; i++) {
 		weir_fence use = message->uses.items[i];
-		if (!producers_cover(message, use) && wr_fence_query(system, use))
+		uint64_t covered = 0;
+		for (uint32_t k = 0; k < producers; k++)
+			if (message->producers.items[k].stream == use.stream)
+				covered = message->producers.items[k].value & ~BARE;
+		if (covered < use.value && wr_fence_query(system, use))
 			return true;
 	}
 	return false;
@@ -473,15 +470,18 @@ static void message_set_delivered(weir_message *message, bool delivered)
 		pack_set_delivered(message, delivered);
 }
 
-static bool pack_unique(const weir_message *pack);
-
 /* True licenses a write in place, so the message counts as not delivered from now on. */
 bool weir_message_unique(const weir_message *message)
 {
-	if (!wr_message_has_one_holder(message))
+	size_t parts = weir_message_parts(message);
+
+	if (!wr_message_has_one_holder(message) || (!parts && wr_message_still_read(message)))
 		return false;
-	if (message->kind == WEIR_KIND_PARTS ? !pack_unique(message) : wr_message_still_read(message))
-		return false;
+	for (size_t i = 0; i < parts; i++) {
+		const weir_message *part = weir_message_part_at(message, i);
+		if (wr_message_references(part) != WR_PART_HELD || wr_message_still_read(part))
+			return false;
+	}
 	message_set_delivered((weir_message *)message, false);
 	return true;
 }
@@ -599,19 +599,6 @@ static weir_status check_tensor(const weir_tensor *tensor, bool dense)
 	return WEIR_OK;
 }
 
-/* An extent of 0 counts as 1, so that the strides of an empty tensor stay meaningful. */
-static bool dense_strides(const weir_tensor *tensor, int64_t *strides)
-{
-	int64_t step = 1;
-
-	for (int i = tensor->dimensions - 1; i >= 0; i--) {
-		strides[i] = step;
-		if (!multiply_add(step, tensor->shape[i] ? tensor->shape[i] : 1, 0, &step))
-			return false;
-	}
-	return true;
-}
-
 /*
  * Checks type and shape, but not data, device and size. Writes one stride per dimension: those of the tensor,
  * or dense row-major ones if it has none or `dense` is set. *bytes: from the first to the last element.
@@ -619,7 +606,7 @@ static bool dense_strides(const weir_tensor *tensor, int64_t *strides)
  */
 static weir_status measure_tensor(const weir_tensor *tensor, bool dense, int64_t *strides, size_t *bytes)
 {
-	int64_t last = 0, size, element = tensor->bits / 8 * (tensor->lanes ? tensor->lanes : 1);
+	int64_t last = 0, step = 1, size, element = tensor->bits / 8 * (tensor->lanes ? tensor->lanes : 1);
 	bool empty = false;
 	weir_status status;
 
@@ -627,14 +614,13 @@ static weir_status measure_tensor(const weir_tensor *tensor, bool dense, int64_t
 	status = check_tensor(tensor, dense);
 	if (status)
 		return status;
-	if (dense && !dense_strides(tensor, strides))
-		return refuse_too_large();
-	for (int i = 0; i < tensor->dimensions; i++) {
-		if (!dense)
-			strides[i] = tensor->strides[i];
-		if (tensor->shape[i] == 0)
-			empty = true;
-		else if (!multiply_add(strides[i], tensor->shape[i] - 1, last, &last))
+	for (int i = tensor->dimensions - 1; i >= 0; i--) {
+		int64_t extent = tensor->shape[i];
+		strides[i] = dense ? step : tensor->strides[i];
+		empty |= !extent;
+		/* An extent of 0 counts as 1, so that the strides of an empty tensor stay meaningful. */
+		if (!multiply_add(strides[i], extent ? extent - 1 : 0, last, &last) ||
+		    (dense && !multiply_add(step, extent ? extent : 1, 0, &step)))
 			return refuse_too_large();
 	}
 	if (!multiply_add(last, element, element, &size))
@@ -834,17 +820,6 @@ weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *lik
 	return wr_message_tensor(graph->pool, like, like->device, out);
 }
 
-static weir_status check_wrapped(struct wr_pool *pool, const weir_tensor *tensor, size_t bytes)
-{
-	struct wr_system *system = pool_system(pool);
-
-	if (!tensor->data && bytes > 0)
-		return wr_fail(WEIR_E_INVALID, "tensor: data is NULL for %zu bytes", bytes);
-	if (tensor->device < WEIR_DEVICE_HOST || (system && tensor->device >= wr_system_devices(system)))
-		return wr_fail(WEIR_E_INVALID, "tensor: there is no device %d", (int)tensor->device);
-	return WEIR_OK;
-}
-
 static void message_set_destroy(weir_message *message, void (*destroy)(void *), void *arg)
 {
 	message->payload = destroy ? WR_PAYLOAD_DESTROY : WR_PAYLOAD_NONE;
@@ -855,15 +830,18 @@ static void message_set_destroy(weir_message *message, void (*destroy)(void *), 
 weir_status weir_message_wrap_tensor(weir_graph *graph, const weir_tensor *tensor, void (*destroy)(void *),
 				     void *arg, weir_message **out)
 {
+	struct wr_system *system = pool_system(graph->pool);
 	int64_t strides[WEIR_DIMENSIONS_MAX];
 	size_t bytes;
 	weir_message *message;
 	weir_status status = measure_tensor(tensor, false, strides, &bytes);
 
-	if (!status)
-		status = check_wrapped(graph->pool, tensor, bytes);
 	if (status)
 		return status;
+	if (!tensor->data && bytes > 0)
+		return wr_fail(WEIR_E_INVALID, "tensor: data is NULL for %zu bytes", bytes);
+	if (tensor->device < WEIR_DEVICE_HOST || (system && tensor->device >= wr_system_devices(system)))
+		return wr_fail(WEIR_E_INVALID, "tensor: there is no device %d", (int)tensor->device);
 	message = message_new(graph->pool, WEIR_KIND_TENSOR);
 	if (!message)
 		return WEIR_E_NOMEM;
@@ -960,12 +938,6 @@ static weir_status pool_grow_locked(struct wr_pool *pool, size_t n)
 	return WEIR_OK;
 }
 
-/* The total doubles, so that a graph with many messages has few slabs. */
-static size_t slab_size(size_t total)
-{
-	return total < SLAB_LEAST ? SLAB_LEAST : total > SLAB_MOST ? SLAB_MOST : total;
-}
-
 weir_status wr_pool_reserve(struct wr_pool *pool, size_t messages)
 {
 	weir_status status = WEIR_OK;
@@ -981,9 +953,11 @@ weir_message *wr_pool_refill(struct wr_pool *pool, struct wr_cache *cache)
 {
 	weir_message *message = NULL;
 	uint32_t n = 0;
+	size_t slab; /* the total doubles, so that a graph with many messages has few slabs */
 
 	wr_mutex_lock(&pool->lock);
-	if (pool->count > 0 || !pool_grow_locked(pool, slab_size(pool->total))) {
+	slab = pool->total < SLAB_LEAST ? SLAB_LEAST : pool->total > SLAB_MOST ? SLAB_MOST : pool->total;
+	if (pool->count > 0 || !pool_grow_locked(pool, slab)) {
 		message = pool->free[--pool->count];
 		n = !cache ? 0 : pool->count < WR_BATCH ? (uint32_t)pool->count : WR_BATCH;
 		pool->count -= n;
@@ -1062,17 +1036,10 @@ static weir_status refuse_name(const weir_part *parts, size_t i)
 	return WEIR_OK;
 }
 
-/* An operator that gives away a part of what it received must have referenced it. */
-static bool lacks_reference(const weir_message *message)
-{
-	const struct wr_local *local = wr_thread_local();
-
-	return local && local->context && wr_context_holds_all(local->context, message);
-}
-
 static weir_status refuse_part(const weir_graph *graph, const weir_part *part)
 {
 	const weir_message *message = part->message;
+	const struct wr_local *local = wr_thread_local();
 
 	if (!message)
 		return wr_fail(WEIR_E_INVALID, "part '%s': it has no message", part->name);
@@ -1081,7 +1048,8 @@ static weir_status refuse_part(const weir_graph *graph, const weir_part *part)
 	if (message->kind == WEIR_KIND_PARTS)
 		return wr_fail(WEIR_E_INVALID, "part '%s': it has parts itself: put these into the message",
 			       part->name);
-	if (lacks_reference(message))
+	/* An operator that gives away a part of what it received must have referenced it. */
+	if (local && local->context && wr_context_holds_all(local->context, message))
 		return wr_fail(WEIR_E_INVALID,
 			       "part '%s': the operator holds no reference to it: pass weir_message_ref(...)",
 			       part->name);
@@ -1253,7 +1221,8 @@ size_t wr_pack_count_held(const weir_message *pack, const weir_message *message)
 }
 
 /* A part that was delivered before is only read by work on the pack: others must not wait for that work. */
-static weir_status pack_add_fence(const weir_message *pack, weir_fence fence, enum wr_part part)
+__attribute__((noinline)) static weir_status pack_add_fence(const weir_message *pack, weir_fence fence,
+							    enum wr_part part)
 {
 	weir_status status = WEIR_OK;
 
@@ -1264,18 +1233,10 @@ static weir_status pack_add_fence(const weir_message *pack, weir_fence fence, en
 	return status;
 }
 
-static bool pack_has_fences(const weir_message *pack)
+__attribute__((noinline)) static bool pack_has_fences(const weir_message *pack)
 {
 	for (size_t i = 0; i < pack->parts.count; i++)
 		if (wr_message_has_fences(pack_parts(pack)[i]))
-			return true;
-	return false;
-}
-
-static bool is_listed(const weir_fence *list, size_t count, uint64_t stream)
-{
-	for (size_t i = 0; i < count; i++)
-		if (list[i].stream == stream)
 			return true;
 	return false;
 }
@@ -1299,7 +1260,10 @@ static size_t pack_fences(const weir_message *pack, wr_fence_getter *get, weir_f
 			continue;
 		}
 		for (size_t k = 0; k < n; k++) {
-			if (count < room || is_listed(out, count, found[k].stream))
+			size_t listed = 0;
+			while (listed < count && out[listed].stream != found[k].stream)
+				listed++;
+			if (count < room || listed < count)
 				count = wr_fences_add(out, count, found[k]);
 			else
 				beyond++;
@@ -1308,32 +1272,10 @@ static size_t pack_fences(const weir_message *pack, wr_fence_getter *get, weir_f
 	return count + beyond;
 }
 
-static bool pack_unique(const weir_message *pack)
-{
-	for (size_t i = 0; i < pack->parts.count; i++) {
-		const weir_message *part = pack_parts(pack)[i];
-		if (wr_message_references(part) != WR_PART_HELD || wr_message_still_read(part))
-			return false;
-	}
-	return true;
-}
-
-static void pack_set_delivered(const weir_message *pack, bool delivered)
+__attribute__((noinline)) static void pack_set_delivered(const weir_message *pack, bool delivered)
 {
 	for (size_t i = 0; i < pack->parts.count; i++)
 		message_set_delivered(pack_parts(pack)[i], delivered);
-}
-
-/* Fails, naming it, if a part was delivered before. */
-static weir_status pack_check_producer(const weir_message *pack)
-{
-	for (size_t i = 0; i < pack->parts.count; i++)
-		if (wr_message_delivered(pack_parts(pack)[i]))
-			return wr_fail(WEIR_E_INVALID,
-				       "part '%s' was pushed or emitted before: call "
-				       "weir_message_add_producer on the parts that the work writes",
-				       weir_message_part_name(pack, i));
-	return WEIR_OK;
 }
 
 /*
@@ -1402,18 +1344,6 @@ static bool find_stamp(const weir_entity *entity, weir_stamp *out)
 	return true;
 }
 
-/* Another thread may push another message with this part: whichever comes first, it has a stamp after this.
- */
-static void part_stamp_if_new(weir_message *part, weir_stamp stamp)
-{
-	uint8_t none = WR_STAMPED_NOT;
-
-	if (!wr_message_delivered(part) && wr_cas(&part->stamped, &none, WR_STAMPED_WRITES))
-		message_stamp(part, stamp);
-	while (wr_load_acquire(&part->stamped) == WR_STAMPED_WRITES)
-		wr_thread_yield();
-}
-
 void wr_message_stamp_parts(weir_message *message)
 {
 	weir_stamp stamp;
@@ -1421,19 +1351,15 @@ void wr_message_stamp_parts(weir_message *message)
 	if (!is_stamped(message) || wr_message_delivered(message))
 		return;
 	stamp = weir_message_stamp(message);
-	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++)
-		part_stamp_if_new(weir_message_part_at(message, i), stamp);
-}
-
-static void stamp_emitted(weir_entity *entity, const weir_stamp *stamp)
-{
-	for (size_t i = 0; i < entity->output_count; i++) {
-		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++) {
-			weir_message *message = entity->outputs[i].emitted[k];
-			if (stamp && !is_stamped(message) && !wr_message_delivered(message))
-				message_stamp(message, *stamp);
-			wr_message_stamp_parts(message);
-		}
+	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++) {
+		weir_message *part = weir_message_part_at(message, i);
+		uint8_t none = WR_STAMPED_NOT;
+		/* Another thread may push another message with it: whichever is first, it has a stamp then.
+		 */
+		if (!wr_message_delivered(part) && wr_cas(&part->stamped, &none, WR_STAMPED_WRITES))
+			message_stamp(part, stamp);
+		while (wr_load_acquire(&part->stamped) == WR_STAMPED_WRITES)
+			wr_thread_yield();
 	}
 }
 
@@ -1460,21 +1386,22 @@ void wr_latencies_add(struct wr_latencies *latencies, const weir_message *messag
 		wr_note(&latencies->max, age);
 }
 
-static void count_latencies(weir_entity *entity)
-{
-	int64_t now = 0;
-
-	for (size_t i = 0; i < entity->input_count; i++)
-		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
-			wr_latencies_add(&entity->counters.latencies, entity->inputs[i].taken[k], &now);
-}
-
 void wr_entity_stamp_tick(weir_entity *entity)
 {
 	weir_stamp stamp;
+	bool found = find_stamp(entity, &stamp);
+	int64_t now = 0;
 
-	stamp_emitted(entity, find_stamp(entity, &stamp) ? &stamp : NULL);
+	for (size_t i = 0; i < entity->output_count; i++) {
+		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++) {
+			weir_message *message = entity->outputs[i].emitted[k];
+			if (found && !is_stamped(message) && !wr_message_delivered(message))
+				message_stamp(message, stamp);
+			wr_message_stamp_parts(message);
+		}
+	}
 	entity->context.stamp_set = false;
-	if (!entity->receivers)
-		count_latencies(entity);
+	for (size_t i = 0; !entity->receivers && i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
+			wr_latencies_add(&entity->counters.latencies, entity->inputs[i].taken[k], &now);
 }

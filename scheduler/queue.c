@@ -24,23 +24,17 @@
 _Static_assert(offsetof(struct wr_queue, tail) == 64, "the sender's fields begin a cache line");
 _Static_assert(offsetof(struct wr_queue, counters.delivered) == 128, "the receiver's begin another one");
 
-static uint32_t slots_for(uint32_t capacity, weir_policy policy)
-{
-	uint32_t need = capacity + (policy == WEIR_POLICY_POP), n = 1;
-
-	while (n < need)
-		n *= 2;
-	return n;
-}
-
 weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity, weir_policy policy)
 {
+	uint32_t slots = 1;
 	weir_status status = WEIR_OK;
 
 	if (capacity == 0 || capacity > WR_CAPACITY_MAX)
 		return wr_fail(WEIR_E_INVALID, "capacity is %u, must be 1 to %u", capacity, WR_CAPACITY_MAX);
 	*queue = (struct wr_queue){.id = id, .capacity = capacity, .policy = policy};
-	queue->mask = slots_for(capacity, policy) - 1;
+	while (slots < capacity + (policy == WEIR_POLICY_POP))
+		slots *= 2;
+	queue->mask = slots - 1;
 	if (policy == WEIR_POLICY_POP)
 		status = wr_mutex_init(&queue->lock);
 	if (status)
@@ -379,17 +373,6 @@ static weir_status attach_ends(struct wr_connection *connection)
 	return status;
 }
 
-static weir_status name_ends(struct wr_connection *connection)
-{
-	const weir_entity *sender = connection->sender, *receiver = connection->receiver;
-	const weir_port *output = sender ? sender->outputs[connection->output].plan->port : NULL;
-	const weir_port *input = receiver ? receiver->inputs[connection->input].plan->port : NULL;
-
-	connection->from = output ? wr_format("%s.%s", sender->plan->name, output->name) : wr_strdup("inlet");
-	connection->to = input ? wr_format("%s.%s", receiver->plan->name, input->name) : wr_strdup("outlet");
-	return connection->from && connection->to ? WEIR_OK : WEIR_E_NOMEM;
-}
-
 void wr_connection_destroy(struct wr_connection *connection)
 {
 	wr_queue_finish(&connection->queue);
@@ -398,25 +381,12 @@ void wr_connection_destroy(struct wr_connection *connection)
 	wr_free(connection);
 }
 
-static weir_status list_connection(weir_graph *graph, struct wr_connection *connection)
-{
-	size_t count = graph->connection_count;
-	weir_status status =
-		wr_grow(&graph->connections, &graph->connection_room, count + 1, sizeof connection);
-
-	if (!status)
-		status = attach_ends(connection);
-	if (status)
-		return status;
-	graph->connections[count] = connection;
-	graph->connection_count++;
-	return WEIR_OK;
-}
-
 weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver,
 			     uint32_t input, uint32_t capacity, struct wr_connection **out)
 {
 	struct wr_connection *connection = wr_alloc_aligned(64, sizeof *connection);
+	const weir_port *from = sender ? sender->outputs[output].plan->port : NULL;
+	const weir_port *to = receiver ? receiver->inputs[input].plan->port : NULL;
 	weir_policy policy = receiver ? receiver->inputs[input].plan->policy : WEIR_POLICY_BLOCK;
 	weir_status status;
 
@@ -427,14 +397,20 @@ weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t ou
 	connection->receiver = receiver;
 	connection->output = output;
 	connection->input = input;
+	connection->from = from ? wr_format("%s.%s", sender->plan->name, from->name) : wr_strdup("inlet");
+	connection->to = to ? wr_format("%s.%s", receiver->plan->name, to->name) : wr_strdup("outlet");
+	if (!connection->from || !connection->to)
+		status = status ? status : WEIR_E_NOMEM;
 	if (!status)
-		status = name_ends(connection);
+		status = wr_grow(&graph->connections, &graph->connection_room, graph->connection_count + 1,
+				 sizeof connection);
 	if (!status)
-		status = list_connection(graph, connection);
+		status = attach_ends(connection);
 	if (status) {
 		wr_connection_destroy(connection);
 		return status;
 	}
+	graph->connections[graph->connection_count++] = connection;
 	*out = connection;
 	return WEIR_OK;
 }

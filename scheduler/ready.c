@@ -26,15 +26,6 @@
 
 /* --- waking a worker --- */
 
-/* Prefers a sleeper that is not the poller, which sleeps with a timeout and has work after it. */
-static uint64_t choose_sleeper(weir_scheduler *scheduler, uint64_t sleepers)
-{
-	unsigned poller = wr_load(&scheduler->poller);
-	uint64_t others = poller ? sleepers & ~(UINT64_C(1) << (poller - 1)) : sleepers;
-
-	return others ? others & -others : sleepers;
-}
-
 __attribute__((noinline)) static void trace_wake(weir_scheduler *scheduler, uint64_t bit)
 {
 	wr_trace_wake(scheduler->trace, wr_lane_here(scheduler), (unsigned)__builtin_ctzll(bit));
@@ -43,7 +34,10 @@ __attribute__((noinline)) static void trace_wake(weir_scheduler *scheduler, uint
 void wr_wake_one_of(weir_scheduler *scheduler, uint64_t sleepers)
 {
 	for (; sleepers; sleepers = wr_load(&scheduler->sleepers)) {
-		uint64_t bit = choose_sleeper(scheduler, sleepers);
+		unsigned poller = wr_load(&scheduler->poller);
+		/* Rather not the poller, which sleeps with a timeout and has work after it. */
+		uint64_t others = poller ? sleepers & ~(UINT64_C(1) << (poller - 1)) : sleepers;
+		uint64_t bit = others ? others & -others : sleepers;
 		if (wr_fetch_and(&scheduler->sleepers, ~bit) & bit) {
 			if (scheduler->trace)
 				trace_wake(scheduler, bit);
@@ -183,15 +177,17 @@ static void ready_push_due(weir_scheduler *scheduler, weir_entity *entity)
 
 /* --- the ring --- */
 
-static bool ring_push(struct wr_worker *worker, weir_entity *entity)
+static void ring_push_or_inject(struct wr_worker *worker, weir_entity *entity)
 {
 	uint64_t tail = wr_load_relaxed(&worker->tail); /* only the owner writes it */
 
-	if (tail - wr_load_acquire(&worker->head) == WR_RING) /* acquire: thieves have read the slot */
-		return false;
+	if (tail - wr_load_acquire(&worker->head) == WR_RING) { /* acquire: thieves have read the slot */
+		wr_live_take(&worker->scheduler->live);         /* the reference of the injector's entry */
+		wr_ready_inject_no_wake(worker->scheduler, entity);
+		return;
+	}
 	wr_store_relaxed(&worker->ring[tail % WR_RING], entity); /* published by the tail */
 	wr_store(&worker->tail, tail + 1);
-	return true;
 }
 
 static weir_entity *ring_take(struct wr_worker *worker)
@@ -208,14 +204,6 @@ static weir_entity *ring_take(struct wr_worker *worker)
 }
 
 /* --- pushing --- */
-
-static void ring_push_or_inject(struct wr_worker *worker, weir_entity *entity)
-{
-	if (ring_push(worker, entity))
-		return;
-	wr_live_take(&worker->scheduler->live); /* the reference of the injector's entry */
-	wr_ready_inject_no_wake(worker->scheduler, entity);
-}
 
 void wr_ready_push_last(struct wr_worker *worker, weir_entity *entity)
 {
@@ -301,7 +289,7 @@ __attribute__((noinline)) static weir_entity *steal_entity(struct wr_worker *wor
 }
 
 /* If both the due list and `next` have an entry they alternate, so that neither starves. */
-static weir_entity *due_take_in_turn(struct wr_worker *worker)
+__attribute__((noinline)) static weir_entity *due_take_in_turn(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	weir_entity *entity = NULL;

@@ -95,17 +95,6 @@ void wr_replays_retire(struct wr_replays *replays, struct wr_executable *executa
 
 /* --- making and forgetting --- */
 
-static bool is_off(const weir_entity *entity)
-{
-	if (!entity->plan->replay_keys)
-		return true;
-	if (wr_system_captures(entity->graph->system))
-		return false;
-	wr_log(WEIR_LOG_WARN, "%s: replay: %s has no graphs: its work is enqueued in each tick",
-	       entity->plan->name, wr_system_where(entity->graph->system));
-	return true;
-}
-
 static void replays_free(struct wr_replays *replays)
 {
 	wr_free((void *)replays->buckets);
@@ -136,7 +125,10 @@ weir_status wr_replays_make(weir_entity *entity)
 		replays_free(replays);
 		return status;
 	}
-	replays->off = is_off(entity);
+	replays->off = !entity->plan->replay_keys || !wr_system_captures(entity->graph->system);
+	if (replays->off && entity->plan->replay_keys)
+		wr_log(WEIR_LOG_WARN, "%s: replay: %s has no graphs: its work is enqueued in each tick",
+		       entity->plan->name, wr_system_where(entity->graph->system));
 	entity->replays = replays;
 	return WEIR_OK;
 }
@@ -241,17 +233,6 @@ static struct wr_replay **bucket_of(const struct wr_replays *replays, uint64_t h
 	return &replays->buckets[hash & replays->mask];
 }
 
-static struct wr_replay *replay_find(const struct wr_replays *replays, uint64_t hash, const void *key,
-				     size_t bytes)
-{
-	struct wr_replay *replay = *bucket_of(replays, hash);
-
-	while (replay &&
-	       (replay->hash != hash || replay->bytes != bytes || memcmp(replay->key, key, bytes) != 0))
-		replay = replay->next;
-	return replay;
-}
-
 /* Returns the memory of the least recently used key. */
 static struct wr_replay *replay_evict(weir_entity *entity)
 {
@@ -267,15 +248,6 @@ static struct wr_replay *replay_evict(weir_entity *entity)
 		wr_replays_retire(replays, oldest->executable);
 	wr_count(&entity->counters.replay_evictions, 1);
 	return oldest;
-}
-
-/* Those of this tick come first. */
-static bool taken_in_tick(const struct wr_replays *replays, uint64_t tick, const void *key, size_t own)
-{
-	for (const struct wr_replay *at = replays->newest; at && at->tick == tick; at = at->older)
-		if (at->own == own && !memcmp(at->key, key, own))
-			return true;
-	return false;
 }
 
 static weir_status replay_add(weir_entity *entity, uint64_t hash, const void *key, size_t bytes, size_t own,
@@ -303,22 +275,28 @@ static weir_status replay_add(weir_entity *entity, uint64_t hash, const void *ke
 weir_status wr_replay_take(weir_entity *entity, const void *key, size_t bytes, size_t own,
 			   struct wr_replay **out)
 {
+	struct wr_replays *replays = entity->replays;
 	uint64_t hash = key_hash(key, bytes), tick = entity->context.tick + 1;
-	struct wr_replay *replay = replay_find(entity->replays, hash, key, bytes);
+	struct wr_replay *replay = *bucket_of(replays, hash);
 	weir_status status = WEIR_OK;
 
-	if (taken_in_tick(entity->replays, tick, key, own))
-		return wr_fail_in(WEIR_E_INVALID, entity->plan->name,
-				  "replay: this key was replayed in this tick already: put what differs into "
-				  "the key");
+	/* Those of this tick come first. */
+	for (const struct wr_replay *at = replays->newest; at && at->tick == tick; at = at->older)
+		if (at->own == own && !memcmp(at->key, key, own))
+			return wr_fail_in(WEIR_E_INVALID, entity->plan->name,
+					  "replay: this key was replayed in this tick already: put what "
+					  "differs into the key");
+	while (replay &&
+	       (replay->hash != hash || replay->bytes != bytes || memcmp(replay->key, key, bytes) != 0))
+		replay = replay->next;
 	if (!replay)
 		status = replay_add(entity, hash, key, bytes, own, &replay);
 	if (status)
 		return status;
 	replay->tick = tick;
-	if (replay != entity->replays->newest) {
-		unlink_by_use(entity->replays, replay);
-		link_newest(entity->replays, replay);
+	if (replay != replays->newest) {
+		unlink_by_use(replays, replay);
+		link_newest(replays, replay);
 	}
 	*out = replay;
 	return WEIR_OK;
@@ -545,26 +523,20 @@ static weir_status capture_work(const struct call *call, struct wr_executable **
 	return status;
 }
 
-/*
- * `enqueue` was called and a capture saw nothing of it. If it enqueued on a handle of its own, that work
- * runs: so it is not called again in this tick.
- */
-static weir_status fail_empty(const struct call *call, struct wr_replay *replay)
-{
-	replay_fail(
-		call, replay, WEIR_LOG_WARN,
-		"enqueue put nothing on the streams of the capture: in enqueue, give libraries the native "
-		"handle of its stream");
-	return WEIR_OK;
-}
-
 static weir_status capture_and_launch(const struct call *call, struct wr_replay *replay)
 {
 	struct wr_executable *executable = NULL;
 	weir_status status = capture_work(call, &executable);
 
-	if (!status && !executable)
-		return fail_empty(call, replay);
+	if (!status && !executable) {
+		/* If enqueue used a handle of its own, that work runs: it is not called again in this tick.
+		 */
+		replay_fail(
+			call, replay, WEIR_LOG_WARN,
+			"enqueue put nothing on the streams of the capture: in enqueue, give libraries the "
+			"native handle of its stream");
+		return WEIR_OK;
+	}
 	if (!status)
 		status = executable_launch(call, replay->executable = executable);
 	if (!status) {
@@ -660,33 +632,16 @@ static weir_status check_call(const weir_context *context, const void *key, size
 	return WEIR_OK;
 }
 
-static weir_status begin_call(struct call *call)
-{
-	weir_status status = weir_context_stream(call->context, &call->stream);
-
-	if (!status && wr_stream_capturing(call->stream))
-		status = wr_fail_in(WEIR_E_UNSUPPORTED, call->entity->plan->name,
-				    "replay: its stream is being captured: end that capture first");
-	return status || call->entity->replays ? status : wr_replays_make(call->entity);
-}
-
-/* The operator's key, then the stacks of scratch memory. */
-static size_t key_make(const struct call *call, const void *key, size_t bytes, unsigned char *out)
-{
-	size_t stacks = call->stack_count * sizeof *call->stacks;
-
-	memcpy(out, key, bytes);
-	memcpy(out + bytes, call->stacks, stacks);
-	return bytes + stacks;
-}
-
 static weir_status replay_key(const struct call *call, const void *key, size_t bytes)
 {
-	unsigned char full[WR_REPLAY_KEY_ROOM];
+	unsigned char full[WR_REPLAY_KEY_ROOM]; /* the operator's key, then the stacks of scratch memory */
+	size_t stacks = call->stack_count * sizeof *call->stacks;
 	struct wr_replay *replay = NULL;
-	weir_status status =
-		wr_replay_take(call->entity, full, key_make(call, key, bytes, full), bytes, &replay);
+	weir_status status;
 
+	memcpy(full, key, bytes);
+	memcpy(full + bytes, call->stacks, stacks);
+	status = wr_replay_take(call->entity, full, bytes + stacks, bytes, &replay);
 	if (status)
 		return status;
 	call->context->replaying = true;
@@ -722,7 +677,12 @@ weir_status weir_context_replay(weir_context *context, const void *key, size_t b
 	weir_status status = check_call(context, key, bytes, enqueue);
 
 	if (!status)
-		status = begin_call(&call);
+		status = weir_context_stream(context, &call.stream);
+	if (!status && wr_stream_capturing(call.stream))
+		status = wr_fail_in(WEIR_E_UNSUPPORTED, call.entity->plan->name,
+				    "replay: its stream is being captured: end that capture first");
+	if (!status && !call.entity->replays)
+		status = wr_replays_make(call.entity);
 	if (!status)
 		status = stacks_grow(call.entity);
 	if (status)

@@ -277,30 +277,11 @@ __attribute__((noinline)) static void trace_park(struct wr_worker *worker, weir_
 		      entity->verdict.on, wr_load_relaxed(&entity->why_of), entity->verdict.why);
 }
 
-/* Returns true if the entity is parked now; false if it was poked meanwhile and is RUNNING again. */
-static bool park_entity(struct wr_worker *worker, weir_entity *entity)
-{
-	uint32_t running = WR_RUNNING;
-
-	if (worker->scheduler->trace)
-		trace_park(worker, entity);
-	if (wr_cas(&entity->state, &running, WR_IDLE))
-		return true;
-	wr_exchange(&entity->state, WR_RUNNING);
-	return false;
-}
-
-static void requeue_entity(struct wr_worker *worker, weir_entity *entity)
-{
-	wr_exchange(&entity->state, WR_POKED); /* a store would break the release sequence of the pokers */
-	wr_trace_poke(worker->scheduler->trace, worker->local.index, entity->id);
-	wr_ready_push_behind(worker, entity);
-}
-
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler; /* in a register over all ticks of the row */
 	enum step step;
+	uint32_t running;
 
 	wr_exchange(&entity->state, WR_RUNNING);
 	worker->row = 0;
@@ -317,13 +298,20 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 			if (wr_tick(worker, entity))
 				return; /* the run has failed: this entity is not reviewed again */
 			if (++worker->row >= WR_TICKS_MAX || wr_ready_due_holds(scheduler)) {
-				requeue_entity(worker, entity);
+				/* A store would break the release sequence of the pokers. */
+				wr_exchange(&entity->state, WR_POKED);
+				wr_trace_poke(scheduler->trace, worker->local.index, entity->id);
+				wr_ready_push_behind(worker, entity);
 				return;
 			}
 			break;
 		case STEP_PARK:
-			if (park_entity(worker, entity))
+			running = WR_RUNNING;
+			if (scheduler->trace)
+				trace_park(worker, entity);
+			if (wr_cas(&entity->state, &running, WR_IDLE))
 				return;
+			wr_exchange(&entity->state, WR_RUNNING); /* it was poked meanwhile */
 			break;
 		case STEP_DONE:
 			wr_wait_disarm(scheduler, entity);

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "base/words.h"
 #include "graphs/parameter.h"
 #include "scheduler/ends.h"
@@ -27,31 +28,23 @@
 #include "scheduler/stuck.h"
 
 /*
- * The entity that met the error of a failed device need not have caused it: the text lists the suspects, and
- * an entity is accused only if there is just one (E3).
+ * Keeps this thread's last error as the failure of the run, unless there is one. The entity that met the
+ * error of a failed device need not have caused it: the text lists the suspects, and an entity is accused
+ * only if there is just one (E3).
  */
-static weir_status blame_device(weir_scheduler *scheduler)
-{
-	struct wr_system *system = scheduler->graph->system;
-	const char *accused = wr_system_accused(system);
-
-	wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(system));
-	return accused && weir_graph_entity(scheduler->graph, accused)
-		       ? wr_error_blame(WEIR_E_DEVICE, accused)
-		       : WEIR_E_DEVICE;
-}
-
-/* Keeps this thread's last error as the failure of the run, unless there is one. */
 static void keep_failure(weir_scheduler *scheduler, const weir_entity *entity, weir_cause cause,
 			 weir_status status)
 {
-	bool lost = !wr_system_check_device(scheduler->graph->system);
+	struct wr_system *system = scheduler->graph->system;
+	bool lost = !wr_system_check_device(system);
 
-	if (!*weir_last_error())
+	if (lost) {
+		const char *accused = wr_system_accused(system);
+		entity = accused ? weir_graph_entity(scheduler->graph, accused) : NULL;
+		status = wr_fail(WEIR_E_DEVICE, "%s", wr_system_failure(system));
+	} else if (!*weir_last_error())
 		wr_fail(status, "%s", weir_status_text(status));
-	if (lost)
-		status = blame_device(scheduler);
-	else if (entity)
+	if (entity)
 		wr_error_blame(status, entity->plan->name);
 	wr_mutex_lock(&scheduler->lock);
 	if (!scheduler->failure) {
@@ -78,8 +71,14 @@ void weir_scheduler_stop(weir_scheduler *scheduler, unsigned flags)
 }
 
 /* The scheduler's text is the failure's, if there is one. */
-static void keep_reason(weir_scheduler *scheduler, char *reason)
+static void keep_reason(weir_scheduler *scheduler, const weir_entity *entity, const char *format,
+			va_list list)
 {
+	char given[400], shown[sizeof given], *reason;
+
+	vsnprintf(given, sizeof given, format, list);
+	wr_shown_cut(shown, sizeof shown, given);
+	reason = wr_format("%s: %s", entity->plan->name, shown);
 	wr_mutex_lock(&scheduler->lock);
 	if (!scheduler->failure && !scheduler->text) {
 		scheduler->text = reason;
@@ -87,20 +86,6 @@ static void keep_reason(weir_scheduler *scheduler, char *reason)
 	}
 	wr_mutex_unlock(&scheduler->lock);
 	wr_free(reason);
-}
-
-static void drain_because(weir_scheduler *scheduler, const weir_entity *entity, const char *format,
-			  va_list list)
-{
-	struct wr_text text = {0};
-	char given[400], shown[sizeof given];
-
-	vsnprintf(given, sizeof given, format, list);
-	wr_shown_cut(shown, sizeof shown, given);
-	wr_text_add(&text, "%s: %s", entity->plan->name, shown);
-	if (!text.status)
-		keep_reason(scheduler, wr_strdup(text.text));
-	wr_text_finish(&text);
 }
 
 void weir_context_drain(weir_context *context, const char *format, ...)
@@ -111,7 +96,7 @@ void weir_context_drain(weir_context *context, const char *format, ...)
 
 	va_start(list, format);
 	if (format)
-		drain_because(scheduler, entity, format, list);
+		keep_reason(scheduler, entity, format, list);
 	va_end(list);
 	weir_scheduler_stop(scheduler, WEIR_STOP_DRAIN);
 }
@@ -150,28 +135,25 @@ struct visit {
 	weir_scheduler *scheduler;
 	wr_world_fn *fn;
 	void *arg;
-	weir_status status;
 };
 
 /* Wakes a worker for entries that were pushed from outside, as the loop does now and then (loop.c). */
-static void enter_world(void *arg)
+static weir_status enter_world(void *arg)
 {
-	struct visit *visit = arg;
+	const struct visit *visit = arg;
 
 	if (wr_ready_injector_holds(visit->scheduler))
 		wr_wake_one(visit->scheduler);
-	visit->status = visit->fn(visit->scheduler, visit->arg);
+	return visit->fn(visit->scheduler, visit->arg);
 }
 
 weir_status wr_world_call(weir_scheduler *scheduler, wr_world_fn *fn, void *arg)
 {
-	struct visit visit = {scheduler, fn, arg, WEIR_OK};
-	weir_status status;
+	struct visit visit = {scheduler, fn, arg};
 
 	if (!scheduler->sim || wr_sim_current() == scheduler->sim)
 		return fn(scheduler, arg);
-	status = wr_sim_call(scheduler->sim, enter_world, &visit);
-	return status ? status : visit.status;
+	return wr_sim_try(scheduler->sim, enter_world, &visit);
 }
 
 /*
@@ -240,13 +222,21 @@ static weir_status reserve_signals(weir_graph *graph, int device)
 	return wr_signals_reserve(graph->system, device, count < SIGNALS_MAX ? count : SIGNALS_MAX);
 }
 
-static weir_status reserve_devices(weir_graph *graph)
+static weir_status reserve_all(weir_graph *graph)
 {
 	const struct wr_plan *plan = graph->plan;
 	bool memory =
 		wr_system_backend(graph->system) == WEIR_BACKEND_CUDA; /* else device memory is host memory */
-	weir_status status = WEIR_OK;
+	size_t messages = graph->entity_count;
+	weir_status status;
 
+	for (size_t i = 0; i < graph->connection_count; i++) {
+		size_t capacity = graph->connections[i]->queue.capacity;
+		messages += capacity < 1024 ? capacity + 1 : 1024;
+	}
+	status = wr_pool_reserve(graph->pool, messages < RESERVE_MOST ? messages : RESERVE_MOST);
+	if (status)
+		return status;
 	if (memory)
 		status = wr_system_reserve(graph->system, WEIR_DEVICE_HOST,
 					   (size_t)plan->scheduler.host_memory);
@@ -266,49 +256,25 @@ static weir_status reserve_devices(weir_graph *graph)
 	return status;
 }
 
-static weir_status reserve_all(weir_graph *graph)
-{
-	size_t messages = 0;
-	weir_status status;
-
-	for (size_t i = 0; i < graph->connection_count; i++) {
-		size_t capacity = graph->connections[i]->queue.capacity;
-		messages += capacity < 1024 ? capacity + 1 : 1024;
-	}
-	messages += graph->entity_count;
-	status = wr_pool_reserve(graph->pool, messages < RESERVE_MOST ? messages : RESERVE_MOST);
-	return status ? status : reserve_devices(graph);
-}
-
-/* A run that is observed counts what its computes hold, too: two branches a reference. */
-static void count_holders(weir_scheduler *scheduler)
-{
-	if (scheduler->options.observe)
-		wr_pool_mark(scheduler->graph->pool, WR_POOL_COUNTED);
-	else
-		wr_pool_clear(scheduler->graph->pool, WR_POOL_COUNTED);
-}
-
 /* --- the start --- */
-
-static void trace_queue(struct wr_trace *trace, struct wr_connection *connection)
-{
-	connection->queue.trace = trace;
-	wr_trace_queue(trace, connection->queue.id, connection->sender ? connection->sender->id : UINT32_MAX,
-		       connection->receiver ? connection->receiver->id : UINT32_MAX, connection->from,
-		       connection->to, connection->queue.capacity);
-}
 
 /* Tells observers what the graph has. */
 static void trace_graph(weir_scheduler *scheduler)
 {
-	const weir_graph *graph = scheduler->graph;
+	struct wr_trace *trace = scheduler->trace;
+	weir_graph *graph = scheduler->graph;
 
 	for (size_t i = 0; i < wr_graph_count_all(graph); i++)
-		wr_trace_entity(scheduler->trace, (uint32_t)i, wr_graph_entity_at(graph, i)->plan->name);
-	for (size_t i = 0; i < graph->connection_count; i++)
-		trace_queue(scheduler->trace, graph->connections[i]);
-	wr_memory_pools_watch(scheduler->graph, scheduler->trace ? scheduler : NULL);
+		wr_trace_entity(trace, (uint32_t)i, wr_graph_entity_at(graph, i)->plan->name);
+	for (size_t i = 0; i < graph->connection_count; i++) {
+		struct wr_connection *connection = graph->connections[i];
+		connection->queue.trace = trace;
+		wr_trace_queue(trace, connection->queue.id,
+			       connection->sender ? connection->sender->id : UINT32_MAX,
+			       connection->receiver ? connection->receiver->id : UINT32_MAX, connection->from,
+			       connection->to, connection->queue.capacity);
+	}
+	wr_memory_pools_watch(graph, trace ? scheduler : NULL);
 }
 
 static weir_status open_streams(weir_scheduler *scheduler)
@@ -326,12 +292,6 @@ static weir_status open_streams(weir_scheduler *scheduler)
 			wr_error_blame(status, entity->plan->name);
 	}
 	return status;
-}
-
-static void begin_gpu_time(weir_scheduler *scheduler)
-{
-	for (size_t i = 0; i < scheduler->graph->entity_count; i++)
-		wr_gpu_time_begin_run(&scheduler->graph->entities[i], scheduler);
 }
 
 static weir_status start_operator(weir_entity *entity)
@@ -356,20 +316,6 @@ static weir_status start_operator(weir_entity *entity)
 	else
 		status = settled;
 	return status ? wr_error_blame(status, entity->plan->name) : WEIR_OK;
-}
-
-static weir_status start_operators(weir_scheduler *scheduler)
-{
-	weir_graph *graph = scheduler->graph;
-	weir_status status = WEIR_OK;
-
-	for (size_t i = 0; !status && i < graph->entity_count; i++) {
-		status = start_operator(&graph->entities[i]);
-		if (status)
-			break;
-		wr_entity_trace_streams(&graph->entities[i], scheduler->trace);
-	}
-	return status;
 }
 
 static void outcome_note(weir_scheduler *scheduler, const weir_outcome *outcome);
@@ -460,8 +406,14 @@ static void operators_stop_started(weir_scheduler *scheduler);
 
 static weir_status start_operators_and_workers(weir_scheduler *scheduler)
 {
-	weir_status status = start_operators(scheduler);
+	weir_graph *graph = scheduler->graph;
+	weir_status status = WEIR_OK;
 
+	for (size_t i = 0; !status && i < graph->entity_count; i++) {
+		status = start_operator(&graph->entities[i]);
+		if (!status)
+			wr_entity_trace_streams(&graph->entities[i], scheduler->trace);
+	}
 	if (!status)
 		status = start_workers(scheduler);
 	if (!status)
@@ -503,11 +455,14 @@ static weir_status prepare_run(weir_scheduler *scheduler)
 	trace_graph(scheduler);
 	if (!status)
 		status = reserve_all(graph);
-	count_holders(scheduler);
+	if (scheduler->options.observe) /* it counts what its computes hold, too: two branches a reference */
+		wr_pool_mark(graph->pool, WR_POOL_COUNTED);
+	else
+		wr_pool_clear(graph->pool, WR_POOL_COUNTED);
 	if (!status)
 		status = open_streams(scheduler);
-	if (!status)
-		begin_gpu_time(scheduler);
+	for (size_t i = 0; !status && i < graph->entity_count; i++)
+		wr_gpu_time_begin_run(&graph->entities[i], scheduler);
 	return status ? status : start_operators_and_workers(scheduler);
 }
 
@@ -608,11 +563,6 @@ static uint64_t abandon_queues(weir_graph *graph)
 
 /* --- the verdict --- */
 
-struct report {
-	struct wr_text text;
-	const char *last; /* name of the entity added last; NULL: none yet */
-};
-
 static bool is_done(weir_entity *entity)
 {
 	return wr_load(&entity->state) & WR_DONE;
@@ -625,32 +575,31 @@ static bool is_stuck(weir_entity *entity)
 		wr_claims_refused(entity));
 }
 
-static const char *add_waiting(struct report *report, weir_entity *entity)
+/* Both texts are optional in the outcome: NULL if memory ran out. */
+static char *take_text(struct wr_text *text)
 {
-	const char *condition, *why;
-
-	if (!wr_entity_waits_outside(entity, &condition, &why))
-		return report->last;
-	wr_text_add(&report->text, "%s%s (%s: ", report->last ? ", " : "", entity->plan->name, condition);
-	wr_text_escaped(&report->text, why ? why : "not ready");
-	wr_text_add(&report->text, ")");
-	return entity->plan->name;
+	if (text->status)
+		wr_text_finish(text);
+	return text->text;
 }
 
 /* One line: the entities that wait for something from outside; NULL: none, or out of memory (S6). */
 static char *outside_waits_text(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
-	struct report report = {{0}, NULL};
+	const char *between = "", *condition, *why;
+	struct wr_text text = {0};
 
-	for (size_t i = 0; i < graph->entity_count; i++)
-		if (!is_done(&graph->entities[i]))
-			report.last = add_waiting(&report, &graph->entities[i]);
-	if (report.text.status) {
-		wr_text_finish(&report.text);
-		return NULL; /* the text is optional in the outcome */
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		weir_entity *entity = &graph->entities[i];
+		if (is_done(entity) || !wr_entity_waits_outside(entity, &condition, &why))
+			continue;
+		wr_text_add(&text, "%s%s (%s: ", between, entity->plan->name, condition);
+		wr_text_escaped(&text, why ? why : "not ready");
+		wr_text_add(&text, ")");
+		between = ", ";
 	}
-	return report.text.text;
+	return take_text(&text);
 }
 
 static void set_root(weir_outcome *outcome, const weir_graph *graph, uint32_t root, weir_cause cause,
@@ -698,46 +647,9 @@ static bool is_deadlocked(weir_scheduler *scheduler, char **text, weir_outcome *
 	return true;
 }
 
-static void add_held(struct report *report, size_t held)
+static void add_held(struct wr_text *text, size_t held)
 {
-	wr_text_add(&report->text, " (%zu message%s)", held, held == 1 ? "" : "s");
-}
-
-/* Adds one entity that was not DONE at the end of a drain, and the reason. */
-static void add_undrained(struct report *report, weir_entity *entity)
-{
-	size_t held = wr_entity_queued(entity);
-
-	wr_text_add(&report->text, "%s%s", report->last ? ", " : "", entity->plan->name);
-	report->last = entity->plan->name;
-	if (held)
-		add_held(report, held);
-	else if (!wr_entity_streams_idle(entity))
-		wr_text_add(&report->text, " (its stream has work)");
-}
-
-/* The program has not taken them; its finisher's references are to messages of the same queue. */
-static void add_untaken(struct report *report, const struct wr_connection *connection)
-{
-	weir_outlet *outlet = connection->outlet;
-	size_t held;
-
-	wr_mutex_lock(&outlet->lock);
-	held = wr_queue_count(&outlet->connection->queue);
-	wr_mutex_unlock(&outlet->lock);
-	if (!held)
-		return;
-	wr_text_add(&report->text, "%soutlet of '%s'", report->last ? ", " : "", connection->from);
-	report->last = connection->from;
-	add_held(report, held);
-}
-
-static bool has_streams(const weir_graph *graph)
-{
-	for (size_t i = 0; i < graph->entity_count; i++)
-		if (graph->entities[i].streams.count)
-			return true;
-	return false;
+	wr_text_add(text, " (%zu message%s)", held, held == 1 ? "" : "s");
 }
 
 /* One line: the entities that were not DONE when the drain timed out (S7), and what outlets hold. Call before
@@ -745,30 +657,48 @@ static bool has_streams(const weir_graph *graph)
 static char *undrained_text(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
-	struct report report = {{0}, NULL};
+	struct wr_text text = {0};
+	const char *between = "";
+	bool streams = false;
 
 	if (scheduler->options.drain_ns > 0)
-		wr_text_add(&report.text,
-			    "the drain took longer than %g s without a message taken; left behind: ",
-			    (double)scheduler->options.drain_ns / 1e9);
+		wr_text_add(&text, "the drain took longer than %s without a message taken; left behind: ",
+			    wr_time_shown(scheduler->options.drain_ns).text);
 	else
-		wr_text_add(&report.text, "the drain was given no time; left behind: ");
-	for (size_t i = 0; i < graph->entity_count; i++)
-		if (!is_done(&graph->entities[i]))
-			add_undrained(&report, &graph->entities[i]);
-	for (size_t i = 0; i < graph->connection_count; i++)
-		if (graph->connections[i]->outlet)
-			add_untaken(&report, graph->connections[i]);
-	if (!report.last)
-		wr_text_add(&report.text, "%s",
-			    has_streams(graph) ? "work on the device" : "a worker that was late");
-	if (scheduler->options.drain_ns > 0)
-		wr_text_add(&report.text, "; if that is slow, not stuck, raise \"drain\" (weir run --drain)");
-	if (report.text.status) {
-		wr_text_finish(&report.text);
-		return NULL; /* the outcome still has its status */
+		wr_text_add(&text, "the drain was given no time; left behind: ");
+	for (size_t i = 0; i < graph->entity_count; i++) {
+		weir_entity *entity = &graph->entities[i];
+		size_t held;
+		streams |= entity->streams.count > 0;
+		if (is_done(entity))
+			continue;
+		held = wr_entity_queued(entity);
+		wr_text_add(&text, "%s%s", between, entity->plan->name);
+		between = ", ";
+		if (held)
+			add_held(&text, held);
+		else if (!wr_entity_streams_idle(entity))
+			wr_text_add(&text, " (its stream has work)");
 	}
-	return report.text.text;
+	for (size_t i = 0; i < graph->connection_count; i++) {
+		struct wr_connection *connection = graph->connections[i];
+		size_t held;
+		if (!connection->outlet)
+			continue;
+		wr_mutex_lock(&connection->outlet->lock);
+		held = wr_queue_count(&connection->queue); /* its finisher holds the same messages */
+		wr_mutex_unlock(&connection->outlet->lock);
+		if (!held)
+			continue;
+		wr_text_add(&text, "%soutlet of '%s'", between, connection->from);
+		between = ", ";
+		add_held(&text, held);
+	}
+	if (!*between)
+		wr_text_add(&text, "%s", streams ? "work on the device" : "a worker that was late");
+	if (scheduler->options.drain_ns > 0)
+		wr_text_add(&text, "; if that is slow, not stuck, raise \"drain\" (weir run --drain)");
+	return take_text(&text);
 }
 
 /* Sets status and text of the outcome: a failure, a deadlock, a drain that timed out, or success. */
@@ -847,34 +777,26 @@ static weir_status check_output_counts(const weir_entity *entity, const struct w
 			    output->count, (unsigned long long)pushed);
 }
 
-static weir_status check_counts(weir_scheduler *scheduler)
+/*
+ * A violated conservation law (E5) overrides every other outcome but a message reference that was dropped
+ * twice, which may have caused them all.
+ */
+static void check_conservation(weir_scheduler *scheduler, weir_outcome *outcome)
 {
 	weir_graph *graph = scheduler->graph;
 	weir_status status = WEIR_OK;
+	const weir_entity *by;
 
 	for (size_t i = 0; !status && i < graph->connection_count; i++)
 		status = check_queue_counts(graph, graph->connections[i]);
 	for (size_t i = 0; !status && i < graph->entity_count; i++)
 		for (size_t k = 0; !status && k < graph->entities[i].output_count; k++)
 			status = check_output_counts(&graph->entities[i], &graph->entities[i].outputs[k]);
-	return status;
-}
-
-/* A violated conservation law (E5) overrides every other outcome but a reference that was dropped twice. */
-static void check_conservation(weir_scheduler *scheduler, weir_outcome *outcome)
-{
-	if (!check_counts(scheduler))
-		return;
-	outcome->status = WEIR_E_FAILED;
-	scheduler->error = *wr_error_here();
-}
-
-/* A message reference that was dropped twice overrides all other outcomes: it may have caused them. */
-static void check_references(weir_scheduler *scheduler, weir_outcome *outcome)
-{
-	const weir_entity *by;
-	weir_status status = wr_pool_check(scheduler->graph->pool, &by);
-
+	if (status) {
+		outcome->status = status;
+		scheduler->error = *wr_error_here();
+	}
+	status = wr_pool_check(graph->pool, &by);
 	if (!status)
 		return;
 	outcome->status = status;
@@ -885,16 +807,6 @@ static void check_references(weir_scheduler *scheduler, weir_outcome *outcome)
 }
 
 /* --- messages that are still held --- */
-
-/* At most so many live messages are in queues; a message of a fan-out is in several of them. */
-static uint64_t count_queued(const weir_graph *graph)
-{
-	uint64_t each = wr_pool_has(graph->pool, WR_POOL_PACKS) ? 1 + WEIR_PARTS_MAX : 1, queued = 0;
-
-	for (size_t i = 0; i < graph->connection_count; i++)
-		queued += wr_queue_count(&graph->connections[i]->queue);
-	return queued * each;
-}
 
 static uint64_t entity_kept(const weir_entity *entity)
 {
@@ -908,10 +820,14 @@ static uint64_t entity_kept(const weir_entity *entity)
 static uint64_t count_held(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
-	uint64_t live = wr_pool_live(graph->pool), kept = 0;
-	uint64_t known = count_queued(graph) + wr_system_deferred_frees(graph->system);
-	uint64_t held = live > known && !scheduler->cut_short ? live - known : 0;
+	uint64_t live = wr_pool_live(graph->pool), known = 0, held, kept = 0;
 
+	for (size_t i = 0; i < graph->connection_count; i++)
+		known += wr_queue_count(&graph->connections[i]->queue);
+	/* At most so many live messages are in queues; a message of a fan-out is in several of them. */
+	known *= wr_pool_has(graph->pool, WR_POOL_PACKS) ? 1 + WEIR_PARTS_MAX : 1;
+	known += wr_system_deferred_frees(graph->system);
+	held = live > known && !scheduler->cut_short ? live - known : 0;
 	for (size_t i = 0; i < graph->entity_count; i++)
 		kept += entity_kept(&graph->entities[i]);
 	for (size_t i = 0; kept <= held && i < graph->entity_count; i++)
@@ -956,13 +872,6 @@ static void call_or_owe_stop(weir_entity *entity)
 	entity->stop_owed = true;
 	wr_log(WEIR_LOG_WARN, "%s: its streams still have work; its stop function is called later",
 	       entity->plan->name);
-}
-
-/* Calls each stop function or marks it as owed. */
-static void stop_operators(weir_scheduler *scheduler)
-{
-	for (size_t i = 0; i < scheduler->graph->entity_count; i++)
-		call_or_owe_stop(&scheduler->graph->entities[i]);
 }
 
 static void wait_for_streams(weir_entity *entity, int64_t until)
@@ -1094,7 +1003,6 @@ void wr_run_end(weir_scheduler *scheduler)
 		scheduler->waiting = outside_waits_text(scheduler);
 	find_verdict(scheduler, &outcome);
 	check_conservation(scheduler, &outcome);
-	check_references(scheduler, &outcome);
 	outcome.ticks = wr_graph_count_ticks(graph);
 	outcome.duration_ns = wr_now() - scheduler->started_at;
 	outcome.posix_signal = scheduler->posix_signal;
@@ -1110,7 +1018,8 @@ void wr_run_end(weir_scheduler *scheduler)
 	wr_descriptors_forget(scheduler);
 	for (size_t i = 0; i < graph->entity_count; i++)
 		wr_gpu_time_end_run(&graph->entities[i]);
-	stop_operators(scheduler);
+	for (size_t i = 0; i < graph->entity_count; i++)
+		call_or_owe_stop(&graph->entities[i]);
 	wr_graph_close_streams(graph);
 	wr_system_run_deferred_frees(graph->system, true);
 	outcome.held = count_held(scheduler);

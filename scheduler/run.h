@@ -63,19 +63,11 @@ static inline bool wr_world_may_wake(const weir_scheduler *scheduler)
 weir_status wr_descriptors_arm(weir_scheduler *scheduler, weir_entity *entity);
 /* "has waited 1.2 s for descriptor 7 (readable)"; false: it waits for none. Thread: the entity's owner. */
 bool wr_descriptor_describe(struct wr_condition *condition, char *text, size_t room);
-void wr_descriptors_poke(weir_scheduler *scheduler); /* loop thread: the entities of those that are ready */
-/*
- * Loop thread: fails the run if an armed descriptor was closed. On `sim` also pokes the entities of ready
- * ones. Returns when to look again.
- */
-int64_t wr_descriptors_check(weir_scheduler *scheduler, int64_t now);
 /* Ends all watches, before the operators' stop functions close their descriptors. No worker runs. */
 void wr_descriptors_forget(weir_scheduler *scheduler);
 
 /* --- timers: loop.c. Loop thread --- */
 void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at); /* Thread: worker */
-void wr_timers_take(weir_scheduler *scheduler);                 /* moves the listed requests into the heap */
-int64_t wr_timers_fire(weir_scheduler *scheduler, int64_t now); /* pokes what is due; returns the next time */
 void wr_timers_clear(weir_scheduler *scheduler);
 
 #endif

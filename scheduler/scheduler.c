@@ -56,28 +56,10 @@ static weir_status pick_signal(weir_scheduler *scheduler)
 	return wr_fail(WEIR_E_INVALID, "signal '%s': use 'callback', 'callback_inline' or 'flag'", name);
 }
 
-static unsigned one_per_core(void)
-{
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return cores < 1 ? 1 : cores > WR_WORKERS_MAX ? WR_WORKERS_MAX : (unsigned)cores;
-}
-
 /* 0: not given, so the planned value. WEIR_NONE: zero. */
 static int64_t pick(int64_t asked, int64_t planned)
 {
 	return asked < 0 ? 0 : asked ? asked : planned;
-}
-
-static weir_status pick_gpu_time(weir_scheduler *scheduler)
-{
-	int asked = scheduler->options.gpu_time, planned = scheduler->graph->plan->scheduler.gpu_time;
-
-	if (asked < WEIR_NONE || asked > WR_SAMPLING_MAX)
-		return wr_fail(WEIR_E_INVALID, "gpu_time %d: use one tick of at most %d, or WEIR_NONE", asked,
-			       WR_SAMPLING_MAX);
-	scheduler->gpu_time = (int)pick(asked, planned < 0 ? GPU_TIME : planned);
-	return WEIR_OK;
 }
 
 weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_options *options)
@@ -115,13 +97,20 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 	scheduler->graph->max_in_flight = (size_t)pick(
 		own->max_in_flight, plan->max_in_flight < 0 ? WR_IN_FLIGHT : plan->max_in_flight);
 	scheduler->worker_asked = own->workers ? own->workers : plan->workers;
-	if (!scheduler->worker_asked)
-		scheduler->worker_asked = one_per_core();
+	if (!scheduler->worker_asked) {
+		long cores = sysconf(_SC_NPROCESSORS_ONLN);
+		scheduler->worker_asked = cores < 1                ? 1
+					  : cores > WR_WORKERS_MAX ? WR_WORKERS_MAX
+								   : (unsigned)cores;
+	}
 	if (scheduler->worker_asked > WR_WORKERS_MAX)
 		return wr_fail(WEIR_E_INVALID, "%u workers: use at most %d", scheduler->worker_asked,
 			       WR_WORKERS_MAX);
-	status = pick_gpu_time(scheduler);
-	return status ? status : pick_signal(scheduler);
+	if (own->gpu_time < WEIR_NONE || own->gpu_time > WR_SAMPLING_MAX)
+		return wr_fail(WEIR_E_INVALID, "gpu_time %d: use one tick of at most %d, or WEIR_NONE",
+			       own->gpu_time, WR_SAMPLING_MAX);
+	scheduler->gpu_time = (int)pick(own->gpu_time, plan->gpu_time < 0 ? GPU_TIME : plan->gpu_time);
+	return pick_signal(scheduler);
 }
 
 /* --- root: the folder that the built-in operators are confined to --- */
@@ -157,14 +146,6 @@ static weir_status root_open(weir_scheduler *scheduler)
 	return WEIR_OK;
 }
 
-static void root_close(weir_scheduler *scheduler)
-{
-	if (scheduler->root_path && scheduler->root >= 0)
-		close(scheduler->root);
-	wr_free(scheduler->root_path);
-	scheduler->root_path = NULL;
-}
-
 /*
  * === files ===
  *
@@ -175,23 +156,18 @@ static void root_close(weir_scheduler *scheduler)
 
 /* --- beneath the root --- */
 
-/* The rest of a path that begins with the root's own path; any other path is returned as it is. */
-static const char *path_below_root(const weir_scheduler *scheduler, const char *path)
-{
-	size_t length = strlen(scheduler->root_path);
-
-	if (strncmp(path, scheduler->root_path, length) || (path[length] && path[length] != '/'))
-		return path;
-	path += length + strspn(path + length, "/");
-	return *path ? path : ".";
-}
-
 static int open_beneath(const weir_scheduler *scheduler, const char *path, int flags, unsigned mode)
 {
-	if (!scheduler->root_path)
+	const char *root = scheduler->root_path;
+	size_t length = root ? strlen(root) : 0;
+
+	if (!root)
 		return open(path, flags | O_CLOEXEC, mode);
-	return wr_file_open_beneath(scheduler->root, path_below_root(scheduler, path), flags | O_CLOEXEC,
-				    mode);
+	if (!strncmp(path, root, length) && (!path[length] || path[length] == '/')) {
+		path += length + strspn(path + length, "/");
+		path = *path ? path : ".";
+	}
+	return wr_file_open_beneath(scheduler->root, path, flags | O_CLOEXEC, mode);
 }
 
 static int open_to_look(const void *scheduler, const char *path, int flags)
@@ -502,26 +478,11 @@ static weir_status end_threads(weir_scheduler *scheduler, void *unused)
 	return WEIR_OK;
 }
 
-/*
- * Leaves the memory to the graph: a late thread may have read entity->scheduler and not yet taken a live
- * reference, or dropped one and not yet kicked. It finds a closed counter and a loop that ignores kicks.
- */
-static void keep_memory(weir_scheduler *scheduler)
-{
-	weir_graph *graph = scheduler->graph;
-
-	scheduler->workers = NULL;
-	scheduler->heap = NULL;
-	scheduler->trace = NULL;
-	scheduler->text = scheduler->waiting = NULL;
-	scheduler->kept = (struct wr_kept){graph->kept, scheduler};
-	graph->kept = &scheduler->kept;
-}
-
 static weir_status scheduler_check_call(weir_scheduler *scheduler, const char *what);
 
 weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 {
+	weir_graph *graph;
 	weir_status status;
 
 	if (!scheduler)
@@ -531,9 +492,10 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	status = scheduler_check_call(scheduler, "destroy");
 	if (status)
 		return status;
+	graph = scheduler->graph;
 	status = wr_world_call(scheduler, end_threads, NULL);
 	wr_loop_close(&scheduler->loop);
-	wr_memory_pools_watch(scheduler->graph, NULL);
+	wr_memory_pools_watch(graph, NULL);
 	wr_trace_close(scheduler->trace);
 	graph_set_scheduler(scheduler, NULL);
 	wr_cond_finish(&scheduler->changed);
@@ -544,9 +506,21 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_free(scheduler->text);
 	wr_free(scheduler->waiting);
 	wr_free(scheduler->stuck);
-	root_close(scheduler);
+	if (scheduler->root_path && scheduler->root >= 0)
+		close(scheduler->root);
+	wr_free(scheduler->root_path);
 	wr_files_finish(&scheduler->files);
-	keep_memory(scheduler);
+	scheduler->workers = NULL;
+	scheduler->heap = NULL;
+	scheduler->trace = NULL;
+	scheduler->text = scheduler->waiting = scheduler->root_path = NULL;
+	/*
+	 * Leaves the memory to the graph: a late thread may have read entity->scheduler and not yet taken a
+	 * live reference, or dropped one and not yet kicked. It finds a closed counter and a loop that
+	 * ignores kicks.
+	 */
+	scheduler->kept = (struct wr_kept){graph->kept, scheduler};
+	graph->kept = &scheduler->kept;
 	return status;
 }
 
@@ -613,15 +587,6 @@ static weir_status drive_loop(weir_scheduler *scheduler, int64_t until)
 	return WEIR_OK;
 }
 
-/*
- * A simulated loop runs only while a caller waits, so the wait must also last until options.ended has
- * returned.
- */
-static bool run_is_over(weir_scheduler *scheduler)
-{
-	return wr_run_ended(scheduler) && !(scheduler->sim && wr_load(&scheduler->calling_ended));
-}
-
 /* Call it in the scheduler's world. Returns WEIR_E_TIMEOUT if the run is not over by `until`. */
 static weir_status run_wait(weir_scheduler *scheduler, int64_t until)
 {
@@ -630,7 +595,9 @@ static weir_status run_wait(weir_scheduler *scheduler, int64_t until)
 	if (scheduler_driven_by_caller(scheduler))
 		return drive_loop(scheduler, until);
 	wr_mutex_lock(&scheduler->lock);
-	while (!status && !run_is_over(scheduler))
+	/* A simulated loop runs only while a caller waits: until options.ended has returned. */
+	while (!status &&
+	       (!wr_run_ended(scheduler) || (scheduler->sim && wr_load(&scheduler->calling_ended))))
 		if (!wr_cond_wait(&scheduler->changed, &scheduler->lock, until))
 			status = WEIR_E_TIMEOUT;
 	wr_mutex_unlock(&scheduler->lock);
@@ -647,16 +614,6 @@ static weir_status wait_for_run(weir_scheduler *scheduler, void *timeout_ns)
 	return wr_fail(WEIR_E_TIMEOUT, "graph %s is still running", scheduler->graph->plan->name);
 }
 
-/* A deadlock, or a drain that took too long: no call has failed. */
-static weir_status fail_without_error(const weir_outcome *outcome)
-{
-	wr_fail(outcome->status, "%s", outcome->text ? outcome->text : "");
-	if (outcome->cause_entity)
-		wr_error_about(outcome->status, outcome->cause_entity);
-	wr_error_cause(outcome->cause, outcome->cause_on);
-	return outcome->status;
-}
-
 /* Sets this thread's last error from the run's. */
 static weir_status fail_with_outcome(const weir_scheduler *scheduler)
 {
@@ -664,10 +621,14 @@ static weir_status fail_with_outcome(const weir_scheduler *scheduler)
 
 	if (!outcome->status)
 		return WEIR_OK;
-	if (!*scheduler->error.line)
-		return fail_without_error(outcome);
-	*wr_error_here() = scheduler->error;
-	wr_error_here()->status = outcome->status;
+	if (*scheduler->error.line) {
+		*wr_error_here() = scheduler->error;
+		wr_error_here()->status = outcome->status;
+	} else { /* a deadlock, or a drain that took too long: no call has failed */
+		wr_fail(outcome->status, "%s", outcome->text ? outcome->text : "");
+		if (outcome->cause_entity)
+			wr_error_about(outcome->status, outcome->cause_entity);
+	}
 	wr_error_cause(outcome->cause, outcome->cause_on);
 	return outcome->status;
 }

@@ -113,16 +113,6 @@ static size_t next_height(const struct wr_scratch *scratch, size_t bytes)
 	return bytes > grown ? bytes : grown;
 }
 
-static weir_status refuse_fixed(const weir_entity *entity, struct wr_scratch *scratch, size_t bytes)
-{
-	size_t wanted = next_height(scratch, scratch->asked + bytes);
-
-	scratch->wanted = wanted > scratch->wanted ? wanted : scratch->wanted;
-	return wr_fail_in(
-		WEIR_E_BUSY, entity->plan->name,
-		"%zu bytes of scratch memory do not fit into the stack, which grows in the next tick", bytes);
-}
-
 static weir_status take_own_block(weir_entity *entity, struct wr_entity_stream *item, size_t bytes,
 				  void **out)
 {
@@ -159,8 +149,13 @@ __attribute__((noinline)) static weir_status take_more(weir_entity *entity, stru
 		*out = stack_take(scratch, bytes);
 		return WEIR_OK;
 	}
-	return entity->streams.scratch_fixed ? refuse_fixed(entity, scratch, bytes)
-					     : take_own_block(entity, item, bytes, out);
+	if (!entity->streams.scratch_fixed)
+		return take_own_block(entity, item, bytes, out);
+	height = next_height(scratch, scratch->asked + bytes);
+	scratch->wanted = height > scratch->wanted ? height : scratch->wanted;
+	return wr_fail_in(
+		WEIR_E_BUSY, entity->plan->name,
+		"%zu bytes of scratch memory do not fit into the stack, which grows in the next tick", bytes);
 }
 
 weir_status wr_scratch_take(weir_entity *entity, size_t index, size_t bytes, void **out)
@@ -224,29 +219,24 @@ void wr_scratch_fix(weir_entity *entity, bool fixed)
 
 /* --- the end of a tick --- */
 
-/* If the fence could not be recorded, the run fails, and the blocks stay until the stream is closed. */
-static size_t end_tick(struct wr_entity_stream *item, uint64_t waits)
-{
-	struct wr_scratch *scratch = &item->scratch;
-	size_t asked = scratch->asked;
-
-	if (asked > height_of(scratch))
-		scratch->wanted = next_height(scratch, asked);
-	if (!wr_stream_dirty(item->stream))
-		blocks_free_after(scratch, item->last);
-	scratch->lent |= asked && waits & wr_stream_wait_bit(item->stream);
-	scratch->used = scratch->asked = 0;
-	return asked;
-}
-
 void wr_scratch_end_tick(weir_entity *entity)
 {
 	uint64_t asked = 0, waits = entity->replays ? UINT64_MAX : 0; /* what is replayed may order any two */
 
 	for (size_t i = 0; i < entity->streams.count; i++)
 		waits |= wr_stream_take_waits(entity->streams.items[i].stream);
-	for (size_t i = 0; i < entity->streams.count; i++)
-		asked += end_tick(&entity->streams.items[i], waits);
+	for (size_t i = 0; i < entity->streams.count; i++) {
+		const struct wr_entity_stream *item = &entity->streams.items[i];
+		struct wr_scratch *scratch = &entity->streams.items[i].scratch;
+		if (scratch->asked > height_of(scratch))
+			scratch->wanted = next_height(scratch, scratch->asked);
+		/* Without a fence (its record failed) the blocks stay until the stream is closed. */
+		if (!wr_stream_dirty(item->stream))
+			blocks_free_after(scratch, item->last);
+		scratch->lent |= scratch->asked && waits & wr_stream_wait_bit(item->stream);
+		asked += scratch->asked;
+		scratch->used = scratch->asked = 0;
+	}
 	entity->streams.scratch_used = false;
 	if (asked > wr_read(&entity->counters.most_scratch))
 		wr_store_relaxed(&entity->counters.most_scratch, asked);

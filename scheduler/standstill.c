@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "base/words.h"
 #include "scheduler/ask.h"
 #include "scheduler/ends.h"
@@ -51,8 +52,8 @@ static void detail_fences(const weir_entity *entity, char *text, size_t room)
 			producer = name;
 		}
 	}
-	snprintf(text, room, "%zu fence%s pending, oldest %.1f ms, producer %s", verdict->fence_count,
-		 verdict->fence_count == 1 ? "" : "s", (double)oldest / 1e6, producer);
+	snprintf(text, room, "%zu fence%s pending, oldest %s, producer %s", verdict->fence_count,
+		 verdict->fence_count == 1 ? "" : "s", wr_time_shown(oldest).text, producer);
 }
 
 /* "64 of 64 ticks in flight, oldest 1.2 s, on stream of 'spin'". */
@@ -61,11 +62,10 @@ static void detail_in_flight(const weir_entity *entity, char *text, size_t room)
 	const struct wr_flight *flight = &entity->flight;
 	int64_t age = 0;
 	const char *owner = wr_fence_producer(entity->graph->system, flight->ends[flight->first].fence, &age);
-	bool long_ago = age >= 1000000000;
 
-	snprintf(text, room, "%llu of %zu ticks in flight, oldest %.1f %s, on stream of '%s'",
+	snprintf(text, room, "%llu of %zu ticks in flight, oldest %s, on stream of '%s'",
 		 (unsigned long long)(flight->ticks - flight->completed), wr_flight_limit(flight),
-		 (double)age / (long_ago ? 1e9 : 1e6), long_ago ? "s" : "ms", owner);
+		 wr_time_shown(age).text, owner);
 }
 
 static enum wr_says verdict_says(const weir_verdict *verdict)
@@ -93,7 +93,7 @@ static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unme
 	int64_t told_at = unmet->asked && verdict->fence_count == 1
 				  ? wr_told_fence_at(unmet->asked, verdict->fences[0])
 				  : 0;
-	char detail[200], fences[160];
+	char detail[280], fences[160];
 
 	unmet->says = verdict_says(verdict);
 	unmet->cause = verdict->cause;
@@ -102,7 +102,7 @@ static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unme
 	unmet->detail = detail;
 	if (told_at) {
 		detail_fences(entity, fences, sizeof fences);
-		snprintf(detail, sizeof detail, "told %.1f ms ago: %s", (double)(wr_now() - told_at) / 1e6,
+		snprintf(detail, sizeof detail, "told %s ago: %s", wr_time_shown(wr_now() - told_at).text,
 			 fences);
 	} else if (verdict->fence_count && verdict->cause == WEIR_CAUSE_BOUND)
 		detail_in_flight(entity, detail, sizeof detail);
@@ -133,18 +133,6 @@ static bool find_port(const weir_entity *entity, struct wr_unmet *unmet)
 	return true;
 }
 
-static bool some_gate_is_shut(weir_view *view)
-{
-	weir_entity *entity = view->entity;
-	bool shut = false;
-
-	for (unsigned i = 0; i < entity->input_count; i++) {
-		entity->verdict.fence_count = 0;
-		shut |= entity->inputs[i].gate && wr_gate_ask(view, i);
-	}
-	return shut;
-}
-
 static void explain_gates(weir_view *view, bool *met, wr_unmet_fn *fn, void *arg)
 {
 	weir_entity *entity = view->entity;
@@ -169,13 +157,6 @@ static void explain_gates(weir_view *view, bool *met, wr_unmet_fn *fn, void *arg
 	}
 }
 
-/* WAIT without a source: only a poke can change it. */
-static bool waits_for_a_poke(const weir_verdict *verdict)
-{
-	return verdict->answer == WR_WAIT && !verdict->external && !verdict->fence_count &&
-	       verdict->at == INT64_MAX;
-}
-
 /* Drops the fences of other conditions first. */
 static void ask_condition(weir_view *view, struct wr_condition *condition)
 {
@@ -184,28 +165,20 @@ static void ask_condition(weir_view *view, struct wr_condition *condition)
 	wr_verdict_check_cause(view, condition);
 }
 
-static bool names_unknown_fence(weir_view *view, struct wr_condition *condition)
-{
-	weir_entity *entity = view->entity;
-
-	ask_condition(view, condition);
-	for (size_t i = 0; i < entity->verdict.fence_count; i++)
-		if (wr_fence_query(entity->graph->system, entity->verdict.fences[i]) == WEIR_E_INVALID)
-			return true;
-	return false;
-}
-
 weir_status wr_entity_refuse_fence(weir_entity *entity)
 {
 	size_t count = entity->fronts_closed ? entity->condition_count : entity->gathering_count;
 	const char *name = wr_load_relaxed(&entity->why_of);
 	weir_view view = {.entity = entity};
+	bool found = false;
 
-	for (size_t i = 0; i < count; i++) {
-		if (!names_unknown_fence(&view, &entity->conditions[i]))
-			continue;
-		name = entity->conditions[i].plan->name;
-		break;
+	for (size_t i = 0; i < count && !found; i++) {
+		ask_condition(&view, &entity->conditions[i]);
+		for (size_t k = 0; k < entity->verdict.fence_count && !found; k++)
+			found = wr_fence_query(entity->graph->system, entity->verdict.fences[k]) ==
+				WEIR_E_INVALID;
+		if (found)
+			name = entity->conditions[i].plan->name;
 	}
 	return wr_fail_in(WEIR_E_INVALID, entity->plan->name,
 			  "condition '%s' waits for a fence that was never recorded in this graph: name one "
@@ -213,19 +186,22 @@ weir_status wr_entity_refuse_fence(weir_entity *entity)
 			  name ? name : "?");
 }
 
+/* WAIT without a source, of no queue: only a poke can change it. */
 static bool find_outside_wait(weir_view *view, size_t from, size_t to, const char **name, const char **why)
 {
 	weir_entity *entity = view->entity;
+	const weir_verdict *verdict = &entity->verdict;
 
 	for (size_t i = from; i < to; i++) {
 		struct wr_condition *condition = &entity->conditions[i];
 		struct wr_unmet unmet = {.plan = condition->plan};
 		ask_condition(view, condition);
-		if (!waits_for_a_poke(&entity->verdict) ||
-		    (wr_cause_is_of_queue(entity->verdict.cause) && find_port(entity, &unmet)))
+		if (verdict->answer != WR_WAIT || verdict->external || verdict->fence_count ||
+		    verdict->at != INT64_MAX ||
+		    (wr_cause_is_of_queue(verdict->cause) && find_port(entity, &unmet)))
 			continue;
 		*name = condition->plan->name;
-		*why = entity->verdict.why;
+		*why = verdict->why;
 		return true;
 	}
 	return false;
@@ -237,8 +213,13 @@ bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const 
 
 	if (find_outside_wait(&view, 0, entity->gathering_count, condition, why))
 		return true;
-	if (!entity->fronts_closed || some_gate_is_shut(&view))
+	if (!entity->fronts_closed)
 		return false;
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		entity->verdict.fence_count = 0;
+		if (entity->inputs[i].gate && wr_gate_ask(&view, i))
+			return false;
+	}
 	return find_outside_wait(&view, entity->gathering_count, entity->condition_count, condition, why);
 }
 
@@ -412,16 +393,6 @@ static void blame_receiver(const struct wr_output *output, size_t needed, struct
 	}
 }
 
-static void blame_by_port(struct collecting *collecting, const struct wr_unmet *unmet, struct wr_cause *cause)
-{
-	if (unmet->input)
-		blame_sender(unmet->input, unmet->needed ? unmet->needed : unmet->input->need, cause);
-	if (!unmet->output)
-		return;
-	blame_receiver(unmet->output, unmet->needed ? unmet->needed : unmet->output->max_emits, cause);
-	collecting->room = true;
-}
-
 static struct wr_cause cause_of(const struct collecting *collecting, const struct wr_unmet *unmet)
 {
 	return (struct wr_cause){.entity = collecting->entity->id,
@@ -449,27 +420,13 @@ static void collect_claim(struct collecting *collecting, const struct wr_unmet *
 	wr_text_finish(&detail);
 }
 
-struct time_text {
-	char text[24];
-};
-
-static struct time_text time_text(int64_t ns)
-{
-	struct time_text time;
-
-	if (ns < 1000000000)
-		snprintf(time.text, sizeof time.text, "%.4g ms", (double)ns / 1e6);
-	else
-		snprintf(time.text, sizeof time.text, "%.4g s", (double)ns / 1e9);
-	return time;
-}
-
 static void collect_condition(const struct wr_unmet *unmet, void *arg)
 {
 	struct collecting *collecting = arg;
 	struct wr_cause cause = cause_of(collecting, unmet);
 	char text[256];
 	int64_t left = collecting->entity->verdict.at;
+	bool of_queue;
 
 	if (unmet->claim) {
 		collect_claim(collecting, unmet);
@@ -479,11 +436,17 @@ static void collect_condition(const struct wr_unmet *unmet, void *arg)
 	if (unmet->says == WR_SAYS_TIME) {
 		left -= wr_now();
 		snprintf(text, sizeof text, "%s, due in %s", unmet->detail,
-			 time_text(left > 0 ? left : 0).text);
+			 wr_time_shown(left > 0 ? left : 0).text);
 	}
 	cause.detail = text;
-	if (unmet->says == WR_SAYS_WAIT && wr_cause_is_of_queue(unmet->cause))
-		blame_by_port(collecting, unmet, &cause);
+	of_queue = unmet->says == WR_SAYS_WAIT && wr_cause_is_of_queue(unmet->cause);
+	if (of_queue && unmet->input)
+		blame_sender(unmet->input, unmet->needed ? unmet->needed : unmet->input->need, &cause);
+	if (of_queue && unmet->output) {
+		blame_receiver(unmet->output, unmet->needed ? unmet->needed : unmet->output->max_emits,
+			       &cause);
+		collecting->room = true;
+	}
 	add_cause(collecting->standstill, &cause);
 }
 
@@ -535,7 +498,7 @@ static void collect_published(struct wr_standstill *standstill, weir_entity *ent
 
 	cause.condition = since || !of ? "compute" : (char *)of;
 	if (since > 1)
-		snprintf(detail, sizeof detail, "runs for %s", time_text(wr_now() - since).text);
+		snprintf(detail, sizeof detail, "runs for %s", wr_time_shown(wr_now() - since).text);
 	else
 		wr_shown_cut(detail, sizeof detail, since || !why ? "runs now" : why);
 	cause.detail = detail;
@@ -596,7 +559,7 @@ static void add_parked(struct wr_standstill *standstill, const weir_scheduler *s
 	if (late > 0) {
 		cause.cause = WEIR_CAUSE_TIME;
 		cause.condition = "timer";
-		snprintf(detail, sizeof detail, "its timer has been due for %s: %s", time_text(late).text,
+		snprintf(detail, sizeof detail, "its timer has been due for %s: %s", wr_time_shown(late).text,
 			 late_loop(scheduler));
 	} else if (due->watches) {
 		cause.cause = WEIR_CAUSE_DESCRIPTOR;
@@ -651,11 +614,7 @@ static void collect_all(struct wr_standstill *standstill, weir_scheduler *schedu
 		standstill->first[wr_graph_count_all(graph)] = standstill->count;
 }
 
-/*
- * Returns true between two runs: then the caller is the only thread that asks, and no run starts before
- * `explaining` is false again.
- */
-static bool begin_asking(weir_scheduler *scheduler)
+void wr_standstill_collect(struct wr_standstill *standstill, weir_scheduler *scheduler)
 {
 	bool ended;
 
@@ -663,15 +622,10 @@ static bool begin_asking(weir_scheduler *scheduler)
 	while (scheduler->explaining)
 		wr_cond_wait(&scheduler->changed, &scheduler->lock, WR_FOREVER);
 	ended = wr_load(&scheduler->phase) == WR_ENDED && !scheduler->starting;
+	/* Between two runs the caller is the only thread that asks, and no run starts before this is false.
+	 */
 	scheduler->explaining = ended;
 	wr_mutex_unlock(&scheduler->lock);
-	return ended;
-}
-
-void wr_standstill_collect(struct wr_standstill *standstill, weir_scheduler *scheduler)
-{
-	bool ended = begin_asking(scheduler);
-
 	collect_all(standstill, scheduler, !ended);
 	if (!ended)
 		return;

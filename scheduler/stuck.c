@@ -44,7 +44,7 @@ enum { TRIES = 8 }; /* a useless poke may keep a member busy at the moment of a 
 /* Memory of a pool in a message that waits for an entity. */
 struct share {
 	const weir_message *message;
-	const struct wr_memory_pool *pool;
+	struct wr_memory_pool *pool;
 	uint64_t units;
 	uint32_t receiver;
 };
@@ -54,7 +54,10 @@ struct proof {
 	struct wr_standstill waits; /* what the members wait for */
 	struct share *shares;       /* by message: one that several receivers share counts once */
 	size_t share_count, share_room;
-	bool *works; /* per entity: it has messages, a full queue or a refused claim */
+	struct member {
+		bool works;     /* it has messages, a full queue or a refused claim */
+		uint64_t units; /* of one pool, in its queues */
+	} * members;            /* by entity */
 };
 
 /* Returns true if the entity is of the part that was found. Thread: loop. */
@@ -160,21 +163,19 @@ static bool may_belong(weir_entity *entity)
 
 /* --- memory --- */
 
-/* The units of the pool that lie in queues of members. */
-static uint64_t units_inside(const struct proof *proof, const struct wr_memory_pool *pool)
+/* Counts for each pool the units that lie in queues of members. */
+static void count_inside(const struct proof *proof, weir_graph *graph)
 {
-	uint64_t units = 0;
-
+	for (size_t i = 0; i < graph->memory_pool_count; i++)
+		graph->memory_pools[i].units_inside = 0;
 	for (size_t i = 0; i < proof->share_count;) {
 		const struct share *first = &proof->shares[i];
 		bool held = false;
 
 		for (; i < proof->share_count && proof->shares[i].message == first->message; i++)
 			held |= wr_graph_entity_at(proof->waits.graph, proof->shares[i].receiver)->stuck;
-		if (held && first->pool == pool)
-			units += first->units;
+		first->pool->units_inside += held ? first->units : 0;
 	}
-	return units;
 }
 
 static void add_shares(struct proof *proof, const weir_message *message, uint32_t receiver)
@@ -190,19 +191,6 @@ static void add_shares(struct proof *proof, const weir_message *message, uint32_
 	if (!proof->waits.status)
 		proof->shares[proof->share_count++] = (struct share){
 			message, pool, wr_memory_pool_units(pool, weir_message_size(message)), receiver};
-}
-
-/* The caller owns the entity. What is in a `pop` queue may be evicted by its sender, so it does not count. */
-static void add_queued_shares(struct proof *proof, const weir_entity *entity)
-{
-	for (size_t i = 0; i < entity->input_count; i++)
-		for (size_t k = 0; k < entity->inputs[i].count; k++) {
-			struct wr_queue *queue = &entity->inputs[i].connections[k]->queue;
-			uint64_t tail = wr_queue_evicts(queue) ? 0 : wr_queue_newest_tail(queue);
-
-			for (uint64_t at = wr_read(&queue->head); at < tail; at++)
-				add_shares(proof, *wr_queue_slot(queue, at), entity->id);
-		}
 }
 
 static int compare_shares(const void *a, const void *b)
@@ -225,15 +213,7 @@ static bool changed_inside(const struct proof *proof, const weir_entity *entity,
 	if (cause->cause == WEIR_CAUSE_ROOM)
 		return cause->connection && inside(cause->connection->receiver);
 	return cause->claim &&
-	       cause->claim->from->size - units_inside(proof, wr_memory_pool_of(cause->claim)) <
-		       cause->claim->units;
-}
-
-/* Beside a cause within K these neither end the entity nor let it tick. */
-static bool is_harmless(const struct wr_cause *cause)
-{
-	return cause->cause == WEIR_CAUSE_TIME || cause->cause == WEIR_CAUSE_DEVICE ||
-	       cause->cause == WEIR_CAUSE_BOUND || cause->cause == WEIR_CAUSE_ROOM;
+	       cause->claim->from->size - wr_memory_pool_of(cause->claim)->units_inside < cause->claim->units;
 }
 
 static bool belongs(const struct proof *proof, const weir_entity *entity)
@@ -242,59 +222,66 @@ static bool belongs(const struct proof *proof, const weir_entity *entity)
 	bool held = false;
 
 	for (size_t i = waits->first[entity->id]; i < waits->first[entity->id + 1]; i++) {
-		bool here = changed_inside(proof, entity, &waits->list[i]);
+		const struct wr_cause *cause = &waits->list[i];
+		bool here = changed_inside(proof, entity, cause);
+		/* Beside a cause within K these neither end the entity nor let it tick. */
+		bool harmless = cause->cause == WEIR_CAUSE_TIME || cause->cause == WEIR_CAUSE_DEVICE ||
+				cause->cause == WEIR_CAUSE_BOUND || cause->cause == WEIR_CAUSE_ROOM;
 
-		if (waits->list[i].says == WR_SAYS_NEVER || (!here && !is_harmless(&waits->list[i])))
+		if (cause->says == WR_SAYS_NEVER || (!here && !harmless))
 			return false;
 		held |= here;
 	}
 	return held && has_receiver_inside(entity);
 }
 
-/* Returns true if the entity is parked and has ticked so often. As its owner: no tick is half done. */
-static bool is_parked(weir_scheduler *scheduler, weir_entity *entity, uint64_t ticks)
+/*
+ * Notes what it holds and whether it has work. The caller owns the entity. What is in a `pop` queue may be
+ * evicted by its sender, so it does not count.
+ */
+static void note_member(struct proof *proof, weir_entity *entity)
 {
-	bool same;
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].count; k++) {
+			struct wr_queue *queue = &entity->inputs[i].connections[k]->queue;
+			uint64_t tail = wr_queue_evicts(queue) ? 0 : wr_queue_newest_tail(queue);
 
-	if (!wr_entity_own_parked(scheduler, entity))
-		return false;
-	same = wr_read(&entity->counters.ticks) == ticks;
-	wr_entity_leave_parked(scheduler, entity);
-	return same;
+			for (uint64_t at = wr_read(&queue->head); at < tail; at++)
+				add_shares(proof, *wr_queue_slot(queue, at), entity->id);
+		}
+	proof->members[entity->id].works = wr_entity_queued(entity) || wr_claims_refused(entity) ||
+					   (entity->receivers && wr_entity_lacks_room(entity));
 }
 
-/* Takes out those that are busy, or have ticked since they were marked. */
-static void see_parked(weir_scheduler *scheduler)
+/*
+ * One round: takes out those that are busy, or have ticked since they were marked; returns true if there were
+ * none. Owns one after the other, so that no tick is half done. `ask`: notes what each member waits for.
+ */
+static bool see_members(struct proof *proof, bool ask)
 {
+	weir_scheduler *scheduler = proof->scheduler;
 	weir_graph *graph = scheduler->graph;
+	bool all = true;
 
 	for (size_t i = 0; i < graph->entity_count; i++) {
 		weir_entity *entity = &graph->entities[i];
 
-		entity->stuck = entity->stuck && is_parked(scheduler, entity, entity->looked_ticks);
+		if (ask)
+			proof->waits.first[i] = proof->waits.count;
+		if (!entity->stuck)
+			continue;
+		entity->stuck = wr_entity_own_parked(scheduler, entity);
+		if (entity->stuck) {
+			entity->stuck = wr_read(&entity->counters.ticks) == entity->looked_ticks;
+			if (entity->stuck && ask) {
+				wr_standstill_add_owned(&proof->waits, entity, false);
+				note_member(proof, entity);
+			}
+			wr_entity_leave_parked(scheduler, entity);
+		}
+		all &= entity->stuck;
 	}
-}
-
-/* Notes what it holds and whether it has work. The caller owns the entity. */
-static void note_member(struct proof *proof, weir_entity *entity)
-{
-	add_queued_shares(proof, entity);
-	proof->works[entity->id] = wr_entity_queued(entity) || wr_claims_refused(entity) ||
-				   (entity->receivers && wr_entity_lacks_room(entity));
-}
-
-/* As see_parked, and asks what the entity waits for. */
-static void ask_member(struct proof *proof, weir_scheduler *scheduler, weir_entity *entity)
-{
-	entity->stuck = wr_entity_own_parked(scheduler, entity);
-	if (!entity->stuck)
-		return;
-	entity->stuck = wr_read(&entity->counters.ticks) == entity->looked_ticks;
-	if (entity->stuck) {
-		wr_standstill_add_owned(&proof->waits, entity, false);
-		note_member(proof, entity);
-	}
-	wr_entity_leave_parked(scheduler, entity);
+	return all;
 }
 
 /*
@@ -309,6 +296,8 @@ static bool reduce(const struct proof *proof, weir_graph *graph)
 	do {
 		before = left;
 		left = 0;
+		if (proof)
+			count_inside(proof, graph);
 		for (size_t i = 0; i < graph->entity_count; i++) {
 			weir_entity *entity = &graph->entities[down ? i : graph->entity_count - 1 - i];
 
@@ -332,42 +321,23 @@ static bool reduce_asked(struct proof *proof, weir_graph *graph)
 		qsort(proof->shares, proof->share_count, sizeof *proof->shares, compare_shares);
 	reduce(proof, graph);
 	for (size_t i = 0; i < graph->entity_count; i++)
-		works |= graph->entities[i].stuck && proof->works[i];
+		works |= graph->entities[i].stuck && proof->members[i].works;
 	return works;
-}
-
-/* Returns true if no member has ticked since it was marked. */
-static bool still_holds(weir_scheduler *scheduler)
-{
-	weir_graph *graph = scheduler->graph;
-
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		weir_entity *entity = &graph->entities[i];
-
-		if (entity->stuck && !is_parked(scheduler, entity, entity->looked_ticks))
-			return false;
-	}
-	return true;
 }
 
 /* Of the marked entities leaves those that are proved to stand for ever. Returns true if there are some. */
 static bool prove(struct proof *proof)
 {
-	weir_scheduler *scheduler = proof->scheduler;
-	weir_graph *graph = scheduler->graph;
-	size_t count = wr_graph_count_all(graph);
+	weir_graph *graph = proof->scheduler->graph;
 
 	wr_standstill_init(&proof->waits, graph);
-	if (!proof->works || proof->waits.status)
+	if (!proof->members || proof->waits.status)
 		return false;
-	see_parked(scheduler);
-	for (size_t i = 0; i < count; i++) {
+	see_members(proof, false);
+	see_members(proof, true);
+	for (size_t i = graph->entity_count; i <= wr_graph_count_all(graph); i++)
 		proof->waits.first[i] = proof->waits.count;
-		if (i < graph->entity_count && graph->entities[i].stuck)
-			ask_member(proof, scheduler, &graph->entities[i]);
-	}
-	proof->waits.first[count] = proof->waits.count;
-	return reduce_asked(proof, graph) && still_holds(scheduler);
+	return reduce_asked(proof, graph) && see_members(proof, false);
 }
 
 /* The same when the run is at rest, and its loop's thread the only one that looks: one round is enough. */
@@ -376,7 +346,7 @@ static bool prove_at_rest(struct proof *proof)
 	weir_graph *graph = proof->scheduler->graph;
 
 	wr_standstill_collect_at_end(&proof->waits, proof->scheduler);
-	if (!proof->works || proof->waits.status)
+	if (!proof->members || proof->waits.status)
 		return false;
 	for (size_t i = 0; i < graph->entity_count; i++)
 		if (graph->entities[i].stuck)
@@ -386,25 +356,26 @@ static bool prove_at_rest(struct proof *proof)
 
 /* --- the word --- */
 
-/* The member whose queues hold the most of the pool, for the text. */
-static uint32_t largest_holder(const struct proof *proof, const struct wr_memory_pool *pool)
+/* For each pool the member whose queues hold the most of it, for the text. */
+static void find_holders(const struct proof *proof, weir_graph *graph)
 {
-	const weir_graph *graph = proof->waits.graph;
-	uint64_t most = 0;
-	uint32_t holder = WR_NO_ENTITY;
+	for (size_t i = 0; i < graph->memory_pool_count; i++) {
+		struct wr_memory_pool *pool = &graph->memory_pools[i];
+		uint64_t most = 0;
 
-	for (uint32_t e = 0; e < graph->entity_count; e++) {
-		uint64_t units = 0;
-
-		for (size_t i = 0; i < proof->share_count && graph->entities[e].stuck; i++)
-			if (proof->shares[i].receiver == e && proof->shares[i].pool == pool)
-				units += proof->shares[i].units;
-		if (units > most) {
-			most = units;
-			holder = e;
+		pool->holder_inside = WR_NO_ENTITY;
+		for (size_t e = 0; e < graph->entity_count; e++)
+			proof->members[e].units = 0;
+		for (size_t k = 0; k < proof->share_count; k++)
+			if (proof->shares[k].pool == pool)
+				proof->members[proof->shares[k].receiver].units += proof->shares[k].units;
+		for (uint32_t e = 0; e < graph->entity_count; e++) {
+			if (!graph->entities[e].stuck || proof->members[e].units <= most)
+				continue;
+			most = proof->members[e].units;
+			pool->holder_inside = e;
 		}
 	}
-	return holder;
 }
 
 /* What members alone can change is told; the rest would pass. */
@@ -413,6 +384,7 @@ static void keep_inner_waits(struct proof *proof)
 	struct wr_standstill *waits = &proof->waits;
 	size_t kept = 0, count = wr_graph_count_all(waits->graph);
 
+	find_holders(proof, waits->graph);
 	for (size_t e = 0, i = 0; e < count; e++) {
 		size_t end = waits->first[e + 1];
 		weir_entity *entity = wr_graph_entity_at(waits->graph, e);
@@ -427,7 +399,7 @@ static void keep_inner_waits(struct proof *proof)
 				continue;
 			}
 			if (cause.claim)
-				cause.blames = largest_holder(proof, wr_memory_pool_of(cause.claim));
+				cause.blames = wr_memory_pool_of(cause.claim)->holder_inside;
 			waits->list[kept++] = cause;
 		}
 	}
@@ -480,7 +452,7 @@ static bool prove_and_say(weir_scheduler *scheduler, bool (*prove_as)(struct pro
 {
 	struct proof proof = {
 		.scheduler = scheduler,
-		.works = wr_alloc(wr_graph_count_all(scheduler->graph) + 1, sizeof *proof.works),
+		.members = wr_alloc(wr_graph_count_all(scheduler->graph) + 1, sizeof *proof.members),
 	};
 	bool found = prove_as(&proof);
 
@@ -488,7 +460,7 @@ static bool prove_and_say(weir_scheduler *scheduler, bool (*prove_as)(struct pro
 		say(&proof);
 	wr_standstill_finish(&proof.waits);
 	wr_free(proof.shares);
-	wr_free(proof.works);
+	wr_free(proof.members);
 	return found;
 }
 
@@ -529,16 +501,6 @@ void wr_stuck_begin(weir_scheduler *scheduler, int64_t now)
 	}
 }
 
-/* Nothing ticks: the same look would find the same until a worker is woken. */
-static bool may_rest(weir_scheduler *scheduler)
-{
-	wr_store(&scheduler->looks_rest, true);
-	if (wr_load(&scheduler->sleepers) == scheduler->all_asleep)
-		return true;
-	wr_store(&scheduler->looks_rest, false);
-	return false;
-}
-
 static bool looks(const weir_scheduler *scheduler)
 {
 	return !scheduler->stuck_found && scheduler->options.deadlock_grace_ns >= 0;
@@ -569,9 +531,13 @@ int64_t wr_stuck_look(weir_scheduler *scheduler, int64_t now)
 	    find(scheduler, now, scheduler->stuck_stood))
 		return INT64_MAX;
 	ticks = wr_graph_count_ticks(scheduler->graph);
-	if (ticks == scheduler->stuck_ticks && now - scheduler->stuck_since >= scheduler->stuck_stood &&
-	    may_rest(scheduler))
-		return INT64_MAX;
+	if (ticks == scheduler->stuck_ticks && now - scheduler->stuck_since >= scheduler->stuck_stood) {
+		/* Nothing ticks: the same look would find the same until a worker is woken. */
+		wr_store(&scheduler->looks_rest, true);
+		if (wr_load(&scheduler->sleepers) == scheduler->all_asleep)
+			return INT64_MAX;
+		wr_store(&scheduler->looks_rest, false);
+	}
 	if (ticks != scheduler->stuck_ticks)
 		scheduler->stuck_since = now;
 	scheduler->stuck_ticks = ticks;

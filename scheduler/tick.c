@@ -27,21 +27,7 @@
 #define SIM_TICK_NS  2000  /* the longest simulated compute */
 #define FAST_TICK_NS 20000 /* a shorter tick sets fast_last_tick */
 
-/* Pokes the sender blocked on this queue. Returns true if the caller must still call wr_wake_one(). */
-static bool poke_blocked_sender(struct wr_worker *worker, struct wr_connection *connection,
-				bool fast_last_tick)
-{
-	if (connection->queue.policy != WEIR_POLICY_BLOCK)
-		return false;
-	if (!connection->sender)
-		wr_inlet_wake_waiting(connection->inlet);
-	else if (fast_last_tick)
-		return wr_poke_room_no_wake(worker, connection->sender);
-	else
-		wr_poke_room(worker, connection->sender);
-	return false;
-}
-
+/* Also pokes the sender blocked on the queue. Returns true if the caller must still call wr_wake_one(). */
 static inline bool front_take(struct wr_worker *worker, weir_entity *entity, struct wr_input *input, size_t k)
 {
 	struct wr_connection *connection = input->connections[k];
@@ -52,7 +38,15 @@ static inline bool front_take(struct wr_worker *worker, weir_entity *entity, str
 	n = wr_queue_take(&connection->queue, input->taken + input->taken_count);
 	input->taken_by[k] = n;
 	input->taken_count += n;
-	return n && poke_blocked_sender(worker, connection, entity->fast_last_tick);
+	if (!n || connection->queue.policy != WEIR_POLICY_BLOCK)
+		return false;
+	if (!connection->sender)
+		wr_inlet_wake_waiting(connection->inlet);
+	else if (entity->fast_last_tick)
+		return wr_poke_room_no_wake(worker, connection->sender);
+	else
+		wr_poke_room(worker, connection->sender);
+	return false;
 }
 
 /*
@@ -193,12 +187,6 @@ static void write_flags(weir_entity *sender, const weir_message *message)
 	}
 }
 
-static void sender_take_queue(struct wr_connection *connection)
-{
-	wr_queue_take_back(&connection->queue);
-	connection->sender_owns = true;
-}
-
 /*
  * Ends the sender's row of ticks (S2) if its next message would drop one that the receiver, queued or idle,
  * has not yet been able to look at: the receiver runs first.
@@ -243,10 +231,12 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
 		/* fallthrough */
 	case WR_PUSHED:
 		before = wr_poke_fetch(worker, connection->receiver);
-		if (before & WR_DONE)
-			sender_take_queue(connection);
-		else if (connection->queue.policy != WEIR_POLICY_BLOCK)
+		if (before & WR_DONE) {
+			wr_queue_take_back(&connection->queue);
+			connection->sender_owns = true;
+		} else if (connection->queue.policy != WEIR_POLICY_BLOCK) {
 			end_row_if_full(worker, connection, before);
+		}
 		return WEIR_OK;
 	case WR_PUSH_DROPPED:
 		tell_drop(worker, connection, pushed);
@@ -384,15 +374,6 @@ static void drop_inputs(weir_entity *entity)
 			wr_queue_drop(&entity->inputs[i].connections[k]->queue);
 }
 
-/* Before the CAS to DONE: a thread that pushes without pause could make that CAS fail for ever. */
-static void end_inlets(weir_entity *entity)
-{
-	for (size_t i = 0; i < entity->input_count; i++)
-		for (size_t k = 0; k < entity->inputs[i].count; k++)
-			if (entity->inputs[i].connections[k]->inlet)
-				weir_inlet_close(entity->inputs[i].connections[k]->inlet);
-}
-
 static void set_done(weir_entity *entity)
 {
 	uint32_t running = WR_RUNNING;
@@ -405,7 +386,7 @@ static void set_done(weir_entity *entity)
 	}
 }
 
-static void poke_receivers(struct wr_worker *worker, weir_entity *entity)
+static void poke_neighbours(struct wr_worker *worker, weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->output_count; i++) {
 		for (size_t k = 0; k < entity->outputs[i].count; k++) {
@@ -416,16 +397,12 @@ static void poke_receivers(struct wr_worker *worker, weir_entity *entity)
 				wr_poke_by_worker(worker, connection->receiver);
 		}
 	}
-}
-
-static void poke_senders(struct wr_worker *worker, weir_entity *entity)
-{
 	for (size_t i = 0; i < entity->input_count; i++) {
 		for (size_t k = 0; k < entity->inputs[i].count; k++) {
 			struct wr_connection *connection = entity->inputs[i].connections[k];
 			wr_store(&connection->receiver_done, true);
 			if (!connection->sender)
-				continue; /* an inlet: end_inlets() has closed it */
+				continue; /* an inlet: it was closed before */
 			wr_fetch_sub(&connection->sender->receivers_left, 1);
 			wr_poke_by_worker(worker, connection->sender);
 		}
@@ -439,12 +416,15 @@ void wr_entity_end(struct wr_worker *worker, weir_entity *entity)
 	for (size_t i = 0; i < entity->output_count; i++)
 		for (size_t k = 0; k < entity->outputs[i].count; k++)
 			wr_connection_close(entity->outputs[i].connections[k]);
-	end_inlets(entity);
+	/* Before the CAS to DONE: a thread that pushes without pause could make that CAS fail for ever. */
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].count; k++)
+			if (entity->inputs[i].connections[k]->inlet)
+				weir_inlet_close(entity->inputs[i].connections[k]->inlet);
 	wr_trace_entity_done(scheduler->trace, worker->local.index, entity->id);
 	set_done(entity);
 	wr_claims_end(entity);
-	poke_receivers(worker, entity);
-	poke_senders(worker, entity);
+	poke_neighbours(worker, entity);
 	/* All are DONE: the loop arms a signal for each stream that still has work (E2). */
 	if (wr_fetch_sub(&scheduler->not_done, 1) == 1)
 		wr_loop_kick(&scheduler->loop);

@@ -70,14 +70,6 @@ static struct wr_stream_pool *pool_of(const weir_entity *entity)
 	return pool == WR_NO_POOL ? NULL : entity->graph->pools[pool];
 }
 
-/* A cheap test: an entity that got no stream comes here in every tick. */
-static bool pool_exhausted(const weir_entity *entity, const struct wr_stream_pool *pool)
-{
-	uint32_t max = entity->graph->plan->stream_pools[entity->plan->stream_pool].max_size;
-
-	return max && wr_stream_pool_taken(pool) >= max;
-}
-
 static weir_status entity_share_stream(weir_entity *entity, uint64_t id, size_t *out);
 
 static weir_status entity_default_stream(weir_entity *entity, size_t *out);
@@ -86,14 +78,15 @@ weir_status wr_entity_take_stream(weir_entity *entity)
 {
 	struct wr_stream_pool *pool = pool_of(entity);
 	size_t index = 0;
+	size_t most = pool ? entity->graph->plan->stream_pools[entity->plan->stream_pool].max_size : 0;
 	weir_status status;
 
 	if (entity->given_stream)
 		status = entity_share_stream(entity, weir_stream_id(entity->given_stream), &index);
-	else if (!entity->plan->use_default_stream && (!pool || pool_exhausted(entity, pool)))
-		return WEIR_OK;
 	else if (entity->plan->use_default_stream)
 		status = entity_default_stream(entity, &index);
+	else if (!pool || (most && wr_stream_pool_taken(pool) >= most))
+		return WEIR_OK; /* a cheap test: an entity that got no stream comes here in every tick */
 	else
 		status = take_from_pool(entity, pool, &index);
 	if (!status)
@@ -282,37 +275,19 @@ bool wr_entity_has_device_work(const weir_entity *entity)
 	return false;
 }
 
-/* Records a fence for others to wait for; the end of the tick still fences the same work. */
-static weir_status entity_stream_record(struct wr_entity_stream *item, weir_fence *out)
-{
-	bool unfenced = has_unfenced_work(item);
-	weir_status status = weir_stream_record(item->stream, out);
-
-	if (!status && !unfenced)
-		item->last = *out;
-	return status;
-}
-
 /* --- the references of a message --- */
-
-static size_t count_emitted(const weir_entity *entity, const weir_message *message)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < entity->output_count; i++)
-		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
-			count += entity->outputs[i].emitted[k] == message;
-	return count;
-}
 
 /* References that belong to this tick: received, emitted. */
 static size_t count_direct(const weir_entity *entity, const weir_message *message)
 {
-	size_t count = count_emitted(entity, message);
+	size_t count = 0;
 
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
 			count += entity->inputs[i].taken[k] == message;
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
+			count += entity->outputs[i].emitted[k] == message;
 	return count;
 }
 
@@ -328,37 +303,22 @@ static const weir_message *message_of_tick(const weir_entity *entity, size_t n)
 	return NULL;
 }
 
-static bool is_listed_before(const weir_entity *entity, size_t n, const weir_message *message)
-{
-	while (n-- > 0)
-		if (message_of_tick(entity, n) == message)
-			return true;
-	return false;
-}
-
-/* References to a part by packs that this tick alone holds. */
-static size_t count_by_packs(const weir_entity *entity, const weir_message *part)
-{
-	const weir_message *pack;
-	size_t count = 0;
-
-	for (size_t n = 0; (pack = message_of_tick(entity, n)); n++) {
-		size_t held = wr_pack_count_held(pack, part);
-		if (held && wr_message_references(pack) <= count_direct(entity, pack) &&
-		    !is_listed_before(entity, n, pack))
-			count += held;
-	}
-	return count;
-}
-
 /* Not inlined: a message made in this tick is not searched for. */
 __attribute__((noinline)) static bool has_references_beside(const weir_entity *entity,
 							    const weir_message *message)
 {
 	size_t references = wr_message_references(message), held = count_direct(entity, message);
+	const weir_message *pack;
 
-	if (references > held && wr_pool_has(entity->graph->pool, WR_POOL_PACKS))
-		held += count_by_packs(entity, message);
+	if (references <= held || !wr_pool_has(entity->graph->pool, WR_POOL_PACKS))
+		return references > held;
+	for (size_t n = 0; (pack = message_of_tick(entity, n)); n++) {
+		size_t by_pack = wr_pack_count_held(pack, message), first = 0;
+		while (by_pack && message_of_tick(entity, first) != pack)
+			first++;
+		if (by_pack && first == n && wr_message_references(pack) <= count_direct(entity, pack))
+			held += by_pack; /* this tick alone holds the pack */
+	}
 	return references > held;
 }
 
@@ -369,11 +329,15 @@ static enum wr_part default_part(const struct wr_entity_streams *streams, size_t
 	return streams->emits_carry && index + 1 == streams->current ? WR_CARRIED : WR_PRODUCED;
 }
 
-/* How the work of the stream at `index` concerns what this tick makes for the output. */
-static enum wr_part output_part(const struct wr_entity_streams *streams, size_t output, size_t index)
+/* How the work of the stream at `index` concerns the message that this tick emits at the place. */
+static enum wr_part output_part(const struct wr_entity_streams *streams, size_t output, size_t place,
+				size_t index)
 {
 	bool any = false, set = false; /* some stream was set for the output; this one was */
 
+	for (size_t i = 0; i < streams->early_count; i++)
+		if (streams->early[i].output == output && streams->early[i].place == place)
+			return WR_USED;
 	for (size_t i = 0; i < streams->set_count; i++) {
 		any |= streams->sets[i].output == output;
 		set |= streams->sets[i].output == output && streams->sets[i].index == index;
@@ -411,46 +375,18 @@ static weir_status fence_made(const weir_entity *entity, weir_message *message, 
 	return status;
 }
 
-static bool is_early(const struct wr_entity_streams *streams, size_t output, size_t place)
-{
-	for (size_t i = 0; i < streams->early_count; i++)
-		if (streams->early[i].output == output && streams->early[i].place == place)
-			return true;
-	return false;
-}
-
-static weir_status fence_emitted(weir_entity *entity, size_t index, weir_fence fence)
-{
-	const struct wr_entity_streams *streams = &entity->streams;
-	weir_status status = WEIR_OK;
-
-	for (size_t i = 0; !status && i < entity->output_count; i++) {
-		for (size_t k = 0; !status && k < entity->outputs[i].emitted_count; k++) {
-			weir_message *message = entity->outputs[i].emitted[k];
-			enum wr_part part =
-				is_early(streams, i, k) ? WR_USED : output_part(streams, i, index);
-			status = fence_made(entity, message, fence, part);
-		}
-	}
-	return status;
-}
-
-static bool is_emitted_in_pack(const weir_entity *entity, const weir_message *message)
-{
-	for (size_t i = 0; i < entity->output_count; i++)
-		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
-			if (wr_pack_count_held(entity->outputs[i].emitted[k], message))
-				return true;
-	return false;
-}
-
 /* A message made and kept may be emitted by a later tick, which does not know of the work of this one. */
 static enum wr_part kept_part(const weir_entity *entity, size_t index, const weir_message *made)
 {
-	if (count_emitted(entity, made))
-		return WR_USED;
-	if (wr_pool_has(entity->graph->pool, WR_POOL_PACKS) && is_emitted_in_pack(entity, made))
-		return WR_USED;
+	bool packs = wr_pool_has(entity->graph->pool, WR_POOL_PACKS);
+
+	for (size_t i = 0; i < entity->output_count; i++) {
+		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++) {
+			const weir_message *emitted = entity->outputs[i].emitted[k];
+			if (emitted == made || (packs && wr_pack_count_held(emitted, made)))
+				return WR_USED;
+		}
+	}
 	return default_part(&entity->streams, index);
 }
 
@@ -464,18 +400,16 @@ static weir_status fence_payloads(weir_entity *entity, size_t index, weir_fence 
 			status = wr_message_add_fence(entity->inputs[i].taken[k], fence, WR_USED);
 	for (size_t i = 0; !status && i < entity->context.made_count; i++)
 		status = wr_message_add_fence(made[i], fence, kept_part(entity, index, made[i]));
-	return status ? status : fence_emitted(entity, index, fence);
+	for (size_t i = 0; !status && i < entity->output_count; i++) {
+		for (size_t k = 0; !status && k < entity->outputs[i].emitted_count; k++) {
+			enum wr_part part = output_part(&entity->streams, i, k, index);
+			status = fence_made(entity, entity->outputs[i].emitted[k], fence, part);
+		}
+	}
+	return status;
 }
 
 /* --- the end of a tick --- */
-
-static bool took_message(const weir_entity *entity)
-{
-	for (size_t i = 0; i < entity->input_count; i++)
-		if (entity->inputs[i].taken_count)
-			return true;
-	return false;
-}
 
 /*
  * From wr_stream_begin_tick on, the stream's live reference keeps the run open, no longer the worker's alone.
@@ -484,6 +418,7 @@ static weir_status fence_stream(weir_entity *entity, size_t index)
 {
 	struct wr_entity_stream *item = &entity->streams.items[index];
 	weir_status status, failure;
+	bool took = false;
 
 	item->ended = false;
 	if (!has_unfenced_work(item))
@@ -494,19 +429,14 @@ static weir_status fence_stream(weir_entity *entity, size_t index)
 		(void)wr_span_end(item->span);
 	failure = weir_stream_record(item->stream, &item->last);
 	item->ended = !failure;
-	wr_stream_note_tick(item->stream, took_message(entity));
+	for (size_t i = 0; i < entity->input_count; i++)
+		took |= entity->inputs[i].taken_count > 0;
+	wr_stream_note_tick(item->stream, took);
 	if (failure && (failure != WEIR_E_DEVICE || !wr_stream_record_end(item->stream, &item->last)))
 		return failure;
 	status = fence_payloads(entity, index, item->last);
 	item->used = status != WEIR_OK;
 	return status ? status : failure;
-}
-
-/* Returns true if work of the tick may still run, and no fence tells when it ends. */
-static bool is_unfenced(const weir_entity *entity, const struct wr_entity_stream *item)
-{
-	return has_unfenced_work(item) && !wr_stream_capturing(item->stream) &&
-	       !wr_device_lost(entity->graph->system);
 }
 
 weir_stream *wr_entity_stream_recorded(weir_entity *entity, weir_fence fence)
@@ -536,19 +466,6 @@ void wr_entity_add_early(weir_entity *entity, size_t output, weir_fence fence)
 		(struct wr_early_message){output, entity->outputs[output].emitted_count - 1, fence};
 }
 
-static weir_status fence_early(weir_entity *entity)
-{
-	struct wr_entity_streams *streams = &entity->streams;
-	weir_status status = WEIR_OK;
-
-	for (size_t i = 0; !status && i < streams->early_count; i++) {
-		const struct wr_early_message *early = &streams->early[i];
-		weir_message *message = entity->outputs[early->output].emitted[early->place];
-		status = fence_made(entity, message, early->fence, WR_CARRIED);
-	}
-	return status;
-}
-
 static void end_tick(weir_entity *entity)
 {
 	struct wr_entity_streams *streams = &entity->streams;
@@ -576,25 +493,31 @@ static void end_tick(weir_entity *entity)
 
 weir_status wr_entity_fence_tick(weir_entity *entity, bool *pending)
 {
+	struct wr_entity_streams *streams = &entity->streams;
 	weir_status status = WEIR_OK;
-	bool again = false;
+	bool again;
 
-	if (entity->streams.early_count)
-		again = (status = fence_early(entity)) == WEIR_E_NOMEM;
-	for (size_t i = 0; i < entity->streams.count; i++) {
+	for (size_t i = 0; !status && i < streams->early_count; i++) {
+		const struct wr_early_message *early = &streams->early[i];
+		weir_message *message = entity->outputs[early->output].emitted[early->place];
+		status = fence_made(entity, message, early->fence, WR_CARRIED);
+	}
+	again = status == WEIR_E_NOMEM;
+	for (size_t i = 0; i < streams->count; i++) {
+		const struct wr_entity_stream *item = &streams->items[i];
 		weir_status one = fence_stream(entity, i);
-		again |= one == WEIR_E_NOMEM || (one && is_unfenced(entity, &entity->streams.items[i]));
+		/* Work of the tick may still run, and no fence tells when it ends. */
+		bool unfenced = one && has_unfenced_work(item) && !wr_stream_capturing(item->stream) &&
+				!wr_device_lost(entity->graph->system);
+		again |= one == WEIR_E_NOMEM || unfenced;
 		status = status ? status : one;
 	}
 	*pending = again;
-	if (again) {
-		/* The tick fails by this one; a later call fails for want of a fence alone. */
-		entity->streams.failure = WEIR_OK;
-		return status;
+	if (!again) {
+		end_tick(entity);
+		status = status ? status : streams->failure;
 	}
-	end_tick(entity);
-	status = status ? status : entity->streams.failure;
-	entity->streams.failure = WEIR_OK;
+	streams->failure = WEIR_OK; /* the tick fails by this one; a later call for want of a fence alone */
 	return status;
 }
 
@@ -653,28 +576,6 @@ static void tell_observers(const weir_entity *entity)
 
 /* --- what is complete --- */
 
-static void flight_complete_up_to(weir_entity *entity, uint64_t tick)
-{
-	struct wr_flight *flight = &entity->flight;
-
-	if (tick <= flight->completed)
-		return;
-	while (flight->count && flight->ends[flight->first].tick <= tick) {
-		flight->first++;
-		flight->count--;
-	}
-	flight->completed = tick;
-	tell_observers(entity);
-}
-
-static bool fence_is_listed(const weir_fence *fences, size_t count, weir_fence fence)
-{
-	for (size_t i = 0; i < count; i++)
-		if (fences[i].stream == fence.stream)
-			return true;
-	return false;
-}
-
 enum { STREAMS = 64 };
 
 /*
@@ -689,8 +590,11 @@ static size_t flight_find_pending(const weir_entity *entity, uint64_t tick, weir
 
 	for (size_t i = flight->count; i-- > 0 && known < entity->streams.count;) {
 		const struct wr_flight_end *end = &flight->ends[flight->first + i];
+		size_t same = 0;
 		weir_status status;
-		if (end->tick > tick || fence_is_listed(asked, known, end->fence))
+		while (same < known && asked[same].stream != end->fence.stream)
+			same++;
+		if (end->tick > tick || same < known)
 			continue;
 		if (known < STREAMS)
 			asked[known++] = end->fence;
@@ -706,14 +610,18 @@ static size_t flight_find_pending(const weir_entity *entity, uint64_t tick, weir
 
 static size_t flight_pending(weir_entity *entity, uint64_t tick, size_t room, weir_fence *out)
 {
-	size_t pending;
+	struct wr_flight *flight = &entity->flight;
+	size_t pending = tick > flight->completed ? flight_find_pending(entity, tick, out, room) : 0;
 
-	if (tick <= entity->flight.completed)
-		return 0;
-	pending = flight_find_pending(entity, tick, out, room);
-	if (!pending)
-		flight_complete_up_to(entity, tick);
-	return pending;
+	if (pending || tick <= flight->completed)
+		return pending;
+	while (flight->count && flight->ends[flight->first].tick <= tick) {
+		flight->first++;
+		flight->count--;
+	}
+	flight->completed = tick;
+	tell_observers(entity);
+	return 0;
 }
 
 /* --- the bound --- */
@@ -757,49 +665,6 @@ static weir_status make_room_for_ends(struct wr_flight *flight, size_t count)
 		       sizeof *flight->ends);
 }
 
-static size_t count_ended_streams(const struct wr_entity_streams *streams)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < streams->count; i++)
-		count += streams->items[i].ended;
-	return count;
-}
-
-static void flight_note_ends(struct wr_flight *flight, const struct wr_entity_streams *streams)
-{
-	struct wr_flight_end *end = flight->ends + flight->first + flight->count;
-
-	for (size_t i = 0; i < streams->count; i++)
-		if (streams->items[i].ended)
-			*end++ = (struct wr_flight_end){streams->items[i].last, flight->ticks};
-	flight->count = (size_t)(end - flight->ends) - flight->first;
-}
-
-static void flight_update_operations(weir_entity *entity)
-{
-	struct wr_flight *flight = &entity->flight;
-	uint64_t operations = 0;
-
-	for (size_t i = 0; i < entity->streams.count; i++)
-		operations += wr_stream_take_operations(entity->streams.items[i].stream);
-	if (operations < flight->operations && flight->completed < flight->largest_tick)
-		return;
-	flight->operations = operations;
-	flight->largest_tick = flight->ticks;
-}
-
-/* Writes the flags of the ticks that the in-flight condition waits for. */
-static void flight_write_flags(weir_entity *entity)
-{
-	if (entity->in_flight->signal != WR_SIGNAL_FLAG ||
-	    entity->flight.ticks % flight_step(&entity->flight))
-		return;
-	for (size_t i = 0; i < entity->streams.count; i++)
-		if (entity->streams.items[i].ended)
-			wr_flag_write(entity->streams.items[i].stream);
-}
-
 /*
  * Updates the high-water mark. `done` may be old, so the device is asked about the middle of the unknown
  * ticks; only for a new maximum above GUESSED, since a query costs as much as a record.
@@ -820,9 +685,14 @@ static void update_most_in_flight(weir_entity *entity)
 weir_status wr_flight_note_tick(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
-	size_t count = count_ended_streams(&entity->streams);
-	weir_status status = count && flight->bound ? make_room_for_ends(flight, count) : WEIR_OK;
+	const struct wr_entity_streams *streams = &entity->streams;
+	size_t count = 0;
+	uint64_t operations = 0;
+	weir_status status;
 
+	for (size_t i = 0; i < streams->count; i++)
+		count += streams->items[i].ended;
+	status = count && flight->bound ? make_room_for_ends(flight, count) : WEIR_OK;
 	if (status || !count)
 		return status;
 	flight->ticks++;
@@ -831,9 +701,21 @@ weir_status wr_flight_note_tick(weir_entity *entity)
 		return WEIR_OK;
 	}
 	tell_observers(entity);
-	flight_note_ends(flight, &entity->streams);
-	flight_update_operations(entity);
-	flight_write_flags(entity);
+	for (size_t i = 0; i < streams->count; i++) {
+		operations += wr_stream_take_operations(streams->items[i].stream);
+		if (streams->items[i].ended)
+			flight->ends[flight->first + flight->count++] =
+				(struct wr_flight_end){streams->items[i].last, flight->ticks};
+	}
+	if (operations >= flight->operations || flight->completed >= flight->largest_tick) {
+		flight->operations = operations;
+		flight->largest_tick = flight->ticks;
+	}
+	/* The flags of the ticks that the in-flight condition waits for. */
+	if (entity->in_flight->signal == WR_SIGNAL_FLAG && !(flight->ticks % flight_step(flight)))
+		for (size_t i = 0; i < streams->count; i++)
+			if (streams->items[i].ended)
+				wr_flag_write(streams->items[i].stream);
 	update_most_in_flight(entity);
 	entity->flight_full = flight_is_full(flight);
 	return WEIR_OK;
@@ -898,32 +780,19 @@ static weir_status find_carried_in(weir_entity *entity, size_t input, uint64_t *
 }
 
 /*
- * Input `first`, then the others: the inputs received next wait on the same stream. *out is 0 if there is
- * none.
- */
-static weir_status find_carried(weir_entity *entity, size_t first, uint64_t *out)
-{
-	weir_status status = WEIR_OK;
-
-	*out = 0;
-	if (first < entity->input_count)
-		status = find_carried_in(entity, first, out);
-	for (size_t i = 0; !status && !*out && i < entity->input_count; i++)
-		if (i != first)
-			status = find_carried_in(entity, i, out);
-	return status;
-}
-
-/*
  * The current stream for this tick only: one that a message carries, or, if there is none, the device's
  * default stream, which emitted messages do not carry.
  */
 static weir_status use_carried_or_default(weir_entity *entity, size_t first)
 {
-	uint64_t found;
+	uint64_t found = 0;
 	size_t index = 0;
-	weir_status status = find_carried(entity, first, &found);
+	weir_status status = first < entity->input_count ? find_carried_in(entity, first, &found) : WEIR_OK;
 
+	/* Then the others: the inputs received next wait on the same stream. */
+	for (size_t i = 0; !status && !found && i < entity->input_count; i++)
+		if (i != first)
+			status = find_carried_in(entity, i, &found);
 	if (!status)
 		status = found ? entity_share_stream(entity, found, &index) : WEIR_E_CLOSED;
 	if (!status)
@@ -1024,41 +893,22 @@ weir_status weir_context_stream(weir_context *context, weir_stream **out)
 	return WEIR_OK;
 }
 
-static weir_status input_wait_once(weir_context *context, unsigned input)
-{
-	weir_entity *entity = context->entity;
-	weir_status status;
-
-	if (context->stream_used || entity->inputs[input].waited)
-		return WEIR_OK;
-	status = stream_wait_for_input(entity, input);
-	entity->inputs[input].waited = !status;
-	entity->streams.inputs_waited = true;
-	return status;
-}
-
 /* Makes stream `after` wait for the work that is now on stream `before`. */
 static weir_status order_streams(weir_entity *entity, size_t before, size_t after)
 {
 	struct wr_entity_stream *items = entity->streams.items;
+	bool unfenced = has_unfenced_work(&items[before]);
 	weir_fence fence;
 	weir_status status;
 
 	if (before == after || weir_stream_same(items[before].stream, items[after].stream))
 		return WEIR_OK;
-	status = entity_stream_record(&items[before], &fence);
-	return status ? status : weir_stream_wait(items[after].stream, fence);
-}
-
-/* For callers of code that uses only the default stream; so that stream is fenced at the end of the tick. */
-static weir_status order_default_after_current(weir_entity *entity)
-{
-	size_t index = 0;
-	weir_status status = entity_default_stream(entity, &index);
-
-	if (!status)
-		entity->streams.items[index].used = true;
-	return status ? status : order_streams(entity, entity->streams.current - 1, index);
+	status = weir_stream_record(items[before].stream, &fence);
+	if (status)
+		return status;
+	if (!unfenced) /* else the end of the tick still fences the same work */
+		items[before].last = fence;
+	return weir_stream_wait(items[after].stream, fence);
 }
 
 /* The work would be replayed for messages that come with other streams. */
@@ -1069,40 +919,44 @@ static weir_status refuse_captured(const weir_context *context)
 			      entity_name(context));
 }
 
-static weir_status refuse_receive(const weir_context *context, unsigned input)
+weir_status weir_context_receive_stream(weir_context *context, unsigned input, unsigned flags,
+					weir_stream **out)
 {
+	weir_entity *entity = context->entity;
 	const char *name = entity_name(context);
+	size_t index = 0;
+	weir_status status = wr_flags_check("weir_context_receive_stream", flags,
+					    WEIR_RECEIVE_TAKE_NONE | WEIR_RECEIVE_SYNC_DEFAULT);
 
+	if (status)
+		return status;
 	if (context->capture)
 		return refuse_captured(context);
 	if (!context->computing)
 		return wr_fail_in(WEIR_E_INVALID, name,
 				  "streams are received in compute: "
 				  "its messages are taken when it begins");
-	return wr_fail_in(WEIR_E_INVALID, name, "a stream is received on input %u of %zu", input,
-			  context->entity->input_count);
-}
-
-weir_status weir_context_receive_stream(weir_context *context, unsigned input, unsigned flags,
-					weir_stream **out)
-{
-	weir_entity *entity = context->entity;
-	weir_status status = wr_flags_check("weir_context_receive_stream", flags,
-					    WEIR_RECEIVE_TAKE_NONE | WEIR_RECEIVE_SYNC_DEFAULT);
-
-	if (status)
-		return status;
-
-	if (!context->computing || input >= entity->input_count)
-		return refuse_receive(context, input);
+	if (input >= entity->input_count)
+		return wr_fail_in(WEIR_E_INVALID, name, "a stream is received on input %u of %zu", input,
+				  entity->input_count);
 	status = choose_current(entity, input, !(flags & WEIR_RECEIVE_TAKE_NONE));
 	if (status)
 		return status;
 	status = begin_current(entity);
-	if (!status)
-		status = input_wait_once(context, input);
-	if (!status && flags & WEIR_RECEIVE_SYNC_DEFAULT)
-		status = order_default_after_current(entity);
+	if (!status && !context->stream_used && !entity->inputs[input].waited) {
+		status = stream_wait_for_input(entity, input);
+		entity->inputs[input].waited = !status;
+		entity->streams.inputs_waited = true;
+	}
+	if (!status && flags & WEIR_RECEIVE_SYNC_DEFAULT) {
+		/* For code that uses only the default stream: so that one is fenced at the end of the tick.
+		 */
+		status = entity_default_stream(entity, &index);
+		if (!status)
+			entity->streams.items[index].used = true;
+		if (!status)
+			status = order_streams(entity, entity->streams.current - 1, index);
+	}
 	if (status)
 		return status;
 	wr_entity_select_device(entity);
@@ -1130,22 +984,6 @@ static bool fetched_stream_is_listed(const weir_entity *entity, size_t f)
 	return false;
 }
 
-/*
- * *out: the entity's own stream for the fetched fence f. Returns false if the stream was recycled, so that
- * its work is complete, or on failure, which the end of the tick returns.
- */
-static bool receive_carried(weir_entity *entity, size_t f, weir_stream **out)
-{
-	size_t index = 0;
-	weir_status status = entity_share_stream(entity, entity->fetched[f].stream, &index);
-
-	if (!status)
-		*out = entity->streams.items[index].stream;
-	else if (status != WEIR_E_CLOSED)
-		entity->streams.failure = status;
-	return !status;
-}
-
 size_t weir_context_receive_streams(weir_context *context, unsigned input, size_t i, size_t room,
 				    weir_stream **out)
 {
@@ -1161,9 +999,20 @@ size_t weir_context_receive_streams(weir_context *context, unsigned input, size_
 		entity->streams.failure = WEIR_E_NOMEM;
 		return 0;
 	}
-	for (size_t f = 0; f < n; f++)
-		if (fetched_stream(entity, f) && !fetched_stream_is_listed(entity, f))
-			count += count >= room || receive_carried(entity, f, &out[count]);
+	for (size_t f = 0; f < n; f++) {
+		size_t index = 0;
+		weir_status status = WEIR_OK;
+		if (!fetched_stream(entity, f) || fetched_stream_is_listed(entity, f))
+			continue;
+		if (count < room)
+			status = entity_share_stream(entity, entity->fetched[f].stream, &index);
+		if (!status && count < room)
+			out[count] = entity->streams.items[index].stream;
+		if (!status)
+			count++;
+		else if (status != WEIR_E_CLOSED) /* that one was recycled: its work is complete */
+			entity->streams.failure = status;
+	}
 	return count;
 }
 

@@ -25,19 +25,6 @@
 /* --- sleeping --- */
 
 /*
- * The last worker to sleep kicks the loop: with no signal outstanding, only the loop's watch would
- * notice that the streams have finished (E2). While `watching` is false no kick is needed: no stream has
- * work, or the stream that became busy kicks. The loop's turn sets `watching` and then reads `sleepers`; the
- * worker does it in the other order, so one of the two sees the other.
- */
-static void kick_if_last_asleep(weir_scheduler *scheduler)
-{
-	if (wr_load(&scheduler->sleepers) == scheduler->all_asleep && wr_load(&scheduler->watching) &&
-	    !wr_system_outstanding(scheduler->graph->system))
-		wr_loop_kick(&scheduler->loop);
-}
-
-/*
  * Returns true if a worker that has announced its sleep must stay awake: there is work, the run is closed, a
  * poller is wanted, or, if it is the poller, a flag was armed since it looked.
  */
@@ -71,7 +58,15 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 		wr_stuck_wake(scheduler);
 		return true;
 	}
-	kick_if_last_asleep(scheduler);
+	/*
+	 * The last worker to sleep kicks the loop: with no signal outstanding, only the loop's watch would
+	 * notice that the streams have finished (E2). While `watching` is false no kick is needed: no stream
+	 * has work, or the stream that became busy kicks. The loop's turn sets `watching` and then reads
+	 * `sleepers`; the worker does it in the other order, so one of the two sees the other.
+	 */
+	if (wr_load(&scheduler->sleepers) == scheduler->all_asleep && wr_load(&scheduler->watching) &&
+	    !wr_system_outstanding(scheduler->graph->system))
+		wr_loop_kick(&scheduler->loop);
 	wr_run_drop_live(scheduler);
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
 	woken = wr_park(&worker->parker, until);

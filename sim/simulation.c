@@ -260,6 +260,30 @@ weir_status wr_sim_call(struct wr_sim *sim, void (*fn)(void *arg), void *arg)
 	return WEIR_OK;
 }
 
+struct attempt {
+	weir_status (*fn)(void *arg);
+	void *arg;
+	weir_status status;
+};
+
+static void make_attempt(void *arg)
+{
+	struct attempt *attempt = arg;
+
+	attempt->status = attempt->fn(attempt->arg);
+}
+
+weir_status wr_sim_try(struct wr_sim *sim, weir_status (*fn)(void *arg), void *arg)
+{
+	struct attempt attempt = {fn, arg, WEIR_OK};
+	weir_status status;
+
+	if (!sim)
+		return fn(arg);
+	status = wr_sim_call(sim, make_attempt, &attempt);
+	return status ? status : attempt.status;
+}
+
 void wr_sim_set_limit(struct wr_sim *sim, uint64_t switches)
 {
 	sim->allowance = switches;

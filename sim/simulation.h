@@ -40,6 +40,8 @@ void wr_sim_destroy(struct wr_sim *sim);
  * caller's.
  */
 weir_status wr_sim_call(struct wr_sim *sim, void (*fn)(void *arg), void *arg);
+/* Likewise, and returns what fn returns. sim NULL: there is no world, fn is simply called. */
+weir_status wr_sim_try(struct wr_sim *sim, weir_status (*fn)(void *arg), void *arg);
 void wr_sim_set_limit(struct wr_sim *sim, uint64_t switches);
 /*
  * Calls fn(arg) each time before virtual time advances because no fiber can run, if none is paused: the state

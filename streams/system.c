@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/stack.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "sim/simulation.h"
 #include "streams/memory.h"
 #include "streams/signal.h"
@@ -487,8 +488,8 @@ static size_t report_append_suspect(char *text, size_t room, const struct suspec
 				    bool first)
 {
 	int64_t age = suspect->at == INT64_MAX ? 0 : now - suspect->at;
-	int n = snprintf(text, room, "%s%s (%.1f ms)", first ? "; suspects, oldest first: " : ", ",
-			 suspect->name, (double)age / 1e6);
+	int n = snprintf(text, room, "%s%s (%s)", first ? "; suspects, oldest first: " : ", ", suspect->name,
+			 wr_time_shown(age).text);
 
 	return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }

@@ -121,16 +121,15 @@ struct opening {
 	struct machine *machine;
 	int devices;
 	bool strict;
-	weir_status status;
 };
 
-static void executor_create_in_world(void *arg)
+static weir_status executor_create_in_world(void *arg)
 {
-	struct opening *opening = arg;
+	const struct opening *opening = arg;
 	struct machine *machine = opening->machine;
 
-	opening->status = wr_executor_create(&machine->executor, opening->devices, WORKERS, opening->strict,
-					     &rules, machine);
+	return wr_executor_create(&machine->executor, opening->devices, WORKERS, opening->strict, &rules,
+				  machine);
 }
 
 static void sim_enter(void *self, void (*fn)(void *arg), void *arg)
@@ -142,7 +141,7 @@ static void sim_enter(void *self, void (*fn)(void *arg), void *arg)
 
 static weir_status sim_open(void **out, const struct wr_system_options *options, char *where, size_t room)
 {
-	struct opening opening = {NULL, options->devices ? options->devices : 1, options->strict, WEIR_OK};
+	struct opening opening = {NULL, options->devices ? options->devices : 1, options->strict};
 	weir_status status;
 
 	if (!options->sim)
@@ -154,9 +153,7 @@ static weir_status sim_open(void **out, const struct wr_system_options *options,
 	opening.machine->knobs = default_knobs;
 	wr_random_seed(&opening.machine->random, options->seed ^ wr_random_next(wr_sim_random(options->sim)),
 		       1);
-	status = wr_sim_call(options->sim, executor_create_in_world, &opening);
-	if (!status)
-		status = opening.status;
+	status = wr_sim_try(options->sim, executor_create_in_world, &opening);
 	if (status) {
 		wr_free(opening.machine);
 		return status;
@@ -328,24 +325,22 @@ struct splitting {
 	const struct wr_partitions_spec *spec;
 	void **out;
 	uint32_t *sms;
-	weir_status status;
 };
 
-static void executor_partition_in_world(void *arg)
+static weir_status executor_partition_in_world(void *arg)
 {
-	struct splitting *self = arg;
+	const struct splitting *self = arg;
 
-	self->status = wr_executor_partition(self->machine->executor, self->spec, self->out, self->sms);
+	return wr_executor_partition(self->machine->executor, self->spec, self->out, self->sms);
 }
 
 /* The workers are fibers, which must be started by a fiber of the world. */
 static weir_status sim_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,
 					 uint32_t *sms)
 {
-	struct splitting splitting = {self, spec, out, sms, WEIR_OK};
-	weir_status status = wr_sim_call(splitting.machine->sim, executor_partition_in_world, &splitting);
+	struct splitting splitting = {self, spec, out, sms};
 
-	return status ? status : splitting.status;
+	return wr_sim_try(splitting.machine->sim, executor_partition_in_world, &splitting);
 }
 
 static void sim_partition_destroy(void *self, void *partition)

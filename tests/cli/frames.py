@@ -159,7 +159,7 @@ def a_reader_that_stalls_for_ten_seconds_loses_nothing(weir):
     child = process.start(weir, "run", *options, graph({"path": str(FOLDER / "long.rgb")}), text=False)
     lines = child.stderr.readline().decode() + child.stderr.readline().decode()
     assert "no tick for 10 s: write waits: file_descriptor: has waited 10" in lines and "(writable)" in lines, lines
-    assert "warning: write: has waited 10.0 s" in lines and "standard output takes nothing: " in lines, lines
+    assert "warning: write: has waited 10 s" in lines and "standard output takes nothing: " in lines, lines
     assert child.stdout.read() == data
     assert child.wait(process.LIMIT) == 0, child.stderr.read()
 
@@ -170,8 +170,8 @@ def a_stall_is_one_line_at_each_end(weir):
     child.stdin.write(clip(1) + b"x" * 100)
     child.stdin.flush()
     line = child.stderr.readline().decode()
-    assert line == ("weir run: warning: read: has waited 1.0 s for descriptor 0 (readable): nothing comes from standard input: "
-                    f"frame 1 has 100 of {FRAME} bytes\n"), line
+    assert re.fullmatch(r"weir run: warning: read: has waited 1(\.0\d)? s for descriptor 0 \(readable\): nothing comes from standard "
+                        rf"input: frame 1 has 100 of {FRAME} bytes\n", line), line
     child.stdin.write(clip(1)[100:])
     child.stdin.close()
     assert child.stdout.read(2 * FRAME).startswith(clip(1))
@@ -182,7 +182,7 @@ def a_stall_is_one_line_at_each_end(weir):
     path = graph({"path": "/dev/zero"}, {"warn_after": "20ms"})
     child = process.start(weir, "run", "--backend", "host", path, text=False)
     line = child.stderr.readline().decode()
-    assert re.fullmatch(r"weir run: warning: write: has waited \d+\.\d ms for descriptor \d+ \(writable\): standard output takes "
+    assert re.fullmatch(r"weir run: warning: write: has waited [\d.]+ ms for descriptor \d+ \(writable\): standard output takes "
                         rf"nothing: \d+ of {FRAME} bytes of frame \d+ are written\n", line), line
     child.stdout.close()
     assert child.wait(process.LIMIT) == 0
@@ -191,7 +191,7 @@ def a_stall_is_one_line_at_each_end(weir):
 
 def warnings_can_be_had_otherwise(weir):
     for words, log, after, wanted in ((["--quiet"], None, "20ms", b""), ([], "off", "20ms", b""), ([], None, "0s", b""),
-                                      ([], "warn", "20ms", b" warn: read: has waited 20.0 ms")):
+                                      ([], "warn", "20ms", b" warn: read: has waited 20 ms")):
         env = {**process.environment(), **({"WEIR_LOG": log} if log else {})}
         options = ["--backend", "sim", "--duration", "100ms", *words]
         child = process.start(weir, "run", *options, graph({"warn_after": after}), stdin=subprocess.PIPE, text=False, env=env)

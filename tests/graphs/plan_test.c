@@ -483,6 +483,29 @@ static void what_is_shown_reads_as_the_same(void **state)
 	}
 }
 
+static void measured_times_have_three_digits_and_no_exponent(void **state)
+{
+	static const struct {
+		int64_t ns;
+		const char *text;
+	} times[] = {{0, "0 us"},
+		     {1, "0.001 us"},
+		     {999, "0.999 us"},
+		     {12345, "12.3 us"},
+		     {999499, "999 us"},
+		     {999500, "1 ms"},
+		     {123456789, "123 ms"},
+		     {1234567890, "1.23 s"},
+		     {90000000000, "90 s"},
+		     {999499999999, "999 s"},
+		     {7200000000000, "7200 s"},
+		     {INT64_MAX, "9223372037 s"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
+		assert_string_equal(wr_time_shown(times[i].ns).text, times[i].text);
+}
+
 static void t15_the_ticks_that_are_timed_are_read_and_shown(void **state)
 {
 	static const char *const good[] = {"off", "all", "sample:2", "sample:64", "sample:1000000"};
@@ -535,6 +558,7 @@ int main(void)
 		cmocka_unit_test(durations_are_exact),
 		cmocka_unit_test(sizes_are_exact),
 		cmocka_unit_test(what_is_shown_reads_as_the_same),
+		cmocka_unit_test(measured_times_have_three_digits_and_no_exponent),
 	};
 
 	return cmocka_run_group_tests_name("plans", tests, set_up, tear_down);

@@ -27,8 +27,8 @@ BOUNDS = {
     "graphs": (47, 23),
     "conditions": (12, 8),
     "operators": (44, 24),
-    "scheduler": (35, 20),
-    "report": (67, 32),
+    "scheduler": (25, 8),
+    "report": (54, 4),
     "cli": (41, 18),
 }
 HEAD = re.compile(r"^(?!typedef|struct \w+ \{|enum|union|extern|#)[A-Za-z_][^;{}#]*?\b(\w+)\([^;{}#]*\)\n\{", re.M)

@@ -159,7 +159,7 @@ def test_a_warning_of_the_library_is_a_line_of_the_command(files, command, quiet
     reader, writer = os.pipe()
     found = weir(files, *words, command=command, stdin=reader)
     os.close(reader), os.close(writer)
-    line = "weir run: warning: read: has waited 20.0 ms for descriptor 0 (readable): nothing comes from standard input: 0 frames came\n"
+    line = "weir run: warning: read: has waited 20 ms for descriptor 0 (readable): nothing comes from standard input: 0 frames came\n"
     assert (found.returncode, found.stderr) == (0, "" if quiet else line)
 
 

@@ -308,7 +308,7 @@ static void c05_a_gated_entity_shows_its_fences_and_their_producer(void **state)
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
 	assert_says(rig_explain(rig),
-		    "end: cuda_stream on in: WAIT_EVENT (1 fence pending, oldest 10.0 ms, producer camera)");
+		    "end: cuda_stream on in: WAIT_EVENT (1 fence pending, oldest 10 ms, producer camera)");
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_string_equal(rig_explain(rig), ""); /* all are done */
 	rig_destroy(rig);

@@ -87,9 +87,9 @@ static void c08_a_content_condition_is_not_told_while_a_gate_of_its_entity_is_cl
 	rig->options.deadlock_grace_ns = INT64_MAX;
 	rig_start(rig);
 	assert_stands_by(rig, "end waits: gate on in: waits for device work on 'in': 1 fence pending, "
-			      "oldest 10.0 ms, producer camera (WAIT_EVENT)");
+			      "oldest 10 ms, producer camera (WAIT_EVENT)");
 	assert_string_equal(rig_explain(rig), "end: gate on in: WAIT_EVENT (waits for device work on 'in': "
-					      "1 fence pending, oldest 10.0 ms, producer camera)\n");
+					      "1 fence pending, oldest 10 ms, producer camera)\n");
 	weir_scheduler_wait(rig->scheduler, 50 * MS, NULL);
 	assert_stands_by(rig, "end waits: looks: not allowed (WAIT)");
 	assert_string_equal(rig_explain(rig), "end: looks: WAIT (not allowed)\n");

@@ -224,7 +224,7 @@ static void xb16_times_and_fences_are_told_with_their_age(void **state)
 	(void)state;
 	rig_start(rig);
 	text = explanation_after(rig, 10 * MS);
-	assert_says(text, "end waits: cuda_stream on in: 1 fence pending, oldest 10.0 ms, producer camera "
+	assert_says(text, "end waits: cuda_stream on in: 1 fence pending, oldest 10 ms, producer camera "
 			  "(WAIT_EVENT)");
 	assert_says(text, "slow waits: periodic: the period is not over, due in 990 ms (WAIT_TIME)");
 	assert_says(text, "; 1 other waits behind them");
