@@ -385,8 +385,10 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 {
 	const weir_entity *entity = context->entity;
 	bool on_host = flags & WEIR_TENSOR_HOST;
-	int device = on_host ? WEIR_DEVICE_HOST : entity->plan->device;
 	struct wr_claim *claim = wr_entity_memory(entity, on_host);
+	int device = claim     ? wr_memory_pool_of(claim)->plan->device
+		     : on_host ? WEIR_DEVICE_HOST
+			       : entity->plan->device;
 	weir_message *message = NULL;
 	weir_status status = wr_flags_check("weir_context_create_tensor", flags, WEIR_TENSOR_HOST);
 
@@ -400,8 +402,7 @@ weir_status weir_context_create_tensor(weir_context *context, const weir_tensor 
 	status = wr_grow(&context->made, &context->made_room, context->made_count + 1, sizeof *context->made);
 
 	if (!status)
-		status = claim ? wr_message_pooled_tensor(entity->graph->pool, like, claim, &message)
-			       : wr_message_tensor(entity->graph->pool, like, device, &message);
+		status = wr_message_tensor(entity->graph->pool, like, device, claim, &message);
 	if (status)
 		return status;
 	wr_message_ref_many(message, 1);

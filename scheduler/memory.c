@@ -378,8 +378,6 @@ void wr_blocks_give_back(struct wr_blocks *blocks, void *block)
 
 #define ALIGNMENT ((uint64_t)256) /* of a block: as cudaMalloc's */
 
-static const struct wr_memory_calls memory_calls;
-
 static bool in_blocks(const struct wr_memory_pool *pool)
 {
 	return pool->plan->blocks > 0;
@@ -407,7 +405,6 @@ weir_status wr_memory_pools_make(weir_graph *graph)
 
 		pool->plan = &graph->plan->memory_pools[i];
 		pool->graph = graph;
-		pool->calls = &memory_calls;
 		pool->shared.size = in_blocks(pool) ? pool->plan->blocks : pool->plan->max_size;
 		graph->memory_pool_count = i + 1;
 		status = wr_shared_init(&pool->shared);
@@ -557,7 +554,7 @@ static weir_status check_take(const struct wr_memory_pool *pool, size_t bytes)
 	return WEIR_OK;
 }
 
-static void memory_free(struct wr_memory_pool *pool, void *data, size_t bytes, bool outside)
+void wr_memory_free(struct wr_memory_pool *pool, void *data, size_t bytes, bool outside)
 {
 	uint64_t units = wr_memory_pool_units(pool, bytes);
 	struct wr_offer offer;
@@ -574,7 +571,7 @@ static void memory_free(struct wr_memory_pool *pool, void *data, size_t bytes, b
 	wr_poke_offered(offer);
 }
 
-static weir_status memory_take(struct wr_claim *claim, size_t bytes, void **out)
+weir_status wr_memory_take(struct wr_claim *claim, size_t bytes, void **out)
 {
 	struct wr_memory_pool *pool = wr_memory_pool_of(claim);
 	uint64_t units = wr_memory_pool_units(pool, bytes);
@@ -592,13 +589,13 @@ static weir_status memory_take(struct wr_claim *claim, size_t bytes, void **out)
 	if (!in_blocks(pool))
 		status = wr_system_alloc(pool->system, pool->plan->device, bytes, &data);
 	if (status)
-		memory_free(pool, NULL, bytes, false);
+		wr_memory_free(pool, NULL, bytes, false);
 	else
 		*out = data;
 	return status;
 }
 
-static void memory_deferred(struct wr_memory_pool *pool)
+void wr_memory_deferred(struct wr_memory_pool *pool)
 {
 	if (wr_load(&pool->shared.refused))
 		wr_system_kick(pool->system);
@@ -606,17 +603,10 @@ static void memory_deferred(struct wr_memory_pool *pool)
 
 /* --- memory that a program holds --- */
 
-static void memory_note_outside(struct wr_memory_pool *pool, size_t bytes)
+void wr_memory_note_outside(struct wr_memory_pool *pool, size_t bytes)
 {
 	wr_fetch_add(&pool->outside, wr_memory_pool_units(pool, bytes));
 }
-
-static const struct wr_memory_calls memory_calls = {
-	.take = memory_take,
-	.free = memory_free,
-	.deferred = memory_deferred,
-	.note_outside = memory_note_outside,
-};
 
 bool wr_memory_pools_refuse(const weir_graph *graph)
 {

@@ -126,24 +126,8 @@ void wr_blocks_give_back(struct wr_blocks *blocks, void *block);
 
 struct wr_memory_pool;
 
-/* What messages call: a table, since the files of messages are below this one. */
-struct wr_memory_calls {
-	/*
-	 * Takes memory for a tick, or in start. Fails: WEIR_E_INVALID: larger than a block; WEIR_E_BUSY:
-	 * nothing is left; WEIR_E_NOMEM. Thread: owner.
-	 */
-	weir_status (*take)(struct wr_claim *claim, size_t bytes, void **out);
-	/* Pokes the entity that it is offered to. `outside`: it was counted by note_outside. */
-	void (*free)(struct wr_memory_pool *pool, void *data, size_t bytes, bool outside);
-	/* The device still uses the memory: the loop frees it, and soon if an entity was refused. */
-	void (*deferred)(struct wr_memory_pool *pool);
-	/* A program takes a message of the pool from an outlet. */
-	void (*note_outside)(struct wr_memory_pool *pool, size_t bytes);
-};
-
 struct wr_memory_pool {
 	struct wr_shared shared; /* in blocks, or in bytes; its lock guards what is not constant */
-	const struct wr_memory_calls *calls;
 	const struct wr_plan_memory_pool *plan;
 	weir_graph *graph;
 	struct wr_system *system; /* NULL: the graph has none; constant during a run */
@@ -175,6 +159,18 @@ uint64_t wr_memory_pool_units(const struct wr_memory_pool *pool, size_t bytes);
 /* The entity's claim of the pool of that place; NULL: it uses none. */
 struct wr_claim *wr_entity_memory(const weir_entity *entity, bool on_host);
 bool wr_memory_pools_refuse(const weir_graph *graph); /* some entity is refused: a hint */
+
+/*
+ * Takes memory for a tick, or in start. Fails: WEIR_E_INVALID: larger than a block; WEIR_E_BUSY: nothing is
+ * left; WEIR_E_NOMEM. Thread: owner.
+ */
+weir_status wr_memory_take(struct wr_claim *claim, size_t bytes, void **out);
+/* Pokes the entity that it is offered to. `outside`: it was counted by wr_memory_note_outside. */
+void wr_memory_free(struct wr_memory_pool *pool, void *data, size_t bytes, bool outside);
+/* The device still uses the memory: the loop frees it, and soon if an entity was refused. */
+void wr_memory_deferred(struct wr_memory_pool *pool);
+/* A program takes a message of the pool from an outlet. */
+void wr_memory_note_outside(struct wr_memory_pool *pool, size_t bytes);
 
 static inline struct wr_memory_pool *wr_memory_pool_of(const struct wr_claim *claim)
 {

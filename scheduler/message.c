@@ -104,7 +104,7 @@ void wr_message_note_outside(weir_message *message)
 
 	/* Two outlets may have it: one of their takers counts it. */
 	if (memory && !wr_exchange(&message->outside, true))
-		memory->calls->note_outside(memory, message->size);
+		wr_memory_note_outside(memory, message->size);
 	for (size_t i = 0, parts = weir_message_parts(message); i < parts; i++) {
 		weir_message *part = weir_message_part_at(message, i);
 
@@ -114,7 +114,10 @@ void wr_message_note_outside(weir_message *message)
 	}
 }
 
-static struct wr_system *pool_system(const struct wr_pool *pool);
+static struct wr_system *pool_system(const struct wr_pool *pool)
+{
+	return wr_load_acquire(&((struct wr_pool *)pool)->system);
+}
 
 /* Returns true if the deferred-free list took the message. */
 static bool message_defer(weir_message *message)
@@ -138,7 +141,7 @@ static bool message_defer(weir_message *message)
 	if (wr_defer_free(system, &message->deferred))
 		return false;
 	if (memory) /* the message may be gone */
-		memory->calls->deferred(memory);
+		wr_memory_deferred(memory);
 	return true;
 }
 
@@ -688,7 +691,7 @@ static void free_to_memory_pool(struct wr_memory_pool *memory, weir_message *mes
 	bool outside = wr_load_relaxed(&message->outside);
 
 	wr_store_relaxed(&message->outside, false);
-	memory->calls->free(memory, message->data, message->size, outside);
+	wr_memory_free(memory, message->data, message->size, outside);
 	if (outside)
 		pool_let_go(message->pool);
 }
@@ -778,22 +781,8 @@ static void message_describe(weir_message *message, const weir_tensor *tensor, i
 	}
 }
 
-static weir_status take_from_memory_pool(weir_message *message, struct wr_claim *claim, size_t bytes)
-{
-	struct wr_memory_pool *memory = wr_memory_pool_of(claim);
-	weir_status status = memory->calls->take(claim, bytes, &message->data);
-
-	if (status)
-		return status;
-	message->payload = WR_PAYLOAD_POOL;
-	message->arg = memory;
-	message->size = bytes;
-	return WEIR_OK;
-}
-
-/* From the system's arena, or from the memory pool that the claim is of. */
-static weir_status create_tensor(struct wr_pool *pool, const weir_tensor *like, int device,
-				 struct wr_claim *claim, weir_message **out)
+weir_status wr_message_tensor(struct wr_pool *pool, const weir_tensor *like, int device,
+			      struct wr_claim *claim, weir_message **out)
 {
 	int64_t strides[WEIR_DIMENSIONS_MAX];
 	size_t bytes;
@@ -806,27 +795,22 @@ static weir_status create_tensor(struct wr_pool *pool, const weir_tensor *like, 
 	if (!message)
 		return WEIR_E_NOMEM;
 	message->size = 0;
-	if (bytes > 0)
-		status = claim ? take_from_memory_pool(message, claim, bytes)
-			       : allocate_payload(message, device, bytes);
+	if (bytes > 0 && !claim)
+		status = allocate_payload(message, device, bytes);
+	else if (bytes > 0)
+		status = wr_memory_take(claim, bytes, &message->data);
+	if (bytes > 0 && claim && !status) {
+		message->payload = WR_PAYLOAD_POOL;
+		message->arg = wr_memory_pool_of(claim);
+		message->size = bytes;
+	}
 	message_describe(message, like, device, strides);
 	return message_hand_out(out, message, status);
 }
 
-weir_status wr_message_tensor(struct wr_pool *pool, const weir_tensor *like, int device, weir_message **out)
-{
-	return create_tensor(pool, like, device, NULL, out);
-}
-
-weir_status wr_message_pooled_tensor(struct wr_pool *pool, const weir_tensor *like, struct wr_claim *claim,
-				     weir_message **out)
-{
-	return create_tensor(pool, like, wr_memory_pool_of(claim)->plan->device, claim, out);
-}
-
 weir_status weir_message_create_tensor(weir_graph *graph, const weir_tensor *like, weir_message **out)
 {
-	return wr_message_tensor(graph->pool, like, like->device, out);
+	return wr_message_tensor(graph->pool, like, like->device, NULL, out);
 }
 
 static void message_set_destroy(weir_message *message, void (*destroy)(void *), void *arg)
@@ -914,11 +898,6 @@ void wr_pool_clear(struct wr_pool *pool, enum wr_pool_mark mark)
 void wr_pool_bind(struct wr_pool *pool, struct wr_system *system)
 {
 	wr_store_release(&pool->system, system);
-}
-
-static struct wr_system *pool_system(const struct wr_pool *pool)
-{
-	return wr_load_acquire(&((struct wr_pool *)pool)->system);
 }
 
 /* Allocates a slab of n messages and puts all of them into the shared array. */

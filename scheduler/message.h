@@ -58,14 +58,11 @@ weir_status wr_pool_check(struct wr_pool *pool, const weir_entity **by);
 weir_status wr_pool_reserve(struct wr_pool *pool, size_t messages);
 
 weir_status wr_message_empty(struct wr_pool *pool, weir_message **out);
-/* As weir_message_create_tensor, on this device. */
-weir_status wr_message_tensor(struct wr_pool *pool, const weir_tensor *like, int device, weir_message **out);
-
 struct wr_claim;
 struct wr_memory_pool;
-/* As weir_message_create_tensor, with memory of the pool that the claim is of. */
-weir_status wr_message_pooled_tensor(struct wr_pool *pool, const weir_tensor *like, struct wr_claim *claim,
-				     weir_message **out);
+/* As weir_message_create_tensor, on this device. claim: with memory of its pool, which is there; or NULL. */
+weir_status wr_message_tensor(struct wr_pool *pool, const weir_tensor *like, int device,
+			      struct wr_claim *claim, weir_message **out);
 /* The memory pool of its payload, or NULL. Thread: holds a reference. */
 struct wr_memory_pool *wr_message_memory_pool(const weir_message *message);
 /*

@@ -96,6 +96,16 @@ void wr_ready_inject(weir_scheduler *scheduler, weir_entity *entity)
 		wr_wake_one(scheduler);
 }
 
+/* From first to last they are linked. */
+static void list_append_locked(struct wr_ready_list *list, weir_entity *first, weir_entity *last)
+{
+	if (list->last)
+		wr_store_relaxed(&list->last->next_ready, first);
+	else
+		list->first = first;
+	list->last = last;
+}
+
 static weir_entity *list_shift_locked(struct wr_ready_list *list, _Atomic uint64_t *count)
 {
 	weir_entity *entity = list->first;
@@ -112,7 +122,6 @@ static weir_entity *list_shift_locked(struct wr_ready_list *list, _Atomic uint64
 /* Empties the stack, whose top is the newest entry, and appends its entries to the backlog, oldest first. */
 static void backlog_refill_locked(weir_scheduler *scheduler)
 {
-	struct wr_ready_list *backlog = &scheduler->backlog;
 	weir_entity *newest = wr_exchange(&scheduler->injected, NULL), *first = NULL, *older;
 	uint64_t count = 0;
 
@@ -123,11 +132,7 @@ static void backlog_refill_locked(weir_scheduler *scheduler)
 	}
 	if (!newest)
 		return;
-	if (backlog->last)
-		wr_store_relaxed(&backlog->last->next_ready, first);
-	else
-		backlog->first = first;
-	backlog->last = newest;
+	list_append_locked(&scheduler->backlog, first, newest);
 	wr_fetch_add(&scheduler->backlog_count, count);
 }
 
@@ -156,23 +161,6 @@ static weir_entity *injector_take(struct wr_worker *worker)
 	if (entity)
 		wr_run_drop_live(scheduler);
 	return entity;
-}
-
-/* Loop thread. The entry takes over the caller's live reference. */
-static void ready_push_due(weir_scheduler *scheduler, weir_entity *entity)
-{
-	struct wr_ready_list *list = &scheduler->due;
-
-	wr_mutex_lock(&scheduler->backlog_lock);
-	wr_store_relaxed(&entity->next_ready, NULL);
-	if (list->last)
-		wr_store_relaxed(&list->last->next_ready, entity);
-	else
-		list->first = entity;
-	list->last = entity;
-	wr_fetch_add(&scheduler->due_count, 1);
-	wr_mutex_unlock(&scheduler->backlog_lock);
-	wr_wake_one(scheduler);
 }
 
 /* --- the ring --- */
@@ -425,7 +413,12 @@ void wr_poke_due(weir_scheduler *scheduler, weir_entity *entity)
 {
 	if (wr_live_take(&scheduler->live) && wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE) {
 		wr_trace_poke(scheduler->trace, WR_LANE_OUTSIDE, entity->id);
-		ready_push_due(scheduler, entity);
+		wr_mutex_lock(&scheduler->backlog_lock);
+		wr_store_relaxed(&entity->next_ready, NULL);
+		list_append_locked(&scheduler->due, entity, entity);
+		wr_fetch_add(&scheduler->due_count, 1); /* the entry takes over the live reference */
+		wr_mutex_unlock(&scheduler->backlog_lock);
+		wr_wake_one(scheduler);
 	} else {
 		wr_run_drop_live(scheduler);
 	}

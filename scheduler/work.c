@@ -70,30 +70,6 @@ static struct wr_stream_pool *pool_of(const weir_entity *entity)
 	return pool == WR_NO_POOL ? NULL : entity->graph->pools[pool];
 }
 
-static weir_status entity_share_stream(weir_entity *entity, uint64_t id, size_t *out);
-
-static weir_status entity_default_stream(weir_entity *entity, size_t *out);
-
-weir_status wr_entity_take_stream(weir_entity *entity)
-{
-	struct wr_stream_pool *pool = pool_of(entity);
-	size_t index = 0;
-	size_t most = pool ? entity->graph->plan->stream_pools[entity->plan->stream_pool].max_size : 0;
-	weir_status status;
-
-	if (entity->given_stream)
-		status = entity_share_stream(entity, weir_stream_id(entity->given_stream), &index);
-	else if (entity->plan->use_default_stream)
-		status = entity_default_stream(entity, &index);
-	else if (!pool || (most && wr_stream_pool_taken(pool) >= most))
-		return WEIR_OK; /* a cheap test: an entity that got no stream comes here in every tick */
-	else
-		status = take_from_pool(entity, pool, &index);
-	if (!status)
-		entity_set_current_stream(entity, index, true, true);
-	return status == WEIR_E_BUSY ? WEIR_OK : status;
-}
-
 /*
  * Returns the stream of this name, taking it from the pool at the first call. Fails: WEIR_E_BUSY,
  * WEIR_E_UNSUPPORTED.
@@ -188,6 +164,26 @@ static weir_status entity_share_stream(weir_entity *entity, uint64_t id, size_t 
 	if (!status)
 		*out = index;
 	return status;
+}
+
+weir_status wr_entity_take_stream(weir_entity *entity)
+{
+	struct wr_stream_pool *pool = pool_of(entity);
+	size_t index = 0;
+	size_t most = pool ? entity->graph->plan->stream_pools[entity->plan->stream_pool].max_size : 0;
+	weir_status status;
+
+	if (entity->given_stream)
+		status = entity_share_stream(entity, weir_stream_id(entity->given_stream), &index);
+	else if (entity->plan->use_default_stream)
+		status = entity_default_stream(entity, &index);
+	else if (!pool || (most && wr_stream_pool_taken(pool) >= most))
+		return WEIR_OK; /* a cheap test: an entity that got no stream comes here in every tick */
+	else
+		status = take_from_pool(entity, pool, &index);
+	if (!status)
+		entity_set_current_stream(entity, index, true, true);
+	return status == WEIR_E_BUSY ? WEIR_OK : status;
 }
 
 bool wr_entity_streams_idle(weir_entity *entity)

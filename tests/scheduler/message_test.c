@@ -111,7 +111,7 @@ static void a_new_tensor_is_dense_and_row_major(void **state)
 	weir_message *message = NULL;
 	const weir_tensor *tensor;
 
-	assert_int_equal(wr_message_tensor(rig->pool, &like, WEIR_DEVICE_HOST, &message), WEIR_OK);
+	assert_int_equal(wr_message_tensor(rig->pool, &like, WEIR_DEVICE_HOST, NULL, &message), WEIR_OK);
 	memset(shape, 0, sizeof(shape)); /* it was copied */
 	tensor = weir_message_tensor(message);
 	assert_int_equal(weir_message_kind(message), WEIR_KIND_TENSOR);
@@ -134,10 +134,10 @@ static void a_tensor_may_have_no_dimensions_or_no_elements(void **state)
 	weir_tensor none = {.size = sizeof(none), .dimensions = 3, .shape = shape, .code = 0, .bits = 8};
 	weir_message *message = NULL;
 
-	assert_int_equal(wr_message_tensor(rig->pool, &scalar, WEIR_DEVICE_HOST, &message), WEIR_OK);
+	assert_int_equal(wr_message_tensor(rig->pool, &scalar, WEIR_DEVICE_HOST, NULL, &message), WEIR_OK);
 	assert_int_equal(weir_message_size(message), 8);
 	weir_message_unref(message);
-	assert_int_equal(wr_message_tensor(rig->pool, &none, WEIR_DEVICE_HOST, &message), WEIR_OK);
+	assert_int_equal(wr_message_tensor(rig->pool, &none, WEIR_DEVICE_HOST, NULL, &message), WEIR_OK);
 	assert_int_equal(weir_message_size(message), 0);
 	assert_memory_equal(weir_message_tensor(message)->strides, ((int64_t[]){5, 5, 1}),
 			    3 * sizeof(int64_t));
@@ -208,8 +208,9 @@ static void e06_a_bad_tensor_is_refused_by_field(void **state)
 	weir_message *message = NULL;
 
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		assert_int_equal(wr_message_tensor(rig->pool, &bad[i].tensor, WEIR_DEVICE_HOST, &message),
-				 WEIR_E_INVALID);
+		assert_int_equal(
+			wr_message_tensor(rig->pool, &bad[i].tensor, WEIR_DEVICE_HOST, NULL, &message),
+			WEIR_E_INVALID);
 		if (!strstr(weir_last_error(), bad[i].names))
 			fail_msg("%zu: \"%s\" does not name \"%s\"", i, weir_last_error(), bad[i].names);
 		assert_null(message);
@@ -251,12 +252,12 @@ static void a_device_needs_a_system_that_has_it(void **state)
 	weir_tensor like = {.size = sizeof(like), .code = 2, .bits = 32};
 	weir_message *message = NULL;
 
-	assert_int_equal(wr_message_tensor(rig->pool, &like, 0, &message), WEIR_E_INVALID);
+	assert_int_equal(wr_message_tensor(rig->pool, &like, 0, NULL, &message), WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), "WEIR_DEVICE_HOST"));
 	wr_pool_bind(rig->pool, &rig->system);
-	assert_int_equal(wr_message_tensor(rig->pool, &like, 7, &message), WEIR_E_INVALID);
+	assert_int_equal(wr_message_tensor(rig->pool, &like, 7, NULL, &message), WEIR_E_INVALID);
 	assert_null(message);
-	assert_int_equal(wr_message_tensor(rig->pool, &like, 0, &message), WEIR_OK);
+	assert_int_equal(wr_message_tensor(rig->pool, &like, 0, NULL, &message), WEIR_OK);
 	assert_int_equal(weir_message_tensor(message)->device, 0);
 	assert_int_equal(rig->system.allocations, 1);
 	weir_message_unref(message);
@@ -342,7 +343,7 @@ static weir_status make_some(struct wr_pool *pool)
 	weir_status status = weir_message_create_bytes(graph_of(pool), 100, &made[0]);
 
 	if (!status)
-		status = wr_message_tensor(pool, &like, WEIR_DEVICE_HOST, &made[1]);
+		status = wr_message_tensor(pool, &like, WEIR_DEVICE_HOST, NULL, &made[1]);
 	for (uint64_t i = 1; !status && i < 20; i++)
 		status = wr_message_add_fence(made[0], fence(i, 1), true);
 	if (!status)
@@ -447,13 +448,15 @@ static void a_tensor_of_16_bits_is_of_any_type(void **state)
 
 	for (size_t i = 0; i < COUNT(codes); i++) {
 		like.code = codes[i];
-		assert_int_equal(wr_message_tensor(rig->pool, &like, WEIR_DEVICE_HOST, &message), WEIR_OK);
+		assert_int_equal(wr_message_tensor(rig->pool, &like, WEIR_DEVICE_HOST, NULL, &message),
+				 WEIR_OK);
 		assert_int_equal(weir_message_size(message), 6);
 		weir_message_unref(message);
 		message = NULL;
 	}
 	like.code = 3;
-	assert_int_equal(wr_message_tensor(rig->pool, &like, WEIR_DEVICE_HOST, &message), WEIR_E_INVALID);
+	assert_int_equal(wr_message_tensor(rig->pool, &like, WEIR_DEVICE_HOST, NULL, &message),
+			 WEIR_E_INVALID);
 	assert_null(message);
 }
 
@@ -464,7 +467,8 @@ static void e06_a_tensor_whose_strides_overflow_is_refused(void **state)
 	weir_tensor like = {.size = sizeof(like), .dimensions = 3, .shape = shape, .code = 1, .bits = 8};
 	weir_message *message = NULL;
 
-	assert_int_equal(wr_message_tensor(rig->pool, &like, WEIR_DEVICE_HOST, &message), WEIR_E_INVALID);
+	assert_int_equal(wr_message_tensor(rig->pool, &like, WEIR_DEVICE_HOST, NULL, &message),
+			 WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), "63 bits"));
 	assert_null(message);
 }
