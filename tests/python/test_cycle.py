@@ -450,7 +450,7 @@ with graph.start(backend="host"):
 
 
 def test_a_sub_interpreter_is_refused_by_one_line():
-    assert script("""
+    found = script("""
 try:
     import _interpreters as interpreters
 except ImportError:
@@ -463,7 +463,11 @@ except interpreters.RunFailedError as error:
     print(error)
 interpreters.destroy(sub)
 print(weir.Graph({"weir": 1, "entities": [{"name": "p", "operator": "ping", "conditions": [{"type": "count", "count": 2}]}, {"name": "s", "operator": "sink"}], "connections": [["p.out", "s.in"]]}).run().finished)
-""")[-12:-1] == "weir runs in the main interpreter alone, not in a sub-interpreter True".split()[-12:-1]
+""")
+    text = " ".join(found)
+    # CPython 3.13 refuses by itself one with a GIL of its own
+    assert "weir runs in the main interpreter alone, not in a sub-interpreter" in text or "does not support loading in subinterpreters" in text
+    assert found[-1] == "True"
 
 
 @weir.operator
