@@ -193,15 +193,6 @@ static bool same_name(const struct wr_file *a, const struct wr_file *b)
 	return !a->path && !b->path && a->fd == b->fd;
 }
 
-static void add_user(struct wr_words *words, const struct wr_file *file)
-{
-	wr_words_add(words, file->use == WR_FILE_READ ? "read" : "written");
-	if (!file->user)
-		wr_words_add(words, " as %s", file->place);
-	else
-		wr_words_add(words, *file->place ? " by '%s' (%s)" : " by '%s'", file->user, file->place);
-}
-
 void wr_file_clash_text(char text[WR_FILE_TEXT], const struct wr_file *file, const struct wr_file *other)
 {
 	struct wr_words words = wr_words_in(text, WR_FILE_TEXT);
@@ -216,7 +207,11 @@ void wr_file_clash_text(char text[WR_FILE_TEXT], const struct wr_file *file, con
 		add_name(&words, other);
 		wr_words_add(&words, ", which is ");
 	}
-	add_user(&words, other);
+	wr_words_add(&words, other->use == WR_FILE_READ ? "read" : "written");
+	if (!other->user)
+		wr_words_add(&words, " as %s", other->place);
+	else
+		wr_words_add(&words, *other->place ? " by '%s' (%s)" : " by '%s'", other->user, other->place);
 	wr_words_add(&words, "%s: %s", consumed ? ", and what one takes the other lacks" : "",
 		     file->use == WR_FILE_LINES ? "leave one of them out" : "name another one");
 }

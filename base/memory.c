@@ -18,19 +18,16 @@ static _Atomic int hook = HOOK_OFF;
 static _Atomic int64_t left; /* allocations until the one that fails; below 0 afterwards */
 static _Atomic int64_t made;
 
-static bool hook_fails(int how)
-{
-	int64_t before = atomic_fetch_sub_explicit(&left, 1, memory_order_relaxed);
-
-	return before == 0 || (before < 0 && how == HOOK_ALL);
-}
-
 bool wr_memory_fails(void)
 {
 	int how = wr_read(&hook);
+	int64_t before;
 
 	atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
-	return how != HOOK_OFF && hook_fails(how);
+	if (how == HOOK_OFF)
+		return false;
+	before = atomic_fetch_sub_explicit(&left, 1, memory_order_relaxed);
+	return before == 0 || (before < 0 && how == HOOK_ALL);
 }
 
 void wr_memory_fail_at(int64_t n, bool all)
@@ -123,26 +120,18 @@ void wr_free(void *memory)
 	free(memory);
 }
 
-/* Grows by half, so that n appends cost O(n); at most PTRDIFF_MAX bytes. */
-static size_t grown_room(size_t room, size_t need, size_t size)
-{
-	size_t most = PTRDIFF_MAX / size;
-	size_t next = room > most / 2 ? most : room + room / 2;
-
-	if (next < 8)
-		next = 8 < most ? 8 : most;
-	return next < need ? need : next;
-}
-
 weir_status wr_grow_now(void *array, size_t *room, size_t need, size_t size)
 {
 	char *memory = NULL; /* *array has its own type: read and written as bytes */
-	size_t next;
+	size_t most = size ? PTRDIFF_MAX / size : 0, next;
 
-	if (!size || need > PTRDIFF_MAX / size)
+	if (!size || need > most)
 		return wr_fail(WEIR_E_NOMEM, "out of memory");
 	memcpy(&memory, array, sizeof(memory));
-	next = grown_room(*room, need, size);
+	next = *room > most / 2 ? most : *room + *room / 2; /* by half, so that n appends cost O(n) */
+	if (next < 8)
+		next = 8 < most ? 8 : most;
+	next = next < need ? need : next;
 	memory = wr_memory_fails() ? NULL : realloc(memory, next * size);
 	if (!memory)
 		return wr_fail(WEIR_E_NOMEM, "out of memory");

@@ -6,13 +6,6 @@
 #define LONGEST         64
 #define MOST_CANDIDATES 10000 /* bounds the time for one hint */
 
-static unsigned least_of_three(unsigned a, unsigned b, unsigned c)
-{
-	unsigned smaller = a < b ? a : b;
-
-	return smaller < c ? smaller : c;
-}
-
 static unsigned char to_lower(char c)
 {
 	return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
@@ -29,9 +22,10 @@ static unsigned edit_distance(const char *a, const char *b, size_t length)
 		unsigned diagonal = row[0];
 		row[0] = (unsigned)i + 1;
 		for (size_t j = 0; j < length; j++) {
-			unsigned changed = diagonal + (to_lower(a[i]) != to_lower(b[j]));
+			unsigned least = diagonal + (to_lower(a[i]) != to_lower(b[j]));
 			diagonal = row[j + 1];
-			row[j + 1] = least_of_three(row[j] + 1, diagonal + 1, changed);
+			least = row[j] + 1 < least ? row[j] + 1 : least;
+			row[j + 1] = diagonal + 1 < least ? diagonal + 1 : least;
 		}
 	}
 	return row[length];
@@ -81,22 +75,15 @@ static size_t term_of(const char *wanted)
 	return i;
 }
 
-/* Returns true if the candidate is our name of the wanted Holoscan or GXF term. */
-static bool is_term_for(const char *wanted, const char *candidate)
-{
-	size_t i = term_of(wanted);
-
-	return i < sizeof terms / sizeof terms[0] && terms[i].ours && !strcmp(terms[i].ours, candidate);
-}
-
 /* Accepts edits of a third of the word, two in a short word, but never of the whole word. */
 void wr_nearest_try(struct wr_nearest *nearest, const char *candidate)
 {
 	size_t wanted = strlen(nearest->wanted), length = candidate ? strlen(candidate) : 0;
-	size_t most = wanted < 6 ? 2 : wanted / 3;
+	size_t most = wanted < 6 ? 2 : wanted / 3, term = term_of(nearest->wanted);
 	unsigned here;
 
-	if (length && is_term_for(nearest->wanted, candidate)) {
+	if (length && term < sizeof terms / sizeof terms[0] && terms[term].ours &&
+	    !strcmp(terms[term].ours, candidate)) { /* our name of the wanted Holoscan or GXF term */
 		nearest->best = candidate;
 		nearest->distance = 0;
 		return;

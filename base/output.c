@@ -60,13 +60,6 @@ static bool find_target(const char *path, char target[PATH_MAX])
 
 /* --- opening --- */
 
-/* Returns false if the file that is there cannot be replaced by another one with the same rights. */
-static bool can_replace(const char *target, const struct stat *old)
-{
-	return S_ISREG(old->st_mode) && old->st_nlink == 1 && old->st_uid == geteuid() &&
-	       !faccessat(AT_FDCWD, target, W_OK, AT_EACCESS);
-}
-
 /* Makes a file of a name that nothing has. Returns false if the folder takes none. */
 static bool make_temporary(struct wr_output_file *output)
 {
@@ -94,7 +87,10 @@ static bool open_beside(struct wr_output_file *output)
 	if (!find_target(output->path, output->target))
 		return false;
 	is_there = !stat(output->target, &old);
-	if ((is_there && !can_replace(output->target, &old)) || !make_temporary(output))
+	if (is_there && (!S_ISREG(old.st_mode) || old.st_nlink != 1 || old.st_uid != geteuid() ||
+			 faccessat(AT_FDCWD, output->target, W_OK, AT_EACCESS)))
+		return false; /* it cannot be replaced by another one with the same rights */
+	if (!make_temporary(output))
 		return false;
 	if (is_there) {
 		(void)!fchown(output->fd, (uid_t)-1, old.st_gid);
@@ -103,21 +99,16 @@ static bool open_beside(struct wr_output_file *output)
 	return true;
 }
 
-static bool is_fifo(const char *path)
-{
-	struct stat status;
-
-	return !stat(path, &status) && S_ISFIFO(status.st_mode);
-}
-
 static bool open_in_place(struct wr_output_file *output)
 {
+	struct stat old;
+
 	*output->temporary = 0;
 	output->fd =
 		open(output->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
 	if (output->fd >= 0) /* only opening must not wait */
 		fcntl(output->fd, F_SETFL, fcntl(output->fd, F_GETFL) & ~O_NONBLOCK);
-	else if (errno == ENXIO && !is_fifo(output->path))
+	else if (errno == ENXIO && (stat(output->path, &old) || !S_ISFIFO(old.st_mode)))
 		errno = ENODEV; /* a device that is not there, like /dev/tty without a terminal */
 	return output->fd >= 0;
 }
@@ -161,18 +152,14 @@ void wr_output_remove(const char *path)
 		unlink(target);
 }
 
-/* So that the new file is on the disk before its name is. Some file systems cannot: EINVAL, ENOSYS. */
-static bool is_stored(int fd)
-{
-	return !fsync(fd) || errno == EINVAL || errno == ENOSYS;
-}
-
 bool wr_output_close(struct wr_output_file *output, bool whole)
 {
 	bool beside = *output->temporary;
 	int kept = errno;
 
-	if (whole && beside && !is_stored(output->fd)) {
+	/* So that the new file is on the disk before its name is. Some file systems cannot: EINVAL, ENOSYS.
+	 */
+	if (whole && beside && fsync(output->fd) && errno != EINVAL && errno != ENOSYS) {
 		kept = errno;
 		whole = false;
 	}

@@ -141,11 +141,6 @@ static bool find_ending(struct cli_findings *out, const struct cli_recorded *rec
 
 /* --- messages that were dropped --- */
 
-static bool is_dropping(const struct cli_queue *queue)
-{
-	return queue->dropped && (double)queue->dropped >= DROPS_MANY * (double)queue->pushed;
-}
-
 /* What holds the receiver up: itself, or what it waits for. */
 static void say_drops(struct cli_finding *finding, const struct cli_recorded *recorded,
 		      const struct cli_queue *queue, const struct cli_root *root)
@@ -183,7 +178,8 @@ static void find_drops(struct cli_findings *out, const struct cli_recorded *reco
 	struct cli_root root = {0};
 
 	for (size_t i = 0; i < recorded->queues.count; i++)
-		if (is_dropping(&queues[i]) && (!worst || queues[i].dropped > worst->dropped))
+		if (queues[i].dropped && (double)queues[i].dropped >= DROPS_MANY * (double)queues[i].pushed &&
+		    (!worst || queues[i].dropped > worst->dropped))
 			worst = &queues[i];
 	if (!worst)
 		return;
@@ -322,15 +318,6 @@ static double median_of_others(struct cli_findings *out, const struct cli_record
 	return median;
 }
 
-/* How much of its time in compute the entity waits, in calls of weir or of others. */
-static double waits_of(const struct cli_entity *entity)
-{
-	double blocked = entity->submit.sum ? (double)entity->blocked.sum / (double)entity->submit.sum : 0;
-	double off = off_core(entity);
-
-	return blocked >= BLOCKED_MOST ? blocked : off >= WAITS_MOST ? off : 0;
-}
-
 static void say_blocks(struct wr_words *words, const struct cli_recorded *recorded, size_t i, double blocked)
 {
 	wr_words_add(
@@ -346,7 +333,10 @@ static struct wr_words say_stage(struct cli_findings *out, const struct cli_reco
 				 double others)
 {
 	const struct cli_entity *entity = cli_recorded_entity(recorded, i);
-	double host = cli_host_load(recorded, i), blocked = waits_of(entity);
+	double host = cli_host_load(recorded, i), off = off_core(entity);
+	double called = entity->submit.sum ? (double)entity->blocked.sum / (double)entity->submit.sum : 0;
+	/* how much of its time in compute the entity waits, in calls of weir or of others */
+	double blocked = called >= BLOCKED_MOST ? called : off >= WAITS_MOST ? off : 0;
 	struct cli_finding *finding =
 		finding_add(out, blocked > 0 ? CLI_CAUSE_BLOCKS : CLI_CAUSE_COMPUTE, i, host);
 	struct wr_words words = words_of(finding);
@@ -359,7 +349,7 @@ static struct wr_words say_stage(struct cli_findings *out, const struct cli_reco
 			"'%s' is in compute for %d %% of the run (%s a tick%s), others for %d %%; make its "
 			"compute shorter, move its work to the device, or divide it between two entities",
 			name_of(recorded, i).text, percent(host), time_of(cli_mean(&entity->submit)).text,
-			off_core(entity) >= WAITS_SOME
+			off >= WAITS_SOME
 				? ", a good part of it not on a core: a lock, a read, or a busy machine"
 				: "",
 			percent(others));

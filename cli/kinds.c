@@ -261,18 +261,6 @@ static void print_title(const char *name, const char *help)
 	putchar('\n');
 }
 
-static void print_brought(const weir_operator *kind)
-{
-	if (!kind->conditions || !kind->conditions[0])
-		return;
-	puts("\nconditions that it brings");
-	for (size_t i = 0; kind->conditions[i]; i++) {
-		fputs("      ", stdout);
-		cli_print_escaped(stdout, kind->conditions[i]);
-		putchar('\n');
-	}
-}
-
 static void print_operator(const weir_registry *registry, size_t i)
 {
 	const weir_operator *kind = weir_registry_operator(registry, i);
@@ -287,7 +275,11 @@ static void print_operator(const weir_registry *registry, size_t i)
 	print_parameters(kind->parameters);
 	print_inputs(kind);
 	print_outputs(kind->outputs);
-	print_brought(kind);
+	for (size_t k = 0; kind->conditions && kind->conditions[k]; k++) {
+		fputs(k ? "      " : "\nconditions that it brings\n      ", stdout);
+		cli_print_escaped(stdout, kind->conditions[k]);
+		putchar('\n');
+	}
 }
 
 /* --- as JSON --- */
@@ -427,17 +419,6 @@ static void print_operator_json(const weir_registry *registry, size_t i)
 
 /* --- conditions --- */
 
-/* The keys beside the parameters belong to the scheduler, not to the condition's table. */
-static void print_keys(const weir_condition *kind)
-{
-	puts("\nbeside the parameters\n"
-	     "  name: string; default the type\n"
-	     "      the name by which a program addresses it");
-	if (!strcmp(kind->name, "cuda_stream"))
-		puts("  signal: one of callback, callback_inline, flag; default the scheduler's\n"
-		     "      how finished device work wakes the entity");
-}
-
 static void print_condition(const weir_registry *registry, size_t i)
 {
 	const weir_condition *kind = weir_registry_condition(registry, i);
@@ -447,7 +428,13 @@ static void print_condition(const weir_registry *registry, size_t i)
 	       kind->phase == WEIR_PHASE_CONTENT ? "looks into the messages that the next tick receives"
 						 : "asked before the messages of the next tick are chosen");
 	print_parameters(kind->parameters);
-	print_keys(kind);
+	/* These belong to the scheduler, not to the condition's table. */
+	puts("\nbeside the parameters\n"
+	     "  name: string; default the type\n"
+	     "      the name by which a program addresses it");
+	if (!strcmp(kind->name, "cuda_stream"))
+		puts("  signal: one of callback, callback_inline, flag; default the scheduler's\n"
+		     "      how finished device work wakes the entity");
 }
 
 /* --- lists --- */

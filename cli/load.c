@@ -22,20 +22,6 @@ int cli_registry_load(weir_registry **out, const struct cli_options *options)
 	return status == WEIR_E_NOMEM ? CLI_FAILED : CLI_REFUSED;
 }
 
-/* Returns P of "E.P=VALUE", or NULL if it is malformed. */
-static const char *parameter_of(const char *set)
-{
-	const char *equals = strchr(set, '='), *dot = strchr(set, '.');
-
-	return dot && equals && dot < equals ? dot + 1 : NULL;
-}
-
-/* Returns true if both set the same parameter of the same entity; the later one wins. */
-static bool supersedes(const char *later, const char *set)
-{
-	return !strncmp(later, set, strcspn(set, "=") + 1);
-}
-
 /*
  * Returns the --set that caused a report whose pointer is ".../parameters/P": the last one that sets a P.
  * Returns NULL if P was set in several entities: the pointer has only the entity's index.
@@ -46,43 +32,35 @@ static const char *find_set(const struct cli_options *options, const char *point
 	size_t length = key ? strlen(key + 1) : 0;
 
 	for (size_t i = options->set_count; key && i--;) {
-		const char *set = options->sets[i], *name = parameter_of(set);
+		const char *set = options->sets[i]; /* "E.P=VALUE" */
+		const char *equals = strchr(set, '='), *dot = strchr(set, '.');
 
-		if (!name || strncmp(name, key + 1, length) || name[length] != '=')
+		if (!dot || !equals || dot > equals || strncmp(dot + 1, key + 1, length) ||
+		    dot[1 + length] != '=')
 			continue;
-		if (found && !supersedes(found, set))
+		/* Where both set the same parameter of the same entity, the later one wins. */
+		if (found && strncmp(found, set, (size_t)(equals - set) + 1))
 			return NULL;
 		found = found ? found : set;
 	}
 	return found;
 }
 
-static void print_set(const char *set)
-{
-	fputs(set ? "--set " : "--set", stderr);
-	cli_print_escaped(stderr, set ? set : "");
-	fputs(": ", stderr);
-}
-
-static void print_place(const weir_diagnostic *report)
-{
-	cli_print_escaped(stderr, report->file ? report->file : "");
-	if (report->line)
-		fprintf(stderr, ":%u:%u: ", report->line, report->column);
-	else if (report->file)
-		fputs(": ", stderr);
-}
-
 static void print_report(const weir_diagnostic *report, void *arg)
 {
 	struct cli_graph *graph = arg;
 	const char *pointer = report->pointer ? report->pointer : "";
+	bool of_set = !report->line && strstr(pointer, "/parameters/") && graph->options->set_count;
+	const char *set = of_set ? find_set(graph->options, pointer) : NULL;
 
 	*(report->warning ? &graph->warnings : &graph->errors) += 1;
-	if (!report->line && strstr(pointer, "/parameters/") && graph->options->set_count)
-		print_set(find_set(graph->options, pointer));
-	else
-		print_place(report);
+	if (of_set)
+		fputs(set ? "--set " : "--set", stderr);
+	cli_print_escaped(stderr, set ? set : !of_set && report->file ? report->file : "");
+	if (report->line)
+		fprintf(stderr, ":%u:%u: ", report->line, report->column);
+	else if (of_set || report->file)
+		fputs(": ", stderr);
 	fprintf(stderr, "%s W%03d: ", report->warning ? "warning" : "error", report->number);
 	fprintf(stderr, "%s%s%s\n", pointer, *pointer ? ": " : "", report->text);
 }
@@ -105,14 +83,6 @@ static weir_status read_and_set(struct cli_graph *graph, const struct cli_option
 	return status;
 }
 
-static void say_load_failure(const struct cli_graph *graph, weir_status status, bool usage)
-{
-	if (usage)
-		cli_say("--set: %s", weir_last_error());
-	else
-		cli_say_error(status, graph->options->argument);
-}
-
 int cli_graph_load(struct cli_graph *graph, const struct cli_options *options)
 {
 	bool usage = false;
@@ -127,8 +97,11 @@ int cli_graph_load(struct cli_graph *graph, const struct cli_options *options)
 		status = weir_description_check(graph->description, graph->registry, print_report, graph);
 	if (!status)
 		return CLI_OK;
-	if (!graph->errors) /* failures without a place in the text were not reported yet */
-		say_load_failure(graph, status, usage);
+	/* Failures without a place in the text were not reported yet. */
+	if (!graph->errors && usage)
+		cli_say("--set: %s", weir_last_error());
+	else if (!graph->errors)
+		cli_say_error(status, graph->options->argument);
 	return usage ? CLI_USAGE : status == WEIR_E_NOMEM ? CLI_FAILED : CLI_REFUSED;
 }
 

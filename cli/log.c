@@ -82,15 +82,6 @@ static bool write_quietly(const char *line, size_t length)
 	return written == (ssize_t)length;
 }
 
-static void put_head(char *head, size_t room, weir_log_level level, int64_t at)
-{
-	if (asked)
-		snprintf(head, room, "weir %.6f %s: ", (double)at / 1e9, level_names[level]);
-	else
-		snprintf(head, room, "weir%s%s: %s", *cli_said_for() ? " " : "", cli_said_for(),
-			 level == WEIR_LOG_WARN ? "warning: " : "");
-}
-
 static size_t put_line(char *line, size_t room, weir_log_level level, int64_t at, const char *text)
 {
 	unsigned long long missing = lost;
@@ -99,7 +90,11 @@ static size_t put_line(char *line, size_t room, weir_log_level level, int64_t at
 
 	if (missing)
 		snprintf(note, sizeof note, "(%llu lines lost) ", missing);
-	put_head(head, sizeof head, level, at);
+	if (asked)
+		snprintf(head, sizeof head, "weir %.6f %s: ", (double)at / 1e9, level_names[level]);
+	else
+		snprintf(head, sizeof head, "weir%s%s: %s", *cli_said_for() ? " " : "", cli_said_for(),
+			 level == WEIR_LOG_WARN ? "warning: " : "");
 	length = snprintf(line, room - 1, "%s%s%s%s", over_progress ? CLI_CLEAR_LINE : "", head, note, text);
 	if ((size_t)length > room - 2)
 		length = (int)room - 2;

@@ -350,41 +350,26 @@ static int take_value(struct cli_options *options, const struct row *row, const 
 	return CLI_USAGE;
 }
 
-static const struct row *find_row(unsigned bit)
-{
-	const struct row *row = rows;
-
-	while (row->bit != bit)
-		row++;
-	return row;
-}
-
 static int read_options(struct cli_options *options, int argc, char **argv, const struct option *known,
 			const char *letters)
 {
+	const struct row *output = rows;
 	int answer, code = CLI_OK;
 
+	while (output->bit != CLI_OUTPUT)
+		output++;
 	opterr = 0;
 	while (!code && (answer = getopt_long(argc, argv, letters, known, NULL)) != -1) {
 		if (answer == 'h')
 			options->help = true;
 		else if (answer == 'o')
-			code = take_value(options, find_row(CLI_OUTPUT), optarg);
+			code = take_value(options, output, optarg);
 		else if (answer >= FIRST)
 			code = take_value(options, &rows[answer - FIRST], optarg);
 		else
 			code = refuse_option(answer, argv, known);
 	}
 	return code;
-}
-
-/* Options that are right alone and wrong together. */
-static int check_pairs(const struct cli_options *options)
-{
-	if (!options->json || !options->dot)
-		return CLI_OK;
-	cli_say("--json and --dot are two formats: give one of them");
-	return CLI_USAGE;
 }
 
 static int read_argument(struct cli_options *options, const struct cli_command *command, int argc,
@@ -429,8 +414,10 @@ int cli_options_read(struct cli_options *options, const struct cli_command *comm
 		return CLI_FAILED;
 	}
 	code = read_options(options, argc, argv, known, command->options & CLI_OUTPUT ? ":ho:" : ":h");
-	if (!code)
-		code = check_pairs(options);
+	if (!code && options->json && options->dot) {
+		cli_say("--json and --dot are two formats: give one of them");
+		code = CLI_USAGE;
+	}
 	return code ? code : read_argument(options, command, argc - optind, argv + optind);
 }
 

@@ -11,11 +11,6 @@
 
 extern const char wr_page_html[], wr_page_style[], wr_page_script[];
 
-static bool is_plain(char c)
-{
-	return (unsigned char)c < 0x7f && c != '<';
-}
-
 /* Outside of ASCII there are strings only, of characters that are right: the escapes are those of JSON. */
 void cli_page_json(FILE *to, const char *text, size_t length)
 {
@@ -25,7 +20,7 @@ void cli_page_json(FILE *to, const char *text, size_t length)
 	while (text < end) {
 		size_t plain = 0;
 
-		while (text + plain < end && is_plain(text[plain]))
+		while (text + plain < end && (unsigned char)text[plain] < 0x7f && text[plain] != '<')
 			plain++;
 		fwrite(text, 1, plain, to);
 		text += plain;

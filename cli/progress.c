@@ -69,38 +69,20 @@ void cli_standstill_listen(void)
 	sigaction(SIGUSR1, &action, NULL);
 }
 
-static void print_why(const char *since, weir_scheduler *scheduler)
-{
-	char *text = NULL;
-
-	if (weir_scheduler_explain_line(scheduler, &text))
-		cli_say("%s", weir_last_error());
-	else
-		cli_say("%s%s", since, *text ? text : "nothing waits");
-	weir_text_free(text);
-}
-
-/* Without --explain-after, the time also restarts when draining begins. */
-static bool timer_restarts(struct cli_standstill *standstill, uint64_t ticks, bool stopping)
-{
-	bool restart =
-		ticks != standstill->ticks || (stopping && !standstill->stopping && !standstill->after_ns);
-
-	standstill->ticks = ticks;
-	standstill->stopping = stopping;
-	return restart;
-}
-
 /* Returns true once per standstill. */
 static bool stood_too_long(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns)
 {
 	int64_t after = standstill->after_ns;
 	bool stopping = weir_scheduler_stopping(scheduler);
 	uint64_t ticks = count_ticks(scheduler);
+	/* Without --explain-after, the time also restarts when draining begins. */
+	bool restart = ticks != standstill->ticks || (stopping && !standstill->stopping && !after);
 
+	standstill->ticks = ticks;
+	standstill->stopping = stopping;
 	if (!after && stopping)
 		after = DRAIN_PATIENCE_NS;
-	if (timer_restarts(standstill, ticks, stopping)) {
+	if (restart) {
 		standstill->stood_ns = 0; /* the last tick may have ended just now */
 		standstill->told = false;
 		return false;
@@ -158,7 +140,7 @@ void cli_standstill_finish(struct cli_standstill *standstill)
 void cli_standstill_look(struct cli_standstill *standstill, weir_scheduler *scheduler, int64_t turn_ns)
 {
 	bool question = asked;
-	char since[440] = "";
+	char since[440] = "", *text = NULL;
 	weir_queue_counts queue = {.size = sizeof queue};
 
 	asked = 0;
@@ -171,6 +153,11 @@ void cli_standstill_look(struct cli_standstill *standstill, weir_scheduler *sche
 			 queue.to, wr_time_shown(standstill->after_ns).text);
 		question = true;
 	}
-	if (question)
-		print_why(since, scheduler);
+	if (!question)
+		return;
+	if (weir_scheduler_explain_line(scheduler, &text))
+		cli_say("%s", weir_last_error());
+	else
+		cli_say("%s%s", since, *text ? text : "nothing waits");
+	weir_text_free(text);
 }

@@ -557,20 +557,6 @@ static bool waits_agree(const struct cli_entity *owner, int64_t most)
 	return true;
 }
 
-static bool entity_agrees(const struct cli_entity *owner, int64_t most)
-{
-	return waits_agree(owner, most) && times_agree(&owner->submit, most) &&
-	       times_agree(&owner->ready_to_compute, most) && times_agree(&owner->blocked, most) &&
-	       times_agree(&owner->gpu_span, INT64_MAX) && times_agree(&owner->done_latency, INT64_MAX);
-}
-
-/* What it got is what it gave and still has: rule E5. */
-static bool queue_agrees(const struct cli_queue *line, int64_t most)
-{
-	return line->delivered <= line->pushed && line->dropped <= line->pushed - line->delivered &&
-	       line->depth.full_time <= most;
-}
-
 static bool fail_figures(char fault[512], const char *what, const char *name, int64_t duration)
 {
 	snprintf(fault, 512,
@@ -585,11 +571,20 @@ static bool check_figures(const struct cli_recorded *recorded, char fault[512])
 	const struct cli_queue *queues = recorded->queues.items;
 	int64_t most = recorded->duration;
 
-	for (size_t i = 0; recorded->has_outcome && i < recorded->entities.count; i++)
-		if (!entity_agrees(cli_recorded_entity(recorded, i), most))
-			return fail_figures(fault, "entity", cli_recorded_entity(recorded, i)->name, most);
+	for (size_t i = 0; recorded->has_outcome && i < recorded->entities.count; i++) {
+		const struct cli_entity *owner = cli_recorded_entity(recorded, i);
+
+		if (!waits_agree(owner, most) || !times_agree(&owner->submit, most) ||
+		    !times_agree(&owner->ready_to_compute, most) || !times_agree(&owner->blocked, most) ||
+		    !times_agree(&owner->gpu_span, INT64_MAX) ||
+		    !times_agree(&owner->done_latency, INT64_MAX))
+			return fail_figures(fault, "entity", owner->name, most);
+	}
+	/* What a queue got is what it gave and still has: rule E5. */
 	for (size_t i = 0; recorded->has_outcome && i < recorded->queues.count; i++)
-		if (!queue_agrees(&queues[i], most))
+		if (queues[i].delivered > queues[i].pushed ||
+		    queues[i].dropped > queues[i].pushed - queues[i].delivered ||
+		    queues[i].depth.full_time > most)
 			return fail_figures(fault, "the queue into", queues[i].to, most);
 	return true;
 }

@@ -45,11 +45,6 @@ static size_t end_at(struct walk *walk, enum cli_root_kind kind, struct cli_leg 
 
 /* --- an entity's own time --- */
 
-static bool is_same(const char *a, const char *b)
-{
-	return a && b ? !strcmp(a, b) : a == b;
-}
-
 /* All waits of that cause and port. */
 static double wait_of(const struct cli_recorded *recorded, const struct cli_entity *entity,
 		      const struct cli_wait *like)
@@ -57,9 +52,13 @@ static double wait_of(const struct cli_recorded *recorded, const struct cli_enti
 	const struct cli_wait *waits = entity->waits.items;
 	double share = 0;
 
-	for (size_t i = 0; i < entity->waits.count; i++)
-		if (waits[i].cause == like->cause && is_same(waits[i].on, like->on))
+	for (size_t i = 0; i < entity->waits.count; i++) {
+		const char *on = waits[i].on;
+
+		if (waits[i].cause == like->cause &&
+		    (on && like->on ? !strcmp(on, like->on) : on == like->on))
 			share += cli_wait_share(recorded, &waits[i]);
+	}
 	return share;
 }
 

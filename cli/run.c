@@ -32,15 +32,6 @@ static size_t list_files(struct run *run, const struct cli_options *options)
 	return count;
 }
 
-/* The interpreter destroys what a run was made of, since its objects may still use that. */
-static int give_to_python(struct run *run, const struct cli_options *options)
-{
-	if (!cli_python)
-		return CLI_OK;
-	run->given = true;
-	return cli_python->begin(options, run->source.registry, run->graph, run->scheduler);
-}
-
 /* 0 of the command line is a value. */
 static int64_t given(bool given, int64_t value)
 {
@@ -90,7 +81,10 @@ static int make_run(struct run *run, const struct cli_options *options)
 	}
 	if (options->seeded && !options->quiet && weir_scheduler_backend(run->scheduler) != WEIR_BACKEND_SIM)
 		cli_say("warning: --seed has no effect without --backend sim");
-	return give_to_python(run, options);
+	/* The interpreter destroys what a run was made of, since its objects may still use that. */
+	run->given = cli_python;
+	return cli_python ? cli_python->begin(options, run->source.registry, run->graph, run->scheduler)
+			  : CLI_OK;
 }
 
 enum { ROUNDS = 16 }; /* in the time of --explain-after: a standstill is told a sixteenth late at most */
@@ -133,27 +127,11 @@ static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *
 
 #define DRAINS "weir run: stopping: work in flight is finished; a second Ctrl-C or SIGTERM exits at once\n"
 
-/* The text of the first signal; on a terminal it replaces the progress line. */
-static const char *drain_line(bool quiet, bool moving)
-{
-	return quiet ? "" : moving ? CLI_CLEAR_LINE DRAINS : DRAINS;
-}
-
 /* The exception by which an entity in Python failed. */
 static void show_exception(const struct cli_options *options, const char *entity)
 {
 	if (cli_python && entity && !options->quiet)
 		cli_python->failed(entity);
-}
-
-static void say_outcome(const char *path, const weir_outcome *outcome)
-{
-	const char *status = weir_status_text(outcome->status);
-
-	if (outcome->entity)
-		cli_say("%s: %s in '%s': %s", path, status, outcome->entity, outcome->text);
-	else
-		cli_say("%s: %s: %s", path, status, outcome->text);
 }
 
 static void print_run(struct run *run, const struct cli_options *options, const weir_outcome *outcome)
@@ -188,7 +166,8 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 		cli_say_error(status, options->argument);
 		return cli_code_of(status);
 	}
-	cli_signals_drain(run->scheduler, drain_line(options->quiet, progress.on));
+	/* On a terminal the text of the first signal replaces the progress line. */
+	cli_signals_drain(run->scheduler, options->quiet ? "" : progress.on ? CLI_CLEAR_LINE DRAINS : DRAINS);
 	status = wait_for_end(run->scheduler, &progress, &standstill, &outcome);
 	outcome.posix_signal = cli_signals_drained();
 	if (status && !outcome.status) { /* the run did not end: a simulation that makes no progress */
@@ -204,19 +183,14 @@ static int run_to_the_end(struct run *run, const struct cli_options *options)
 	print_run(run, options, &outcome);
 	cli_statistics_write(&run->statistics, run->scheduler);
 	cli_trace_write(&run->trace, run->scheduler);
-	if (outcome.status)
-		say_outcome(options->argument, &outcome);
+	if (outcome.status && outcome.entity)
+		cli_say("%s: %s in '%s': %s", options->argument, weir_status_text(outcome.status),
+			outcome.entity, outcome.text);
+	else if (outcome.status)
+		cli_say("%s: %s: %s", options->argument, weir_status_text(outcome.status), outcome.text);
 	else if (outcome.text)
 		cli_say("%s: drained: %s", options->argument, outcome.text);
 	return outcome.posix_signal ? 128 + outcome.posix_signal : cli_code_of(outcome.status);
-}
-
-static bool destroy(struct run *run)
-{
-	bool hung = weir_scheduler_destroy(run->scheduler) == WEIR_E_ABANDONED;
-
-	cli_crash_tell(NULL);
-	return (weir_graph_destroy(run->graph) == WEIR_E_ABANDONED) | hung;
 }
 
 /* Returns true if the device hangs. */
@@ -229,7 +203,9 @@ static bool finish_run(struct run *run)
 		run->source.registry = NULL;
 		hung = cli_python->end();
 	} else {
-		hung = destroy(run);
+		hung = weir_scheduler_destroy(run->scheduler) == WEIR_E_ABANDONED;
+		cli_crash_tell(NULL);
+		hung |= weir_graph_destroy(run->graph) == WEIR_E_ABANDONED;
 	}
 	if (!hung) /* otherwise hanging work may still use a plugin's code */
 		cli_graph_finish(&run->source);

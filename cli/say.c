@@ -63,16 +63,9 @@ void cli_say_error(weir_status status, const char *path)
 		cli_say("%s", weir_last_error());
 }
 
-/* A reader that closed its end of stdout is no failure. */
-static bool reader_is_gone(void)
-{
-	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
-
-	return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
-}
-
 int cli_flush(int code)
 {
+	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
 	bool lost = ferror(stdout);
 
 	cli_flush_python();
@@ -80,8 +73,10 @@ int cli_flush(int code)
 		code = CLI_FAILED;
 	errno = 0; /* do not report the error of an earlier write */
 	lost |= fflush(stdout) != 0;
-	if (!lost || reader_is_gone())
+	if (!lost)
 		return code;
+	if (poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP))
+		return code; /* a reader that closed its end of stdout is no failure */
 	if (code == CLI_FAILED && !errno)
 		return code; /* an operator's write failed, which ended the run and was reported */
 	cli_say("cannot write to stdout%s%s", errno ? ": " : "", errno ? strerror(errno) : "");

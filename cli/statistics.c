@@ -23,23 +23,7 @@ static void print_times(const struct cli_histogram *times)
 	print_time(times->count, times->max);
 }
 
-/* Names are padded as they are; longer ones move the columns of their line. */
-static int widest(int width, const char *name)
-{
-	int length = (int)strlen(name);
-
-	return length <= width ? width : length < NAME_WIDTH ? length : NAME_WIDTH;
-}
-
 /* --- entities --- */
-
-static bool has_gpu_times(const struct cli_recorded *recorded)
-{
-	for (size_t i = 0; i < recorded->entities.count; i++)
-		if (cli_recorded_entity(recorded, i)->gpu_span.count)
-			return true;
-	return false;
-}
 
 static void print_entity(int width, bool gpu, const struct cli_entity *entity)
 {
@@ -58,10 +42,16 @@ static void print_entities(const struct cli_recorded *recorded)
 {
 	size_t count = recorded->entities.count, listed = count < LISTED ? count : LISTED;
 	int width = (int)strlen("entity");
-	bool gpu = has_gpu_times(recorded);
+	bool gpu = false;
 
-	for (size_t i = 0; i < listed; i++)
-		width = widest(width, cli_recorded_entity(recorded, i)->name);
+	/* Names are padded as they are; longer ones move the columns of their line. */
+	for (size_t i = 0; i < count; i++) {
+		int length = i < listed ? (int)strlen(cli_recorded_entity(recorded, i)->name) : 0;
+
+		length = length < NAME_WIDTH ? length : NAME_WIDTH;
+		width = length > width ? length : width;
+		gpu |= cli_recorded_entity(recorded, i)->gpu_span.count > 0;
+	}
 	printf("\n  %-*s  %-28s  %-18s  %s\n", width, "", "in compute", "waited",
 	       gpu ? "waited for worker   on the GPU" : "waited for worker");
 	printf("  %-*s  %8s  %8s  %8s  %8s  %8s  %8s  %8s", width, "entity", "p50", "p99", "max", "p50",

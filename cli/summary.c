@@ -54,27 +54,6 @@ static void print_headline(const char *path, weir_scheduler *scheduler, const we
 	putchar('\n');
 }
 
-static int widest_name(weir_scheduler *scheduler)
-{
-	weir_entity_counts counts = {.size = sizeof counts};
-	size_t width = strlen("entity");
-
-	for (size_t i = 0; i < LISTED && !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
-		width = strlen(counts.entity) > width ? strlen(counts.entity) : width;
-	return (int)width;
-}
-
-/* Returns true if the column for ticks in flight is printed: an entity used the device with a bound. */
-static bool uses_device(weir_scheduler *scheduler)
-{
-	weir_entity_counts counts = {.size = sizeof counts};
-
-	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
-		if (counts.most_in_flight)
-			return true;
-	return false;
-}
-
 /* entity: the statistics of it, or NULL. */
 static void print_entity(int width, bool device, const weir_entity_counts *counts,
 			 const struct cli_entity *entity)
@@ -118,13 +97,18 @@ static void print_latencies(const struct cli_recorded *recorded)
 static void print_entities(weir_scheduler *scheduler, const struct cli_recorded *recorded)
 {
 	weir_entity_counts counts = {.size = sizeof counts};
-	int width = widest_name(scheduler);
-	bool device = uses_device(scheduler);
+	int width = (int)strlen("entity");
+	bool device = false; /* an entity used the device with a bound: the column for ticks in flight */
 	size_t i = 0;
 
+	for (; !weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
+		if (i < LISTED && (int)strlen(counts.entity) > width)
+			width = (int)strlen(counts.entity);
+		device |= counts.most_in_flight > 0;
+	}
 	printf("  %-*s  %10s  %10s  %10s  %12s%s\n", width, "entity", "ticks", "received", "emitted",
 	       "in compute", device ? "  most in flight" : "");
-	for (; !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
+	for (i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
 		if (i < LISTED)
 			print_entity(width, device, &counts, cli_recorded_entity(recorded, i));
 	if (i > LISTED)
@@ -218,14 +202,6 @@ static void print_held(weir_scheduler *scheduler, uint64_t held)
 		printf("  %" PRIu64 " message%s still held\n", held, held == 1 ? " is" : "s are");
 }
 
-static void print_rest(const weir_outcome *outcome)
-{
-	if (outcome->discarded)
-		printf("  %" PRIu64 " left over by the run before were discarded\n", outcome->discarded);
-	if (outcome->waiting)
-		printf("  waiting for something from outside: %s\n", outcome->waiting);
-}
-
 void cli_summary(const char *path, weir_graph *graph, weir_scheduler *scheduler, const weir_outcome *outcome,
 		 const struct cli_recorded *recorded)
 {
@@ -235,6 +211,9 @@ void cli_summary(const char *path, weir_graph *graph, weir_scheduler *scheduler,
 	print_latencies(recorded);
 	print_pools(scheduler);
 	print_held(scheduler, outcome->held);
-	print_rest(outcome);
+	if (outcome->discarded)
+		printf("  %" PRIu64 " left over by the run before were discarded\n", outcome->discarded);
+	if (outcome->waiting)
+		printf("  waiting for something from outside: %s\n", outcome->waiting);
 	print_directories(graph, scheduler);
 }

@@ -179,16 +179,6 @@ static void report_types(struct wr_build *build, size_t connection, const struct
 
 /* --- connections --- */
 
-/* Messages of other kinds, which both ends may have in common, have no type. */
-static bool carries_only_tensors(const struct wr_build *build, size_t i)
-{
-	const struct wr_plan_connection *c = &build->plan->connections[i];
-	unsigned kinds = build->plan->entities[c->from].outputs[c->output].kinds &
-			 build->plan->entities[c->to].inputs[c->input].kinds;
-
-	return kinds == WEIR_KIND_TENSOR;
-}
-
 /* Connections of two shapes that are still compared. */
 struct compared {
 	size_t *list, count, room;
@@ -196,12 +186,15 @@ struct compared {
 
 static weir_status check_first(struct wr_build *build, size_t i, struct compared *compared)
 {
+	const struct wr_plan_connection *c = &build->plan->connections[i];
+	unsigned kinds = build->plan->entities[c->from].outputs[c->output].kinds &
+			 build->plan->entities[c->to].inputs[c->input].kinds;
 	weir_status status = WEIR_OK;
 	struct ends ends;
 
 	find_ends(build, i, &ends);
 	if (!wr_port_type_says(ends.from.type) || !wr_port_type_says(ends.to.type) ||
-	    !carries_only_tensors(build, i))
+	    kinds != WEIR_KIND_TENSOR) /* others, which both ends may have in common, have no type */
 		return WEIR_OK;
 	if (!(ends.from.type->places & ends.to.type->places) ||
 	    !(ends.from.type->dtypes & ends.to.type->dtypes))

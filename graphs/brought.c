@@ -24,14 +24,6 @@ size_t wr_brought_count(const weir_operator *kind)
 	return count;
 }
 
-static bool has_named(const struct wr_plan_entity *entity, const char *name)
-{
-	for (size_t i = 0; i < entity->condition_count; i++)
-		if (!strcmp(entity->conditions[i].name, name))
-			return true;
-	return false;
-}
-
 /* The name of the condition: the key, else its type; NULL if it has neither. */
 static const char *value_name(const struct wr_value *value)
 {
@@ -55,7 +47,9 @@ static weir_status add_brought(struct wr_build *build, struct wr_plan_entity *en
 
 	if (status)
 		return status;
-	*twice = name && has_named(entity, name);
+	*twice = false;
+	for (size_t i = 0; name && i < before; i++)
+		*twice |= !strcmp(entity->conditions[i].name, name);
 	if (!*twice)
 		status = wr_build_condition(build, entity, &value, NULL);
 	if (entity->condition_count > before)

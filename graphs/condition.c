@@ -286,11 +286,12 @@ static weir_status add_default_conditions(struct wr_build *build, struct wr_plan
 	return status;
 }
 
-/* One condition serves all entities: it has no parameters; the bounds come from entities and scheduler. */
-static void imply_in_flight(struct wr_build *build)
+weir_status wr_build_default_conditions(struct wr_build *build)
 {
 	static weir_values none;
+	weir_status status = WEIR_OK;
 
+	/* One serves all entities: it has no parameters; the bounds come from entities and scheduler. */
 	build->plan->in_flight = (struct wr_plan_condition){
 		.kind = wr_registry_find_condition(build->registry, "in_flight"),
 		.name = "in_flight",
@@ -298,14 +299,6 @@ static void imply_in_flight(struct wr_build *build)
 		.implied = true,
 		.signal = -1,
 	};
-}
-
-weir_status wr_build_default_conditions(struct wr_build *build)
-{
-	weir_status status = WEIR_OK;
-
-	imply_in_flight(build);
-
 	for (size_t i = 0; i < build->plan->entity_count && !status; i++)
 		if (build->plan->entities[i].kind)
 			status = add_default_conditions(build, &build->plan->entities[i]);

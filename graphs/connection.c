@@ -75,15 +75,6 @@ static struct end find_end_named(struct wr_build *build, const struct wr_at *at,
 	return end;
 }
 
-static weir_status grow_connections(struct wr_build *build)
-{
-	size_t need = build->plan->connection_count + 1;
-	weir_status status = wr_grow(&build->plan->connections, &build->connection_room, need,
-				     sizeof(*build->plan->connections));
-
-	return status ? status : wr_grow(&build->origins, &build->origin_room, need, sizeof(*build->origins));
-}
-
 static weir_status enter_connection(struct wr_build *build, const struct connection_item *item, struct end to,
 				    size_t to_index, struct wr_place place)
 {
@@ -92,7 +83,10 @@ static weir_status enter_connection(struct wr_build *build, const struct connect
 
 	if (item->from.entity == NOTHING || to.entity == NOTHING)
 		return WEIR_OK;
-	status = grow_connections(build);
+	status = wr_grow(&build->plan->connections, &build->connection_room, i + 1,
+			 sizeof(*build->plan->connections));
+	if (!status)
+		status = wr_grow(&build->origins, &build->origin_room, i + 1, sizeof(*build->origins));
 	if (status)
 		return status;
 	build->plan->connections[i] = (struct wr_plan_connection){item->from.entity, item->from.port,
@@ -207,16 +201,6 @@ static weir_status check_doubles(struct wr_build *build)
 	return WEIR_OK;
 }
 
-static weir_status read_connection(struct wr_build *build, struct connection_item *item,
-				   const struct wr_value *value)
-{
-	if (!wr_type_check(&build->reports, &item->at, value, WR_ARRAY | WR_OBJECT)) {
-		build->unresolved = true;
-		return WEIR_OK;
-	}
-	return value->type == WR_ARRAY ? read_pair(build, item, value) : read_object(build, item, value);
-}
-
 weir_status wr_build_connections(struct wr_build *build, const struct wr_value *connections)
 {
 	struct wr_at all = {NULL, "connections", 0};
@@ -224,7 +208,12 @@ weir_status wr_build_connections(struct wr_build *build, const struct wr_value *
 
 	for (size_t i = 0; i < wr_value_count(connections) && !status; i++) {
 		struct connection_item item = {.index = i, .at = {&all, NULL, i}, .from = {NOTHING, NOTHING}};
-		status = read_connection(build, &item, &wr_value_at(connections, i)->value);
+		const struct wr_value *value = &wr_value_at(connections, i)->value;
+		if (!wr_type_check(&build->reports, &item.at, value, WR_ARRAY | WR_OBJECT))
+			build->unresolved = true;
+		else
+			status = value->type == WR_ARRAY ? read_pair(build, &item, value)
+							 : read_object(build, &item, value);
 	}
 	return status ? status : check_doubles(build);
 }

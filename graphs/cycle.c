@@ -192,39 +192,26 @@ struct part {
 	uint32_t effects; /* 1 + the first entity with effects of its own; 0: none */
 };
 
-static bool has_count(const struct wr_plan_entity *entity)
-{
-	for (size_t i = 0; i < entity->condition_count; i++)
-		if (!strcmp(entity->conditions[i].kind->name, "count"))
-			return true;
-	return false;
-}
-
-/* The input has this connection alone, and is waited for. */
-static bool waits_only_for(const struct wr_plan *plan, const struct wr_plan_connection *c)
-{
-	const struct wr_plan_entity *to = &plan->entities[c->to];
-
-	return to->inputs[c->input].connections == 1 && !to->inputs[c->input].inlet &&
-	       wr_plan_waits_for(to, c->input);
-}
-
 static void survey_parts(const struct search *search, struct part *parts)
 {
 	for (size_t e = search->plan->entity_count; e-- > 0;) {
+		const struct wr_plan_entity *entity = &search->plan->entities[e];
 		struct part *part = &parts[search->component[e]];
 		part->first = (uint32_t)e;
 		part->size++;
-		part->bounded |= has_count(&search->plan->entities[e]);
-		if (search->plan->entities[e].effects)
+		for (size_t i = 0; i < entity->condition_count; i++)
+			part->bounded |= !strcmp(entity->conditions[i].kind->name, "count");
+		if (entity->effects)
 			part->effects = (uint32_t)e + 1;
 	}
 	for (size_t i = 0; i < search->plan->connection_count; i++) {
 		const struct wr_plan_connection *c = &search->plan->connections[i];
+		const struct wr_plan_entity *to = &search->plan->entities[c->to];
 		bool leaves = search->component[c->from] != search->component[c->to];
+		bool alone = to->inputs[c->input].connections == 1 && !to->inputs[c->input].inlet;
 		parts[search->component[c->from]].exits |= leaves;
 		parts[search->component[c->to]].fed |= leaves;
-		parts[search->component[c->to]].follows |= leaves && waits_only_for(search->plan, c);
+		parts[search->component[c->to]].follows |= leaves && alone && wr_plan_waits_for(to, c->input);
 	}
 }
 

@@ -190,18 +190,11 @@ weir_status weir_description_put(weir_description *description, const char *poin
 	return status;
 }
 
-static bool is_resource(const struct wr_value *root, const char *name)
-{
-	const struct wr_value *resources = root->type == WR_OBJECT ? wr_value_find(root, "resources") : NULL;
-
-	return resources && resources->type == WR_OBJECT && wr_value_find(resources, name) &&
-	       wr_name_ok(name);
-}
-
 static weir_status find_entity(const weir_description *description, const char *name, size_t *out)
 {
 	const struct wr_value *root = &description->root;
 	const struct wr_value *entities = root->type == WR_OBJECT ? wr_value_find(root, "entities") : NULL;
+	const struct wr_value *resources = root->type == WR_OBJECT ? wr_value_find(root, "resources") : NULL;
 	struct wr_nearest nearest = {.wanted = name};
 
 	for (size_t i = 0; entities && i < wr_value_count(entities); i++) {
@@ -216,19 +209,11 @@ static weir_status find_entity(const weir_description *description, const char *
 			return WEIR_OK;
 		wr_nearest_try(&nearest, found->string);
 	}
-	if (is_resource(root, name))
+	if (resources && resources->type == WR_OBJECT && wr_value_find(resources, name) && wr_name_ok(name))
 		return wr_fail(WEIR_E_INVALID,
 			       "'%s' is a resource, not an entity: change it in \"resources\"", name);
 	return wr_fail(WEIR_E_INVALID, "there is no entity '%s'%s", wr_shown(name).text,
 		       wr_nearest_hint(&nearest).text);
-}
-
-/* Reads JSON; text that is not JSON becomes a string. */
-static weir_status value_from_text(struct wr_value *out, const char *text)
-{
-	weir_status status = value_from_json(out, text);
-
-	return status == WEIR_E_INVALID ? wr_value_string(out, text) : status;
 }
 
 /* Takes the value only if it returns WEIR_OK. */
@@ -263,7 +248,9 @@ weir_status weir_description_set(weir_description *description, const char *assi
 			       wr_shown(assignment).text);
 	}
 	*dot = *equals = '\0';
-	status = value_from_text(&value, equals + 1);
+	status = value_from_json(&value, equals + 1);
+	if (status == WEIR_E_INVALID) /* text that is not JSON becomes a string */
+		status = wr_value_string(&value, equals + 1);
 	if (!status)
 		status = set_parameter(description, copy, dot + 1, &value);
 	if (status)

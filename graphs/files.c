@@ -112,25 +112,18 @@ static weir_status add_setting(const struct naming *naming, const struct wr_sett
 	return add_use(naming, file, parameter->name);
 }
 
-/* "quiet" silences an operator that prints. */
-static bool prints(const struct wr_plan_entity *entity)
-{
-	const struct wr_setting *quiet = wr_values_setting(entity->values, "quiet");
-
-	return entity->kind->flags & WEIR_OPERATOR_PRINTS &&
-	       !(quiet && quiet->parameter->type == WEIR_TYPE_BOOL && quiet->integer);
-}
-
 /* One that prints stands for all: lines go with lines. */
 static weir_status add_entity(struct wr_files *files, const struct wr_plan *plan, size_t index, bool *printed)
 {
 	const struct wr_plan_entity *entity = &plan->entities[index];
+	const struct wr_setting *quiet = wr_values_setting(entity->values, "quiet");
 	const struct naming naming = {files, entity, index};
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; !status && i < entity->values->count; i++)
 		status = add_setting(&naming, &entity->values->settings[i]);
-	if (status || *printed || !prints(entity))
+	if (status || *printed || !(entity->kind->flags & WEIR_OPERATOR_PRINTS) ||
+	    (quiet && quiet->parameter->type == WEIR_TYPE_BOOL && quiet->integer))
 		return status;
 	*printed = true;
 	return add_use(&naming, (struct wr_file){.fd = STDOUT_FILENO, .use = WR_FILE_LINES}, "");
@@ -181,15 +174,7 @@ const char *wr_files_foreign(const struct wr_files *files, size_t i)
 
 /* --- a description --- */
 
-/* The place of a parameter in the text; of its entity if it has its default there, or is "". */
-static struct wr_place place_of(const struct wr_value *entity, const char *parameter)
-{
-	const struct wr_value *parameters = wr_value_find(entity, "parameters");
-	const struct wr_value *value = parameters ? wr_value_find(parameters, parameter) : NULL;
-
-	return value ? value->place : entity->place;
-}
-
+/* At the parameter in the text; at its entity if it has its default there, or is "". */
 static void report_clash(struct wr_reports *reports, const weir_description *description,
 			 const struct wr_file *file, const struct wr_file *other)
 {
@@ -197,12 +182,15 @@ static void report_clash(struct wr_reports *reports, const weir_description *des
 	const char *parameter = strstr(file->place, "/parameters/") ? slash + 1 : "";
 	const struct wr_value *entities = wr_value_find(&description->root, "entities");
 	const struct wr_value *entity = &wr_value_at(entities, file->entity)->value;
+	const struct wr_value *parameters = wr_value_find(entity, "parameters");
+	const struct wr_value *value = parameters ? wr_value_find(parameters, parameter) : NULL;
 	const struct wr_at list = {NULL, "entities", 0}, at = {&list, NULL, file->entity},
 			   keys = {&at, "parameters", 0}, key = {&keys, parameter, 0};
 	char text[WR_FILE_TEXT];
 
 	wr_file_clash_text(text, file, other);
-	wr_report(reports, WR_W_FILE_TWICE, *parameter ? &key : &at, place_of(entity, parameter), "%s", text);
+	wr_report(reports, WR_W_FILE_TWICE, *parameter ? &key : &at, value ? value->place : entity->place,
+		  "%s", text);
 }
 
 weir_status weir_description_check_files(const weir_description *description, const weir_registry *registry,

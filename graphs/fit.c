@@ -184,24 +184,19 @@ static void check_condition_size(struct wr_build *build, size_t entity, size_t c
 			&where);
 }
 
-/* Reported at the entity, as the text has no such condition. */
-static void check_brought_sizes(struct wr_build *build, uint32_t entity)
-{
-	const struct wr_plan_entity *plan = &build->plan->entities[entity];
-	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, entity};
-	struct condition_place where = {&at, wr_value_at(build->entities, entity)->value.place};
-
-	for (size_t i = 0; i < plan->condition_count; i++)
-		if (plan->conditions[i].brought)
-			check_condition(build, entity, &plan->conditions[i], &where);
-}
-
 void wr_build_check_conditions(struct wr_build *build)
 {
 	for (size_t i = 0; i < build->plan->entity_count; i++) {
-		if (!build->plan->entities[i].kind)
+		const struct wr_plan_entity *entity = &build->plan->entities[i];
+		struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, i};
+		struct condition_place where = {&at, wr_value_at(build->entities, i)->value.place};
+
+		if (!entity->kind)
 			continue;
 		wr_build_each_condition(build, i, check_condition_size);
-		check_brought_sizes(build, (uint32_t)i);
+		/* One that is brought is reported at the entity, as the text has no such condition. */
+		for (size_t k = 0; k < entity->condition_count; k++)
+			if (entity->conditions[k].brought)
+				check_condition(build, (uint32_t)i, &entity->conditions[k], &where);
 	}
 }

@@ -67,14 +67,6 @@ void wr_description_forget_memory(weir_description *description)
 	}
 }
 
-static struct wr_plan_memory_pool *pool_named(const struct wr_plan *plan, const char *name)
-{
-	for (size_t i = 0; i < plan->memory_pool_count; i++)
-		if (!strcmp(plan->memory_pools[i].name, name))
-			return &plan->memory_pools[i];
-	return NULL;
-}
-
 /* The number and the size of the blocks are the caller's: with others the pool would give away other memory.
  */
 static void report_other_blocks(struct wr_reports *reports, const struct wr_plan_memory_pool *pool,
@@ -96,15 +88,6 @@ static void report_other_blocks(struct wr_reports *reports, const struct wr_plan
 			(unsigned long long)pool->block_size);
 }
 
-static weir_status pool_give(struct wr_plan_memory_pool *pool, const struct wr_given_memory *given)
-{
-	pool->memory = wr_alloc(given->count, sizeof *pool->memory);
-	if (!pool->memory)
-		return WEIR_E_NOMEM;
-	memcpy(pool->memory, given->blocks, given->count * sizeof *pool->memory);
-	return WEIR_OK;
-}
-
 /* Of several lists for one pool the first of the list counts: the one that was given last. */
 weir_status wr_description_give_memory(const weir_description *description, struct wr_plan *plan,
 				       struct wr_reports *reports)
@@ -113,14 +96,22 @@ weir_status wr_description_give_memory(const weir_description *description, stru
 
 	for (const struct wr_given_memory *given = description->given; !status && given;
 	     given = given->next) {
-		struct wr_plan_memory_pool *pool = pool_named(plan, given->name);
+		struct wr_plan_memory_pool *pool = NULL;
 
+		for (size_t i = 0; i < plan->memory_pool_count && !pool; i++)
+			if (!strcmp(plan->memory_pools[i].name, given->name))
+				pool = &plan->memory_pools[i];
 		if (pool && pool->memory)
 			continue;
-		if (pool && pool->blocks == given->count && pool->block_size == given->block_size)
-			status = pool_give(pool, given);
-		else
+		if (!pool || pool->blocks != given->count || pool->block_size != given->block_size) {
 			report_other_blocks(reports, pool, given);
+			continue;
+		}
+		pool->memory = wr_alloc(given->count, sizeof *pool->memory);
+		if (pool->memory)
+			memcpy(pool->memory, given->blocks, given->count * sizeof *pool->memory);
+		else
+			status = WEIR_E_NOMEM;
 	}
 	return status;
 }

@@ -163,13 +163,6 @@ static const char *input_name(const struct joins *joins, uint32_t connection)
 	return joins->plan->entities[c->to].inputs[c->input].port->name;
 }
 
-static uint32_t capacity_of(const struct joins *joins, uint32_t connection)
-{
-	const struct wr_plan_connection *c = &joins->plan->connections[connection];
-
-	return joins->plan->entities[c->to].inputs[c->input].capacity;
-}
-
 /* The capacity of the last queue of a way with which the way has so much more room. */
 static unsigned long long raised_capacity(const struct joins *joins, const struct way *way, uint64_t more)
 {
@@ -179,7 +172,7 @@ static unsigned long long raised_capacity(const struct joins *joins, const struc
 	uint64_t step = joins->plan->entities[c->from].outputs[c->output].max_emits;
 
 	more = (more + each - 1) / each;
-	return capacity_of(joins, way->connection) + (more + step - 1) / step * step;
+	return to->inputs[c->input].capacity + (more + step - 1) / step * step;
 }
 
 static void report_uneven(struct joins *joins, const struct way *slow, const struct way *fast)
@@ -368,14 +361,6 @@ static void visit(struct joins *joins, uint32_t entity)
 	enter_join(joins, entity, &join);
 }
 
-static void joins_finish(struct joins *joins)
-{
-	wr_free(joins->nodes);
-	wr_free(joins->incoming);
-	wr_free(joins->next);
-	wr_free(joins->order);
-}
-
 static weir_status joins_make(struct joins *joins)
 {
 	const struct wr_plan *plan = joins->plan;
@@ -404,6 +389,9 @@ weir_status wr_build_check_joins(struct wr_build *build)
 	status = joins_make(&joins);
 	for (size_t i = 0; !status && i < build->plan->entity_count; i++)
 		visit(&joins, joins.order[i]);
-	joins_finish(&joins);
+	wr_free(joins.nodes);
+	wr_free(joins.incoming);
+	wr_free(joins.next);
+	wr_free(joins.order);
 	return status;
 }

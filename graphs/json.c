@@ -197,36 +197,23 @@ static weir_status check_size(size_t length, struct wr_reports *reports)
 	return WEIR_E_INVALID;
 }
 
-/* Returns true if the token that was refused begins a comment of another language. */
-static bool is_comment(const struct scan *scan, const json_error_t *error)
-{
-	char last = error->position > 0 && error->position <= scan->end - scan->at
-			    ? scan->at[error->position - 1]
-			    : ' ';
-
-	return last == '/' || last == '#';
-}
-
 static bool is_space(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static bool is_blank(const struct scan *scan)
-{
-	const char *at = scan->at;
-
-	while (at < scan->end && is_space(*at))
-		at++;
-	return at == scan->end;
-}
-
 /* What jansson does not know: what the writer probably meant. */
 static const char *syntax_hint(const struct scan *scan, const json_error_t *error)
 {
-	if (is_comment(scan, error))
+	bool known = error->position > 0 && error->position <= scan->end - scan->at;
+	char last = known ? scan->at[error->position - 1] : ' '; /* the begin of the token that was refused */
+	const char *at = scan->at;
+
+	if (last == '/' || last == '#')
 		return ": JSON has no comments, write \"comment\": \"...\" in an object";
-	return is_blank(scan) ? ": the text is empty" : "";
+	while (at < scan->end && is_space(*at))
+		at++;
+	return at == scan->end ? ": the text is empty" : "";
 }
 
 static weir_status check_syntax(struct scan *scan, struct wr_reports *reports)

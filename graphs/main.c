@@ -10,30 +10,17 @@
 
 /* --- the key "main" --- */
 
-static bool sends(const struct wr_plan_entity *entity)
-{
-	for (size_t i = 0; i < entity->output_count; i++)
-		if (entity->outputs[i].connections || entity->outputs[i].outlet)
-			return true;
-	return false;
-}
-
-static bool receives(const struct wr_plan_entity *entity)
-{
-	for (size_t i = 0; i < entity->input_count; i++)
-		if (entity->inputs[i].connections || entity->inputs[i].inlet)
-			return true;
-	return false;
-}
-
 /* NULL: it may be the main one. A program may still connect open inputs. */
 static const char *main_wrong(const struct wr_build *build, const struct wr_plan_entity *entity)
 {
-	if (sends(entity))
-		return "sends messages, so it is no sink";
-	if (!entity->input_count || (!build->open_ports && !build->unresolved && !receives(entity)))
-		return "receives no messages";
-	return NULL;
+	bool receives = entity->input_count && (build->open_ports || build->unresolved);
+
+	for (size_t i = 0; i < entity->output_count; i++)
+		if (entity->outputs[i].connections || entity->outputs[i].outlet)
+			return "sends messages, so it is no sink";
+	for (size_t i = 0; i < entity->input_count; i++)
+		receives |= entity->inputs[i].connections || entity->inputs[i].inlet;
+	return receives ? NULL : "receives no messages";
 }
 
 void wr_build_check_main(struct wr_build *build)
@@ -87,30 +74,27 @@ static weir_status depths_make(struct depths *depths, const struct wr_build *bui
 	return wr_build_order(build, depths->order);
 }
 
-/* Its senders have theirs, but for those of connections with initial messages. */
-static void measure_depth(const struct depths *depths, struct wr_plan *plan, uint32_t e)
-{
-	uint32_t depth = 0;
-
-	for (uint32_t i = depths->incoming[e]; i != UINT32_MAX; i = depths->next[i]) {
-		const struct wr_plan_connection *c = &plan->connections[i];
-
-		if (!c->initial_messages && plan->entities[c->from].depth > depth)
-			depth = plan->entities[c->from].depth;
-	}
-	plan->entities[e].depth = depth + 1;
-}
-
 weir_status wr_build_depths(struct wr_build *build)
 {
+	const struct wr_plan *plan = build->plan;
 	struct depths depths = {0};
 	weir_status status;
 
 	if (build->reports.errors)
 		return WEIR_OK;
 	status = depths_make(&depths, build);
-	for (size_t i = 0; !status && i < build->plan->entity_count; i++)
-		measure_depth(&depths, build->plan, depths.order[i]);
+	for (size_t e = 0; !status && e < plan->entity_count; e++) {
+		uint32_t depth = 0;
+
+		/* Its senders have theirs, but for those of connections with initial messages. */
+		for (uint32_t i = depths.incoming[depths.order[e]]; i != UINT32_MAX; i = depths.next[i]) {
+			const struct wr_plan_connection *c = &plan->connections[i];
+
+			if (!c->initial_messages && plan->entities[c->from].depth > depth)
+				depth = plan->entities[c->from].depth;
+		}
+		plan->entities[depths.order[e]].depth = depth + 1;
+	}
 	wr_free(depths.order);
 	wr_free(depths.incoming);
 	wr_free(depths.next);

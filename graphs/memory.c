@@ -154,23 +154,6 @@ static bool sends_tensors(const struct wr_plan_output *output)
 	return output->kinds & WEIR_KIND_TENSOR;
 }
 
-/* An optional output is, if something is connected; the program may still give another an outlet. */
-static bool is_used(const struct wr_plan_output *output)
-{
-	return output->connections || output->outlet || !(output->port->flags & WEIR_PORT_OPTIONAL);
-}
-
-/* One block for each message that a tick may emit; at least one, for what the tick itself needs. */
-static uint64_t implied_units(const struct wr_plan_entity *entity)
-{
-	uint64_t units = 0;
-
-	for (size_t i = 0; i < entity->output_count; i++)
-		if (is_used(&entity->outputs[i]) && sends_tensors(&entity->outputs[i]))
-			units += entity->outputs[i].max_emits;
-	return units ? units : 1;
-}
-
 /* Reports at "resources" of the entity, which is where it names the pool. */
 static void report_use(struct wr_build *build, const struct wr_plan_entity *of, const char *line)
 {
@@ -181,15 +164,25 @@ static void report_use(struct wr_build *build, const struct wr_plan_entity *of, 
 	wr_report(&build->reports, WR_W_CLAIM, &here, wr_value_find(entity, "resources")->place, "%s", line);
 }
 
+/* One block for each message that a tick may emit; at least one, for what the tick itself needs. */
 static void imply_units(struct wr_build *build, const struct wr_plan_entity *entity,
 			struct wr_plan_memory *memory)
 {
 	const struct wr_plan_memory_pool *pool = &build->plan->memory_pools[memory->pool];
-	uint64_t units = implied_units(entity);
 	struct wr_words line;
 	char text[400];
+	uint64_t units = 0;
 
 	line = wr_words_in(text, sizeof text);
+	for (size_t i = 0; i < entity->output_count; i++) {
+		const struct wr_plan_output *output = &entity->outputs[i];
+		/* The program may still give one that is not optional an outlet. */
+		bool used =
+			output->connections || output->outlet || !(output->port->flags & WEIR_PORT_OPTIONAL);
+
+		units += used && sends_tensors(output) ? output->max_emits : 0;
+	}
+	units = units ? units : 1;
 	memory->units = units;
 	if (!pool->blocks && pool->max_size)
 		wr_words_add(&line,
@@ -318,13 +311,6 @@ static bool passes_on(const struct wr_plan *plan, const struct wr_plan_entity *e
 	return true;
 }
 
-static void mark_users(const struct wr_plan *plan, uint32_t pool, bool *sends)
-{
-	for (size_t i = 0; i < plan->entity_count; i++)
-		for (size_t k = 0; k < plan->entities[i].memory_count; k++)
-			sends[i] |= plan->entities[i].memory[k].pool == pool;
-}
-
 /* Marks those whose inputs may hold messages of marked ones and that may pass them on. */
 static void mark_passing(const struct wr_plan *plan, bool host, bool *sends)
 {
@@ -368,14 +354,16 @@ static weir_status size_pool(struct wr_plan *plan, uint32_t index)
 
 	if (!sends)
 		return WEIR_E_NOMEM;
-	mark_users(plan, index, sends);
+	for (size_t i = 0; i < plan->entity_count; i++)
+		for (size_t k = 0; k < plan->entities[i].memory_count; k++) {
+			if (plan->entities[i].memory[k].pool != index)
+				continue;
+			sends[i] = true;
+			pool->claimed += plan->entities[i].memory[k].units;
+		}
 	pool->queued = queued_behind(plan, sends);
 	mark_passing(plan, pool->device == WEIR_DEVICE_HOST, sends);
 	pool->reached = queued_behind(plan, sends);
-	for (size_t i = 0; i < plan->entity_count; i++)
-		for (size_t k = 0; k < plan->entities[i].memory_count; k++)
-			if (plan->entities[i].memory[k].pool == index)
-				pool->claimed += plan->entities[i].memory[k].units;
 	wr_free(sends);
 	return WEIR_OK;
 }

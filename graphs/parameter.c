@@ -83,12 +83,6 @@ static struct wr_shown bound_shown(weir_parameter_type type, int64_t value)
 	return shown;
 }
 
-/* A quantity that was written with a unit is shown as it was written. */
-static struct wr_shown given_shown(weir_parameter_type type, const struct wr_value *given, int64_t value)
-{
-	return given->type == WR_STRING ? wr_shown(given->string) : bound_shown(type, value);
-}
-
 /* INT64_MAX is no bound. */
 static void report_range(const struct reading *reading, struct wr_place place, const char *given, int64_t min,
 			 int64_t max)
@@ -117,9 +111,10 @@ static void setting_check_bounds(const struct reading *reading, const struct wr_
 	}
 	if (value >= min && value <= max)
 		reading->setting->integer = value;
+	else if (given->type == WR_STRING) /* what was written with a unit is shown as it was written */
+		report_range(reading, given->place, wr_shown(given->string).text, min, max);
 	else
-		report_range(reading, given->place, given_shown(parameter->type, given, value).text, min,
-			     max);
+		report_range(reading, given->place, bound_shown(parameter->type, value).text, min, max);
 }
 
 static void setting_read_duration(const struct reading *reading, const struct wr_value *value)
@@ -324,16 +319,6 @@ static weir_status setting_read_fallback(struct reading *reading)
 	return status;
 }
 
-static weir_status setting_read(const struct wr_values_source *source, struct wr_reports *reports,
-				struct wr_setting *setting)
-{
-	const char *name = setting->parameter->name;
-	struct reading reading = {source, reports, &(struct wr_at){source->at, name, 0}, setting};
-	const struct wr_value *value = source->object ? wr_value_find(source->object, name) : NULL;
-
-	return value ? setting_read_value(&reading, value) : setting_read_fallback(&reading);
-}
-
 static bool is_parameter(const struct wr_values_source *source, const char *key)
 {
 	for (const char *const *skip = source->skip; skip && *skip; skip++)
@@ -382,8 +367,13 @@ weir_status wr_values_create(weir_values **out, const struct wr_values_source *s
 		values->settings[i].parameter = &parameters[i];
 	for (size_t i = 0; source->object && i < wr_value_count(source->object); i++)
 		check_parameter_key(source, reports, wr_value_at(source->object, i));
-	for (size_t i = 0; i < count && !status; i++)
-		status = setting_read(source, reports, &values->settings[i]);
+	for (size_t i = 0; i < count && !status; i++) {
+		struct wr_at at = {source->at, parameters[i].name, 0};
+		struct reading reading = {source, reports, &at, &values->settings[i]};
+		const struct wr_value *value =
+			source->object ? wr_value_find(source->object, parameters[i].name) : NULL;
+		status = value ? setting_read_value(&reading, value) : setting_read_fallback(&reading);
+	}
 	if (status)
 		wr_values_destroy(values);
 	else

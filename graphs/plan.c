@@ -171,13 +171,6 @@ static void check_duplicates(struct wr_build *build, const struct wr_value *valu
 	}
 }
 
-static void check_version(struct wr_build *build, const struct wr_value *version)
-{
-	if (version && version->integer != 1)
-		wr_report(&build->reports, WR_W_VERSION, &(struct wr_at){NULL, "weir", 0}, version->place,
-			  "unknown version %lld of the format: it must be 1", (long long)version->integer);
-}
-
 static weir_status build_name(struct wr_build *build, const struct wr_value *name)
 {
 	if (name && !wr_name_ok(name->string))
@@ -225,7 +218,10 @@ static weir_status build_root(struct wr_build *build, const struct wr_value *roo
 	if (!wr_type_check(&build->reports, NULL, root, WR_OBJECT))
 		return WEIR_OK;
 	wr_fields_read(&build->reports, NULL, root, "a graph", fields, found);
-	check_version(build, found[WEIR]);
+	if (found[WEIR] && found[WEIR]->integer != 1)
+		wr_report(&build->reports, WR_W_VERSION, &(struct wr_at){NULL, "weir", 0}, found[WEIR]->place,
+			  "unknown version %lld of the format: it must be 1",
+			  (long long)found[WEIR]->integer);
 	build->use_default_stream = found[USE_DEFAULT_STREAM] && found[USE_DEFAULT_STREAM]->boolean;
 	status = build_name(build, found[NAME]);
 	if (!status)
@@ -274,25 +270,22 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 	return status ? status : wr_build_depths(build);
 }
 
-static weir_status copy_file(struct wr_plan *plan, const weir_description *description)
-{
-	plan->from_stdin = description->from_stdin;
-	plan->file = description->file ? wr_strdup(description->file) : NULL;
-	return description->file && !plan->file ? WEIR_E_NOMEM : WEIR_OK;
-}
-
 weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 			   const weir_description *description, bool open_ports, weir_diagnostic_fn *fn,
 			   void *arg)
 {
 	struct wr_build build = {
 		.registry = registry, .reports.file = description->file, .open_ports = open_ports};
-	weir_status status, delivered;
+	weir_status status = WEIR_OK, delivered;
 
 	build.plan = wr_alloc(1, sizeof(*build.plan));
-	if (build.plan)
+	if (build.plan) {
 		build.plan->registry = wr_registry_stamp(registry);
-	status = build.plan ? copy_file(build.plan, description) : WEIR_E_NOMEM;
+		build.plan->from_stdin = description->from_stdin;
+		build.plan->file = description->file ? wr_strdup(description->file) : NULL;
+	}
+	if (!build.plan || (description->file && !build.plan->file))
+		status = WEIR_E_NOMEM;
 	if (!status)
 		status = build_all(&build, &description->root);
 	if (!status)

@@ -117,11 +117,6 @@ static weir_status remember_loaded(const char *path, const struct stat *file)
 	return WEIR_OK;
 }
 
-static bool is_same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
-}
-
 /*
  * The linker gives an object that is loaded by this path already without a look at the file. It may be an
  * older file of that name: a plugin that another registry uses, or one that stays loaded after dlclose.
@@ -161,7 +156,7 @@ static weir_status load_by_path(const char *path, int fd, void **out)
 	*out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!*out)
 		return load_failure(path);
-	if (stat(path, &is) || !is_same_file(&was, &is))
+	if (stat(path, &is) || was.st_ino != is.st_ino || was.st_dev != is.st_dev)
 		return wr_fail(WEIR_E_INVALID,
 			       "plugin '%s' cannot be loaded: the file was replaced meanwhile",
 			       wr_shown(path).text);
@@ -212,20 +207,10 @@ static weir_status check_info(const char *path, const weir_plugin_info *info)
 	return WEIR_OK;
 }
 
-static weir_status add_kinds(weir_registry *registry, const char *path, const weir_plugin_info *info)
-{
-	size_t mark = wr_registry_mark(registry);
-	weir_status status = info->add(registry);
-
-	if (!status)
-		return WEIR_OK;
-	wr_registry_rollback(registry, mark);
-	return wr_fail(status, "plugin '%s': %s", wr_shown(path).text, weir_last_error());
-}
-
 static weir_status plugin_load(weir_registry *registry, const char *path, struct wr_plugin *plugin)
 {
 	const weir_plugin_info *info = NULL;
+	size_t mark = wr_registry_mark(registry);
 	weir_status status = open_file(path, &plugin->fd);
 
 	if (!status)
@@ -236,7 +221,13 @@ static weir_status plugin_load(weir_registry *registry, const char *path, struct
 		info = dlsym(plugin->handle, "weir_plugin");
 		status = check_info(path, info);
 	}
-	return status ? status : add_kinds(registry, path, info);
+	if (status)
+		return status;
+	status = info->add(registry);
+	if (!status)
+		return WEIR_OK;
+	wr_registry_rollback(registry, mark);
+	return wr_fail(status, "plugin '%s': %s", wr_shown(path).text, weir_last_error());
 }
 
 weir_status weir_registry_load(weir_registry *registry, const char *path)
@@ -256,23 +247,16 @@ weir_status weir_registry_load(weir_registry *registry, const char *path)
 }
 
 /* An object may stay loaded after dlclose (C++ often does); its descriptor must then stay open, too. */
-static bool is_still_loaded(int fd)
-{
-	void *handle = dlopen(fd_path(fd).path, RTLD_NOW | RTLD_NOLOAD);
-
-	if (handle)
-		dlclose(handle);
-	return handle;
-}
-
 void wr_plugin_close(struct wr_plugin *plugin)
 {
-	bool stays = false;
+	void *stays = NULL;
 
 	if (plugin->handle) {
 		dlclose(plugin->handle);
-		stays = is_still_loaded(plugin->fd);
+		stays = dlopen(fd_path(plugin->fd).path, RTLD_NOW | RTLD_NOLOAD);
 	}
+	if (stays)
+		dlclose(stays);
 	if (plugin->fd >= 0 && !stays)
 		close(plugin->fd);
 	wr_free(plugin);

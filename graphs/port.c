@@ -10,13 +10,6 @@
 
 /* --- the key "ports" --- */
 
-static bool works_on_device(const weir_operator *kind, const weir_port *port)
-{
-	if (port->flags & (WEIR_PORT_DEVICE | WEIR_PORT_HOST))
-		return port->flags & WEIR_PORT_DEVICE;
-	return kind->flags & WEIR_OPERATOR_STREAM;
-}
-
 static weir_status make_ports(struct wr_plan_entity *entity)
 {
 	const weir_operator *kind = entity->kind;
@@ -31,13 +24,15 @@ static weir_status make_ports(struct wr_plan_entity *entity)
 	}
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const weir_port *port = &kind->inputs[i];
-		entity->inputs[i] = (struct wr_plan_input){.port = port,
-							   .kinds = wr_port_kinds(port),
-							   .capacity = port->capacity ? port->capacity : 1,
-							   .take = port->take ? port->take : 1,
-							   .policy = port->policy,
-							   .device = works_on_device(kind, port),
-							   .gate_given = -1};
+		bool says = port->flags & (WEIR_PORT_DEVICE | WEIR_PORT_HOST);
+		entity->inputs[i] = (struct wr_plan_input){
+			.port = port,
+			.kinds = wr_port_kinds(port),
+			.capacity = port->capacity ? port->capacity : 1,
+			.take = port->take ? port->take : 1,
+			.policy = port->policy,
+			.device = says ? port->flags & WEIR_PORT_DEVICE : kind->flags & WEIR_OPERATOR_STREAM,
+			.gate_given = -1};
 	}
 	for (size_t i = 0; i < entity->output_count; i++) {
 		const weir_port *port = &kind->outputs[i];
@@ -244,12 +239,6 @@ void wr_build_gates(struct wr_build *build)
 			build_gate(build, i, k);
 }
 
-/* Returns true if the operator is not built in: whether its compute reads host memory is not known. */
-static bool is_user_kind(const weir_operator *kind)
-{
-	return wr_registry_find_operator(NULL, kind->name) != kind;
-}
-
 static void check_gate(struct wr_build *build, size_t i)
 {
 	const struct wr_plan_connection *c = &build->plan->connections[i];
@@ -263,8 +252,9 @@ static void check_gate(struct wr_build *build, size_t i)
 		report_gate(build, WR_W_NO_GATE, c->to, input,
 			    "works on a stream; without a gate, host code may read unfinished data",
 			    from->name);
+	/* Of an operator that is not built in it is not known whether its compute reads host memory. */
 	if (input->device && input->gate_given < 0 && from->outputs[c->output].port->flags & WEIR_PORT_HOST &&
-	    is_user_kind(to->kind))
+	    wr_registry_find_operator(NULL, to->kind->name) != to->kind)
 		wr_build_report_connection(
 			build, WR_W_DEVICE_PORT, i,
 			"'%s' is a device port, but a %s writes host memory: if compute reads "

@@ -23,43 +23,24 @@ static bool is_warning(enum wr_error error)
 	       error == WR_W_STUCK_JOIN || error == WR_W_SHORT_BRANCH;
 }
 
-/* Adds a key, escaped by RFC 6901, with its control characters escaped for terminals. */
-static void add_key(struct wr_text *text, const char *key)
+/* Keys are escaped by RFC 6901, their control characters for terminals. */
+static void add_pointer(struct wr_text *text, const struct wr_at *at)
 {
 	char shown[8];
 
-	while (*key)
-		if (*key == '~' || *key == '/')
-			wr_text_add(text, "~%d", *key++ == '/');
-		else
-			wr_text_bytes(text, shown, wr_shown_step(shown, &key));
-}
-
-static void add_pointer(struct wr_text *text, const struct wr_at *at)
-{
 	if (!at) {
 		wr_text_bytes(text, "", 0); /* the root is "", not NULL */
 		return;
 	}
 	add_pointer(text, at->up);
 	wr_text_bytes(text, "/", 1);
-	if (at->key)
-		add_key(text, at->key);
-	else
+	for (const char *key = at->key; key && *key;)
+		if (*key == '~' || *key == '/')
+			wr_text_add(text, "~%d", *key++ == '/');
+		else
+			wr_text_bytes(text, shown, wr_shown_step(shown, &key));
+	if (!at->key)
 		wr_text_add(text, "%zu", at->index);
-}
-
-static weir_status add_report(struct wr_reports *reports, const struct wr_report *report)
-{
-	weir_status status =
-		wr_grow(&reports->list, &reports->room, reports->count + 1, sizeof(*reports->list));
-
-	if (status)
-		return status;
-	reports->list[reports->count] = *report;
-	reports->list[reports->count].sequence = reports->count;
-	reports->count++;
-	return WEIR_OK;
 }
 
 static void keep_report(struct wr_reports *reports, enum wr_error error, const struct wr_at *at,
@@ -74,8 +55,12 @@ static void keep_report(struct wr_reports *reports, enum wr_error error, const s
 	text.status = text.status ? text.status : raw.status;
 	wr_text_finish(&raw);
 	if (!pointer.status && !text.status &&
-	    !add_report(reports, &(struct wr_report){error, place, 0, pointer.text, text.text}))
+	    !wr_grow(&reports->list, &reports->room, reports->count + 1, sizeof(*reports->list))) {
+		reports->list[reports->count] =
+			(struct wr_report){error, place, reports->count, pointer.text, text.text};
+		reports->count++;
 		return;
+	}
 	wr_text_finish(&pointer);
 	wr_text_finish(&text);
 	reports->status = WEIR_E_NOMEM;
@@ -118,49 +103,21 @@ static int by_place(const void *left, const void *right)
 	return a->sequence < b->sequence ? -1 : 1;
 }
 
-static void deliver_report(const struct wr_reports *reports, const struct wr_report *report,
-			   weir_diagnostic_fn *fn, void *arg)
-{
-	weir_diagnostic public = {sizeof(public),  (int)report->error,       reports->file,
-				  report->pointer, report->place.line,       report->place.column,
-				  report->text,    is_warning(report->error)};
-
-	fn(&public, arg);
-}
-
-/* The ":line:column: " after the file, as far as known. Allocates nothing: the error must get through. */
-static struct wr_shown place_shown(const char *file, struct wr_place place)
-{
-	struct wr_shown shown = {{0}};
-
-	if (place.line)
-		snprintf(shown.text, sizeof(shown.text), "%s%u:%u: ", file ? ":" : "", place.line,
-			 place.column);
-	else if (file)
-		snprintf(shown.text, sizeof(shown.text), ": ");
-	return shown;
-}
-
+/* Allocates nothing: the error must get through. */
 static weir_status fail_first_error(const struct wr_reports *reports)
 {
 	const struct wr_report *report = reports->list;
+	const char *file = reports->file;
+	char at[32] = ""; /* ":line:column: " after the file, as far as known */
 
 	while (is_warning(report->error))
 		report++;
-	return wr_fail(WEIR_E_INVALID, "%s%s%s%s%s (W%03d)",
-		       wr_shown(reports->file ? reports->file : "").text,
-		       place_shown(reports->file, report->place).text, report->pointer,
-		       *report->pointer ? ": " : "", report->text, (int)report->error);
-}
-
-static void reports_finish(struct wr_reports *reports)
-{
-	for (size_t i = 0; i < reports->count; i++) {
-		wr_free(reports->list[i].pointer);
-		wr_free(reports->list[i].text);
-	}
-	wr_free(reports->list);
-	*reports = (struct wr_reports){.file = reports->file};
+	if (report->place.line)
+		snprintf(at, sizeof(at), "%s%u:%u: ", file ? ":" : "", report->place.line,
+			 report->place.column);
+	return wr_fail(WEIR_E_INVALID, "%s%s%s%s%s (W%03d)", wr_shown(file ? file : "").text,
+		       *at || !file ? at : ": ", report->pointer, *report->pointer ? ": " : "", report->text,
+		       (int)report->error);
 }
 
 weir_status wr_reports_deliver(struct wr_reports *reports, weir_diagnostic_fn *fn, void *arg)
@@ -169,10 +126,20 @@ weir_status wr_reports_deliver(struct wr_reports *reports, weir_diagnostic_fn *f
 
 	if (reports->count)
 		qsort(reports->list, reports->count, sizeof(*reports->list), by_place);
-	for (size_t i = 0; fn && i < reports->count; i++)
-		deliver_report(reports, &reports->list[i], fn, arg);
+	for (size_t i = 0; fn && i < reports->count; i++) {
+		const struct wr_report *report = &reports->list[i];
+		weir_diagnostic public = {sizeof(public),  (int)report->error,       reports->file,
+					  report->pointer, report->place.line,       report->place.column,
+					  report->text,    is_warning(report->error)};
+		fn(&public, arg);
+	}
 	if (!status && reports->errors)
 		status = fail_first_error(reports);
-	reports_finish(reports);
+	for (size_t i = 0; i < reports->count; i++) {
+		wr_free(reports->list[i].pointer);
+		wr_free(reports->list[i].text);
+	}
+	wr_free(reports->list);
+	*reports = (struct wr_reports){.file = reports->file};
 	return status;
 }

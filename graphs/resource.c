@@ -14,14 +14,6 @@ static const char *resource_name(const struct wr_resource *resource)
 	return resource->member->key;
 }
 
-static const char *resource_type_text(enum wr_resource_type type)
-{
-	static const char *const texts[] = {"a stream_pool", "a green_context_pool", "a green_context",
-					    "a memory_pool", "nothing"};
-
-	return texts[type];
-}
-
 /* --- names --- */
 
 static void report_unknown_resource(struct wr_build *build, const struct wr_value *name,
@@ -40,6 +32,8 @@ static void report_unknown_resource(struct wr_build *build, const struct wr_valu
 struct wr_resource *wr_resource_find(struct wr_build *build, const struct wr_value *name,
 				     const struct wr_at *at, unsigned types, const char *wanted)
 {
+	static const char *const texts[] = {"a stream_pool", "a green_context_pool", "a green_context",
+					    "a memory_pool", "nothing"};
 	size_t found = wr_names_find(&build->resource_names, name->string);
 	struct wr_resource *resource = found == WR_NO_INDEX ? NULL : &build->resources[found];
 
@@ -53,7 +47,7 @@ struct wr_resource *wr_resource_find(struct wr_build *build, const struct wr_val
 		report_unknown_resource(build, name, at, types);
 	else if (resource->type != WR_RESOURCE_UNKNOWN)
 		wr_report(&build->reports, WR_W_RESOURCE_TYPE, at, name->place, "'%s' is %s: name %s",
-			  wr_shown(name->string).text, resource_type_text(resource->type), wanted);
+			  wr_shown(name->string).text, texts[resource->type], wanted);
 	return NULL;
 }
 
@@ -388,15 +382,6 @@ weir_status wr_build_entity_pool(struct wr_build *build, struct wr_plan_entity *
 	return WEIR_OK;
 }
 
-static void resource_check_unused(struct wr_build *build, const struct wr_resource *resource,
-				  const struct wr_at *at)
-{
-	if (!resource->used && resource->type != WR_RESOURCE_UNKNOWN)
-		wr_report(&build->reports, WR_W_UNUSED_RESOURCE, at, resource->member->place,
-			  "no entity uses '%s': name it in \"resources\" of an entity, or remove it",
-			  wr_shown(resource->member->key).text);
-}
-
 /* Returns true if no input is connected, so that no message brings a stream. */
 static bool is_source(const struct wr_plan_entity *entity)
 {
@@ -447,8 +432,11 @@ void wr_build_check_resources(struct wr_build *build)
 		const struct wr_resource *resource = &build->resources[i];
 		struct wr_at at = {&all, resource->member->key, 0};
 
-		if (build->entities && !build->unresolved_resource)
-			resource_check_unused(build, resource, &at);
+		if (build->entities && !build->unresolved_resource && !resource->used &&
+		    resource->type != WR_RESOURCE_UNKNOWN)
+			wr_report(&build->reports, WR_W_UNUSED_RESOURCE, &at, resource->member->place,
+				  "no entity uses '%s': name it in \"resources\" of an entity, or remove it",
+				  wr_shown(resource->member->key).text);
 		if (resource->type == WR_STREAM_POOL)
 			check_few_streams(build, resource, &at);
 	}

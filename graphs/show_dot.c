@@ -61,17 +61,6 @@ static char *default_text(struct wr_text *text, const struct holder *holder, con
 	return shown.text;
 }
 
-/* What has no default differs. */
-static bool differs(struct wr_text *text, const struct holder *holder, const struct wr_setting *setting,
-		    const struct wr_text *shown)
-{
-	char *usual = default_text(text, holder, setting->parameter);
-	bool other = !usual || !shown->text || strcmp(usual, shown->text);
-
-	wr_free(usual);
-	return other;
-}
-
 /* Adds the parameters that differ from their defaults; returns how many of them have a default. */
 static size_t label_settings(struct wr_text *label, const struct holder *holder, const char *before)
 {
@@ -80,16 +69,19 @@ static size_t label_settings(struct wr_text *label, const struct holder *holder,
 	for (size_t i = 0; i < holder->values->count && !label->status; i++) {
 		const struct wr_setting *setting = &holder->values->settings[i];
 		struct wr_text shown = {0};
-		char value[VALUE_ROOM];
+		char value[VALUE_ROOM], *usual = NULL;
 
 		wr_show_setting(&shown, holder->entity, setting, true);
 		take_status(label, shown.status);
-		if (!label->status && differs(label, holder, setting, &shown)) {
+		if (!label->status)
+			usual = default_text(label, holder, setting->parameter);
+		if (!shown.status && (!usual || !shown.text || strcmp(usual, shown.text))) {
 			wr_shown_cut(value, sizeof value, shown.text);
 			wr_text_add(label, "%s%s=%s", before, setting->parameter->name, value);
 			changed += setting->parameter->fallback != NULL;
 		}
 		wr_text_finish(&shown);
+		wr_free(usual);
 	}
 	return changed;
 }
@@ -125,30 +117,7 @@ static void label_condition(struct wr_text *label, const struct wr_plan_entity *
 	wr_text_finish(&settings);
 }
 
-/* Keys of the entity itself. */
-static void label_keys(struct wr_text *label, const struct wr_plan_entity *entity)
-{
-	if (entity->max_in_flight >= 0)
-		wr_text_add(label, "\nmax_in_flight %" PRId64, entity->max_in_flight);
-	if (entity->effects && entity->output_count)
-		wr_text_add(label, "\neffects");
-	if (entity->replay_given)
-		wr_text_add(label, "\nreplay %s", entity->replay_keys ? "on" : "off");
-	if (entity->main)
-		wr_text_add(label, "\nmain");
-}
-
 /* --- entities --- */
-
-/* Entities are drawn as gated if a gated input is connected to an entity that works on a stream. */
-static void mark_gated(const struct wr_plan *plan, bool *gated)
-{
-	for (size_t i = 0; i < plan->connection_count; i++) {
-		const struct wr_plan_connection *c = &plan->connections[i];
-		gated[c->to] |= plan->entities[c->to].inputs[c->input].gate &&
-				plan->entities[c->from].kind->flags & WEIR_OPERATOR_STREAM;
-	}
-}
 
 static void dot_entity(struct wr_text *text, const struct wr_plan *plan, const struct wr_plan_entity *entity,
 		       bool gated)
@@ -163,7 +132,14 @@ static void dot_entity(struct wr_text *text, const struct wr_plan *plan, const s
 	for (size_t i = 0; i < entity->memory_count; i++)
 		wr_text_add(&label, "\n%s", plan->memory_pools[entity->memory[i].pool].name);
 	label_settings(&label, &(struct holder){entity, entity->values}, "\n");
-	label_keys(&label, entity);
+	if (entity->max_in_flight >= 0)
+		wr_text_add(&label, "\nmax_in_flight %" PRId64, entity->max_in_flight);
+	if (entity->effects && entity->output_count)
+		wr_text_add(&label, "\neffects");
+	if (entity->replay_given)
+		wr_text_add(&label, "\nreplay %s", entity->replay_keys ? "on" : "off");
+	if (entity->main)
+		wr_text_add(&label, "\nmain");
 	for (size_t i = 0; i < entity->condition_count; i++)
 		if (!entity->conditions[i].implied)
 			label_condition(&label, entity, &entity->conditions[i]);
@@ -175,14 +151,6 @@ static void dot_entity(struct wr_text *text, const struct wr_plan *plan, const s
 }
 
 /* --- connections --- */
-
-/* A gate is drawn if it is asked for, or may close: its sender works on a stream. */
-static const char *gate_text(const struct wr_plan_input *input, const struct wr_plan_entity *from)
-{
-	if (input->gate && (input->gate_given > 0 || from->kind->flags & WEIR_OPERATOR_STREAM))
-		return " (gate)";
-	return input->gate_given == 0 ? " (no gate)" : "";
-}
 
 static void dot_queue(struct wr_text *text, const struct wr_plan_input *input, uint32_t max_emits,
 		      uint32_t initial)
@@ -215,10 +183,14 @@ static void dot_connection(struct wr_text *text, const struct wr_plan *plan,
 {
 	const struct wr_plan_entity *from = &plan->entities[c->from];
 	const struct wr_plan_input *input = &plan->entities[c->to].inputs[c->input];
+	/* A gate is drawn if it is asked for, or may close: its sender works on a stream. */
+	bool gate = input->gate && (input->gate_given > 0 || from->kind->flags & WEIR_OPERATOR_STREAM);
 
 	wr_text_add(text, "  \"%s\" -> \"%s\" [taillabel=\"%s\", headlabel=\"%s%s\"", from->name,
 		    plan->entities[c->to].name, wr_plan_output_name(plan, c), wr_plan_input_name(plan, c),
-		    gate_text(input, from));
+		    gate                     ? " (gate)"
+		    : input->gate_given == 0 ? " (no gate)"
+					     : "");
 	dot_queue(text, input, from->outputs[c->output].max_emits, c->initial_messages);
 	wr_text_add(text, "%s];\n", c->initial_messages ? ", style=dashed" : "");
 }
@@ -252,7 +224,12 @@ void wr_show_dot(struct wr_text *text, const struct wr_plan *plan)
 		take_status(text, WEIR_E_NOMEM);
 		return;
 	}
-	mark_gated(plan, gated);
+	/* Entities are drawn as gated if a gated input is connected to an entity that works on a stream. */
+	for (size_t i = 0; i < plan->connection_count; i++) {
+		const struct wr_plan_connection *c = &plan->connections[i];
+		gated[c->to] |= plan->entities[c->to].inputs[c->input].gate &&
+				plan->entities[c->from].kind->flags & WEIR_OPERATOR_STREAM;
+	}
 	wr_text_add(text, "digraph \"%s\" {\n  rankdir=LR;\n  node [shape=box, style=rounded];\n",
 		    plan->name);
 	for (size_t i = 0; i < plan->entity_count; i++)

@@ -51,13 +51,6 @@ static void json_scheduler(struct wr_text *text, const struct wr_plan_scheduler 
 }
 
 /* Implied gates too: written out they mean the same. */
-static const char *gate_json(const struct wr_plan_input *input)
-{
-	if (input->gate)
-		return ", \"gate\": true";
-	return input->gate_given == 0 ? ", \"gate\": false" : "";
-}
-
 static void json_ports(struct wr_text *text, const struct wr_plan_entity *entity)
 {
 	const char *before = ",\n     \"ports\": {";
@@ -70,26 +63,16 @@ static void json_ports(struct wr_text *text, const struct wr_plan_entity *entity
 			wr_text_add(text, "\"take\": \"all\", ");
 		else
 			wr_text_add(text, "\"take\": %u, ", input->take);
-		wr_text_add(text, "\"policy\": \"%s\"%s}", wr_policy_text(input->policy), gate_json(input));
+		wr_text_add(text, "\"policy\": \"%s\"%s}", wr_policy_text(input->policy),
+			    input->gate              ? ", \"gate\": true"
+			    : input->gate_given == 0 ? ", \"gate\": false"
+						     : "");
 	}
 	for (size_t i = 0; i < entity->output_count; i++, before = ", ")
 		wr_text_add(text, "%s\"%s\": {\"max_emits\": %u}", before, entity->outputs[i].port->name,
 			    entity->outputs[i].max_emits);
 	if (entity->input_count + entity->output_count)
 		wr_text_add(text, "}");
-}
-
-/* Implied conditions too: written out they mean the same. */
-static void json_condition(struct wr_text *text, const struct wr_plan_entity *entity,
-			   const struct wr_plan_condition *condition)
-{
-	wr_text_add(text, "{\"type\": \"%s\"", condition->kind->name);
-	if (strcmp(condition->name, condition->kind->name))
-		wr_text_add(text, ", \"name\": \"%s\"", condition->name);
-	if (condition->signal >= 0)
-		wr_text_add(text, ", \"signal\": \"%s\"", wr_signal_text(condition->signal));
-	json_values(text, entity, condition->values, ", ");
-	wr_text_add(text, "}");
 }
 
 /* Implied resources are left out: they follow from the others and from the entities. */
@@ -104,32 +87,6 @@ static void json_stream_pool(struct wr_text *text, const struct wr_plan *plan,
 		wr_text_add(text, ", \"green_context\": \"%s\"",
 			    plan->green_contexts[pool->green_context].name);
 	wr_text_add(text, "%s}", pool->is_default ? ", \"default\": true" : "");
-}
-
-static void json_context_pool(struct wr_text *text, const struct wr_plan_green_context_pool *pool)
-{
-	wr_text_add(text, "    \"%s\": {\"type\": \"green_context_pool\", \"device\": %d, \"flags\": %u, ",
-		    pool->name, pool->device, pool->flags);
-	wr_text_add(text, "\"sms_per_partition\": [");
-	for (size_t i = 0; i < pool->count; i++)
-		wr_text_add(text, "%s%u", i ? ", " : "", pool->sizes[i]);
-	wr_text_add(text, "], \"min_sm_size\": %u, \"default_context_index\": %d%s}", pool->min_sm_size,
-		    pool->default_index, pool->is_default ? ", \"default\": true" : "");
-}
-
-/* No index, or -1, is the pool's default in a file, so the remainder has a word. */
-static void json_context(struct wr_text *text, const struct wr_plan *plan,
-			 const struct wr_plan_green_context *context)
-{
-	const struct wr_plan_green_context_pool *pool = &plan->green_context_pools[context->pool];
-
-	wr_text_add(text, "    \"%s\": {\"type\": \"green_context\", \"pool\": \"%s\"", context->name,
-		    pool->name);
-	if (context->index != pool->default_index && context->index < 0)
-		wr_text_add(text, ", \"index\": \"remainder\"");
-	else if (context->index != pool->default_index)
-		wr_text_add(text, ", \"index\": %d", context->index);
-	wr_text_add(text, "}");
 }
 
 static void json_memory_pool(struct wr_text *text, const struct wr_plan_memory_pool *pool)
@@ -151,13 +108,30 @@ static void json_resources(struct wr_text *text, const struct wr_plan *plan)
 	const char *before = "  \"resources\": {\n";
 
 	for (size_t i = 0; i < plan->green_context_pool_count; i++, before = ",\n") {
-		wr_text_add(text, "%s", before);
-		json_context_pool(text, &plan->green_context_pools[i]);
+		const struct wr_plan_green_context_pool *pool = &plan->green_context_pools[i];
+
+		wr_text_add(text, "%s    \"%s\": {\"type\": \"green_context_pool\", \"device\": %d, ", before,
+			    pool->name, pool->device);
+		wr_text_add(text, "\"flags\": %u, \"sms_per_partition\": [", pool->flags);
+		for (size_t k = 0; k < pool->count; k++)
+			wr_text_add(text, "%s%u", k ? ", " : "", pool->sizes[k]);
+		wr_text_add(text, "], \"min_sm_size\": %u, \"default_context_index\": %d%s}",
+			    pool->min_sm_size, pool->default_index,
+			    pool->is_default ? ", \"default\": true" : "");
 	}
 	for (size_t i = 0; i < plan->green_context_count && !plan->green_contexts[i].implied;
 	     i++, before = ",\n") {
-		wr_text_add(text, "%s", before);
-		json_context(text, plan, &plan->green_contexts[i]);
+		const struct wr_plan_green_context *context = &plan->green_contexts[i];
+		const struct wr_plan_green_context_pool *pool = &plan->green_context_pools[context->pool];
+
+		wr_text_add(text, "%s    \"%s\": {\"type\": \"green_context\", \"pool\": \"%s\"", before,
+			    context->name, pool->name);
+		/* No index, or -1, is the pool's default in a file, so the remainder has a word. */
+		if (context->index != pool->default_index && context->index < 0)
+			wr_text_add(text, ", \"index\": \"remainder\"");
+		else if (context->index != pool->default_index)
+			wr_text_add(text, ", \"index\": %d", context->index);
+		wr_text_add(text, "}");
 	}
 	for (size_t i = 0; i < plan->stream_pool_count && !plan->stream_pools[i].implied;
 	     i++, before = ",\n") {
@@ -193,24 +167,6 @@ static void json_streams(struct wr_text *text, const struct wr_plan *plan,
 		wr_text_add(text, ",\n     \"use_default_stream\": true");
 }
 
-/* Left out if it is the operator's own. */
-static void json_effects(struct wr_text *text, const struct wr_plan_entity *entity)
-{
-	if (entity->effects != ((entity->kind->flags & WEIR_OPERATOR_EFFECTS) != 0))
-		wr_text_add(text, ",\n     \"effects\": %s", entity->effects ? "true" : "false");
-}
-
-static void json_replay(struct wr_text *text, const struct wr_plan_entity *entity)
-{
-	if (!entity->replay_given)
-		return;
-	if (entity->replay_keys)
-		wr_text_add(text, ",\n     \"replay\": {\"keys\": %u, \"warm_up\": %u}", entity->replay_keys,
-			    entity->replay_warm_up);
-	else
-		wr_text_add(text, ",\n     \"replay\": false");
-}
-
 static void json_entity(struct wr_text *text, const struct wr_plan *plan, const struct wr_plan_entity *entity)
 {
 	wr_text_add(text, "    {\"name\": \"%s\", \"operator\": \"%s\"", entity->name, entity->kind->name);
@@ -219,32 +175,33 @@ static void json_entity(struct wr_text *text, const struct wr_plan *plan, const 
 		wr_text_add(text, "}");
 	}
 	json_streams(text, plan, entity);
-	json_effects(text, entity);
+	if (entity->effects != ((entity->kind->flags & WEIR_OPERATOR_EFFECTS) != 0)) /* not the operator's */
+		wr_text_add(text, ",\n     \"effects\": %s", entity->effects ? "true" : "false");
 	if (entity->max_in_flight >= 0)
 		wr_text_add(text, ",\n     \"max_in_flight\": %" PRId64, entity->max_in_flight);
-	json_replay(text, entity);
+	if (entity->replay_given && entity->replay_keys)
+		wr_text_add(text, ",\n     \"replay\": {\"keys\": %u, \"warm_up\": %u}", entity->replay_keys,
+			    entity->replay_warm_up);
+	else if (entity->replay_given)
+		wr_text_add(text, ",\n     \"replay\": false");
 	if (entity->main)
 		wr_text_add(text, ",\n     \"main\": true");
 	json_ports(text, entity);
+	/* Implied conditions too: written out they mean the same. */
 	for (size_t i = 0; i < entity->condition_count; i++) {
-		wr_text_add(text, i ? ",\n                    " : ",\n     \"conditions\": [");
-		json_condition(text, entity, &entity->conditions[i]);
+		const struct wr_plan_condition *condition = &entity->conditions[i];
+
+		wr_text_add(text, "%s{\"type\": \"%s\"",
+			    i ? ",\n                    " : ",\n     \"conditions\": [",
+			    condition->kind->name);
+		if (strcmp(condition->name, condition->kind->name))
+			wr_text_add(text, ", \"name\": \"%s\"", condition->name);
+		if (condition->signal >= 0)
+			wr_text_add(text, ", \"signal\": \"%s\"", wr_signal_text(condition->signal));
+		json_values(text, entity, condition->values, ", ");
+		wr_text_add(text, "}");
 	}
 	wr_text_add(text, "%s}", entity->condition_count ? "]" : "");
-}
-
-static void json_connection(struct wr_text *text, const struct wr_plan *plan,
-			    const struct wr_plan_connection *c)
-{
-	const char *from = plan->entities[c->from].name, *to = plan->entities[c->to].name;
-
-	if (c->initial_messages)
-		wr_text_add(text, "    {\"from\": \"%s.%s\", \"to\": \"%s.%s\", \"initial_messages\": %u}",
-			    from, wr_plan_output_name(plan, c), to, wr_plan_input_name(plan, c),
-			    c->initial_messages);
-	else
-		wr_text_add(text, "    [\"%s.%s\", \"%s.%s\"]", from, wr_plan_output_name(plan, c), to,
-			    wr_plan_input_name(plan, c));
 }
 
 static void json_ends(struct wr_text *text, const struct wr_plan *plan)
@@ -272,8 +229,16 @@ void wr_show_json(struct wr_text *text, const struct wr_plan *plan)
 	}
 	wr_text_add(text, "\n  ],\n  \"connections\": [");
 	for (size_t i = 0; i < plan->connection_count; i++) {
-		wr_text_add(text, i ? ",\n" : "\n");
-		json_connection(text, plan, &plan->connections[i]);
+		const struct wr_plan_connection *c = &plan->connections[i];
+		bool keys = c->initial_messages;
+
+		wr_text_add(text, "%s    %s\"%s.%s\", %s\"%s.%s\"", i ? ",\n" : "\n",
+			    keys ? "{\"from\": " : "[", plan->entities[c->from].name,
+			    wr_plan_output_name(plan, c), keys ? "\"to\": " : "", plan->entities[c->to].name,
+			    wr_plan_input_name(plan, c));
+		if (keys)
+			wr_text_add(text, ", \"initial_messages\": %u", c->initial_messages);
+		wr_text_add(text, keys ? "}" : "]");
 	}
 	wr_text_add(text, "\n  ]");
 	json_ends(text, plan);

@@ -54,15 +54,6 @@ static void text_values(struct wr_text *text, const struct wr_plan_entity *entit
 }
 
 /* Names the port's own gate; a gate that is a condition is listed there. Device ports have none. */
-static const char *gate_text(const struct wr_plan_input *input)
-{
-	if (input->gate)
-		return input->gate_given < 0 ? ", gate (default)" : ", gate";
-	if (input->device)
-		return ", device";
-	return input->gate_given == 0 ? ", no gate" : "";
-}
-
 static void text_ports(struct wr_text *text, const struct wr_plan_entity *entity)
 {
 	for (size_t i = 0; i < entity->input_count; i++) {
@@ -72,7 +63,11 @@ static void text_ports(struct wr_text *text, const struct wr_plan_entity *entity
 			wr_text_add(text, "all, %s", wr_policy_text(input->policy));
 		else
 			wr_text_add(text, "%u, %s", input->take, wr_policy_text(input->policy));
-		wr_text_add(text, "%s%s\n", gate_text(input),
+		wr_text_add(text, "%s%s\n",
+			    input->gate              ? input->gate_given < 0 ? ", gate (default)" : ", gate"
+			    : input->device          ? ", device"
+			    : input->gate_given == 0 ? ", no gate"
+						     : "",
 			    input->connections || input->inlet ? "" : ", not connected");
 	}
 	for (size_t i = 0; i < entity->output_count; i++)
@@ -123,30 +118,11 @@ static weir_status users_make(struct users *users, const struct wr_plan *plan)
 	return WEIR_OK;
 }
 
-static void users_finish(struct users *users)
-{
-	wr_free(users->first);
-	wr_free(users->next);
-}
-
-static void text_users(struct wr_text *text, const struct wr_plan *plan, const struct users *users,
-		       size_t pool)
-{
-	size_t count = plan->stream_pools[pool].users, shown = 0;
-
-	wr_text_add(text, "%s", count ? ", used by " : ", not used");
-	for (uint32_t i = users->first[pool]; i != WR_NO_ENTITY && shown < USERS_SHOWN;
-	     i = users->next[i], shown++)
-		wr_text_add(text, "%s%s", shown ? ", " : "", plan->entities[i].name);
-	if (count > shown)
-		wr_text_add(text, " and %zu more", count - shown);
-	wr_text_add(text, "\n");
-}
-
 static void text_stream_pool(struct wr_text *text, const struct wr_plan *plan, const struct users *users,
-			     size_t i)
+			     size_t index)
 {
-	const struct wr_plan_stream_pool *pool = &plan->stream_pools[i];
+	const struct wr_plan_stream_pool *pool = &plan->stream_pools[index];
+	size_t shown = 0;
 
 	wr_text_add(text, "stream pool %s: device %d, %s, priority %d, reserved %u, ", pool->name,
 		    pool->device, wr_stream_flags_text(pool->flags), pool->priority, pool->reserved_size);
@@ -156,8 +132,14 @@ static void text_stream_pool(struct wr_text *text, const struct wr_plan *plan, c
 		wr_text_add(text, "unbounded");
 	if (pool->green_context != WR_NO_CONTEXT)
 		wr_text_add(text, ", in green context %s", plan->green_contexts[pool->green_context].name);
-	wr_text_add(text, "%s%s", pool->is_default ? ", default" : "", pool->implied ? " (implied)" : "");
-	text_users(text, plan, users, i);
+	wr_text_add(text, "%s%s%s", pool->is_default ? ", default" : "", pool->implied ? " (implied)" : "",
+		    pool->users ? ", used by " : ", not used");
+	for (uint32_t i = users->first[index]; i != WR_NO_ENTITY && shown < USERS_SHOWN;
+	     i = users->next[i], shown++)
+		wr_text_add(text, "%s%s", shown ? ", " : "", plan->entities[i].name);
+	if (pool->users > shown)
+		wr_text_add(text, " and %zu more", pool->users - shown);
+	wr_text_add(text, "\n");
 }
 
 static void text_partition(struct wr_text *text, int index)
@@ -176,15 +158,6 @@ static void text_context_pool(struct wr_text *text, const struct wr_plan_green_c
 	wr_text_add(text, " SMs and the remainder, min_sm_size %u, default context ", pool->min_sm_size);
 	text_partition(text, pool->default_index);
 	wr_text_add(text, "%s\n", pool->is_default ? ", default" : "");
-}
-
-static void text_context(struct wr_text *text, const struct wr_plan *plan,
-			 const struct wr_plan_green_context *context)
-{
-	wr_text_add(text, "green context %s: ", context->name);
-	text_partition(text, context->index);
-	wr_text_add(text, " of %s%s\n", plan->green_context_pools[context->pool].name,
-		    context->implied ? " (implied)" : "");
 }
 
 static void text_memory_pool(struct wr_text *text, const struct wr_plan *plan, uint32_t index)
@@ -224,39 +197,20 @@ static void text_resources(struct wr_text *text, const struct wr_plan *plan)
 		text->status = WEIR_E_NOMEM;
 	for (size_t i = 0; i < plan->green_context_pool_count; i++)
 		text_context_pool(text, &plan->green_context_pools[i]);
-	for (size_t i = 0; i < plan->green_context_count; i++)
-		text_context(text, plan, &plan->green_contexts[i]);
+	for (size_t i = 0; i < plan->green_context_count; i++) {
+		const struct wr_plan_green_context *context = &plan->green_contexts[i];
+
+		wr_text_add(text, "green context %s: ", context->name);
+		text_partition(text, context->index);
+		wr_text_add(text, " of %s%s\n", plan->green_context_pools[context->pool].name,
+			    context->implied ? " (implied)" : "");
+	}
 	for (size_t i = 0; i < plan->stream_pool_count && !text->status; i++)
 		text_stream_pool(text, plan, &users, i);
-	users_finish(&users);
+	wr_free(users.first);
+	wr_free(users.next);
 	for (size_t i = 0; i < plan->memory_pool_count; i++)
 		text_memory_pool(text, plan, (uint32_t)i);
-}
-
-static void text_streams(struct wr_text *text, const struct wr_plan_entity *entity)
-{
-	if (entity->use_default_stream)
-		wr_text_add(text, "  works on the default stream of device %d\n", entity->device);
-	if (entity->stream_pool == WR_NO_POOL)
-		wr_text_add(text, "  no stream pool\n");
-}
-
-/* Without outputs an entity has no receivers, so effects make no difference. */
-static void text_effects(struct wr_text *text, const struct wr_plan_entity *entity)
-{
-	if (entity->effects && entity->output_count)
-		wr_text_add(text, "  has effects of its own: keeps ticking when its receivers are done\n");
-}
-
-static void text_replay(struct wr_text *text, const struct wr_plan_entity *entity)
-{
-	if (!entity->replay_given)
-		return;
-	if (entity->replay_keys)
-		wr_text_add(text, "  replay: %u keys, warm_up %u\n", entity->replay_keys,
-			    entity->replay_warm_up);
-	else
-		wr_text_add(text, "  replay: off\n");
 }
 
 static void text_entity(struct wr_text *text, const struct wr_plan_entity *entity)
@@ -264,30 +218,28 @@ static void text_entity(struct wr_text *text, const struct wr_plan_entity *entit
 	wr_text_add(text, "%s: %s", entity->name, entity->kind->name);
 	text_values(text, entity, entity->values);
 	wr_text_add(text, "\n");
-	text_streams(text, entity);
-	text_effects(text, entity);
+	if (entity->use_default_stream)
+		wr_text_add(text, "  works on the default stream of device %d\n", entity->device);
+	if (entity->stream_pool == WR_NO_POOL)
+		wr_text_add(text, "  no stream pool\n");
+	/* Without outputs an entity has no receivers, so effects make no difference. */
+	if (entity->effects && entity->output_count)
+		wr_text_add(text, "  has effects of its own: keeps ticking when its receivers are done\n");
 	if (entity->max_in_flight >= 0) {
 		wr_text_add(text, "  ");
 		text_in_flight(text, entity->max_in_flight);
 		wr_text_add(text, "\n");
 	}
-	text_replay(text, entity);
+	if (entity->replay_given && entity->replay_keys)
+		wr_text_add(text, "  replay: %u keys, warm_up %u\n", entity->replay_keys,
+			    entity->replay_warm_up);
+	else if (entity->replay_given)
+		wr_text_add(text, "  replay: off\n");
 	if (entity->main)
 		wr_text_add(text, "  main: what it receives are the frames of a run\n");
 	text_ports(text, entity);
 	for (size_t i = 0; i < entity->condition_count; i++)
 		text_condition(text, entity, &entity->conditions[i]);
-}
-
-static void text_ends(struct wr_text *text, const struct wr_plan *plan)
-{
-	for (size_t i = 0; i < plan->inlet_count; i++)
-		wr_text_add(text, "inlet -> %s.%s\n", plan->entities[plan->inlets[i].entity].name,
-			    wr_plan_inlet(plan, i)->port->name);
-	for (size_t i = 0; i < plan->outlet_count; i++)
-		wr_text_add(text, "%s.%s -> outlet (capacity %u)\n",
-			    plan->entities[plan->outlets[i].entity].name, wr_plan_outlet(plan, i)->port->name,
-			    wr_plan_outlet(plan, i)->outlet);
 }
 
 void wr_show_text(struct wr_text *text, const struct wr_plan *plan)
@@ -308,5 +260,11 @@ void wr_show_text(struct wr_text *text, const struct wr_plan *plan)
 			wr_text_add(text, " (%u initial)", c->initial_messages);
 		wr_text_add(text, "\n");
 	}
-	text_ends(text, plan);
+	for (size_t i = 0; i < plan->inlet_count; i++)
+		wr_text_add(text, "inlet -> %s.%s\n", plan->entities[plan->inlets[i].entity].name,
+			    wr_plan_inlet(plan, i)->port->name);
+	for (size_t i = 0; i < plan->outlet_count; i++)
+		wr_text_add(text, "%s.%s -> outlet (capacity %u)\n",
+			    plan->entities[plan->outlets[i].entity].name, wr_plan_outlet(plan, i)->port->name,
+			    wr_plan_outlet(plan, i)->outlet);
 }

@@ -51,14 +51,6 @@ const char *wr_plan_used_resource(const struct wr_plan *plan, const struct wr_pl
 
 /* --- values --- */
 
-static const char *port_name(const struct wr_plan_entity *entity, const struct wr_setting *setting, size_t i)
-{
-	unsigned port = setting->ports[i];
-
-	return wr_parameter_is_input(setting->parameter) ? entity->inputs[port].port->name
-							 : entity->outputs[port].port->name;
-}
-
 static void add_ports(struct wr_text *text, const struct wr_plan_entity *entity,
 		      const struct wr_setting *setting)
 {
@@ -67,8 +59,12 @@ static void add_ports(struct wr_text *text, const struct wr_plan_entity *entity,
 
 	if (list)
 		wr_text_add(text, "[");
-	for (size_t i = 0; i < setting->port_count; i++)
-		wr_text_add(text, "%s\"%s\"", i ? ", " : "", port_name(entity, setting, i));
+	for (size_t i = 0; i < setting->port_count; i++) {
+		unsigned port = setting->ports[i];
+		wr_text_add(text, "%s\"%s\"", i ? ", " : "",
+			    wr_parameter_is_input(setting->parameter) ? entity->inputs[port].port->name
+								      : entity->outputs[port].port->name);
+	}
 	if (list)
 		wr_text_add(text, "]");
 }

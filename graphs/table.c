@@ -129,20 +129,6 @@ static weir_status table_check_types(const struct subject *subject, const weir_p
 	return status;
 }
 
-static bool is_reserved(const char *name)
-{
-	return !strcmp(name, "type") || !strcmp(name, "name") || !strcmp(name, "signal");
-}
-
-static bool is_twice(const weir_parameter *parameters, const weir_parameter *parameter)
-{
-	const weir_parameter *first = parameters;
-
-	while (strcmp(first->name, parameter->name))
-		first++;
-	return first != parameter;
-}
-
 static bool is_prefix(const weir_parameter *parameters, const char *name)
 {
 	while (parameters->name && strcmp(parameters->name, name))
@@ -153,9 +139,15 @@ static bool is_prefix(const weir_parameter *parameters, const char *name)
 static const char *parameter_fault(const weir_parameter *parameters, const weir_parameter *parameter,
 				   bool condition)
 {
-	if (!wr_name_ok(parameter->name) || (condition && is_reserved(parameter->name)))
+	const weir_parameter *first = parameters;
+	const char *name = parameter->name;
+
+	while (strcmp(first->name, name))
+		first++;
+	if (!wr_name_ok(name) ||
+	    (condition && (!strcmp(name, "type") || !strcmp(name, "name") || !strcmp(name, "signal"))))
 		return "is not a valid parameter name";
-	if (is_twice(parameters, parameter))
+	if (first != parameter)
 		return "appears twice";
 	if (parameter->type < WEIR_TYPE_BOOL || parameter->type > WEIR_TYPE_WRITE_DESCRIPTOR)
 		return "has an unknown type";

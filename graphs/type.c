@@ -273,25 +273,20 @@ struct wr_type_words wr_port_type_text(const struct wr_port_type *type)
 	return text;
 }
 
-static const char *dtype_name(const weir_tensor *tensor)
-{
-	for (size_t i = 0; i < DTYPES; i++)
-		if (tensor->code == dtypes[i].code && tensor->bits == dtypes[i].bits)
-			return dtypes[i].name;
-	return "another type";
-}
-
 struct wr_type_words wr_tensor_words(const weir_tensor *tensor)
 {
 	struct wr_type_words text;
 	struct wr_words words = words_of(&text);
+	size_t i = 0;
 
-	wr_words_add(&words, "%s", dtype_name(tensor));
+	while (i < DTYPES && (tensor->code != dtypes[i].code || tensor->bits != dtypes[i].bits))
+		i++;
+	wr_words_add(&words, "%s", i < DTYPES ? dtypes[i].name : "another type");
 	if (tensor->lanes > 1)
 		wr_words_add(&words, "x%u", tensor->lanes);
 	wr_words_add(&words, " [");
-	for (int i = 0; i < tensor->dimensions; i++)
-		wr_words_add(&words, "%s%" PRId64, i ? ", " : "", tensor->shape[i]);
+	for (int k = 0; k < tensor->dimensions; k++)
+		wr_words_add(&words, "%s%" PRId64, k ? ", " : "", tensor->shape[k]);
 	if (tensor->device == WEIR_DEVICE_HOST)
 		wr_words_add(&words, "] in host memory");
 	else

@@ -1237,9 +1237,9 @@ WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
 WEIR_API weir_status weir_entity_use_stream(weir_entity *entity, weir_stream *stream);
 /*
  * Returns WEIR_OK if the fence is complete. Thread: any. Fails: WEIR_E_BUSY: not yet; WEIR_E_INVALID: never
- * recorded, or of another graph; WEIR_E_DEVICE: the device failed before the fence was seen complete. Then the
- * work before it must not be used. weir_error_last() has cause DEVICE, and as its entity the only one that had
- * unfinished work; NULL: there were several, which the text lists, oldest first.
+ * recorded, or of another graph; WEIR_E_DEVICE: the device failed before the fence was seen complete. Then
+ * the work before it must not be used. weir_error_last() has cause DEVICE, and as its entity the only one
+ * that had unfinished work; NULL: there were several, which the text lists, oldest first.
  */
 WEIR_API weir_status weir_fence_query(weir_graph *graph, weir_fence fence);
 /*

@@ -716,8 +716,8 @@ static weir_status refuse_fence(const weir_graph *graph)
 }
 
 /*
- * The first to ask has the device's error alone: the report has the suspects, too. It is about an entity only if
- * no other one had unfinished work (E3).
+ * The first to ask has the device's error alone: the report has the suspects, too. It is about an entity only
+ * if no other one had unfinished work (E3).
  */
 static weir_status report_lost_device(weir_graph *graph)
 {

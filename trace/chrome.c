@@ -32,15 +32,6 @@ static void put_number(struct wr_chrome *chrome, uint64_t number, unsigned base,
 	wr_text_bytes(&chrome->text, text, length);
 }
 
-static void put_time(struct wr_chrome *chrome, int64_t ns)
-{
-	uint64_t time = ns < 0 ? 0 : (uint64_t)ns;
-
-	put_number(chrome, time / 1000, 10, 1);
-	put(chrome, ".");
-	put_number(chrome, time % 1000, 10, 3);
-}
-
 static void put_key(struct wr_chrome *chrome, const char *key)
 {
 	put(chrome, chrome->follows ? ",\"" : "\"");
@@ -138,8 +129,12 @@ void wr_chrome_hex(struct wr_chrome *chrome, const char *key, uint64_t value)
 
 void wr_chrome_time(struct wr_chrome *chrome, const char *key, int64_t ns)
 {
+	uint64_t time = ns < 0 ? 0 : (uint64_t)ns;
+
 	put_key(chrome, key);
-	put_time(chrome, ns);
+	put_number(chrome, time / 1000, 10, 1);
+	put(chrome, ".");
+	put_number(chrome, time % 1000, 10, 3);
 }
 
 void wr_chrome_end(struct wr_chrome *chrome)

@@ -133,16 +133,6 @@ static bool ring_next(struct wr_merge *merge, size_t i, int64_t *at)
 	return true;
 }
 
-static void leave_out_older(struct wr_merge *merge, size_t i)
-{
-	int64_t at;
-
-	while (ring_next(merge, i, &at) && at < merge->from)
-		merge->next[i]++;
-	merge->dropped +=
-		merge->rings->rings[i].written - wr_ring_count(&merge->rings->rings[i]) + merge->next[i];
-}
-
 weir_status wr_merge_init(struct wr_merge *merge, const struct wr_rings *rings)
 {
 	*merge = (struct wr_merge){.rings = rings, .from = INT64_MIN, .until = INT64_MIN};
@@ -155,8 +145,14 @@ weir_status wr_merge_init(struct wr_merge *merge, const struct wr_rings *rings)
 		if (ring->written > ring->room && ring_begin(ring) > merge->from)
 			merge->from = ring_begin(ring);
 	}
-	for (size_t i = 0; i < rings->count; i++)
-		leave_out_older(merge, i);
+	for (size_t i = 0; i < rings->count; i++) {
+		const struct wr_ring *ring = &rings->rings[i];
+		int64_t at;
+
+		while (ring_next(merge, i, &at) && at < merge->from)
+			merge->next[i]++;
+		merge->dropped += ring->written - wr_ring_count(ring) + merge->next[i];
+	}
 	return WEIR_OK;
 }
 

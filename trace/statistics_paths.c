@@ -181,14 +181,6 @@ static void prefix_free(struct wr_prefix *prefix)
 	wr_free(prefix);
 }
 
-static void queue_finish(struct wr_queue_paths *queue)
-{
-	for (uint64_t i = 0; queue->places && i <= queue->mask; i++)
-		wr_free(queue->places[i].items);
-	wr_free(queue->places);
-	wr_free(queue->continued);
-}
-
 void wr_paths_finish(struct wr_paths *paths)
 {
 	for (size_t i = 0; paths->entities && i < paths->entity_count; i++) {
@@ -207,8 +199,14 @@ void wr_paths_finish(struct wr_paths *paths)
 		wr_free(own->outlets);
 		wr_free(own->origins.items);
 	}
-	for (size_t i = 0; paths->queues && i < paths->queue_count; i++)
-		queue_finish(&paths->queues[i]);
+	for (size_t i = 0; paths->queues && i < paths->queue_count; i++) {
+		struct wr_queue_paths *queue = &paths->queues[i];
+
+		for (uint64_t k = 0; queue->places && k <= queue->mask; k++)
+			wr_free(queue->places[k].items);
+		wr_free(queue->places);
+		wr_free(queue->continued);
+	}
 	wr_free(paths->entities);
 	wr_free(paths->queues);
 }

@@ -17,18 +17,6 @@ struct wr_trace {
 static const struct wr_observer *const built_in[] = {&wr_nvtx, &wr_timeline, &wr_statistics,
 						     &wr_compute_times};
 
-static weir_status open_listener(struct wr_trace *trace, const struct wr_trace_options *options,
-				 const struct wr_observer *observer)
-{
-	void *self = NULL;
-	weir_status status = observer->open(options, &self);
-
-	if (status || !self)
-		return status;
-	trace->listeners[trace->count++] = (struct listener){observer, self};
-	return WEIR_OK;
-}
-
 weir_status wr_trace_open_with(const struct wr_trace_options *options,
 			       const struct wr_observer *const *observers, size_t count,
 			       struct wr_trace **out)
@@ -36,8 +24,13 @@ weir_status wr_trace_open_with(const struct wr_trace_options *options,
 	struct wr_trace *trace = wr_alloc(1, sizeof *trace + count * sizeof trace->listeners[0]);
 	weir_status status = trace ? WEIR_OK : WEIR_E_NOMEM;
 
-	for (size_t i = 0; !status && i < count; i++)
-		status = open_listener(trace, options, observers[i]);
+	for (size_t i = 0; !status && i < count; i++) {
+		void *self = NULL;
+
+		status = observers[i]->open(options, &self);
+		if (!status && self)
+			trace->listeners[trace->count++] = (struct listener){observers[i], self};
+	}
 	if (status || !trace->count) {
 		wr_trace_close(trace);
 		return status;

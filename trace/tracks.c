@@ -40,14 +40,6 @@ static void draw_arrow(struct wr_tracks *tracks, char phase, struct wr_track tra
 			(uint64_t)queue << 40 | sequence);
 }
 
-/* Returns true if the message was pushed after the begin of the file. */
-static bool push_is_known(const struct wr_tracks *tracks, const struct wr_record *record)
-{
-	const struct wr_tracks_queue *queue = &tracks->queues[record->subject];
-
-	return queue->seen && record->value >= queue->first;
-}
-
 /* --- workers --- */
 
 static void end_held_slice(struct wr_tracks *tracks, struct wr_tracks_lane *lane, struct wr_track track)
@@ -250,7 +242,7 @@ static bool count_leaving(struct wr_tracks *tracks, const struct wr_record *reco
 	if (queue->depth)
 		queue->depth--;
 	wr_tracks_show_depth(tracks, record->subject, record->at);
-	return push_is_known(tracks, record);
+	return queue->seen && record->value >= queue->first;
 }
 
 static void on_take(struct wr_tracks *tracks, const struct wr_record *record)

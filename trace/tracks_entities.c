@@ -64,24 +64,18 @@ void wr_tracks_ready(struct wr_tracks *tracks, const struct wr_record *record)
 	entity->ready_at = record->at;
 }
 
-/* What it holds is dropped, and what is pushed later, too. */
-static void close_queue(struct wr_tracks *tracks, uint32_t id, int64_t at)
-{
-	struct wr_tracks_queue *queue = &tracks->queues[id];
-
-	queue->closed = true;
-	queue->depth = 0;
-	wr_tracks_show_depth(tracks, id, at);
-}
-
 void wr_tracks_entity_done(struct wr_tracks *tracks, const struct wr_record *record)
 {
 	wr_tracks_end_wait(tracks, record->subject, record->at);
 	wr_chrome_instant(&tracks->chrome, wr_entity_track(record->subject), record->at, "done");
 	wr_chrome_end(&tracks->chrome);
 	for (uint32_t i = tracks->entities[record->subject].queues; i;
-	     i = tracks->queues[i - 1].next_of_receiver)
-		close_queue(tracks, i - 1, record->at);
+	     i = tracks->queues[i - 1].next_of_receiver) {
+		/* What it holds is dropped, and what is pushed later, too. */
+		tracks->queues[i - 1].closed = true;
+		tracks->queues[i - 1].depth = 0;
+		wr_tracks_show_depth(tracks, i - 1, record->at);
+	}
 }
 
 void wr_tracks_arm(struct wr_tracks *tracks, const struct wr_record *record)
