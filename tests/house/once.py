@@ -27,7 +27,7 @@ BOUNDS = {
     "graphs": (40, 12),
     "conditions": (12, 8),
     "operators": (44, 24),
-    "scheduler": (35, 20),
+    "scheduler": (25, 8),
     "report": (54, 4),
     "cli": (36, 11),
 }
