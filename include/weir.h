@@ -644,6 +644,14 @@ WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, i
 /* No more messages in this run; an open inlet keeps the run open. */
 WEIR_API void weir_inlet_close(weir_inlet *inlet);
 /*
+ * Gives a descriptor for the program's own loop. A push with timeout 0 that fails for want of room clears it;
+ * it is readable again as soon as there is room, or the inlet is closed: then push again. So a loop waits
+ * for room without a thread or a timer. Level-triggered. Made at the first call, which comes before the
+ * push, and owned by the inlet: watch it, but do not read or close it. Fails: WEIR_E_IO: no descriptor is
+ * left.
+ */
+WEIR_API weir_status weir_inlet_fd(weir_inlet *inlet, int *out);
+/*
  * Gives a message. timeout 0: does not wait; negative: waits without limit. Thread: any but a worker. Fails:
  * WEIR_E_TIMEOUT; WEIR_E_CLOSED: the outlet is empty, and the run has ended or the sender is done;
  * WEIR_E_INVALID: called on a worker.
@@ -656,6 +664,12 @@ WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, int64_t timeout_ns, w
  * it. Fails: WEIR_E_IO: no descriptor is left.
  */
 WEIR_API weir_status weir_outlet_fd(weir_outlet *outlet, int *out);
+/*
+ * The program takes no more in this run: drops what the outlet holds and what is emitted there from now on,
+ * without a wait for its device work. A take fails with WEIR_E_CLOSED. The sender goes on. Thread: any but a
+ * worker; destructors of payloads may run.
+ */
+WEIR_API void weir_outlet_close(weir_outlet *outlet);
 
 /* -------------------------------------------------------------------------------- messages and tensors -- */
 
@@ -726,6 +740,12 @@ WEIR_API void weir_message_unref(weir_message *message);
  * a true answer weir counts the caller as a producer of the payload.
  */
 WEIR_API bool weir_message_unique(const weir_message *message);
+/*
+ * Declares that the payload is lent: its owner outside of weir may read it on. Nobody may write it in place
+ * from now on: weir_message_unique is false for the message, and for one of parts that has it. Of a message
+ * of parts: lends each. Before the message is pushed or emitted. Thread: one, the only holder.
+ */
+WEIR_API void weir_message_lend(weir_message *message);
 /* WEIR_KIND_EMPTY, WEIR_KIND_BYTES, WEIR_KIND_TENSOR, WEIR_KIND_USER or WEIR_KIND_PARTS. */
 WEIR_API unsigned weir_message_kind(const weir_message *message);
 /* NULL if the payload is not a tensor. */

@@ -507,6 +507,14 @@ public:
 	}
 	bool push(message &&message, std::int64_t timeout_ns = -1) { return push(message, timeout_ns); }
 	void close() { weir_inlet_close(own_); }
+	/* Readable when a push that found no room may come again. */
+	int fd()
+	{
+		int out = -1;
+
+		check(weir_inlet_fd(own_, &out));
+		return out;
+	}
 
 private:
 	weir_inlet *own_;
@@ -527,6 +535,8 @@ public:
 		check(status);
 		return message(out);
 	}
+	/* Takes no more in this run. */
+	void close() { weir_outlet_close(own_); }
 	int fd()
 	{
 		int out = -1;

@@ -108,12 +108,157 @@ static const Dtype *dtype_of_buffer(const Py_buffer *view, nb::handle array)
 			(int)view->itemsize * 8);
 }
 
-/* A receiver that is alone may write in place, so what is read-only is copied. */
+/* --- what is lent, and what is given away --- */
+
+struct Written {
+	Core *core;               /* which no message outlives */
+	std::string entity, port; /* entity "": pushed */
+	weir_tensor tensor;
+	int64_t shape[WEIR_DIMENSIONS_MAX], strides[WEIR_DIMENSIONS_MAX];
+	uint64_t sum;
+};
+
+static uint64_t sum_bytes(uint64_t sum, const unsigned char *from, size_t bytes)
+{
+	uint64_t word = 0;
+
+	for (; bytes >= sizeof word; bytes -= sizeof word, from += sizeof word) {
+		memcpy(&word, from, sizeof word);
+		sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		sum ^= sum >> 29;
+	}
+	for (; bytes; bytes--)
+		sum = (sum ^ *from++) * UINT64_C(0x100000001b3);
+	return sum;
+}
+
+static uint64_t sum_axis(uint64_t sum, const weir_tensor *tensor, int axis, const unsigned char *from)
+{
+	size_t element = tensor->bits / 8;
+
+	if (axis == tensor->dimensions)
+		return sum_bytes(sum, from, element);
+	for (int64_t i = 0; i < tensor->shape[axis]; i++)
+		sum = sum_axis(sum, tensor, axis + 1, from + i * tensor->strides[axis] * (int64_t)element);
+	return sum;
+}
+
+static uint64_t sum_of(const weir_tensor *tensor)
+{
+	size_t bytes = tensor->bits / 8;
+
+	if (tensor->strides && !is_dense(tensor))
+		return sum_axis(1, tensor, 0, (const unsigned char *)tensor->data);
+	for (int i = 0; i < tensor->dimensions; i++)
+		bytes *= (size_t)tensor->shape[i];
+	return sum_bytes(1, (const unsigned char *)tensor->data, bytes);
+}
+
+void drop_written(Holder *holder)
+{
+	delete holder->written;
+	holder->written = nullptr;
+}
+
+/* The run ends: what its receivers saw is not what was emitted. */
+void check_written(const Holder *holder)
+{
+	const Written *written = holder->written;
+	Core *core = written->core;
+
+	if (!is_ours(core) || sum_of(&written->tensor) == written->sum)
+		return;
+	std::lock_guard<std::mutex> guard(core->consumers_lock);
+	if (!core->written.empty())
+		return;
+	core->written_by = written->entity;
+	core->written =
+		(written->entity.empty() ? "inlet of " + written->port : "output '" + written->port + "'") +
+		": the program wrote into an array after it had " +
+		(written->entity.empty() ? "pushed" : "emitted") +
+		" it: make a new array each time, or copy it";
+	if (core->scheduler)
+		weir_scheduler_stop(core->scheduler, 0);
+}
+
+static void watch_writes(Holder *holder, const Destination &to, const weir_tensor *tensor)
+{
+	std::unique_ptr<Written> written(new Written{to.core, to.entity, to.port, *tensor, {}, {}, 0});
+
+	for (int i = 0; i < tensor->dimensions; i++) {
+		written->shape[i] = tensor->shape[i];
+		written->strides[i] = tensor->strides ? tensor->strides[i] : 0;
+	}
+	written->tensor.shape = written->shape;
+	written->tensor.strides = tensor->strides ? written->strides : nullptr;
+	written->sum = sum_of(&written->tensor);
+	holder->written = written.release();
+}
+
+/* What np.asarray(message) and what is made of it by slices refer to in the end. */
+static bool is_of_message(nb::handle value)
+{
+	nb::object at = nb::borrow(value);
+
+	for (int i = 0; i < 16 && at.is_valid() && !at.is_none(); i++) {
+		if (nb::isinstance<Message>(at))
+			return true;
+		at = nb::steal(
+			PyObject_GetAttrString(at.ptr(), PyMemoryView_Check(at.ptr()) ? "obj" : "base"));
+		PyErr_Clear();
+	}
+	return false;
+}
+
+/* Bytes from the first to the last element. */
+static size_t extent_of(const weir_tensor *tensor)
+{
+	size_t element = tensor->bits / 8, last = 0, count = 1;
+
+	for (int i = 0; i < tensor->dimensions; i++) {
+		if (!tensor->shape[i])
+			return 0;
+		if (tensor->strides)
+			last += (size_t)((tensor->shape[i] - 1) * tensor->strides[i]);
+		count *= (size_t)tensor->shape[i];
+	}
+	return (tensor->strides ? last + 1 : count) * element;
+}
+
+/*
+ * The message of the program's array is lent, unless it was given away and nothing else in the graph is of
+ * the same memory.
+ */
+static void lend_or_give(weir_message *message, Holder *holder, const Destination &to, bool read_only,
+			 const weir_tensor *tensor, nb::handle value)
+{
+	holder->begin = (const char *)tensor->data;
+	holder->bytes = extent_of(tensor);
+	holder->given = to.give && !read_only;
+	Shared shared = find_shared(holder);
+	if (shared == Shared::GIVEN && !is_of_message(value))
+		raise(WEIR_E_INVALID, "the array was given away, and the graph still has it: emit a copy",
+		      *to.entity ? to.entity : nullptr);
+	if (!holder->given)
+		weir_message_lend(message);
+	if (to.core->check_writes && !holder->given && tensor->device < 0)
+		watch_writes(holder, to, tensor);
+}
+
+/* Of negative strides, which weir has not. */
 static void copy_buffer(Draft &draft, Core *core, const weir_tensor *like, Py_buffer *view)
 {
 	check(weir_message_create_tensor(core->graph, like, &draft.message));
 	if (PyBuffer_ToContiguous(weir_message_data(draft.message), view, view->len, 'C'))
 		throw nb::python_error();
+}
+
+static bool has_negative(const Py_buffer *view)
+{
+	for (int i = 0; i < view->ndim; i++)
+		if (view->strides && view->strides[i] < 0 && view->shape[i] > 1)
+			return true;
+	return false;
 }
 
 static void from_buffer(Draft &draft, const Destination &to, nb::handle value)
@@ -138,13 +283,14 @@ static void from_buffer(Draft &draft, const Destination &to, nb::handle value)
 	tensor = {sizeof tensor, view->buf,   WEIR_DEVICE_HOST,
 		  view->ndim,    shape,       strides_of(view, strides) ? strides : nullptr,
 		  dtype->code,   dtype->bits, 1};
-	if (view->readonly) {
+	if (has_negative(view)) {
 		tensor.strides = nullptr;
 		return copy_buffer(draft, to.core, &tensor, view);
 	}
 	status = weir_message_wrap_tensor(to.core->graph, &tensor, let_go, holder, &draft.message);
 	check(status);
 	guard.release();
+	lend_or_give(draft.message, holder, to, view->readonly, &tensor, value);
 }
 
 /* A stream of weir's on which the program's arrays of a device are finished: one per device. */
@@ -203,18 +349,18 @@ static nb::object export_of(nb::handle value, nb::object stream)
 	return exporter(**arguments);
 }
 
-/* Takes the capsule's tensor over into the holder. Returns the tensor. */
-static const DLTensor *open_capsule(nb::handle capsule, Holder *holder)
+/* Takes the capsule's tensor over into the holder. Returns the tensor. One without a version cannot tell. */
+static const DLTensor *open_capsule(nb::handle capsule, Holder *holder, bool *read_only)
 {
 	void *pointer;
+
+	*read_only = true;
 
 	if ((pointer = PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"))) {
 		holder->versioned = (DLManagedVersioned *)pointer;
 		if (holder->versioned->major != 1)
 			raise(WEIR_E_INVALID, "the array's DLPack version is not 1");
-		if (holder->versioned->flags & DL_READ_ONLY)
-			raise(WEIR_E_INVALID,
-			      "the array is read-only, but a receiver may write in place: emit a copy");
+		*read_only = holder->versioned->flags & DL_READ_ONLY;
 		PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
 		holder->keeps = Keeps::VERSIONED;
 		return &holder->versioned->tensor;
@@ -237,21 +383,40 @@ static void check_dltensor(const DLTensor *from, nb::handle array)
 					   std::to_string(from->type.bits) + " bits");
 }
 
+/* (type, number) of a device, in DLPack's words. */
+static int device_pair(nb::handle place, int *type)
+{
+	nb::object first, second;
+	long kind = -1, id = -1;
+
+	if (pair_of(place, first, second)) { /* NumPy's and torch's are enums and ints */
+		kind = PyNumber_Check(first.ptr()) ? PyLong_AsLong(nb::int_(first).ptr()) : -1;
+		id = PyNumber_Check(second.ptr()) ? PyLong_AsLong(nb::int_(second).ptr()) : -1;
+		PyErr_Clear();
+	}
+	if (kind < 0 || id < 0 || kind > INT32_MAX || id > INT32_MAX)
+		raise(WEIR_E_INVALID, ("__dlpack_device__ is (type, device), two whole numbers, not " +
+				       nb::cast<std::string>(nb::repr(place)))
+					      .c_str());
+	*type = (int)kind;
+	return (int)id;
+}
+
 static void from_dlpack(Draft &draft, const Destination &to, nb::handle value)
 {
-	nb::tuple place = nb::cast<nb::tuple>(value.attr("__dlpack_device__")());
-	int type = nb::cast<int>(nb::int_(place[0])), id = nb::cast<int>(nb::int_(place[1]));
+	int type, id = device_pair(value.attr("__dlpack_device__")(), &type);
 	bool on_device = type == DL_CUDA || type == DL_CUDA_MANAGED;
 	weir_stream *stream = on_device ? stream_for(to, id) : nullptr;
 	nb::object capsule;
 	weir_tensor tensor = {};
 	weir_fence fence;
+	bool read_only;
 
 	if (!on_device && type != DL_CPU && type != DL_CUDA_HOST)
 		raise(WEIR_E_UNSUPPORTED, "the array is neither on the host nor on a CUDA device");
 	capsule = export_of(value, stream ? stream_number(stream) : nb::none());
 	std::unique_ptr<Holder, void (*)(Holder *)> holder(take_holder(), drop_holder);
-	const DLTensor *from = open_capsule(capsule, holder.get());
+	const DLTensor *from = open_capsule(capsule, holder.get(), &read_only);
 	check_dltensor(from, value);
 	tensor = {sizeof tensor,
 		  (char *)from->data + from->byte_offset,
@@ -263,7 +428,7 @@ static void from_dlpack(Draft &draft, const Destination &to, nb::handle value)
 		  from->type.bits,
 		  1};
 	check(weir_message_wrap_tensor(to.core->graph, &tensor, let_go, holder.get(), &draft.message));
-	holder.release();
+	lend_or_give(draft.message, holder.release(), to, read_only, &tensor, value);
 	if (!stream || to.context)
 		return; /* the end of the tick records */
 	check(weir_stream_record(stream, &fence));
@@ -644,12 +809,17 @@ nb::object message_dlpack(Message &self, nb::object stream, nb::object max_versi
 {
 	const weir_tensor *tensor = tensor_of(self);
 	bool on_host = is_on_host(self, tensor);
-	bool with_version = !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
+	nb::object major, minor;
+	bool with_version = pair_of(max_version, major, minor) && PyLong_Check(major.ptr()) &&
+			    PyLong_AsLong(major.ptr()) >= 1;
+	int wanted = DL_CPU;
 	Message held(weir_message_ref(self.message), self.core.get());
 
 	held.writable = self.writable;
 	held.call = self.call;
-	if (!dl_device.is_none() && nb::cast<int>(nb::int_(dl_device[0])) != (on_host ? DL_CPU : DL_CUDA))
+	if (!dl_device.is_none())
+		(void)device_pair(dl_device, &wanted);
+	if (!dl_device.is_none() && wanted != (on_host ? DL_CPU : DL_CUDA))
 		throw nb::buffer_error("weir copies no arrays between devices: use 'upload' or 'download'");
 	if (!copy.is_none() && nb::cast<bool>(copy))
 		throw nb::buffer_error("weir makes no copies: copy the array that refers to the message");

@@ -21,6 +21,7 @@ struct Command {
 	nb::callable load, failed, flush; /* python/weir/__main__.py */
 	nb::callable handles;
 	nb::object graph; /* of the run */
+	nb::object kinds; /* the handles of its operators */
 };
 Command *command = nullptr;
 
@@ -45,7 +46,9 @@ static bool command_load(const char *path)
 static weir_status command_add(weir_registry *registry)
 {
 	nb::gil_scoped_acquire hold;
-	auto kinds = nb::cast<std::vector<KindHandle *>>(command->handles());
+
+	command->kinds = command->handles();
+	auto kinds = nb::cast<std::vector<KindHandle *>>(command->kinds);
 
 	return add_kinds(registry, &kinds);
 }
@@ -110,7 +113,7 @@ int run_command(std::vector<nb::bytes> words, nb::callable load, nb::callable fa
 {
 	static const struct cli_python python = {command_load,   command_add, command_begin, command_turn,
 						 command_failed, command_end, command_flush};
-	Command own = {load, failed, flush, handles, nb::object()};
+	Command own = {load, failed, flush, handles, nb::object(), nb::object()};
 	std::vector<char *> argv;
 	int code;
 

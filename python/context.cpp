@@ -101,13 +101,26 @@ static weir_status fail_with(weir_context *context, nb::handle error)
 	return weir_context_fail(context, "%s", text ? text : "an exception without a text");
 }
 
+/* Keeps the exception for weir.Error. The first one of an entity stays; a later one is a note of it. */
+static void keep_failure(Context *own, const nb::object &error)
+{
+	nb::object first;
+
+	if (!own->core->owner)
+		return;
+	nb::dict failures = nb::borrow<nb::dict>(own->core->owner->failures);
+	if (!failures.contains(own->name()))
+		failures[own->name()] = error;
+	else if (!(first = failures[own->name()]).is(error))
+		nb::module_::import_("weir.errors").attr("add_later")(first, error, own->name());
+}
+
 /* Keeps the exception for weir.Error, and ends the run. */
 static weir_status fail(weir_context *context, Context *own)
 {
 	nb::object error = take_exception();
 
-	if (own->core->owner)
-		own->core->owner->failures[own->name()] = error;
+	keep_failure(own, error);
 	return fail_with(context, error);
 }
 
@@ -178,6 +191,8 @@ static const Kind *kind_of(weir_context *context)
 static void make_instance(State *state, weir_context *context, const weir_values *values)
 {
 	const Kind *kind = kind_of(context);
+	if (!kind->type)
+		raise(WEIR_E_STATE, "the class of the operator is gone");
 	nb::object instance = nb::steal(PyObject_CallNoArgs(kind->type));
 
 	if (!instance.is_valid())
@@ -198,6 +213,7 @@ static void make_context(State *state, weir_context *context)
 	state->own = nb::cast<Context *>(own);
 	state->own->kind = kind_of(context);
 	state->own->core = core_of(weir_context_graph(context));
+	state->own->hold.set(state->own->core);
 	state->own->entity = weir_entity_name(weir_context_entity(context));
 	state->own->chosen.resize(state->own->kind->ports[1].size());
 	state->own->run = state->own->core->owner ? state->own->core->owner->runs : 0;
@@ -206,6 +222,9 @@ static void make_context(State *state, weir_context *context)
 
 static void drop_state(State *state)
 {
+	if (state->own)
+		state->own->hold.reset();
+	state->own = nullptr;
 	Py_CLEAR(state->compute);
 	Py_CLEAR(state->instance);
 	Py_CLEAR(state->context);
@@ -277,9 +296,7 @@ void operator_stop(weir_context *context, void *memory)
 	{
 		Inside inside(state->own, context);
 		if (!call_if_there(state, "stop")) {
-			nb::object error = take_exception();
-			if (state->own->core->owner)
-				state->own->core->owner->failures[state->own->name()] = error;
+			keep_failure(state->own, take_exception());
 		}
 		settle();
 	}
@@ -487,13 +504,17 @@ static void context_synchronize_streams(Context &self, std::vector<Stream *> str
 	      self.name());
 }
 
-static void context_emit(Context &self, nb::handle port, nb::handle value, nb::object stamp, const Fence *at)
+static void context_emit(Context &self, nb::handle port, nb::handle value, nb::object stamp, const Fence *at,
+			 bool give)
 {
 	weir_context *context = self.inside();
 	unsigned output = port_of(self, 1, port);
 	Draft draft;
 
-	make_message(draft, {self.core, context, self.chosen[output]}, value);
+	make_message(draft,
+		     {self.core, context, self.chosen[output], give, self.name(),
+		      self.kind->ports[1][output].name},
+		     value);
 	check_dense(self.kind, 1, output, draft.message, self.name());
 	if (!stamp.is_none())
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)), self.name());
@@ -691,56 +712,94 @@ void bind_streams(nb::module_ &module)
 {
 	using nb::arg;
 
-	nb::class_<Stream>(module, "Stream", nb::dynamic_attr())
-		.def_prop_ro("handle", stream_handle)
-		.def("use", stream_use)
-		.def_prop_ro("on_cuda",
-			     [](const Stream &self) { return self.of->inside() && self.of->core->on_cuda; })
-		.def_ro("device", &Stream::device)
-		.def_ro("id", &Stream::id)
-		.def("record", stream_record)
-		.def("wait", stream_wait, arg("fence"))
-		.def("copy", stream_copy, arg("target"), arg("source"))
+	nb::class_<Stream>(
+		module, "Stream", nb::dynamic_attr(),
+		"A CUDA stream of the entity; `with ctx.stream:` makes it current in CuPy and torch.")
+		.def_prop_ro("handle", stream_handle,
+			     "The native stream as a number; 0: none, or the default one.")
+		.def("use", stream_use, "Marks the stream as used in this tick: `with` does it.")
+		.def_prop_ro(
+			"on_cuda",
+			[](const Stream &self) { return self.of->inside() && self.of->core->on_cuda; },
+			"True on a CUDA device; False: host threads stand for it.")
+		.def_ro("device", &Stream::device, "The number of its device.")
+		.def_ro("id", &Stream::id, "Its number in the graph, as fences name it.")
+		.def("record", stream_record, "Returns a fence behind what is enqueued by now.")
+		.def("wait", stream_wait, arg("fence"), "What is enqueued from now on waits for the fence.")
+		.def("copy", stream_copy, arg("target"), arg("source"),
+		     "Enqueues a copy between two contiguous messages of one size.")
+		.def("__repr__",
+		     [](const Stream &self) {
+			     return "<weir.Stream " + std::to_string(self.id) + " of device " +
+				    std::to_string(self.device) + ">";
+		     })
 		.def("__cuda_stream__", [](Stream &self) { return nb::make_tuple(0, stream_handle(self)); });
-	nb::class_<Fence>(module, "Fence")
+	nb::class_<Fence>(module, "Fence", "A place in the work of a stream.")
 		.def("__repr__",
 		     [](const Fence &self) {
 			     return "Fence(stream=" + std::to_string(self.fence.stream) +
 				    ", value=" + std::to_string(self.fence.value) + ")";
 		     })
-		.def_prop_ro("stream", [](const Fence &self) { return self.fence.stream; })
-		.def_prop_ro("value", [](const Fence &self) { return self.fence.value; });
+		.def_prop_ro(
+			"stream", [](const Fence &self) { return self.fence.stream; }, "The stream's id.")
+		.def_prop_ro(
+			"value", [](const Fence &self) { return self.fence.value; }, "The place: it grows.");
 }
 
-void bind_context(nb::module_ &module)
+using ContextClass = nb::class_<Context>;
+
+static void bind_messages(ContextClass &type)
 {
 	using nb::arg;
 
-	nb::class_<Context>(module, "Context")
-		.def("receive", context_receive, arg("port"))
-		.def("receive_all", context_receive_all, arg("port"))
+	type.def("receive", context_receive, arg("port"), "The first message of this tick, or None.")
+		.def("receive_all", context_receive_all, arg("port"), "All messages of this tick, as a list.")
+		.def(
+			"count",
+			[](Context &self, nb::handle port) {
+				return weir_context_count(self.inside(), port_of(self, 0, port));
+			},
+			arg("port"), "How many messages this tick received there.")
+		.def("sender", context_sender, arg("port"), arg("connection") = 0,
+		     "The output that sends on that connection, \"read.out\"; None: there is no such "
+		     "connection.")
 		.def("emit", context_emit, arg("port"), arg("value").none(), arg("stamp") = nb::none(),
-		     arg("at").none() = nb::none())
-		.def("tell", context_tell, arg("condition"), arg("told"))
-		.def("scratch", context_scratch, arg("nbytes"), arg("stream").none() = nb::none())
-		.def("empty", context_empty, arg("shape"), arg("dtype"), arg("on_host") = false)
-		.def("replay", context_replay, arg("key"), arg("enqueue"))
-		.def("sender", context_sender, arg("port"), arg("connection") = 0)
+		     arg("at").none() = nb::none(), arg("give") = false,
+		     "Emits after compute has returned. stamp: (time, tag); at: a fence of this tick behind "
+		     "which the "
+		     "value is complete; give: the program does not use the array any more, so receivers may "
+		     "write it.")
+		.def("empty", context_empty, arg("shape"), arg("dtype"), arg("on_host") = false,
+		     "New pooled memory, of the device or pinned, to fill and emit.")
+		.def("scratch", context_scratch, arg("nbytes"), arg("stream").none() = nb::none(),
+		     "The address of device memory for what this tick enqueues on the stream.")
+		.def("replay", context_replay, arg("key"), arg("enqueue"),
+		     "Enqueues work that is captured once per key and then launched as a whole.");
+}
+
+static void bind_control(ContextClass &type)
+{
+	using nb::arg;
+
+	type.def("tell", context_tell, arg("condition"), arg("told"),
+		 "Tells a condition of this entity a word, or a fence.")
 		.def("watch", context_watch, arg("fd"), arg("read") = true, arg("write") = false,
-		     arg("condition") = "file_descriptor")
-		.def("count",
-		     [](Context &self, nb::handle port) {
-			     return weir_context_count(self.inside(), port_of(self, 0, port));
-		     })
-		.def("finish", [](Context &self) { check(weir_context_finish(self.inside()), self.name()); })
-		.def("drain", [](Context &self) { weir_context_drain(self.inside(), nullptr); })
+		     arg("condition") = "file_descriptor",
+		     "Lets that condition wait for a descriptor; -1: none.")
+		.def(
+			"finish",
+			[](Context &self) { check(weir_context_finish(self.inside()), self.name()); },
+			"This is the entity's last tick.")
+		.def(
+			"drain", [](Context &self) { weir_context_drain(self.inside(), nullptr); },
+			"Ends the run: sources stop, the rest is worked off.")
 		.def(
 			"fail_after_drain",
 			[](Context &self, const char *text) {
 				check(weir_context_fail_after_drain(self.inside(), WEIR_E_FAILED, "%s", text),
 				      self.name());
 			},
-			arg("text"))
+			arg("text"), "As finish and drain; then the run fails with this text.")
 		.def(
 			"log",
 			[](Context &self, const char *text, const char *level) {
@@ -750,27 +809,60 @@ void bind_context(nb::module_ &module)
 
 				weir_context_log(context, of, "%s", text);
 			},
-			arg("text"), arg("level") = "info")
+			arg("text"), arg("level") = "info",
+			"Writes a line into the log: \"error\", \"warn\", \"info\" or \"debug\".")
 		.def(
 			"set_stamp",
 			[](Context &self, int64_t time, uint64_t tag) {
 				check(weir_context_set_stamp(self.inside(), {time, tag}), self.name());
 			},
-			arg("time"), arg("tag"))
-		.def_prop_ro("entity", [](Context &self) { return self.entity; })
-		.def_prop_ro("tick", [](Context &self) { return weir_context_tick(self.inside()); })
-		.def_prop_ro("now", [](Context &self) { return weir_context_now(self.inside()); })
-		.def_prop_ro("stopping", [](Context &self) { return weir_context_stopping(self.inside()); })
-		.def_prop_ro("device", [](Context &self) { return weir_context_device(self.inside()); })
-		.def_prop_ro("on_cuda", [](Context &self) { return self.inside() && self.core->on_cuda; })
-		.def_prop_ro("stream", context_stream)
-		.def_prop_ro("default_stream", context_default_stream)
+			arg("time"), arg("tag"), "The stamp of what this tick emits.");
+}
+
+static void bind_state(ContextClass &type)
+{
+	type.def_prop_ro(
+		    "entity", [](Context &self) { return self.entity; }, "The entity's name.")
+		.def_prop_ro(
+			"tick", [](Context &self) { return weir_context_tick(self.inside()); },
+			"The number of this tick in the run, from 0.")
+		.def_prop_ro(
+			"now", [](Context &self) { return weir_context_now(self.inside()); },
+			"The clock of the run in nanoseconds.")
+		.def_prop_ro(
+			"stopping", [](Context &self) { return weir_context_stopping(self.inside()); },
+			"True if the run is being stopped: a compute that takes long returns.")
+		.def_prop_ro(
+			"device", [](Context &self) { return weir_context_device(self.inside()); },
+			"The number of the entity's device.")
+		.def_prop_ro(
+			"on_cuda", [](Context &self) { return self.inside() && self.core->on_cuda; },
+			"True on a CUDA device; False: host threads stand for it.")
+		.def("__repr__", [](Context &self) { return "<weir.Context of '" + self.entity + "'>"; });
+}
+
+void bind_context(nb::module_ &module)
+{
+	using nb::arg;
+	ContextClass type(module, "Context",
+			  "What start, compute and stop may call, on their thread and while they run.");
+
+	bind_messages(type);
+	bind_control(type);
+	bind_state(type);
+	type.def_prop_ro("stream", context_stream, "The current stream of this tick.")
+		.def_prop_ro("default_stream", context_default_stream, "The default stream of the device.")
 		.def("receive_stream", context_receive_stream, arg("port"), arg("allocate") = true,
-		     arg("sync_to_default") = false)
-		.def("receive_streams", context_receive_streams, arg("port"), arg("i") = 0)
-		.def("allocate_stream", context_allocate_stream, arg("name"))
-		.def("set_stream", context_set_stream, arg("port"), arg("stream"))
-		.def("synchronize_streams", context_synchronize_streams, arg("streams"), arg("target"));
+		     arg("sync_to_default") = false,
+		     "The stream of the port's messages, which becomes the current one.")
+		.def("receive_streams", context_receive_streams, arg("port"), arg("i") = 0,
+		     "The streams that a message carries, as a list; waits for nothing.")
+		.def("allocate_stream", context_allocate_stream, arg("name"),
+		     "Another stream of the entity's pool, kept for the run under that name.")
+		.def("set_stream", context_set_stream, arg("port"), arg("stream"),
+		     "What this tick emits there carries this stream instead of the current one.")
+		.def("synchronize_streams", context_synchronize_streams, arg("streams"), arg("target"),
+		     "What is enqueued on the target from now on waits for the streams.");
 }
 
 } // namespace weir_python

@@ -25,6 +25,10 @@ nb::object text_or_none(const char *text)
 [[noreturn]] void raise(weir_status status, const char *text, const char *entity, nb::object diagnostics,
 			nb::object said, nb::object cause, nb::object on)
 {
+	if (finished) { /* late in the exit nothing is imported */
+		PyErr_SetString(PyExc_RuntimeError, text);
+		throw nb::python_error();
+	}
 	nb::object error = nb::module_::import_("weir.errors")
 				   .attr("make")((int)status, text_of(text), text_or_none(entity),
 						 diagnostics, said, cause, on);
@@ -90,6 +94,26 @@ bool is_holder(const void *pointer)
 	return pointer >= range && pointer < range + HOLDERS;
 }
 
+static size_t givens = 0; /* holders of arrays that were given away; guarded by holders_lock */
+
+Shared find_shared(Holder *other)
+{
+	Shared found = Shared::NOT;
+
+	if (!other->given && !givens)
+		return found;
+	drop_holders(); /* what the graph has done with is not shared */
+	nb::ft_lock_guard guard(holders_lock);
+	for (const Holder *holder = range; holder < range + used && found != Shared::GIVEN; holder++)
+		if (holder != other && holder->keeps > Keeps::OBJECT && holder->bytes &&
+		    holder->begin < other->begin + other->bytes &&
+		    other->begin < holder->begin + holder->bytes)
+			found = holder->given ? Shared::GIVEN : Shared::LENT;
+	other->given = other->given && found == Shared::NOT;
+	givens += other->given;
+	return found;
+}
+
 Holder *take_holder()
 {
 	nb::ft_lock_guard guard(holders_lock);
@@ -102,6 +126,9 @@ Holder *take_holder()
 	if (!holder)
 		raise(WEIR_E_NOMEM, "too many objects of Python are in messages");
 	holder->keeps = Keeps::NOTHING;
+	holder->given = false;
+	holder->bytes = 0;
+	holder->written = nullptr;
 	return holder;
 }
 
@@ -125,7 +152,10 @@ void drop_holder(Holder *holder)
 			holder->versioned->deleter(holder->versioned);
 		break;
 	}
+	drop_written(holder);
 	nb::ft_lock_guard guard(holders_lock);
+	givens -= holder->given;
+	holder->keeps = Keeps::NOTHING;
 	holder->next = free_holders;
 	free_holders = holder;
 }
@@ -134,6 +164,8 @@ void let_go(void *arg)
 {
 	Holder *holder = (Holder *)arg;
 
+	if (holder->written)
+		check_written(holder);
 	holder->next = let_go_of.load(std::memory_order_relaxed);
 	while (!let_go_of.compare_exchange_weak(holder->next, holder, std::memory_order_release,
 						std::memory_order_relaxed))
@@ -149,12 +181,23 @@ bool is_ours(const Core *core)
 	return core->born == generation && !finished;
 }
 
+static int settle_later(void *)
+{
+	settle();
+	return 0;
+}
+
+/* The main thread ends it, unless a call of the module comes before. */
 void retire(Core *core)
 {
+	if (core->listed.exchange(true))
+		return;
 	core->next_retired = retired.load(std::memory_order_relaxed);
 	while (!retired.compare_exchange_weak(core->next_retired, core, std::memory_order_release,
 					      std::memory_order_relaxed))
 		;
+	if (!finished)
+		(void)Py_AddPendingCall(settle_later, nullptr);
 }
 
 static void forget(Core *core)
@@ -229,6 +272,20 @@ void drop_holders()
 	}
 }
 
+/* A graph that was dropped inside one of its operators ends here, though messages may keep its memory. */
+static void end_retired(Core *core)
+{
+	core->listed = false;
+	if (is_inside(core)) {
+		retire(core);
+	} else if (!core->references) {
+		bury(core);
+	} else if (core->dropped && core->scheduler && is_ours(core)) {
+		Ref hold(core); /* the last of its operators may go now */
+		(void)end_scheduler(core);
+	}
+}
+
 static void bury_retired()
 {
 	Core *core = retired.exchange(nullptr, std::memory_order_acquire);
@@ -236,10 +293,7 @@ static void bury_retired()
 	while (core) {
 		Core *next = core->next_retired;
 
-		if (is_inside(core))
-			retire(core);
-		else
-			bury(core);
+		end_retired(core);
 		core = next;
 	}
 }
@@ -252,11 +306,15 @@ void settle()
 		drop_holders();
 }
 
-void check_core(const Core *core)
+void check_process(const Core *core)
 {
 	if (core->born != generation)
-		raise(WEIR_E_INVALID,
-		      "this graph belongs to the parent process: after a fork, make a new one");
+		raise(WEIR_E_INVALID, FORKED);
+}
+
+void check_core(const Core *core)
+{
+	check_process(core);
 	if (!core->graph || finished)
 		raise(WEIR_E_INVALID, "the graph is closed");
 }

@@ -9,7 +9,7 @@ Inlet add_inlet(Graph &self, const char *port)
 	weir_inlet *inlet;
 
 	check(weir_graph_add_inlet(open_core(self)->graph, port, &inlet));
-	return {inlet, self.core};
+	return {inlet, self.core, port};
 }
 
 Outlet add_outlet(Graph &self, const char *port, uint32_t capacity, bool early)
@@ -21,7 +21,7 @@ Outlet add_outlet(Graph &self, const char *port, uint32_t capacity, bool early)
 	return {outlet, self.core};
 }
 
-static void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::object stamp)
+static void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::object stamp, bool give)
 {
 	Core *core = self.core.get();
 	int64_t limit = limit_of(timeout);
@@ -29,7 +29,7 @@ static void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::ob
 	Draft draft;
 
 	check_open(core);
-	make_message(draft, {core}, value);
+	make_message(draft, {core, nullptr, nullptr, give, "", self.port.c_str()}, value);
 	if (!stamp.is_none())
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)));
 	status = weir_inlet_push(self.inlet, draft.message, 0);
@@ -85,6 +85,28 @@ static nb::object outlet_next(Outlet &self)
 	return message_of(message, core);
 }
 
+static int inlet_fd(Inlet &self)
+{
+	int fd = -1;
+
+	check_open(self.core.get());
+	check(weir_inlet_fd(self.inlet, &fd));
+	return fd;
+}
+
+static void outlet_close(Outlet &self)
+{
+	Core *core = self.core.get();
+
+	check_open(core);
+	Using use(core);
+	{
+		nb::gil_scoped_release released;
+		weir_outlet_close(self.outlet);
+	}
+	settle();
+}
+
 static int outlet_fd(Outlet &self)
 {
 	int fd = -1;
@@ -100,11 +122,13 @@ void bind_ends(nb::module_ &module)
 
 	nb::class_<Inlet>(module, "Inlet")
 		.def("push", inlet_push, arg("value").none(), arg("timeout") = nb::none(),
-		     arg("stamp") = nb::none())
+		     arg("stamp") = nb::none(), arg("give") = false)
+		.def("fileno", inlet_fd)
 		.def("close", inlet_close);
 	nb::class_<Outlet>(module, "Outlet")
 		.def("take", outlet_take, arg("timeout") = nb::none())
 		.def("next_or_none", outlet_next)
+		.def("close", outlet_close)
 		.def("fileno", outlet_fd);
 }
 

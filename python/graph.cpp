@@ -80,7 +80,7 @@ static KindHandle make_kind(nb::handle type, std::string name, std::string help,
 			    nb::list inputs, nb::list outputs, nb::list parameters,
 			    std::vector<std::string> conditions)
 {
-	std::unique_ptr<Kind> kind(new Kind());
+	std::shared_ptr<Kind> kind(new Kind());
 
 	add_ports(kind.get(), 0, inputs);
 	add_ports(kind.get(), 1, outputs);
@@ -102,7 +102,7 @@ static KindHandle make_kind(nb::handle type, std::string name, std::string help,
 	kind->table.stop = operator_stop;
 	check_table(kind.get());
 	kind->type = type.inc_ref().ptr();
-	return {kind.release()};
+	return KindHandle(std::move(kind));
 }
 
 static void add_diagnostic(const weir_diagnostic *from, void *arg)
@@ -192,12 +192,17 @@ std::unique_ptr<Graph> new_graph()
 }
 
 static Graph *make_graph(std::string source, bool is_path, std::vector<std::string> sets,
-			 std::vector<std::string> plugins, std::vector<KindHandle *> kinds)
+			 std::vector<std::string> plugins, nb::list handles, bool check_writes)
 {
 	Plan plan;
+	auto kinds = nb::cast<std::vector<KindHandle *>>(handles);
 
 	settle();
 	std::unique_ptr<Graph> graph = new_graph();
+	graph->kinds = handles;
+	graph->core->check_writes = check_writes;
+	for (const KindHandle *handle : kinds)
+		graph->core->kinds.push_back(handle->kind);
 	read_plan(plan, source, is_path, sets, plugins, kinds);
 	plan.check(weir_graph_create(plan.registry, plan.description, &graph->core->graph));
 	graph->core->registry = plan.registry;
@@ -218,24 +223,36 @@ static std::string show_graph(std::string source, bool is_path, int format, std:
 	return text;
 }
 
+/* Its run is over, or ends by itself, and what is left of it ends at the next `settle`. */
+static void leave_core(Core *core)
+{
+	bool ended = !is_inside(core) && end_scheduler(core);
+
+	core->owner = nullptr;
+	core->dropped = true;
+	if (ended)
+		return;
+	weir_scheduler_stop(core->scheduler, 0);
+	retire(core);
+}
+
 Graph::~Graph()
 {
-	if (!is_ours(core.get()))
-		return;
-	if (!is_inside(core.get()))
-		end_scheduler(core.get()); /* else `bury` does */
-	core->owner = nullptr;
+	if (core.get() && is_ours(core.get()))
+		leave_core(core.get());
 }
 
 Core *open_core(const Graph &self)
 {
+	if (!self.core.get())
+		raise(WEIR_E_STATE, "the graph is closed");
 	check_open(self.core.get());
 	return self.core.get();
 }
 
 static Core *running_core(const Graph &self)
 {
-	if (!open_core(self)->scheduler)
+	if (!self.core.get() || !open_core(self)->scheduler)
 		raise(WEIR_E_INVALID, "the graph was not started");
 	return self.core.get();
 }
@@ -297,10 +314,34 @@ void note_backend(Core *core, int strict)
 	core->strict = strict ? strict > 0 && !core->on_cuda : core->simulated;
 }
 
+/* One thread starts a graph, and no run is on. */
+class Starting
+{
+      public:
+	explicit Starting(Core *of) : core(of)
+	{
+		if (core->starting)
+			raise(WEIR_E_STATE, "another thread is starting this graph");
+		if (core->scheduler && weir_scheduler_running(core->scheduler))
+			raise(WEIR_E_STATE,
+			      "a run of this graph is on: wait for its end, or stop it and wait, "
+			      "before the next start");
+		core->starting = true;
+	}
+	~Starting()
+	{
+		core->starting = false;
+	}
+
+      private:
+	Ref core;
+};
+
 /* Ends the scheduler of the run before, if there is one. */
 static void make_scheduler(Graph &self, nb::dict from)
 {
 	Core *core = open_core(self);
+	Starting starting(core);
 	weir_scheduler_options options = {sizeof options};
 	std::string texts[3];
 	const char *names[3] = {"backend", "signal", "root"};
@@ -341,13 +382,41 @@ static void make_scheduler(Graph &self, nb::dict from)
 		refuse_sim(core);
 }
 
+/* (entity or None, text) of the first write that check_writes found, or None. */
+static nb::object take_written(Graph &self)
+{
+	Core *core = self.core.get();
+
+	settle();
+	if (!core)
+		return nb::none();
+	std::lock_guard<std::mutex> guard(core->consumers_lock);
+	if (core->written.empty())
+		return nb::none();
+	nb::object entity = core->written_by.empty() ? nb::none() : text_of(core->written_by.c_str());
+	nb::object out = nb::make_tuple(entity, text_of(core->written.c_str()));
+	core->written.clear();
+	return out;
+}
+
+/* Ctrl-C came while the run was started: nothing goes on behind the exception. */
+static void cut_run(Core *core)
+{
+	nb::gil_scoped_release released;
+
+	weir_scheduler_stop(core->scheduler, 0);
+	(void)weir_scheduler_wait(core->scheduler, -1, nullptr);
+}
+
 /* Returns None, or the arguments of weir.errors.make for what failed. */
 static nb::object start_run(Graph &self)
 {
 	Core *core = running_core(self);
 	uint64_t count;
 	weir_status status;
+	Starting starting(core);
 	Using use(core);
+	(void)take_written(self);
 
 	settle();
 	if (!weir_scheduler_running(core->scheduler) && read(core->ended, &count, sizeof count) >= 0)
@@ -356,6 +425,11 @@ static nb::object start_run(Graph &self)
 	{
 		nb::gil_scoped_release released;
 		status = weir_scheduler_start(core->scheduler);
+	}
+	if (!status && PyErr_CheckSignals()) {
+		nb::python_error interrupt;
+		cut_run(core);
+		throw interrupt;
 	}
 	if (!status)
 		return nb::none();
@@ -459,15 +533,15 @@ static void collect_dropped(Graph &self, nb::object timeout)
 {
 	Core *core = open_core(self);
 	int64_t limit = limit_of(timeout);
+	Using use(core);
 
-	check_open(core);
 	check_waited(core,
 		     in_slices(core, limit, [&](int64_t ns) { return weir_graph_collect(core->graph, ns); }));
 }
 
 static void stop_run(Graph &self, bool drain)
 {
-	if (open_core(self)->scheduler)
+	if (self.core.get() && !finished && open_core(self)->scheduler)
 		weir_scheduler_stop(self.core->scheduler, drain ? WEIR_STOP_DRAIN : 0);
 }
 
@@ -475,18 +549,21 @@ static void close_graph(Graph &self)
 {
 	Core *core = self.core.get();
 
-	if (!is_ours(core))
+	if (!core || !is_ours(core))
 		return;
 	if (is_inside(core))
 		raise(WEIR_E_STATE, "a graph is not closed by an operator: finish or drain instead");
-	if (!end_scheduler(core))
+	if (core->starting || !end_scheduler(core))
 		raise(WEIR_E_BUSY, "another thread is inside a call of this graph");
+	core->owner = nullptr;
+	self.kinds = nb::list();
+	self.core.reset();
 	settle();
 }
 
 static bool is_running(const Graph &self)
 {
-	return open_core(self)->scheduler && weir_scheduler_running(self.core->scheduler);
+	return self.core.get() && open_core(self)->scheduler && weir_scheduler_running(self.core->scheduler);
 }
 
 static void add_explanation(const weir_unmet *unmet, void *arg)
@@ -655,6 +732,7 @@ static int graph_traverse(PyObject *object, visitproc visit, void *arg)
 	Graph *self = nb::inst_ptr<Graph>(object);
 	Py_VISIT(self->instances.ptr());
 	Py_VISIT(self->failures.ptr());
+	Py_VISIT(self->kinds.ptr());
 	return 0;
 }
 
@@ -664,8 +742,29 @@ static int graph_clear(PyObject *object)
 
 	self->instances = nb::dict();
 	self->failures = nb::dict();
+	self->kinds = nb::list();
 	return 0;
 }
+
+static int kind_traverse(PyObject *object, visitproc visit, void *arg)
+{
+	Py_VISIT(Py_TYPE(object));
+	if (nb::inst_ready(object))
+		Py_VISIT(nb::inst_ptr<KindHandle>(object)->kind->type);
+	return 0;
+}
+
+static int kind_clear(PyObject *object)
+{
+	Py_CLEAR(nb::inst_ptr<KindHandle>(object)->kind->type);
+	return 0;
+}
+
+PyType_Slot kind_slots[] = {
+	{Py_tp_traverse, (void *)kind_traverse},
+	{Py_tp_clear, (void *)kind_clear},
+	{0, nullptr},
+};
 
 PyType_Slot graph_slots[] = {
 	{Py_tp_traverse, (void *)graph_traverse},
@@ -682,13 +781,15 @@ void bind_graph(nb::module_ &module)
 {
 	using nb::arg;
 
-	nb::class_<KindHandle>(module, "Kind");
+	nb::class_<KindHandle>(module, "Kind", nb::type_slots(kind_slots));
 	module.def("make_kind", make_kind);
 	nb::class_<Graph>(module, "Graph", nb::type_slots(graph_slots))
 		.def_ro("instances", &Graph::instances)
 		.def_ro("failures", &Graph::failures)
 		.def_ro("warnings", &Graph::warnings)
 		.def("create", make_scheduler)
+		.def("take_written", take_written)
+		.def("closed", [](Graph &self) { return !self.core.get(); })
 		.def("has_scheduler", [](Graph &self) { return open_core(self)->scheduler != nullptr; })
 		.def("start", start_run)
 		.def("wait", wait_run, arg("timeout").none())
@@ -698,7 +799,7 @@ void bind_graph(nb::module_ &module)
 		.def("running", is_running)
 		.def("stopping",
 		     [](Graph &self) {
-			     return open_core(self)->scheduler &&
+			     return self.core.get() && open_core(self)->scheduler &&
 				    weir_scheduler_stopping(self.core->scheduler);
 		     })
 		.def("backend", backend_of)

@@ -85,7 +85,17 @@ static void prepare()
 
 } // namespace weir_python
 
-NB_MODULE(_weir, module)
+/* Threads of weir's find the main interpreter alone, and nanobind's types are one interpreter's. */
+static bool is_main_interpreter()
+{
+	if (!PyInterpreterState_GetID(PyInterpreterState_Get()))
+		return true;
+	PyErr_SetString(PyExc_ImportError,
+			"weir runs in the main interpreter alone, not in a sub-interpreter");
+	return false;
+}
+
+NB_MODULE(_weir_of_main, module)
 {
 	using namespace weir_python;
 
@@ -97,7 +107,8 @@ NB_MODULE(_weir, module)
 	bind_graph(module);
 	bind_ends(module);
 	module.def("version", weir_version);
-	module.def("log_to_stderr", log_to_stderr);
+	module.def("log_to_stderr", log_to_stderr, nb::arg("level"),
+		   "Prints weir's log up to a level: 1 errors, 2 warnings, 3 info, 4 debug; 0: nothing.");
 	module.def("command", run_command);
 	module.def("say", [](const char *text) { cli_say("%s", text); });
 	module.def("parse_duration", parse_duration);
@@ -106,4 +117,9 @@ NB_MODULE(_weir, module)
 	module.def("settle", settle);
 	module.def("gil_takes", [] { return takes.load(); });
 	nb::module_::import_("atexit").attr("register")(nb::cpp_function(shut_down));
+}
+
+extern "C" NB_EXPORT PyObject *PyInit__weir(void)
+{
+	return is_main_interpreter() ? PyInit__weir_of_main() : nullptr;
 }

@@ -160,10 +160,17 @@ enum { DL_READ_ONLY = 1 };
 
 enum class Keeps { NOTHING, OBJECT, BUFFER, DLPACK, VERSIONED };
 
+/* Of check_writes: who gave an array to the graph, and what it held then. */
+struct Written;
+
 /* What a payload of Python's keeps alive. */
 struct Holder {
 	Holder *next;
 	Keeps keeps;
+	bool given;        /* away: receivers may write it */
+	const char *begin; /* of an array's memory, `bytes` of it */
+	size_t bytes;
+	Written *written; /* NULL: writes are not looked for */
 	union {
 		PyObject *object;
 		Py_buffer buffer;
@@ -179,8 +186,15 @@ struct Consumer {
 	weir_stream *stream;
 };
 
+constexpr const char *FORKED = "this graph belongs to the parent process: after a fork, make a new one";
+
+struct Kind;
 struct Core {
 	std::atomic<long> references{1};
+	std::atomic<bool> listed{false}; /* among the retired; written by a winner of the exchange */
+	bool dropped = false;            /* Python's object of the graph is gone; guarded by the GIL */
+	bool starting = false;           /* a thread creates the scheduler or a run; guarded by the GIL */
+	std::vector<std::shared_ptr<Kind>> kinds; /* whose tables the registry borrows */
 	unsigned born = generation;
 	weir_registry *registry = nullptr;
 	weir_graph *graph = nullptr;
@@ -192,6 +206,9 @@ struct Core {
 	bool simulated = false;          /* the backend is sim */
 	bool on_cuda = false;            /* else a device's memory is the host's */
 	bool strict = false;             /* but closed to it */
+	bool check_writes = false;       /* find what a program writes after the emit */
+	std::string written;             /* the first such write; guarded by consumers_lock */
+	std::string written_by;          /* its entity; "": a push */
 	bool leaked = false;             /* a hung device may touch its memory */
 	std::mutex consumers_lock; /* guards the list, and `scheduler` against arrays that die elsewhere */
 	std::vector<Consumer> consumers;
@@ -205,6 +222,9 @@ struct Core {
 class Ref
 {
       public:
+	Ref() : core(nullptr)
+	{
+	}
 	explicit Ref(Core *of) : core(of)
 	{
 		core->references.fetch_add(1, std::memory_order_relaxed);
@@ -219,8 +239,23 @@ class Ref
 	Ref &operator=(const Ref &) = delete;
 	~Ref()
 	{
-		if (core && core->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
-			retire(core);
+		reset();
+	}
+	void set(Core *of)
+	{
+		Ref(of).swap(*this);
+	}
+	void reset()
+	{
+		Core *left = core;
+
+		core = nullptr;
+		if (left && left->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+			retire(left);
+	}
+	void swap(Ref &other)
+	{
+		std::swap(core, other.core);
 	}
 	Core *operator->() const
 	{
@@ -235,7 +270,7 @@ class Ref
 	Core *core;
 };
 
-/* A call that releases the GIL and uses the scheduler, its inlets or outlets: they stay until it ends. */
+/* A call that releases the GIL and uses the graph, its inlets or outlets: they stay until it ends. */
 class Using
 {
       public:
@@ -249,13 +284,15 @@ class Using
 	}
 
       private:
-	Core *core;
+	Ref core;
 };
 
-/* An operator's table and all that it points to. Never freed: graphs borrow it, and classes seldom go. */
+/* An operator's table and all that it points to: kept by its handle and by the cores whose registry borrows
+ * it. */
 struct Kind {
 	weir_operator table = {};
-	PyObject *type = nullptr;
+	PyObject *type =
+		nullptr; /* its handle's, which the garbage collector visits; NULL: the handle is gone */
 	std::deque<std::string> texts;
 	std::vector<weir_port> ports[2];  /* inputs, outputs */
 	std::vector<bool> dense[2];       /* arrays there must be contiguous */
@@ -271,7 +308,17 @@ struct Kind {
 };
 
 struct KindHandle {
-	Kind *kind;
+	std::shared_ptr<Kind> kind;
+
+	explicit KindHandle(std::shared_ptr<Kind> of) : kind(std::move(of))
+	{
+	}
+	KindHandle(KindHandle &&) = default;
+	~KindHandle()
+	{
+		if (kind && !finished)
+			Py_CLEAR(kind->type);
+	}
 };
 
 struct Dtype {
@@ -328,6 +375,9 @@ struct Destination {
 	Core *core;
 	weir_context *context = nullptr; /* NULL: a program pushes */
 	weir_stream *stream = nullptr;   /* of the tick, if the output has one of its own */
+	bool give = false;               /* arrays are the graph's from now on; else they are lent */
+	const char *entity = "";         /* where they come from, for check_writes; "": a push into `port` */
+	const char *port = "";
 };
 
 /* An object that is passed as it is, whatever it exports. */
@@ -340,6 +390,7 @@ struct Context {
 	weir_context *context = nullptr; /* NULL: outside */
 	const Kind *kind = nullptr;
 	Core *core = nullptr;
+	Ref hold; /* from start to stop: `core` lives at least as long */
 	std::string entity;
 	pthread_t thread = 0;
 	uint64_t run = 0;
@@ -357,6 +408,8 @@ struct Context {
 		if (!pthread_equal(thread, pthread_self()))
 			raise(WEIR_E_INVALID, "ctx is used on another thread than that of the operator",
 			      entity.c_str());
+		if (core->born != generation)
+			raise(WEIR_E_INVALID, FORKED, entity.c_str());
 		return context;
 	}
 	const char *name() const
@@ -415,9 +468,10 @@ class Inside
 };
 
 struct Graph {
-	Ref core;
+	Ref core;                       /* none: it was closed */
 	nb::object instances, failures; /* dicts: by entity */
 	nb::object warnings;
+	nb::object kinds; /* the handles of its operators */
 	uint64_t runs = 0;
 
 	explicit Graph(Core *of) : core(of), instances(nb::dict()), failures(nb::dict())
@@ -449,6 +503,7 @@ struct Fence {
 struct Inlet {
 	weir_inlet *inlet;
 	Ref core;
+	std::string port;
 };
 
 struct Outlet {
@@ -465,6 +520,10 @@ void reserve_holders(); /* first */
 /* The exception that is being raised, with its traceback. */
 nb::object take_exception();
 bool is_holder(const void *pointer);
+/* Whether the graph still has an array of overlapping memory, which was lent or given away. Then `other` is
+ * lent. */
+enum class Shared { NOT, LENT, GIVEN };
+Shared find_shared(Holder *other);
 Holder *take_holder();
 void drop_holder(Holder *holder);
 /* Destructor of payloads: any thread of weir's, without the GIL. */
@@ -476,6 +535,11 @@ void let_go(void *arg);
 bool end_scheduler(Core *core);
 void drop_holders();
 void check_core(const Core *core);
+/* Raises in a child of fork. */
+void check_process(const Core *core);
+/* Looks whether a lent array was written. Any thread. */
+void check_written(const Holder *holder);
+void drop_written(Holder *holder);
 /* For calls about the run. */
 void check_open(const Core *core);
 
@@ -512,6 +576,8 @@ nb::object cuda_array_interface(Message &self);
 /* --- message.cpp --- */
 /* call: 0, or the number of the call in which it was received or made. */
 nb::object message_of(weir_message *message, Core *core, uint64_t call = 0);
+/* Both of a sequence of two; false if it is no such one. Subscripts of nanobind check nothing. */
+bool pair_of(nb::handle value, nb::object &first, nb::object &second);
 weir_stamp stamp_of(nb::handle stamp);
 void bind_message(nb::module_ &module);
 

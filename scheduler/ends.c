@@ -34,6 +34,7 @@ weir_status weir_graph_add_inlet(weir_graph *graph, const char *port, weir_inlet
 	if (!inlet)
 		return WEIR_E_NOMEM;
 	inlet->graph = graph;
+	inlet->fd = -1;
 	status = wr_mutex_init(&inlet->lock);
 	if (!status)
 		status = wr_cond_init(&inlet->changed);
@@ -60,6 +61,27 @@ size_t wr_inlets_count(const weir_graph *graph)
 	for (const weir_inlet *inlet = graph->inlets; inlet; inlet = inlet->next)
 		count++;
 	return count;
+}
+
+static void fd_set_readable(int fd, bool readable)
+{
+	uint64_t count = 1;
+
+	if (readable)
+		while (write(fd, &count, sizeof count) < 0 && errno == EINTR)
+			;
+	else
+		while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
+			;
+}
+
+static void inlet_disarm_locked(weir_inlet *inlet)
+{
+	if (!inlet->armed)
+		return;
+	inlet->armed = false;
+	wr_fetch_sub(&inlet->waiting, 1);
+	fd_set_readable(inlet->fd, true);
 }
 
 void wr_inlets_open(weir_graph *graph)
@@ -90,6 +112,7 @@ void weir_inlet_close(weir_inlet *inlet)
 	inlet->open = false;
 	if (was_open)
 		wr_connection_close(inlet->connection);
+	inlet_disarm_locked(inlet);
 	wr_cond_broadcast(&inlet->changed);
 	wr_mutex_unlock(&inlet->lock);
 	if (!was_open)
@@ -109,6 +132,7 @@ void wr_inlet_wake_waiting(weir_inlet *inlet)
 	if (!wr_fetch_add(&inlet->waiting, 0))
 		return;
 	wr_mutex_lock(&inlet->lock); /* so that no waiter is between its look for room and its wait */
+	inlet_disarm_locked(inlet);
 	wr_mutex_unlock(&inlet->lock);
 	wr_cond_broadcast(&inlet->changed);
 }
@@ -120,13 +144,32 @@ static bool is_full_locked(weir_inlet *inlet)
 	return inlet->open && queue->policy == WEIR_POLICY_BLOCK && !wr_queue_room(queue);
 }
 
+/*
+ * Clears the descriptor, which then counts as a waiting thread does. Returns true if there is room by now:
+ * look again.
+ */
+static bool arm_locked(weir_inlet *inlet)
+{
+	if (inlet->fd < 0 || inlet->armed)
+		return false;
+	fd_set_readable(inlet->fd, false);
+	inlet->armed = true;
+	wr_fetch_add(&inlet->waiting, 1);
+	if (is_full_locked(inlet))
+		return false;
+	inlet_disarm_locked(inlet);
+	return true;
+}
+
 static weir_status wait_for_room_locked(weir_inlet *inlet, int64_t until)
 {
 	bool in_time = true;
 
 	while (in_time && is_full_locked(inlet)) {
-		if (until == INT64_MIN)
+		if (until == INT64_MIN && !arm_locked(inlet))
 			return WEIR_E_BUSY;
+		if (until == INT64_MIN)
+			continue;
 		wr_fetch_add(&inlet->waiting, 1); /* then looks for room again (see wr_inlet_wake_waiting) */
 		in_time = !is_full_locked(inlet) || wr_cond_wait(&inlet->changed, &inlet->lock, until);
 		wr_fetch_sub(&inlet->waiting, 1);
@@ -265,6 +308,35 @@ weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t ti
 	return wr_world_call(inlet->graph->scheduler, inlet_push, &push);
 }
 
+static weir_status inlet_open_fd(weir_scheduler *scheduler, void *arg)
+{
+	weir_inlet *inlet = arg;
+	int error = 0;
+
+	(void)scheduler;
+	wr_mutex_lock(&inlet->lock);
+	if (inlet->fd < 0) {
+		inlet->fd = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
+		error = inlet->fd < 0 ? errno : 0;
+	}
+	wr_mutex_unlock(&inlet->lock);
+	if (!error)
+		return WEIR_OK;
+	return wr_fail(WEIR_E_IO, "the descriptor of the inlet of %s: %s", inlet->connection->to,
+		       wr_errno_words(error));
+}
+
+weir_status weir_inlet_fd(weir_inlet *inlet, int *out)
+{
+	weir_scheduler *scheduler = inlet->graph->scheduler;
+	weir_status status =
+		scheduler ? wr_world_call(scheduler, inlet_open_fd, inlet) : inlet_open_fd(NULL, inlet);
+
+	if (!status)
+		*out = inlet->fd;
+	return status;
+}
+
 /*
  * === outlets ===
  *
@@ -352,16 +424,12 @@ static bool has_finished(weir_outlet *outlet)
 /* Call after each change. */
 static void update_readable_locked(weir_outlet *outlet)
 {
-	bool over = outlet->ended && !outlet->holding;
-	bool show = over || has_finished(outlet), changed = show != outlet->readable;
-	uint64_t count = 1;
+	bool over = (outlet->ended && !outlet->holding) || outlet->closed;
+	bool show = over || has_finished(outlet), before = outlet->readable;
 
 	outlet->readable = show;
-	while (changed && outlet->fd >= 0 &&
-	       (show ? write(outlet->fd, &count, sizeof count) : read(outlet->fd, &count, sizeof count)) <
-		       0 &&
-	       errno == EINTR)
-		;
+	if (show != before && outlet->fd >= 0)
+		fd_set_readable(outlet->fd, show);
 }
 
 static weir_status outlet_open_fd(weir_scheduler *scheduler, void *arg)
@@ -399,7 +467,7 @@ void wr_outlets_open(weir_graph *graph)
 {
 	for (weir_outlet *outlet = graph->outlets; outlet; outlet = outlet->next) {
 		wr_mutex_lock(&outlet->lock);
-		outlet->ended = outlet->holding = false;
+		outlet->ended = outlet->holding = outlet->closed = false;
 		outlet->unfinished = 0;
 		wr_latencies_clear(&outlet->latencies);
 		update_readable_locked(outlet);
@@ -426,6 +494,13 @@ void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message 
 	bool was_holding, unfinished;
 
 	wr_mutex_lock(&outlet->lock);
+	if (outlet->closed) {
+		wr_count(&outlet->connection->queue.counters.pushed, 1);
+		wr_count(&outlet->connection->queue.counters.closed, 1);
+		wr_mutex_unlock(&outlet->lock);
+		wr_message_unref(message);
+		return;
+	}
 	/* Not finished, or behind such a one: messages are taken in order. */
 	unfinished = outlet->finisher &&
 		     (outlet->unfinished || !message_is_finished(outlet->graph->system, message));
@@ -502,7 +577,7 @@ static weir_status outlet_take_locked(weir_outlet *outlet, weir_message **out, i
 
 	/* `holding` is false after a cut: the messages that are left are abandoned, not taken. */
 	while (!has_finished(outlet)) {
-		if (outlet->ended && !outlet->holding)
+		if ((outlet->ended && !outlet->holding) || outlet->closed)
 			return wr_fail(WEIR_E_CLOSED, "outlet: it is empty and no more messages will come");
 		if (until == INT64_MIN || !wr_cond_wait(&outlet->changed, &outlet->lock, until))
 			return wr_fail(WEIR_E_TIMEOUT, "outlet: no message came in time");
@@ -560,4 +635,45 @@ weir_status weir_outlet_take(weir_outlet *outlet, int64_t timeout_ns, weir_messa
 		return wr_world_call(outlet->graph->scheduler, outlet_take, &take);
 	take.timeout_ns = 0;
 	return outlet_take(NULL, &take);
+}
+
+/* One message that a closed outlet still holds, whether it is finished or not. */
+static weir_status outlet_drop_one(weir_scheduler *scheduler, void *arg)
+{
+	weir_outlet *outlet = arg;
+	struct wr_queue *queue = &outlet->connection->queue;
+	weir_message *message = NULL;
+	bool last = false;
+
+	wr_mutex_lock(&outlet->lock);
+	outlet->closed = true;
+	if (outlet->holding) {
+		wr_queue_close_front(queue, 1);
+		if (scheduler && scheduler->trace)
+			wr_queue_tell_take(queue, scheduler->trace, WR_LANE_OUTSIDE);
+		wr_queue_take(queue, &message);
+		last = !wr_queue_count(queue);
+		outlet->holding = !last;
+	}
+	update_readable_locked(outlet);
+	wr_cond_broadcast(&outlet->changed);
+	wr_mutex_unlock(&outlet->lock);
+	if (!message)
+		return WEIR_E_CLOSED;
+	weir_message_unref(message);
+	wr_poke(outlet->connection->sender);
+	if (last)
+		wr_run_drop_live(scheduler);
+	return WEIR_OK;
+}
+
+void weir_outlet_close(weir_outlet *outlet)
+{
+	weir_scheduler *scheduler = outlet->graph->scheduler;
+
+	if (wr_thread_local())
+		return;
+	while (!(scheduler ? wr_world_call(scheduler, outlet_drop_one, outlet)
+			   : outlet_drop_one(NULL, outlet)))
+		;
 }

@@ -14,6 +14,8 @@ struct weir_inlet {
 	struct wr_cond changed;
 	struct wr_passed passed;
 	bool open;                /* holds a live reference */
+	bool armed;               /* counts in `waiting` for fd, which was cleared by a refused push */
+	int fd;                   /* eventfd, readable unless `armed`; -1: not requested yet */
 	_Atomic unsigned waiting; /* threads that wait for room or will; written under the lock */
 };
 
@@ -36,6 +38,7 @@ struct weir_outlet {
 	struct wr_latencies latencies; /* of the messages taken */
 	bool holding;                  /* holds messages, hence a live reference */
 	bool ended;                    /* no run is active, or the sender is DONE */
+	bool closed;                   /* the program takes no more: what comes is dropped */
 	bool readable;                 /* a take would not block; fd has reported this */
 	int fd;                        /* eventfd, readable while `readable` is true; -1: not requested yet */
 };

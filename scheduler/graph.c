@@ -104,6 +104,8 @@ static void destroy_connections(weir_graph *graph)
 		next = inlet->next;
 		wr_cond_finish(&inlet->changed);
 		wr_mutex_finish(&inlet->lock);
+		if (inlet->fd >= 0)
+			close(inlet->fd);
 		wr_free(inlet);
 	}
 	for (weir_outlet *outlet = graph->outlets, *next; outlet; outlet = next) {

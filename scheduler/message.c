@@ -467,10 +467,17 @@ static void pack_set_delivered(const weir_message *pack, bool delivered);
 
 static void message_set_delivered(weir_message *message, bool delivered)
 {
-	if (wr_message_delivered(message) != delivered)
-		wr_store_relaxed(&message->delivered, delivered);
+	uint8_t shared = wr_load_relaxed(&message->shared);
+
+	if ((shared & WR_DELIVERED) != delivered)
+		wr_store_relaxed(&message->shared, (uint8_t)(shared ^ WR_DELIVERED));
 	if (message->kind == WEIR_KIND_PARTS)
 		pack_set_delivered(message, delivered);
+}
+
+static bool is_lent(const weir_message *message)
+{
+	return wr_load_relaxed(&((weir_message *)message)->shared) & WR_LENT;
 }
 
 /* True licenses a write in place, so the message counts as not delivered from now on. */
@@ -478,11 +485,13 @@ bool weir_message_unique(const weir_message *message)
 {
 	size_t parts = weir_message_parts(message);
 
-	if (!wr_message_has_one_holder(message) || (!parts && wr_message_still_read(message)))
+	if (!wr_message_has_one_holder(message) || is_lent(message) ||
+	    (!parts && wr_message_still_read(message)))
 		return false;
 	for (size_t i = 0; i < parts; i++) {
 		const weir_message *part = weir_message_part_at(message, i);
-		if (wr_message_references(part) != WR_PART_HELD || wr_message_still_read(part))
+		if (wr_message_references(part) != WR_PART_HELD || is_lent(part) ||
+		    wr_message_still_read(part))
 			return false;
 	}
 	message_set_delivered((weir_message *)message, false);
@@ -498,7 +507,7 @@ bool wr_message_mark_delivered(weir_message *message)
 
 bool wr_message_delivered(const weir_message *message)
 {
-	return wr_load_relaxed(&((weir_message *)message)->delivered);
+	return wr_load_relaxed(&((weir_message *)message)->shared) & WR_DELIVERED;
 }
 
 /* --- getters --- */
@@ -644,7 +653,7 @@ __attribute__((always_inline)) static inline weir_message *message_new(struct wr
 	message->kind = (uint8_t)kind;
 	message->payload = WR_PAYLOAD_NONE;
 	wr_store_relaxed(&message->stamped, WR_STAMPED_NOT);
-	wr_store_relaxed(&message->delivered, false);
+	wr_store_relaxed(&message->shared, 0);
 	message->data = NULL;
 	if (wr_pool_has(pool, WR_POOL_COUNTED))
 		wr_message_note_kept(1);
@@ -1249,6 +1258,19 @@ static size_t pack_fences(const weir_message *pack, wr_fence_getter *get, weir_f
 		}
 	}
 	return count + beyond;
+}
+
+/* The push of the message releases the bit. */
+static void lend(weir_message *message)
+{
+	wr_store_relaxed(&message->shared, (uint8_t)(wr_load_relaxed(&message->shared) | WR_LENT));
+}
+
+void weir_message_lend(weir_message *message)
+{
+	lend(message);
+	for (size_t i = 0; message->kind == WEIR_KIND_PARTS && i < message->parts.count; i++)
+		lend(pack_parts(message)[i]);
 }
 
 __attribute__((noinline)) static void pack_set_delivered(const weir_message *pack, bool delivered)

@@ -41,6 +41,13 @@ static inline int scheduler_fd(weir_scheduler *scheduler)
 	return weir_scheduler_fd(scheduler, &fd) ? -1 : fd;
 }
 
+static inline int inlet_fd(weir_inlet *inlet)
+{
+	int fd = -1;
+
+	return weir_inlet_fd(inlet, &fd) ? -1 : fd;
+}
+
 static inline int outlet_fd(weir_outlet *outlet)
 {
 	int fd = -1;

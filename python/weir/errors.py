@@ -109,6 +109,11 @@ def make(status, text, entity=None, diagnostics=None, said=None, cause=None, on=
     return error
 
 
+def add_later(first, later, entity):
+    """A failure of an entity that has failed: a note of the first. Called by the module."""
+    first.add_note(f"'{entity}' failed again: {line_of(later, entity)}")
+
+
 def line_of(exception, entity=None):
     """An exception in the entity as one line of UTF-8, with the last place outside of this package: called by the
     module."""

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from weir import _weir
-from weir.errors import Diagnostic, Error, Status, Timeout, make
+from weir.errors import Diagnostic, Error, Status, Timeout, line_of, make
 from weir.operators import handles
 
 FORMATS = ["text", "json", "dot"]
@@ -41,6 +41,16 @@ class Outcome:
     cause: str
     cause_entity: str | None
     cause_on: str | None
+
+    @property
+    def finished(self):
+        """True if the run came to its own end: all its sources were done. False: it was stopped, or failed."""
+        return self.status == Status.OK and self.cause == "done"
+
+    @property
+    def stopped(self):
+        """True if it was ended before: by stop, Ctrl-C, ctx.drain or max_duration. False: it finished, or failed."""
+        return self.status == Status.OK and self.cause != "done"
 
 
 @dataclass(frozen=True)
@@ -155,40 +165,75 @@ class Graph:
 
     Graph.read(path) reads a file, Graph(...) takes a dict or a text in the same format. All operators that are
     registered by then can be named. Close it, or use it in `with`, when the program goes on without it.
+
+    check_writes: finds arrays of the host into which the program writes after their emit or push: the run is cut short
+    and fails, and the error names the entity and the port. It reads each array twice.
     """
 
-    def __init__(self, graph=None, *, path=None, set=(), plugins=()):
+    def __init__(self, graph=None, *, path=None, set=(), plugins=(), check_writes=False):
         text, is_path = _source(graph, path)
-        self._core = _weir.make_graph(text, is_path, _listed("set", set), _listed("plugins", plugins), handles())
+        named = graph.get("name") if isinstance(graph, dict) else os.path.basename(text) if is_path else None
+        self._name = repr(named) if named else "without a name"
+        self._source = (text, is_path, _listed("set", set), _listed("plugins", plugins), handles(), bool(check_writes))
+        self._core = _weir.make_graph(*self._source)
         self._made = None
         self._inlets, self._outlets = {}, {}
+        self._waits = False  # for the end of a run of which nobody has heard yet
         self._started, self._blocks = False, []  # the last start's block may follow; True: a block of a run
         self.warnings = [d for d in (Diagnostic(*row) for row in self._core.warnings) if d.warning]
 
     @classmethod
-    def read(cls, path, *, set=(), plugins=()):
+    def read(cls, path, *, set=(), plugins=(), check_writes=False):
         """Reads a graph file. set: ["entity.parameter=value", ...]; plugins: files of operators in C."""
-        return cls(path=path, set=set, plugins=plugins)
+        return cls(path=path, set=set, plugins=plugins, check_writes=check_writes)
+
+    def _reopen(self):
+        """Makes a graph that was closed anew, for the next start, with its inlets and outlets."""
+        if not self._core.closed():
+            return
+        self._core = _weir.make_graph(*self._source)
+        for port, inlet in self._inlets.items():
+            inlet._inlet = self._core.inlet(port)
+        for port, outlet in self._outlets.items():
+            outlet._outlet = self._core.outlet(port, *outlet._options)
 
     # ---- running
 
     def run(self, **options):
         """Runs the graph to its end and returns the Outcome; raises weir.Error if it failed."""
-        return self.start(**options).wait()
+        try:
+            return self.start(**options).wait()
+        except KeyboardInterrupt:
+            self._cut()
+            raise
+
+    def _cut(self):
+        """After Ctrl-C: nothing of the run goes on behind the exception."""
+        if self._core.running():
+            self._core.stop(False)
+            self._core.wait(None)
 
     def start(self, **options):
         """Starts a run. The options are those of weir_scheduler_options, times in seconds; without any,
-        those of the run before. Returns the graph, so that `with graph.start():` waits at the end.
+        those of the run before. Returns the graph, so that `with graph.start():` waits at the end. Refused while a run
+        is on (weir.Error, STATE). After Ctrl-C no run is on.
         """
         given = _options(options)
+        self._reopen()
+        if self._core.running():
+            raise make(Status.STATE, "a run of this graph is on: wait for its end, or stop it and wait, before the next start")
         if not self._core.has_scheduler() or (options and given != self._made):
             self._core.create(given)
             self._made = given
         self._core.failures.clear()
-        failed = self._core.start()
+        try:
+            failed = self._core.start()
+            self._started = self._waits = not failed
+        except KeyboardInterrupt:
+            self._cut()
+            raise
         if failed:
             raise self._failure(make(**failed))
-        self._started = True
         return self
 
     def wait(self, timeout=None):
@@ -200,10 +245,15 @@ class Graph:
         found = self._core.wait(timeout)
         if found is None:
             raise Timeout(Status.TIMEOUT, "the run goes on")
+        self._waits = False
         return self._ended(Outcome(**{**found, "status": Status(found["status"])}))
 
     def _ended(self, outcome):
-        failures = self._core.failures
+        failures, written = self._core.failures, self._core.take_written()
+        if written and outcome.status == Status.OK and not failures:
+            error = make(Status.INVALID, f"'{written[0]}': {written[1]}" if written[0] else written[1], written[0], said=written[1])
+            error.outcome = outcome
+            raise error
         if outcome.status == Status.OK and not failures:
             return outcome
         entity = outcome.entity or next(iter(failures), None)
@@ -215,11 +265,16 @@ class Graph:
         error = make(outcome.status or Status.FAILED, f"'{entity}': {text}" if entity else text,
                      entity or outcome.cause_entity, said=text, cause=cause, on=on)
         error.outcome = outcome
+        for other, exception in failures.items():
+            if other != entity:
+                error.add_note(f"'{other}' failed, too: {line_of(exception, other)}")
         raise self._failure(error)
 
     def _failure(self, error):
-        """Attaches the exception of the operator that ended the run."""
+        """Attaches the exception of the operator that ended the run. Of Ctrl-C, that is the error."""
         exception = self._core.failures.get(error.entity)
+        if isinstance(exception, KeyboardInterrupt):
+            return exception
         return error.caused_by(exception) if exception is not None else error
 
     def stop(self, drain=True):
@@ -241,10 +296,12 @@ class Graph:
 
     @property
     def running(self):
+        """True from start to the end of the run."""
         return self._core.running()
 
     @property
     def stopping(self):
+        """True while the run is being stopped: drained, or cut short."""
         return self._core.stopping()
 
     @property
@@ -303,6 +360,19 @@ class Graph:
             raise KeyError(f"{entity!r} is no entity whose operator in Python has run; there are: {have}")
         return instances[entity]
 
+    def __iter__(self):
+        """The names of the entities whose instance graph[name] gives."""
+        return iter(list(self._core.instances))
+
+    def __len__(self):
+        return len(self._core.instances)
+
+    def __bool__(self):
+        return True
+
+    def __contains__(self, entity):
+        return entity in self._core.instances
+
     def tell(self, entity, condition, told):
         """Tells a condition "ready", "wait", "event_waiting", "event_done", "never", or a Fence."""
         _about(entity, self._core.tell, condition, told)
@@ -315,8 +385,9 @@ class Graph:
 
     def inlet(self, port):
         """An inlet into an input port, "blur.in"; made at the first call, which comes before the first start."""
+        self._reopen()
         if port not in self._inlets:
-            self._inlets[port] = Inlet(self, self._core.inlet(port))
+            self._inlets[port] = Inlet(self, self._core.inlet(port), port)
         return self._inlets[port]
 
     def outlet(self, port, capacity=0, early=False):
@@ -325,16 +396,21 @@ class Graph:
         capacity: messages that wait for the program. early: messages are given before the device has
         finished them.
         """
+        self._reopen()
         if port not in self._outlets:
-            self._outlets[port] = Outlet(self, self._core.outlet(port, capacity, early))
+            self._outlets[port] = Outlet(self, self._core.outlet(port, capacity, early), port, (capacity, early))
         return self._outlets[port]
 
     # ---- the end
 
     def close(self):
-        """Cuts a run short and frees what the runs needed. Arrays and messages stay valid."""
+        """Cuts a run short and frees the graph: its threads, descriptors, counts. A further start makes it anew. Arrays
+        and messages that the program keeps stay valid, and keep the graph's memory; instances stay, too.
+        """
         self._core.close()
-        self._made = None
+        self._made, self._waits = None, False
+        for end in (*self._inlets.values(), *self._outlets.values()):
+            end._drop()
 
     def __enter__(self):
         self._blocks.append(self._started)
@@ -342,82 +418,176 @@ class Graph:
         return self
 
     def __exit__(self, kind, *_):
-        """Closes the inlets and waits; after an exception the run is cut short. Of `with weir.Graph(...)`, and after
+        """Closes the inlets and waits, and raises what the run failed by; after an exception the run is cut short. Of `with weir.Graph(...)`, and after
         an exception, closes the graph; of `with graph.start()` does not: its counts and statistics stay.
         """
         of_run = self._blocks.pop()
-        if kind is None and self.running:
-            for inlet in self._inlets.values():
-                inlet.close()
+        if kind is None and (self.running or self._waits):
+            self._end_block()
             self.wait()
         if kind is not None or not of_run:
             self.close()
+
+    async def __aenter__(self):
+        return self.__enter__()
+
+    async def __aexit__(self, kind, *_):
+        """The same in asyncio: waits without blocking the loop."""
+        of_run = self._blocks.pop()
+        try:
+            if kind is None and (self.running or self._waits):
+                self._end_block()
+                await self.wait_async()
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        if kind is not None or not of_run:
+            self.close()
+
+    def _end_block(self):
+        """Ends what only the block could feed and take. An outlet whose loop it left takes no more: the run is drained."""
+        if not self.running:
+            return
+        for inlet in self._inlets.values():
+            inlet.close()
+        left = [outlet for outlet in self._outlets.values() if outlet._left and not outlet._loops]
+        for outlet in left:
+            outlet.close()
+        if left:
+            self.stop()
+
+    def __repr__(self):
+        return f"<weir.Graph {self._name}, {self._state()}>"
+
+    def _state(self):
+        try:
+            return "running" if self.running else "closed" if self._core.closed() else "not running"
+        except AttributeError:  # it could not be made
+            return "not made"
+        except Error as error:
+            return str(error)
+
+
+class _Gone:
+    """What the ends of a closed graph have."""
+
+    def __getattr__(self, name):
+        raise make(Status.STATE, "the graph is closed")
 
 
 class Inlet:
     """One more connection into an input port, which the program feeds."""
 
-    def __init__(self, graph, inlet):
-        self._graph, self._inlet = graph, inlet
+    def __init__(self, graph, inlet, port):
+        self._graph, self._inlet, self._port = graph, inlet, port
 
-    def push(self, value, timeout=None, stamp=None):
+    def push(self, value, timeout=None, stamp=None, give=False):
         """Pushes an array, bytes, a dict of parts, a message of this graph, None (empty) or any object.
 
         timeout: seconds to wait for room; None: without limit; 0: raises weir.Error (BUSY) at once.
-        stamp: (time, tag). Raises weir.Closed outside of a run, during a drain, and if the receiver is done.
+        stamp: (time, tag). give: the program does not use the array any more, so receivers may write it. Raises weir.Closed outside of a run, during a drain, and if the receiver is done.
         """
         _check_timeout(timeout)
-        self._inlet.push(value, timeout, _stamp(stamp))
+        self._inlet.push(value, timeout, _stamp(stamp), give)
 
-    async def push_async(self, value, stamp=None):
-        """The same in asyncio: waits for room without blocking the loop."""
-        stamp, delay = _stamp(stamp), 0.0005
+    async def push_async(self, value, stamp=None, give=False):
+        """The same in asyncio: waits for room without blocking the loop. It is woken, and asks for nothing meanwhile."""
+        stamp, fd = _stamp(stamp), self._inlet.fileno()
         while True:
             try:
-                return self._inlet.push(value, 0, stamp)
+                return self._inlet.push(value, 0, stamp, give)
             except Error as error:
                 if error.status != Status.BUSY:
                     raise
-            await asyncio.sleep(delay)
-            delay = min(2 * delay, 0.02)
+            await _readable(fd)
+
+    def fileno(self):
+        """A descriptor for another loop: a push(value, 0) that finds no room clears it; readable when there is some.
+        Watch it, but do not read it. Ask for it before that push.
+        """
+        return self._inlet.fileno()
 
     def close(self):
         """No more messages in this run. Without it the run does not end."""
         self._inlet.close()
 
+    def __repr__(self):
+        return f"<weir.Inlet into {self._port}>"
+
+    def _drop(self):
+        self._inlet = _Gone()
+
 
 class Outlet:
     """Gives the program what an output port emits; iterable, also by `async for`."""
 
-    def __init__(self, graph, outlet):
-        self._graph, self._outlet = graph, outlet
+    def __init__(self, graph, outlet, port, options):
+        self._graph, self._outlet, self._port, self._options = graph, outlet, port, options
+        self._loops, self._left = 0, False  # that iterate; one of them was left before the end
 
     def take(self, timeout=None):
         """The next message. timeout: in seconds; None: without limit; raises weir.Timeout, and weir.Closed when
         no more will come.
         """
         _check_timeout(timeout)
+        self._left = False
         return self._outlet.take(timeout)
+
+    async def take_async(self):
+        """The next message, in asyncio: waits without blocking the loop; raises weir.Closed when no more will come."""
+        self._left = False
+        while True:
+            try:
+                return self._outlet.take(0)
+            except Timeout:
+                await _readable(self._outlet.fileno())
+
+    def close(self):
+        """Takes no more in this run: what it holds is dropped, and what comes. The sender goes on."""
+        self._outlet.close()
+
+    def __repr__(self):
+        return f"<weir.Outlet of {self._port}>"
+
+    def _drop(self):
+        self._outlet = _Gone()
 
     def fileno(self):
         """A descriptor that is readable while a take returns at once. Watch it, but do not read it."""
         return self._outlet.fileno()
 
     def __iter__(self):
-        return iter(self._outlet.next_or_none, None)
+        """Messages until no more will come. A loop that is left before, inside of `with`, ends the run there."""
+        loop = _Loop(self)
+        yield from iter(self._outlet.next_or_none, None)
+        loop.ended = True
 
-    async def __aiter__(self):
-        while True:
-            try:
-                message = self._outlet.take(0)
-            except Timeout:
-                await _readable(self._outlet.fileno())
-                continue
-            except Error as error:
-                if error.status == Status.CLOSED:
-                    return
+    def __aiter__(self):
+        return _Loop(self)
+
+
+class _Loop:
+    """One iteration over an outlet: notes whether it came to the end."""
+
+    def __init__(self, outlet):
+        self.outlet, self.ended = outlet, False
+        outlet._loops += 1
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        try:
+            return await self.outlet.take_async()
+        except Error as error:
+            if error.status != Status.CLOSED:
                 raise
-            yield message
+        self.ended = True
+        raise StopAsyncIteration
+
+    def __del__(self):
+        self.outlet._loops -= 1
+        self.outlet._left = not self.ended
 
 
 async def _readable(fd):

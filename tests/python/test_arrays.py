@@ -42,8 +42,16 @@ def test_nothing_is_copied():
     assert np.asarray(message).ctypes.data == value.ctypes.data == np.from_dlpack(message).ctypes.data
 
 
-def test_what_is_read_only_is_copied():
+def test_what_is_read_only_is_lent():
     value = np.arange(6).reshape(2, 3)[:, ::2]
+    value.flags.writeable = False
+    message = through(value)
+    found = np.asarray(message)
+    assert (found == value).all() and found.ctypes.data == value.ctypes.data and not message.unique()
+
+
+def test_negative_strides_are_copied():
+    value = np.arange(6).reshape(2, 3)[::-1, ::-2]
     value.flags.writeable = False
     found = np.asarray(through(value))
     assert (found == value).all() and found.ctypes.data != value.ctypes.data
@@ -96,7 +104,7 @@ def test_unique_messages_may_be_written():
         ctx.emit("out", message)
         return unique
 
-    found = run_compute(compute, ["in"], ["out"], feed=np.arange(3.0))
+    found = run_compute(compute, ["in"], ["out"], feed=np.arange(3.0), give=True)
     assert found["is"] and np.asarray(found["out"][0]).tolist() == [1, 2, 3]
 
 
@@ -298,15 +306,32 @@ def test_a_capsule_says_whether_it_may_be_written():
     assert not run_compute(compute)["is"]
 
 
-def test_what_dlpack_calls_read_only_is_refused():
-    class Exports:
-        """An exporter without a buffer."""
+class Exports:
+    """An exporter without a buffer."""
 
-        def __init__(self, message):
-            self.__dlpack__, self.__dlpack_device__ = message.__dlpack__, message.__dlpack_device__
+    def __init__(self, array, **fixed):
+        self.__dlpack_device__, self.fixed, self.array = array.__dlpack_device__, fixed, array
 
-    with pytest.raises(weir.Error, match="the array is read-only, but a receiver may write in place: emit a copy"):
-        through(Exports(through(np.zeros(3))))
+    def __dlpack__(self, **arguments):
+        return self.array.__dlpack__(**{**arguments, **self.fixed})
+
+
+@pytest.mark.parametrize("version, made, unique", [((1, 0), False, False), ((1, 0), True, True), (None, True, False)],
+                         ids=["read-only", "may be written", "without a version"])
+def test_what_dlpack_may_be_given_away(version, made, unique):
+    """A capsule that is read-only, or cannot tell, is lent whatever the program says."""
+
+    def emit(self, ctx):
+        message = ctx.empty(3, "float32", on_host=True) if made else ctx.receive("in")
+        np.asarray(message)[:] = 1 if made else np.asarray(message)
+        ctx.emit("out", Exports(message, max_version=version), give=True)
+
+    def emit_received(self, ctx):
+        ctx.emit("out", Exports(ctx.receive("in"), max_version=version), give=True)
+
+    found = run_compute(emit if made else emit_received, ["in"], ["out"], feed=np.zeros(3))
+    message = found["out"][0]
+    assert message.shape == (3,) and message.unique() == unique
 
 
 def test_an_array_goes_with_a_capsule_that_is_not_taken():

@@ -261,7 +261,7 @@ def test_a_graph_runs_again_after_a_failure():
 # ---- the context
 
 
-def run_compute(compute, inputs=(), outputs=(), feed=None, start=None):
+def run_compute(compute, inputs=(), outputs=(), feed=None, start=None, give=False):
     """Runs one tick of compute(self, ctx), fed with one value, and returns what it returned."""
     found = {}
 
@@ -278,7 +278,7 @@ def run_compute(compute, inputs=(), outputs=(), feed=None, start=None):
         outs = [graph.outlet(f"once.{getattr(o, 'name', o)}", capacity=8) for o in outputs]
         with graph.start(backend="host"):
             for inlet in ends:
-                inlet.push(feed)
+                inlet.push(feed, give=give)
             found["out"] = [message for outlet in outs for message in outlet]
             graph.wait(10)
     kept = dict(found)

@@ -497,6 +497,37 @@ static void an_empty_tensor_is_wrapped_without_data_and_on_no_unknown_device(voi
 	assert_null(message);
 }
 
+static void t04_what_is_lent_is_never_unique(void **state)
+{
+	struct rig *rig = *state;
+	weir_part parts[2] = {{sizeof *parts, "a", empty(rig->pool)},
+			      {sizeof *parts, "b", bytes(rig->pool, 8)}};
+	weir_message *whole = NULL, *message = bytes(rig->pool, 100), *part = parts[1].message;
+
+	assert_true(weir_message_unique(message));
+	wr_message_mark_delivered(message);
+	weir_message_lend(message);
+	assert_false(weir_message_unique(message));
+	assert_true(wr_message_delivered(message));
+	weir_message_unref(message);
+	message = bytes(rig->pool, 100);
+	assert_true(weir_message_unique(message)); /* the next one is not */
+	weir_message_unref(message);
+	assert_int_equal(weir_message_pack(graph_of(rig->pool), parts, 2, &whole), WEIR_OK);
+	assert_true(weir_message_unique(whole));
+	weir_message_lend(part);
+	assert_false(weir_message_unique(whole));
+	weir_message_unref(whole);
+	parts[0].message = empty(rig->pool);
+	parts[1].message = bytes(rig->pool, 8);
+	assert_int_equal(weir_message_pack(graph_of(rig->pool), parts, 2, &whole), WEIR_OK);
+	part = weir_message_ref(parts[1].message);
+	weir_message_lend(whole);
+	weir_message_unref(whole);
+	assert_false(weir_message_unique(part)); /* each of them is lent */
+	weir_message_unref(part);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -520,6 +551,7 @@ int main(void)
 		WITH_RIG(a_tensor_of_16_bits_is_of_any_type),
 		WITH_RIG(e06_a_tensor_whose_strides_overflow_is_refused),
 		WITH_RIG(an_empty_tensor_is_wrapped_without_data_and_on_no_unknown_device),
+		WITH_RIG(t04_what_is_lent_is_never_unique),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,6 +114,124 @@ static void xb05_threads_that_poll_lose_nothing_and_see_the_end(void **state)
 	rig_destroy(rig);
 }
 
+/* --- an inlet's descriptor --- */
+
+static bool has_room(weir_inlet *inlet)
+{
+	struct pollfd fd = {.fd = inlet_fd(inlet), .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+static weir_status push(struct rig *rig, weir_inlet *inlet)
+{
+	weir_message *message = rig_message(rig, 1);
+	weir_status status = weir_inlet_push(inlet, message, 0);
+
+	if (status)
+		weir_message_unref(message);
+	return status;
+}
+
+static void b02_an_inlets_descriptor_says_that_a_refused_push_may_come_again(void **state)
+{
+	struct rig *rig = rig_of("end enabled=false");
+	weir_inlet *inlet = NULL;
+
+	(void)state;
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &inlet), WEIR_OK);
+	assert_true(has_room(inlet)); /* nothing was refused */
+	for (int i = 0; i < 2; i++) {
+		rig_start(rig);
+		rig_tell(rig, "end", WEIR_TOLD_WAIT);
+		assert_int_equal(push(rig, inlet), WEIR_OK);
+		assert_true(has_room(inlet));
+		assert_int_equal(push(rig, inlet), WEIR_E_BUSY);
+		assert_false(has_room(inlet));
+		assert_int_equal(push(rig, inlet), WEIR_E_BUSY);
+		rig_tell(rig, "end", WEIR_TOLD_READY);
+		assert_int_equal(go_on(rig, SECOND), WEIR_E_TIMEOUT);
+		assert_true(has_room(inlet));
+		rig_tell(rig, "end", WEIR_TOLD_WAIT);
+		assert_int_equal(push(rig, inlet), WEIR_OK);
+		assert_int_equal(push(rig, inlet), WEIR_E_BUSY);
+		weir_inlet_close(inlet);
+		assert_true(has_room(inlet)); /* push, to hear that it is closed */
+		assert_int_equal(push(rig, inlet), WEIR_E_CLOSED);
+		weir_scheduler_stop(rig->scheduler, 0);
+		assert_int_equal(rig_wait(rig), WEIR_OK);
+	}
+	rig_destroy(rig);
+}
+
+struct feeder {
+	struct rig *rig;
+	weir_inlet *inlet;
+	struct wr_thread thread;
+};
+
+static void poll_and_push(void *arg)
+{
+	struct feeder *feeder = arg;
+	struct pollfd fd = {.fd = inlet_fd(feeder->inlet), .events = POLLIN};
+
+	for (int pushed = 0; pushed < 2000;) {
+		weir_status status = push(feeder->rig, feeder->inlet);
+
+		pushed += !status;
+		if (status)
+			assert_int_equal(poll(&fd, 1, 20000), 1);
+	}
+}
+
+static void b02_threads_that_poll_miss_no_room(void **state)
+{
+	struct rig *rig = rig_of("end capacity=1");
+	struct feeder feeders[3];
+	weir_inlet *inlet = NULL;
+
+	(void)state;
+	rig->options.backend = "host";
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &inlet), WEIR_OK);
+	assert_true(inlet_fd(inlet) >= 0);
+	rig_start(rig);
+	for (int i = 0; i < 3; i++) {
+		feeders[i] = (struct feeder){.rig = rig, .inlet = inlet};
+		assert_int_equal(wr_thread_start(&feeders[i].thread, "feeder", poll_and_push, &feeders[i]),
+				 WEIR_OK);
+	}
+	for (int i = 0; i < 3; i++)
+		wr_thread_join(&feeders[i].thread);
+	weir_inlet_close(inlet);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "end"), 6000);
+	rig_destroy(rig);
+}
+
+/* --- an outlet that is closed --- */
+
+static void b02_a_closed_outlet_drops_what_it_has_and_what_comes(void **state)
+{
+	struct rig *rig = rig_of("source ticks=20 -> end");
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 2, 0);
+
+	(void)state;
+	for (int i = 0; i < 2; i++) { /* the next run opens it */
+		rig_start(rig);
+		assert_int_equal(go_on(rig, SECOND), WEIR_E_TIMEOUT);
+		assert_int_equal(rig_take(outlet, 0), 0);
+		assert_int_equal(go_on(rig, SECOND), WEIR_E_TIMEOUT);
+		assert_true(rig_ticks(rig, "end") < 5);
+		weir_outlet_close(outlet);
+		assert_true(rig_readable(outlet));
+		assert_int_equal(rig_take(outlet, 0), WEIR_E_CLOSED);
+		assert_int_equal(rig_wait(rig), WEIR_OK);
+		assert_int_equal(rig_ticks(rig, "end"), 20);
+		assert_int_equal(rig_take(outlet, 0), WEIR_E_CLOSED);
+	}
+	rig_destroy(rig);
+}
+
 /* --- the end of a run --- */
 
 struct ending {
@@ -284,6 +402,9 @@ int main(void)
 		cmocka_unit_test(xb05_a_descriptor_that_is_asked_for_late_shows_what_is_there),
 		cmocka_unit_test(xb05_what_a_cut_has_left_reads_as_the_end),
 		cmocka_unit_test(xb05_threads_that_poll_lose_nothing_and_see_the_end),
+		cmocka_unit_test(b02_an_inlets_descriptor_says_that_a_refused_push_may_come_again),
+		cmocka_unit_test(b02_threads_that_poll_miss_no_room),
+		cmocka_unit_test(b02_a_closed_outlet_drops_what_it_has_and_what_comes),
 		cmocka_unit_test(xb05_the_end_of_each_run_is_told_once),
 		cmocka_unit_test(xb05_on_threads_the_end_is_told_by_the_time_of_destroy),
 		cmocka_unit_test(xb05_a_run_that_destroy_cuts_short_is_told_of_too),
