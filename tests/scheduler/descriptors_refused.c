@@ -71,7 +71,7 @@ static void wait_for_long(void)
 	rig_entity(rig, "z")->start = watch_pipe;
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 3 * SECOND, NULL), WEIR_E_TIMEOUT);
-	assert_says(rig_explain(rig), "z: file_descriptor: WAIT_EVENT (has waited 3.0 s for descriptor ");
+	assert_says(rig_explain(rig), "z: file_descriptor: WAIT_EVENT (has waited 3 s for descriptor ");
 	assert_says(rig_explain(rig), "y: file_descriptor: WAIT_EVENT (no descriptor is watched)");
 	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
