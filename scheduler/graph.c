@@ -560,7 +560,7 @@ static weir_status fence_pending_in_world(void *arg)
 
 	if (fence_pending(graph))
 		return WEIR_OK;
-	if (wr_system_failed(graph->system))
+	if (wr_system_failed(graph->system) && !graph->leaks)
 		wr_system_wait(graph->system, fence_pending, graph);
 	graph->leaks = !fence_pending(graph);
 	return WEIR_OK;
@@ -578,7 +578,8 @@ static void drop_messages_and_streams(weir_graph *graph)
 	for (size_t i = 0; i < graph->finisher_count; i++)
 		wr_queue_reset(&graph->finishers[i]->connection->queue);
 	for (size_t i = 0; i < graph->entity_count; i++)
-		wr_entity_close_streams(&graph->entities[i]);
+		if (!graph->entities[i].fences_pending) /* else they may still be fenced */
+			wr_entity_close_streams(&graph->entities[i]);
 }
 
 /* Destroys the system. Fails with WEIR_E_ABANDONED if a GPU hangs: what it may touch is leaked (E4). */

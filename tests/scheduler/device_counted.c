@@ -44,7 +44,7 @@ static weir_status may_fail(void *self, enum call call)
 		return wr_fail(WEIR_E_NOMEM, "injected: no memory for %s", device_call_names[call]);
 	if (device.error == INVALID)
 		return wr_fail(WEIR_E_FAILED, "injected: an invalid value for %s", device_call_names[call]);
-	if (self)
+	if (self && !device.goes_on)
 		break_device(self);
 	return device.error == LOST
 		       ? wr_fail(WEIR_E_DEVICE, "injected: %s found the device lost", device_call_names[call])

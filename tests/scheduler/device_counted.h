@@ -46,6 +46,7 @@ struct counted_device {
 	enum call call;
 	enum error error;
 	unsigned nth; /* 0: never */
+	bool goes_on; /* the LOST device, in truth: no kernel faults */
 	_Atomic unsigned count;
 	_Atomic bool hit;
 	_Atomic(void *) broken; /* the stream of the kernel that faults */

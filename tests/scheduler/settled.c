@@ -136,6 +136,25 @@ static void fail_records(void)
 	}
 }
 
+/* What failed is one call: the work is fenced all the same, and what it uses is given back behind it. */
+static void lose_a_record(void)
+{
+	unsigned nth = 1;
+
+	device.goes_on = true;
+	while (fail_record(nth, LOST))
+		nth++;
+	device.goes_on = false;
+	assert_true(nth > STREAMS);
+}
+
+static void t04_e02_f65_a_device_that_goes_on_after_a_failure_gives_all_back(void **state)
+{
+	(void)state;
+	rig_in_worlds(10, lose_a_record);
+	rig_on_host(lose_a_record);
+}
+
 static void t04_e02_f65_what_a_tick_uses_outlives_its_work_if_its_fence_fails(void **state)
 {
 	(void)state;
@@ -153,6 +172,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t04_f40_a_tick_whose_fence_found_no_memory_is_fenced_again),
+		cmocka_unit_test(t04_e02_f65_a_device_that_goes_on_after_a_failure_gives_all_back),
 		cmocka_unit_test(t04_e02_f65_what_a_tick_uses_outlives_its_work_if_its_fence_fails),
 	};
 
