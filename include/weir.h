@@ -644,11 +644,11 @@ WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, i
 /* No more messages in this run; an open inlet keeps the run open. */
 WEIR_API void weir_inlet_close(weir_inlet *inlet);
 /*
- * Gives a descriptor for the program's own loop. A push with timeout 0 that fails for want of room clears it;
- * it is readable again as soon as there is room, or the inlet is closed: then push again. So a loop waits
- * for room without a thread or a timer. Level-triggered. Made at the first call, which comes before the
- * push, and owned by the inlet: watch it, but do not read or close it. Fails: WEIR_E_IO: no descriptor is
- * left.
+ * Gives a descriptor for the program's own loop. A push with timeout 0 that fails for want of room in a queue
+ * that blocks (policy `block`) clears it; it is readable again as soon as there is room, or the inlet is
+ * closed: then push again. So a loop waits for room without a thread or a timer. Level-triggered. Made at the
+ * first call, which comes before the push, and owned by the inlet: watch it, but do not read or close it.
+ * Fails: WEIR_E_IO: no descriptor is left.
  */
 WEIR_API weir_status weir_inlet_fd(weir_inlet *inlet, int *out);
 /*
@@ -666,8 +666,8 @@ WEIR_API weir_status weir_outlet_take(weir_outlet *outlet, int64_t timeout_ns, w
 WEIR_API weir_status weir_outlet_fd(weir_outlet *outlet, int *out);
 /*
  * The program takes no more in this run: drops what the outlet holds and what is emitted there from now on,
- * without a wait for its device work. A take fails with WEIR_E_CLOSED. The sender goes on. Thread: any but a
- * worker; destructors of payloads may run.
+ * without a wait for its device work. A take fails with WEIR_E_CLOSED. The sender goes on. Outside a run it
+ * only drops what the last one left. Thread: any but a worker; destructors of payloads may run.
  */
 WEIR_API void weir_outlet_close(weir_outlet *outlet);
 

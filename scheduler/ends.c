@@ -63,6 +63,14 @@ size_t wr_inlets_count(const weir_graph *graph)
 	return count;
 }
 
+/* Once. Returns 0, or what eventfd fails with. */
+static int fd_open(int *fd, bool readable)
+{
+	if (*fd < 0)
+		*fd = eventfd(readable, EFD_NONBLOCK | EFD_CLOEXEC);
+	return *fd < 0 ? errno : 0;
+}
+
 static void fd_set_readable(int fd, bool readable)
 {
 	uint64_t count = 1;
@@ -311,14 +319,11 @@ weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, int64_t ti
 static weir_status inlet_open_fd(weir_scheduler *scheduler, void *arg)
 {
 	weir_inlet *inlet = arg;
-	int error = 0;
+	int error;
 
 	(void)scheduler;
 	wr_mutex_lock(&inlet->lock);
-	if (inlet->fd < 0) {
-		inlet->fd = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
-		error = inlet->fd < 0 ? errno : 0;
-	}
+	error = fd_open(&inlet->fd, true);
 	wr_mutex_unlock(&inlet->lock);
 	if (!error)
 		return WEIR_OK;
@@ -435,14 +440,11 @@ static void update_readable_locked(weir_outlet *outlet)
 static weir_status outlet_open_fd(weir_scheduler *scheduler, void *arg)
 {
 	weir_outlet *outlet = arg;
-	int error = 0;
+	int error;
 
 	(void)scheduler;
 	wr_mutex_lock(&outlet->lock);
-	if (outlet->fd < 0) {
-		outlet->fd = eventfd(outlet->readable, EFD_NONBLOCK | EFD_CLOEXEC);
-		error = outlet->fd < 0 ? errno : 0;
-	}
+	error = fd_open(&outlet->fd, outlet->readable);
 	wr_mutex_unlock(&outlet->lock);
 	if (!error)
 		return WEIR_OK;
@@ -495,6 +497,9 @@ void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message 
 
 	wr_mutex_lock(&outlet->lock);
 	if (outlet->closed) {
+		if (worker->scheduler->trace)
+			wr_queue_tell_push(&outlet->connection->queue, worker->scheduler->trace,
+					   worker->local.index);
 		wr_count(&outlet->connection->queue.counters.pushed, 1);
 		wr_count(&outlet->connection->queue.counters.closed, 1);
 		wr_mutex_unlock(&outlet->lock);
@@ -646,7 +651,7 @@ static weir_status outlet_drop_one(weir_scheduler *scheduler, void *arg)
 	bool last = false;
 
 	wr_mutex_lock(&outlet->lock);
-	outlet->closed = true;
+	outlet->closed = outlet->graph->system && wr_system_running(outlet->graph->system);
 	if (outlet->holding) {
 		wr_queue_close_front(queue, 1);
 		if (scheduler && scheduler->trace)

@@ -558,9 +558,7 @@ static weir_status fence_pending_in_world(void *arg)
 {
 	weir_graph *graph = arg;
 
-	if (fence_pending(graph))
-		return WEIR_OK;
-	if (wr_system_failed(graph->system) && !graph->leaks)
+	if (!fence_pending(graph) && wr_system_failed(graph->system) && !graph->leaks)
 		wr_system_wait(graph->system, fence_pending, graph);
 	graph->leaks = !fence_pending(graph);
 	return WEIR_OK;
@@ -589,8 +587,11 @@ static weir_status graph_destroy_system(weir_graph *graph)
 
 	if (graph->system) {
 		drop_messages_and_streams(graph);
-		for (size_t i = 0; i < graph->entity_count; i++)
+		for (size_t i = 0; i < graph->entity_count; i++) { /* what is still pending leaks */
+			wr_entity_close_streams(&graph->entities[i]);
+			graph->entities[i].fences_pending = false;
 			graph->entities[i].given_stream = NULL;
+		}
 		status = wr_sim_try(graph->world, destroy_system_in_world, graph);
 		if (!status)
 			wr_pool_bind(graph->pool, NULL);

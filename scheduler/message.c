@@ -467,17 +467,15 @@ static void pack_set_delivered(const weir_message *pack, bool delivered);
 
 static void message_set_delivered(weir_message *message, bool delivered)
 {
-	uint8_t shared = wr_load_relaxed(&message->shared);
-
-	if ((shared & WR_DELIVERED) != delivered)
-		wr_store_relaxed(&message->shared, (uint8_t)(shared ^ WR_DELIVERED));
+	if (wr_load_relaxed(&message->delivered) != delivered)
+		wr_store_relaxed(&message->delivered, delivered);
 	if (message->kind == WEIR_KIND_PARTS)
 		pack_set_delivered(message, delivered);
 }
 
 static bool is_lent(const weir_message *message)
 {
-	return wr_load_relaxed(&((weir_message *)message)->shared) & WR_LENT;
+	return wr_load_relaxed(&((weir_message *)message)->lent);
 }
 
 /* True licenses a write in place, so the message counts as not delivered from now on. */
@@ -507,7 +505,7 @@ bool wr_message_mark_delivered(weir_message *message)
 
 bool wr_message_delivered(const weir_message *message)
 {
-	return wr_load_relaxed(&((weir_message *)message)->shared) & WR_DELIVERED;
+	return wr_load_relaxed(&((weir_message *)message)->delivered);
 }
 
 /* --- getters --- */
@@ -653,7 +651,8 @@ __attribute__((always_inline)) static inline weir_message *message_new(struct wr
 	message->kind = (uint8_t)kind;
 	message->payload = WR_PAYLOAD_NONE;
 	wr_store_relaxed(&message->stamped, WR_STAMPED_NOT);
-	wr_store_relaxed(&message->shared, 0);
+	wr_store_relaxed(&message->delivered, false);
+	wr_store_relaxed(&message->lent, false);
 	message->data = NULL;
 	if (wr_pool_has(pool, WR_POOL_COUNTED))
 		wr_message_note_kept(1);
@@ -1260,17 +1259,12 @@ static size_t pack_fences(const weir_message *pack, wr_fence_getter *get, weir_f
 	return count + beyond;
 }
 
-/* The push of the message releases the bit. */
-static void lend(weir_message *message)
-{
-	wr_store_relaxed(&message->shared, (uint8_t)(wr_load_relaxed(&message->shared) | WR_LENT));
-}
-
+/* The push of the message releases the marks. */
 void weir_message_lend(weir_message *message)
 {
-	lend(message);
+	wr_store_relaxed(&message->lent, true);
 	for (size_t i = 0; message->kind == WEIR_KIND_PARTS && i < message->parts.count; i++)
-		lend(pack_parts(message)[i]);
+		wr_store_relaxed(&pack_parts(message)[i]->lent, true);
 }
 
 __attribute__((noinline)) static void pack_set_delivered(const weir_message *pack, bool delivered)

@@ -174,9 +174,6 @@ struct wr_fences {
 	weir_fence *items; /* WR_FEW inside the message; more: an allocation that the message keeps */
 };
 
-/* DELIVERED: and weir_message_unique has not returned true since. LENT: its owner may read it on. */
-enum { WR_DELIVERED = 1, WR_LENT = 2 };
-
 /* A part may be in two messages that two threads push: the one that sets WRITES gives it its stamp. */
 enum wr_stamped { WR_STAMPED_NOT, WR_STAMPED_WRITES, WR_STAMPED };
 
@@ -188,7 +185,8 @@ struct weir_message {
 	struct wr_pool *pool;
 	uint8_t kind, payload;   /* WEIR_KIND_EMPTY, ...; enum wr_payload */
 	_Atomic uint8_t stamped; /* enum wr_stamped; written before it is delivered only, as the stamp is */
-	_Atomic uint8_t shared;  /* WR_DELIVERED, WR_LENT */
+	_Atomic bool delivered;  /* and weir_message_unique has not returned true since */
+	_Atomic bool lent;       /* its owner may read it on */
 	_Atomic bool
 		outside; /* memory of a memory pool, its own or of a part, that was taken from an outlet */
 	void *data;

@@ -136,6 +136,64 @@ static void fail_records(void)
 	}
 }
 
+static int fault(const void *arguments)
+{
+	(void)arguments;
+	return 1;
+}
+
+static const weir_kernel faulty = {sizeof(weir_kernel), "faulty", fault, NULL};
+
+/* One stream works for long, and a fault on the other one makes the device refuse the fences of both. */
+static weir_status work_beside_a_fault(struct rig *rig, weir_context *context)
+{
+	struct wrapped *wrapped = rig->own;
+	struct work work = {wrapped, wrapped->longest};
+	weir_stream *busy = NULL, *bad = NULL;
+	weir_status status = weir_context_allocate_stream(context, "busy", &busy);
+
+	if (!status)
+		status = weir_context_allocate_stream(context, "bad", &bad);
+	if (!status)
+		status = weir_stream_launch(busy, &late, &work, sizeof work);
+	if (!status)
+		status = weir_stream_launch(bad, &faulty, "", 0);
+	weir_sleep(20 * MS);
+	return status;
+}
+
+static void leave_work(int64_t longest, bool again)
+{
+	struct rig *rig = rig_of("c:call count=1 -> d:call");
+	struct wrapped wrapped = {.fails_at = -1, .longest = longest};
+
+	rig->own = &wrapped;
+	rig_on(rig, "c", work_beside_a_fault);
+	assert_int_equal(rig_run(rig), WEIR_E_DEVICE);
+	if (again) {
+		assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
+		rig->scheduler = NULL;
+		rig_on(rig, "c", NULL);
+		assert_int_equal(rig_run(rig), WEIR_OK);
+	}
+	rig_destroy(rig);
+}
+
+/* Before the scheduler is made anew, and at the end of the graph, it is waited for: shorter, and longer. */
+static void leave_works(void)
+{
+	leave_work(SECOND, true);
+	leave_work(3 * SECOND, true);
+	leave_work(3 * SECOND, false);
+}
+
+static void t04_s08_a_graph_runs_again_after_work_that_was_never_fenced(void **state)
+{
+	(void)state;
+	rig_in_worlds(3, leave_works);
+	rig_on_host(leave_works);
+}
+
 /* What failed is one call: the work is fenced all the same, and what it uses is given back behind it. */
 static void lose_a_record(void)
 {
@@ -173,6 +231,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t04_f40_a_tick_whose_fence_found_no_memory_is_fenced_again),
 		cmocka_unit_test(t04_e02_f65_a_device_that_goes_on_after_a_failure_gives_all_back),
+		cmocka_unit_test(t04_s08_a_graph_runs_again_after_work_that_was_never_fenced),
 		cmocka_unit_test(t04_e02_f65_what_a_tick_uses_outlives_its_work_if_its_fence_fails),
 	};
 
