@@ -803,11 +803,7 @@ static void bind_control(ContextClass &type)
 		.def(
 			"log",
 			[](Context &self, const char *text, const char *level) {
-				weir_context *context = self.inside();
-				weir_log_level of = log_level_of(level);
-				nb::gil_scoped_release released; /* the log function may want it */
-
-				weir_context_log(context, of, "%s", text);
+				log_inside(self.inside(), log_level_of(level), text);
 			},
 			arg("text"), arg("level") = "info",
 			"Writes a line into the log: \"error\", \"warn\", \"info\" or \"debug\".")
