@@ -122,6 +122,7 @@ int run_command(std::vector<nb::bytes> words, nb::callable load, nb::callable fa
 	argv.push_back(nullptr);
 	setvbuf(stdout, nullptr, _IOFBF, BUFSIZ); /* an unbuffered Python would write each word alone */
 	command = &own;
+	set_log(false); /* the command prints it */
 	{
 		nb::gil_scoped_release released;
 		code = cli_main((int)words.size(), argv.data(), &python);

@@ -25,13 +25,31 @@ struct Kept {
 };
 thread_local Kept kept;
 
+/* As threading.Thread does at the start of each thread: profilers, coverage and debuggers see this one, too.
+ */
+static void follow_threading()
+{
+	try {
+		nb::module_ threading = nb::module_::import_("threading"), sys = nb::module_::import_("sys");
+		nb::object trace = threading.attr("gettrace")(), profile = threading.attr("getprofile")();
+
+		if (!trace.is_none())
+			sys.attr("settrace")(trace);
+		if (!profile.is_none())
+			sys.attr("setprofile")(profile);
+	} catch (nb::python_error &error) {
+		error.discard_as_unraisable("a thread of weir's");
+	}
+}
+
 /* Holds the GIL on a thread of weir's, or on a Python thread that released it. */
 class Hold
 {
       public:
 	Hold()
 	{
-		mine = kept.state || !PyGILState_GetThisThreadState();
+		bool known = kept.state;
+		mine = known || !PyGILState_GetThisThreadState();
 		if (kept.state)
 			PyEval_RestoreThread(kept.state);
 		else
@@ -40,6 +58,8 @@ class Hold
 			kept.state = PyThreadState_Get();
 		takes.store(takes.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 		depth++;
+		if (mine && !known)
+			follow_threading();
 	}
 
 	~Hold()
@@ -803,11 +823,7 @@ static void bind_control(ContextClass &type)
 		.def(
 			"log",
 			[](Context &self, const char *text, const char *level) {
-				weir_context *context = self.inside();
-				weir_log_level of = log_level_of(level);
-				nb::gil_scoped_release released; /* the log function may want it */
-
-				weir_context_log(context, of, "%s", text);
+				log_inside(self.inside(), log_level_of(level), text);
 			},
 			arg("text"), arg("level") = "info",
 			"Writes a line into the log: \"error\", \"warn\", \"info\" or \"debug\".")

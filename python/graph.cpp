@@ -515,6 +515,8 @@ static nb::object wait_run(Graph &self, nb::object timeout)
 			limit = -1;
 		}
 	}
+	if (status != WEIR_E_TIMEOUT)
+		drain_log();
 	if (interrupt.is_valid()) {
 		PyErr_SetObject((PyObject *)Py_TYPE(interrupt.ptr()), interrupt.ptr());
 		throw nb::python_error();

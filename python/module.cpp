@@ -26,7 +26,9 @@ static void shut_down()
 	for (Core *core : all)
 		end_scheduler(core);
 	settle();
+	drain_log();
 	finished = true;
+	leave_log();
 }
 
 static int64_t parse_duration(const char *text)
@@ -35,19 +37,6 @@ static int64_t parse_duration(const char *text)
 
 	check(weir_duration_parse(text, &ns));
 	return ns;
-}
-
-static void log_line(weir_log_level level, int64_t, const char *line, void *arg)
-{
-	if (level <= (weir_log_level)(intptr_t)arg)
-		fprintf(stderr, "weir: %s\n", line);
-}
-
-static void log_to_stderr(int level)
-{
-	nb::gil_scoped_release released;
-
-	(void)weir_log_set(level ? log_line : nullptr, (void *)(intptr_t)level);
 }
 
 /* Untrusted text as weir prints it. */
@@ -64,6 +53,7 @@ static std::string escape(const char *text)
 static void in_child()
 {
 	generation++;
+	forget_log();
 }
 
 /* Plugins resolve weir's functions in the process, but Python loads extensions and what they need locally. */
@@ -106,9 +96,8 @@ NB_MODULE(_weir_of_main, module)
 	bind_context(module);
 	bind_graph(module);
 	bind_ends(module);
+	bind_log(module);
 	module.def("version", weir_version);
-	module.def("log_to_stderr", log_to_stderr, nb::arg("level"),
-		   "Prints weir's log up to a level: 1 errors, 2 warnings, 3 info, 4 debug; 0: nothing.");
 	module.def("command", run_command);
 	module.def("say", [](const char *text) { cli_say("%s", text); });
 	module.def("parse_duration", parse_duration);
@@ -116,6 +105,7 @@ NB_MODULE(_weir_of_main, module)
 	module.def("status_text", [](int status) { return weir_status_text((weir_status)status); });
 	module.def("settle", settle);
 	module.def("gil_takes", [] { return takes.load(); });
+	nb::module_::import_("logging"); /* first: it closes its handlers after shut_down */
 	nb::module_::import_("atexit").attr("register")(nb::cpp_function(shut_down));
 }
 

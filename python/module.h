@@ -619,6 +619,19 @@ Inlet add_inlet(Graph &self, const char *port);
 Outlet add_outlet(Graph &self, const char *port, uint32_t capacity, bool early);
 void bind_ends(nb::module_ &module);
 
+/* --- log.cpp --- */
+void bind_log(nb::module_ &module);
+/* Whether weir's log goes to logging. No handler of the log calls it. */
+void set_log(bool on);
+/* Gives logging the lines that wait, and waits a while for a handler that another thread is in. */
+void drain_log();
+/* ctx.log: the line has reached logging when it returns, unless another thread delivers. */
+void log_inside(weir_context *context, weir_log_level level, const char *text);
+/* At the end, after `finished`: waits for the thread of the log. */
+void leave_log();
+/* In a child of fork. */
+void forget_log();
+
 /* --- command.cpp --- */
 /* Returns the exit code. words: of the command line, of bytes; the others return True. */
 int run_command(std::vector<nb::bytes> words, nb::callable load, nb::callable failed, nb::callable flush,

@@ -1,5 +1,6 @@
 """weir: an event-driven scheduler for GPU pipelines. docs/python.md is the manual."""
 
+from weir import log as _log  # weir's log goes to logging
 from weir import arrays as _arrays  # what NumPy's users expect of Message and ctx
 from weir import streams as _streams  # gives Stream its context manager
 from weir._weir import Context, Fence, Message, Object, Stream, log_to_stderr
@@ -35,4 +36,4 @@ __all__ = [
     "show",
     "size",
 ]
-del _arrays, _streams, _version
+del _arrays, _log, _streams, _version

@@ -32,6 +32,9 @@ def load(path):
     if not os.path.isfile(path):
         _weir.say(shown(f"--python {path}: no such Python file"))
         return False
+    folder = os.path.dirname(os.path.realpath(path))
+    if folder not in sys.path[:1] and not sys.flags.safe_path:
+        sys.path.insert(0, folder)  # as `python3 FILE` does
     try:
         load_file(path)
     except Exception as error:

@@ -497,3 +497,21 @@ def test_a_plugin_comes_beside_a_python_file(files):
     (files / "graph.json").write_text(json.dumps(graph))
     found = weir(files, "run", "--plugin", "./libbatch.so", "--python", "operators.py", "graph.json", "--backend", "host")
     assert found.returncode == 0 and "  end              1           5" in found.stdout, found
+
+
+@pytest.mark.parametrize("words", [[COMMAND], [sys.executable, "-m", "weir"]], ids=["weir", "python -m weir"])
+def test_a_file_imports_what_lies_beside_it(words, tmp_path):
+    """Two files, each with a module of its own beside it; the second by a link to the file."""
+    if not words[0]:
+        pytest.skip("the command was not built")
+    operator = "import weir, beside_{0}\n@weir.operator(name='{0}')\nclass C:\n" \
+               "    def compute(self, ctx): print(beside_{0}.said); ctx.finish()\n"
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"beside_{name}.py").write_text(f"said = 'of {name}'\n")
+        (tmp_path / name / "ops.py").write_text(operator.format(name))
+    (tmp_path / "link.py").symlink_to("two/ops.py")
+    (tmp_path / "graph.json").write_text('{"weir": 1, "entities": [{"name": "a", "operator": "one"}, {"name": "b", "operator": "two"}]}')
+    found = subprocess.run([*words, "run", "--quiet", "--backend", "host", "--python", "one/ops.py", "--python", "link.py", "graph.json"],
+                           cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (found.returncode, found.stderr, sorted(found.stdout.split("\n"))) == (0, "", ["", "of one", "of two"])

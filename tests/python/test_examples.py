@@ -68,6 +68,19 @@ def test_the_program_of_the_manual_runs(tmp_path):
     assert (found.returncode, found.stderr) == (0, "") and "ticks=20" in found.stdout
 
 
+def program_of(title, tmp_path):
+    """The first block of that section of the manual, as a file."""
+    section = (ROOT / "docs/python.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+    block = re.search(r"(?:^(?:\t.*)?\n)+", section[section.index("\n\t") + 1 :], re.M).group()
+    (tmp_path / "program.py").write_text(textwrap.dedent(block))
+    return tmp_path / "program.py"
+
+
+def test_the_log_of_the_manual_is_said(tmp_path):
+    found = python(program_of("The log", tmp_path))
+    assert found.returncode == 0 and "INFO weir: greet: good morning\n" in found.stderr, found.stderr
+
+
 @pytest.mark.skipif(not COMMAND, reason="the command was not built")
 def test_the_shell_line_of_the_manual_runs(tmp_path):
     """Its file and its graph, with frames of 8 x 4 pixels from here."""
