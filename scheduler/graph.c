@@ -587,14 +587,16 @@ static weir_status graph_destroy_system(weir_graph *graph)
 
 	if (graph->system) {
 		drop_messages_and_streams(graph);
-		for (size_t i = 0; i < graph->entity_count; i++) { /* what is still pending leaks */
+		for (size_t i = 0; i < graph->entity_count; i++) { /* messages that are still pending leak */
 			wr_entity_close_streams(&graph->entities[i]);
 			graph->entities[i].fences_pending = false;
 			graph->entities[i].given_stream = NULL;
 		}
 		status = wr_sim_try(graph->world, destroy_system_in_world, graph);
-		if (!status)
+		if (!status) {
 			wr_pool_bind(graph->pool, NULL);
+			graph->leaks = wr_pool_live(graph->pool) > 0;
+		}
 		resources_forget(graph);
 		graph->system = NULL;
 	}
