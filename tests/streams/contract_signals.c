@@ -143,13 +143,16 @@ RIG_BODY(g3_a_signal_for_foreign_fences_is_refused)
 	assert_int_equal(wr_system_outstanding(rig->system), 0);
 }
 
+/* A kernel that lasts until all is armed, also on a busy machine. */
+#define LONG (200 * MS)
+
 RIG_BODY(g2_at_the_bound_entities_wait_in_order)
 {
 	weir_fence fence;
 	wr_token token;
 
 	rig->system->signals.bound = 2;
-	rig_store(rig, rig->a, 1, 20 * MS);
+	rig_store(rig, rig->a, 1, LONG);
 	fence = rig_record(rig->a);
 	wr_signal_cancel(rig->system, rig_arm(rig, 1, fence)); /* counts until it has fired */
 	rig_arm(rig, 2, fence);
@@ -178,7 +181,7 @@ RIG_BODY(g2_a_turn_that_is_not_taken_goes_to_the_next)
 	int64_t next;
 
 	rig->system->signals.bound = 1;
-	rig_store(rig, rig->a, 1, 10 * MS);
+	rig_store(rig, rig->a, 1, LONG);
 	fence = rig_record(rig->a);
 	rig_arm(rig, 1, fence);
 	assert_int_equal(wr_signal_arm(rig->system, 2, &fence, 1, &token), WEIR_E_BUSY);
@@ -199,7 +202,7 @@ RIG_BODY(g2_an_entity_that_gets_a_token_leaves_the_fifo)
 	wr_token token;
 
 	rig->system->signals.bound = 1;
-	rig_store(rig, rig->a, 1, 10 * MS);
+	rig_store(rig, rig->a, 1, LONG);
 	fence = rig_record(rig->a);
 	rig_arm(rig, 1, fence);
 	assert_int_equal(wr_signal_arm(rig->system, 2, &fence, 1, &token), WEIR_E_BUSY);
@@ -215,7 +218,7 @@ RIG_BODY(g2_inline_signals_count_against_the_bound_of_the_device)
 	weir_fence fence;
 
 	rig->system->signals.bound = 2;
-	rig_store(rig, rig->a, 1, 10 * MS);
+	rig_store(rig, rig->a, 1, LONG);
 	fence = rig_record(rig->a);
 	assert_int_equal(rig_arm_inline(rig, 1, fence), WEIR_OK);
 	rig_arm(rig, 2, fence);
@@ -231,7 +234,7 @@ RIG_BODY(f08_a_signal_of_a_run_that_is_over_pokes_nothing)
 	struct rig_waker next;
 	weir_fence fence;
 
-	rig_store(rig, rig->a, 1, 20 * MS);
+	rig_store(rig, rig->a, 1, LONG);
 	fence = rig_record(rig->a);
 	rig_arm(rig, 1, fence);
 	assert_int_equal(rig_arm_inline(rig, 2, fence), WEIR_OK);
