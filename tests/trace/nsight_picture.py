@@ -70,7 +70,7 @@ def rows_of(export):
         signals[event.name].append((event.begin, event.end, event.name.removesuffix(" signal"), "signal"))
     streams = defaultdict(list)
     for entity, work in export.gpu_work_of_ticks():
-        streams[f"GPU, stream {work.stream}"].append((work.begin, work.end, entity, "gpu"))
+        streams[f"GPU stream {work.stream}"].append((work.begin, work.end, entity, "gpu"))
     return found + sorted(signals.items()) + sorted(streams.items())
 
 
