@@ -870,9 +870,17 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 {
 	struct wr_system *system = scheduler->graph->system;
 	weir_status status = WEIR_OK;
+	uint32_t promised;
 	bool only_streams;
 
 	wr_system_collect(system);
+	status = wr_system_promise_failure(system, &promised);
+	if (status) {
+		wr_run_fail(scheduler,
+			    promised == WR_NO_ENTITY ? NULL : wr_graph_entity_at(scheduler->graph, promised),
+			    WEIR_CAUSE_COMPUTE, status);
+		return now;
+	}
 	if (now >= scheduler->watch_at || !wr_load(&scheduler->watching)) {
 		wr_store(&scheduler->watching, false); /* first: a stream that becomes busy meanwhile kicks */
 		if (wr_system_watch(system, now, &scheduler->watch_at)) {

@@ -175,6 +175,22 @@ bool wr_token_detach(wr_token token)
 	return word_change(token, PENDING, DETACHED) || word_change(token, CANCELLED, DETACHED);
 }
 
+weir_status wr_token_open(wr_token *out)
+{
+	uint32_t slot;
+	weir_status status = slot_take(&slot);
+
+	if (!status)
+		*out = token_arm(slot, NULL);
+	return status;
+}
+
+void wr_token_close(wr_token token)
+{
+	wr_exchange(&slot_at(slot_of(token))->word, word_of(generation_of(token) + 1, FREE));
+	wr_slot_give(slot_of(token));
+}
+
 bool wr_token_outstanding(wr_token token)
 {
 	uint64_t word = wr_load(&slot_at(slot_of(token))->word);

@@ -32,6 +32,10 @@ struct wr_sink {
 
 enum wr_token_end { WR_TOKEN_GONE, WR_TOKEN_WAS_PENDING, WR_TOKEN_WAS_CANCELLED };
 
+/* A token without a sink, which its owner ends, once, and then closes. Fails: WEIR_E_NOMEM. */
+weir_status wr_token_open(wr_token *out);
+void wr_token_close(wr_token token);
+
 void wr_slot_give(uint32_t slot);   /* it must be FREE, with no callback inside */
 bool wr_slot_inside(uint32_t slot); /* a callback is inside */
 
