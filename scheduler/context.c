@@ -363,7 +363,7 @@ __attribute__((noinline)) static weir_status emit_promised(weir_context *context
 		took |= entity->inputs[i].taken_count > 0;
 	if (!status)
 		status = weir_message_add_producer(message, fence);
-	if (!status)
+	if (!status || status == WEIR_E_FAILED) /* then carrying it fails as it was completed */
 		status = wr_promise_carry(entity->graph->system, fence, entity->id, entity->plan->name, took);
 	if (status) {
 		weir_message_unref(message);

@@ -286,6 +286,17 @@ static struct wr_promise_wait *waits_sweep_locked(struct wr_promise *promise)
 	return swept;
 }
 
+/* The first failure that concerns a run ends it; the loop does that. */
+static void end_run_locked(struct wr_promises *promises, struct wr_promise *promise, uint32_t waits)
+{
+	bool emitted = promise->carried && promise->run == promises->run;
+
+	if (wr_load(&promises->failed) || (!emitted && waits == WR_NO_ENTITY))
+		return;
+	promises->failed_entity = emitted ? promise->entity : waits;
+	wr_store(&promises->failed, promise);
+}
+
 /* Of those fences that are open, the one that was created last: mostly the others end before it. */
 static struct wr_promise *newest_open_locked(struct wr_system *system, const weir_fence *fences, size_t n)
 {
@@ -326,7 +337,9 @@ weir_status wr_promise_arm(struct wr_system *system, uint32_t entity, const weir
 	*out = wait->token;
 	promises_lock(promises);
 	promise = newest_open_locked(system, fences, n);
-	if (promise && !wr_load(&promise->failed)) {
+	if (promise && wr_load(&promise->failed))
+		end_run_locked(promises, promise, entity);
+	if (promise) {
 		swept = waits_sweep_locked(promise);
 		wait->next = promise->waits;
 		promise->waits = wait;
@@ -337,7 +350,9 @@ weir_status wr_promise_arm(struct wr_system *system, uint32_t entity, const weir
 	waits_end(promises, swept, NULL);
 	/* It has ended since the review asked: the entity, which runs now, is reviewed once more. */
 	waits_end(promises, wait, wr_load(&system->waker));
-	return promise && wr_load(&promise->failed) ? promise_failure(promises, promise) : WEIR_OK;
+	if (promise && wr_load(&promise->failed))
+		wr_system_kick(system);
+	return WEIR_OK;
 }
 
 /* --- completing --- */
@@ -367,15 +382,14 @@ static void promise_complete_locked(struct wr_promises *promises, struct wr_prom
 static void promise_fail_locked(struct wr_promises *promises, struct wr_promise *promise, weir_status status,
 				char *text)
 {
-	bool emitted = promise->carried && promise->run == promises->run;
+	const struct wr_promise_wait *wait = promise->waits;
 
 	promise->status = status;
 	promise->text = text;
 	wr_store(&promise->failed, true);
-	if ((!emitted && !promise->waits) || wr_load(&promises->failed))
-		return;
-	promises->failed_entity = emitted ? promise->entity : promise->waits->entity;
-	wr_store(&promises->failed, promise);
+	while (wait && !wr_token_pending(wait->token)) /* cancelled */
+		wait = wait->next;
+	end_run_locked(promises, promise, wait ? wait->entity : WR_NO_ENTITY);
 }
 
 /* Returns WEIR_OK; WEIR_E_INVALID: there is no such fence; WEIR_E_BUSY: it was completed before. No text. */
@@ -506,6 +520,29 @@ bool wr_promises_progressed(struct wr_system *system)
 
 	system->promises.counts_seen = wr_load(&system->promises.counts);
 	return system->promises.counts_seen != before;
+}
+
+size_t wr_system_promises_of_run(struct wr_system *system, const char **owner, int64_t *age_ns)
+{
+	struct wr_promises *promises = &system->promises;
+	int64_t now = wr_now();
+	size_t open = 0;
+
+	*age_ns = 0;
+	promises_lock(promises);
+	for (uint32_t i = 0; i < wr_load(&promises->count); i++) {
+		const struct wr_promise *promise = promise_at(promises, i);
+
+		if (wr_load(&promise->issued) == wr_load(&promise->completed) ||
+		    wr_load(&promise->failed) || !promise->carried || promise->run != promises->run)
+			continue;
+		if (!open++ || now - promise->created_at > *age_ns) {
+			*owner = promise->owner;
+			*age_ns = now - promise->created_at;
+		}
+	}
+	promises_unlock(promises);
+	return open;
 }
 
 /* --- memory that waits for promises --- */

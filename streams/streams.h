@@ -377,6 +377,8 @@ static inline bool wr_fence_is_promise(weir_fence fence)
 }
 bool wr_system_has_promises(const struct wr_system *system); /* one was created, ever */
 uint64_t wr_system_open_promises(const struct wr_system *system); /* created, and not completed */
+/* How many of them a tick of the last run has emitted; of the oldest: the owner, and its age. */
+size_t wr_system_promises_of_run(struct wr_system *system, const char **owner, int64_t *age_ns);
 weir_status wr_promise_create(struct wr_system *system, weir_fence *out);
 /*
  * Completes it. A failure, with its text or NULL, ends the run in which a tick emitted it, or in which an
@@ -392,7 +394,7 @@ weir_status wr_promise_carry(struct wr_system *system, weir_fence fence, uint32_
 			     bool took_message);
 /*
  * Arms a token for the newest open promise of these fences, to be reviewed again when it is completed.
- * WEIR_E_UNSUPPORTED (no text): none of them is open. Fails: as it was completed. Thread: worker.
+ * One that failed ends the run. WEIR_E_UNSUPPORTED (no text): none of them is open. Thread: worker.
  */
 weir_status wr_promise_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			   wr_token *out);
