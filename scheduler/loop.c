@@ -896,7 +896,7 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 		!wr_load(&scheduler->not_done) || (wr_load(&scheduler->sleepers) == scheduler->all_asleep &&
 						   !scheduler->heap_count && !wr_system_outstanding(system));
 	if (only_streams || wr_memory_pools_refuse(scheduler->graph))
-		status = wr_system_arm_kicks(system, only_streams);
+		status = wr_system_arm_kicks(system, only_streams, !wr_load(&scheduler->not_done));
 	if (status) {
 		wr_run_fail(scheduler, NULL, WEIR_CAUSE_DEVICE, status);
 		return now;
@@ -914,10 +914,14 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 {
 	uint64_t word = wr_load(&scheduler->live), ticks;
+	uint32_t promised;
 	int64_t grace = scheduler->options.deadlock_grace_ns;
 
 	if (word & WR_LIVE_COUNT)
 		return INT64_MAX; /* the thread that drops the last reference kicks */
+	/* Again, after the count: it was noted before the promise dropped its reference. */
+	if (wr_system_promise_failure(scheduler->graph->system, &promised))
+		return now;
 	if (wr_holders_program_may_go_on(scheduler, &word))
 		return INT64_MAX; /* the thread that lets go of what the program holds kicks */
 	if (scheduler->draining || !wr_load(&scheduler->not_done))

@@ -119,9 +119,10 @@ bool wr_system_progressed(struct wr_system *system);
  * Releases the payloads whose work is complete, then arms signals that kick the loop, unless one is armed:
  * `all`: for the last value of every stream that holds a live reference, as nothing else would wake the loop
  * (E2). In any case for the next value of each stream that memory waits for which an entity was refused (T4).
- * Thread: the loop.
+ * `over`: all entities are DONE, so the end of each open promise kicks as well; before that it pokes those that
+ * wait for it. Thread: the loop.
  */
-weir_status wr_system_arm_kicks(struct wr_system *system, bool all);
+weir_status wr_system_arm_kicks(struct wr_system *system, bool all, bool over);
 /*
  * Returns true if deferred frees are known to be complete and
  * wait for a worker, which runs their user destructors (B3).

@@ -1219,8 +1219,6 @@ static weir_status arm_all_kicks(struct wr_system *system, bool all, uint64_t en
 	weir_status status = WEIR_OK;
 	bool frees_pending = wr_load(&system->deferred_frees.count) > 0;
 
-	if (frees_pending && all)
-		wr_promises_kick_all(system);
 	if (frees_pending && (wr_deferred_frees_note_wanted(system) || wr_load(&system->promises.ended) != ended))
 		wr_system_kick(system); /* fences have become complete since the list was processed */
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
@@ -1237,13 +1235,15 @@ static weir_status arm_all_kicks(struct wr_system *system, bool all, uint64_t en
 	return status;
 }
 
-weir_status wr_system_arm_kicks(struct wr_system *system, bool all)
+weir_status wr_system_arm_kicks(struct wr_system *system, bool all, bool over)
 {
 	uint64_t ended = wr_load(&system->promises.ended);
 	weir_status status;
 
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
+	if (over)
+		wr_promises_kick_all(system);
 	wr_deferred_frees_process(system);
 	status = arm_all_kicks(system, all, ended);
 	return wr_system_failed(system) ? wr_system_failure_status(system) : status;

@@ -449,6 +449,8 @@ static void draw_world(uint64_t seed)
 	world.completers = 1 + draw(COMPLETERS);
 	world.device = draw(2);
 	world.early = !draw(4);
+	if (world.early && world.places && draw(2)) /* nothing but the promise holds the run open */
+		world.receivers = world.passes = world.relays = 0;
 	world.delay = (int64_t)1 << (4 + draw(9));
 	world.fails = shape == FAILING ? 1 + draw(world.count * world.emits) : 0;
 	world.stop_after = shape == STOPPED ? 1 + draw(20000) : 0;
