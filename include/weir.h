@@ -306,8 +306,8 @@ WEIR_API weir_status weir_graph_collect(weir_graph *graph, int64_t timeout_ns);
 /*
  * NULL is allowed. Thread: one; no other thread may be inside or enter a call about the graph. Fails:
  * WEIR_E_STATE: a scheduler uses the graph, the program holds messages of it, or some of its fences are not
- * completed. The graph stays; destroy the scheduler, unref the messages, complete the fences, and call again. WEIR_E_ABANDONED: a hung GPU may still touch memory, which
- * was leaked on purpose; the graph is gone.
+ * completed. The graph stays; destroy the scheduler, unref the messages, complete the fences, and call again.
+ * WEIR_E_ABANDONED: a hung GPU may still touch memory, which was leaked on purpose; the graph is gone.
  */
 WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
 
@@ -1060,13 +1060,14 @@ WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, w
  * As weir_context_emit, but the message carries `fence`, an earlier point of this tick than its end: gates
  * and device waits of its receivers wait for the work before the fence alone, while its payload still
  * outlives all work of the tick. Or `fence` is one that the program completes (weir_graph_create_fence): the
- * message is not finished before, and carries what weir_context_emit gives it, too. The fence is one that weir_stream_record gave in this compute, on a stream
- * of this entity; the message carries that stream and no other, also where streams were set for the output.
- * Call it right after the record: the flag of a `flag` signal is written at the call. That nothing enqueued
- * after the fence writes the payload is the operator's word. A message that is also emitted by
- * weir_context_emit carries the end of the tick. Fails: as weir_context_emit; WEIR_E_INVALID: any other
- * fence, or, with one that the program completes, a message that was emitted or pushed and for which
- * weir_message_unique has not returned true since; the failure with which that fence was completed.
+ * message is not finished before, and carries what weir_context_emit gives it, too. The fence is one that
+ * weir_stream_record gave in this compute, on a stream of this entity; the message carries that stream and no
+ * other, also where streams were set for the output. Call it right after the record: the flag of a `flag`
+ * signal is written at the call. That nothing enqueued after the fence writes the payload is the operator's
+ * word. A message that is also emitted by weir_context_emit carries the end of the tick. Fails: as
+ * weir_context_emit; WEIR_E_INVALID: any other fence, or, with one that the program completes, a message that
+ * was emitted or pushed and for which weir_message_unique has not returned true since; the failure with which
+ * that fence was completed.
  */
 WEIR_API weir_status weir_context_emit_at(weir_context *context, unsigned output, weir_message *message,
 					  weir_fence fence);
@@ -1212,8 +1213,8 @@ WEIR_API weir_status weir_stream_copies(weir_stream *stream, const weir_copy *co
 WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);
 /*
  * Makes later work of the stream wait, on the device, for the fence; omitted where the order already holds.
- * Fails: WEIR_E_INVALID: a NULL stream, or the fence was never recorded in this graph; WEIR_E_UNSUPPORTED: the
- * program has yet to complete it.
+ * Fails: WEIR_E_INVALID: a NULL stream, or the fence was never recorded in this graph; WEIR_E_UNSUPPORTED:
+ * the program has yet to complete it.
  */
 WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);
 /*
@@ -1287,13 +1288,13 @@ WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int
 /*
  * Gives a fence that the program completes, for work that goes on after compute and that no stream has: of a
  * pool of threads, of a library with callbacks, of another process. An operator emits a message with it
- * (weir_context_emit_at), a program pushes one (weir_message_add_producer). Until it is completed that message
- * is unfinished, as one whose device work goes on: its receivers wait, by gates (also ports without one: a
- * device cannot wait for the program), `cuda_stream` or `fence`; the tick counts as in flight
- * (max_in_flight); what the tick took and made is not freed; a run does not end, and a drain waits. Each fence
- * is completed once, by weir_fence_complete, also after the run: until then the graph cannot be destroyed. It
- * costs no thread and no device, and works on every backend. Thread: any. Fails: WEIR_E_INVALID: the graph has
- * no scheduler yet.
+ * (weir_context_emit_at), a program pushes one (weir_message_add_producer). Until it is completed that
+ * message is unfinished, as one whose device work goes on: its receivers wait, by gates (also ports without
+ * one: a device cannot wait for the program), `cuda_stream` or `fence`; the tick counts as in flight
+ * (max_in_flight); what the tick took and made is not freed; a run does not end, and a drain waits. Each
+ * fence is completed once, by weir_fence_complete, also after the run: until then the graph cannot be
+ * destroyed. It costs no thread and no device, and works on every backend. Thread: any. Fails:
+ * WEIR_E_INVALID: the graph has no scheduler yet.
  */
 WEIR_API weir_status weir_graph_create_fence(weir_graph *graph, weir_fence *out);
 /*
@@ -1303,9 +1304,9 @@ WEIR_API weir_status weir_graph_create_fence(weir_graph *graph, weir_fence *out)
  * Nothing needs to be locked: what the calling thread has written before is seen by the receivers. May be
  * called before the message is emitted; a failure is then that of weir_context_emit_at. Of a fence that a run
  * before has left, it ends nothing, and the messages that carry it must be dropped. `stop` does not wait for
- * fences: an operator's stop is the place to cancel what is left, and to complete it. Thread: any, also inside
- * compute, but not a POSIX signal handler; also while the scheduler is destroyed. Fails: WEIR_E_INVALID: no
- * such fence, completed before, or a status above 0.
+ * fences: an operator's stop is the place to cancel what is left, and to complete it. Thread: any, also
+ * inside compute, but not a POSIX signal handler; also while the scheduler is destroyed. Fails:
+ * WEIR_E_INVALID: no such fence, completed before, or a status above 0.
  */
 WEIR_API weir_status weir_fence_complete(weir_graph *graph, weir_fence fence, weir_status status,
 					 const char *text);

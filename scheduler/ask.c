@@ -714,8 +714,8 @@ const weir_message *weir_view_message(weir_view *view, unsigned input, size_t i)
 }
 
 /*
- * Reads the message's fences behind the `count` that were found before, and adds the incomplete ones to those;
- * without `all`, promises alone.
+ * Reads the message's fences behind the `count` that were found before, and adds the incomplete ones to
+ * those; without `all`, promises alone.
  */
 static size_t add_pending_fences(weir_entity *entity, const weir_message *message, size_t count, bool all)
 {

@@ -799,7 +799,8 @@ weir_status weir_fence_complete(weir_graph *graph, weir_fence fence, weir_status
 		return wr_fail(WEIR_E_INVALID, "a fence is completed with WEIR_OK or a failure, not with %d",
 			       (int)status);
 	if (!graph->system || !wr_fence_is_promise(fence))
-		return wr_fail(WEIR_E_INVALID, "graph %s: only a fence of weir_graph_create_fence is completed",
+		return wr_fail(WEIR_E_INVALID,
+			       "graph %s: only a fence of weir_graph_create_fence is completed",
 			       graph->plan->name);
 	return wr_promise_complete(graph->system, fence, status, text);
 }

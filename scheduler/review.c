@@ -76,9 +76,9 @@ static void cancel_signal(weir_scheduler *scheduler, weir_entity *entity)
 
 /*
  * Of fences that the program completes arms the newest open one alone (T17): the review that follows arms the
- * rest. Else arms every fence of the verdict: by flag if a flag write was enqueued for each of them, or by a callback on
- * their common stream (callback_inline). What these two do not support is armed by callback, which takes any
- * fence.
+ * rest. Else arms every fence of the verdict: by flag if a flag write was enqueued for each of them, or by a
+ * callback on their common stream (callback_inline). What these two do not support is armed by callback,
+ * which takes any fence.
  */
 static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 {

@@ -698,8 +698,10 @@ static char *undrained_text(weir_scheduler *scheduler)
 	}
 	open = wr_system_promises_of_run(graph->system, &owner, &age);
 	if (open)
-		wr_text_add(&text, "%swaits for a fence that the program completes: %zu open, oldest %s, producer %s",
-			    *between ? "; " : "", open, wr_time_shown(age).text, owner);
+		wr_text_add(
+			&text,
+			"%swaits for a fence that the program completes: %zu open, oldest %s, producer %s",
+			*between ? "; " : "", open, wr_time_shown(age).text, owner);
 	else if (!*between)
 		wr_text_add(&text, "%s", streams ? "work on the device" : "a worker that was late");
 	if (scheduler->options.drain_ns > 0)

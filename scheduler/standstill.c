@@ -38,8 +38,8 @@
  */
 
 /*
- * "1 fence pending, oldest 1.2 ms, producer blur"; "waits for a fence that the program completes: " before it, if
- * one is a promise.
+ * "1 fence pending, oldest 1.2 ms, producer blur"; "waits for a fence that the program completes: " before
+ * it, if one is a promise.
  */
 static void detail_fences(const weir_entity *entity, char *text, size_t room)
 {

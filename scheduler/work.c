@@ -613,8 +613,7 @@ static size_t flight_find_pending(const weir_entity *entity, uint64_t tick, weir
 	weir_fence asked[STREAMS];
 	size_t known = 0, pending = 0;
 
-	for (size_t i = flight->count;
-	     i-- > 0 && (known < entity->streams.count || flight->promised);) {
+	for (size_t i = flight->count; i-- > 0 && (known < entity->streams.count || flight->promised);) {
 		const struct wr_flight_end *end = &flight->ends[flight->first + i];
 		bool promise = wr_fence_is_promise(end->fence);
 		size_t same = promise ? known : 0;

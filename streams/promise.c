@@ -7,10 +7,10 @@
  * that waits are entities (by a token each, as for a signal) and memory that was dropped.
  *
  * Completing is one critical section, which marks it and takes its list of waits; then each of these entities
- * is poked once. Arming is one, too: it adds to that list unless it finds the promise completed. So no wake-up
- * is lost, and nothing looks at promises from time to time. The thread that completes is counted as a user of
- * the waker from before it marks until its last touch of the system: detach waits for it before a run's
- * record goes, and destroy before the system does.
+ * is poked once. Arming is one, too: it adds to that list unless it finds the promise completed. So no
+ * wake-up is lost, and nothing looks at promises from time to time. The thread that completes is counted as a
+ * user of the waker from before it marks until its last touch of the system: detach waits for it before a
+ * run's record goes, and destroy before the system does.
  *
  * One that is completed with a failure stays open for all that waits for it, so that no entity takes its
  * message, and the loop ends the run.
@@ -351,7 +351,7 @@ weir_status wr_promise_arm(struct wr_system *system, uint32_t entity, const weir
 	/* It has ended since the review asked: the entity, which runs now, is reviewed once more. */
 	waits_end(promises, wait, wr_load(&system->waker));
 	if (promise && wr_load(&promise->failed))
-		wr_system_kick(system);
+		wr_load(&system->waker)->kick(wr_load(&system->waker)); /* a worker calls: a run is on */
 	return WEIR_OK;
 }
 
@@ -533,8 +533,8 @@ size_t wr_system_promises_of_run(struct wr_system *system, const char **owner, i
 	for (uint32_t i = 0; i < wr_load(&promises->count); i++) {
 		const struct wr_promise *promise = promise_at(promises, i);
 
-		if (wr_load(&promise->issued) == wr_load(&promise->completed) ||
-		    wr_load(&promise->failed) || !promise->carried || promise->run != promises->run)
+		if (wr_load(&promise->issued) == wr_load(&promise->completed) || wr_load(&promise->failed) ||
+		    !promise->carried || promise->run != promises->run)
 			continue;
 		if (!open++ || now - promise->created_at > *age_ns) {
 			*owner = promise->owner;

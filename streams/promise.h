@@ -26,13 +26,13 @@ struct wr_promise_wait {
 struct wr_promise {
 	_Atomic uint64_t issued;    /* the last generation that was given out */
 	_Atomic uint64_t completed; /* the last one that was completed; `issued` if none is open */
-	_Atomic bool failed;        /* `issued` was completed with a failure, and does not count as complete */
-	bool carried;               /* a tick has emitted a message that carries it */
-	bool live;                  /* it holds a live reference of the run (S4) */
-	bool counts;                /* its end counts for a drain (S7) */
-	bool kick;                  /* its end kicks the loop: memory waits for it */
-	weir_status status;         /* of one that failed */
-	char *text;                 /* likewise; NULL: none was given */
+	_Atomic bool failed; /* `issued` was completed with a failure, and does not count as complete */
+	bool carried;        /* a tick has emitted a message that carries it */
+	bool live;           /* it holds a live reference of the run (S4) */
+	bool counts;         /* its end counts for a drain (S7) */
+	bool kick;           /* its end kicks the loop: memory waits for it */
+	weir_status status;  /* of one that failed */
+	char *text;          /* likewise; NULL: none was given */
 	uint32_t index;
 	uint32_t entity; /* that emitted it, in the run of number `run`; or WR_NO_ENTITY */
 	const char *owner;

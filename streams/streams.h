@@ -119,8 +119,8 @@ bool wr_system_progressed(struct wr_system *system);
  * Releases the payloads whose work is complete, then arms signals that kick the loop, unless one is armed:
  * `all`: for the last value of every stream that holds a live reference, as nothing else would wake the loop
  * (E2). In any case for the next value of each stream that memory waits for which an entity was refused (T4).
- * `over`: all entities are DONE, so the end of each open promise kicks as well; before that it pokes those that
- * wait for it. Thread: the loop.
+ * `over`: all entities are DONE, so the end of each open promise kicks as well; before that it pokes those
+ * that wait for it. Thread: the loop.
  */
 weir_status wr_system_arm_kicks(struct wr_system *system, bool all, bool over);
 /*
@@ -376,7 +376,7 @@ static inline bool wr_fence_is_promise(weir_fence fence)
 {
 	return fence.stream & WR_PROMISE_MARK;
 }
-bool wr_system_has_promises(const struct wr_system *system); /* one was created, ever */
+bool wr_system_has_promises(const struct wr_system *system);      /* one was created, ever */
 uint64_t wr_system_open_promises(const struct wr_system *system); /* created, and not completed */
 /* How many of them a tick of the last run has emitted; of the oldest: the owner, and its age. */
 size_t wr_system_promises_of_run(struct wr_system *system, const char **owner, int64_t *age_ns);

@@ -1219,7 +1219,8 @@ static weir_status arm_all_kicks(struct wr_system *system, bool all, uint64_t en
 	weir_status status = WEIR_OK;
 	bool frees_pending = wr_load(&system->deferred_frees.count) > 0;
 
-	if (frees_pending && (wr_deferred_frees_note_wanted(system) || wr_load(&system->promises.ended) != ended))
+	if (frees_pending &&
+	    (wr_deferred_frees_note_wanted(system) || wr_load(&system->promises.ended) != ended))
 		wr_system_kick(system); /* fences have become complete since the list was processed */
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);

@@ -181,7 +181,11 @@ static weir_status receive_compute(weir_context *context, void *state)
 }
 
 static const weir_parameter parameters[] = {
-	{.size = sizeof(weir_parameter), .name = "number", .type = WEIR_TYPE_INT, .fallback = "0", .help = "its number"},
+	{.size = sizeof(weir_parameter),
+	 .name = "number",
+	 .type = WEIR_TYPE_INT,
+	 .fallback = "0",
+	 .help = "its number"},
 	{0},
 };
 static const weir_port in[] = {{.size = sizeof(weir_port), .name = "in", .flags = WEIR_PORT_DEVICE}, {0}};
@@ -190,7 +194,8 @@ static const weir_port out[] = {{.size = sizeof(weir_port), .name = "out", .flag
 #define NODE(named, ...)                                                                                     \
 	{                                                                                                    \
 		.size = sizeof(weir_operator), .name = named, .help = "of a world",                          \
-		.state_size = sizeof(struct node), .parameters = parameters, .start = node_start, __VA_ARGS__ \
+		.state_size = sizeof(struct node), .parameters = parameters, .start = node_start,            \
+		__VA_ARGS__                                                                                  \
 	}
 static const weir_operator operators[] = {
 	NODE("make", .outputs = out, .compute = make_compute),
@@ -213,7 +218,8 @@ static void complete_some(void *arg)
 	int64_t idle = world.delay;
 
 	while (!wr_load(&world.over)) {
-		unsigned jobs = wr_load(&world.jobs), at = jobs ? (unsigned)wr_random_below(&self->random, jobs) : 0;
+		unsigned jobs = wr_load(&world.jobs),
+			 at = jobs ? (unsigned)wr_random_below(&self->random, jobs) : 0;
 
 		for (unsigned i = 0; i < jobs && i < JOBS; i++) {
 			struct job *job = &world.job[(at + i) % (jobs < JOBS ? jobs : JOBS)];
@@ -307,8 +313,8 @@ static void check_run(weir_status status, const weir_outcome *outcome)
 	int64_t age;
 
 	if (world.stop_after || (wr_load(&world.failed) && status == WEIR_E_IO)) {
-		if (status == WEIR_E_IO && strcmp(outcome->entity ? outcome->entity : "?",
-						  "m") && strcmp(outcome->entity ? outcome->entity : "?", "q"))
+		if (status == WEIR_E_IO && strcmp(outcome->entity ? outcome->entity : "?", "m") &&
+		    strcmp(outcome->entity ? outcome->entity : "?", "q"))
 			dst_fails("the failure is that of '%s'", outcome->entity ? outcome->entity : "none");
 		if (status && status != WEIR_E_IO && status != WEIR_E_ABANDONED)
 			dst_fails("%s: %s", weir_status_text(status), outcome->text);
@@ -317,12 +323,14 @@ static void check_run(weir_status status, const weir_outcome *outcome)
 	if (!status && wr_system_promises_of_run(world.graph->system, &owner, &age))
 		dst_fails("the run has ended, and a fence of '%s' is open", owner);
 	if (status)
-		dst_fails("%s: %s", weir_status_text(status), outcome->text ? outcome->text : weir_last_error());
+		dst_fails("%s: %s", weir_status_text(status),
+			  outcome->text ? outcome->text : weir_last_error());
 	if (wr_load(&world.failed))
 		dst_fails("a failure ended no run");
 	for (unsigned i = 0; i < world.receivers; i++)
 		if (wr_load(&world.next[i]) != messages)
-			dst_fails("receiver %u got %u of %llu", i, wr_load(&world.next[i]), (unsigned long long)messages);
+			dst_fails("receiver %u got %u of %llu", i, wr_load(&world.next[i]),
+				  (unsigned long long)messages);
 }
 
 static void run_once(void)
@@ -359,7 +367,8 @@ static void run_once(void)
 		wr_thread_join(&threads[i]);
 	if (dst_said.broken[0])
 		return;
-	if (!status && world.outlet && !world.stop_after && wr_load(&world.taken) != world.count * world.emits)
+	if (!status && world.outlet && !world.stop_after &&
+	    wr_load(&world.taken) != world.count * world.emits)
 		dst_fails("%u of %u were taken", wr_load(&world.taken), world.count * world.emits);
 	complete_rest();
 	(void)dst_left_over(world.scheduler);
@@ -373,8 +382,9 @@ static void run_once(void)
 
 static weir_status make(weir_registry *registry)
 {
-	weir_scheduler_options options = {
-		.seed = world.seed, .workers = world.workers, .drain_ns = world.seed % 2 ? 1000 * MS : 2 * US};
+	weir_scheduler_options options = {.seed = world.seed,
+					  .workers = world.workers,
+					  .drain_ns = world.seed % 2 ? 1000 * MS : 2 * US};
 	weir_description *description = NULL;
 	weir_status status =
 		weir_description_parse(dst_said.json, strlen(dst_said.json), NULL, NULL, &description);
@@ -384,8 +394,7 @@ static weir_status make(weir_registry *registry)
 	weir_description_destroy(description);
 	if (!status && world.places)
 		status = weir_graph_add_outlet(world.graph, world.relays ? "q.out" : "m.out", world.places,
-					       world.early ? WEIR_OUTLET_EARLY : 0,
-					       &world.outlet);
+					       world.early ? WEIR_OUTLET_EARLY : 0, &world.outlet);
 	return status ? status : dst_make_scheduler(world.graph, options, &world.scheduler);
 }
 
@@ -458,8 +467,10 @@ static void draw_world(uint64_t seed)
 		world.fails = 1 + draw(world.count * world.emits);
 	dst_put("{\"weir\":1,\"resources\":{\"s\":{\"type\":\"stream_pool\"}%s", world.blocks ? "," : "");
 	if (world.blocks)
-		dst_put("\"b\":{\"type\":\"memory_pool\",\"place\":\"host\",\"block_size\":64,\"blocks\":%u}", world.blocks);
-	dst_put("},\"entities\":[{\"name\":\"m\",\"operator\":\"make\",\"resources\":[\"s\"%s],\"ports\":{\"out\":"
+		dst_put("\"b\":{\"type\":\"memory_pool\",\"place\":\"host\",\"block_size\":64,\"blocks\":%u}",
+			world.blocks);
+	dst_put("},\"entities\":[{\"name\":\"m\",\"operator\":\"make\",\"resources\":[\"s\"%s],\"ports\":{"
+		"\"out\":"
 		"{\"max_emits\":%u}},\"conditions\":[{\"type\":\"count\",\"count\":%u}",
 		world.blocks ? ",\"b\"" : "", world.emits, world.count);
 	if (world.blocks)
@@ -469,7 +480,8 @@ static void draw_world(uint64_t seed)
 		dst_put(",\"max_in_flight\":%u", world.in_flight);
 	dst_put("}");
 	if (world.relays)
-		dst_put(",{\"name\":\"q\",\"operator\":\"relay\",\"resources\":[\"s\"],\"ports\":{\"in\":{\"capacity\":%u}}}",
+		dst_put(",{\"name\":\"q\",\"operator\":\"relay\",\"resources\":[\"s\"],\"ports\":{\"in\":{"
+			"\"capacity\":%u}}}",
 			1 + draw(2));
 	if (world.passes)
 		dst_put(",{\"name\":\"p\",\"operator\":\"hand_on\",\"ports\":{\"in\":{\"capacity\":%u}}}",
@@ -483,7 +495,10 @@ static void draw_world(uint64_t seed)
 		dst_put("[\"m.out\",\"q.in\"],");
 	for (unsigned i = 0; i < world.receivers; i++)
 		dst_put("%s[\"%s.out\",\"r%u.in\"]", i ? "," : "",
-			i == 1 && world.relays ? "q" : i == 0 && world.passes ? "p" : "m", i);
+			i == 1 && world.relays   ? "q"
+			: i == 0 && world.passes ? "p"
+						 : "m",
+			i);
 	dst_put("]}");
 }
 

@@ -288,7 +288,7 @@ static void open_world(struct world *world)
 {
 	struct wr_system_options options = {.backend = "sim", .seed = world->seed, .sim = world->sim};
 
-	world->waker = (struct wr_waker){poke, kick, take, drop};
+	world->waker = (struct wr_waker){poke, kick, take, drop, take};
 	assert_int_equal(wr_system_create(&world->system, &options), WEIR_OK);
 	draw_knobs(world);
 	world->system->signals.bound = BOUND;
