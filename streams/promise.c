@@ -27,17 +27,6 @@
 
 #define SWEEP_AT 16 /* from so many waits on cancelled ones are looked for */
 
-static void promises_lock(struct wr_promises *promises)
-{
-	while (wr_exchange(&promises->lock, 1))
-		wr_thread_yield();
-}
-
-static void promises_unlock(struct wr_promises *promises)
-{
-	wr_store(&promises->lock, 0);
-}
-
 /* --- lookup --- */
 
 /* Returns the place of a fence of this system; NULL: of none. It may be of a later generation by now. */
@@ -70,12 +59,12 @@ static weir_status promise_failure(struct wr_promises *promises, const struct wr
 	const char *owner;
 	weir_status status;
 
-	promises_lock(promises);
+	wr_spin_lock(&promises->lock);
 	status = promise->status;
 	owner = promise->owner;
 	snprintf(text, sizeof text, "%s%s", promise->text ? "" : "a fence was completed with the failure: ",
 		 promise->text ? promise->text : weir_status_text(status));
-	promises_unlock(promises);
+	wr_spin_unlock(&promises->lock);
 	return owner ? wr_fail_in(status, owner, "%s", text) : wr_fail(status, "%s", text);
 }
 
@@ -115,11 +104,11 @@ const char *wr_promise_owner(struct wr_system *system, weir_fence fence, int64_t
 
 	if (!promise)
 		return "?";
-	promises_lock(&system->promises);
+	wr_spin_lock(&system->promises.lock);
 	if (age_ns && wr_load(&promise->issued) == fence.value)
 		*age_ns = wr_now() - promise->created_at;
 	owner = promise->owner;
-	promises_unlock(&system->promises);
+	wr_spin_unlock(&system->promises.lock);
 	return owner ? owner : "the program";
 }
 
@@ -143,7 +132,7 @@ static weir_status add_page(struct wr_promises *promises)
 
 	if (!page)
 		return WEIR_E_NOMEM;
-	promises_lock(promises);
+	wr_spin_lock(&promises->lock);
 	count = wr_load(&promises->count);
 	if (count < WR_PROMISES_PAGES * WR_PROMISES_PAGE) {
 		for (uint32_t i = 0; i < WR_PROMISES_PAGE; i++) {
@@ -155,7 +144,7 @@ static weir_status add_page(struct wr_promises *promises)
 		wr_store(&promises->count, count + WR_PROMISES_PAGE);
 		page = NULL;
 	}
-	promises_unlock(promises);
+	wr_spin_unlock(&promises->lock);
 	wr_free(page);
 	return page ? wr_fail(WEIR_E_NOMEM, "more than %d fences are not completed",
 			      WR_PROMISES_PAGES * WR_PROMISES_PAGE)
@@ -168,7 +157,7 @@ static bool promise_give_out(struct wr_system *system, weir_fence *out)
 	int64_t now = wr_now();
 	struct wr_promise *promise;
 
-	promises_lock(promises);
+	wr_spin_lock(&promises->lock);
 	promise = promises->free;
 	if (promise) {
 		promises->free = promise->next;
@@ -183,7 +172,7 @@ static bool promise_give_out(struct wr_system *system, weir_fence *out)
 		*out = (weir_fence){system->serial << 48 | WR_PROMISE_MARK | promise->index,
 				    wr_load(&promise->issued)};
 	}
-	promises_unlock(promises);
+	wr_spin_unlock(&promises->lock);
 	return promise;
 }
 
@@ -208,7 +197,7 @@ weir_status wr_promise_carry(struct wr_system *system, weir_fence fence, uint32_
 
 	if (!promise)
 		return refuse_unknown(fence);
-	promises_lock(promises);
+	wr_spin_lock(&promises->lock);
 	failed = wr_load(&promise->failed) && wr_load(&promise->issued) == fence.value;
 	if (fence.value > wr_load(&promise->completed)) {
 		if (!promise->carried || promise->run != promises->run) {
@@ -223,7 +212,7 @@ weir_status wr_promise_carry(struct wr_system *system, weir_fence fence, uint32_
 			waker->hold(waker);
 		}
 	}
-	promises_unlock(promises);
+	wr_spin_unlock(&promises->lock);
 	return failed ? promise_failure(promises, promise) : WEIR_OK;
 }
 
@@ -233,11 +222,11 @@ static struct wr_promise_wait *wait_take(struct wr_promises *promises)
 {
 	struct wr_promise_wait *wait;
 
-	promises_lock(promises);
+	wr_spin_lock(&promises->lock);
 	wait = promises->spare;
 	if (wait)
 		promises->spare = wait->next;
-	promises_unlock(promises);
+	wr_spin_unlock(&promises->lock);
 	return wait ? wait : wr_alloc(1, sizeof *wait);
 }
 
@@ -257,10 +246,10 @@ static void waits_end(struct wr_promises *promises, struct wr_promise_wait *list
 	}
 	if (!last)
 		return;
-	promises_lock(promises);
+	wr_spin_lock(&promises->lock);
 	last->next = promises->spare;
 	promises->spare = list;
-	promises_unlock(promises);
+	wr_spin_unlock(&promises->lock);
 }
 
 /* Takes the cancelled waits off the list, so that an entity that arms again and again does not fill it. */
@@ -335,7 +324,7 @@ weir_status wr_promise_arm(struct wr_system *system, uint32_t entity, const weir
 	wait->entity = entity;
 	wait->next = NULL;
 	*out = wait->token;
-	promises_lock(promises);
+	wr_spin_lock(&promises->lock);
 	promise = newest_open_locked(system, fences, n);
 	if (promise && wr_load(&promise->failed))
 		end_run_locked(promises, promise, entity);
@@ -346,7 +335,7 @@ weir_status wr_promise_arm(struct wr_system *system, uint32_t entity, const weir
 		promise->wait_count++;
 		wait = NULL;
 	}
-	promises_unlock(promises);
+	wr_spin_unlock(&promises->lock);
 	waits_end(promises, swept, NULL);
 	/* It has ended since the review asked: the entity, which runs now, is reviewed once more. */
 	waits_end(promises, wait, wr_load(&system->waker));
@@ -402,7 +391,7 @@ static weir_status complete(struct wr_system *system, weir_fence fence, weir_sta
 
 	if (refused)
 		return refused;
-	promises_lock(promises);
+	wr_spin_lock(&promises->lock);
 	if (fence.value <= wr_load(&promise->completed) || wr_load(&promise->failed)) {
 		refused = WEIR_E_BUSY;
 	} else {
@@ -416,7 +405,7 @@ static weir_status complete(struct wr_system *system, weir_fence fence, weir_sta
 			promise_complete_locked(promises, promise);
 		promise_take_locked(promise, taken);
 	}
-	promises_unlock(promises);
+	wr_spin_unlock(&promises->lock);
 	return refused;
 }
 
@@ -459,7 +448,7 @@ void wr_promises_begin_run(struct wr_system *system)
 {
 	struct wr_promises *promises = &system->promises;
 
-	promises_lock(promises);
+	wr_spin_lock(&promises->lock);
 	promises->run++;
 	wr_store(&promises->failed, NULL);
 	for (uint32_t i = 0; i < wr_load(&promises->count); i++) {
@@ -472,7 +461,7 @@ void wr_promises_begin_run(struct wr_system *system)
 		wr_free(promise->text);
 		promise->text = NULL;
 	}
-	promises_unlock(promises);
+	wr_spin_unlock(&promises->lock);
 }
 
 void wr_promises_forget_waits(struct wr_system *system)
@@ -483,11 +472,11 @@ void wr_promises_forget_waits(struct wr_system *system)
 		struct wr_promise *promise = promise_at(promises, i);
 		struct wr_promise_wait *waits;
 
-		promises_lock(promises);
+		wr_spin_lock(&promises->lock);
 		waits = promise->waits;
 		promise->waits = NULL;
 		promise->wait_count = 0;
-		promises_unlock(promises);
+		wr_spin_unlock(&promises->lock);
 		waits_end(promises, waits, NULL);
 	}
 }
@@ -500,10 +489,10 @@ void wr_promises_drop_refs(struct wr_system *system, struct wr_waker *waker)
 		struct wr_promise *promise = promise_at(promises, i);
 		bool live;
 
-		promises_lock(promises);
+		wr_spin_lock(&promises->lock);
 		live = promise->live;
 		promise->live = false;
-		promises_unlock(promises);
+		wr_spin_unlock(&promises->lock);
 		if (live)
 			waker->drop(waker);
 	}
@@ -529,7 +518,7 @@ size_t wr_system_promises_of_run(struct wr_system *system, const char **owner, i
 	size_t open = 0;
 
 	*age_ns = 0;
-	promises_lock(promises);
+	wr_spin_lock(&promises->lock);
 	for (uint32_t i = 0; i < wr_load(&promises->count); i++) {
 		const struct wr_promise *promise = promise_at(promises, i);
 
@@ -541,7 +530,7 @@ size_t wr_system_promises_of_run(struct wr_system *system, const char **owner, i
 			*age_ns = now - promise->created_at;
 		}
 	}
-	promises_unlock(promises);
+	wr_spin_unlock(&promises->lock);
 	return open;
 }
 
@@ -552,11 +541,11 @@ bool wr_promise_kick_at(struct wr_system *system, weir_fence fence)
 	struct wr_promise *promise = promise_of(system, fence);
 	bool open = false;
 
-	promises_lock(&system->promises);
+	wr_spin_lock(&system->promises.lock);
 	open = promise && fence.value > wr_load(&promise->completed) && !wr_load(&promise->failed);
 	if (open)
 		promise->kick = true;
-	promises_unlock(&system->promises);
+	wr_spin_unlock(&system->promises.lock);
 	return open;
 }
 
@@ -564,13 +553,13 @@ void wr_promises_kick_all(struct wr_system *system)
 {
 	struct wr_promises *promises = &system->promises;
 
-	promises_lock(promises);
+	wr_spin_lock(&promises->lock);
 	for (uint32_t i = 0; i < wr_load(&promises->count); i++) {
 		struct wr_promise *promise = promise_at(promises, i);
 
 		promise->kick = wr_load(&promise->issued) > wr_load(&promise->completed);
 	}
-	promises_unlock(promises);
+	wr_spin_unlock(&promises->lock);
 }
 
 /* --- the end --- */

@@ -7,6 +7,7 @@
 #ifndef WR_STREAMS_PROMISE_H
 #define WR_STREAMS_PROMISE_H
 
+#include "base/thread.h"
 #include "streams/streams.h"
 
 #define WR_PROMISES_PAGE  64 /* promises */
@@ -51,7 +52,7 @@ struct wr_promises_page {
 struct wr_promises {
 	_Atomic(struct wr_promises_page *) pages[WR_PROMISES_PAGES];
 	_Atomic uint32_t count; /* promises in the pages */
-	_Atomic uint32_t lock;
+	struct wr_spin lock;
 	_Atomic uint64_t open;   /* given out and not completed */
 	_Atomic uint64_t ended;  /* completions so far */
 	_Atomic uint64_t counts; /* those that count for a drain */

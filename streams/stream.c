@@ -252,8 +252,10 @@ bool wr_fence_may_free(struct wr_system *system, weir_fence fence)
 	struct wr_event *event;
 	weir_stream *stream;
 
-	if (status != WEIR_E_DEVICE) /* FAILED: of a promise, whose work is over all the same */
-		return status != WEIR_E_BUSY;
+	if (wr_fence_is_promise(fence) && status == WEIR_E_FAILED) /* its work is over all the same */
+		return true;
+	if (status != WEIR_E_DEVICE)
+		return !status || status == WEIR_E_INVALID;
 	if (wr_device_lost(system) || wr_fence_find(system, fence, &stream) || !stream)
 		return true;
 	event = wr_stream_event(stream, fence.value);
@@ -476,6 +478,14 @@ bool wr_stream_capturing(weir_stream *stream)
 {
 	return wr_load(&wr_load(&stream->root)->native_given) &&
 	       wr_device_capturing(stream->system, stream->spec.device, wr_load(&stream->native));
+}
+
+void wr_stream_end_capture(weir_stream *stream)
+{
+	const weir_stream *root = wr_load(&stream->root);
+
+	if (!root->wrapped && wr_stream_capturing(stream))
+		wr_device_end_capture(stream->system, stream->spec.device, wr_load(&stream->native));
 }
 
 /*
@@ -745,7 +755,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 
 /*
  * Records the end of work that was enqueued after the last record, because a record failed, or the system did
- * while its device goes on. Nothing of a capture runs, so a captured stream needs no record.
+ * while its device goes on. A captured stream is left as it is.
  */
 static bool end_recorded(weir_stream *stream)
 {
@@ -773,7 +783,8 @@ bool wr_stream_record_end(weir_stream *stream, weir_fence *out)
 	bool recorded;
 
 	wr_store(&stream->dirty, true); /* uses of its native handle cannot be seen */
-	recorded = end_recorded(stream);
+	wr_stream_end_capture(stream);
+	recorded = !wr_stream_capturing(stream) && end_recorded(stream);
 	*wr_error_here() = error;
 	if (recorded)
 		*out = (weir_fence){wr_load(&stream->id), wr_load(&stream->submitted)};

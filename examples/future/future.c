@@ -38,7 +38,7 @@ static void request_done(void *arg, int failed)
 typedef void begin(void *state, struct request *request);
 
 /* Begins a request for the message received, and emits the message that will have its answer. */
-static weir_status emit_later(weir_context *context, void *state, begin *begin)
+static weir_status emit_later(weir_context *context, void *state, begin *starts)
 {
 	weir_graph *graph = weir_context_graph(context);
 	struct request *request = malloc(sizeof *request);
@@ -56,7 +56,7 @@ static weir_status emit_later(weir_context *context, void *state, begin *begin)
 	/* What was received is not freed before the fence is completed: the request may read it. */
 	*request = (struct request){graph, fence, weir_message_data(weir_context_message(context, 0, 0)),
 				    weir_message_data(out)};
-	begin(state, request);
+	starts(state, request);
 	return weir_context_emit_at(context, 0, out, fence);
 }
 
