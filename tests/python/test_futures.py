@@ -51,7 +51,7 @@ def run(graph, **options):
         return opened.run(**options)
 
 
-def chain(source, sink="Seen", **entity):
+def chain(source, sink="FutureSeen", **entity):
     return {"weir": 1, "entities": [{"name": "a", "operator": source, **entity}, {"name": "z", "operator": sink}],
             "connections": [["a.out", "z.in"]]}
 
@@ -59,17 +59,17 @@ def chain(source, sink="Seen", **entity):
 @pytest.fixture(autouse=True)
 def operators():
     for cls in (Values, Seen):
-        weir.operator(cls)
+        weir.operator(cls, name=f"Future{cls.__name__}")
 
 
 def test_results_come_in_order():
-    outcome = run(chain("Values"))
+    outcome = run(chain("FutureValues"))
     assert outcome.finished
     assert Seen.got == [[i] * 3 for i in range(20)]
 
 
 def test_an_outlet_gives_the_result():
-    graph = {"weir": 1, "entities": [{"name": "a", "operator": "Values"}]}
+    graph = {"weir": 1, "entities": [{"name": "a", "operator": "FutureValues"}]}
     with weir.Graph(graph) as opened:
         outlet = opened.outlet("a.out", capacity=4)
         opened.start()
@@ -81,7 +81,7 @@ def test_max_in_flight_bounds_the_futures():
     open_now, most = 0, 0
     lock = threading.Lock()
 
-    @weir.operator(name="Bounded")
+    @weir.operator(name="FutureBounded")
     class Bounded(Values):
         def work(self, number):
             nonlocal open_now, most
@@ -93,14 +93,14 @@ def test_max_in_flight_bounds_the_futures():
                 open_now -= 1
             return number
 
-    assert run(chain("Bounded", max_in_flight=2)).finished
+    assert run(chain("FutureBounded", max_in_flight=2)).finished
     assert Seen.got == list(range(20))
     assert most <= 2
 
 
 def test_a_failure_ends_the_run_with_its_exception():
     with pytest.raises(weir.Error) as raised:
-        run(chain("Values", parameters={"fails": 5}))
+        run(chain("FutureValues", parameters={"fails": 5}))
     assert raised.value.entity == "a"
     assert isinstance(raised.value.__cause__, KeyError)
     assert "no such number" in str(raised.value)
@@ -108,7 +108,7 @@ def test_a_failure_ends_the_run_with_its_exception():
 
 
 def test_a_cancelled_future_ends_the_run():
-    @weir.operator(name="Cancelled")
+    @weir.operator(name="FutureCancelled")
     class Cancelled:
         outputs = ["out"]
 
@@ -119,12 +119,12 @@ def test_a_cancelled_future_ends_the_run():
             ctx.finish()
 
     with pytest.raises(weir.Error) as raised:
-        run(chain("Cancelled"))
+        run(chain("FutureCancelled"))
     assert isinstance(raised.value.__cause__, concurrent.futures.CancelledError)
 
 
 def test_a_future_that_is_done_is_its_result():
-    @weir.operator(name="Done")
+    @weir.operator(name="FutureDone")
     class Done:
         outputs = ["out"]
 
@@ -134,12 +134,12 @@ def test_a_future_that_is_done_is_its_result():
             ctx.emit("out", future)
             ctx.finish()
 
-    assert run(chain("Done")).finished
+    assert run(chain("FutureDone")).finished
     assert Seen.got == ["at once"]
 
 
 def test_at_a_future_the_array_is_whole():
-    @weir.operator(name="Filled")
+    @weir.operator(name="FutureFilled")
     class Filled(Values):
         def compute(self, ctx):
             array = np.zeros(4)
@@ -151,14 +151,14 @@ def test_at_a_future_the_array_is_whole():
             time.sleep(0.002)
             array[:] = number
 
-    assert run(chain("Filled")).finished
+    assert run(chain("FutureFilled")).finished
     assert Seen.got == [[i] * 4 for i in range(10)]
 
 
 def test_coroutines_run_on_a_loop_of_weirs():
     threads = set()
 
-    @weir.operator(name="Coroutines")
+    @weir.operator(name="FutureCoroutines")
     class Coroutines:
         outputs = ["out"]
 
@@ -172,7 +172,7 @@ def test_coroutines_run_on_a_loop_of_weirs():
             await asyncio.sleep(0.005 if number % 3 == 0 else 0)
             return {"number": number}["number"]
 
-    assert run(chain("Coroutines")).finished
+    assert run(chain("FutureCoroutines")).finished
     assert Seen.got == list(range(20))
     assert len(threads) == 1
     assert not next(iter(threads)).is_alive()
@@ -183,7 +183,7 @@ def test_an_asyncio_future_of_the_programs_loop():
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
 
-    @weir.operator(name="OfLoop")
+    @weir.operator(name="FutureOfLoop")
     class OfLoop:
         outputs = ["out"]
 
@@ -195,7 +195,7 @@ def test_an_asyncio_future_of_the_programs_loop():
             if ctx.tick == 5:
                 ctx.finish()
 
-    assert run(chain("OfLoop")).finished
+    assert run(chain("FutureOfLoop")).finished
     assert Seen.got == list(range(6))
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
@@ -203,7 +203,7 @@ def test_an_asyncio_future_of_the_programs_loop():
 
 
 def test_an_async_compute_returns_what_it_emits():
-    @weir.operator(name="Twice")
+    @weir.operator(name="FutureTwice")
     class Twice:
         inputs = [weir.Port("in", capacity=4)]
         outputs = ["out"]
@@ -212,15 +212,15 @@ def test_an_async_compute_returns_what_it_emits():
             await asyncio.sleep(0.003 if ctx.tick % 4 == 0 else 0)
             return 2 * np.asarray(ctx.receive("in"))
 
-    graph = {"weir": 1, "entities": [{"name": "a", "operator": "Values"}, {"name": "t", "operator": "Twice"},
-                                     {"name": "z", "operator": "Seen"}],
+    graph = {"weir": 1, "entities": [{"name": "a", "operator": "FutureValues"}, {"name": "t", "operator": "FutureTwice"},
+                                     {"name": "z", "operator": "FutureSeen"}],
              "connections": [["a.out", "t.in"], ["t.out", "z.in"]]}
     assert run(graph).finished
     assert Seen.got == [[2 * i] * 3 for i in range(20)]
 
 
 def test_an_async_compute_of_two_outputs_returns_a_dict():
-    @weir.operator(name="Both")
+    @weir.operator(name="FutureBoth")
     class Both:
         outputs = ["out", "other"]
         parameters = {"wrong": False}
@@ -229,8 +229,8 @@ def test_an_async_compute_of_two_outputs_returns_a_dict():
             await asyncio.sleep(0)
             return {"out": ctx.tick} if self.wrong else {"out": ctx.tick, "other": -ctx.tick}
 
-    graph = {"weir": 1, "entities": [{"name": "a", "operator": "Both", "conditions": [{"type": "count", "count": 3}]},
-                                     {"name": "z", "operator": "Seen"}],
+    graph = {"weir": 1, "entities": [{"name": "a", "operator": "FutureBoth", "conditions": [{"type": "count", "count": 3}]},
+                                     {"name": "z", "operator": "FutureSeen"}],
              "connections": [["a.out", "z.in"], ["a.other", "z.in"]]}
     assert run(graph).finished
     assert sorted(Seen.got) == [-2, -1, 0, 0, 1, 2]
@@ -240,7 +240,7 @@ def test_an_async_compute_of_two_outputs_returns_a_dict():
 
 
 def test_an_exception_of_an_async_compute_is_the_cause():
-    @weir.operator(name="Raises")
+    @weir.operator(name="FutureRaises")
     class Raises:
         outputs = ["out"]
 
@@ -249,7 +249,7 @@ def test_an_exception_of_an_async_compute_is_the_cause():
             raise LookupError("nothing there")
 
     with pytest.raises(weir.Error) as raised:
-        run(chain("Raises"))
+        run(chain("FutureRaises"))
     assert isinstance(raised.value.__cause__, LookupError)
 
 
@@ -269,7 +269,7 @@ def test_a_run_that_is_cut_short_cancels_what_is_left():
     begun = threading.Event()
     cancelled = []
 
-    @weir.operator(name="Endless")
+    @weir.operator(name="FutureEndless")
     class Endless:
         outputs = ["out"]
 
@@ -281,7 +281,7 @@ def test_a_run_that_is_cut_short_cancels_what_is_left():
                 cancelled.append(ctx.tick)
                 raise
 
-    with weir.Graph(chain("Endless", conditions=[{"type": "count", "count": 2}])) as opened:
+    with weir.Graph(chain("FutureEndless", conditions=[{"type": "count", "count": 2}])) as opened:
         opened.start()
         begun.wait()
         time.sleep(0.05)
@@ -292,7 +292,7 @@ def test_a_run_that_is_cut_short_cancels_what_is_left():
 
 
 def test_a_drain_waits_for_futures():
-    with weir.Graph(chain("Values", parameters={"count": 10**6})) as opened:
+    with weir.Graph(chain("FutureValues", parameters={"count": 10**6})) as opened:
         Seen.got = []
         opened.start()
         time.sleep(0.1)
@@ -305,13 +305,13 @@ def test_a_drain_waits_for_futures():
 def test_a_result_is_lent_and_has_the_stamp():
     seen = []
 
-    @weir.operator(name="Stamped")
+    @weir.operator(name="FutureStamped")
     class Stamped(Values):
         def compute(self, ctx):
             ctx.emit("out", self.pool.submit(lambda: np.zeros(2)), stamp=(7, 9))
             ctx.finish()
 
-    @weir.operator(name="Looks")
+    @weir.operator(name="FutureLooks")
     class Looks:
         inputs = ["in"]
 
@@ -319,14 +319,14 @@ def test_a_result_is_lent_and_has_the_stamp():
             message = ctx.receive("in")
             seen.append((message.stamp, message.unique(), np.asarray(message).flags.writeable))
 
-    assert run(chain("Stamped", "Looks")).finished
+    assert run(chain("FutureStamped", "FutureLooks")).finished
     assert seen == [((7, 9), False, False)]
 
 
 def test_a_late_future_keeps_its_graph_and_leaks_nothing():
     late = concurrent.futures.Future()
 
-    @weir.operator(name="Late")
+    @weir.operator(name="FutureLate")
     class Late:
         outputs = ["out"]
 
@@ -335,7 +335,7 @@ def test_a_late_future_keeps_its_graph_and_leaks_nothing():
             ctx.finish()
 
     late.set_running_or_notify_cancel()  # nobody cancels it any more
-    with weir.Graph(chain("Late")) as opened:
+    with weir.Graph(chain("FutureLate")) as opened:
         opened.start()
         time.sleep(0.05)
         opened.stop(drain=False)
@@ -348,7 +348,7 @@ def test_a_late_future_keeps_its_graph_and_leaks_nothing():
 def test_a_waker_pokes_from_any_thread():
     wakers, ready = [], threading.Event()
 
-    @weir.operator(name="Sleeps")
+    @weir.operator(name="FutureSleeps")
     class Sleeps:
         conditions = [{"type": "boolean", "enable_tick": False}]
 
@@ -359,7 +359,7 @@ def test_a_waker_pokes_from_any_thread():
         def compute(self, ctx):
             pass
 
-    with weir.Graph({"weir": 1, "entities": [{"name": "s", "operator": "Sleeps"}]}) as opened:
+    with weir.Graph({"weir": 1, "entities": [{"name": "s", "operator": "FutureSleeps"}]}) as opened:
         opened.start(deadlock_grace=-1)
         ready.wait()
         waker = wakers[0]
