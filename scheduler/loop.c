@@ -995,6 +995,15 @@ static void call_ended(weir_scheduler *scheduler)
 	wr_mutex_unlock(&scheduler->lock);
 }
 
+/* What completes promises from outside is in no hurry of the simulated world's: once every 10 ms of that. */
+static void give_real_time(weir_scheduler *scheduler, int64_t now)
+{
+	if (now < scheduler->outside_at || !wr_system_open_promises(scheduler->graph->system))
+		return;
+	scheduler->outside_at = now + OUTSIDE_NS;
+	poll(NULL, 0, REAL_MS);
+}
+
 void wr_run_turn(weir_scheduler *scheduler)
 {
 	int64_t now = wr_now(), next = INT64_MAX;
@@ -1012,6 +1021,7 @@ void wr_run_turn(weir_scheduler *scheduler)
 		if (wr_ready_injector_holds(scheduler))
 			wr_wake_one(scheduler);
 		next = next > now + OUTSIDE_NS ? now + OUTSIDE_NS : next;
+		give_real_time(scheduler, now);
 	}
 	loop_arm(&scheduler->loop, next, wr_load(&scheduler->phase) != WR_ENDED);
 	/* A timer request that was listed after this turn took the list and before the loop was armed. */

@@ -345,6 +345,7 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_holders_reset(scheduler);
 	scheduler->watch_at = 0;
 	scheduler->descriptors_at = 0;
+	scheduler->outside_at = 0;
 	scheduler->outcome = (weir_outcome){0};
 }
 
