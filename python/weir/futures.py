@@ -10,8 +10,7 @@ import concurrent.futures
 import functools
 import inspect
 import threading
-
-from weir import _weir
+import weakref
 
 _lock = threading.Lock()
 _entities = {}  # what is pending, by the context of the entity
@@ -21,7 +20,8 @@ class _Pending:
     """Of one entity in one run."""
 
     def __init__(self):
-        self.futures = set()
+        self.futures = weakref.WeakSet()  # of the program: one that it drops is never done, which ends the run
+        self.made = set()  # here, for coroutines and asyncio's: an event loop alone may forget them
         self.loop = None
         self.stopped = False
 
@@ -104,6 +104,7 @@ def _as_future(value, context):
 
 def _complete(completion, pending, future):
     pending.futures.discard(future)
+    pending.made.discard(future)
     try:
         value = future.result()
     except BaseException as error:
@@ -119,7 +120,7 @@ def watch(value, completion, context, entity):
     """Lets the future end the completion: in the thread that ends the future."""
     pending = _pending_of(context)
     future = _as_future(value, context)
-    pending.futures.add(future)
+    (pending.futures if future is value else pending.made).add(future)
     future.add_done_callback(functools.partial(_complete, completion, pending))
 
 
@@ -130,7 +131,7 @@ def stop(context):
     if pending is None:
         return
     pending.stopped = True
-    for future in list(pending.futures):
+    for future in [*pending.futures, *pending.made]:
         future.cancel()
     loop = pending.loop
     if loop is None:
