@@ -1,9 +1,11 @@
 """What users of arrays expect of the module's classes."""
 
+from typing import Any
+
 from weir._weir import Context, Message
 
 
-def _array(self, dtype=None, copy=None):
+def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
     """`numpy.asarray(message)`: NumPy forgets why a buffer is refused, so this says it."""
     import numpy
 
@@ -14,16 +16,16 @@ def _array(self, dtype=None, copy=None):
     return array.copy() if copy else array
 
 
-Message.__array__ = _array
+Message.__array__ = _array  # type: ignore[method-assign]
 
 _empty_of_names = Context.empty
 
 
-def _empty(self, shape, dtype, on_host=False):
+def _empty(self: Any, shape: Any, dtype: Any, on_host: Any = False) -> Any:
     """New pooled memory, of the device or pinned. dtype: a name, or what NumPy, CuPy and torch have for it."""
     if not isinstance(dtype, str):  # numpy.float32, numpy.dtype("float32"), torch.float32
         dtype = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype).rpartition(".")[2]
     return _empty_of_names(self, (shape,) if isinstance(shape, int) else shape, dtype, on_host)
 
 
-Context.empty = _empty
+Context.empty = _empty  # type: ignore[method-assign]

@@ -275,7 +275,8 @@ def _class_or_function(thing: Any) -> Any:
 
 def _described(thing: Any) -> Any:
     """The class of an object, with the ports and parameters that the object has of its own."""
-    cls, own = type(thing), getattr(thing, "__dict__", {})
+    cls: Any = type(thing)
+    own = getattr(thing, "__dict__", {})
     set_itself = {name: own[name] for name in ATTRIBUTES if name in own}
     return type(cls)(cls.__name__, (cls,), set_itself) if set_itself else cls
 

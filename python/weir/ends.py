@@ -59,7 +59,8 @@ class Inlet:
         stamp, fd = _stamp(stamp), self._inlet.fileno()
         while True:
             try:
-                return self._inlet.push(value, 0, stamp, give)
+                self._inlet.push(value, 0, stamp, give)
+                return
             except Error as error:
                 if error.status != Status.BUSY:
                     raise
@@ -165,7 +166,7 @@ async def readable(fd: int) -> None:
     loop = asyncio.get_running_loop()
     own = os.dup(fd)
     ready = loop.create_future()
-    loop.add_reader(own, lambda: ready.done() or ready.set_result(None))
+    loop.add_reader(own, lambda: None if ready.done() else ready.set_result(None))
     try:
         await ready
     finally:

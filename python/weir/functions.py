@@ -11,7 +11,9 @@ from weir.operators import OF_PYTHON, Parameter, Port, check_class
 
 def value_of(message: Message | None) -> Any:
     """What a function gets of a message: an array, bytes, a dict of parts, an object; None: empty, or no message."""
-    kind = message.kind if message is not None else "empty"
+    if message is None:
+        return None
+    kind = message.kind
     if kind == "tensor":
         return _array_of(message)
     if kind == "object":

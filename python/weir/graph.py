@@ -208,8 +208,8 @@ class Graph:
     def _end(self, thing: Any, direction: Literal["input", "output"]) -> End:
         """The port that is meant."""
         if isinstance(thing, str):
-            entity, _, port = thing.partition(".")
-            thing = self[entity][port] if port else self[entity]
+            name, _, port = thing.partition(".")
+            thing = self[name][port] if port else self[name]
         if not isinstance(thing, (Entity, End)):
             raise TypeError(f"{thing!r} is no entity of the graph: add it first: graph.add(...)")
         entity = thing.entity if isinstance(thing, End) else thing
@@ -225,6 +225,9 @@ class Graph:
             raise ValueError(f"entity '{entity.name}' {which}")
         return End(entity, have[0])
 
+    def _ends(self) -> list[Inlet | Outlet]:
+        return [*self._inlets.values(), *self._outlets.values()]
+
     def _refuse_change(self) -> None:
         if self._ran:
             raise make(Status.STATE, "the graph has been started: add and connect before its first start")
@@ -232,7 +235,7 @@ class Graph:
     def _change(self) -> None:
         """What was made of the description before is of no use."""
         self._core.close()
-        for end in (*self._inlets.values(), *self._outlets.values()):
+        for end in self._ends():
             end._drop("the graph was added to: it is made anew by its start")
 
     def to_json(self) -> str:
@@ -462,7 +465,7 @@ class Graph:
         """
         self._core.close()
         self._made, self._waits = None, False
-        for end in (*self._inlets.values(), *self._outlets.values()):
+        for end in self._ends():
             end._drop()
 
     def __enter__(self) -> "Graph":
@@ -556,7 +559,7 @@ def check(graph: Graph | Json | str | None = None, *, path: Path | None = None, 
 def show(graph: Graph | Json | str | None = None, *, path: Path | None = None, format: Literal["text", "json", "dot"] = "text",
          set: Iterable[str] = (), plugins: Iterable[Path] = ()) -> str:
     """The graph with all defaults filled in, as weir show prints it. format: "text", "json" or "dot"."""
-    text, is_path, *others, kinds = _sources(graph, path, set, plugins)
+    text, is_path, sets, others, kinds = _sources(graph, path, set, plugins)
     if format not in FORMATS:
         raise ValueError(f"format is one of {', '.join(FORMATS)}, not {format!r}")
-    return _weir.show_graph(text, is_path, FORMATS.index(format), *others, kinds)
+    return _weir.show_graph(text, is_path, FORMATS.index(format), sets, others, kinds)

@@ -161,7 +161,7 @@ def operator(thing: Any = None, /, *, name: str | None = None, inputs: Iterable[
 def _register(thing: Any, name: str | None, ports: dict[str, Any]) -> Any:
     cls = class_of(thing, ports)
     check_constructor(cls)
-    name = name or cls.__name__
+    name = name or str(cls.__name__)
     known = registered.get(name)
     if known and (known[0].__module__, known[0].__qualname__) != (thing.__module__, thing.__qualname__):
         other = f"{known[0].__module__}.{known[0].__qualname__}"
@@ -197,11 +197,11 @@ def handles() -> list[_weir.Kind]:
     return [handle for _, handle in registered.values()]
 
 
-def _wrong(cls, attribute, why):
+def _wrong(cls: Any, attribute: Any, why: Any) -> TypeError:
     return TypeError(f"{word_of(cls)}: {attribute}: {why}")
 
 
-def check_class(cls):
+def check_class(cls: Any) -> None:
     if not isinstance(cls, type):
         raise TypeError(f"weir.operator decorates classes and functions, not {cls!r}")
     if not callable(getattr(cls, "compute", None)):
@@ -215,7 +215,7 @@ def check_class(cls):
             raise _wrong(cls, flag, "it is True or False")
 
 
-def check_constructor(cls):
+def check_constructor(cls: Any) -> None:
     """A graph file makes the object of an entity."""
     try:
         inspect.signature(cls).bind()
@@ -226,7 +226,7 @@ def check_constructor(cls):
         pass  # of a class in C
 
 
-def _check_arguments(cls, method):
+def _check_arguments(cls: Any, method: Any) -> None:
     function = inspect.getattr_static(cls, method, None)
     if not inspect.isfunction(function):
         return
@@ -238,7 +238,7 @@ def _check_arguments(cls, method):
         raise _wrong(cls, method, f"it is called as {method}(self, ctx): {error}") from None
 
 
-def make_kind(cls, name):
+def make_kind(cls: Any, name: Any) -> _weir.Kind:
     """The handle of an operator in the module."""
     flags = STREAM * getattr(cls, "uses_stream", False) | EFFECTS * getattr(cls, "effects", False)
     text = (cls.__doc__ or "").strip().splitlines()
@@ -252,14 +252,14 @@ def make_kind(cls, name):
         raise TypeError(f"{word_of(cls)}: {error}") from None
 
 
-def _ports(cls, attribute):
+def _ports(cls: Any, attribute: Any) -> list[dict[str, Any]]:
     listed = getattr(cls, attribute, ())
     if not isinstance(listed, (list, tuple)):
         raise _wrong(cls, attribute, "it is a list of names or weir.Port")
     return [_port(cls, f"{attribute}[{i}]", port, attribute == "inputs") for i, port in enumerate(listed)]
 
 
-def _port(cls, place, port, is_input):
+def _port(cls: Any, place: Any, port: Any, is_input: Any) -> dict[str, Any]:
     if isinstance(port, str):
         port = Port(port)
     if not isinstance(port, Port) or not isinstance(port.name, str):
@@ -279,7 +279,7 @@ def _port(cls, place, port, is_input):
     return _row(cls, place, port)
 
 
-def _check_flags(cls, place, port):
+def _check_flags(cls: Any, place: Any, port: Any) -> None:
     for flag in ("optional", "any_size", "device", "host", "dense"):
         if not isinstance(getattr(port, flag), bool):
             raise _wrong(cls, place, f"{flag} is True or False")
@@ -294,7 +294,7 @@ def _check_flags(cls, place, port):
             raise _wrong(cls, place, f"{text} is a text, {EXAMPLES[text]}")
 
 
-def _row(cls, place, port):
+def _row(cls: Any, place: Any, port: Any) -> dict[str, Any]:
     kinds = port.kinds if isinstance(port.kinds, (list, tuple)) else [port.kinds] if port.kinds else []
     for kind in kinds:
         if not isinstance(kind, str) or kind not in KINDS:
@@ -319,26 +319,26 @@ def _row(cls, place, port):
     }
 
 
-def _conditions(cls):
+def _conditions(cls: Any) -> list[str]:
     listed = getattr(cls, "conditions", ())
     if not isinstance(listed, (list, tuple)) or not all(isinstance(condition, dict) for condition in listed):
         raise _wrong(cls, "conditions", "it is a list of dicts, as in a graph file")
     return [_json(cls, f"conditions[{i}]", condition) for i, condition in enumerate(listed)]
 
 
-def _json(cls, place, value):
+def _json(cls: Any, place: Any, value: Any) -> str:
     try:
         return json.dumps(value)
     except (TypeError, ValueError) as error:
         raise _wrong(cls, place, str(error)) from None
 
 
-def _check_help(cls, place, text):
+def _check_help(cls: Any, place: Any, text: Any) -> None:
     if not isinstance(text, str):
         raise _wrong(cls, place, f"the help {text!r} is no text")
 
 
-def _parameters(cls):
+def _parameters(cls: Any) -> list[dict[str, Any]]:
     listed = getattr(cls, "parameters", {})
     if not isinstance(listed, dict):
         raise _wrong(cls, "parameters", "it is a dict of defaults or weir.Parameter, by name")
@@ -349,7 +349,7 @@ def _parameters(cls):
 ATTRIBUTES = ("inputs", "outputs", "parameters", "conditions", "uses_stream", "effects")
 
 
-def _parameter(cls, name, value):
+def _parameter(cls: Any, name: Any, value: Any) -> dict[str, Any]:
     place = f"parameters[{name!r}]"
     if not isinstance(name, str):
         raise _wrong(cls, place, "the name is not a string")
@@ -378,7 +378,7 @@ def _parameter(cls, name, value):
     }
 
 
-def _check_bounds(cls, place, kind, value):
+def _check_bounds(cls: Any, place: Any, kind: Any, value: Any) -> None:
     for bound in ("min", "max"):
         if type(getattr(value, bound)) is not int or abs(getattr(value, bound)) >= 2**63:
             raise _wrong(cls, place, f"{bound} is a whole number, not {getattr(value, bound)!r}")
@@ -387,11 +387,11 @@ def _check_bounds(cls, place, kind, value):
         raise _wrong(cls, place, 'choices, a list of texts, belong to the type "choice": weir.Parameter("choice", "a", choices=["a", "b"])')
 
 
-def _is_number(value):
+def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _check_default(cls, place, kind, value):
+def _check_default(cls: Any, place: Any, kind: Any, value: Any) -> None:
     wanted = VALUES.get(kind)
     if kind == "numbers" and isinstance(value.default, (list, tuple)) and not all(map(_is_number, value.default)):
         raise _wrong(cls, place, f"the default {value.default!r} is no list of numbers")
