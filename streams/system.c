@@ -214,6 +214,12 @@ bool wr_device_capturing(struct wr_system *system, int device, void *stream)
 	return system->backend->capturing && system->backend->capturing(system->native, device, stream);
 }
 
+void wr_device_end_capture(struct wr_system *system, int device, void *stream)
+{
+	if (system->backend->end_capture)
+		system->backend->end_capture(system->native, device, stream);
+}
+
 weir_status wr_device_event_create(struct wr_system *system, int device, void **out)
 {
 	return device_result(system, system->backend->event_create(system->native, device, out));

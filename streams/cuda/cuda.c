@@ -184,6 +184,21 @@ static bool cuda_capturing(void *self, int device, void *stream)
 	return error == cudaErrorStreamCaptureImplicit || capture != cudaStreamCaptureStatusNone;
 }
 
+/* An implicitly captured default stream is in no capture of its own. */
+static void cuda_end_capture(void *self, int device, void *stream)
+{
+	enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	cudaGraph_t graph = NULL;
+
+	if (!cudaStreamIsCapturing(stream, &capture) && capture != cudaStreamCaptureStatusNone)
+		cudaStreamEndCapture(stream, &graph);
+	if (graph)
+		cudaGraphDestroy(graph);
+	cudaGetLastError();
+	wr_cuda_leave(scope);
+}
+
 /* --- memory --- */
 
 static weir_status cuda_alloc(void *self, int device, size_t bytes, void **out)
@@ -253,6 +268,7 @@ const struct wr_backend wr_backend_cuda = {
 	.pageable = cuda_pageable,
 	.call = cuda_call,
 	.capturing = cuda_capturing,
+	.end_capture = cuda_end_capture,
 	.timer_create = wr_cuda_timer_create,
 	.timer_destroy = cuda_event_destroy,
 	.timer_record = cuda_record,

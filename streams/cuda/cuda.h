@@ -59,7 +59,7 @@ struct wr_cuda {
 	int count;
 	_Atomic bool lost;
 	/* a thread creates a stream of a green context: CUDA allows one at a time per context */
-	_Atomic bool creating_green_stream;
+	struct wr_spin creating_green_stream;
 	struct wr_mutex lock; /* serializes making contexts; callers hold no other lock */
 	struct wr_cuda_driver driver;
 	struct wr_cuda_device devices[];

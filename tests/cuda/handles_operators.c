@@ -12,6 +12,7 @@
 #define STEP 7919 /* difference between frames, so that an older frame's numbers are wrong */
 
 weir_stream *handles_stream;
+void *handles_left_open;
 void *handles_native;
 uint32_t *handles_flag, *handles_word;
 
@@ -118,10 +119,13 @@ static weir_status capture(weir_context *context, weir_stream *stream, const str
 	cudaStream_t native = weir_stream_native(stream);
 	cudaGraph_t graph = NULL;
 	cudaGraphExec_t ready = NULL;
-	int error = cudaStreamBeginCapture(native, cudaStreamCaptureModeGlobal);
+	int error = open ? handles_fill_cuda(native, work) : cudaSuccess; /* the tick has work that runs */
 
 	if (!error)
+		error = cudaStreamBeginCapture(native, cudaStreamCaptureModeGlobal);
+	if (!error)
 		error = handles_fill_cuda(native, work);
+	handles_left_open = open ? native : NULL;
 	if (error || open)
 		return handles_failed(context, error, "cudaStreamBeginCapture");
 	error = cudaStreamEndCapture(native, &graph);

@@ -130,6 +130,7 @@ static void g03_a_capture_on_a_wrapped_stream_works(void)
 
 static void g03_a_capture_that_is_left_open_is_refused(void)
 {
+	enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;
 	struct handles_rig rig;
 
 	handles_begin(&rig, handles_three);
@@ -140,6 +141,9 @@ static void g03_a_capture_that_is_left_open_is_refused(void)
 
 		handles_expect(rig.status == WEIR_E_UNSUPPORTED && named, "it ended otherwise: %s: %s",
 			       weir_status_text(rig.status), rig.why);
+		handles_expect(!cudaStreamIsCapturing(handles_left_open, &capture) &&
+				       capture == cudaStreamCaptureStatusNone,
+			       "the capture is still open, so its tick has no fence");
 		rig.status = WEIR_OK;
 	} else {
 		handles_expect(rig.status != WEIR_OK, "the open capture was let pass");
