@@ -634,6 +634,9 @@ void leave_log();
 /* In a child of fork. */
 void forget_log();
 
+/* --- report.cpp --- */
+void bind_report(nb::module_ &module);
+
 /* --- command.cpp --- */
 /* Returns the exit code. words: of the command line, of bytes; the others return True. */
 int run_command(std::vector<nb::bytes> words, nb::callable load, nb::callable failed, nb::callable flush,

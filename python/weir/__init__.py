@@ -10,6 +10,7 @@ from weir.ends import Inlet, Outlet
 from weir.entity import End, Entity
 from weir.graph import Graph, Outcome, Unmet, check, show
 from weir.operators import Parameter, Port, duration, operator, operators, parameter, size
+from weir.findings import Finding, Report, report
 
 __version__ = _version()
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Entity",
     "Error",
     "Fence",
+    "Finding",
     "Graph",
     "Inlet",
     "Message",
@@ -28,6 +30,7 @@ __all__ = [
     "Outlet",
     "Parameter",
     "Port",
+    "Report",
     "Status",
     "Stream",
     "Timeout",
@@ -38,6 +41,7 @@ __all__ = [
     "operator",
     "operators",
     "parameter",
+    "report",
     "show",
     "size",
 ]

@@ -10,6 +10,7 @@ from typing import Any, Literal, Unpack
 
 from weir import _weir
 from weir.build import Description
+from weir.draw import svg_of
 from weir.ends import Inlet, Outlet, readable
 from weir.entity import End, Entity
 from weir.errors import Diagnostic, Error, Status, Timeout, line_of, make
@@ -511,6 +512,10 @@ class Graph:
             outlet.close()
         if left:
             self.stop()
+
+    def _repr_svg_(self) -> str:
+        """The picture that a notebook shows."""
+        return svg_of({name: entity["operator"] for name, entity in self._description.entities().items()}, self._description.connections())
 
     def __repr__(self) -> str:
         return f"<weir.Graph {self._name}, {self._state()}>"
