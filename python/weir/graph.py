@@ -152,7 +152,7 @@ class Graph:
     # ---- building
 
     def add(self, operator: object, /, *, name: str | None = None, parameters: Json | None = None,
-            conditions: Sequence[Json | str] = (), resources: Sequence[str] = (), ports: Mapping[str, Json] | None = None,
+            conditions: Sequence[Any] = (), resources: Sequence[str] = (), ports: Mapping[str, Json] | None = None,
             effects: bool | None = None, max_in_flight: int | None = None, replay: bool | Json | None = None,
             main: bool | None = None, default_stream_pool: bool | None = None, use_default_stream: bool | None = None,
             **others: Any) -> Entity:

@@ -68,6 +68,13 @@ def test_the_program_of_the_manual_runs(tmp_path):
     assert (found.returncode, found.stderr) == (0, "") and "ticks=40" in found.stdout
 
 
+def test_the_program_of_the_readme_runs(tmp_path):
+    block = re.search(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)[1]
+    (tmp_path / "program.py").write_text(block)
+    found = python(tmp_path / "program.py")
+    assert (found.returncode, found.stderr, len(found.stdout.splitlines())) == (0, "", 3)
+
+
 def program_of(title, tmp_path):
     """The first block of that section of the manual, as a file."""
     section = (ROOT / "docs/python.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
