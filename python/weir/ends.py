@@ -1,13 +1,14 @@
 """Inlets and outlets: by which a program feeds a graph, and takes from it."""
 
 import asyncio
+import collections
 import operator
 import os
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from weir import _weir
-from weir.errors import Error, Status, Timeout, make
+from weir.errors import Error, Status, make
 from weir.options import check_timeout
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Inlet:
     def __init__(self, graph: "Graph", inlet: _weir.Inlet, port: str):
         self._graph, self._port = graph, port
         self._inlet: Any = inlet
+        self._watch: _Watch | None = None
 
     def push(self, value: Any, timeout: float | None = None, stamp: Stamp | None = None, give: bool = False) -> None:
         """Pushes an array, bytes, a dict of parts, a message of this graph, None (empty) or any object.
@@ -56,15 +58,10 @@ class Inlet:
 
     async def push_async(self, value: Any, stamp: Stamp | None = None, give: bool = False) -> None:
         """The same in asyncio: waits for room without blocking the loop. It is woken, and asks for nothing meanwhile."""
-        stamp, fd = _stamp(stamp), self._inlet.fileno()
-        while True:
-            try:
-                self._inlet.push(value, 0, stamp, give)
-                return
-            except Error as error:
-                if error.status != Status.BUSY:
-                    raise
-            await readable(fd)
+        stamp = _stamp(stamp)
+        watch = self._watch = _watch_of(self._watch, self._inlet)  # first: a push that finds no room clears the descriptor
+        while not self._inlet.try_push(value, stamp, give):
+            await watch.readable()
 
     def fileno(self) -> int:
         """A descriptor for another loop: a push(value, 0) that finds no room clears it; readable when there is some.
@@ -81,7 +78,7 @@ class Inlet:
         return f"<weir.Inlet into {self._port}>"
 
     def _drop(self, why: str = "the graph is closed") -> None:
-        self._inlet = _Gone(why)
+        self._inlet, self._watch = _Gone(why), None
 
 
 class Outlet:
@@ -90,6 +87,7 @@ class Outlet:
     def __init__(self, graph: "Graph", outlet: _weir.Outlet, port: str, options: tuple[int, bool]):
         self._graph, self._port, self._options = graph, port, options
         self._outlet: Any = outlet
+        self._watch: _Watch | None = None
         self._loops, self._left = 0, False  # that iterate; one of them was left before the end
 
     def take(self, timeout: float | None = None) -> _weir.Message:
@@ -104,12 +102,11 @@ class Outlet:
     async def take_async(self) -> _weir.Message:
         """The next message, in asyncio: waits without blocking the loop; raises weir.Closed when no more will come."""
         self._left = False
-        while True:
-            try:
-                message: _weir.Message = self._outlet.take(0)
-                return message
-            except Timeout:
-                await readable(self._outlet.fileno())
+        message: _weir.Message | None
+        while (message := self._outlet.try_take()) is None:
+            self._watch = _watch_of(self._watch, self._outlet)
+            await self._watch.readable()
+        return message
 
     def close(self) -> None:
         """Takes no more in this run: what it holds is dropped, and what comes. The sender goes on."""
@@ -119,7 +116,7 @@ class Outlet:
         return f"<weir.Outlet of {self._port}>"
 
     def _drop(self, why: str = "the graph is closed") -> None:
-        self._outlet = _Gone(why)
+        self._outlet, self._watch = _Gone(why), None
 
     def fileno(self) -> int:
         """A descriptor that is readable while a take returns at once. Watch it, but do not read it."""
@@ -172,3 +169,47 @@ async def readable(fd: int) -> None:
     finally:
         loop.remove_reader(own)
         os.close(own)
+
+
+class _Watch:
+    """Wakes what waits in one loop for one descriptor, of its own: a loop knows a descriptor once. It stays with the loop while it
+    is needed. The descriptor is readable until what is woken has acted, so the loop calls once more before that shows: that call
+    is left out. One left out in error comes again.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int):
+        self.loop, self.fd, self.watched = loop, os.dup(fd), False
+        self.waiting: collections.deque[asyncio.Future[None]] = collections.deque()
+        self.woken = self.stale = False
+
+    async def readable(self) -> None:
+        """Waits until the descriptor is readable."""
+        future = self.loop.create_future()
+        self.waiting.append(future)
+        self.stale, self.woken = self.woken, False
+        if not self.watched:
+            self.loop.add_reader(self.fd, self._ready)
+            self.watched = True
+        await future
+
+    def _ready(self) -> None:
+        if self.stale:
+            self.stale = False
+            return
+        while self.waiting:
+            future = self.waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+                self.woken = True
+                return
+        self.loop.remove_reader(self.fd)
+        self.watched = False
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+
+def _watch_of(known: _Watch | None, end: Any) -> _Watch:
+    """The watch of an inlet or outlet in this loop."""
+    loop = asyncio.get_running_loop()
+    return known if known and known.loop is loop else _Watch(loop, end.fileno())
