@@ -58,7 +58,7 @@ class Inlet:
 
     async def push_async(self, value: Any, stamp: Stamp | None = None, give: bool = False) -> None:
         """The same in asyncio: waits for room without blocking the loop. It is woken, and asks for nothing meanwhile."""
-        stamp = _stamp(stamp)
+        stamp = None if stamp is None else _stamp(stamp)
         watch = self._watch = _watch_of(self._watch, self._inlet)  # first: a push that finds no room clears the descriptor
         while not self._inlet.try_push(value, stamp, give):
             await watch.readable()
