@@ -12,6 +12,7 @@ from typing import Any
 from weir import _weir
 from weir.entity import as_json
 from weir.errors import Diagnostic, Error, Status, make
+from weir.functions import class_of_function
 from weir.operators import ATTRIBUTES, Parameter, check_class, check_constructor, class_of, make_kind, registered, word_of
 
 UNFINISHED = (27, 28, 29, 33, 54)  # of an entity alone: what depends on its connections, and on what they set of its ports
@@ -132,18 +133,20 @@ class Description:
         """(name, handle, what a file does not have) of the operator; the handle of one in C is None."""
         if isinstance(thing, str):
             return thing, *self._registered(thing)
-        if isinstance(thing, type) or inspect.isfunction(thing):
+        if isinstance(thing, type) or _is_named(thing):
             found = _exported(thing)
             if found:
                 return found, *self._registered(found)
             cls = class_of(thing)
             check_constructor(cls)
-            if thing.__name__ == "<lambda>":
-                cls.__name__ = _free("lambda", self._used())
             return cls.__name__, self._own_kind(thing, cls.__name__, cls), CLASS
-        if not callable(getattr(thing, "compute", None)):
+        if callable(getattr(thing, "compute", None)):
+            return self._of_object(thing)
+        if not callable(thing):
             raise TypeError(f"{thing!r} is no operator: add the name of one, an object with compute(self, ctx), a class of such, or a function")
-        return self._of_object(thing)
+        cls = class_of_function(thing, {})
+        name = _free(cls.__name__, self._used())
+        return name, make_kind(cls, name), CLASS
 
     def _of_object(self, thing: Any) -> tuple[str, _weir.Kind, str]:
         cls = type(thing)
@@ -262,6 +265,11 @@ def _value_of(text: str) -> Any:
         return text
 
 
+def _is_named(thing: Any) -> bool:
+    """A function of a def: its name is that of its operator."""
+    return inspect.isfunction(thing) and thing.__name__ != "<lambda>"
+
+
 def _exported(thing: Any) -> str | None:
     """The name by which it is registered."""
     return next((name for name, (known, _) in registered.items() if known is thing), None)
@@ -270,7 +278,7 @@ def _exported(thing: Any) -> str | None:
 def _class_or_function(thing: Any) -> Any:
     if isinstance(thing, str):
         return registered[thing][0] if thing in registered else None
-    return thing if isinstance(thing, type) or inspect.isfunction(thing) else type(thing)
+    return type(thing) if callable(getattr(thing, "compute", None)) and not isinstance(thing, type) else thing
 
 
 def _described(thing: Any) -> Any:

@@ -102,11 +102,12 @@ class Outlet:
     async def take_async(self) -> _weir.Message:
         """The next message, in asyncio: waits without blocking the loop; raises weir.Closed when no more will come."""
         self._left = False
-        message: _weir.Message | None
-        while (message := self._outlet.try_take()) is None:
+        while True:
+            message: _weir.Message | None = self._outlet.try_take()
+            if message is not None:
+                return message
             self._watch = _watch_of(self._watch, self._outlet)
             await self._watch.readable()
-        return message
 
     def close(self) -> None:
         """Takes no more in this run: what it holds is dropped, and what comes. The sender goes on."""

@@ -1,5 +1,6 @@
 """Operators that are plain functions: their arguments are inputs and parameters, what they return is emitted."""
 
+import functools
 import inspect
 import typing
 from collections.abc import Callable
@@ -33,15 +34,34 @@ def _array_of(message: Any) -> Any:
     return numpy.asarray(message)
 
 
+def name_of(function: Any) -> str:
+    """Of a bound method, a functools.partial, an object that can be called, too."""
+    name: str = getattr(_plain(function), "__name__", type(function).__name__)
+    return "lambda" if name == "<lambda>" else name
+
+
+def _plain(function: Any) -> Any:
+    """The function itself, as far as there is one."""
+    return function.func if isinstance(function, functools.partial) else function
+
+
 def _wrong(function: Any, why: str) -> TypeError:
-    return TypeError(f"function {function.__name__}: {why}")
+    return TypeError(f"function {name_of(function)}: {why}")
 
 
 def _hints(function: Any) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(function)
+        plain = _plain(function)
+        return typing.get_type_hints(plain if hasattr(plain, "__name__") else type(plain).__call__)
     except Exception:  # a name that is there for the type checker alone
         return {}
+
+
+def _signature(function: Any) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        raise _wrong(function, "it does not say what its arguments are: call it in a function of yours") from None
 
 
 class _Arguments:
@@ -53,7 +73,10 @@ class _Arguments:
         self.whole: set[str] = set()  # inputs that want the Message itself
         self.context: str | None = None
         self.hints = _hints(function)
-        for name, argument in inspect.signature(function).parameters.items():
+        bound = function.keywords if isinstance(function, functools.partial) else ()
+        for name, argument in _signature(function).parameters.items():
+            if name in bound:
+                continue
             if argument.kind not in (argument.POSITIONAL_OR_KEYWORD, argument.KEYWORD_ONLY):
                 raise _wrong(function, f"the argument {argument}: an operator's arguments have names")
             self._take(function, name, argument.default)
@@ -83,11 +106,11 @@ def _emit(ctx: Context, function: Any, outputs: list[str], made: Any) -> None:
     if made is None:
         return
     if not outputs:
-        raise TypeError(f"{function.__name__} returned {type(made).__name__} and has no outputs: return None")
+        raise TypeError(f"{name_of(function)} returned {type(made).__name__} and has no outputs: return None")
     if len(outputs) == 1:
         made = (made,)
     if not isinstance(made, tuple) or len(made) != len(outputs):
-        raise TypeError(f"{function.__name__} returned {type(made).__name__}: return a tuple of {len(outputs)} values for "
+        raise TypeError(f"{name_of(function)} returned {type(made).__name__}: return a tuple of {len(outputs)} values for "
                         f"{', '.join(outputs)}; None: nothing is emitted there")
     for name, value in zip(outputs, made):
         if value is not None:
@@ -146,11 +169,11 @@ def class_of_function(function: Any, ports: dict[str, Any]) -> Any:
         "outputs": outputs,
         "parameters": given.parameters,
         "effects": bool(ports.get("effects")),
-        "__doc__": function.__doc__,
-        "__module__": function.__module__,
-        "__qualname__": function.__qualname__,
+        "__doc__": _plain(function).__doc__,
+        "__module__": getattr(function, "__module__", __name__),
+        "__qualname__": getattr(function, "__qualname__", name_of(function)),
         **_methods(function, given, [port.name for port in outputs]),
     }
-    cls = type(function.__name__, (), body)
+    cls = type(name_of(function), (), body)
     check_class(cls)
     return cls

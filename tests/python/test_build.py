@@ -1,6 +1,7 @@
 """Graphs that are built in Python: add, connect, `>>`, functions as operators, entities, to_json."""
 
 import dataclasses
+import functools
 import gc
 import json
 import weakref
@@ -335,7 +336,7 @@ def test_a_function_gets_values_or_the_message():
     (lambda x, mode={1}: x, "parameters\\['mode'\\]"),
 ])
 def test_a_function_that_is_no_operator_is_refused(function, text):
-    refused(lambda: weir.operator(name="wrong")(function), TypeError, f"function <lambda>: {text}")
+    refused(lambda: weir.operator(name="wrong")(function), TypeError, f"function lambda: {text}")
 
 
 def test_a_function_whose_value_does_not_fit_its_outputs_ends_the_run():
@@ -347,6 +348,30 @@ def test_a_function_whose_value_does_not_fit_its_outputs_ends_the_run():
         graph = weir.Graph()
         graph.add(unfit)
         refused(lambda: run(graph), weir.Error, text)
+
+
+def test_what_can_be_called_is_a_function():
+    class Scale:
+        def __init__(self, by):
+            self.by = by
+
+        def __call__(self, value: int):
+            return value * self.by
+
+        def also(self, value, plus=1):
+            return value * self.by + plus
+
+    def add(value, other, by):
+        return value + other + by
+
+    graph, seen = weir.Graph(), []
+    at = graph.add(upto)
+    for each in (Scale(2), Scale(3), Scale(2).also, functools.partial(add, other=10, by=object() and 5), functools.partial(add, 1, by=0)):
+        at = at >> graph.add(each)
+    at >> graph.add(lambda x: seen.append(x))
+    run(graph)
+    assert seen == [17, 29, 41] and list(graph)[1:6] == ["scale", "scale2", "also", "add", "add2"] and graph["also"].parameters == {"plus": 1}
+    refused(lambda: weir.Graph().add(print), TypeError, "function print: the argument")
 
 
 def test_a_generator_with_inputs_is_refused():
