@@ -33,7 +33,11 @@ class Description:
         self.instances: dict[str, Any] = {}  # by entity
         self.unsaid: dict[str, str] = {}  # by entity: what a file does not have
         self.tables: dict[str, Any] = {}  # of operators
-        self._content: Any = None  # the text as a dict, once it is asked for
+        self._content: Any = None  # the text as a dict, once it is asked for; the next two are of it
+        self._entities: dict[str, Any] | None = None
+        self._connections: dict[tuple[str, str], None] | None = None
+        self._used: set[str] | None = None  # operators
+        self._numbers: tuple[dict[str, int], dict[str, int]] = {}, {}  # of names of entities, and of operators
         self.changed = False
 
     def source(self, check_writes: bool) -> tuple[Any, ...]:
@@ -59,7 +63,9 @@ class Description:
     # ---- what is there
 
     def entities(self) -> dict[str, Any]:
-        return {entity["name"]: entity for entity in self.content["entities"]}
+        if self._entities is None:
+            self._entities = {entity["name"]: entity for entity in self.content["entities"]}
+        return self._entities
 
     def operator_of(self, entity: str) -> str:
         operator: str = self.entities()[entity]["operator"]
@@ -90,13 +96,14 @@ class Description:
                 values[parameter] = _value_of(text)
         return values
 
-    def connections(self) -> list[tuple[str, str]]:
-        """(from, to) of each, as "entity.port"."""
-        pairs = []
-        for one in self.content.get("connections", []):
-            source, target = one if isinstance(one, list) else (one["from"], one["to"])
-            pairs += [(source, to) for to in (target if isinstance(target, list) else [target])]
-        return pairs
+    def connections(self) -> dict[tuple[str, str], None]:
+        """(from, to) of each, as "entity.port", in order."""
+        if self._connections is None:
+            self._connections = {}
+            for one in self.content.get("connections", []):
+                source, target = one if isinstance(one, list) else (one["from"], one["to"])
+                self._connections.update({(source, to): None for to in (target if isinstance(target, list) else [target])})
+        return self._connections
 
     def to_json(self) -> str:
         content = json.loads(json.dumps(self.content))
@@ -118,6 +125,8 @@ class Description:
         entity = as_json({"name": name, "operator": operator, **kept}, f"entity '{name}'")
         self._check([entity], [] if handle is None else [handle])
         self.content["entities"].append(entity)
+        self.entities()[name] = entity
+        self.used().add(operator)
         self.tables.pop(operator, None)
         if handle is not None:
             self.kinds[operator] = _class_or_function(thing), handle
@@ -145,7 +154,7 @@ class Description:
         if not callable(thing):
             raise TypeError(f"{thing!r} is no operator: add the name of one, an object with compute(self, ctx), a class of such, or a function")
         cls = class_of_function(thing, {})
-        name = _free(cls.__name__, self._used())
+        name = _free(cls.__name__, self.used(), self._numbers[1])
         return name, make_kind(cls, name), CLASS
 
     def _of_object(self, thing: Any) -> tuple[str, _weir.Kind, str]:
@@ -156,15 +165,18 @@ class Description:
         name = _exported(cls) or cls.__name__
         if described is cls:
             return name, self._own_kind(cls, name), OBJECT
-        name = _free(name, self._used())  # its ports are its own
+        name = _free(name, self.used(), self._numbers[1])  # its ports are its own
         return name, make_kind(described, name), OBJECT
 
-    def _used(self) -> set[str]:
-        return {entity["operator"] for entity in self.content["entities"]}
+    def used(self) -> set[str]:
+        """The names of the operators that entities have."""
+        if self._used is None:
+            self._used = {entity["operator"] for entity in self.content["entities"]}
+        return self._used
 
     def _registered(self, name: str) -> tuple[_weir.Kind | None, str | None]:
         now = registered.get(name)
-        if name in self._used() and name in self.kinds:
+        if name in self.used() and name in self.kinds:
             if now and now[1] is not self.kinds[name][1] and now[0] is not self.kinds[name][0]:
                 raise TypeError(f"operator '{name}' was registered anew since this graph took it: make the graph anew")
             return self.kinds[name][1], None
@@ -172,7 +184,7 @@ class Description:
 
     def _own_kind(self, thing: Any, name: str, cls: Any = None) -> _weir.Kind:
         """The handle of a class or function of this graph. cls: the class that calls the function."""
-        known = self.kinds.get(name) if name in self._used() else None
+        known = self.kinds.get(name) if name in self.used() else None
         if known and known[0] is not thing:
             raise TypeError(f"{word_of(thing)}: this graph has another operator '{name}', {word_of(known[0], f'{known[0].__module__}.{known[0].__qualname__}')}: "
                             "give one of them another name")
@@ -183,7 +195,7 @@ class Description:
         if name is None:
             base = re.sub(r"[^A-Za-z0-9_-]", "", operator).lower()[:56] or "entity"
             base = base if re.match("[a-z_]", base) else f"_{base}"
-            return _free(base, there)
+            return _free(base, there, self._numbers[0])
         if name in there:
             raise ValueError(f"there is an entity '{name}' already: give this one another name")
         return name
@@ -238,6 +250,7 @@ class Description:
         for entity in changed:
             self.entities()[entity["name"]].update(entity)
         self.content.setdefault("connections", []).append(made)
+        self.connections()[source, target] = None
         self.changed = True
 
     def _with_settings(self, end: str, settings: dict[str, Any]) -> dict[str, Any]:
@@ -253,9 +266,11 @@ class Description:
         return entity
 
 
-def _free(name: str, taken: Any) -> str:
-    """The name, with a number from the second on."""
-    return next(one for i in range(1, len(taken) + 2) if (one := name if i == 1 else f"{name}{i}") not in taken)
+def _free(name: str, taken: Any, numbers: dict[str, int]) -> str:
+    """The name, with a number from the second on. numbers: those that are taken by now, by name."""
+    while (one := f"{name}{numbers[name]}" if name in numbers else name) in taken:
+        numbers[name] = numbers.get(name, 1) + 1
+    return one
 
 
 def _value_of(text: str) -> Any:

@@ -98,7 +98,7 @@ def report(graph: Graph) -> Report:
     if not (graph._made or {}).get("statistics"):
         raise make(Status.STATE, "there are no statistics to report of: graph.run(statistics=True)")
     statistics = graph.statistics()
-    made = Report(statistics, graph._description.connections())
+    made = Report(statistics, list(graph._description.connections()))
     if not made.findings and not any(entity["ticks"] for entity in statistics["entities"]):
         raise make(Status.STATE, "the run had no tick, so there is nothing to report; graph.explain_line() says why nothing runs")
     return made

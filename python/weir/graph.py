@@ -515,7 +515,7 @@ class Graph:
 
     def _repr_svg_(self) -> str:
         """The picture that a notebook shows."""
-        return svg_of({name: entity["operator"] for name, entity in self._description.entities().items()}, self._description.connections())
+        return svg_of({name: entity["operator"] for name, entity in self._description.entities().items()}, list(self._description.connections()))
 
     def __repr__(self) -> str:
         return f"<weir.Graph {self._name}, {self._state()}>"
