@@ -251,6 +251,17 @@ def test_an_object_may_go_to_another_graph_when_its_graph_is_gone():
     assert gone() is None and weir.Graph().add(show).name == "show"
 
 
+def test_an_added_object_that_keeps_its_graph_is_collected():
+    graph = weir.Graph()
+    camera = Camera(0)
+    camera.graph, gone = graph, weakref.ref(graph)
+    graph.add(camera) >> graph.add(Show())
+    run(graph)
+    del graph, camera
+    gc.collect()
+    assert gone() is None
+
+
 # ---- names of operators
 
 

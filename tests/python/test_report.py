@@ -58,16 +58,18 @@ def test_the_report_of_a_run_names_what_limits_it(tmp_path):
     assert json.loads(json.dumps(report.statistics)) == graph.statistics()
 
 
+def test_statistics_that_cannot_be_read_are_refused():
+    with pytest.raises(weir.Error, match="1:21: a number is expected"):
+        weir.Report({"weir_statistics": "none"}, [])
+
+
 def test_a_report_needs_statistics_and_a_tick():
     graph = built()
     for begin in (lambda: None, lambda: graph.run()):
         begin()
         with pytest.raises(weir.Error, match=r"no statistics to report of: graph.run\(statistics=True\)"):
             weir.report(graph)
-    idle = weir.Graph()
-    idle.add("ping", conditions=[{"type": "boolean", "enable_tick": False}]) >> idle.add("sink")
-    idle.start(statistics=True)
-    idle.stop(drain=False)
-    idle.wait()
+    empty = weir.Graph()
+    empty.run(statistics=True)
     with pytest.raises(weir.Error, match=r"the run had no tick, .* graph.explain_line\(\)"):
-        weir.report(idle)
+        weir.report(empty)
