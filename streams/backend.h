@@ -33,6 +33,11 @@ struct wr_backend {
 				     void **out);
 	/* only a drained stream, or one of a device that is lost and stopped */
 	void (*stream_destroy)(void *self, void *stream);
+	/*
+	 * Instead of it, for a stream of the whole device whose handle was given to the program: it stays
+	 * usable until the process exits, and may be created again. NULL: as stream_destroy.
+	 */
+	void (*stream_keep)(void *self, int device, unsigned flags, int priority, void *stream);
 	/* the device's legacy default stream; never destroyed */
 	weir_status (*stream_default)(void *self, int device, void **out);
 	weir_status (*event_create)(void *self, int device, void **out);

@@ -209,6 +209,15 @@ void wr_device_stream_destroy(struct wr_system *system, void *stream)
 	system->backend->stream_destroy(system->native, stream);
 }
 
+void wr_device_stream_keep(struct wr_system *system, const struct wr_stream_spec *spec, void *stream)
+{
+	if (system->backend->stream_keep && !spec->partition)
+		system->backend->stream_keep(system->native, spec->device, spec->flags, spec->priority,
+					     stream);
+	else
+		system->backend->stream_destroy(system->native, stream);
+}
+
 bool wr_device_capturing(struct wr_system *system, int device, void *stream)
 {
 	return system->backend->capturing && system->backend->capturing(system->native, device, stream);

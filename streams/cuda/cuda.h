@@ -136,4 +136,11 @@ void wr_cuda_partition_destroy(void *self, void *partition);
 weir_status wr_cuda_green_stream(struct wr_cuda *cuda, int device, unsigned flags, int priority,
 				 void *partition, void **out);
 
+/* --- streams whose handle was given out --- */
+
+/* They stay usable until the process exits (kept.c). Returns false if there is no memory. Thread: any. */
+bool wr_cuda_keep_stream(int device, unsigned flags, int priority, cudaStream_t stream);
+/* One that was kept, which is the caller's now; NULL: there is none of this kind. */
+cudaStream_t wr_cuda_kept_stream(int device, unsigned flags, int priority);
+
 #endif

@@ -12,7 +12,7 @@
 #define STEP 7919 /* difference between frames, so that an older frame's numbers are wrong */
 
 weir_stream *handles_stream;
-void *handles_left_open;
+void *handles_given;
 void *handles_native;
 uint32_t *handles_flag, *handles_word;
 
@@ -125,7 +125,6 @@ static weir_status capture(weir_context *context, weir_stream *stream, const str
 		error = cudaStreamBeginCapture(native, cudaStreamCaptureModeGlobal);
 	if (!error)
 		error = handles_fill_cuda(native, work);
-	handles_left_open = open ? native : NULL;
 	if (error || open)
 		return handles_failed(context, error, "cudaStreamBeginCapture");
 	error = cudaStreamEndCapture(native, &graph);
@@ -187,6 +186,8 @@ static weir_status fill_compute(weir_context *context, void *state)
 		status = choose(context, self, &stream);
 	if (!status && self->broken < 0)
 		status = handles_look(context, stream);
+	if (!status)
+		handles_given = weir_stream_native(stream);
 	if (!status && stream == handles_stream)
 		status = stays_wrapped(context);
 	if (!status)
