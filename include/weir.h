@@ -193,7 +193,8 @@ typedef struct weir_operator weir_operator;
 
 /*
  * A place in the work of a stream: a plain value that may outlive its stream. `value` counts on the stream's
- * timeline. {0, 0} is no fence and counts as complete.
+ * timeline. Or a fence that the program completes (weir_graph_create_fence). {0, 0} is no fence and counts as
+ * complete.
  */
 typedef struct {
 	uint64_t stream, value;
@@ -211,7 +212,8 @@ typedef struct {
  *   BOUND       max_in_flight of its ticks are on the device
  *   TIME        its time has not come
  *   DESCRIPTOR  a descriptor is not ready, or none is watched
- *   TOLD        the program has told it to wait, or has told nothing so far (boolean, asynchronous, fence)
+ *   TOLD        the program has told it to wait, or has told nothing so far (boolean, asynchronous, fence),
+ *               or has not completed a fence of weir_graph_create_fence
  *   OWN         a condition of the program's, or of a plugin's, that names no other cause
  *   WORKER      it is READY, or is being reviewed: it waits for a worker
  *   COMPUTE     it is in compute
@@ -303,9 +305,9 @@ WEIR_API weir_status weir_entity_poke(weir_entity *entity);
 WEIR_API weir_status weir_graph_collect(weir_graph *graph, int64_t timeout_ns);
 /*
  * NULL is allowed. Thread: one; no other thread may be inside or enter a call about the graph. Fails:
- * WEIR_E_STATE: a scheduler uses the graph, or the program holds messages of it. The graph stays; destroy the
- * scheduler, unref the messages, and call again. WEIR_E_ABANDONED: a hung GPU may still touch memory, which
- * was leaked on purpose; the graph is gone.
+ * WEIR_E_STATE: a scheduler uses the graph, the program holds messages of it, or some of its fences are not
+ * completed. The graph stays; destroy the scheduler, unref the messages, complete the fences, and call again.
+ * WEIR_E_ABANDONED: a hung GPU may still touch memory, which was leaked on purpose; the graph is gone.
  */
 WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
 
@@ -1057,12 +1059,15 @@ WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, w
 /*
  * As weir_context_emit, but the message carries `fence`, an earlier point of this tick than its end: gates
  * and device waits of its receivers wait for the work before the fence alone, while its payload still
- * outlives all work of the tick. The fence is one that weir_stream_record gave in this compute, on a stream
- * of this entity; the message carries that stream and no other, also where streams were set for the output.
- * Call it right after the record: the flag of a `flag` signal is written at the call. That nothing enqueued
- * after the fence writes the payload is the operator's word. A message that is also emitted by
- * weir_context_emit carries the end of the tick. Fails: as weir_context_emit; WEIR_E_INVALID: any other
- * fence.
+ * outlives all work of the tick. Or `fence` is one that the program completes (weir_graph_create_fence): the
+ * message is not finished before, and carries what weir_context_emit gives it, too. The fence is one that
+ * weir_stream_record gave in this compute, on a stream of this entity; the message carries that stream and no
+ * other, also where streams were set for the output. Call it right after the record: the flag of a `flag`
+ * signal is written at the call. That nothing enqueued after the fence writes the payload is the operator's
+ * word. A message that is also emitted by weir_context_emit carries the end of the tick. Fails: as
+ * weir_context_emit; WEIR_E_INVALID: any other fence, or, with one that the program completes, a message that
+ * was emitted or pushed and for which weir_message_unique has not returned true since; the failure with which
+ * that fence was completed.
  */
 WEIR_API weir_status weir_context_emit_at(weir_context *context, unsigned output, weir_message *message,
 					  weir_fence fence);
@@ -1208,7 +1213,8 @@ WEIR_API weir_status weir_stream_copies(weir_stream *stream, const weir_copy *co
 WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);
 /*
  * Makes later work of the stream wait, on the device, for the fence; omitted where the order already holds.
- * Fails: WEIR_E_INVALID: a NULL stream, or the fence was never recorded in this graph.
+ * Fails: WEIR_E_INVALID: a NULL stream, or the fence was never recorded in this graph; WEIR_E_UNSUPPORTED:
+ * the program has yet to complete it.
  */
 WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);
 /*
@@ -1258,7 +1264,8 @@ WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
  */
 WEIR_API weir_status weir_entity_use_stream(weir_entity *entity, weir_stream *stream);
 /*
- * Returns WEIR_OK if the fence is complete. Thread: any. Fails: WEIR_E_BUSY: not yet; WEIR_E_INVALID: never
+ * Returns WEIR_OK if the fence is complete. Thread: any. Fails: WEIR_E_BUSY: not yet; WEIR_E_FAILED: the
+ * program completed it with a failure; WEIR_E_INVALID: never
  * recorded, or of another graph; WEIR_E_DEVICE: the device failed before the fence was seen complete. Then
  * the work before it must not be used. weir_error_last() has cause DEVICE, and as its entity the only one
  * that had unfinished work; NULL: there were several, which the text lists, oldest first.
@@ -1268,16 +1275,43 @@ WEIR_API weir_status weir_fence_query(weir_graph *graph, weir_fence fence);
  * Waits until the fence is complete; a negative timeout: without limit. On a worker, which would run no other
  * entity meanwhile, it is refused: emit the message, so that its receiver's gate waits, or tell the fence to
  * a condition (weir_entity_tell_fence). Thread: any but a worker. Fails: WEIR_E_TIMEOUT; WEIR_E_INVALID:
- * never recorded, or called on a worker; WEIR_E_DEVICE: as weir_fence_query.
+ * never recorded, or called on a worker; WEIR_E_DEVICE, WEIR_E_FAILED: as weir_fence_query.
  */
 WEIR_API weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout_ns);
 /*
  * Makes later work of the caller's cudaStream_t (NULL: the legacy default stream) wait, on the device, for
  * the fence; does nothing if it is complete. Lets the taker of an early outlet continue without a wait on the
  * host; it declares its reading by weir_message_add_reader. Source: cudaStreamWaitEvent. Thread: any. Fails:
- * WEIR_E_UNSUPPORTED: without CUDA; WEIR_E_INVALID: never recorded, or no such device.
+ * WEIR_E_UNSUPPORTED: without CUDA, or a fence that the program has yet to complete; WEIR_E_INVALID: never
+ * recorded, or no such device.
  */
 WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int device, void *native);
+
+/*
+ * Gives a fence that the program completes, for work that goes on after compute and that no stream has: of a
+ * pool of threads, of a library with callbacks, of another process. An operator emits a message with it
+ * (weir_context_emit_at), a program pushes one (weir_message_add_producer). Until it is completed that
+ * message is unfinished, as one whose device work goes on: its receivers wait, by gates (also ports without
+ * one: a device cannot wait for the program), `cuda_stream` or `fence`; the tick counts as in flight
+ * (max_in_flight); what the tick took and made is not freed; a run does not end, and a drain waits. Each
+ * fence is completed once, by weir_fence_complete, also after the run: until then the graph cannot be
+ * destroyed. It costs no thread and no device, and works on every backend. Thread: any. Fails:
+ * WEIR_E_INVALID: the graph has no scheduler yet.
+ */
+WEIR_API weir_status weir_graph_create_fence(weir_graph *graph, weir_fence *out);
+/*
+ * Completes a fence of weir_graph_create_fence: WEIR_OK, the work is done and its result is in the payload;
+ * or a failure, which ends the run as a failure of the entity that emitted the fence, with the cause
+ * WEIR_CAUSE_COMPUTE and the text, one line, copied (NULL: none). Its message is taken by no compute then.
+ * Nothing needs to be locked: what the calling thread has written before is seen by the receivers. May be
+ * called before the message is emitted; a failure is then that of weir_context_emit_at. Of a fence that a run
+ * before has left, it ends nothing, and the messages that carry it must be dropped. `stop` does not wait for
+ * fences: an operator's stop is the place to cancel what is left, and to complete it. Thread: any, also
+ * inside compute, but not a POSIX signal handler; also while the scheduler is destroyed. Fails:
+ * WEIR_E_INVALID: no such fence, completed before, or a status above 0.
+ */
+WEIR_API weir_status weir_fence_complete(weir_graph *graph, weir_fence fence, weir_status status,
+					 const char *text);
 
 /* -------------------------------------------------------------------------- the streams of an operator -- */
 

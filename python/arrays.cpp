@@ -527,6 +527,8 @@ void make_message(Draft &draft, const Destination &to, nb::handle value)
 	} else if (PyObject_HasAttr(object, word_array) || PyObject_HasAttr(object, word_cuda_array)) {
 		raise(WEIR_E_INVALID, "the array exports neither DLPack nor a buffer; weir.Object(array) "
 				      "passes it as an object");
+	} else if (to.later && is_future(value)) {
+		*to.later = true;
 	} else {
 		from_object(draft, to.core, value);
 	}

@@ -218,6 +218,15 @@ static nb::object given_instance(const Context &own)
 	return owner->given[own.name()];
 }
 
+static nb::list names_of(const Kind *kind, int direction)
+{
+	nb::list out;
+
+	for (PyObject *name : kind->names[direction])
+		out.append(nb::borrow(name));
+	return out;
+}
+
 static void make_instance(State *state, weir_context *context, const weir_values *values)
 {
 	const Kind *kind = kind_of(context);
@@ -232,7 +241,11 @@ static void make_instance(State *state, weir_context *context, const weir_values
 	for (const weir_parameter &parameter : kind->parameters)
 		if (parameter.name)
 			instance.attr(parameter.name) = value_of(values, &parameter);
-	state->compute = nb::object(instance.attr("compute")).release().ptr();
+	nb::object compute = instance.attr("compute");
+	if (nb::cast<bool>(nb::module_::import_("inspect").attr("iscoroutinefunction")(compute)))
+		compute = nb::module_::import_("weir.futures")
+				  .attr("as_compute")(compute, names_of(kind, 0), names_of(kind, 1));
+	state->compute = compute.release().ptr();
 	if (state->own->core->owner)
 		state->own->core->owner->instances[state->own->name()] = instance;
 	state->instance = instance.release().ptr();
@@ -272,6 +285,16 @@ static bool call_if_there(State *state, const char *name)
 	method = nb::steal(PyObject_GetAttrString(state->instance, name));
 	if (method.is_valid())
 		result = nb::steal(PyObject_CallFunctionObjArgs(method.ptr(), state->context, nullptr));
+	return result.is_valid();
+}
+
+/* What its ticks emitted and is not there yet is cancelled. */
+static bool stop_futures(PyObject *context)
+{
+	nb::object module = nb::steal(PyImport_ImportModule("weir.futures")), result;
+
+	if (module.is_valid())
+		result = nb::steal(PyObject_CallMethod(module.ptr(), "stop", "O", context));
 	return result.is_valid();
 }
 
@@ -330,6 +353,8 @@ void operator_stop(weir_context *context, void *memory)
 		if (!call_if_there(state, "stop")) {
 			keep_failure(state->own, take_exception());
 		}
+		if (state->own->later && !stop_futures(state->context))
+			keep_failure(state->own, take_exception());
 		settle();
 	}
 	drop_state(state);
@@ -355,7 +380,7 @@ static unsigned port_of(const Context &self, int direction, nb::handle port)
 
 static nb::object receive_at(Context &self, unsigned input, size_t i)
 {
-	weir_message *message = weir_context_message(self.context, input, i);
+	weir_message *message = resolved_of(weir_context_message(self.context, input, i));
 
 	check_dense(self.kind, 0, input, message, self.name());
 	nb::object object = message_of(message, self.core, self.calls);
@@ -536,18 +561,37 @@ static void context_synchronize_streams(Context &self, std::vector<Stream *> str
 	      self.name());
 }
 
-static void context_emit(Context &self, nb::handle port, nb::handle value, nb::object stamp, const Fence *at,
+static void context_emit(Context &self, nb::handle port, nb::handle value, nb::object stamp, nb::object when,
 			 bool give)
 {
 	weir_context *context = self.inside();
 	unsigned output = port_of(self, 1, port);
+	bool later = false;
+	Fence *at = nullptr;
 	Draft draft;
 
+	if (!when.is_none() && !nb::try_cast(when, at) && !is_future(when))
+		throw nb::type_error(
+			"at is a fence of this tick, or a future that says when the value is whole");
 	make_message(draft,
 		     {self.core, context, self.chosen[output], give, self.name(),
-		      self.kind->ports[1][output].name},
+		      self.kind->ports[1][output].name, &later},
 		     value);
+	if (later && !when.is_none())
+		throw nb::type_error("at belongs to a value that is there, not to a future");
+	if (later && PyObject_HasAttrString(value.ptr(), "done") && nb::cast<bool>(value.attr("done")())) {
+		context_emit(self, port, value.attr("result")(), stamp, when, give);
+		return;
+	}
+	if (later) {
+		emit_later(self, output, nullptr, value, stamp);
+		return;
+	}
 	check_dense(self.kind, 1, output, draft.message, self.name());
+	if (!when.is_none() && !at) {
+		emit_later(self, output, draft.take(), when, stamp);
+		return;
+	}
 	if (!stamp.is_none())
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)), self.name());
 	check(at ? weir_context_emit_at(context, output, draft.take(), at->fence)
@@ -797,9 +841,12 @@ static void bind_messages(ContextClass &type)
 		     "connection.")
 		.def("emit", context_emit, arg("port"), arg("value").none(), arg("stamp") = nb::none(),
 		     arg("at").none() = nb::none(), arg("give") = false,
-		     "Emits after compute has returned. stamp: (time, tag); at: a fence of this tick behind "
-		     "which the "
-		     "value is complete; give: the program does not use the array any more, so receivers may "
+		     "Emits after compute has returned; a future (concurrent.futures, asyncio) or a "
+		     "coroutine "
+		     "stands for its result, for which the receivers wait. stamp: (time, tag); at: a fence "
+		     "of "
+		     "this tick, or a future, behind which the value is complete; give: the program does not "
+		     "use the array any more, so receivers may "
 		     "write it.")
 		.def("empty", context_empty, arg("shape"), arg("dtype"), arg("on_host") = false,
 		     "New pooled memory, of the device or pinned, to fill and emit.")
@@ -818,6 +865,7 @@ static void bind_control(ContextClass &type)
 		.def("watch", context_watch, arg("fd"), arg("read") = true, arg("write") = false,
 		     arg("condition") = "file_descriptor",
 		     "Lets that condition wait for a descriptor; -1: none.")
+		.def("waker", make_waker, "An object whose wake() pokes this entity, from any thread.")
 		.def(
 			"finish",
 			[](Context &self) { check(weir_context_finish(self.inside()), self.name()); },
@@ -851,6 +899,9 @@ static void bind_state(ContextClass &type)
 {
 	type.def_prop_ro(
 		    "entity", [](Context &self) { return self.entity; }, "The entity's name.")
+		.def_prop_ro(
+			"_graph", [](Context &self) { return (uintptr_t)self.core; },
+			"Tells the contexts of one graph.")
 		.def_prop_ro(
 			"tick", [](Context &self) { return weir_context_tick(self.inside()); },
 			"The number of this tick in the run, from 0.")

@@ -151,6 +151,8 @@ void drop_holder(Holder *holder)
 		if (holder->versioned->deleter)
 			holder->versioned->deleter(holder->versioned);
 		break;
+	case Keeps::MESSAGE: /* let_go has dropped it: the graph may be gone by now */
+		break;
 	}
 	drop_written(holder);
 	nb::ft_lock_guard guard(holders_lock);
@@ -166,6 +168,8 @@ void let_go(void *arg)
 
 	if (holder->written)
 		check_written(holder);
+	if (holder->keeps == Keeps::MESSAGE)
+		weir_message_unref(holder->message);
 	holder->next = let_go_of.load(std::memory_order_relaxed);
 	while (!let_go_of.compare_exchange_weak(holder->next, holder, std::memory_order_release,
 						std::memory_order_relaxed))

@@ -68,6 +68,17 @@ static void inlet_close(Inlet &self)
 	weir_inlet_close(self.inlet);
 }
 
+static nb::object taken_of(weir_message *message, Core *core)
+{
+	weir_message *result = resolved_of(message);
+
+	if (result != message) {
+		weir_message_ref(result);
+		weir_message_unref(message);
+	}
+	return message_of(result, core);
+}
+
 static nb::object outlet_take(Outlet &self, nb::object timeout)
 {
 	Core *core = self.core.get();
@@ -82,7 +93,7 @@ static nb::object outlet_take(Outlet &self, nb::object timeout)
 				   [&](int64_t ns) { return weir_outlet_take(self.outlet, ns, &message); });
 	check_waited(core, status);
 	settle();
-	return message_of(message, core);
+	return taken_of(message, core);
 }
 
 /* The next message, or None if there is none now. */
@@ -98,7 +109,7 @@ static nb::object outlet_try_take(Outlet &self)
 		return nb::none();
 	check_waited(core, status);
 	settle();
-	return message_of(message, core);
+	return taken_of(message, core);
 }
 
 /* The next message, or None when no more will come. */
@@ -118,7 +129,7 @@ static nb::object outlet_next(Outlet &self)
 	if (status == WEIR_E_CLOSED || (status == WEIR_E_TIMEOUT && core->ending))
 		return nb::none();
 	check(status);
-	return message_of(message, core);
+	return taken_of(message, core);
 }
 
 static int inlet_fd(Inlet &self)

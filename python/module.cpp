@@ -94,6 +94,7 @@ NB_MODULE(_weir_of_main, module)
 	bind_message(module);
 	bind_streams(module);
 	bind_context(module);
+	bind_futures(module);
 	bind_graph(module);
 	bind_ends(module);
 	bind_log(module);

@@ -158,7 +158,8 @@ struct DLManagedVersioned {
 enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3, DL_CUDA_MANAGED = 13 };
 enum { DL_READ_ONLY = 1 };
 
-enum class Keeps { NOTHING, OBJECT, BUFFER, DLPACK, VERSIONED };
+/* MESSAGE: the result of a future (future.cpp). */
+enum class Keeps { NOTHING, OBJECT, BUFFER, DLPACK, VERSIONED, MESSAGE };
 
 /* Of check_writes: who gave an array to the graph, and what it held then. */
 struct Written;
@@ -176,6 +177,7 @@ struct Holder {
 		Py_buffer buffer;
 		DLManaged *managed;
 		DLManagedVersioned *versioned;
+		weir_message *message;
 	};
 };
 
@@ -378,6 +380,8 @@ struct Destination {
 	bool give = false;               /* arrays are the graph's from now on; else they are lent */
 	const char *entity = "";         /* where they come from, for check_writes; "": a push into `port` */
 	const char *port = "";
+	bool *later =
+		nullptr; /* set, and no message made, if the value is a future; NULL: that is an object */
 };
 
 /* An object that is passed as it is, whatever it exports. */
@@ -396,6 +400,7 @@ struct Context {
 	uint64_t run = 0;
 	uint64_t calls = 0;                /* of start, compute and stop */
 	bool replaying = false;            /* within ctx.replay */
+	bool later = false;                /* futures were emitted in this run */
 	std::vector<void *> natives;       /* streams given out in this call */
 	std::vector<weir_stream *> chosen; /* per output: the stream set in this tick */
 	std::vector<nb::object> lent;      /* messages received in this call */
@@ -615,6 +620,17 @@ void note_backend(Core *core, int strict);
 /* As check, after in_slices: a call that was cut short by the end of the graph says so. */
 void check_waited(const Core *core, weir_status status);
 void bind_graph(nb::module_ &module);
+
+/* --- future.cpp --- */
+/* A future of concurrent.futures or asyncio, or a coroutine. */
+bool is_future(nb::handle value);
+/* Emits the message `given`, which it takes, or, if that is NULL, one of the future's result, with a fence
+ * that the future completes. */
+void emit_later(Context &self, unsigned output, weir_message *given, nb::handle future, nb::object stamp);
+/* The message of a future's result, or the message itself. Borrowed. */
+weir_message *resolved_of(weir_message *message);
+nb::object make_waker(Context &self);
+void bind_futures(nb::module_ &module);
 
 /* --- ends.cpp --- */
 Inlet add_inlet(Graph &self, const char *port);

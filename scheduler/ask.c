@@ -274,12 +274,17 @@ static void entity_close_fronts(weir_entity *entity)
 
 /* --- implied gates --- */
 
+static bool wait_for_front(weir_view *view, unsigned input, bool all, weir_verdict *verdict, const char *why);
+
 bool wr_gate_ask(weir_view *view, unsigned input)
 {
-	weir_verdict *verdict = &view->entity->verdict;
+	weir_entity *entity = view->entity;
+	bool gate = entity->inputs[input].gate;
 
-	wr_verdict_clear(verdict);
-	return wr_view_wait_for_device(view, input, verdict, "waits for device work");
+	wr_verdict_clear(&entity->verdict);
+	if (!gate && !wr_system_has_promises(entity->graph->system))
+		return false;
+	return wait_for_front(view, input, gate, &entity->verdict, "waits for device work");
 }
 
 /* Returns true if some gate waits. */
@@ -291,7 +296,7 @@ static bool ask_gates(weir_view *view, struct sum *sum)
 	entity->gated = true;
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		input->gate_waits = input->gate && wr_gate_ask(view, i);
+		input->gate_waits = wr_gate_ask(view, i);
 		if (input->gate_waits)
 			add_to_sum(sum, &entity->verdict, entity->gate_signal, input->plan->port->name);
 		waits |= input->gate_waits;
@@ -708,9 +713,11 @@ const weir_message *weir_view_message(weir_view *view, unsigned input, size_t i)
 	return has_input(view, input) ? front_message(&view->entity->inputs[input], i) : NULL;
 }
 
-/* Reads the message's fences behind the `count` that were found before, and adds the incomplete ones to
- * those. */
-static size_t add_pending_fences(weir_entity *entity, const weir_message *message, size_t count)
+/*
+ * Reads the message's fences behind the `count` that were found before, and adds the incomplete ones to
+ * those; without `all`, promises alone.
+ */
+static size_t add_pending_fences(weir_entity *entity, const weir_message *message, size_t count, bool all)
 {
 	size_t n = 1, from = count;
 
@@ -723,7 +730,9 @@ static size_t add_pending_fences(weir_entity *entity, const weir_message *messag
 	} while (n > entity->fetched_room - from);
 	for (size_t i = from; i < from + n; i++) {
 		weir_fence fence = entity->fetched[i];
-		weir_status status = wr_fence_query(entity->graph->system, fence);
+		weir_status status = all || wr_fence_is_promise(fence)
+					     ? wr_fence_query(entity->graph->system, fence)
+					     : WEIR_OK;
 		/* A lost device counts as complete: compute then fails. Arming reports other failures. */
 		if (status && status != WEIR_E_DEVICE)
 			count = wr_fences_add(entity->fetched, count, fence);
@@ -731,15 +740,15 @@ static size_t add_pending_fences(weir_entity *entity, const weir_message *messag
 	return count;
 }
 
-/* Reads the incomplete fences of the port's front into entity->fetched. */
-static size_t fetch_pending(weir_entity *entity, const struct wr_input *port)
+/* Reads the incomplete fences of the port's front, all or promises alone, into entity->fetched. */
+static size_t fetch_pending(weir_entity *entity, const struct wr_input *port, bool all)
 {
 	const weir_message *message;
 	size_t count = 0;
 
 	for (size_t i = 0; (message = front_message(port, i)); i++)
 		if (wr_message_has_fences(message))
-			count = add_pending_fences(entity, message, count);
+			count = add_pending_fences(entity, message, count, all);
 	return count;
 }
 
@@ -750,7 +759,7 @@ size_t weir_view_pending(weir_view *view, unsigned input, size_t room, weir_fenc
 
 	if (!has_input(view, input))
 		return 0;
-	count = fetch_pending(entity, &entity->inputs[input]);
+	count = fetch_pending(entity, &entity->inputs[input], true);
 	for (size_t i = 0; i < count && i < room; i++)
 		out[i] = entity->fetched[i];
 	return count;
@@ -758,18 +767,27 @@ size_t weir_view_pending(weir_view *view, unsigned input, size_t room, weir_fenc
 
 enum { FENCES = 64 }; /* of one port in one wait; further ones are waited for when these are complete */
 
-bool wr_view_wait_for_device(weir_view *view, unsigned input, weir_verdict *verdict, const char *why)
+/* Without `all`: for promises alone. */
+static bool wait_for_front(weir_view *view, unsigned input, bool all, weir_verdict *verdict, const char *why)
 {
 	weir_entity *entity = view->entity;
-	size_t pending = fetch_pending(entity, &entity->inputs[input]);
+	size_t pending = fetch_pending(entity, &entity->inputs[input], all);
+	bool told = false;
 
 	if (!pending)
 		return false;
-	weir_verdict_wait(verdict, why);
-	weir_verdict_set_cause(verdict, WEIR_CAUSE_DEVICE, (int)input, 0);
-	for (size_t i = 0; i < pending && i < FENCES; i++)
+	for (size_t i = 0; i < pending && i < FENCES; i++) {
+		told |= wr_fence_is_promise(entity->fetched[i]);
 		weir_verdict_fence(verdict, entity->fetched[i]);
+	}
+	weir_verdict_wait(verdict, told ? "waits for a fence that the program completes" : why);
+	weir_verdict_set_cause(verdict, told ? WEIR_CAUSE_TOLD : WEIR_CAUSE_DEVICE, (int)input, 0);
 	return true;
+}
+
+bool wr_view_wait_for_device(weir_view *view, unsigned input, weir_verdict *verdict, const char *why)
+{
+	return wait_for_front(view, input, true, verdict, why);
 }
 
 /* --- the verdict --- */

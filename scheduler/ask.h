@@ -53,7 +53,10 @@ static inline void wr_verdict_check_cause(weir_view *view, struct wr_condition *
 		wr_verdict_check_new_cause(view, condition);
 }
 
-/* Asks the implied gate of the port (C8). Returns true, with a WAIT verdict, if its front is not finished. */
+/*
+ * Asks the implied gate of the port (C8), and, without one, whether a promise is open (T17). Returns true,
+ * with a WAIT verdict, if the front is not finished.
+ */
 bool wr_gate_ask(weir_view *view, unsigned input);
 
 /* --- the ports: for conditions, and for reviews that ask none --- */

@@ -347,6 +347,34 @@ static bool wakes_by_flag(const struct wr_output *output)
 	return false;
 }
 
+/*
+ * With a fence that the program completes (T17): the message carries it beside what each message of the tick
+ * carries, from now on.
+ */
+__attribute__((noinline)) static weir_status emit_promised(weir_context *context, unsigned output,
+							   weir_message *message, weir_fence fence)
+{
+	weir_entity *entity = context->entity;
+	bool took = false;
+	weir_status status = emit_allowed(context, output, message) ? wr_entity_reserve_promise(entity)
+								    : refuse_emit(context, output, message);
+
+	for (size_t i = 0; i < entity->input_count; i++)
+		took |= entity->inputs[i].taken_count > 0;
+	if (!status)
+		status = weir_message_add_producer(message, fence);
+	if (!status || status == WEIR_E_FAILED) /* then carrying it fails as it was completed */
+		status = wr_promise_carry(entity->graph->system, fence, entity->id, entity->plan->name, took);
+	if (status) {
+		weir_message_unref(message);
+		return status;
+	}
+	status = weir_context_emit(context, output, message);
+	if (!status)
+		entity->streams.promised[entity->streams.promised_count++] = fence;
+	return status;
+}
+
 weir_status weir_context_emit_at(weir_context *context, unsigned output, weir_message *message,
 				 weir_fence fence)
 {
@@ -355,6 +383,8 @@ weir_status weir_context_emit_at(weir_context *context, unsigned output, weir_me
 	weir_status status = WEIR_OK;
 	bool last;
 
+	if (wr_fence_is_promise(fence))
+		return emit_promised(context, output, message, fence);
 	if (emit_allowed(context, output, message))
 		status =
 			stream ? wr_entity_reserve_early(entity)
@@ -535,6 +565,7 @@ weir_status wr_entity_drop_tick(weir_entity *entity)
 			       entity->plan->name, weir_status_text(status));
 		return status;
 	}
+	entity->streams.promised_count = 0;
 	for (size_t i = 0; i < entity->output_count; i++) {
 		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
 			weir_message_unref(entity->outputs[i].emitted[k]);

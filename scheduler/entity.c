@@ -197,6 +197,7 @@ void wr_entity_finish(weir_entity *entity)
 	wr_free(entity->streams.items);
 	wr_free(entity->streams.sets);
 	wr_free(entity->streams.early);
+	wr_free(entity->streams.promised);
 }
 
 /* --- reset before a run --- */

@@ -626,6 +626,13 @@ static weir_status run_deferred_frees_in_world(void *arg)
 	return WEIR_OK;
 }
 
+/* The thread that completes one must find the system. */
+static weir_status refuse_open_fences(const weir_graph *graph, const char *before)
+{
+	return wr_fail(WEIR_E_STATE, "graph %s: %llu of its fences are not completed: complete them %s",
+		       graph->plan->name, (unsigned long long)wr_system_open_promises(graph->system), before);
+}
+
 /*
  * Payloads are in the system's memory, so the system must not be replaced while the program holds messages or
  * the device uses them. Fails: WEIR_E_STATE.
@@ -636,6 +643,8 @@ static weir_status check_no_messages(weir_graph *graph)
 
 	if (!graph->system)
 		return WEIR_OK;
+	if (wr_system_open_promises(graph->system))
+		return refuse_open_fences(graph, "before it runs elsewhere");
 	drop_messages_and_streams(graph);
 	wr_sim_try(graph->world, run_deferred_frees_in_world, graph);
 	held = wr_pool_live(graph->pool);
@@ -657,6 +666,8 @@ static weir_status graph_check_released(weir_graph *graph)
 
 	if (!graph->pool)
 		return WEIR_OK; /* half built: there was no message yet */
+	if (graph->system && wr_system_open_promises(graph->system))
+		return refuse_open_fences(graph, "before it is destroyed");
 	drop_messages_and_streams(graph);
 	if (graph->leaks)
 		return WEIR_OK;
@@ -770,6 +781,28 @@ weir_status weir_fence_wait(weir_graph *graph, weir_fence fence, int64_t timeout
 	if (!status)
 		wr_system_collect_between_runs(graph->system);
 	return status;
+}
+
+/* --- fences that the program completes --- */
+
+weir_status weir_graph_create_fence(weir_graph *graph, weir_fence *out)
+{
+	if (!graph->system)
+		return wr_fail(WEIR_E_INVALID, "graph %s: create a scheduler before a fence",
+			       graph->plan->name);
+	return wr_promise_create(graph->system, out);
+}
+
+weir_status weir_fence_complete(weir_graph *graph, weir_fence fence, weir_status status, const char *text)
+{
+	if ((int)status > 0)
+		return wr_fail(WEIR_E_INVALID, "a fence is completed with WEIR_OK or a failure, not with %d",
+			       (int)status);
+	if (!graph->system || !wr_fence_is_promise(fence))
+		return wr_fail(WEIR_E_INVALID,
+			       "graph %s: only a fence of weir_graph_create_fence is completed",
+			       graph->plan->name);
+	return wr_promise_complete(graph->system, fence, status, text);
 }
 
 weir_status weir_graph_collect(weir_graph *graph, int64_t timeout_ns)

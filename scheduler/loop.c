@@ -851,9 +851,17 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 {
 	struct wr_system *system = scheduler->graph->system;
 	weir_status status = WEIR_OK;
+	uint32_t promised;
 	bool only_streams;
 
 	wr_system_collect(system);
+	status = wr_system_promise_failure(system, &promised);
+	if (status) {
+		wr_run_fail(scheduler,
+			    promised == WR_NO_ENTITY ? NULL : wr_graph_entity_at(scheduler->graph, promised),
+			    WEIR_CAUSE_COMPUTE, status);
+		return now;
+	}
 	if (now >= scheduler->watch_at || !wr_load(&scheduler->watching)) {
 		wr_store(&scheduler->watching, false); /* first: a stream that becomes busy meanwhile kicks */
 		if (wr_system_watch(system, now, &scheduler->watch_at)) {
@@ -869,7 +877,7 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 		!wr_load(&scheduler->not_done) || (wr_load(&scheduler->sleepers) == scheduler->all_asleep &&
 						   !scheduler->heap_count && !wr_system_outstanding(system));
 	if (only_streams || wr_memory_pools_refuse(scheduler->graph))
-		status = wr_system_arm_kicks(system, only_streams);
+		status = wr_system_arm_kicks(system, only_streams, !wr_load(&scheduler->not_done));
 	if (status) {
 		wr_run_fail(scheduler, NULL, WEIR_CAUSE_DEVICE, status);
 		return now;
@@ -887,10 +895,14 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 static int64_t close_if_quiescent(weir_scheduler *scheduler, int64_t now)
 {
 	uint64_t word = wr_load(&scheduler->live), ticks;
+	uint32_t promised;
 	int64_t grace = scheduler->options.deadlock_grace_ns;
 
 	if (word & WR_LIVE_COUNT)
 		return INT64_MAX; /* the thread that drops the last reference kicks */
+	/* Again, after the count: it was noted before the promise dropped its reference. */
+	if (wr_system_promise_failure(scheduler->graph->system, &promised))
+		return now;
 	if (wr_holders_program_may_go_on(scheduler, &word))
 		return INT64_MAX; /* the thread that lets go of what the program holds kicks */
 	if (scheduler->draining || !wr_load(&scheduler->not_done))
@@ -983,6 +995,15 @@ static void call_ended(weir_scheduler *scheduler)
 	wr_mutex_unlock(&scheduler->lock);
 }
 
+/* What completes promises from outside is in no hurry of the simulated world's: once every 10 ms of that. */
+static void give_real_time(weir_scheduler *scheduler, int64_t now)
+{
+	if (now < scheduler->outside_at || !wr_system_open_promises(scheduler->graph->system))
+		return;
+	scheduler->outside_at = now + OUTSIDE_NS;
+	poll(NULL, 0, REAL_MS);
+}
+
 void wr_run_turn(weir_scheduler *scheduler)
 {
 	int64_t now = wr_now(), next = INT64_MAX;
@@ -1000,6 +1021,7 @@ void wr_run_turn(weir_scheduler *scheduler)
 		if (wr_ready_injector_holds(scheduler))
 			wr_wake_one(scheduler);
 		next = next > now + OUTSIDE_NS ? now + OUTSIDE_NS : next;
+		give_real_time(scheduler, now);
 	}
 	loop_arm(&scheduler->loop, next, wr_load(&scheduler->phase) != WR_ENDED);
 	/* A timer request that was listed after this turn took the list and before the loop was armed. */

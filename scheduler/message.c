@@ -340,8 +340,8 @@ static weir_status message_add_pending_fence(weir_message *message, weir_fence f
 		return wr_fail(WEIR_E_INVALID, "fence: stream %llu does not belong to this graph",
 			       (unsigned long long)fence.stream);
 	status = wr_fence_query(system, fence);
-	if (status == WEIR_OK || status == WEIR_E_INVALID)
-		return status;
+	if (status == WEIR_OK || status == WEIR_E_INVALID || (status == WEIR_E_FAILED && part != WR_USED))
+		return status; /* FAILED: a promise, which no message can carry any more */
 	return wr_message_add_fence(message, fence, part);
 }
 

@@ -442,7 +442,8 @@ void wr_connection_announce_fences(struct wr_connection *connection)
 	weir_entity *receiver = connection->receiver;
 
 	/* Relaxed would suffice: the push that follows releases it, closing the front acquires that push. */
-	if (receiver && receiver->inputs[connection->input].gate &&
+	if (receiver &&
+	    (receiver->inputs[connection->input].gate || wr_system_has_promises(receiver->graph->system)) &&
 	    !(wr_load_relaxed(&receiver->front_checks) & WR_CHECK_GATES))
 		wr_fetch_or(&receiver->front_checks, WR_CHECK_GATES);
 }

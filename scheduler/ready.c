@@ -495,6 +495,11 @@ static void waker_take(struct wr_waker *waker)
 		wr_loop_kick(&scheduler->loop); /* the watch must run again */
 }
 
+static void waker_hold(struct wr_waker *waker)
+{
+	wr_live_take(&scheduler_of(waker)->live);
+}
+
 static void waker_drop(struct wr_waker *waker)
 {
 	wr_run_drop_live(scheduler_of(waker));
@@ -524,5 +529,5 @@ static void waker_poke(struct wr_waker *waker, uint32_t entity, uint64_t token)
 
 void wr_waker_init(struct wr_waker *waker)
 {
-	*waker = (struct wr_waker){waker_poke, waker_kick, waker_take, waker_drop};
+	*waker = (struct wr_waker){waker_poke, waker_kick, waker_take, waker_drop, waker_hold};
 }

@@ -75,9 +75,10 @@ static void cancel_signal(weir_scheduler *scheduler, weir_entity *entity)
 }
 
 /*
- * Arms every fence of the verdict: by flag if a flag write was enqueued for each of them, or by a callback on
- * their common stream (callback_inline). What these two do not support is armed by callback, which takes any
- * fence.
+ * Of fences that the program completes arms the newest open one alone (T17): the review that follows arms the
+ * rest. Else arms every fence of the verdict: by flag if a flag write was enqueued for each of them, or by a
+ * callback on their common stream (callback_inline). What these two do not support is armed by callback,
+ * which takes any fence.
  */
 static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 {
@@ -88,6 +89,13 @@ static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 	wr_token *token = &entity->wait.token;
 	weir_status status = WEIR_E_UNSUPPORTED;
 
+	if (wr_system_has_promises(system)) {
+		status = wr_promise_arm(system, entity->id, fences, count, token);
+		if (!status && entity->wait.in_fifo)
+			wr_signal_leave_fifo(system, entity->id);
+		if (status != WEIR_E_UNSUPPORTED)
+			return status;
+	}
 	if (verdict->signal == WR_SIGNAL_FLAG)
 		status = wr_flag_arm(system, entity->id, fences, count, token);
 	else if (verdict->signal == WR_SIGNAL_INLINE)
@@ -135,7 +143,7 @@ static weir_status arm_signal(struct wr_worker *worker, weir_entity *entity)
 	wait->in_fifo = false;
 	memcpy(wait->fences, verdict->fences, sizeof *wait->fences * verdict->fence_count);
 	wait->fence_count = verdict->fence_count;
-	if (scheduler->trace)
+	if (scheduler->trace && verdict->cause != WEIR_CAUSE_TOLD)
 		trace_arm(worker, entity);
 	return WEIR_OK;
 }

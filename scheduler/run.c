@@ -345,6 +345,7 @@ static void clear_scheduler(weir_scheduler *scheduler)
 	wr_holders_reset(scheduler);
 	scheduler->watch_at = 0;
 	scheduler->descriptors_at = 0;
+	scheduler->outside_at = 0;
 	scheduler->outcome = (weir_outcome){0};
 }
 
@@ -658,8 +659,10 @@ static char *undrained_text(weir_scheduler *scheduler)
 {
 	weir_graph *graph = scheduler->graph;
 	struct wr_text text = {0};
-	const char *between = "";
+	const char *between = "", *owner = NULL;
 	bool streams = false;
+	size_t open;
+	int64_t age;
 
 	if (scheduler->options.drain_ns > 0)
 		wr_text_add(&text, "the drain took longer than %s without a message taken; left behind: ",
@@ -694,7 +697,13 @@ static char *undrained_text(weir_scheduler *scheduler)
 		between = ", ";
 		add_held(&text, held);
 	}
-	if (!*between)
+	open = wr_system_promises_of_run(graph->system, &owner, &age);
+	if (open)
+		wr_text_add(
+			&text,
+			"%swaits for a fence that the program completes: %zu open, oldest %s, producer %s",
+			*between ? "; " : "", open, wr_time_shown(age).text, owner);
+	else if (!*between)
 		wr_text_add(&text, "%s", streams ? "work on the device" : "a worker that was late");
 	if (scheduler->options.drain_ns > 0)
 		wr_text_add(&text, "; if that is slow, not stuck, raise \"drain\" (weir run --drain)");

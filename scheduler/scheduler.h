@@ -155,6 +155,7 @@ struct weir_scheduler {
 	size_t heap_count;
 	int64_t started_at, ends_at, idle_since, drain_at, drain_look_at, watch_at, streams_until;
 	int64_t descriptors_at; /* when the loop looks whether a watched descriptor was closed */
+	int64_t outside_at;     /* on sim: when the loop gives threads outside real time again */
 	uint64_t drain_taken;   /* messages, at the last look in a drain */
 	uint64_t idle_ticks;    /* of all entities when the count was 0; grace runs from idle_since */
 	uint64_t looked_word; /* `live` after the last look who holds memory (holders.h), and what it found */

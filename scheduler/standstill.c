@@ -37,22 +37,28 @@
  * change, so content conditions are asked only if a review has closed the fronts.
  */
 
-/* "1 fence pending, oldest 1.2 ms, producer blur" */
+/*
+ * "1 fence pending, oldest 1.2 ms, producer blur"; "waits for a fence that the program completes: " before
+ * it, if one is a promise.
+ */
 static void detail_fences(const weir_entity *entity, char *text, size_t room)
 {
 	const weir_verdict *verdict = &entity->verdict;
 	const char *producer = "?";
+	bool told = false;
 	int64_t oldest = 0;
 
 	for (size_t i = 0; i < verdict->fence_count; i++) {
 		int64_t age = 0;
 		const char *name = wr_fence_producer(entity->graph->system, verdict->fences[i], &age);
+		told |= wr_fence_is_promise(verdict->fences[i]);
 		if (!i || age > oldest) {
 			oldest = age;
 			producer = name;
 		}
 	}
-	snprintf(text, room, "%zu fence%s pending, oldest %s, producer %s", verdict->fence_count,
+	snprintf(text, room, "%s%zu fence%s pending, oldest %s, producer %s",
+		 told ? "waits for a fence that the program completes: " : "", verdict->fence_count,
 		 verdict->fence_count == 1 ? "" : "s", wr_time_shown(oldest).text, producer);
 }
 
@@ -61,11 +67,14 @@ static void detail_in_flight(const weir_entity *entity, char *text, size_t room)
 {
 	const struct wr_flight *flight = &entity->flight;
 	int64_t age = 0;
-	const char *owner = wr_fence_producer(entity->graph->system, flight->ends[flight->first].fence, &age);
+	weir_fence oldest = flight->ends[flight->first].fence;
+	const char *owner = wr_fence_producer(entity->graph->system, oldest, &age);
 
-	snprintf(text, room, "%llu of %zu ticks in flight, oldest %s, on stream of '%s'",
+	snprintf(text, room, "%llu of %zu ticks in flight, oldest %s, %s of '%s'",
 		 (unsigned long long)(flight->ticks - flight->completed), wr_flight_limit(flight),
-		 wr_time_shown(age).text, owner);
+		 wr_time_shown(age).text,
+		 wr_fence_is_promise(oldest) ? "waits for a fence that the program completes," : "on stream",
+		 owner);
 }
 
 static enum wr_says verdict_says(const weir_verdict *verdict)
@@ -141,15 +150,18 @@ static void explain_gates(weir_view *view, bool *met, wr_unmet_fn *fn, void *arg
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		const char *port = entity->inputs[i].plan->port->name;
 		entity->verdict.fence_count = 0;
-		if (!entity->inputs[i].gate || !wr_gate_ask(view, i))
+		if (!wr_gate_ask(view, i))
 			continue;
 		*met = false;
 		snprintf(name, sizeof name, "gate on %s", port);
 		detail_fences(entity, fences, sizeof fences);
-		snprintf(detail, sizeof detail, "waits for device work on '%s': %s", port, fences);
+		if (entity->verdict.cause == WEIR_CAUSE_TOLD)
+			snprintf(detail, sizeof detail, "%s", fences);
+		else
+			snprintf(detail, sizeof detail, "waits for device work on '%s': %s", port, fences);
 		fn(&(struct wr_unmet){.condition = name,
 				      .says = WR_SAYS_EVENT,
-				      .cause = WEIR_CAUSE_DEVICE,
+				      .cause = entity->verdict.cause,
 				      .on = i,
 				      .detail = detail,
 				      .input = &entity->inputs[i]},
@@ -217,7 +229,7 @@ bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const 
 		return false;
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		entity->verdict.fence_count = 0;
-		if (entity->inputs[i].gate && wr_gate_ask(&view, i))
+		if (wr_gate_ask(&view, i))
 			return false;
 	}
 	return find_outside_wait(&view, entity->gathering_count, entity->condition_count, condition, why);

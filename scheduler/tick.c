@@ -336,11 +336,13 @@ weir_status wr_tick(struct wr_worker *worker, weir_entity *entity)
 
 	if (entity->claim_count)
 		wr_claims_release(entity);
-	if (!status && entity->streams.count) {
+	if (!status && (entity->streams.count || entity->streams.promised_count)) {
 		bool pending; /* then it fails, and wr_entity_drop_tick tries again */
 		status = wr_entity_fence_tick(entity, &pending);
 		if (!status)
 			status = wr_flight_note_tick(entity);
+		if (!status)
+			entity->streams.promised_count = 0;
 	}
 	if (status) {
 		wr_run_fail(scheduler, entity, WEIR_CAUSE_COMPUTE, status);

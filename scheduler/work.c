@@ -462,6 +462,32 @@ void wr_entity_add_early(weir_entity *entity, size_t output, weir_fence fence)
 		(struct wr_early_message){output, entity->outputs[output].emitted_count - 1, fence};
 }
 
+weir_status wr_entity_reserve_promise(weir_entity *entity)
+{
+	struct wr_entity_streams *streams = &entity->streams;
+
+	return wr_grow(&streams->promised, &streams->promised_room, streams->promised_count + 1,
+		       sizeof *streams->promised);
+}
+
+/* What the tick took or made is used until they are complete (T4); what it emits carries them already. */
+static weir_status fence_promised(weir_entity *entity)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t p = 0; p < entity->streams.promised_count; p++) {
+		weir_fence fence = entity->streams.promised[p];
+		if (wr_fence_known_complete(entity->graph->system, fence))
+			continue;
+		for (size_t i = 0; !status && i < entity->input_count; i++)
+			for (size_t k = 0; !status && k < entity->inputs[i].taken_count; k++)
+				status = wr_message_add_fence(entity->inputs[i].taken[k], fence, WR_USED);
+		for (size_t i = 0; !status && i < entity->context.made_count; i++)
+			status = wr_message_add_fence(entity->context.made[i], fence, WR_USED);
+	}
+	return status;
+}
+
 static void end_tick(weir_entity *entity)
 {
 	struct wr_entity_streams *streams = &entity->streams;
@@ -498,6 +524,8 @@ weir_status wr_entity_fence_tick(weir_entity *entity, bool *pending)
 		weir_message *message = entity->outputs[early->output].emitted[early->place];
 		status = fence_made(entity, message, early->fence, WR_CARRIED);
 	}
+	if (!status && streams->promised_count)
+		status = fence_promised(entity);
 	again = status == WEIR_E_NOMEM;
 	for (size_t i = 0; i < streams->count; i++) {
 		const struct wr_entity_stream *item = &streams->items[i];
@@ -539,6 +567,7 @@ void wr_flight_reset(struct wr_flight *flight, size_t bound)
 {
 	flight->bound = bound;
 	flight->ticks = flight->completed = flight->operations = flight->largest_tick = 0;
+	flight->promised = false;
 	flight->first = flight->count = 0;
 }
 
@@ -585,15 +614,16 @@ static size_t flight_find_pending(const weir_entity *entity, uint64_t tick, weir
 	weir_fence asked[STREAMS];
 	size_t known = 0, pending = 0;
 
-	for (size_t i = flight->count; i-- > 0 && known < entity->streams.count;) {
+	for (size_t i = flight->count; i-- > 0 && (known < entity->streams.count || flight->promised);) {
 		const struct wr_flight_end *end = &flight->ends[flight->first + i];
-		size_t same = 0;
+		bool promise = wr_fence_is_promise(end->fence);
+		size_t same = promise ? known : 0;
 		weir_status status;
 		while (same < known && asked[same].stream != end->fence.stream)
 			same++;
 		if (end->tick > tick || same < known)
 			continue;
-		if (known < STREAMS)
+		if (known < STREAMS && !promise)
 			asked[known++] = end->fence;
 		status = wr_fence_query(entity->graph->system, end->fence);
 		if (!status || status == WEIR_E_DEVICE) /* lost device: the next call on it fails */
@@ -683,7 +713,7 @@ weir_status wr_flight_note_tick(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
 	const struct wr_entity_streams *streams = &entity->streams;
-	size_t count = 0;
+	size_t count = streams->promised_count;
 	uint64_t operations = 0;
 	weir_status status;
 
@@ -704,6 +734,10 @@ weir_status wr_flight_note_tick(weir_entity *entity)
 			flight->ends[flight->first + flight->count++] =
 				(struct wr_flight_end){streams->items[i].last, flight->ticks};
 	}
+	for (size_t i = 0; i < streams->promised_count; i++)
+		flight->ends[flight->first + flight->count++] =
+			(struct wr_flight_end){streams->promised[i], flight->ticks};
+	flight->promised |= streams->promised_count > 0;
 	if (operations >= flight->operations || flight->completed >= flight->largest_tick) {
 		flight->operations = operations;
 		flight->largest_tick = flight->ticks;

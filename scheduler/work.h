@@ -54,6 +54,8 @@ struct wr_entity_streams {
 	weir_status failure;            /* of a call that returns no status; the end of the tick returns it */
 	size_t set_count, set_room;
 	size_t early_count, early_room;
+	weir_fence *promised; /* of this tick: promises that what it emits carries (T17) */
+	size_t promised_count, promised_room;
 };
 
 /* --- taking: *out is an index into items --- */
@@ -91,6 +93,8 @@ weir_stream *wr_entity_stream_recorded(weir_entity *entity, weir_fence fence);
 weir_status wr_entity_reserve_early(weir_entity *entity);
 /* Notes that the message emitted last on the output carries the fence. Call after wr_entity_reserve_early. */
 void wr_entity_add_early(weir_entity *entity, size_t output, weir_fence fence);
+/* Makes room for one more entry in `promised`. Fails: WEIR_E_NOMEM. */
+weir_status wr_entity_reserve_promise(weir_entity *entity);
 /* Returns the entity's stream that recorded this fence at the end of its last tick, or NULL. */
 weir_stream *wr_entity_stream_of(weir_entity *entity, weir_fence fence);
 
@@ -112,6 +116,7 @@ struct wr_flight {
 	uint64_t ticks, completed;  /* number of the last tick; ticks 1..completed are known to be complete */
 	struct wr_flight_end *ends; /* [first, first + count): ends of ticks after `completed`, in order */
 	size_t first, count, room;
+	bool promised;         /* some end was a promise, which has no stream */
 	uint64_t operations;   /* that the largest recent tick enqueued */
 	uint64_t largest_tick; /* the number of that tick */
 };

@@ -627,6 +627,10 @@ static bool entry_note_wanted(struct wr_system *system, const struct wr_deferred
 		weir_fence fence = entry->fences[i];
 		weir_stream *stream;
 
+		if (wr_fence_is_promise(fence)) {
+			complete &= !wr_promise_kick_at(system, fence);
+			continue;
+		}
 		if (wr_fence_find(system, fence, &stream) || !stream ||
 		    fence.value <= wr_load(&stream->completed))
 			continue;

@@ -1,7 +1,7 @@
 /*
  * Signals tell the scheduler that device work is complete (G1-G3; models m5_token, m5_bound). A signal is a
- * token with its sink, fired by a host callback or by the poller of the flags (flag.c). In order: tokens, the
- * native streams of signals, the life of a signal, signals by host callback.
+ * token (token.c) with its sink, fired by a host callback or by the poller of the flags (flag.c). In order:
+ * the native streams of signals, the life of a signal, signals by host callback.
  *
  * The life of a signal: it is taken from the free list and its token armed in one critical section, so that
  * its fields belong to that token. When it fires it pokes its entity and is pushed onto the fired list. Only
@@ -21,222 +21,6 @@
 #include "base/status.h"
 #include "streams/flag.h"
 #include "streams/system.h"
-
-/*
- * === tokens ===
- *
- * The slab of tokens (G1; tests/models/m5_token.c).
- *
- * The state of a slot is one word {generation, state}. It is changed only by read-modify-writes, so a thread
- * that succeeds has acquired what the others wrote before. The sink is written before the word becomes
- * PENDING and never cleared; it is read only after a successful change from PENDING or CANCELLED, and is not
- * freed before the slot's count of callbacks inside is 0. Chunks are never freed.
- *
- *   FREE(g) -> PENDING(g) -> FIRED(g) -> FREE(g + 1)
- *              PENDING(g) -> CANCELLED(g) -> FIRED(g)		(stale)
- *              PENDING(g), CANCELLED(g) -> DETACHED(g) -> FREE(g + 1)	(by its callback, or never)
- */
-
-enum state { FREE, PENDING, FIRED, CANCELLED, DETACHED };
-
-enum { CHUNK = 256, CHUNKS = 16384, SLOT_BITS = 24 };
-
-struct slot {
-	_Atomic uint64_t word; /* generation << 3 | state */
-	_Atomic(struct wr_sink *) sink;
-	_Atomic uint32_t inside;
-	_Atomic uint32_t next; /* in the free list: slot + 1, 0 = last */
-};
-
-struct chunk {
-	struct slot slots[CHUNK];
-};
-
-static _Atomic(struct chunk *) chunks[CHUNKS];
-static _Atomic uint64_t free_slots; /* a stack: change count << 32 | slot + 1. The count prevents ABA (F33) */
-static _Atomic uint64_t strays;
-
-static struct slot *slot_at(uint32_t index)
-{
-	return &wr_load_acquire(&chunks[index / CHUNK])->slots[index % CHUNK];
-}
-
-static uint64_t word_of(uint64_t generation, enum state state)
-{
-	return generation << 3 | state;
-}
-
-static uint32_t slot_of(wr_token token)
-{
-	return (uint32_t)token & ((1u << SLOT_BITS) - 1);
-}
-
-static uint64_t generation_of(wr_token token)
-{
-	return token >> SLOT_BITS;
-}
-
-/* --- the free list --- */
-
-void wr_slot_give(uint32_t index)
-{
-	struct slot *slot = slot_at(index);
-	uint64_t head = wr_load(&free_slots), mine;
-
-	do {
-		wr_store(&slot->next, (uint32_t)head);
-		mine = ((head >> 32) + 1) << 32 | (index + 1);
-	} while (!wr_cas(&free_slots, &head, mine));
-}
-
-static uint32_t slot_pop(void)
-{
-	uint64_t head = wr_load(&free_slots), rest;
-
-	do {
-		if (!(uint32_t)head)
-			return WR_NO_SLOT;
-		rest = ((head >> 32) + 1) << 32 | wr_load(&slot_at((uint32_t)head - 1)->next);
-	} while (!wr_cas(&free_slots, &head, rest));
-	return (uint32_t)head - 1;
-}
-
-/* Adds a chunk. Of two threads that do so at once, one gets the next place. */
-static weir_status slab_grow(void)
-{
-	struct chunk *chunk = wr_alloc(1, sizeof *chunk);
-
-	if (!chunk)
-		return WEIR_E_NOMEM;
-	for (uint32_t i = 0; i < CHUNK; i++)
-		wr_store_relaxed(&chunk->slots[i].word, word_of(1, FREE));
-	for (uint32_t at = 0; at < CHUNKS; at++) {
-		struct chunk *none = NULL;
-
-		if (!wr_cas(&chunks[at], &none, chunk))
-			continue;
-		for (uint32_t i = 0; i < CHUNK; i++)
-			wr_slot_give(at * CHUNK + i);
-		return WEIR_OK;
-	}
-	wr_free(chunk);
-	return wr_fail(WEIR_E_NOMEM, "more than %d signals wait in this process", CHUNKS * CHUNK);
-}
-
-/* A FREE slot. Fails: WEIR_E_NOMEM. */
-static weir_status slot_take(uint32_t *out)
-{
-	uint32_t index;
-
-	while ((index = slot_pop()) == WR_NO_SLOT) {
-		weir_status status = slab_grow();
-
-		if (status)
-			return status;
-	}
-	*out = index;
-	return WEIR_OK;
-}
-
-bool wr_slot_inside(uint32_t slot)
-{
-	return wr_load(&slot_at(slot)->inside) != 0;
-}
-
-/* --- the word --- */
-
-/* FREE -> PENDING. The sink must live until the token is released or detached. */
-static wr_token token_arm(uint32_t index, struct wr_sink *sink)
-{
-	struct slot *slot = slot_at(index);
-	uint64_t generation = wr_load(&slot->word) >> 3;
-
-	wr_store_relaxed(&slot->sink, sink); /* released by the exchange */
-	wr_exchange(&slot->word, word_of(generation, PENDING));
-	return generation << SLOT_BITS | index;
-}
-
-static bool word_change(wr_token token, enum state from, enum state to)
-{
-	uint64_t was = word_of(generation_of(token), from);
-
-	return wr_cas(&slot_at(slot_of(token))->word, &was, word_of(generation_of(token), to));
-}
-
-enum wr_token_end wr_token_end(wr_token token)
-{
-	if (word_change(token, PENDING, FIRED))
-		return WR_TOKEN_WAS_PENDING;
-	return word_change(token, CANCELLED, FIRED) ? WR_TOKEN_WAS_CANCELLED : WR_TOKEN_GONE;
-}
-
-bool wr_token_detach(wr_token token)
-{
-	return word_change(token, PENDING, DETACHED) || word_change(token, CANCELLED, DETACHED);
-}
-
-bool wr_token_outstanding(wr_token token)
-{
-	uint64_t word = wr_load(&slot_at(slot_of(token))->word);
-
-	return word == word_of(generation_of(token), PENDING) ||
-	       word == word_of(generation_of(token), CANCELLED);
-}
-
-bool wr_token_pending(wr_token token)
-{
-	return wr_load(&slot_at(slot_of(token))->word) == word_of(generation_of(token), PENDING);
-}
-
-/* --- the callback --- */
-
-static void sink_call(struct slot *slot, wr_token token, bool stale)
-{
-	struct wr_sink *sink = wr_load_relaxed(&slot->sink); /* acquired with the word */
-
-	sink->fired(sink, token, stale);
-}
-
-void wr_token_fire(void *argument)
-{
-	wr_token token = (uintptr_t)argument;
-	struct slot *slot = slot_at(slot_of(token));
-	uint64_t was = word_of(generation_of(token), DETACHED);
-	bool detached = false;
-
-	wr_fetch_add(&slot->inside, 1);
-	switch (wr_token_end(token)) {
-	case WR_TOKEN_WAS_PENDING:
-		sink_call(slot, token, false);
-		break;
-	case WR_TOKEN_WAS_CANCELLED:
-		sink_call(slot, token, true);
-		break;
-	case WR_TOKEN_GONE: /* if it was detached its slot becomes FREE, and no sink is called */
-		detached = wr_cas(&slot->word, &was, word_of(generation_of(token) + 1, FREE));
-		wr_fetch_add(&strays, detached ? 0 : 1);
-		break;
-	}
-	wr_fetch_sub(&slot->inside, 1); /* the last access to what the token named */
-	if (detached)
-		wr_slot_give(slot_of(token));
-}
-
-#ifdef WR_SEAM
-/*
- * For tests, between two worlds, so that the first does not affect the schedule of the next. No token may be
- * in use.
- */
-void wr_tokens_forget(void)
-{
-	for (uint32_t at = 0; at < CHUNKS && wr_load_relaxed(&chunks[at]); at++) {
-		wr_free(wr_load_relaxed(&chunks[at]));
-		wr_store_relaxed(&chunks[at], NULL);
-	}
-	wr_store_relaxed(&free_slots, 0);
-	wr_store_relaxed(&strays, 0);
-}
-#endif
 
 /*
  * === signal streams ===
@@ -501,7 +285,7 @@ static weir_status signal_take_locked(struct wr_system *system, size_t n, struct
 	struct wr_signal *signal = signals->free;
 
 	if (!status && signal->slot == WR_NO_SLOT)
-		status = slot_take(&signal->slot);
+		status = wr_slot_take(&signal->slot);
 	if (!status)
 		status = wr_grow(&signal->fences, &signal->room, n, sizeof *signal->fences);
 	if (status)
@@ -537,7 +321,7 @@ weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker,
 		wr_store(&signal->enqueued, 0);
 		wr_store(&signal->ended, 0);
 		wr_fetch_add(&signals->pending, 1);
-		*token = token_arm(signal->slot, &signal->sink);
+		*token = wr_token_arm(signal->slot, &signal->sink);
 		wr_store(&signal->token, *token);
 		*out = signal;
 	}
@@ -574,8 +358,7 @@ struct wr_signal_stream *wr_signal_release(struct wr_signal *signal)
 {
 	wr_token token = wr_load(&signal->token);
 
-	/* An exchange: a store would break the release sequence of the callback (m5 REVOKE_STORE). */
-	wr_exchange(&slot_at(slot_of(token))->word, word_of(generation_of(token) + 1, FREE));
+	wr_token_release(token);
 	return wr_signal_recycle(signal);
 }
 
@@ -732,12 +515,12 @@ void wr_signal_cancel(struct wr_system *system, wr_token token)
 {
 	(void)system;
 	if (token)
-		word_change(token, PENDING, CANCELLED);
+		wr_token_cancel(token);
 }
 
 uint64_t wr_system_stale(const struct wr_system *system)
 {
-	return wr_load(&((struct wr_system *)system)->signals.stale) + wr_load(&strays) -
+	return wr_load(&((struct wr_system *)system)->signals.stale) + wr_token_strays() -
 	       system->signals.strays;
 }
 
@@ -761,7 +544,7 @@ weir_status wr_signals_init(struct wr_system *system)
 
 	signals->bound = WR_BOUND;
 	signals->end = &signals->first;
-	signals->strays = wr_load(&strays);
+	signals->strays = wr_token_strays();
 	signals->outstanding = wr_alloc((size_t)system->devices, sizeof *signals->outstanding);
 	return signals->outstanding ? wr_mutex_init(&signals->lock) : WEIR_E_NOMEM;
 }

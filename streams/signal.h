@@ -32,6 +32,16 @@ struct wr_sink {
 
 enum wr_token_end { WR_TOKEN_GONE, WR_TOKEN_WAS_PENDING, WR_TOKEN_WAS_CANCELLED };
 
+weir_status wr_slot_take(uint32_t *out); /* a FREE one. Fails: WEIR_E_NOMEM */
+/* FREE -> PENDING. The sink must live until the token is released or detached. */
+wr_token wr_token_arm(uint32_t slot, struct wr_sink *sink);
+void wr_token_cancel(wr_token token);  /* PENDING -> CANCELLED */
+void wr_token_release(wr_token token); /* FIRED -> FREE of the next generation */
+uint64_t wr_token_strays(void);        /* callbacks so far, of the process, that found their token gone */
+/* A token without a sink, which its owner ends, once, and then closes. Fails: WEIR_E_NOMEM. */
+weir_status wr_token_open(wr_token *out);
+void wr_token_close(wr_token token);
+
 void wr_slot_give(uint32_t slot);   /* it must be FREE, with no callback inside */
 bool wr_slot_inside(uint32_t slot); /* a callback is inside */
 

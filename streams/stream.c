@@ -142,6 +142,8 @@ weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_strea
 	*out = NULL;
 	if (!fence.stream && !fence.value)
 		return WEIR_OK;
+	if (wr_fence_is_promise(fence))
+		return wr_promise_check(system, fence);
 	if (!fence.value || !fence_is_ours(system, fence))
 		return wr_fail(WEIR_E_INVALID, "fence {%#llx, %llu} was never recorded in this graph",
 			       (unsigned long long)fence.stream, (unsigned long long)fence.value);
@@ -219,8 +221,11 @@ static weir_status stream_query(weir_stream *stream, uint64_t value)
 weir_status wr_fence_query(struct wr_system *system, weir_fence fence)
 {
 	weir_stream *stream;
-	weir_status status = wr_fence_find(system, fence, &stream);
+	weir_status status;
 
+	if (wr_fence_is_promise(fence))
+		return wr_promise_query(system, fence);
+	status = wr_fence_find(system, fence, &stream);
 	if (status || !stream || fence.value <= wr_load(&stream->completed))
 		return status;
 	return stream_query(stream, fence.value);
@@ -230,6 +235,8 @@ bool wr_fence_known_complete(struct wr_system *system, weir_fence fence)
 {
 	weir_stream *stream;
 
+	if (wr_fence_is_promise(fence))
+		return !wr_promise_query(system, fence);
 	return !wr_fence_find(system, fence, &stream) &&
 	       (!stream || fence.value <= wr_load(&stream->completed));
 }
@@ -245,6 +252,8 @@ bool wr_fence_may_free(struct wr_system *system, weir_fence fence)
 	struct wr_event *event;
 	weir_stream *stream;
 
+	if (wr_fence_is_promise(fence) && status == WEIR_E_FAILED) /* its work is over all the same */
+		return true;
 	if (status != WEIR_E_DEVICE)
 		return !status || status == WEIR_E_INVALID;
 	if (wr_device_lost(system) || wr_fence_find(system, fence, &stream) || !stream)
@@ -352,6 +361,8 @@ const char *wr_fence_producer(struct wr_system *system, weir_fence fence, int64_
 
 	if (age_ns)
 		*age_ns = 0;
+	if (wr_fence_is_promise(fence))
+		return wr_promise_owner(system, fence, age_ns);
 	if (wr_fence_find(system, fence, &stream) || !stream)
 		return "?";
 	event = wr_stream_event(stream, fence.value);
@@ -672,6 +683,8 @@ weir_status weir_stream_wait(weir_stream *stream, weir_fence fence)
 		return refuse_in_capture(
 			stream, "a capture cannot wait for work from outside: wait before the replay, or "
 				"use weir_context_synchronize_streams");
+	if (wr_fence_is_promise(fence))
+		return wr_promise_refuse_device(system, fence);
 	status = wr_fence_find(system, fence, &other);
 	if (status || !other)
 		return status;
@@ -803,6 +816,8 @@ weir_status wr_fence_enqueue(struct wr_system *system, weir_fence fence, int dev
 			       "the %s backend has no native streams: use the cuda backend",
 			       system->backend->name);
 	status = wr_device_check(system, device);
+	if (!status && wr_fence_is_promise(fence))
+		return wr_promise_refuse_device(system, fence);
 	if (!status)
 		status = wr_fence_find(system, fence, &stream);
 	if (status || !stream || fence.value <= wr_load(&stream->completed))

@@ -11,12 +11,13 @@
 
 struct wr_system;
 struct wr_sim;
+typedef uint64_t wr_token; /* of a signal: {slot, generation}; 0 = none */
 
 #define WR_NO_ENTITY UINT32_MAX
 
 /*
  * What a signal, the deferred-free list or a busy stream may do to the run (S4). Owned by the scheduler; no
- * thread touches it after wr_system_detach has returned. All four: no lock, no allocation, no CUDA. Thread:
+ * thread touches it after wr_system_detach has returned. All five: no lock, no allocation, no CUDA. Thread:
  * any, the driver's included. A foreign thread that calls poke needs no live reference: poke takes its own
  * (S1).
  */
@@ -28,6 +29,8 @@ struct wr_waker {
 	/* takes a live reference. The caller holds one already, so the count is not 0 */
 	void (*take)(struct wr_waker *waker);
 	void (*drop)(struct wr_waker *waker); /* drops a live reference; dropping the last one kicks */
+	/* as take, for what the watch need not look at */
+	void (*hold)(struct wr_waker *waker);
 };
 
 struct wr_system_options {
@@ -116,9 +119,10 @@ bool wr_system_progressed(struct wr_system *system);
  * Releases the payloads whose work is complete, then arms signals that kick the loop, unless one is armed:
  * `all`: for the last value of every stream that holds a live reference, as nothing else would wake the loop
  * (E2). In any case for the next value of each stream that memory waits for which an entity was refused (T4).
- * Thread: the loop.
+ * `over`: all entities are DONE, so the end of each open promise kicks as well; before that it pokes those
+ * that wait for it. Thread: the loop.
  */
-weir_status wr_system_arm_kicks(struct wr_system *system, bool all);
+weir_status wr_system_arm_kicks(struct wr_system *system, bool all, bool over);
 /*
  * Returns true if deferred frees are known to be complete and
  * wait for a worker, which runs their user destructors (B3).
@@ -371,6 +375,38 @@ weir_status wr_fence_wait(struct wr_system *system, weir_fence fence, int64_t un
 /* The owner of the fence's stream, or "?". */
 const char *wr_fence_producer(struct wr_system *system, weir_fence fence, int64_t *age_ns);
 
+/* --- promises: fences that the program completes (T17). Thread: any --- */
+#define WR_PROMISE_MARK (UINT64_C(1) << 47) /* in `stream` of such a fence */
+static inline bool wr_fence_is_promise(weir_fence fence)
+{
+	return fence.stream & WR_PROMISE_MARK;
+}
+bool wr_system_has_promises(const struct wr_system *system);      /* one was created, ever */
+uint64_t wr_system_open_promises(const struct wr_system *system); /* created, and not completed */
+/* How many of them a tick of the last run has emitted; of the oldest: the owner, and its age. */
+size_t wr_system_promises_of_run(struct wr_system *system, const char **owner, int64_t *age_ns);
+weir_status wr_promise_create(struct wr_system *system, weir_fence *out);
+/*
+ * Completes it. A failure, with its text or NULL, ends the run in which a tick emitted it, or in which an
+ * entity waits for it (wr_system_promise_failure). Fails: WEIR_E_INVALID: no such fence, or completed before.
+ */
+weir_status wr_promise_complete(struct wr_system *system, weir_fence fence, weir_status status,
+				const char *text);
+/*
+ * A tick of the entity emits a message that carries it: unless it is complete it holds a live reference, and
+ * its failure is the entity's. Fails as it was completed. Thread: the worker of the tick.
+ */
+weir_status wr_promise_carry(struct wr_system *system, weir_fence fence, uint32_t entity, const char *owner,
+			     bool took_message);
+/*
+ * Arms a token for the newest open promise of these fences, to be reviewed again when it is completed.
+ * One that failed ends the run. WEIR_E_UNSUPPORTED (no text): none of them is open. Thread: worker.
+ */
+weir_status wr_promise_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
+			   wr_token *out);
+/* The first failure of a promise that ends this run; *entity: whose, or WR_NO_ENTITY. OK: none. */
+weir_status wr_system_promise_failure(struct wr_system *system, uint32_t *entity);
+
 /* --- memory --- */
 /*
  * Pooled: freed blocks are reused; the backend's allocator is called only if none fits (after the deferred
@@ -416,7 +452,6 @@ bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry);
 /* --- signals (G1-G3) --- */
 enum wr_signal_kind { WR_SIGNAL_CALLBACK, WR_SIGNAL_INLINE, WR_SIGNAL_FLAG };
 const char *wr_signal_text(int kind); /* its name in graphs and options; NULL after the last */
-typedef uint64_t wr_token;            /* {slot, generation}; 0 = none */
 /*
  * `callback`: arms one token and enqueues one host callback for all n fences (n > 0) on a signal stream of
  * the device. Fails: WEIR_E_BUSY: the bound (256 per device) is reached; the entity stands in the FIFO with a

@@ -644,6 +644,7 @@ static void system_free(void *arg)
 	wr_partitions_finish(system);
 	wr_flag_words_finish(system);
 	wr_poller_finish(&system->poller);
+	wr_promises_finish(system);
 	wr_memory_finish(system);
 	system->backend->close(system->native);
 	wr_deferred_frees_finish(system);
@@ -690,7 +691,9 @@ static bool is_drained(void *arg)
 		return false;
 	for (uint32_t i = 0; i < wr_load(&system->count) && done; i++)
 		done = wr_stream_may_free(wr_stream_at(system, i));
-	ending->drained = done && wr_signals_drained(system);
+	/* The thread that completed the last promise may still be in that call. */
+	ending->drained = done && wr_signals_drained(system) && !wr_system_open_promises(system) &&
+			  !wr_load(&system->waker_users);
 	return ending->drained;
 }
 
@@ -773,6 +776,8 @@ void wr_system_set_running(struct wr_system *system, bool on)
 	wr_store_relaxed(&system->draining, false);
 	if (on)
 		wr_store(&system->short_timeout, false); /* it belonged to the last run */
+	if (on)
+		wr_promises_begin_run(system);
 }
 
 bool wr_system_running(struct wr_system *system)
@@ -787,6 +792,7 @@ void wr_system_drop_all_refs(struct wr_system *system)
 	if (waker) {
 		for (uint32_t i = 0; i < wr_load(&system->count); i++)
 			wr_stream_drop_ref(wr_stream_at(system, i), waker);
+		wr_promises_drop_refs(system, waker);
 		wr_deferred_frees_drop_refs(system, waker);
 		wr_refused_drop_all_refs(system, waker);
 	}
@@ -853,6 +859,7 @@ void wr_system_detach(struct wr_system *system)
 		return;
 	wr_system_drop_all_refs(system);
 	wr_exchange(&system->waker, NULL);
+	wr_promises_forget_waits(system);
 	/* In two passes: in between the slots of detached tokens are asked for callbacks inside. */
 	wr_signals_each(system, signal_shut_down, system);
 	wr_system_sleep_until(system, waker_has_no_users, system, WR_FOREVER);
@@ -1160,6 +1167,7 @@ weir_status wr_system_watch(struct wr_system *system, int64_t now, int64_t *next
 void wr_system_drain(struct wr_system *system)
 {
 	wr_store_relaxed(&system->draining, true);
+	wr_promises_drain(system);
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 
@@ -1183,7 +1191,7 @@ static bool stream_progressed(weir_stream *stream)
 
 bool wr_system_progressed(struct wr_system *system)
 {
-	bool some = false;
+	bool some = wr_promises_progressed(system);
 
 	for (uint32_t i = 0; i < wr_load(&system->count); i++)
 		some |= stream_progressed(wr_stream_at(system, i));
@@ -1221,13 +1229,14 @@ static weir_status kick_at_end(weir_stream *stream, bool frees_pending)
 }
 
 /* After the list was processed: a value that is armed here will fire, however early it completes. */
-static weir_status arm_all_kicks(struct wr_system *system, bool all)
+static weir_status arm_all_kicks(struct wr_system *system, bool all, uint64_t ended)
 {
 	weir_status status = WEIR_OK;
 	bool frees_pending = wr_load(&system->deferred_frees.count) > 0;
 
-	if (frees_pending && wr_deferred_frees_note_wanted(system))
-		wr_system_kick(system); /* another thread has seen its fences complete since */
+	if (frees_pending &&
+	    (wr_deferred_frees_note_wanted(system) || wr_load(&system->promises.ended) != ended))
+		wr_system_kick(system); /* fences have become complete since the list was processed */
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
 		weir_stream *stream = wr_stream_at(system, i);
 		weir_fence wanted = stream->wanted;
@@ -1242,13 +1251,16 @@ static weir_status arm_all_kicks(struct wr_system *system, bool all)
 	return status;
 }
 
-weir_status wr_system_arm_kicks(struct wr_system *system, bool all)
+weir_status wr_system_arm_kicks(struct wr_system *system, bool all, bool over)
 {
+	uint64_t ended = wr_load(&system->promises.ended);
 	weir_status status;
 
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
+	if (over)
+		wr_promises_kick_all(system);
 	wr_deferred_frees_process(system);
-	status = arm_all_kicks(system, all);
+	status = arm_all_kicks(system, all, ended);
 	return wr_system_failed(system) ? wr_system_failure_status(system) : status;
 }

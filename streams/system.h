@@ -9,6 +9,7 @@
 #include "streams/backend.h"
 #include "streams/flag.h"
 #include "streams/pool.h"
+#include "streams/promise.h"
 #include "streams/signal.h"
 #include "streams/stream.h"
 #include "streams/streams.h"
@@ -53,6 +54,7 @@ struct wr_system {
 	struct wr_signals signals;
 	struct wr_flag_words flag_words;
 	struct wr_poller poller;
+	struct wr_promises promises;
 	struct {
 		struct wr_mutex lock;
 		/* The next four: guarded by lock. Ready: complete, but the destructor needs a worker */

@@ -117,12 +117,12 @@ def _emit(ctx: Context, function: Any, outputs: list[str], made: Any) -> None:
             ctx.emit(name, value)
 
 
-def _methods(function: Any, given: _Arguments, outputs: list[str]) -> dict[str, Callable[..., None]]:
+def _methods(function: Any, given: _Arguments, outputs: list[str]) -> dict[str, Callable[..., Any]]:
     """compute(self, ctx) of the class receives, calls and emits. A generator is made in start."""
     inputs = [(name, name not in given.whole) for name in given.inputs]
     parameters, context = list(given.parameters), given.context
 
-    def call(self: Any, ctx: Context) -> Any:
+    def call(self: Any, ctx: Any) -> Any:
         values: dict[str, Any] = {name: value_of(ctx.receive(name)) if wanted else ctx.receive(name) for name, wanted in inputs}
         values.update((name, getattr(self, name)) for name in parameters)
         if context:
@@ -132,6 +132,12 @@ def _methods(function: Any, given: _Arguments, outputs: list[str]) -> dict[str, 
     def compute(self: Any, ctx: Context) -> None:
         _emit(ctx, function, outputs, call(self, ctx))
 
+    async def compute_async(self: Any, ctx: Any) -> Any:
+        made = await call(self, ctx)
+        if len(outputs) == 1:
+            return made
+        return dict(zip(outputs, made)) if isinstance(made, tuple) and len(made) == len(outputs) else made
+
     def start(self: Any, ctx: Context) -> None:
         self.values_of_run = call(self, ctx)
 
@@ -140,7 +146,9 @@ def _methods(function: Any, given: _Arguments, outputs: list[str]) -> dict[str, 
             return _emit(ctx, function, outputs, made)
         ctx.finish()
 
-    return {"start": start, "compute": compute_next} if inspect.isgeneratorfunction(function) else {"compute": compute}
+    if inspect.isgeneratorfunction(function):
+        return {"start": start, "compute": compute_next}
+    return {"compute": compute_async if inspect.iscoroutinefunction(function) else compute}
 
 
 def _ports(function: Any, given: _Arguments, ports: dict[str, Any]) -> tuple[list[Port], list[Port]]:
@@ -157,8 +165,8 @@ def _ports(function: Any, given: _Arguments, ports: dict[str, Any]) -> tuple[lis
 
 def class_of_function(function: Any, ports: dict[str, Any]) -> Any:
     """The class of operators whose compute calls the function. A generator function is a source: each tick emits its next value."""
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise _wrong(function, "weir calls it as a plain function: without async")
+    if inspect.isasyncgenfunction(function):
+        raise _wrong(function, "weir calls it as a plain function, or awaits it: not both async and yield")
     given = _Arguments(function)
     inputs, outputs = _ports(function, given, ports)
     if inspect.isgeneratorfunction(function) and inputs:

@@ -230,8 +230,10 @@ def _check_arguments(cls: Any, method: Any) -> None:
     function = inspect.getattr_static(cls, method, None)
     if not inspect.isfunction(function):
         return
-    if any(check(function) for check in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)):
-        raise _wrong(cls, method, "weir calls it as a plain function: without async and yield")
+    if any(check(function) for check in (inspect.isgeneratorfunction, inspect.isasyncgenfunction)):
+        raise _wrong(cls, method, "weir calls it as a function: without yield")
+    if inspect.iscoroutinefunction(function) and (method != "compute" or not getattr(cls, "outputs", ())):
+        raise _wrong(cls, method, "compute alone may be async, and only with an output, which gets what it returns")
     try:
         inspect.signature(function).bind(None, None)
     except TypeError as error:

@@ -1,5 +1,6 @@
 """Graphs that are built in Python: add, connect, `>>`, functions as operators, entities, to_json."""
 
+import asyncio
 import dataclasses
 import functools
 import gc
@@ -339,6 +340,24 @@ def test_a_function_gets_values_or_the_message():
     run(graph)
     assert seen[0] == (b"xy", "object", 2.0) and [type(s[2]) for s in seen] == [float] * 3 and sink.outputs == []
     assert [s[0] for s in seen[1:]] == [{"a": b"z"}, "text"]
+
+
+def test_an_async_function_is_awaited_and_its_order_kept():
+    @weir.operator
+    async def later(value, scale=2):
+        await asyncio.sleep(0.02 if value == 0 else 0)
+        return value * scale
+
+    @weir.operator(outputs=["a", "b"])
+    async def both(value):
+        return value, -value
+
+    graph, seen = weir.Graph(), {"a": [], "b": []}
+    two = graph.add(upto, count=4) >> graph.add(later, scale=3) >> graph.add(both)
+    for name in seen:
+        two[name] >> graph.add(lambda x, name=name: seen[name].append(x), name=name)
+    run(graph)
+    assert seen == {"a": [0, 3, 6, 9], "b": [0, -3, -6, -9]}
 
 
 @pytest.mark.parametrize("function, text", [

@@ -143,3 +143,52 @@ def test_the_wheel_runs_where_there_is_no_compiler(tmp_path):
                            capture_output=True, text=True)
     assert found.stdout == "numpy on host: 10 results, 4.0 to 31.0\n", found.stderr
     print(wheel.name, wheel.stat().st_size, "bytes")
+
+
+STAND_IN = {"__init__.py": """
+import threading, types
+import numpy as np
+
+class Request:
+    def set_callback(self, callback, arg):
+        self.call, self.arg = callback, arg
+    def start_async(self, inputs, arg=None, share_inputs=False):
+        self.mean = inputs[0].mean(axis=(2, 3))
+        threading.Timer(0.001 * (int(inputs[0].flat[0] * 100) % 3), lambda: self.call(self.arg)).start()
+    def get_output_tensor(self, i):
+        return types.SimpleNamespace(data=self.mean)
+
+def compile_model(*words):
+    return types.SimpleNamespace(create_infer_request=Request)
+
+def Model(*words):
+    pass
+""", "opset13.py": "def __getattr__(name):\n    return lambda *words: None\n"}
+
+
+def test_asynchronous_requests_give_results_in_order(tmp_path):
+    """With a stand-in for OpenVINO that answers in any order."""
+    (tmp_path / "openvino").mkdir()
+    for name, text in STAND_IN.items():
+        (tmp_path / "openvino" / name).write_text(text)
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import sys, threading
+sys.path[:0] = [{str(tmp_path)!r}]
+import importlib.util
+import numpy as np, weir
+spec = importlib.util.spec_from_file_location("of_weir", {str(ROOT / "examples/python/requests.py")!r})
+spec.loader.exec_module(importlib.util.module_from_spec(spec))
+with weir.Graph({{"weir": 1, "entities": [{{"name": "infer", "operator": "Infer", "max_in_flight": 4}}]}}) as graph:
+    inlet, outlet = graph.inlet("infer.in"), graph.outlet("infer.out", capacity=8)
+    graph.start()
+    def push():
+        for i in range(40):
+            inlet.push(np.full((1, 3, 2, 2), i, np.float32))
+        inlet.close()
+    threading.Thread(target=push).start()
+    assert [float(np.asarray(m)[0, 0]) for m in outlet] == list(range(40))
+    graph.wait()
+""")
+    found = python(program)
+    assert (found.returncode, found.stderr) == (0, "")

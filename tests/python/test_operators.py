@@ -104,8 +104,8 @@ def yields(self, ctx):
 @pytest.mark.parametrize("attributes, text", [
     ({"compute": lambda self: None}, "compute: it is called as compute(self, ctx)"),
     ({"start": lambda self, ctx, more: None}, "start: it is called as start(self, ctx)"),
-    ({"compute": waits}, "compute: weir calls it as a plain function: without async and yield"),
-    ({"start": yields}, "start: weir calls it as a plain function"),
+    ({"compute": waits}, "compute: compute alone may be async, and only with an output"),
+    ({"start": yields}, "start: weir calls it as a function: without yield"),
     ({"__init__": lambda self, radius: None}, "__init__: it is called without arguments; what a graph sets is in parameters"),
     ({"conditions": [{"type": {1}}]}, "conditions[0]: Object of type set is not JSON"),
 ])

@@ -136,7 +136,7 @@ def test_the_stub_of_the_module_is_the_module():
 
     stub = stub_of(ast.parse(STUB.read_text()).body)
     assert set(stub) == {name for name in dir(module) if not name.startswith("_")}
-    for name in ("Message", "Stream", "Fence", "Context", "Inlet", "Outlet", "Graph"):
+    for name in ("Message", "Stream", "Fence", "Context", "Waker", "Completion", "Inlet", "Outlet", "Graph"):
         cls, members = getattr(module, name), stub_of(stub[name].body)
         said = {*members, *(node.target.id for node in stub[name].body if isinstance(node, ast.AnnAssign))}
         assert {m for m in said if m[0] != "_"} == {m for m in vars(cls) if m[0] != "_"}, name

@@ -66,6 +66,7 @@ static void check_gate(const struct world *world, enum carried a, enum carried b
 		wr_queue_push(&connections[i]->queue, message_with(world, i ? b : a, complete));
 		wr_queue_close_front(&connections[i]->queue, 1);
 	}
+	world->x->inputs[0].gate = true;
 	world->x->verdict.fence_count = 0;
 	assert_int_equal(wr_gate_ask(&view, 0), due > 0);
 	assert_int_equal(verdict->fence_count, waited);

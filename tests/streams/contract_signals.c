@@ -361,8 +361,8 @@ RIG_BODY(e2_streams_that_are_not_queried_wake_the_loop)
 	rig_store(rig, rig->a, 1, 10 * MS);
 	rig_record(rig->a);
 	wr_store(&rig->waker.kicked, 0);
-	assert_int_equal(wr_system_arm_kicks(rig->system, true), WEIR_OK);
-	assert_int_equal(wr_system_arm_kicks(rig->system, true), WEIR_OK);
+	assert_int_equal(wr_system_arm_kicks(rig->system, true, true), WEIR_OK);
+	assert_int_equal(wr_system_arm_kicks(rig->system, true, true), WEIR_OK);
 	assert_int_equal(wr_system_outstanding(rig->system), 1); /* one reference for the last point */
 	rig_until_none_outstanding(rig);
 	rig_until_kicked(rig, 1);

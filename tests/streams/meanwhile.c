@@ -177,10 +177,10 @@ BODY(t04_s03_wanted_memory_whose_fence_is_seen_complete_meanwhile_kicks_the_loop
 	slow.query = answer_before_completion;
 	rig->system->backend = &slow;
 	kicked = wr_load(&rig->waker.kicked);
-	assert_int_equal(wr_system_arm_kicks(rig->system, false), WEIR_OK);
+	assert_int_equal(wr_system_arm_kicks(rig->system, false, false), WEIR_OK);
 	assert_int_equal(released, 0);
 	assert_int_equal(wr_load(&rig->waker.kicked), kicked + 1);
-	assert_int_equal(wr_system_arm_kicks(rig->system, false), WEIR_OK); /* the loop's next turn */
+	assert_int_equal(wr_system_arm_kicks(rig->system, false, false), WEIR_OK); /* the loop's next turn */
 	assert_int_equal(released, 1);
 }
 

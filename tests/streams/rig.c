@@ -57,7 +57,7 @@ static void drop(struct wr_waker *waker)
 void rig_fill_waker(struct rig_waker *waker)
 {
 	memset(waker, 0, sizeof *waker);
-	waker->waker = (struct wr_waker){poke, kick, take, drop};
+	waker->waker = (struct wr_waker){poke, kick, take, drop, take};
 }
 
 struct wr_backend *rig_own_backend(struct rig *rig)

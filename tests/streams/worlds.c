@@ -266,7 +266,7 @@ static void run_loop(struct world *world)
 		wr_system_collect(world->system);
 		assert_int_equal(wr_system_watch(world->system, wr_now(), &next), WEIR_OK);
 		if (!wr_load(&world->working))
-			assert_int_equal(wr_system_arm_kicks(world->system, true), WEIR_OK);
+			assert_int_equal(wr_system_arm_kicks(world->system, true, true), WEIR_OK);
 		if (wr_load(&world->live))
 			wr_park(&world->loop, next);
 	}
@@ -288,7 +288,7 @@ static void open_world(struct world *world)
 {
 	struct wr_system_options options = {.backend = "sim", .seed = world->seed, .sim = world->sim};
 
-	world->waker = (struct wr_waker){poke, kick, take, drop};
+	world->waker = (struct wr_waker){poke, kick, take, drop, take};
 	assert_int_equal(wr_system_create(&world->system, &options), WEIR_OK);
 	draw_knobs(world);
 	world->system->signals.bound = BOUND;

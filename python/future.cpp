@@ -1,0 +1,195 @@
+/*
+ * What is emitted before it is there: a message with a fence that a future of Python's completes (weir.h,
+ * weir_graph_create_fence), and what wakes an entity from outside.
+ *
+ * `ctx.emit("out", future)` emits a message around a holder that has nothing yet. When the future is done, a
+ * Completion makes a message of its result, puts that into the holder and completes the fence. So the
+ * receiver, whose gate waits for the fence, finds the result: what it receives is the message in the holder.
+ * With `at=future` the message has its value from the beginning, and the future says when that is whole.
+ */
+#include "python/module.h"
+
+#include <unistd.h>
+
+namespace weir_python
+{
+
+/* Of one emit. Its future calls `succeed` or `fail`; if it is dropped before, that is a failure. */
+struct Completion {
+	Ref core;
+	weir_fence fence;
+	Holder *holder; /* of the message that was emitted; NULL: that has its value */
+	std::string entity;
+	uint64_t run;
+	bool done = false;
+
+	Completion(Core *of, weir_fence to, Holder *of_message, const std::string &by, uint64_t in_run)
+	    : core(of), fence(to), holder(of_message), entity(by), run(in_run)
+	{
+	}
+	Completion(const Completion &) = delete;
+	~Completion()
+	{
+		if (!done && is_ours(core.get()))
+			end(WEIR_E_FAILED, "its future was dropped before it was done");
+	}
+	void end(weir_status status, const char *text)
+	{
+		done = true;
+		(void)weir_fence_complete(core->graph, fence, status, text);
+	}
+};
+
+/* No thread of weir's waits for this one, so it may wait for the device. */
+static void wait_for_message(const Core *core, const weir_message *message)
+{
+	weir_fence fences[WEIR_PARTS_MAX];
+	size_t count = weir_message_fences(message, WEIR_PARTS_MAX, fences);
+	weir_status status = WEIR_OK;
+
+	nb::gil_scoped_release released;
+	for (size_t i = 0; i < count && i < WEIR_PARTS_MAX && !status; i++)
+		while ((status = depth ? weir_fence_query(core->graph, fences[i])
+				       : weir_fence_wait(core->graph, fences[i], -1)) == WEIR_E_BUSY)
+			usleep(20); /* inside compute, of a future that was done just now */
+}
+
+static void completion_fail(Completion &self, nb::object error)
+{
+	Core *core = self.core.get();
+
+	if (self.done || !is_ours(core))
+		return;
+	if (core->owner && core->owner->runs == self.run) {
+		nb::dict failures = nb::borrow<nb::dict>(core->owner->failures);
+		if (!failures.contains(self.entity.c_str()))
+			failures[self.entity.c_str()] = error;
+	}
+	nb::object line = nb::module_::import_("weir.errors").attr("line_of")(error, self.entity.c_str());
+	self.end(WEIR_E_FAILED, nb::cast<std::string>(line).c_str());
+}
+
+/* The run has ended without it. */
+static void completion_drop(Completion &self)
+{
+	if (!self.done && is_ours(self.core.get()))
+		self.end(WEIR_E_FAILED, "it was cancelled, as the run has ended");
+}
+
+static void completion_succeed(Completion &self, nb::object value)
+{
+	Core *core = self.core.get();
+	Draft draft;
+
+	if (self.done || !is_ours(core))
+		return;
+	if (self.holder) {
+		make_message(draft, {core, nullptr, nullptr, false, "", ""}, value);
+		weir_message_lend(draft.message); /* the holder's message may have several receivers */
+		wait_for_message(core, draft.message);
+		self.holder->message = draft.take();
+		self.holder->keeps = Keeps::MESSAGE;
+	}
+	self.end(WEIR_OK, nullptr);
+	settle();
+}
+
+bool is_future(nb::handle value)
+{
+	PyObject *type = (PyObject *)Py_TYPE(value.ptr());
+
+	return PyObject_HasAttrString(type, "add_done_callback") || PyObject_HasAttrString(type, "cr_await");
+}
+
+void emit_later(Context &self, unsigned output, weir_message *given, nb::handle future, nb::object stamp)
+{
+	Draft draft;
+	weir_fence fence;
+	Holder *holder = nullptr;
+
+	self.later = true;
+	draft.message = given;
+	if (!given) {
+		holder = take_holder();
+		weir_status status = weir_message_wrap_user(self.core->graph, holder, let_go, &draft.message);
+		if (status)
+			drop_holder(holder);
+		check(status, self.name());
+	}
+	if (!stamp.is_none())
+		check(weir_message_set_stamp(draft.message, stamp_of(stamp)), self.name());
+	check(weir_graph_create_fence(self.core->graph, &fence), self.name());
+	nb::object completion = nb::cast(new Completion(self.core, fence, holder, self.entity, self.run),
+					 nb::rv_policy::take_ownership);
+	weir_status status = weir_context_emit_at(self.context, output, draft.take(), fence);
+	if (status) { /* the message and its holder are gone */
+		weir_error error = {sizeof error};
+		nb::cast<Completion *>(completion)->holder = nullptr;
+		weir_error_last(&error);
+		std::string text = error.text;
+		nb::cast<Completion *>(completion)->end(WEIR_OK, nullptr);
+		raise(status, text.c_str(), self.name());
+	}
+	nb::module_::import_("weir.futures")
+		.attr("watch")(future, completion, nb::find(self), self.entity.c_str());
+}
+
+/* What a message stands for: that of the future's result, if it is one of emit(port, future). Borrowed. */
+weir_message *resolved_of(weir_message *message)
+{
+	Holder *holder;
+	static nb::ft_mutex stamps_lock;
+
+	if (weir_message_kind(message) != WEIR_KIND_USER)
+		return message;
+	holder = (Holder *)weir_message_data(message);
+	if (!is_holder(holder) || holder->keeps != Keeps::MESSAGE)
+		return message;
+	nb::ft_lock_guard guard(stamps_lock);
+	weir_stamp stamp = weir_message_stamp(holder->message), given = weir_message_stamp(message);
+	if (!stamp.time && !stamp.tag && (given.time || given.tag))
+		(void)weir_message_set_stamp(holder->message, given);
+	return holder->message;
+}
+
+/* Pokes an entity from any thread, at any time. */
+struct Waker {
+	Ref core;
+	weir_entity *entity;
+};
+
+static bool waker_wake(const Waker &self)
+{
+	Core *core = self.core.get();
+
+	if (!is_ours(core) || core->ending || !core->scheduler)
+		return false;
+	Using use(core);
+	return !core->ending && !weir_entity_poke(self.entity);
+}
+
+nb::object make_waker(Context &self)
+{
+	return nb::cast(Waker{Ref(self.core), weir_context_entity(self.inside())}, nb::rv_policy::move);
+}
+
+void bind_futures(nb::module_ &module)
+{
+	using nb::arg;
+
+	nb::class_<Completion>(module, "Completion", "Completes what ctx.emit(port, future) has emitted.")
+		.def("succeed", completion_succeed, arg("value").none(), "The future's result.")
+		.def("drop", completion_drop, "The run has ended without it.")
+		.def("fail", completion_fail, arg("error"), "Its exception, which ends the run.")
+		.def_ro("done", &Completion::done, "True after either.");
+	nb::class_<Waker>(module, "Waker", "What ctx.waker() gives: wakes the entity from any thread.")
+		.def("wake", waker_wake,
+		     "Asks for a review of the entity: its conditions are asked again. Any thread, at any "
+		     "time; returns "
+		     "False if no run is on.")
+		.def("__repr__", [](const Waker &self) {
+			return std::string("<weir.Waker of '") + weir_entity_name(self.entity) + "'>";
+		});
+}
+
+} // namespace weir_python
