@@ -8,6 +8,7 @@ from weir._weir import version as _version
 from weir.errors import Closed, Diagnostic, Error, Status, Timeout
 from weir.graph import Graph, Inlet, Outcome, Outlet, Unmet, check, show
 from weir.operators import Parameter, Port, duration, operator, operators, size
+from weir.paths import get_include, get_library_dir
 
 __version__ = _version()
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
     "Unmet",
     "check",
     "duration",
+    "get_include",
+    "get_library_dir",
     "log_to_stderr",
     "operator",
     "operators",
