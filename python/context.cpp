@@ -208,13 +208,25 @@ static const Kind *kind_of(weir_context *context)
 		weir_context_entity(context)); /* table is its first member */
 }
 
+/* The object that the program added to the graph as this entity, if it is one. */
+static nb::object given_instance(const Context &own)
+{
+	const Graph *owner = own.core->owner;
+
+	if (!owner || !PyDict_Contains(owner->given.ptr(), nb::str(own.name()).ptr()))
+		return nb::object();
+	return owner->given[own.name()];
+}
+
 static void make_instance(State *state, weir_context *context, const weir_values *values)
 {
 	const Kind *kind = kind_of(context);
 	if (!kind->type)
 		raise(WEIR_E_STATE, "the class of the operator is gone");
-	nb::object instance = nb::steal(PyObject_CallNoArgs(kind->type));
+	nb::object instance = given_instance(*state->own);
 
+	if (!instance.is_valid())
+		instance = nb::steal(PyObject_CallNoArgs(kind->type));
 	if (!instance.is_valid())
 		throw nb::python_error();
 	for (const weir_parameter &parameter : kind->parameters)

@@ -472,9 +472,11 @@ struct Graph {
 	nb::object instances, failures; /* dicts: by entity */
 	nb::object warnings;
 	nb::object kinds; /* the handles of its operators */
+	nb::object given; /* dict: the objects that the program added, by entity; other entities get a new one
+			     per run */
 	uint64_t runs = 0;
 
-	explicit Graph(Core *of) : core(of), instances(nb::dict()), failures(nb::dict())
+	explicit Graph(Core *of) : core(of), instances(nb::dict()), failures(nb::dict()), given(nb::dict())
 	{
 		of->owner = this;
 	}

@@ -230,7 +230,7 @@ def main():
     with weir.Graph(direct_of(description) if options.direct else description) as graph:
         # "flag": the host sees finished frames at once; docs/signals.md tells what that costs.
         graph.run(backend="cuda" if library.on_gpu else "host", signal="flag")
-        top = graph["top"]
+        top = graph["top"].instance
         seconds = (top.times[-1] - top.times[0]) / 1e9
         rate = f", {(len(top.times) - 1) / seconds:.0f} frames/s" if seconds else ""
         print(f"{library.name} on {graph.where}: {len(top.best)} frames{rate}; classes {top.best[:4]} ...")

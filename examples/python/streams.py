@@ -132,7 +132,7 @@ def main():
     library = choose(options.library)
     with weir.Graph(graph_of(options.default_stream, options.count)) as graph:
         graph.run(backend="host" if library == "numpy" else "cuda")
-        means = graph["sink"].means
+        means = graph["sink"].instance.means
         print(f"{library} on {graph.where}: {len(means)} results, {means[0]} to {means[-1]}")
         wrong = [(i, mean) for i, mean in enumerate(means) if mean != 2 * (1 + i) + (2 + i)]
         if wrong or len(means) != options.count:

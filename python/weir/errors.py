@@ -103,7 +103,8 @@ def make(status, text, entity=None, diagnostics=None, said=None, cause=None, on=
     """The exception for a status: called by the module. said: the text without the entity's name before it."""
     status = Status(status)
     found = [Diagnostic(*row) for row in diagnostics or ()]
-    first = next((d for d in found if not d.warning), None)
+    wrong = [d for d in found if not d.warning]
+    first = next((d for d in wrong if d.text in text), next(iter(wrong), None))  # a port that is not connected may get an inlet
     error = KINDS.get(status, Error)(status, str(first) if first else text, entity, found, cause, on)
     error.said = said or error.said
     return error

@@ -76,7 +76,7 @@ def build(python, folder, library, flags):
         if result.returncode:
             sys.exit(f"{result.stdout}{result.stderr}")
     package.mkdir(parents=True, exist_ok=True)
-    for path in [*(ROOT / "python/weir").glob("*.py"), *module.glob("_weir*.so")]:
+    for path in [*(ROOT / "python/weir").glob("*.py*"), ROOT / "python/weir/py.typed", *module.glob("_weir*.so")]:
         shutil.copy2(path, package)
 
 

@@ -375,7 +375,7 @@ def test_an_array_of_a_device_is_taken_by_dlpack_though_it_has_a_buffer(chain):
 
     graph = chain(("a", "EmitOnDevice"), ("b", "Collect"))
     graph.run(backend="host")
-    assert graph["b"].seen[0].tolist() == [7, 7, 7]
+    assert graph["b"].instance.seen[0].tolist() == [7, 7, 7]
 
 
 class Torch:

@@ -173,7 +173,7 @@ def test_push_async_is_woken_and_does_not_poll():
         await asyncio.gather(*pushing)
         inlet.close()
         await graph.wait_async()
-        seen = sorted(graph["c"].seen)
+        seen = sorted(graph["c"].instance.seen)
         graph.close()
         return before, seen
 
@@ -322,7 +322,7 @@ def make_closure(keep=None):
     graph = weir.Graph({"weir": 1, "entities": [{"name": "o", "operator": "OfTheCycle"}, {"name": "s", "operator": "sink"}], "connections": [["o.out", "s.in"]]})
     graph.run(backend="host", workers=1)
     if keep == "self":
-        graph["o"].graph = graph
+        graph["o"].instance.graph = graph
     if keep == "close":
         graph.close()
     return weakref.ref(graph)

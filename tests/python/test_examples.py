@@ -61,9 +61,9 @@ def test_the_program_of_the_manual_runs(tmp_path):
     section = text[text.index("## Two minutes") : text.index("## Installation")]
     program = "\n".join(line[1:] for line in section.splitlines() if line.startswith("\t") or not line)
     program = program[program.index("import") :]
-    (tmp_path / "program.py").write_text(textwrap.dedent(program) + "\nassert len(graph['mean'].means) == 10\n")
+    (tmp_path / "program.py").write_text(textwrap.dedent(program) + "\nassert len(means) == 10 == camera.counts['emitted']\n")
     found = python(tmp_path / "program.py")
-    assert (found.returncode, found.stderr) == (0, "") and "ticks=20" in found.stdout
+    assert (found.returncode, found.stderr) == (0, "") and "ticks=40" in found.stdout
 
 
 def program_of(title, tmp_path):
@@ -83,7 +83,7 @@ def test_the_log_of_the_manual_is_said(tmp_path):
 def test_the_shell_line_of_the_manual_runs(tmp_path):
     """Its file and its graph, with frames of 8 x 4 pixels from here."""
     text = (ROOT / "docs/python.md").read_text()
-    section = text[text.index("### In the command") : text.index("In the shell:")]
+    section = text[text.index("An operator that turns gray pictures") : text.index("In the shell:")]
     file, graph = section.split("and a graph that names it")
     indented = ["\n".join(line[1:] for line in part.splitlines() if line.startswith("\t") or not line) for part in (file, graph)]
     (tmp_path / "operators.py").write_text(textwrap.dedent(indented[0]))

@@ -1,0 +1,173 @@
+"""Inlets and outlets: by which a program feeds a graph, and takes from it."""
+
+import asyncio
+import operator
+import os
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from weir import _weir
+from weir.errors import Error, Status, Timeout, make
+from weir.options import check_timeout
+
+if TYPE_CHECKING:
+    from weir.graph import Graph
+
+Stamp = tuple[int, int]
+
+
+def _stamp(stamp: Any) -> Stamp | None:
+    if stamp is None:
+        return None
+    try:
+        time, tag = (operator.index(each) for each in stamp)
+    except (TypeError, ValueError):
+        raise TypeError(f"a stamp is (time, tag), whole numbers, the time as graph.now; not {stamp!r}") from None
+    if not (-(2**63) <= time < 2**63 and 0 <= tag < 2**64):
+        raise ValueError(f"a time has 64 bits, a tag too and no sign; the stamp is {stamp!r}")
+    return time, tag
+
+
+class _Gone:
+    """What the ends of a closed graph have."""
+
+    def __init__(self, why: str):
+        self.why = why
+
+    def __getattr__(self, name: str) -> Any:
+        raise make(Status.STATE, self.why)
+
+
+class Inlet:
+    """One more connection into an input port, which the program feeds."""
+
+    def __init__(self, graph: "Graph", inlet: _weir.Inlet, port: str):
+        self._graph, self._port = graph, port
+        self._inlet: Any = inlet
+
+    def push(self, value: Any, timeout: float | None = None, stamp: Stamp | None = None, give: bool = False) -> None:
+        """Pushes an array, bytes, a dict of parts, a message of this graph, None (empty) or any object.
+
+        timeout: seconds to wait for room; None: without limit; 0: raises weir.Error (BUSY) at once.
+        stamp: (time, tag). give: the program does not use the array any more, so receivers may write it. Raises weir.Closed outside of a run, during a drain, and if the receiver is done.
+        """
+        check_timeout(timeout)
+        self._inlet.push(value, timeout, _stamp(stamp), give)
+
+    async def push_async(self, value: Any, stamp: Stamp | None = None, give: bool = False) -> None:
+        """The same in asyncio: waits for room without blocking the loop. It is woken, and asks for nothing meanwhile."""
+        stamp, fd = _stamp(stamp), self._inlet.fileno()
+        while True:
+            try:
+                return self._inlet.push(value, 0, stamp, give)
+            except Error as error:
+                if error.status != Status.BUSY:
+                    raise
+            await readable(fd)
+
+    def fileno(self) -> int:
+        """A descriptor for another loop: a push(value, 0) that finds no room clears it; readable when there is some.
+        Watch it, but do not read it. Ask for it before that push.
+        """
+        fd: int = self._inlet.fileno()
+        return fd
+
+    def close(self) -> None:
+        """No more messages in this run. Without it the run does not end."""
+        self._inlet.close()
+
+    def __repr__(self) -> str:
+        return f"<weir.Inlet into {self._port}>"
+
+    def _drop(self, why: str = "the graph is closed") -> None:
+        self._inlet = _Gone(why)
+
+
+class Outlet:
+    """Gives the program what an output port emits; iterable, also by `async for`."""
+
+    def __init__(self, graph: "Graph", outlet: _weir.Outlet, port: str, options: tuple[int, bool]):
+        self._graph, self._port, self._options = graph, port, options
+        self._outlet: Any = outlet
+        self._loops, self._left = 0, False  # that iterate; one of them was left before the end
+
+    def take(self, timeout: float | None = None) -> _weir.Message:
+        """The next message. timeout: in seconds; None: without limit; raises weir.Timeout, and weir.Closed when
+        no more will come.
+        """
+        check_timeout(timeout)
+        self._left = False
+        message: _weir.Message = self._outlet.take(timeout)
+        return message
+
+    async def take_async(self) -> _weir.Message:
+        """The next message, in asyncio: waits without blocking the loop; raises weir.Closed when no more will come."""
+        self._left = False
+        while True:
+            try:
+                message: _weir.Message = self._outlet.take(0)
+                return message
+            except Timeout:
+                await readable(self._outlet.fileno())
+
+    def close(self) -> None:
+        """Takes no more in this run: what it holds is dropped, and what comes. The sender goes on."""
+        self._outlet.close()
+
+    def __repr__(self) -> str:
+        return f"<weir.Outlet of {self._port}>"
+
+    def _drop(self, why: str = "the graph is closed") -> None:
+        self._outlet = _Gone(why)
+
+    def fileno(self) -> int:
+        """A descriptor that is readable while a take returns at once. Watch it, but do not read it."""
+        fd: int = self._outlet.fileno()
+        return fd
+
+    def __iter__(self) -> Iterator[_weir.Message]:
+        """Messages until no more will come. A loop that is left before, inside of `with`, ends the run there."""
+        loop = _Loop(self)
+        yield from iter(self._outlet.next_or_none, None)
+        loop.ended = True
+
+    def __aiter__(self) -> AsyncIterator[_weir.Message]:
+        """The same in asyncio."""
+        return _Loop(self)
+
+
+class _Loop:
+    """One iteration over an outlet: notes whether it came to the end."""
+
+    def __init__(self, outlet: Outlet):
+        self.outlet, self.ended = outlet, False
+        outlet._loops += 1
+
+    def __aiter__(self) -> "_Loop":
+        return self
+
+    async def __anext__(self) -> _weir.Message:
+        try:
+            return await self.outlet.take_async()
+        except Error as error:
+            if error.status != Status.CLOSED:
+                raise
+        self.ended = True
+        raise StopAsyncIteration
+
+    def __del__(self) -> None:
+        self.outlet._loops -= 1
+        self.outlet._left = not self.ended
+
+
+async def readable(fd: int) -> None:
+    """Waits until a descriptor is readable. Each waiter has its own: a loop knows a descriptor once."""
+    loop = asyncio.get_running_loop()
+    own = os.dup(fd)
+    ready = loop.create_future()
+    loop.add_reader(own, lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(own)
+        os.close(own)
