@@ -2,7 +2,7 @@
 
     run.py LIBWEIR FOLDER [--long] [--sanitize] [--libraries FOLDER] [pytest arguments]
 
-FOLDER gets a virtual environment with pytest, NumPy and nanobind, the module, and the package. Exit code 77,
+FOLDER gets a virtual environment with pytest, NumPy, ml_dtypes and nanobind, the module, and the package. Exit code 77,
 which ctest takes as skipped: the packages cannot be had here. --long also runs the tests that take minutes. --sanitize is for
 the libweir.so of the preset asan.
 """
@@ -16,7 +16,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-PACKAGES = ["pytest", "numpy", "nanobind>=3.1,<4"]
+PACKAGES = ["pytest", "numpy", "ml_dtypes", "nanobind>=3.1,<4"]
 SKIPPED = 77
 OLDEST = (3, 11)
 SANITIZE = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize=vptr"]
