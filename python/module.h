@@ -332,6 +332,7 @@ const Dtype dtypes[] = {
 	{"int8", 0, 8, 'b'},     {"int16", 0, 16, 'h'},   {"int32", 0, 32, 'i'},   {"int64", 0, 64, 'q'},
 	{"uint8", 1, 8, 'B'},    {"uint16", 1, 16, 'H'},  {"uint32", 1, 32, 'I'},  {"uint64", 1, 64, 'Q'},
 	{"float16", 2, 16, 'e'}, {"float32", 2, 32, 'f'}, {"float64", 2, 64, 'd'}, {"bfloat16", 4, 16, 0},
+	{"bool", 6, 8, '?'},
 };
 
 struct Message {
@@ -579,6 +580,7 @@ nb::object numbers(const int64_t *list, int count);
  * the legacy stream is.
  */
 nb::object cuda_array_interface(Message &self);
+nb::object message_bits(Message &self);
 
 /* --- message.cpp --- */
 /* call: 0, or the number of the call in which it was received or made. */

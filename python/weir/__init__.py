@@ -11,6 +11,8 @@ from weir.entity import End, Entity
 from weir.graph import Graph, Outcome, Unmet, check, show
 from weir.operators import Parameter, Port, duration, operator, operators, parameter, size
 from weir.findings import Finding, Report, report
+from weir.paths import get_include, get_library_dir
+from weir import testing  # isort: skip
 
 __version__ = _version()
 __all__ = [
@@ -37,6 +39,8 @@ __all__ = [
     "Unmet",
     "check",
     "duration",
+    "get_include",
+    "get_library_dir",
     "log_to_stderr",
     "operator",
     "operators",
@@ -44,5 +48,6 @@ __all__ = [
     "report",
     "show",
     "size",
+    "testing",
 ]
 del _arrays, _log, _streams, _version

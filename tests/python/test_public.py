@@ -104,6 +104,12 @@ def test_reprs_say_what_it_is():
     graph.close()
 
 
+def test_a_package_that_pip_did_not_install_says_that_it_has_no_header():
+    for ask, what in ((weir.get_include, "no header"), (weir.get_library_dir, "no library")):
+        with pytest.raises(FileNotFoundError, match=what):
+            ask()
+
+
 # ---- types
 
 
