@@ -46,6 +46,22 @@ void wr_mutex_unlock(struct wr_mutex *mutex);
 /* Number of mutexes that the calling thread or fiber holds (S11: none across CUDA); 0 in release builds. */
 int wr_mutex_held(void);
 
+/* A lock of one word, held for a few stores: who waits yields. One that is zeroed is free. */
+struct wr_spin {
+	_Atomic uint32_t held;
+};
+
+static inline void wr_spin_lock(struct wr_spin *spin)
+{
+	while (wr_exchange(&spin->held, 1))
+		wr_thread_yield();
+}
+
+static inline void wr_spin_unlock(struct wr_spin *spin)
+{
+	wr_store_release(&spin->held, 0);
+}
+
 /*
  * The lock for process-wide state, which several worlds and real threads may share (a wr_mutex serves the
  * fibers of one world only). While a fiber holds it, switching points have no effect: hold it for a few

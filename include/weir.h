@@ -1213,7 +1213,9 @@ WEIR_API weir_status weir_stream_record(weir_stream *stream, weir_fence *out);
 WEIR_API weir_status weir_stream_wait(weir_stream *stream, weir_fence fence);
 /*
  * The cudaStream_t on CUDA, else NULL. Work that the owner enqueues on it is seen as weir's own is; so is
- * cudaStreamWaitEvent, which makes later work of the stream wait for an event of the caller's.
+ * cudaStreamWaitEvent, which makes later work of the stream wait for an event of the caller's. The handle
+ * stays valid until the process exits, since a library may keep it (that of a green context: until the graph
+ * is destroyed; that of a wrapped stream is the program's).
  */
 WEIR_API void *weir_stream_native(const weir_stream *stream);
 /* A GPU's index. */

@@ -896,18 +896,6 @@ weir_told weir_view_told(weir_view *view)
 
 /* --- fences --- */
 
-/* Held for a few stores. */
-static void fences_lock(struct wr_told_fences *fences)
-{
-	while (wr_exchange(&fences->lock, 1))
-		wr_thread_yield();
-}
-
-static void fences_unlock(struct wr_told_fences *fences)
-{
-	wr_store(&fences->lock, 0);
-}
-
 static weir_status check_fence(const weir_entity *entity, const struct wr_condition *condition,
 			       weir_fence fence)
 {
@@ -935,11 +923,11 @@ weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, w
 	if (status)
 		return status;
 	fences = &found->fences;
-	fences_lock(fences);
+	wr_spin_lock(&fences->lock);
 	fences->last = (struct wr_told_fence){fence, wr_now(), ++fences->count};
 	if (!fences->next.number)
 		fences->next = fences->last;
-	fences_unlock(fences);
+	wr_spin_unlock(&fences->lock);
 	wr_poke(entity); /* refused between runs: the fence stays for the next run */
 	return WEIR_OK;
 }
@@ -954,10 +942,10 @@ const weir_fence *wr_view_fence_told(weir_view *view)
 	struct wr_told_fences *fences = fences_of(view);
 	bool told;
 
-	fences_lock(fences);
+	wr_spin_lock(&fences->lock);
 	told = fences->last.number;
 	fences->last_seen = fences->last.fence;
-	fences_unlock(fences);
+	wr_spin_unlock(&fences->lock);
 	return told ? &fences->last_seen : NULL;
 }
 
@@ -965,10 +953,10 @@ const weir_fence *wr_view_fence_next(weir_view *view)
 {
 	struct wr_told_fences *fences = fences_of(view);
 
-	fences_lock(fences);
+	wr_spin_lock(&fences->lock);
 	fences->seen = fences->next.number;
 	fences->next_seen = fences->next.fence;
-	fences_unlock(fences);
+	wr_spin_unlock(&fences->lock);
 	return fences->seen ? &fences->next_seen : NULL;
 }
 
@@ -977,10 +965,10 @@ void wr_view_fence_use(weir_view *view)
 	struct wr_told_fences *fences = fences_of(view);
 	static const struct wr_told_fence none;
 
-	fences_lock(fences);
+	wr_spin_lock(&fences->lock);
 	if (fences->next.number == fences->seen)
 		fences->next = fences->last.number > fences->seen ? fences->last : none;
-	fences_unlock(fences);
+	wr_spin_unlock(&fences->lock);
 }
 
 /* A lost device counts as complete: compute then fails, since the entity counts as gated (E2). */
@@ -1003,14 +991,14 @@ int64_t wr_told_fence_at(struct wr_condition *condition, weir_fence fence)
 	struct wr_told_fences *fences = &condition->fences;
 	int64_t at = 0;
 
-	fences_lock(fences);
+	wr_spin_lock(&fences->lock);
 	if (fences->last.number && fences->last.fence.stream == fence.stream &&
 	    fences->last.fence.value == fence.value)
 		at = fences->last.at;
 	if (fences->next.number && fences->next.fence.stream == fence.stream &&
 	    fences->next.fence.value == fence.value)
 		at = fences->next.at;
-	fences_unlock(fences);
+	wr_spin_unlock(&fences->lock);
 	return at;
 }
 
@@ -1023,9 +1011,9 @@ void wr_graph_forget_told(weir_graph *graph)
 			struct wr_condition *condition = &graph->entities[i].conditions[k];
 			if (wr_read(&condition->told) != WEIR_TOLD_NOTHING)
 				wr_store(&condition->told, WEIR_TOLD_NOTHING);
-			fences_lock(&condition->fences);
+			wr_spin_lock(&condition->fences.lock);
 			condition->fences.next.number = condition->fences.last.number = 0;
-			fences_unlock(&condition->fences);
+			wr_spin_unlock(&condition->fences.lock);
 		}
 	}
 }

@@ -15,6 +15,8 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/words.h"
+#include "graphs/parameter.h"
+#include "graphs/registry.h"
 #include "scheduler/graph.h"
 #include "scheduler/ready.h"
 #include "scheduler/run.h"
@@ -353,7 +355,139 @@ weir_status weir_inlet_fd(weir_inlet *inlet, int *out)
  * loop need not poll: the outlet's descriptor is readable meanwhile.
  */
 
-static weir_status finisher_compute(weir_context *context, void *state);
+/* Returns true if the oldest message may be taken. */
+static bool has_finished(weir_outlet *outlet)
+{
+	return outlet->holding && wr_queue_count(&outlet->connection->queue) > outlet->unfinished;
+}
+
+/* Call after each change. */
+static void update_readable_locked(weir_outlet *outlet)
+{
+	bool over = (outlet->ended && !outlet->holding) || outlet->closed;
+	bool show = over || has_finished(outlet), before = outlet->readable;
+
+	outlet->readable = show;
+	if (show != before && outlet->fd >= 0)
+		fd_set_readable(outlet->fd, show);
+}
+
+/* --- finishers --- */
+
+static const weir_port outlet_ports[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
+
+/*
+ * The compute function of the finisher. It drops its reference before the message can be taken: the taker may
+ * call weir_message_unique().
+ */
+static weir_status finisher_compute(weir_context *context, void *state)
+{
+	struct wr_finisher *finisher = (struct wr_finisher *)(void *)context->entity;
+	weir_outlet *outlet = finisher->outlet;
+	struct wr_input *input = &finisher->entity.inputs[0];
+
+	(void)state;
+	weir_message_unref(input->taken[0]);
+	input->taken_count = 0;
+	wr_mutex_lock(&outlet->lock);
+	outlet->unfinished--;
+	update_readable_locked(outlet);
+	wr_cond_broadcast(&outlet->changed);
+	wr_mutex_unlock(&outlet->lock);
+	return WEIR_OK;
+}
+
+static const weir_operator outlet_operator = {
+	.size = sizeof(weir_operator), .name = "outlet", .inputs = outlet_ports, .compute = finisher_compute};
+
+/* {"type": "cuda_stream", "port": "in"}, with the scheduler's signal. */
+static weir_status plan_condition(struct wr_plan_condition *condition)
+{
+	const weir_condition *gate = wr_registry_find_condition(NULL, "cuda_stream");
+	weir_values *values = wr_alloc(1, sizeof *values + sizeof values->settings[0]);
+	unsigned *ports = wr_alloc(1, sizeof *ports);
+
+	*condition =
+		(struct wr_plan_condition){.kind = gate, .values = values, .implied = true, .signal = -1};
+	condition->name = wr_strdup(gate->name);
+	if (values) {
+		values->count = 1;
+		values->settings[0] = (struct wr_setting){
+			.parameter = &gate->parameters[0], .ports = ports, .port_count = 1};
+	}
+	if (!values)
+		wr_free(ports);
+	return values && ports && condition->name ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+static weir_status make_plan(struct wr_finisher *finisher, const char *port, uint32_t capacity)
+{
+	/* `reject` wakes no sender for room. It never rejects: it holds at most what the outlet holds. */
+	finisher->input = (struct wr_plan_input){.port = outlet_ports,
+						 .capacity = capacity,
+						 .take = 1,
+						 .policy = WEIR_POLICY_REJECT,
+						 .connections = 1};
+	finisher->plan = (struct wr_plan_entity){.kind = &outlet_operator,
+						 .stream_pool = WR_NO_POOL,
+						 .inputs = &finisher->input,
+						 .input_count = 1,
+						 .conditions = &finisher->condition,
+						 .condition_count = 1};
+	finisher->plan.name = wr_format("outlet of '%s'", port);
+	return finisher->plan.name ? plan_condition(&finisher->condition) : WEIR_E_NOMEM;
+}
+
+/* The graph runs it only after finisher_give. */
+static weir_status finisher_make(weir_graph *graph, const char *port, uint32_t capacity,
+				 struct wr_finisher **out)
+{
+	struct wr_finisher *finisher = wr_alloc_aligned(64, sizeof *finisher);
+	weir_status status;
+
+	if (!finisher)
+		return WEIR_E_NOMEM;
+	status = make_plan(finisher, port, capacity);
+	if (!status)
+		status = wr_entity_fill(&finisher->entity, graph, (uint32_t)wr_graph_count_all(graph),
+					&finisher->plan);
+	if (!status)
+		status = wr_connection_create_unlisted(&finisher->entity, 0, capacity, &finisher->connection);
+	if (!status)
+		status = wr_grow(&graph->finishers, &graph->finisher_room, graph->finisher_count + 1,
+				 sizeof *graph->finishers);
+	if (status) {
+		wr_finisher_destroy(finisher);
+		return status;
+	}
+	*out = finisher;
+	return WEIR_OK;
+}
+
+/* To the outlet's graph; it is the one that was made last, so there is room. */
+static void finisher_give(struct wr_finisher *finisher, weir_outlet *outlet)
+{
+	weir_graph *graph = outlet->graph;
+
+	finisher->outlet = outlet;
+	outlet->finisher = finisher;
+	graph->finishers[graph->finisher_count++] = finisher;
+}
+
+void wr_finisher_destroy(struct wr_finisher *finisher)
+{
+	if (!finisher)
+		return;
+	if (finisher->connection)
+		wr_connection_destroy(finisher->connection);
+	wr_entity_finish(&finisher->entity);
+	wr_values_destroy(finisher->condition.values);
+	wr_free(finisher->condition.name);
+	wr_free(finisher->plan.name);
+	wr_free(finisher);
+}
+
+/* --- adding one --- */
 
 /* Checks the arguments of weir_graph_add_outlet(). *capacity: 0 is replaced by the plan's, or by 1. */
 static weir_status check_outlet(const weir_graph *graph, const char *port, const struct wr_output *output,
@@ -399,7 +533,7 @@ weir_status weir_graph_add_outlet(weir_graph *graph, const char *port, uint32_t 
 	if (!status)
 		status = wr_cond_init(&outlet->changed);
 	if (!status && !(flags & WEIR_OUTLET_EARLY))
-		status = wr_finisher_make(graph, port, capacity, finisher_compute, &finisher);
+		status = finisher_make(graph, port, capacity, &finisher);
 	if (!status)
 		status = wr_graph_connect(graph, sender, output, NULL, 0, capacity, &outlet->connection);
 	if (status) {
@@ -410,7 +544,7 @@ weir_status weir_graph_add_outlet(weir_graph *graph, const char *port, uint32_t 
 		return status;
 	}
 	if (finisher)
-		wr_finisher_give(finisher, outlet);
+		finisher_give(finisher, outlet);
 	outlet->connection->outlet = outlet;
 	outlet->next = graph->outlets;
 	graph->outlets = outlet;
@@ -419,23 +553,6 @@ weir_status weir_graph_add_outlet(weir_graph *graph, const char *port, uint32_t 
 }
 
 /* --- descriptor and function for a program's loop --- */
-
-/* Returns true if the oldest message may be taken. */
-static bool has_finished(weir_outlet *outlet)
-{
-	return outlet->holding && wr_queue_count(&outlet->connection->queue) > outlet->unfinished;
-}
-
-/* Call after each change. */
-static void update_readable_locked(weir_outlet *outlet)
-{
-	bool over = (outlet->ended && !outlet->holding) || outlet->closed;
-	bool show = over || has_finished(outlet), before = outlet->readable;
-
-	outlet->readable = show;
-	if (show != before && outlet->fd >= 0)
-		fd_set_readable(outlet->fd, show);
-}
 
 static weir_status outlet_open_fd(weir_scheduler *scheduler, void *arg)
 {
@@ -525,27 +642,6 @@ void wr_outlet_push(struct wr_worker *worker, weir_outlet *outlet, weir_message 
 	wr_mutex_unlock(&outlet->lock);
 	if (unfinished)
 		wr_poke_by_worker(worker, &outlet->finisher->entity);
-}
-
-/*
- * The compute function of the finisher. It drops its reference before the message can be taken: the taker may
- * call weir_message_unique().
- */
-static weir_status finisher_compute(weir_context *context, void *state)
-{
-	struct wr_finisher *finisher = (struct wr_finisher *)(void *)context->entity;
-	weir_outlet *outlet = finisher->outlet;
-	struct wr_input *input = &finisher->entity.inputs[0];
-
-	(void)state;
-	weir_message_unref(input->taken[0]);
-	input->taken_count = 0;
-	wr_mutex_lock(&outlet->lock);
-	outlet->unfinished--;
-	update_readable_locked(outlet);
-	wr_cond_broadcast(&outlet->changed);
-	wr_mutex_unlock(&outlet->lock);
-	return WEIR_OK;
 }
 
 void wr_outlet_end(weir_outlet *outlet, bool abandon)

@@ -3,6 +3,7 @@
 #define WR_SCHEDULER_ENDS_H
 
 #include "graphs/type.h"
+#include "scheduler/entity.h"
 #include "scheduler/queue.h"
 #include "scheduler/worker.h"
 
@@ -26,6 +27,27 @@ bool wr_inlet_is_open(weir_inlet *inlet);
 void wr_inlet_wake_waiting(weir_inlet *inlet); /* call after its receiver freed room */
 
 /* === outlets === */
+
+/*
+ * The finisher of an outlet: a hidden entity with one input and no output. It receives the messages that
+ * the outlet got while the device was still working on them, in the same order. Its only condition is a
+ * cuda_stream, so it uses the gates, tokens, failures and explanations of any entity. Its tick tells the
+ * outlet that the oldest of these messages is finished.
+ *
+ * Its id is larger than those of the plan's entities. It cannot be found by name and is in no list of
+ * counters; nor is its connection, which has no sender, since room and closing belong to the outlet.
+ */
+
+struct wr_finisher {
+	weir_entity entity; /* must be first: compute casts its entity to the finisher */
+	weir_outlet *outlet;
+	struct wr_connection *connection;
+	struct wr_plan_entity plan;
+	struct wr_plan_input input;
+	struct wr_plan_condition condition;
+};
+
+void wr_finisher_destroy(struct wr_finisher *finisher); /* takes NULL */
 
 struct weir_outlet {
 	struct weir_outlet *next;

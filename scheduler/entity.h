@@ -13,6 +13,7 @@
 #define WR_SCHEDULER_ENTITY_H
 
 #include "base/atomic.h"
+#include "base/thread.h"
 #include "graphs/plan.h"
 #include "scheduler/fan_in.h"
 #include "scheduler/message.h"
@@ -80,7 +81,7 @@ struct wr_told_fence {
 
 /* Those of one condition: ask.c. Guarded by the lock, which is held for a few stores. */
 struct wr_told_fences {
-	_Atomic uint32_t lock;
+	struct wr_spin lock;
 	uint64_t count;                  /* of the calls */
 	struct wr_told_fence next, last; /* the oldest that no tick has used; the last */
 	/* Owner only: what its last review was given, and the number of the first; 0: none. */
@@ -96,7 +97,7 @@ struct wr_descriptor {
 	weir_entity *entity;
 	const char *condition;      /* its name */
 	struct wr_descriptor *next; /* of the graph's list */
-	_Atomic uint32_t lock;
+	struct wr_spin lock;
 	int fd;          /* -1: none is watched */
 	unsigned events; /* WEIR_WATCH_... */
 	int in_set;      /* fd, or a duplicate of it, in the loop's epoll set; -1: none */

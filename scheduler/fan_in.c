@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/stack.h"
 
 struct wr_fan_in *wr_fan_in_make(size_t connections)
 {
@@ -68,11 +69,7 @@ void wr_fan_in_reset(struct wr_fan_in *set, struct wr_connection **connections, 
 void wr_fan_in_insert(struct wr_connection *connection)
 {
 	struct wr_fan_in *set = connection->set;
-	struct wr_connection *first = wr_load_relaxed(&set->news);
-
-	do
-		connection->next_news = first;
-	while (!wr_cas(&set->news, &first, connection));
+	wr_stack_push(&set->news, connection, next_news);
 }
 
 void wr_connection_close(struct wr_connection *connection)

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/stack.h"
 #include "base/status.h"
 #include "base/units.h"
 #include "base/words.h"
@@ -48,15 +49,9 @@
 
 void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at)
 {
-	weir_entity *top;
-
 	wr_store(&entity->timer_at, at);
-	if (!wr_exchange(&entity->timer_listed, true)) {
-		top = wr_load_relaxed(&scheduler->timers_listed);
-		do
-			entity->timer_next = top;
-		while (!wr_cas(&scheduler->timers_listed, &top, entity));
-	}
+	if (!wr_exchange(&entity->timer_listed, true))
+		wr_stack_push(&scheduler->timers_listed, entity, timer_next);
 	if (at < wr_load(&scheduler->loop.until))
 		wr_loop_kick(&scheduler->loop);
 }
@@ -378,23 +373,12 @@ void wr_loop_break(struct wr_loop *loop)
 
 enum { WAIT_TEXT = 256 }; /* what is logged of a wait */
 
-static void descriptor_lock(struct wr_descriptor *descriptor)
-{
-	while (wr_exchange(&descriptor->lock, 1))
-		wr_thread_yield();
-}
-
-static void descriptor_unlock(struct wr_descriptor *descriptor)
-{
-	wr_store(&descriptor->lock, 0);
-}
-
 /* --- the watch --- */
 
 /* The condition's descriptor; made once, also if several threads are the first. */
 static struct wr_descriptor *condition_descriptor(weir_entity *entity, struct wr_condition *condition)
 {
-	struct wr_descriptor *found = wr_load(&condition->descriptor), *made, *top;
+	struct wr_descriptor *found = wr_load(&condition->descriptor), *made;
 	weir_graph *graph = entity->graph;
 
 	if (found)
@@ -408,16 +392,13 @@ static struct wr_descriptor *condition_descriptor(weir_entity *entity, struct wr
 		wr_free(made);
 		return found;
 	}
-	top = wr_load(&graph->descriptors);
-	do
-		made->next = top;
-	while (!wr_cas(&graph->descriptors, &top, made));
+	wr_stack_push(&graph->descriptors, made, next);
 	return made;
 }
 
 static void set_descriptor(struct wr_descriptor *descriptor, int fd, unsigned events)
 {
-	descriptor_lock(descriptor);
+	wr_spin_lock(&descriptor->lock);
 	if (descriptor->in_set >= 0) /* it may be closed already */
 		epoll_ctl(descriptor->entity->graph->scheduler->loop.set, EPOLL_CTL_DEL, descriptor->in_set,
 			  NULL);
@@ -428,7 +409,7 @@ static void set_descriptor(struct wr_descriptor *descriptor, int fd, unsigned ev
 	descriptor->since = 0;
 	descriptor->fd = fd;
 	descriptor->events = events;
-	descriptor_unlock(descriptor);
+	wr_spin_unlock(&descriptor->lock);
 }
 
 static weir_status check_watch(const weir_entity *entity, int fd, unsigned events)
@@ -494,7 +475,7 @@ weir_watched wr_view_watched(weir_view *view, int64_t warn_after)
 
 	if (!descriptor)
 		return watched;
-	descriptor_lock(descriptor);
+	wr_spin_lock(&descriptor->lock);
 	descriptor->warn_after = warn_after;
 	if (descriptor->fd >= 0) {
 		ready = poll_locked(descriptor, 0);
@@ -505,7 +486,7 @@ weir_watched wr_view_watched(weir_view *view, int64_t warn_after)
 			descriptor->late = descriptor->warned = false;
 		descriptor->since = ready ? 0 : descriptor->since ? descriptor->since : wr_now();
 	}
-	descriptor_unlock(descriptor);
+	wr_spin_unlock(&descriptor->lock);
 	if (*waited)
 		wr_log(WEIR_LOG_WARN, "%s: goes on: %s", descriptor->entity->plan->name, waited);
 	if (ready & POLLNVAL)
@@ -590,7 +571,7 @@ static weir_status arm_descriptor(weir_scheduler *scheduler, struct wr_descripto
 	bool first = false;
 	int error = 0, fd;
 
-	descriptor_lock(descriptor);
+	wr_spin_lock(&descriptor->lock);
 	fd = descriptor->fd;
 	if (descriptor->late) {
 		descriptor->late = false;
@@ -602,7 +583,7 @@ static weir_status arm_descriptor(weir_scheduler *scheduler, struct wr_descripto
 		error = arm_locked(&scheduler->loop, descriptor);
 		descriptor->armed = !error;
 	}
-	descriptor_unlock(descriptor);
+	wr_spin_unlock(&descriptor->lock);
 	if (*waited)
 		log_stall(descriptor->entity, waited);
 	if (first)
@@ -629,11 +610,11 @@ bool wr_descriptor_describe(struct wr_condition *condition, char *text, size_t r
 
 	if (!descriptor)
 		return false;
-	descriptor_lock(descriptor);
+	wr_spin_lock(&descriptor->lock);
 	waits = descriptor->fd >= 0 && descriptor->since;
 	if (waits)
 		write_wait_locked(descriptor, text, room);
-	descriptor_unlock(descriptor);
+	wr_spin_unlock(&descriptor->lock);
 	return waits;
 }
 
@@ -641,9 +622,9 @@ bool wr_descriptor_describe(struct wr_condition *condition, char *text, size_t r
 
 static void report_descriptor(struct wr_descriptor *descriptor)
 {
-	descriptor_lock(descriptor);
+	wr_spin_lock(&descriptor->lock);
 	descriptor->armed = false; /* first: the review that follows the poke may arm it again */
-	descriptor_unlock(descriptor);
+	wr_spin_unlock(&descriptor->lock);
 	wr_poke(descriptor->entity);
 }
 
@@ -665,12 +646,12 @@ static void check_stalled(struct wr_descriptor *descriptor, int64_t now)
 {
 	bool late;
 
-	descriptor_lock(descriptor);
+	wr_spin_lock(&descriptor->lock);
 	late = descriptor->warn_after && descriptor->armed && descriptor->since && !descriptor->late &&
 	       !descriptor->warned && now - descriptor->since >= descriptor->warn_after;
 	if (late)
 		descriptor->late = true;
-	descriptor_unlock(descriptor);
+	wr_spin_unlock(&descriptor->lock);
 	if (late)
 		wr_poke(descriptor->entity);
 }
@@ -680,11 +661,11 @@ static void check_closed(weir_scheduler *scheduler, struct wr_descriptor *descri
 {
 	int error = 0, fd;
 
-	descriptor_lock(descriptor);
+	wr_spin_lock(&descriptor->lock);
 	fd = descriptor->fd;
 	if (descriptor->armed)
 		error = fcntl(fd, F_GETFD) < 0 ? EBADF : arm_locked(&scheduler->loop, descriptor);
-	descriptor_unlock(descriptor);
+	wr_spin_unlock(&descriptor->lock);
 	if (error)
 		wr_run_fail(scheduler, descriptor->entity, WEIR_CAUSE_DESCRIPTOR,
 			    fail_arming(descriptor, fd, error));
@@ -695,10 +676,10 @@ static bool simulate_report(struct wr_descriptor *descriptor, int timeout_ms)
 {
 	bool armed, ready;
 
-	descriptor_lock(descriptor);
+	wr_spin_lock(&descriptor->lock);
 	armed = descriptor->armed;
 	ready = armed && poll_locked(descriptor, timeout_ms);
-	descriptor_unlock(descriptor);
+	wr_spin_unlock(&descriptor->lock);
 	if (ready)
 		report_descriptor(descriptor);
 	return armed && !ready;

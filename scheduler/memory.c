@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "scheduler/graph.h"
+#include "scheduler/ready.h"
 #include "scheduler/run.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/worker.h"
@@ -95,7 +96,7 @@ static struct wr_offer offer_locked(struct wr_shared *shared)
 void wr_poke_offered(struct wr_offer offer)
 {
 	if (offer.entity)
-		offer.entity->graph->poke(offer.entity);
+		wr_poke(offer.entity);
 	if (offer.held_open)
 		wr_run_drop_live(offer.held_open);
 }

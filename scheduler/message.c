@@ -263,15 +263,14 @@ static bool message_lock_shared(weir_message *message)
 {
 	if (wr_message_has_one_holder(message))
 		return false;
-	while (wr_exchange(&message->lock, 1))
-		wr_thread_yield();
+	wr_spin_lock(&message->lock);
 	return true;
 }
 
 static void message_unlock_shared(weir_message *message, bool locked)
 {
 	if (locked)
-		wr_store_release(&message->lock, 0);
+		wr_spin_unlock(&message->lock);
 }
 
 static weir_status fences_grow(struct wr_fences *fences)

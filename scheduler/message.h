@@ -180,7 +180,7 @@ enum wr_stamped { WR_STAMPED_NOT, WR_STAMPED_WRITES, WR_STAMPED };
 /* An empty message uses its first cache line only. */
 struct weir_message {
 	_Alignas(WR_LINE) _Atomic uint32_t references;
-	_Atomic uint32_t lock;
+	struct wr_spin lock;
 	struct wr_fences uses, producers; /* the use set, and the work that produces the payload (T4) */
 	struct wr_pool *pool;
 	uint8_t kind, payload;   /* WEIR_KIND_EMPTY, ...; enum wr_payload */

@@ -340,8 +340,6 @@ static void graph_set_scheduler(weir_scheduler *scheduler, weir_scheduler *owner
 	weir_graph *graph = scheduler->graph;
 
 	graph->scheduler = owner;
-	if (!graph->poke) /* once: another thread may free memory of a pool, and poke, at any time */
-		graph->poke = wr_poke;
 	for (size_t i = 0; i < wr_graph_count_all(graph); i++)
 		wr_store(&wr_graph_entity_at(graph, i)->scheduler, owner);
 }

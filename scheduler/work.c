@@ -503,8 +503,9 @@ weir_status wr_entity_fence_tick(weir_entity *entity, bool *pending)
 		const struct wr_entity_stream *item = &streams->items[i];
 		weir_status one = fence_stream(entity, i);
 		/* Work of the tick may still run, and no fence tells when it ends. */
-		bool unfenced = one && has_unfenced_work(item) && !wr_stream_capturing(item->stream) &&
-				!wr_device_lost(entity->graph->system);
+		bool unfenced = one && has_unfenced_work(item) && !wr_device_lost(entity->graph->system);
+		if (unfenced) /* it may have been enqueued before a capture that is still open */
+			wr_stream_end_capture(item->stream);
 		again |= one == WEIR_E_NOMEM || unfenced;
 		status = status ? status : one;
 	}

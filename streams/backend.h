@@ -5,7 +5,7 @@
  * Rules for every entry: the backend sets the text of a failure. WEIR_E_DEVICE means that the device is lost
  * for good (sticky); any other failure concerns that call alone; WEIR_E_BUSY sets no text. No lock of this
  * room is held during a call. After WEIR_E_DEVICE only ..._destroy, release, close, stopped and enter are
- * called, capture_end, and record and query while it has not stopped.
+ * called, capture_end, and record, query, capturing and end_capture while it has not stopped.
  */
 #ifndef WR_STREAMS_BACKEND_H
 #define WR_STREAMS_BACKEND_H
@@ -33,6 +33,11 @@ struct wr_backend {
 				     void **out);
 	/* only a drained stream, or one of a device that is lost and stopped */
 	void (*stream_destroy)(void *self, void *stream);
+	/*
+	 * Instead of it, for a stream of the whole device whose handle was given to the program: it stays
+	 * usable until the process exits, and may be created again. NULL: as stream_destroy.
+	 */
+	void (*stream_keep)(void *self, int device, unsigned flags, int priority, void *stream);
 	/* the device's legacy default stream; never destroyed */
 	weir_status (*stream_default)(void *self, int device, void **out);
 	weir_status (*event_create)(void *self, int device, void **out);
@@ -60,6 +65,8 @@ struct wr_backend {
 	 */
 	weir_status (*call)(void *self, int device, void *stream, void (*fn)(void *arg), void *arg);
 	bool (*capturing)(void *self, int device, void *stream); /* NULL: never */
+	/* Ends a capture that the program began on `stream`, if this thread may, and drops its graph. */
+	void (*end_capture)(void *self, int device, void *stream); /* NULL: as capturing */
 
 	/*
 	 * Captures: between capture_begin and capture_end, what launch and copy enqueue on `stream` is not

@@ -236,8 +236,12 @@ static void stream_free(weir_stream *stream)
 	void *native = wr_load(&stream->native);
 
 	wr_event_rings_free(stream);
-	if (native && wr_load(&stream->root) == stream && !stream->wrapped)
-		wr_device_stream_destroy(system, native);
+	if (native && wr_load(&stream->root) == stream && !stream->wrapped) {
+		if (wr_load(&stream->native_given))
+			wr_device_stream_keep(system, &stream->spec, native);
+		else
+			wr_device_stream_destroy(system, native);
+	}
 	wr_free(stream);
 }
 

@@ -469,6 +469,14 @@ bool wr_stream_capturing(weir_stream *stream)
 	       wr_device_capturing(stream->system, stream->spec.device, wr_load(&stream->native));
 }
 
+void wr_stream_end_capture(weir_stream *stream)
+{
+	const weir_stream *root = wr_load(&stream->root);
+
+	if (!root->wrapped && wr_stream_capturing(stream))
+		wr_device_end_capture(stream->system, stream->spec.device, wr_load(&stream->native));
+}
+
 /*
  * Marks the stream dirty, since the caller may enqueue on the handle. The first time, waits for threads about
  * to enqueue an inline callback: it must not be captured (signal.c).
@@ -734,7 +742,7 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 
 /*
  * Records the end of work that was enqueued after the last record, because a record failed, or the system did
- * while its device goes on. Nothing of a capture runs, so a captured stream needs no record.
+ * while its device goes on. A captured stream is left as it is.
  */
 static bool end_recorded(weir_stream *stream)
 {
@@ -762,7 +770,8 @@ bool wr_stream_record_end(weir_stream *stream, weir_fence *out)
 	bool recorded;
 
 	wr_store(&stream->dirty, true); /* uses of its native handle cannot be seen */
-	recorded = end_recorded(stream);
+	wr_stream_end_capture(stream);
+	recorded = !wr_stream_capturing(stream) && end_recorded(stream);
 	*wr_error_here() = error;
 	if (recorded)
 		*out = (weir_fence){wr_load(&stream->id), wr_load(&stream->submitted)};

@@ -277,6 +277,11 @@ bool wr_stream_idle(weir_stream *stream);
 
 /* Returns true if the user captures the stream (G3). Thread: any. */
 bool wr_stream_capturing(weir_stream *stream);
+/*
+ * Ends a capture that an operator left open, and drops what it captured: behind it the stream can be fenced.
+ * A wrapped stream may be in a capture of another thread of the program, and is left alone. Thread: owner.
+ */
+void wr_stream_end_capture(weir_stream *stream);
 
 /* --- captures (T13): work of an owner becomes an executable. Thread: the owner of all these streams --- */
 struct wr_capture;    /* what an owner needs to capture, kept for the next time */

@@ -209,9 +209,24 @@ void wr_device_stream_destroy(struct wr_system *system, void *stream)
 	system->backend->stream_destroy(system->native, stream);
 }
 
+void wr_device_stream_keep(struct wr_system *system, const struct wr_stream_spec *spec, void *stream)
+{
+	if (system->backend->stream_keep && !spec->partition)
+		system->backend->stream_keep(system->native, spec->device, spec->flags, spec->priority,
+					     stream);
+	else
+		system->backend->stream_destroy(system->native, stream);
+}
+
 bool wr_device_capturing(struct wr_system *system, int device, void *stream)
 {
 	return system->backend->capturing && system->backend->capturing(system->native, device, stream);
+}
+
+void wr_device_end_capture(struct wr_system *system, int device, void *stream)
+{
+	if (system->backend->end_capture)
+		system->backend->end_capture(system->native, device, stream);
 }
 
 weir_status wr_device_event_create(struct wr_system *system, int device, void **out)

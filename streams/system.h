@@ -149,7 +149,9 @@ weir_status wr_device_stream_create(struct wr_system *system, const struct wr_st
 				    void *partition, void **out);
 weir_status wr_device_stream_default(struct wr_system *system, int device, void **out);
 void wr_device_stream_destroy(struct wr_system *system, void *stream);
+void wr_device_stream_keep(struct wr_system *system, const struct wr_stream_spec *spec, void *stream);
 bool wr_device_capturing(struct wr_system *system, int device, void *stream);
+void wr_device_end_capture(struct wr_system *system, int device, void *stream);
 weir_status wr_device_event_create(struct wr_system *system, int device, void **out);
 void wr_device_event_destroy(struct wr_system *system, void *event);
 weir_status wr_device_record(struct wr_system *system, int device, void *stream, void *event);

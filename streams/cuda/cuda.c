@@ -23,10 +23,13 @@ static weir_status cuda_stream_create(void *self, int device, unsigned flags, in
 		return status;
 	if (partition)
 		return wr_cuda_green_stream(cuda, device, flags, priority, partition, out);
-	struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
-	status = wr_cuda_check(cuda, cudaStreamCreateWithPriority(&stream, native, priority),
-			       "cudaStreamCreateWithPriority");
-	wr_cuda_leave(scope);
+	stream = wr_cuda_kept_stream(device, flags, priority);
+	if (!stream) {
+		struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
+		status = wr_cuda_check(cuda, cudaStreamCreateWithPriority(&stream, native, priority),
+				       "cudaStreamCreateWithPriority");
+		wr_cuda_leave(scope);
+	}
 	if (!status)
 		*out = stream;
 	return status;
@@ -48,6 +51,13 @@ static void cuda_stream_destroy(void *self, void *stream)
 	struct wr_cuda_scope scope = wr_cuda_enter(self, -1);
 	cudaStreamDestroy(stream);
 	wr_cuda_leave(scope);
+}
+
+/* Of a device that faulted nothing can be used again. */
+static void cuda_stream_keep(void *self, int device, unsigned flags, int priority, void *stream)
+{
+	if (wr_cuda_lost(self) || !wr_cuda_keep_stream(device, flags, priority, stream))
+		cuda_stream_destroy(self, stream);
 }
 
 static weir_status cuda_event_create(void *self, int device, void **out)
@@ -184,6 +194,21 @@ static bool cuda_capturing(void *self, int device, void *stream)
 	return error == cudaErrorStreamCaptureImplicit || capture != cudaStreamCaptureStatusNone;
 }
 
+/* An implicitly captured default stream is in no capture of its own. */
+static void cuda_end_capture(void *self, int device, void *stream)
+{
+	enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
+	cudaGraph_t graph = NULL;
+
+	if (!cudaStreamIsCapturing(stream, &capture) && capture != cudaStreamCaptureStatusNone)
+		cudaStreamEndCapture(stream, &graph);
+	if (graph)
+		cudaGraphDestroy(graph);
+	cudaGetLastError();
+	wr_cuda_leave(scope);
+}
+
 /* --- memory --- */
 
 static weir_status cuda_alloc(void *self, int device, size_t bytes, void **out)
@@ -241,6 +266,7 @@ const struct wr_backend wr_backend_cuda = {
 	.devices = cuda_devices,
 	.stream_create = cuda_stream_create,
 	.stream_destroy = cuda_stream_destroy,
+	.stream_keep = cuda_stream_keep,
 	.stream_default = cuda_stream_default,
 	.event_create = cuda_event_create,
 	.event_destroy = cuda_event_destroy,
@@ -253,6 +279,7 @@ const struct wr_backend wr_backend_cuda = {
 	.pageable = cuda_pageable,
 	.call = cuda_call,
 	.capturing = cuda_capturing,
+	.end_capture = cuda_end_capture,
 	.timer_create = wr_cuda_timer_create,
 	.timer_destroy = cuda_event_destroy,
 	.timer_record = cuda_record,

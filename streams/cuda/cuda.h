@@ -59,7 +59,7 @@ struct wr_cuda {
 	int count;
 	_Atomic bool lost;
 	/* a thread creates a stream of a green context: CUDA allows one at a time per context */
-	_Atomic bool creating_green_stream;
+	struct wr_spin creating_green_stream;
 	struct wr_mutex lock; /* serializes making contexts; callers hold no other lock */
 	struct wr_cuda_driver driver;
 	struct wr_cuda_device devices[];
@@ -135,5 +135,12 @@ weir_status wr_cuda_partitions_create(void *self, const struct wr_partitions_spe
 void wr_cuda_partition_destroy(void *self, void *partition);
 weir_status wr_cuda_green_stream(struct wr_cuda *cuda, int device, unsigned flags, int priority,
 				 void *partition, void **out);
+
+/* --- streams whose handle was given out --- */
+
+/* They stay usable until the process exits (kept.c). Returns false if there is no memory. Thread: any. */
+bool wr_cuda_keep_stream(int device, unsigned flags, int priority, cudaStream_t stream);
+/* One that was kept, which is the caller's now; NULL: there is none of this kind. */
+cudaStream_t wr_cuda_kept_stream(int device, unsigned flags, int priority);
 
 #endif

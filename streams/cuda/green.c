@@ -249,10 +249,9 @@ static CUresult green_stream_make(struct wr_cuda *cuda, CUstream *stream, CUgree
 {
 	CUresult error;
 
-	while (wr_exchange(&cuda->creating_green_stream, true))
-		wr_thread_yield();
+	wr_spin_lock(&cuda->creating_green_stream);
 	error = cuda->driver.green_stream(stream, context, CU_STREAM_NON_BLOCKING, priority);
-	wr_exchange(&cuda->creating_green_stream, false);
+	wr_spin_unlock(&cuda->creating_green_stream);
 	return error;
 }
 

@@ -83,6 +83,7 @@ weir_status handles_look_at_received(weir_context *context);
 
 extern weir_stream *handles_stream; /* the wrapped one, which the operator `fill` uses with "on": "wrapped" */
 extern void *handles_native;        /* its native handle */
+extern void *handles_given;         /* the native stream that `fill` used last */
 extern uint32_t *handles_flag, *handles_word; /* pinned; used by the operators `apart` and `release` */
 weir_status handles_add(weir_registry *registry);
 

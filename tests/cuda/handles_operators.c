@@ -12,6 +12,7 @@
 #define STEP 7919 /* difference between frames, so that an older frame's numbers are wrong */
 
 weir_stream *handles_stream;
+void *handles_given;
 void *handles_native;
 uint32_t *handles_flag, *handles_word;
 
@@ -118,8 +119,10 @@ static weir_status capture(weir_context *context, weir_stream *stream, const str
 	cudaStream_t native = weir_stream_native(stream);
 	cudaGraph_t graph = NULL;
 	cudaGraphExec_t ready = NULL;
-	int error = cudaStreamBeginCapture(native, cudaStreamCaptureModeGlobal);
+	int error = open ? handles_fill_cuda(native, work) : cudaSuccess; /* the tick has work that runs */
 
+	if (!error)
+		error = cudaStreamBeginCapture(native, cudaStreamCaptureModeGlobal);
 	if (!error)
 		error = handles_fill_cuda(native, work);
 	if (error || open)
@@ -183,6 +186,8 @@ static weir_status fill_compute(weir_context *context, void *state)
 		status = choose(context, self, &stream);
 	if (!status && self->broken < 0)
 		status = handles_look(context, stream);
+	if (!status)
+		handles_given = weir_stream_native(stream);
 	if (!status && stream == handles_stream)
 		status = stays_wrapped(context);
 	if (!status)

@@ -130,6 +130,7 @@ static void g03_a_capture_on_a_wrapped_stream_works(void)
 
 static void g03_a_capture_that_is_left_open_is_refused(void)
 {
+	enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;
 	struct handles_rig rig;
 
 	handles_begin(&rig, handles_three);
@@ -140,11 +141,40 @@ static void g03_a_capture_that_is_left_open_is_refused(void)
 
 		handles_expect(rig.status == WEIR_E_UNSUPPORTED && named, "it ended otherwise: %s: %s",
 			       weir_status_text(rig.status), rig.why);
+		handles_expect(!cudaStreamIsCapturing(handles_given, &capture) &&
+				       capture == cudaStreamCaptureStatusNone,
+			       "the capture is still open, so its tick has no fence");
 		rig.status = WEIR_OK;
 	} else {
 		handles_expect(rig.status != WEIR_OK, "the open capture was let pass");
 	}
 	handles_close(&rig);
+}
+
+/* --- a stream of weir's whose handle was given out --- */
+
+static bool handle_is_good(cudaEvent_t event)
+{
+	return !cudaEventRecord(event, handles_given) && !cudaEventSynchronize(event);
+}
+
+/* As a library does that frees memory which it used on the stream. */
+static void t06_a_stream_whose_handle_was_given_outlives_its_graph(void)
+{
+	cudaEvent_t event = NULL;
+	struct handles_rig rig;
+
+	handles_begin(&rig, handles_three);
+	if (handles_open(&rig))
+		handles_runs(&rig, (uint64_t)handles_settings.frames);
+	handles_close(&rig);
+	handles_expect(!cudaEventCreate(&event) && handle_is_good(event), "the handle went with the graph");
+	handles_begin(&rig, handles_three);
+	if (handles_open(&rig))
+		handles_runs(&rig, (uint64_t)handles_settings.frames);
+	handles_close(&rig);
+	handles_expect(handle_is_good(event), "the handle went with a later graph");
+	cudaEventDestroy(event);
 }
 
 const struct handles_check handles_wrapped[] = {
@@ -155,6 +185,8 @@ const struct handles_check handles_wrapped[] = {
 	{"t14_an_entity_works_on_the_callers_stream", t14_an_entity_works_on_the_callers_stream,
 	 HANDLES_CUDA},
 	{"f71_the_default_stream_may_be_wrapped", f71_the_default_stream_may_be_wrapped, HANDLES_CUDA},
+	{"t06_a_stream_whose_handle_was_given_outlives_its_graph",
+	 t06_a_stream_whose_handle_was_given_outlives_its_graph, HANDLES_CUDA},
 	{"g03_a_capture_that_ends_in_the_tick_works", g03_a_capture_that_ends_in_the_tick_works,
 	 HANDLES_CUDA},
 	{"g03_a_capture_on_a_wrapped_stream_works", g03_a_capture_on_a_wrapped_stream_works, HANDLES_CUDA},

@@ -136,6 +136,81 @@ static void fail_records(void)
 	}
 }
 
+/* --- a capture that is left open behind work of the tick --- */
+
+static struct {
+	_Atomic bool open, ended;
+	bool stays; /* it cannot be ended by the thread of the tick */
+} capture;
+
+static bool is_capturing(void *self, int device_index, void *stream)
+{
+	(void)self;
+	(void)device_index;
+	(void)stream;
+	return wr_load(&capture.open);
+}
+
+static void end_capture(void *self, int device_index, void *stream)
+{
+	(void)self;
+	(void)device_index;
+	(void)stream;
+	wr_store(&capture.ended, true);
+	if (!capture.stays)
+		wr_store(&capture.open, false);
+}
+
+static weir_status emit_and_leave_a_capture(struct rig *rig, weir_context *context)
+{
+	weir_status status = emit_and_lack_memory(rig, context);
+	weir_stream *first = NULL;
+
+	if (!status)
+		status = weir_context_allocate_stream(context, "third", &first);
+	HOLDS(rig, !status);
+	rig_give_native(first);
+	wr_store(&capture.open, true);
+	return status;
+}
+
+static void leave_a_capture(bool stays)
+{
+	struct rig *rig = rig_of("c:call count=1 -> d:call");
+	struct wrapped wrapped = {.fails_at = -1, .longest = SECOND};
+
+	wr_store(&capture.ended, false);
+	capture.stays = stays;
+	rig->own = &wrapped;
+	rig_on(rig, "c", emit_and_leave_a_capture);
+	rig_make(rig);
+	rig_here(rig);
+	rig_own_backend(rig)->capturing = is_capturing;
+	rig->own_backend->end_capture = end_capture;
+	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_OK);
+	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * SECOND, NULL), WEIR_E_UNSUPPORTED);
+	assert_true(wr_load(&capture.ended));
+	assert_int_equal(wr_load(&capture.open), stays);
+	wr_store(&capture.open, false); /* by the thread that began it */
+	rig_restore_backend(rig);
+	rig_destroy(rig);
+	assert_int_equal(wr_load(&wrapped.destroyed), 1);
+	assert_int_equal(wr_load(&wrapped.unfinished), 0);
+}
+
+static void leave_captures(void)
+{
+	leave_a_capture(false);
+	leave_a_capture(true);
+}
+
+static void t04_g03_what_a_tick_uses_outlives_work_before_a_capture_that_is_left_open(void **state)
+{
+	(void)state;
+	rig_in_worlds(3, leave_captures);
+	rig_on_host(leave_captures);
+}
+
 static int fault(const void *arguments)
 {
 	(void)arguments;
@@ -231,6 +306,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t04_f40_a_tick_whose_fence_found_no_memory_is_fenced_again),
 		cmocka_unit_test(t04_e02_f65_a_device_that_goes_on_after_a_failure_gives_all_back),
+		cmocka_unit_test(t04_g03_what_a_tick_uses_outlives_work_before_a_capture_that_is_left_open),
 		cmocka_unit_test(t04_s08_a_graph_runs_again_after_work_that_was_never_fenced),
 		cmocka_unit_test(t04_e02_f65_what_a_tick_uses_outlives_its_work_if_its_fence_fails),
 	};
