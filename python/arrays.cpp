@@ -706,7 +706,7 @@ static void view_tensor(const Message &self, Py_buffer *view)
 
 int get_buffer(PyObject *object, Py_buffer *view, int flags)
 {
-	Message &self = *nb::inst_ptr<Message>(object);
+	Message &self = *nb::inst_ptr<Message>(object); /* checked: a slot of the type */
 
 	view->obj = nullptr;
 	try {

@@ -128,7 +128,7 @@ static void keep_failure(Context *own, const nb::object &error)
 
 	if (!own->core->owner)
 		return;
-	nb::dict failures = nb::borrow<nb::dict>(own->core->owner->failures);
+	nb::dict failures = nb::borrow<nb::dict>(own->core->owner->failures); /* checked: made as one */
 	if (!failures.contains(own->name()))
 		failures[own->name()] = error;
 	else if (!(first = failures[own->name()]).is(error))
@@ -384,7 +384,7 @@ static nb::object receive_at(Context &self, unsigned input, size_t i)
 
 	check_dense(self.kind, 0, input, message, self.name());
 	nb::object object = message_of(message, self.core, self.calls);
-	nb::inst_ptr<Message>(object)->borrowed = true;
+	nb::inst_ptr<Message>(object)->borrowed = true; /* checked: just made */
 	self.lent.push_back(object);
 	return object;
 }

@@ -769,7 +769,7 @@ static int graph_traverse(PyObject *object, visitproc visit, void *arg)
 	Py_VISIT(Py_TYPE(object));
 	if (!nb::inst_ready(object))
 		return 0;
-	Graph *self = nb::inst_ptr<Graph>(object);
+	Graph *self = nb::inst_ptr<Graph>(object); /* checked: a slot of the type */
 	Py_VISIT(self->instances.ptr());
 	Py_VISIT(self->failures.ptr());
 	Py_VISIT(self->kinds.ptr());
@@ -779,7 +779,7 @@ static int graph_traverse(PyObject *object, visitproc visit, void *arg)
 
 static int graph_clear(PyObject *object)
 {
-	Graph *self = nb::inst_ptr<Graph>(object);
+	Graph *self = nb::inst_ptr<Graph>(object); /* checked: a slot of the type */
 
 	self->instances = nb::dict();
 	self->failures = nb::dict();
@@ -791,14 +791,14 @@ static int graph_clear(PyObject *object)
 static int kind_traverse(PyObject *object, visitproc visit, void *arg)
 {
 	Py_VISIT(Py_TYPE(object));
-	if (nb::inst_ready(object))
+	if (nb::inst_ready(object)) /* checked: a slot of the type */
 		Py_VISIT(nb::inst_ptr<KindHandle>(object)->kind->type);
 	return 0;
 }
 
 static int kind_clear(PyObject *object)
 {
-	Py_CLEAR(nb::inst_ptr<KindHandle>(object)->kind->type);
+	Py_CLEAR(nb::inst_ptr<KindHandle>(object)->kind->type); /* checked: a slot of the type */
 	return 0;
 }
 

@@ -429,7 +429,8 @@ struct Context {
 	void end_loans()
 	{
 		for (nb::object &object : lent) {
-			Message *message = nb::inst_ptr<Message>(object);
+			Message *message =
+				nb::inst_ptr<Message>(object); /* checked: receive_at puts in no other */
 
 			message->borrowed = false;
 			if (Py_REFCNT(object.ptr()) > 1)
