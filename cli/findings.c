@@ -708,7 +708,8 @@ static void say_told(struct cli_findings *out, const struct cli_recorded *record
 		     wr_shown(leg->why ? leg->why : "not ready").text);
 	wr_words_put(&words, own ? ", which is the program's or a plugin's own; let it hold sooner"
 				 : ", which the program decides; let it tell the entity sooner to go on "
-				   "(weir_entity_tell), or leave the condition out");
+				   "(weir_entity_tell), complete the fence sooner (weir_fence_complete), or "
+				   "leave the condition out");
 	add_way(&words, recorded, root);
 }
 

@@ -39,7 +39,9 @@ static void fence_ask(const void *state, weir_view *view, weir_verdict *verdict)
 	bool never = weir_view_told(view) == WEIR_TOLD_NEVER; /* before the fence: it is told after that */
 	const weir_fence *fence = self->once ? wr_view_fence_next(view) : wr_view_fence_told(view);
 
-	weir_verdict_set_cause(verdict, fence ? WEIR_CAUSE_DEVICE : WEIR_CAUSE_TOLD, -1, 0);
+	bool device = fence && !wr_view_is_promise(*fence);
+
+	weir_verdict_set_cause(verdict, device ? WEIR_CAUSE_DEVICE : WEIR_CAUSE_TOLD, -1, 0);
 	if (never && (!fence || !self->once)) {
 		weir_verdict_never(verdict, "told never");
 	} else if (!fence) {
@@ -48,7 +50,8 @@ static void fence_ask(const void *state, weir_view *view, weir_verdict *verdict)
 	} else if (weir_view_fence_complete(view, *fence)) {
 		weir_verdict_ready(verdict);
 	} else {
-		weir_verdict_wait(verdict, "the work before the told fence is not finished");
+		weir_verdict_wait(verdict, device ? "the work before the told fence is not finished"
+						  : "waits for a fence that the program completes");
 		weir_verdict_fence(verdict, *fence);
 	}
 }

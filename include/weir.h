@@ -766,7 +766,8 @@ WEIR_API weir_status weir_message_add_reader(weir_message *message, weir_fence f
  * program need not wait before the push. Gates and device waits of the receivers wait for the fence, and the
  * payload outlives the work. Calls add up; of each stream the latest fence counts. Ticks do not need it: weir
  * knows what they enqueue on its own streams. Fails: WEIR_E_INVALID: the fence was never recorded, or the
- * message was pushed or emitted and weir_message_unique has not returned true since.
+ * message was pushed or emitted and weir_message_unique has not returned true since; WEIR_E_FAILED: the
+ * program completed the fence with a failure.
  */
 WEIR_API weir_status weir_message_add_producer(weir_message *message, weir_fence fence);
 /*
@@ -1294,9 +1295,9 @@ WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int
  * message is unfinished, as one whose device work goes on: its receivers wait, by gates (also ports without
  * one: a device cannot wait for the program), `cuda_stream` or `fence`; the tick counts as in flight
  * (max_in_flight); what the tick took and made is not freed; a run does not end, and a drain waits. Each
- * fence is completed once, by weir_fence_complete, also after the run: until then the graph cannot be
- * destroyed. It costs no thread and no device, and works on every backend. Thread: any. Fails:
- * WEIR_E_INVALID: the graph has no scheduler yet.
+ * fence is completed once, by weir_fence_complete, also after the run: until then the graph can neither be
+ * destroyed nor run on another backend. It costs no thread and no device, and works on every backend. Thread:
+ * any. Fails: WEIR_E_INVALID: the graph has no scheduler yet.
  */
 WEIR_API weir_status weir_graph_create_fence(weir_graph *graph, weir_fence *out);
 /*

@@ -171,6 +171,12 @@ public:
 	{
 		check(weir_context_emit(own_, output, message.release()));
 	}
+
+	/* With an earlier point of the tick, or a fence of weir_graph_create_fence. */
+	void emit_at(unsigned output, weir::message message, weir_fence fence)
+	{
+		check(weir_context_emit_at(own_, output, message.release(), fence));
+	}
 	weir::message tensor(const weir_tensor &like, unsigned flags = 0)
 	{
 		weir_message *out = nullptr;

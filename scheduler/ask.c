@@ -978,6 +978,11 @@ const weir_fence *wr_view_fence_next(weir_view *view)
 	return fences->seen ? &fences->next_seen : NULL;
 }
 
+bool wr_view_is_promise(weir_fence fence)
+{
+	return wr_fence_is_promise(fence);
+}
+
 void wr_view_fence_use(weir_view *view)
 {
 	struct wr_told_fences *fences = fences_of(view);

@@ -160,6 +160,7 @@ struct wr_wait {
 	int64_t at;      /* when its timer is due; INT64_MAX: it has none */
 	bool in_fifo;    /* queued in a signal's FIFO (G2) */
 	wr_token token;
+	bool promised;      /* the token is of a promise (T17) */
 	weir_fence *fences; /* of the token */
 	size_t fence_count, fence_room;
 };

@@ -91,6 +91,7 @@ static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 
 	if (wr_system_has_promises(system)) {
 		status = wr_promise_arm(system, entity->id, fences, count, token);
+		entity->wait.promised = !status;
 		if (!status && entity->wait.in_fifo)
 			wr_signal_leave_fifo(system, entity->id);
 		if (status != WEIR_E_UNSUPPORTED)
@@ -143,7 +144,7 @@ static weir_status arm_signal(struct wr_worker *worker, weir_entity *entity)
 	wait->in_fifo = false;
 	memcpy(wait->fences, verdict->fences, sizeof *wait->fences * verdict->fence_count);
 	wait->fence_count = verdict->fence_count;
-	if (scheduler->trace && verdict->cause != WEIR_CAUSE_TOLD)
+	if (scheduler->trace && !wait->promised) /* no signal of the device */
 		trace_arm(worker, entity);
 	return WEIR_OK;
 }

@@ -10,6 +10,7 @@ import concurrent.futures
 import functools
 import inspect
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,8 @@ class _Pending:
     """Of one entity in one run."""
 
     def __init__(self) -> None:
-        self.futures: set[Any] = set()
+        self.futures: weakref.WeakSet[Any] = weakref.WeakSet()  # of the program: one that it drops is never done, which ends the run
+        self.made: set[Any] = set()  # here, for coroutines and asyncio's: an event loop alone may forget them
         self.loop: _Loop | None = None
         self.stopped = False
 
@@ -106,6 +108,7 @@ def _as_future(value: Any, context: _weir.Context) -> Any:
 
 def _complete(completion: _weir.Completion, pending: _Pending, future: Any) -> None:
     pending.futures.discard(future)
+    pending.made.discard(future)
     try:
         value = future.result()
     except BaseException as error:
@@ -121,7 +124,7 @@ def watch(value: Any, completion: _weir.Completion, context: _weir.Context, enti
     """Lets the future end the completion: in the thread that ends the future."""
     pending = _pending_of(context)
     future = _as_future(value, context)
-    pending.futures.add(future)
+    (pending.futures if future is value else pending.made).add(future)
     future.add_done_callback(functools.partial(_complete, completion, pending))
 
 
@@ -132,7 +135,7 @@ def stop(context: _weir.Context) -> None:
     if pending is None:
         return
     pending.stopped = True
-    for future in list(pending.futures):
+    for future in [*pending.futures, *pending.made]:
         future.cancel()
     loop = pending.loop
     if loop is None:

@@ -75,6 +75,12 @@ int64_t weir_view_started(weir_view *view)
 	return view->started;
 }
 
+bool wr_view_is_promise(weir_fence fence)
+{
+	(void)fence; /* none of the rig's is */
+	return false;
+}
+
 void wr_view_add_lost(weir_view *view, uint64_t ticks)
 {
 	view->lost += ticks;

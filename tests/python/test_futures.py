@@ -138,6 +138,20 @@ def test_a_future_that_is_done_is_its_result():
     assert Seen.got == ["at once"]
 
 
+def test_a_future_that_is_dropped_ends_the_run():
+    @weir.operator(name="FutureDropped")
+    class Dropped:
+        outputs = ["out"]
+
+        def compute(self, ctx):
+            ctx.emit("out", concurrent.futures.Future())
+            ctx.finish()
+
+    with pytest.raises(weir.Error, match="its future was dropped before it was done") as raised:
+        run(chain("FutureDropped"))
+    assert raised.value.entity == "a"
+
+
 def test_at_a_future_the_array_is_whole():
     @weir.operator(name="FutureFilled")
     class Filled(Values):

@@ -371,6 +371,7 @@ static void tell_open(void)
 	rig_start(rig);
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 2 * MS, NULL), WEIR_E_TIMEOUT);
 	assert_int_equal(rig_ticks(rig, "z"), 0);
+	assert_says(rig_explain(rig), "waits for a fence that the program completes: 1 fence pending");
 	assert_int_equal(weir_fence_complete(rig->graph, fence, WEIR_OK, NULL), WEIR_OK);
 	while (!rig_ticks(rig, "z"))
 		wr_thread_sleep(100 * US);
@@ -416,6 +417,49 @@ static void t17_several_open_fences_are_waited_for_one_after_the_other(void **st
 	rig_everywhere(poke_often);
 }
 
+static void arm_often(void)
+{
+	struct rig *rig = rig_of("z:end enabled=false");
+	weir_fence fence;
+
+	rig_make(rig);
+	assert_int_equal(weir_graph_create_fence(rig->graph, &fence), WEIR_OK);
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(rig_arm_in_vain(rig, fence), WEIR_OK);
+		assert_in_range(rig_promise_waits(rig, fence), 1, 16);
+	}
+	assert_int_equal(weir_fence_complete(rig->graph, fence, WEIR_OK, NULL), WEIR_OK);
+	assert_int_equal(rig_arm_in_vain(rig, fence), WEIR_E_UNSUPPORTED);
+	rig_destroy(rig);
+}
+
+static void t17_waits_that_were_given_up_do_not_add_up(void **state)
+{
+	(void)state;
+	rig_on_host(arm_often);
+}
+
+/* The queue evicts what is not finished; its payload stays until the fence is completed. */
+static void evict_open(void)
+{
+	struct rig *rig = rig_of("a:call count=5 -> z:host policy=pop capacity=1");
+
+	clear();
+	rig_on(rig, "a", emit_open);
+	rig_start(rig);
+	wait_for_parked(rig, 5);
+	complete_all(rig);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_in_range(rig_ticks(rig, "z"), 1, 2);
+	rig_destroy(rig);
+}
+
+static void t17_c04_a_queue_evicts_what_is_not_finished(void **state)
+{
+	(void)state;
+	rig_everywhere(evict_open);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,6 +475,8 @@ int main(void)
 		cmocka_unit_test(t17_b02_an_outlet_gives_finished_messages_in_order),
 		cmocka_unit_test(t17_c06_a_condition_is_told_a_fence_that_the_program_completes),
 		cmocka_unit_test(t17_several_open_fences_are_waited_for_one_after_the_other),
+		cmocka_unit_test(t17_waits_that_were_given_up_do_not_add_up),
+		cmocka_unit_test(t17_c04_a_queue_evicts_what_is_not_finished),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,6 +109,24 @@ size_t rig_waits_for(struct rig *rig, const char *entity)
 	return weir_graph_entity(rig->graph, entity)->wait.fence_count;
 }
 
+weir_status rig_arm_in_vain(struct rig *rig, weir_fence promise)
+{
+	struct wr_system *system = rig->graph->system;
+	wr_token token = 0;
+	weir_status status = wr_promise_arm(system, 0, &promise, 1, &token);
+
+	wr_signal_cancel(system, token);
+	return status;
+}
+
+size_t rig_promise_waits(struct rig *rig, weir_fence promise)
+{
+	struct wr_promises *promises = &rig->graph->system->promises;
+	uint64_t index = promise.stream & UINT32_MAX;
+
+	return wr_load(&promises->pages[index / WR_PROMISES_PAGE])->at[index % WR_PROMISES_PAGE].wait_count;
+}
+
 void rig_poller_sleeps(struct rig *rig)
 {
 	rig->graph->system->poller.spins = true;
