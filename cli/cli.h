@@ -225,6 +225,14 @@ int cli_operators_print(const weir_registry *registry, const char *name);
 int cli_operators_print_json(const weir_registry *registry, const char *name);
 int cli_conditions_print(const weir_registry *registry, const char *name);
 
+/* report.c: what a program shows of a run without the command. */
+struct cli_report_texts {
+	char *findings, *page; /* JSON, and the page; free them. NULL: no memory, or a fault */
+	char fault[512];       /* what is wrong with the run's text */
+};
+/* run: the statistics as --stats-file writes them, with a NUL. */
+void cli_report_texts(char *run, struct cli_report_texts *out);
+
 /* progress.c: explains why a run makes no progress. */
 struct cli_standstill {
 	int64_t after_ns; /* time without a tick; 0: explain only while draining */

@@ -149,6 +149,51 @@ static int write_page(const struct report *report, const char *path)
 	return why ? CLI_FAILED : CLI_OK;
 }
 
+typedef void write_text(FILE *to, const struct report *report);
+
+/* Returns what `write` writes, or NULL: no memory. */
+static char *text_of(write_text *write, const struct report *report)
+{
+	char *text = NULL;
+	size_t length;
+	FILE *to = open_memstream(&text, &length);
+	bool failed = !to;
+
+	if (to) {
+		write(to, report);
+		failed = ferror(to);
+		failed |= fclose(to) != 0;
+	}
+	if (failed) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+static void put_findings(FILE *to, const struct report *report)
+{
+	cli_page_findings(to, &report->findings, &report->recorded);
+}
+
+static void put_page(FILE *to, const struct report *report)
+{
+	cli_page_write(to, report->run.text, report->run.length, &report->recorded, &report->findings, NULL);
+}
+
+void cli_report_texts(char *run, struct cli_report_texts *out)
+{
+	struct report report = {.run = {.text = run, .length = strlen(run)}};
+
+	*out = (struct cli_report_texts){0};
+	if (cli_recorded_read(&report.recorded, run, report.run.length, out->fault)) {
+		cli_findings_make(&report.findings, &report.recorded);
+		out->findings = report.findings.no_memory ? NULL : text_of(put_findings, &report);
+		out->page = text_of(put_page, &report);
+	}
+	cli_recorded_finish(&report.recorded);
+}
+
 /* The page must not replace what it is made of, nor can one pipe be read twice. */
 static int check_files(const struct cli_options *options)
 {

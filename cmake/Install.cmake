@@ -1,12 +1,11 @@
 # Installs the command, the header, both libraries, the docs with their examples, weir.pc and
-# weirConfig.cmake.
+# weirConfig.cmake. The component `development` is what the Python package has, too.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")	# relative, so that the tree can be moved
 set_target_properties(weir_command PROPERTIES INSTALL_RPATH "${CMAKE_INSTALL_RPATH}")
 install(TARGETS weir_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES include/weir.h include/weir.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(TARGETS weir_shared weir_static
-	LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-	ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/weir.h include/weir.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(TARGETS weir_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development NAMELINK_COMPONENT link)
+install(TARGETS weir_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES README.md LICENSE CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN __pycache__ EXCLUDE)
 
@@ -24,11 +23,12 @@ if(WEIR_WITH_CUDA)
 	list(APPEND WEIR_STATIC_LIBRARIES ${CUDAToolkit_LIBRARY_DIR}/libcudart_static.a stdc++ rt)
 endif()
 configure_file(cmake/weir.pc.in weir.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
 include(CMakePackageConfigHelpers)
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
 configure_package_config_file(cmake/weirConfig.cmake.in weirConfig.cmake INSTALL_DESTINATION ${config}
 	PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file(weirConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/weirConfig.cmake ${PROJECT_BINARY_DIR}/weirConfigVersion.cmake DESTINATION ${config})
+install(FILES ${PROJECT_BINARY_DIR}/weirConfig.cmake ${PROJECT_BINARY_DIR}/weirConfigVersion.cmake DESTINATION ${config}
+	COMPONENT development)

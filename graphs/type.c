@@ -61,9 +61,9 @@ static const struct {
 	const char *name;
 	uint8_t code, bits;
 } dtypes[] = {
-	{"int8", 0, 8},     {"int16", 0, 16},   {"int32", 0, 32},   {"int64", 0, 64},
-	{"uint8", 1, 8},    {"uint16", 1, 16},  {"uint32", 1, 32},  {"uint64", 1, 64},
-	{"float16", 2, 16}, {"float32", 2, 32}, {"float64", 2, 64}, {"bfloat16", 4, 16},
+	{"int8", 0, 8},     {"int16", 0, 16},    {"int32", 0, 32},  {"int64", 0, 64},   {"uint8", 1, 8},
+	{"uint16", 1, 16},  {"uint32", 1, 32},   {"uint64", 1, 64}, {"float16", 2, 16}, {"float32", 2, 32},
+	{"float64", 2, 64}, {"bfloat16", 4, 16}, {"bool", 6, 8},
 };
 #define DTYPES (sizeof dtypes / sizeof *dtypes)
 

@@ -704,7 +704,7 @@ typedef struct {
 	void *data;
 	int32_t device, dimensions; /* at most WEIR_DIMENSIONS_MAX */
 	const int64_t *shape, *strides;
-	uint8_t code, bits; /* 0 int, 1 uint, 2 float, 4 bfloat; 8, 16, 32, 64 */
+	uint8_t code, bits; /* 0 int, 1 uint, 2 float, 4 bfloat, 6 bool (0 or 1); 8, 16, 32, 64 */
 	uint16_t lanes;     /* 0 = 1 */
 } weir_tensor;
 
@@ -935,12 +935,12 @@ typedef enum { WEIR_POLICY_BLOCK, WEIR_POLICY_POP, WEIR_POLICY_REJECT, WEIR_POLI
  * too early.
  *
  * `dtype`, `place` and `shape` say what the tensors of the port are, in alternatives: "uint8|float32" (int8
- * to int64, uint8 to uint64, float16 to float64, bfloat16), "host" or "device" (where the memory is; the
- * flags say when it is finished), "[H, W] | [H, W, 1..4]" (at most 8 sizes: a number, a range, or a name).
- * A name is one size, also 0, at all ports of an entity that have it. A dtype or a shape without `kinds`
- * means tensors; messages of other kinds have no type. Refused: a connection whose ends have no tensor in
- * common, and a tensor that is emitted or pushed and does not fit the port, or that of a receiver. There a
- * name is compared within one tensor only.
+ * to int64, uint8 to uint64, float16 to float64, bfloat16, bool), "host" or "device" (where the memory is;
+ * the flags say when it is finished), "[H, W] | [H, W, 1..4]" (at most 8 sizes: a number, a range, or a
+ * name). A name is one size, also 0, at all ports of an entity that have it. A dtype or a shape without
+ * `kinds` means tensors; messages of other kinds have no type. Refused: a connection whose ends have no
+ * tensor in common, and a tensor that is emitted or pushed and does not fit the port, or that of a receiver.
+ * There a name is compared within one tensor only.
  */
 typedef struct {
 	size_t size;

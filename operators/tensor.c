@@ -5,14 +5,18 @@
 
 static const char *type_name(const weir_tensor *tensor)
 {
-	static const char *const names[] = {"int", "uint", "float", "opaque", "bfloat"};
+	static const char *const names[] = {"int", "uint", "float", "opaque", "bfloat", "complex", "bool"};
 
 	return tensor->code < sizeof names / sizeof *names ? names[tensor->code] : "type ";
 }
 
 const char *wr_tensor_text(const weir_tensor *tensor, char text[WR_TENSOR_TEXT])
 {
-	size_t at = (size_t)snprintf(text, WR_TENSOR_TEXT, "%s%u [", type_name(tensor), tensor->bits);
+	size_t at = (size_t)snprintf(text, WR_TENSOR_TEXT, "%s", type_name(tensor));
+
+	if (tensor->code != 6) /* DLPack's bool: there is one */
+		at += (size_t)snprintf(text + at, WR_TENSOR_TEXT - at, "%u", tensor->bits);
+	at += (size_t)snprintf(text + at, WR_TENSOR_TEXT - at, " [");
 
 	for (int32_t i = 0; i < tensor->dimensions && at < WR_TENSOR_TEXT; i++)
 		at += (size_t)snprintf(text + at, WR_TENSOR_TEXT - at, "%s%" PRId64, i ? ", " : "",

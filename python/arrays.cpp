@@ -77,15 +77,24 @@ static bool strides_of(const Py_buffer *view, int64_t *strides)
 	return true;
 }
 
-/* A type of elements that weir does not have: by the name that the library gives it, else by `format`. */
-[[noreturn]] static void refuse_type(nb::handle array, const std::string &format)
+/* What the array's library calls the type of its elements; "": nothing. */
+static std::string elements_name(nb::handle array)
 {
 	nb::object type = nb::steal(PyObject_GetAttrString(array.ptr(), "dtype"));
 	nb::object name = type.is_valid() ? nb::steal(PyObject_Str(type.ptr())) : nb::object();
 	const char *text = name.is_valid() ? PyUnicode_AsUTF8AndSize(name.ptr(), nullptr) : nullptr;
+	std::string out = text ? text : "";
 
 	PyErr_Clear();
-	raise(WEIR_E_INVALID, ("arrays of " + (text ? text : "the format '" + format + "'") +
+	return out;
+}
+
+/* A type of elements that weir does not have: by its name, else by `format`. */
+[[noreturn]] static void refuse_type(nb::handle array, const std::string &format)
+{
+	std::string name = elements_name(array);
+
+	raise(WEIR_E_INVALID, ("arrays of " + (name.empty() ? "the format '" + format + "'" : name) +
 			       " are not messages of weir: emit array.view(\"uint8\") or "
 			       "array.astype(...), or weir.Object(array)")
 				      .c_str());
@@ -99,13 +108,59 @@ static const Dtype *dtype_of_buffer(const Py_buffer *view, nb::handle array)
 	const char *found;
 
 	format += strchr("@=<", *format) && *format;
-	found = *format && !format[1] ? strchr("bhilqnBHILQNefdc", *format) : nullptr;
+	found = *format && !format[1] ? strchr("bhilqnBHILQNefdc?", *format) : nullptr;
 	if (!found)
 		refuse_type(array, whole);
 	return dtype_of(strchr("bhilqn", *found)    ? 0
 			: strchr("BHILQNc", *found) ? 1
+			: *found == '?'             ? 6
 						    : 2,
 			(int)view->itemsize * 8);
+}
+
+/* numpy.ndarray, once NumPy is imported: by far the most arrays, and they are what they look like. Else NULL.
+ */
+static PyObject *ndarray()
+{
+	static std::atomic<PyObject *> known; /* relaxed: the class is there before NumPy's module is */
+	PyObject *type = known.load(std::memory_order_relaxed);
+
+	if (!type) {
+		nb::object module = nb::steal(PyImport_GetModule(nb::str("numpy").ptr()));
+		type = module.is_valid() ? PyObject_GetAttrString(module.ptr(), "ndarray") : nullptr;
+		PyErr_Clear();
+		known.store(type, std::memory_order_relaxed);
+	}
+	return type;
+}
+
+/* An array of a subclass of NumPy's that has more than its elements. */
+static void check_mask(nb::handle value)
+{
+	if ((PyObject *)Py_TYPE(value.ptr()) != ndarray() && nb::hasattr(value.type(), "mask"))
+		raise(WEIR_E_INVALID,
+		      "the array is masked, and a message has no mask: emit array.filled(...), "
+		      "or {\"data\": array.data, \"mask\": array.mask}");
+}
+
+/*
+ * Takes the buffer of an array. NumPy exports none for elements that it does not know itself: for bfloat16 of
+ * ml_dtypes its bits are taken. Returns the type of the elements.
+ */
+static const Dtype *take_buffer(nb::handle value, Py_buffer *view)
+{
+	if (!PyObject_GetBuffer(value.ptr(), view, PyBUF_FULL_RO))
+		return nullptr;
+	nb::python_error error;
+	std::string name = elements_name(value);
+	if (name.empty())
+		throw error;
+	if (name != "bfloat16")
+		refuse_type(value, "");
+	nb::object bits = value.attr("view")("uint16");
+	if (PyObject_GetBuffer(bits.ptr(), view, PyBUF_FULL_RO))
+		throw nb::python_error();
+	return dtype_named("bfloat16");
 }
 
 /* --- what is lent, and what is given away --- */
@@ -264,18 +319,17 @@ static bool has_negative(const Py_buffer *view)
 static void from_buffer(Draft &draft, const Destination &to, nb::handle value)
 {
 	int64_t shape[WEIR_DIMENSIONS_MAX], strides[WEIR_DIMENSIONS_MAX];
-	Holder *holder = take_holder();
+	std::unique_ptr<Holder, void (*)(Holder *)> guard(take_holder(), drop_holder);
+	Holder *holder = guard.get();
 	Py_buffer *view = &holder->buffer;
 	weir_tensor tensor = {};
 	weir_status status;
 
-	if (PyObject_GetBuffer(value.ptr(), view, PyBUF_FULL_RO)) {
-		drop_holder(holder);
-		throw nb::python_error();
-	}
-	std::unique_ptr<Holder, void (*)(Holder *)> guard(holder, drop_holder);
+	check_mask(value);
+	const Dtype *dtype = take_buffer(value, view);
 	holder->keeps = Keeps::BUFFER;
-	const Dtype *dtype = dtype_of_buffer(view, value);
+	if (!dtype)
+		dtype = dtype_of_buffer(view, value);
 	if (view->ndim > WEIR_DIMENSIONS_MAX)
 		raise(WEIR_E_INVALID, "arrays have at most 8 dimensions");
 	for (int i = 0; i < view->ndim; i++)
@@ -366,8 +420,12 @@ static const DLTensor *open_capsule(nb::handle capsule, Holder *holder, bool *re
 		return &holder->versioned->tensor;
 	}
 	PyErr_Clear();
-	if (!(pointer = PyCapsule_GetPointer(capsule.ptr(), "dltensor")))
-		throw nb::python_error();
+	if (!(pointer = PyCapsule_GetPointer(capsule.ptr(), "dltensor"))) {
+		PyErr_Clear();
+		raise(WEIR_E_INVALID, ("__dlpack__ returned " + nb::cast<std::string>(nb::repr(capsule)) +
+				       ", not a capsule of a tensor")
+					      .c_str());
+	}
 	holder->managed = (DLManaged *)pointer;
 	PyCapsule_SetName(capsule.ptr(), "used_dltensor");
 	holder->keeps = Keeps::DLPACK;
@@ -520,7 +578,8 @@ void make_message(Draft &draft, const Destination &to, nb::handle value)
 	} else if (PyDict_Check(object)) {
 		from_parts(draft, to, nb::borrow<nb::dict>(value));
 	} else if (PyObject_CheckBuffer(object) &&
-		   !PyObject_HasAttr((PyObject *)Py_TYPE(object), word_cuda_array)) {
+		   ((PyObject *)Py_TYPE(object) == ndarray() ||
+		    !PyObject_HasAttr((PyObject *)Py_TYPE(object), word_cuda_array))) {
 		from_buffer(draft, to, value); /* CuPy's arrays have one that only refuses */
 	} else if (PyObject_HasAttr(object, word_dlpack)) {
 		from_dlpack(draft, to, value);
@@ -607,26 +666,30 @@ static void fill_strides(const weir_tensor *tensor, int64_t unit, int64_t *strid
 void check_readable(Message &self)
 {
 	const weir_tensor *tensor;
-	const Dtype *dtype;
 
 	check_core(self.core.get());
 	check_finished(self);
 	if (weir_message_kind(self.message) == WEIR_KIND_BYTES)
 		return;
 	tensor = tensor_of(self);
-	dtype = dtype_of(tensor->code, tensor->bits);
 	if (!is_on_host(self, tensor))
 		raise(WEIR_E_INVALID, "the array is on the device: CuPy or torch read it, by DLPack");
-	if (!dtype || !dtype->format || tensor->lanes > 1)
-		raise(WEIR_E_UNSUPPORTED, "the array's type has no buffer format; read it by DLPack");
+	if (!dtype_of(tensor->code, tensor->bits) || tensor->lanes > 1)
+		raise(WEIR_E_UNSUPPORTED, "the array's type is none of NumPy's; read it by DLPack");
 }
 
 static void view_tensor(const Message &self, Py_buffer *view)
 {
 	const weir_tensor *tensor = tensor_of(self);
-	View *own = new View();
+	const Dtype *dtype = dtype_of(tensor->code, tensor->bits);
 
-	own->format[0] = dtype_of(tensor->code, tensor->bits)->format;
+	if (!dtype->format)
+		raise(WEIR_E_UNSUPPORTED,
+		      (std::string(dtype->name) + " has no format of buffers: np.asarray reads it "
+						  "with ml_dtypes, torch and JAX by DLPack")
+			      .c_str());
+	View *own = new View();
+	own->format[0] = dtype->format;
 	for (int i = 0; i < tensor->dimensions; i++)
 		own->shape[i] = tensor->shape[i];
 	fill_strides(tensor, tensor->bits / 8, own->strides);
@@ -643,7 +706,7 @@ static void view_tensor(const Message &self, Py_buffer *view)
 
 int get_buffer(PyObject *object, Py_buffer *view, int flags)
 {
-	Message &self = *nb::inst_ptr<Message>(object);
+	Message &self = *nb::inst_ptr<Message>(object); /* checked: a slot of the type */
 
 	view->obj = nullptr;
 	try {
@@ -869,7 +932,7 @@ Message::~Message()
 /* "<f4" */
 static std::string array_type(const weir_tensor *tensor)
 {
-	return std::string(tensor->bits == 8 ? "|" : "<") + "iufxx"[tensor->code] +
+	return std::string(tensor->bits == 8 ? "|" : "<") + "iufxxxb"[tensor->code] +
 	       std::to_string(tensor->bits / 8);
 }
 
@@ -882,22 +945,40 @@ nb::object numbers(const int64_t *list, int count)
 	return nb::tuple(out);
 }
 
+static nb::dict array_interface(const Message &self, const weir_tensor *tensor, const std::string &type)
+{
+	int64_t strides[WEIR_DIMENSIONS_MAX];
+	nb::dict out;
+
+	fill_strides(tensor, tensor->bits / 8, strides);
+	out["version"] = 3;
+	out["shape"] = numbers(tensor->shape, tensor->dimensions);
+	out["typestr"] = type;
+	out["data"] = nb::make_tuple((uintptr_t)tensor->data, !self.writable);
+	out["strides"] = is_dense(tensor) ? nb::none() : numbers(strides, tensor->dimensions);
+	return out;
+}
+
+/* The elements as unsigned numbers of their size: for python/weir/arrays.py, which has asked check_readable.
+ */
+nb::object message_bits(Message &self)
+{
+	const weir_tensor *tensor = tensor_of(self);
+
+	return array_interface(self, tensor, "<u" + std::to_string(tensor->bits / 8));
+}
+
 nb::object cuda_array_interface(Message &self)
 {
 	const weir_tensor *tensor = weir_message_tensor(self.message);
-	int64_t strides[WEIR_DIMENSIONS_MAX];
 	weir_fence fences[WEIR_PARTS_MAX];
-	nb::dict out;
 
-	if (!tensor || is_on_host(self, tensor) || tensor->code > 2)
-		throw nb::attribute_error("__cuda_array_interface__: the array is not on a CUDA device");
+	if (!tensor || is_on_host(self, tensor) || tensor->code == 4)
+		throw nb::attribute_error(
+			"__cuda_array_interface__: the array is not on a CUDA device, or of "
+			"bfloat16, which it does not know");
 	check_core(self.core.get());
-	out["version"] = 3;
-	out["shape"] = numbers(tensor->shape, tensor->dimensions);
-	out["typestr"] = array_type(tensor);
-	out["data"] = nb::make_tuple((uintptr_t)tensor->data, !self.writable);
-	fill_strides(tensor, tensor->bits / 8, strides);
-	out["strides"] = is_dense(tensor) ? nb::none() : numbers(strides, tensor->dimensions);
+	nb::dict out = array_interface(self, tensor, array_type(tensor));
 	out["stream"] = nb::none();
 	std::vector<void *> readers = readers_of(self);
 	self.shown = true;

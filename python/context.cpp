@@ -128,7 +128,7 @@ static void keep_failure(Context *own, const nb::object &error)
 
 	if (!own->core->owner)
 		return;
-	nb::dict failures = nb::borrow<nb::dict>(own->core->owner->failures);
+	nb::dict failures = nb::borrow<nb::dict>(own->core->owner->failures); /* checked: made as one */
 	if (!failures.contains(own->name()))
 		failures[own->name()] = error;
 	else if (!(first = failures[own->name()]).is(error))
@@ -208,6 +208,16 @@ static const Kind *kind_of(weir_context *context)
 		weir_context_entity(context)); /* table is its first member */
 }
 
+/* The object that the program added to the graph as this entity, if it is one. */
+static nb::object given_instance(const Context &own)
+{
+	const Graph *owner = own.core->owner;
+
+	if (!owner || !PyDict_Contains(owner->given.ptr(), nb::str(own.name()).ptr()))
+		return nb::object();
+	return owner->given[own.name()];
+}
+
 static nb::list names_of(const Kind *kind, int direction)
 {
 	nb::list out;
@@ -222,8 +232,10 @@ static void make_instance(State *state, weir_context *context, const weir_values
 	const Kind *kind = kind_of(context);
 	if (!kind->type)
 		raise(WEIR_E_STATE, "the class of the operator is gone");
-	nb::object instance = nb::steal(PyObject_CallNoArgs(kind->type));
+	nb::object instance = given_instance(*state->own);
 
+	if (!instance.is_valid())
+		instance = nb::steal(PyObject_CallNoArgs(kind->type));
 	if (!instance.is_valid())
 		throw nb::python_error();
 	for (const weir_parameter &parameter : kind->parameters)
@@ -372,7 +384,7 @@ static nb::object receive_at(Context &self, unsigned input, size_t i)
 
 	check_dense(self.kind, 0, input, message, self.name());
 	nb::object object = message_of(message, self.core, self.calls);
-	nb::inst_ptr<Message>(object)->borrowed = true;
+	nb::inst_ptr<Message>(object)->borrowed = true; /* checked: just made */
 	self.lent.push_back(object);
 	return object;
 }

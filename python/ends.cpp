@@ -42,6 +42,26 @@ static void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::ob
 	settle();
 }
 
+/* As push without waiting; False: there is no room now. */
+static bool inlet_try_push(Inlet &self, nb::handle value, nb::object stamp, bool give)
+{
+	Core *core = self.core.get();
+	weir_status status;
+	Draft draft;
+
+	check_open(core);
+	make_message(draft, {core, nullptr, nullptr, give, "", self.port.c_str()}, value);
+	if (!stamp.is_none())
+		check(weir_message_set_stamp(draft.message, stamp_of(stamp)));
+	status = weir_inlet_push(self.inlet, draft.message, 0);
+	if (status == WEIR_E_BUSY)
+		return false;
+	check_waited(core, status);
+	draft.take();
+	settle();
+	return true;
+}
+
 static void inlet_close(Inlet &self)
 {
 	check_open(self.core.get());
@@ -71,6 +91,22 @@ static nb::object outlet_take(Outlet &self, nb::object timeout)
 	if (status == WEIR_E_TIMEOUT && limit)
 		status = in_slices(core, limit,
 				   [&](int64_t ns) { return weir_outlet_take(self.outlet, ns, &message); });
+	check_waited(core, status);
+	settle();
+	return taken_of(message, core);
+}
+
+/* The next message, or None if there is none now. */
+static nb::object outlet_try_take(Outlet &self)
+{
+	Core *core = self.core.get();
+	weir_message *message;
+	weir_status status;
+
+	check_open(core);
+	status = weir_outlet_take(self.outlet, 0, &message);
+	if (status == WEIR_E_TIMEOUT)
+		return nb::none();
 	check_waited(core, status);
 	settle();
 	return taken_of(message, core);
@@ -134,11 +170,13 @@ void bind_ends(nb::module_ &module)
 	nb::class_<Inlet>(module, "Inlet")
 		.def("push", inlet_push, arg("value").none(), arg("timeout") = nb::none(),
 		     arg("stamp") = nb::none(), arg("give") = false)
+		.def("try_push", inlet_try_push, arg("value").none(), arg("stamp").none(), arg("give"))
 		.def("fileno", inlet_fd)
 		.def("close", inlet_close);
 	nb::class_<Outlet>(module, "Outlet")
 		.def("take", outlet_take, arg("timeout") = nb::none())
 		.def("next_or_none", outlet_next)
+		.def("try_take", outlet_try_take)
 		.def("close", outlet_close)
 		.def("fileno", outlet_fd);
 }

@@ -61,7 +61,7 @@ static void completion_fail(Completion &self, nb::object error)
 	if (self.done || !is_ours(core))
 		return;
 	if (core->owner && core->owner->runs == self.run) {
-		nb::dict failures = nb::borrow<nb::dict>(core->owner->failures);
+		nb::dict failures = nb::borrow<nb::dict>(core->owner->failures); /* checked: made as one */
 		if (!failures.contains(self.entity.c_str()))
 			failures[self.entity.c_str()] = error;
 	}

@@ -192,7 +192,8 @@ std::unique_ptr<Graph> new_graph()
 }
 
 static Graph *make_graph(std::string source, bool is_path, std::vector<std::string> sets,
-			 std::vector<std::string> plugins, nb::list handles, bool check_writes)
+			 std::vector<std::string> plugins, nb::list handles, nb::dict given,
+			 bool check_writes)
 {
 	Plan plan;
 	auto kinds = nb::cast<std::vector<KindHandle *>>(handles);
@@ -200,6 +201,7 @@ static Graph *make_graph(std::string source, bool is_path, std::vector<std::stri
 	settle();
 	std::unique_ptr<Graph> graph = new_graph();
 	graph->kinds = handles;
+	graph->given = given;
 	graph->core->check_writes = check_writes;
 	for (const KindHandle *handle : kinds)
 		graph->core->kinds.push_back(handle->kind);
@@ -221,6 +223,41 @@ static std::string show_graph(std::string source, bool is_path, int format, std:
 	plan.check(weir_description_print(plan.description, plan.registry, (weir_format)format, &text));
 	std::unique_ptr<char, void (*)(char *)> guard(text, weir_text_free);
 	return text;
+}
+
+static nb::list ports_of(const weir_port *ports)
+{
+	nb::list out;
+
+	for (; ports && ports->name; ports++)
+		out.append(text_of(ports->name));
+	return out;
+}
+
+/* {"inputs": names, "outputs": names, "parameters": {name: JSON of its default, or None}}; None: no such
+ * operator. */
+static nb::object operator_table(std::string name, std::vector<std::string> plugins,
+				 std::vector<KindHandle *> kinds)
+{
+	Plan plan;
+	const weir_operator *table;
+	nb::dict out, parameters;
+	size_t i = 0;
+
+	plan.check(weir_registry_create(&plan.registry));
+	plan.check(add_kinds(plan.registry, (void *)&kinds));
+	for (const std::string &plugin : plugins)
+		plan.check(weir_registry_load(plan.registry, plugin.c_str()));
+	while ((table = weir_registry_operator(plan.registry, i)) && name != table->name)
+		i++;
+	if (!table)
+		return nb::none();
+	for (const weir_parameter *one = table->parameters; one && one->name; one++)
+		parameters[text_of(one->name)] = text_or_none(one->fallback);
+	out["inputs"] = ports_of(table->inputs);
+	out["outputs"] = ports_of(table->outputs);
+	out["parameters"] = parameters;
+	return out;
 }
 
 /* Its run is over, or ends by itself, and what is left of it ends at the next `settle`. */
@@ -559,6 +596,7 @@ static void close_graph(Graph &self)
 		raise(WEIR_E_BUSY, "another thread is inside a call of this graph");
 	core->owner = nullptr;
 	self.kinds = nb::list();
+	self.given = nb::dict();
 	self.core.reset();
 	settle();
 }
@@ -731,34 +769,36 @@ static int graph_traverse(PyObject *object, visitproc visit, void *arg)
 	Py_VISIT(Py_TYPE(object));
 	if (!nb::inst_ready(object))
 		return 0;
-	Graph *self = nb::inst_ptr<Graph>(object);
+	Graph *self = nb::inst_ptr<Graph>(object); /* checked: a slot of the type */
 	Py_VISIT(self->instances.ptr());
 	Py_VISIT(self->failures.ptr());
 	Py_VISIT(self->kinds.ptr());
+	Py_VISIT(self->given.ptr());
 	return 0;
 }
 
 static int graph_clear(PyObject *object)
 {
-	Graph *self = nb::inst_ptr<Graph>(object);
+	Graph *self = nb::inst_ptr<Graph>(object); /* checked: a slot of the type */
 
 	self->instances = nb::dict();
 	self->failures = nb::dict();
 	self->kinds = nb::list();
+	self->given = nb::dict();
 	return 0;
 }
 
 static int kind_traverse(PyObject *object, visitproc visit, void *arg)
 {
 	Py_VISIT(Py_TYPE(object));
-	if (nb::inst_ready(object))
+	if (nb::inst_ready(object)) /* checked: a slot of the type */
 		Py_VISIT(nb::inst_ptr<KindHandle>(object)->kind->type);
 	return 0;
 }
 
 static int kind_clear(PyObject *object)
 {
-	Py_CLEAR(nb::inst_ptr<KindHandle>(object)->kind->type);
+	Py_CLEAR(nb::inst_ptr<KindHandle>(object)->kind->type); /* checked: a slot of the type */
 	return 0;
 }
 
@@ -828,6 +868,7 @@ void bind_graph(nb::module_ &module)
 	module.def("make_graph", make_graph, nb::rv_policy::take_ownership);
 	module.def("show_graph", show_graph);
 	module.def("check_graph", check_graph);
+	module.def("operator_table", operator_table);
 }
 
 } // namespace weir_python

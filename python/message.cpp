@@ -117,11 +117,24 @@ bool pair_of(nb::handle value, nb::object &first, nb::object &second)
 	return true;
 }
 
+/* The number as an int of Python; nothing for what is none. */
+static nb::object whole(nb::handle number)
+{
+	nb::object out = nb::steal(PyNumber_Index(number.ptr())); /* np.int64 has it, 1.0 does not */
+
+	PyErr_Clear();
+	return out;
+}
+
 weir_stamp stamp_of(nb::handle stamp)
 {
 	nb::object time, tag;
 
-	if (!pair_of(stamp, time, tag) || !PyLong_Check(time.ptr()) || !PyLong_Check(tag.ptr()))
+	if (pair_of(stamp, time, tag)) {
+		time = whole(time);
+		tag = whole(tag);
+	}
+	if (!time.is_valid() || !tag.is_valid())
 		raise(WEIR_E_INVALID, "a stamp is (time, tag), two whole numbers");
 	int64_t ns = PyLong_AsLongLong(time.ptr());
 	uint64_t number = PyLong_AsUnsignedLongLong(tag.ptr());
@@ -217,6 +230,7 @@ void bind_message(nb::module_ &module)
 		.def("check_readable", check_readable,
 		     "Raises why the host cannot read the array, if it cannot.")
 		.def_prop_ro("__cuda_array_interface__", cuda_array_interface)
+		.def_prop_ro("_bits", message_bits)
 		.def("__dlpack_device__", message_dlpack_device)
 		.def("__dlpack__", message_dlpack, nb::kw_only(), arg("stream") = nb::none(),
 		     arg("max_version") = nb::none(), arg("dl_device") = nb::none(),

@@ -98,6 +98,7 @@ NB_MODULE(_weir_of_main, module)
 	bind_graph(module);
 	bind_ends(module);
 	bind_log(module);
+	bind_report(module);
 	module.def("version", weir_version);
 	module.def("command", run_command);
 	module.def("say", [](const char *text) { cli_say("%s", text); });

@@ -332,6 +332,7 @@ const Dtype dtypes[] = {
 	{"int8", 0, 8, 'b'},     {"int16", 0, 16, 'h'},   {"int32", 0, 32, 'i'},   {"int64", 0, 64, 'q'},
 	{"uint8", 1, 8, 'B'},    {"uint16", 1, 16, 'H'},  {"uint32", 1, 32, 'I'},  {"uint64", 1, 64, 'Q'},
 	{"float16", 2, 16, 'e'}, {"float32", 2, 32, 'f'}, {"float64", 2, 64, 'd'}, {"bfloat16", 4, 16, 0},
+	{"bool", 6, 8, '?'},
 };
 
 struct Message {
@@ -428,7 +429,8 @@ struct Context {
 	void end_loans()
 	{
 		for (nb::object &object : lent) {
-			Message *message = nb::inst_ptr<Message>(object);
+			Message *message =
+				nb::inst_ptr<Message>(object); /* checked: receive_at puts in no other */
 
 			message->borrowed = false;
 			if (Py_REFCNT(object.ptr()) > 1)
@@ -477,9 +479,11 @@ struct Graph {
 	nb::object instances, failures; /* dicts: by entity */
 	nb::object warnings;
 	nb::object kinds; /* the handles of its operators */
+	nb::object given; /* dict: the objects that the program added, by entity; other entities get a new one
+			     per run */
 	uint64_t runs = 0;
 
-	explicit Graph(Core *of) : core(of), instances(nb::dict()), failures(nb::dict())
+	explicit Graph(Core *of) : core(of), instances(nb::dict()), failures(nb::dict()), given(nb::dict())
 	{
 		of->owner = this;
 	}
@@ -577,6 +581,7 @@ nb::object numbers(const int64_t *list, int count);
  * the legacy stream is.
  */
 nb::object cuda_array_interface(Message &self);
+nb::object message_bits(Message &self);
 
 /* --- message.cpp --- */
 /* call: 0, or the number of the call in which it was received or made. */
@@ -647,6 +652,9 @@ void log_inside(weir_context *context, weir_log_level level, const char *text);
 void leave_log();
 /* In a child of fork. */
 void forget_log();
+
+/* --- report.cpp --- */
+void bind_report(nb::module_ &module);
 
 /* --- command.cpp --- */
 /* Returns the exit code. words: of the command line, of bytes; the others return True. */

@@ -548,13 +548,13 @@ size_t weir_message_size(const weir_message *message)
 
 /* --- tensors: strides and bytes of a shape and type --- */
 
-enum { CODE_INT = 0, CODE_UINT = 1, CODE_FLOAT = 2, CODE_BFLOAT = 4 };
+enum { CODE_INT = 0, CODE_UINT = 1, CODE_FLOAT = 2, CODE_BFLOAT = 4, CODE_BOOL = 6 };
 
 static bool known_type(const weir_tensor *tensor)
 {
 	switch (tensor->bits) {
 	case 8:
-		return tensor->code == CODE_INT || tensor->code == CODE_UINT;
+		return tensor->code == CODE_INT || tensor->code == CODE_UINT || tensor->code == CODE_BOOL;
 	case 16:
 		return tensor->code <= CODE_FLOAT || tensor->code == CODE_BFLOAT;
 	case 32:
@@ -587,7 +587,7 @@ static weir_status check_tensor(const weir_tensor *tensor, bool dense)
 	if (!known_type(tensor))
 		return wr_fail(WEIR_E_INVALID,
 			       "tensor: no type of code %d with %d bits "
-			       "(int, uint: 8 to 64; float: 16 to 64; bfloat: 16)",
+			       "(int, uint: 8 to 64; float: 16 to 64; bfloat: 16; bool: 8)",
 			       tensor->code, tensor->bits);
 	if (tensor->dimensions < 0 || tensor->dimensions > WEIR_DIMENSIONS_MAX)
 		return wr_fail(WEIR_E_INVALID, "tensor: dimensions is %d, must be 0 to %d",

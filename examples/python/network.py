@@ -13,6 +13,7 @@ before the first frame. With --direct it copies to the device and back itself, w
 import argparse
 import importlib.util
 import time
+from typing import Any
 
 import numpy as np
 import weir
@@ -24,58 +25,57 @@ RING = 16  # different frames
 class Numpy:
     name, on_gpu = "numpy", False
 
-    def model(self, *sizes):
+    def model(self, *sizes: int) -> SqueezeNet:
         return SqueezeNet(NumpyLayers(), *sizes)
 
-    def pinned(self, array):
+    def pinned(self, array: Any) -> Any:
         return array
 
-    def of(self, message):
+    def of(self, message: weir.Message) -> Any:
         return np.asarray(message)
 
-    def write(self, message, array):
+    def write(self, message: weir.Message, array: Any) -> None:
         np.asarray(message)[:] = array
 
-    def upload(self, array):
+    def upload(self, array: Any) -> Any:
         return array
 
 
 class Torch:
     name = "torch"
 
-    def __init__(self, backend):
-        import torch
+    def __init__(self, backend: str | None):
+        self.torch: Any = importlib.import_module("torch")
+        self.on_gpu: bool = backend != "host" and self.torch.cuda.is_available()
 
-        self.torch, self.on_gpu = torch, backend != "host" and torch.cuda.is_available()
-
-    def model(self, *sizes):
+    def model(self, *sizes: int) -> SqueezeNet:
         return SqueezeNet(TorchLayers("cuda" if self.on_gpu else "cpu"), *sizes)
 
-    def pinned(self, array):
+    def pinned(self, array: Any) -> Any:
         if not self.on_gpu:
             return array
         return self.torch.from_numpy(array).pin_memory().numpy()  # the view keeps the memory
 
-    def of(self, message):
+    def of(self, message: weir.Message) -> Any:
         return self.torch.from_dlpack(message)
 
-    def write(self, message, array):
+    def write(self, message: weir.Message, array: Any) -> None:
         self.torch.from_dlpack(message).copy_(array, non_blocking=True)
 
-    def upload(self, array):
+    def upload(self, array: Any) -> Any:
         return array.to("cuda", non_blocking=True) if self.on_gpu else array
 
 
-def choose(name=None, backend=None):
+def choose(name: str | None = None, backend: str | None = None) -> Numpy | Torch:
     """The library of that name, or torch if it is installed; on the GPU if there is one."""
     name = name or ("torch" if importlib.util.find_spec("torch") else "numpy")
-    library = Torch(backend) if name == "torch" else Numpy()
-    if backend == "cuda" and not library.on_gpu:
+    chosen = Torch(backend) if name == "torch" else Numpy()
+    if backend == "cuda" and not chosen.on_gpu:
         raise SystemExit(f"{name} sees no GPU")
-    return library
+    return chosen
 
 
-def frames_of(library, height, width):
+def frames_of(library: Numpy | Torch, height: int, width: int) -> list[Any]:
     """The ring of frames: what a camera's driver would fill."""
     random, tile = np.random.default_rng(2), (height // 4, width // 4, 1)
     return [library.pinned(np.kron(random.integers(0, 256, (4, 4, 3), np.uint8), np.ones(tile, np.uint8))) for _ in range(RING)]
@@ -84,7 +84,7 @@ def frames_of(library, height, width):
 class Captured:
     """A model's work as a CUDA graph. The current stream of each call must be the same."""
 
-    def __init__(self, torch, model, shape):
+    def __init__(self, torch: Any, model: Any, shape: tuple[int, ...]):
         self.model = model  # the graph reads its weights
         self.frame = torch.zeros(shape, dtype=torch.uint8, device="cuda")
         side = torch.cuda.Stream()
@@ -96,13 +96,13 @@ class Captured:
         with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
             self.scores = model(self.frame)
 
-    def __call__(self, frame):
+    def __call__(self, frame: Any) -> Any:
         self.frame.copy_(frame, non_blocking=True)
         self.graph.replay()
         return self.scores  # until the next call
 
 
-library = None  # set by main
+library: Any = None  # set by main
 
 
 @weir.operator
@@ -111,12 +111,14 @@ class Frames:
 
     inputs = [weir.Port("credit", kinds="empty")]
     outputs = ["out"]
-    parameters = {"count": 100, "height": 480, "width": 640}
+    count = weir.parameter(100)
+    height = weir.parameter(480)
+    width = weir.parameter(640)
 
-    def start(self, ctx):
+    def start(self, ctx: weir.Context) -> None:
         self.ring = frames_of(library, self.height, self.width)
 
-    def compute(self, ctx):
+    def compute(self, ctx: weir.Context) -> None:
         ctx.emit("out", self.ring[ctx.tick % RING])
         if ctx.tick + 1 == self.count:
             ctx.finish()
@@ -127,19 +129,23 @@ class Classify:
     """The scores of frames. Successive frames are on different streams, so the device works on several at once."""
 
     inputs = [weir.Port("in", dtype="uint8", device=True)]
-    outputs = ["out"]
-    parameters = {"height": 480, "width": 640, "size": 224, "streams": 4, "replay": True}
+    outputs: list[str | weir.Port] = ["out"]
+    height = weir.parameter(480)
+    width = weir.parameter(640)
+    size = weir.parameter(224, "of the picture that the network sees")
+    streams = weir.parameter(4)
+    replay = weir.parameter(True)
     direct = False
 
-    def start(self, ctx):
+    def start(self, ctx: weir.Context) -> None:
         model = library.model(self.height, self.width, self.size)
-        self.models = [(lambda frame: model(library.upload(frame))) if self.direct else model] * self.streams
+        self.models: list[Any] = [(lambda frame: model(library.upload(frame))) if self.direct else model] * self.streams
         if self.replay and ctx.on_cuda:  # the device may be waited for here, before the first tick
             shape = (self.height, self.width, 3)
             self.models = [Captured(library.torch, model, shape) for _ in self.models]
             library.torch.cuda.synchronize()
 
-    def compute(self, ctx):
+    def compute(self, ctx: weir.Context) -> None:
         lane = ctx.tick % self.streams
         stream = ctx.allocate_stream(f"frame{lane}") if ctx.on_cuda else ctx.stream
         ctx.set_stream("out", stream)
@@ -165,12 +171,14 @@ class Top:
     inputs = ["in"]
     outputs = ["credit"]
     effects = True  # it goes on when `frames` takes no more credits
-    parameters = {"keep": False}
+    keep = weir.parameter(False)
 
-    def start(self, ctx):
-        self.best, self.scores, self.times = [], [], []
+    def start(self, ctx: weir.Context) -> None:
+        self.best: list[int] = []
+        self.scores: list[bytes] = []
+        self.times: list[int] = []
 
-    def compute(self, ctx):
+    def compute(self, ctx: weir.Context) -> None:
         scores = np.asarray(ctx.receive("in"))
         self.best.append(int(scores.argmax()))
         self.times.append(time.perf_counter_ns())
@@ -179,7 +187,7 @@ class Top:
         ctx.emit("credit", None)
 
 
-def direct_of(graph):
+def direct_of(graph: dict[str, Any]) -> dict[str, Any]:
     """The graph without `upload` and `download`."""
     graph["entities"] = [entity for entity in graph["entities"] if entity["name"] not in ("upload", "download")]
     graph["entities"][1]["operator"] = "ClassifyDirect"
@@ -187,7 +195,8 @@ def direct_of(graph):
     return graph
 
 
-def graph_of(count, in_flight, replay=True, height=480, width=640, size=224, keep=False):
+def graph_of(count: int, in_flight: int, replay: bool = True, height: int = 480, width: int = 640, size: int = 224,
+             keep: bool = False) -> dict[str, Any]:
     """The graph; `in_flight` is also the number of streams of `classify`."""
     shape = {"height": height, "width": width}
     return {
@@ -214,7 +223,7 @@ def graph_of(count, in_flight, replay=True, height=480, width=640, size=224, kee
     }
 
 
-def main():
+def main() -> None:
     global library
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", choices=["torch", "numpy"])
@@ -230,7 +239,7 @@ def main():
     with weir.Graph(direct_of(description) if options.direct else description) as graph:
         # "flag": the host sees finished frames at once; docs/signals.md tells what that costs.
         graph.run(backend="cuda" if library.on_gpu else "host", signal="flag")
-        top = graph["top"]
+        top = graph["top"].instance
         seconds = (top.times[-1] - top.times[0]) / 1e9
         rate = f", {(len(top.times) - 1) / seconds:.0f} frames/s" if seconds else ""
         print(f"{library.name} on {graph.where}: {len(top.best)} frames{rate}; classes {top.best[:4]} ...")

@@ -6,16 +6,24 @@ from weir import streams as _streams  # gives Stream its context manager
 from weir._weir import Context, Fence, Message, Object, Stream, log_to_stderr
 from weir._weir import version as _version
 from weir.errors import Closed, Diagnostic, Error, Status, Timeout
-from weir.graph import Graph, Inlet, Outcome, Outlet, Unmet, check, show
-from weir.operators import Parameter, Port, duration, operator, operators, size
+from weir.ends import Inlet, Outlet
+from weir.entity import End, Entity
+from weir.graph import Graph, Outcome, Unmet, check, show
+from weir.operators import Parameter, Port, duration, operator, operators, parameter, size
+from weir.findings import Finding, Report, report
+from weir.paths import get_include, get_library_dir
+from weir import testing  # isort: skip
 
 __version__ = _version()
 __all__ = [
     "Closed",
     "Context",
     "Diagnostic",
+    "End",
+    "Entity",
     "Error",
     "Fence",
+    "Finding",
     "Graph",
     "Inlet",
     "Message",
@@ -24,16 +32,22 @@ __all__ = [
     "Outlet",
     "Parameter",
     "Port",
+    "Report",
     "Status",
     "Stream",
     "Timeout",
     "Unmet",
     "check",
     "duration",
+    "get_include",
+    "get_library_dir",
     "log_to_stderr",
     "operator",
     "operators",
+    "parameter",
+    "report",
     "show",
     "size",
+    "testing",
 ]
 del _arrays, _log, _streams, _version

@@ -4,29 +4,30 @@ import os
 import signal
 import sys
 import traceback
+from typing import Any
 
 from weir import _weir
 from weir.errors import line_of
 from weir.operators import handles, load_file
 
 
-def shown(text):
+def shown(text: Any) -> str:
     """Text of files and exceptions as it may reach a terminal: escaped, line by line."""
     lines = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0").split("\n")
     return "\n".join(map(_weir.escape, lines))
 
 
-def show_exception(error, trace):
+def show_exception(error: Any, trace: Any) -> None:
     flush()
     print(shown("".join(traceback.format_exception(type(error), error, trace))), end="", file=sys.stderr)
 
 
-def failed(error):
+def failed(error: Any) -> bool:
     show_exception(error, error.__traceback__)
     return True
 
 
-def load(path):
+def load(path: Any) -> bool:
     """Runs a file of --python. A failure ends in one line; one within the file is printed with its traceback."""
     path = os.fsdecode(path)
     if not os.path.isfile(path):
@@ -47,7 +48,7 @@ def load(path):
     return True
 
 
-def flush():
+def flush() -> bool:
     """What Python code has printed goes before what the command prints. A reader that has gone is no failure."""
     try:
         sys.stdout.flush()
@@ -59,7 +60,7 @@ def flush():
     return True
 
 
-def main(words=None):
+def main(words: Any = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the command has its own handling
     words = sys.argv[1:] if words is None else words
     return _weir.command([b"weir", *map(os.fsencode, words)], load, failed, flush, handles)

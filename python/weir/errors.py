@@ -3,7 +3,12 @@
 import enum
 import os
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from weir.graph import Outcome
 
 
 class Status(enum.IntEnum):
@@ -36,7 +41,7 @@ class Diagnostic:
     text: str
     warning: bool
 
-    def __str__(self):
+    def __str__(self) -> str:
         place = f"{self.file or 'graph'}:{self.line}:{self.column}: " if self.line else ""
         kind = "warning" if self.warning else "error"
         pointer = f"{self.pointer}: " if self.pointer else ""
@@ -56,25 +61,26 @@ class Error(Exception):
     outcome      of a run that failed: its Outcome
     """
 
-    def __init__(self, status, text, entity=None, diagnostics=(), cause=None, on=None):
+    def __init__(self, status: Status, text: str, entity: str | None = None, diagnostics: Iterable[Diagnostic] = (), cause: str | None = None,
+                 on: str | None = None) -> None:
         super().__init__(text)
-        self.said = text  # without the entity's name before it
+        self.said: str = text  # without the entity's name before it
         self.status = status
         self.entity = entity
         self.cause = cause
         self.on = on
         self.diagnostics = tuple(diagnostics)
-        self.traceback = None
-        self.outcome = None
+        self.traceback: str | None = None
+        self.outcome: Outcome | None = None
         first = next((d for d in self.diagnostics if not d.warning), None)
         self.file = first.file if first else None
         self.line = first.line if first else 0
         self.column = first.column if first else 0
 
-    def __reduce__(self):  # without __init__, of which a subclass may have its own; __cause__ stays behind
+    def __reduce__(self) -> Any:  # without __init__, of which a subclass may have its own; __cause__ stays behind
         return _unpickled, (type(self), self.args), self.__dict__
 
-    def caused_by(self, exception):
+    def caused_by(self, exception: Any) -> Self:
         """Attaches the exception of an operator. Returns self."""
         self.__cause__ = exception
         self.traceback = "".join(traceback.format_exception(exception))
@@ -89,7 +95,7 @@ class Timeout(Error, TimeoutError):
     """Not in the time given: WEIR_E_TIMEOUT, or WEIR_E_BUSY of a call that was not to wait."""
 
 
-def _unpickled(kind, args):
+def _unpickled(kind: Any, args: Any) -> Any:
     error = kind.__new__(kind)
     error.args = args
     return error
@@ -99,28 +105,29 @@ OWN = (os.path.dirname(__file__) + os.sep, "<frozen ")  # files of this package 
 KINDS = {Status.CLOSED: Closed, Status.TIMEOUT: Timeout}
 
 
-def make(status, text, entity=None, diagnostics=None, said=None, cause=None, on=None):
+def make(status: Any, text: Any, entity: Any = None, diagnostics: Any = None, said: Any = None, cause: Any = None, on: Any = None) -> "Error":
     """The exception for a status: called by the module. said: the text without the entity's name before it."""
     status = Status(status)
     found = [Diagnostic(*row) for row in diagnostics or ()]
-    first = next((d for d in found if not d.warning), None)
+    wrong = [d for d in found if not d.warning]
+    first = next((d for d in wrong if d.text in text), next(iter(wrong), None))  # a port that is not connected may get an inlet
     error = KINDS.get(status, Error)(status, str(first) if first else text, entity, found, cause, on)
     error.said = said or error.said
     return error
 
 
-def add_later(first, later, entity):
+def add_later(first: Any, later: Any, entity: Any) -> None:
     """A failure of an entity that has failed: a note of the first. Called by the module."""
     first.add_note(f"'{entity}' failed again: {line_of(later, entity)}")
 
 
-def line_of(exception, entity=None):
+def line_of(exception: Any, entity: Any = None) -> str:
     """An exception in the entity as one line of UTF-8, with the last place outside of this package: called by the
     module."""
     return _line_of(exception, entity).encode(errors="backslashreplace").decode().replace("\0", "\\0")
 
 
-def _line_of(exception, entity):
+def _line_of(exception: Any, entity: Any) -> str:
     try:
         said = str(exception)
     except Exception as error:

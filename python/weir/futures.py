@@ -11,33 +11,37 @@ import functools
 import inspect
 import threading
 import weakref
+from collections.abc import Callable
+from typing import Any
+
+from weir import _weir
 
 _lock = threading.Lock()
-_entities = {}  # what is pending, by the context of the entity
+_entities: dict[Any, "_Pending"] = {}  # what is pending, by the context of the entity
 
 
 class _Pending:
     """Of one entity in one run."""
 
-    def __init__(self):
-        self.futures = weakref.WeakSet()  # of the program: one that it drops is never done, which ends the run
-        self.made = set()  # here, for coroutines and asyncio's: an event loop alone may forget them
-        self.loop = None
+    def __init__(self) -> None:
+        self.futures: weakref.WeakSet[Any] = weakref.WeakSet()  # of the program: one that it drops is never done, which ends the run
+        self.made: set[Any] = set()  # here, for coroutines and asyncio's: an event loop alone may forget them
+        self.loop: _Loop | None = None
         self.stopped = False
 
 
 class _Loop:
     """An event loop in a thread of its own, for the entities of a graph."""
 
-    of = {}  # by the identity of the graph
+    of: "dict[int, _Loop]" = {}  # by the identity of the graph
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.users = 0
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.run, name="weir:asyncio", daemon=True)
         self.thread.start()
 
-    def run(self):
+    def run(self) -> None:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_forever()
@@ -50,17 +54,17 @@ class _Loop:
         finally:
             self.loop.close()
 
-    def close(self):
+    def close(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
 
 
-def _pending_of(context):
+def _pending_of(context: _weir.Context) -> _Pending:
     with _lock:
         return _entities.setdefault(context, _Pending())
 
 
-def _loop_of(context):
+def _loop_of(context: _weir.Context) -> asyncio.AbstractEventLoop:
     """The loop of the graph's run."""
     pending = _pending_of(context)
     with _lock:
@@ -72,15 +76,15 @@ def _loop_of(context):
     return pending.loop.loop
 
 
-def _from_asyncio(future):
+def _from_asyncio(future: Any) -> Any:
     """A future of concurrent.futures for one that belongs to an event loop, which another thread may run."""
-    result = concurrent.futures.Future()
+    result: concurrent.futures.Future[Any] = concurrent.futures.Future()
 
-    def cancelled(_):
+    def cancelled(_: Any) -> None:
         if result.cancelled():
             loop.call_soon_threadsafe(future.cancel)
 
-    def done(_):
+    def done(_: Any) -> None:
         if future.cancelled():
             result.cancel()
         elif result.set_running_or_notify_cancel():
@@ -96,13 +100,13 @@ def _from_asyncio(future):
     return result
 
 
-def _as_future(value, context):
+def _as_future(value: Any, context: _weir.Context) -> Any:
     if inspect.iscoroutine(value):
         return asyncio.run_coroutine_threadsafe(value, _loop_of(context))
     return _from_asyncio(value) if asyncio.isfuture(value) else value
 
 
-def _complete(completion, pending, future):
+def _complete(completion: _weir.Completion, pending: _Pending, future: Any) -> None:
     pending.futures.discard(future)
     pending.made.discard(future)
     try:
@@ -116,7 +120,7 @@ def _complete(completion, pending, future):
         completion.fail(error)
 
 
-def watch(value, completion, context, entity):
+def watch(value: Any, completion: _weir.Completion, context: _weir.Context, entity: Any) -> None:
     """Lets the future end the completion: in the thread that ends the future."""
     pending = _pending_of(context)
     future = _as_future(value, context)
@@ -124,7 +128,7 @@ def watch(value, completion, context, entity):
     future.add_done_callback(functools.partial(_complete, completion, pending))
 
 
-def stop(context):
+def stop(context: _weir.Context) -> None:
     """The entity has stopped: what it left is cancelled, and its loop closed if no other entity uses it."""
     with _lock:
         pending = _entities.pop(context, None)
@@ -148,34 +152,34 @@ def stop(context):
 class AsyncContext:
     """What an async compute gets: the messages of its tick, which it may also read after an await."""
 
-    def __init__(self, context, inputs):
+    def __init__(self, context: _weir.Context, inputs: list[str]):
         self._received = {port: context.receive_all(port) for port in inputs}
         self.entity, self.tick, self.now = context.entity, context.tick, context.now
         self.waker = context.waker()
 
-    def receive(self, port):
+    def receive(self, port: str) -> _weir.Message | Any:
         """The first message of this tick, or None."""
         return next(iter(self._received[port]), None)
 
-    def receive_all(self, port):
+    def receive_all(self, port: str) -> list[_weir.Message]:
         """All messages of this tick, as a list."""
         return list(self._received[port])
 
-    def count(self, port):
+    def count(self, port: str) -> int:
         """How many messages this tick received there."""
         return len(self._received[port])
 
-    def emit(self, port, value):
+    def emit(self, port: str, value: Any) -> None:
         raise TypeError("an async compute returns what it emits: `return value`, or a dict by output if there are several")
 
 
-def _port_value(port, value):
+def _port_value(port: str, value: Any) -> Any:
     if not isinstance(value, dict) or port not in value:
         raise TypeError(f"an async compute of several outputs returns a dict with each of them: there is no '{port}'")
     return value[port]
 
 
-def run_async(compute, context, inputs, outputs):
+def run_async(compute: Any, context: _weir.Context, inputs: list[str], outputs: list[str]) -> None:
     """One tick of an async compute: each output gets what the coroutine returns for it."""
     own = AsyncContext(context, inputs)
     if len(outputs) == 1:
@@ -183,12 +187,12 @@ def run_async(compute, context, inputs, outputs):
         return
     whole = asyncio.run_coroutine_threadsafe(compute(own), _loop_of(context))
     for port in outputs:
-        part = concurrent.futures.Future()
+        part: concurrent.futures.Future[Any] = concurrent.futures.Future()
         context.emit(port, part)
         whole.add_done_callback(functools.partial(_share, port, part))
 
 
-def _share(port, part, whole):
+def _share(port: str, part: Any, whole: Any) -> None:
     if not part.set_running_or_notify_cancel():
         return
     try:
@@ -197,6 +201,6 @@ def _share(port, part, whole):
         part.set_exception(error)
 
 
-def as_compute(compute, inputs, outputs):
+def as_compute(compute: Any, inputs: list[str], outputs: list[str]) -> Callable[[_weir.Context], None]:
     """A compute as weir calls it, of one that is async."""
     return lambda context: run_async(compute, context, inputs, outputs)

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from typing import Any
 
 from weir import _weir
 
@@ -10,7 +11,7 @@ LEVELS = (logging.NOTSET, logging.ERROR, logging.WARNING, logging.INFO, logging.
 _FALLBACK = logging.NullHandler()
 
 
-def deliver():
+def deliver() -> None:
     """Gives the lines that wait to the logger, unless another thread does so: called by the module."""
     interrupt = None
     while _weir.begin_delivery():
@@ -23,7 +24,7 @@ def deliver():
         raise interrupt
 
 
-def _give(level, created, thread, name, text):
+def _give(level: Any, created: Any, thread: Any, name: Any, text: Any) -> BaseException | None:
     """A handler's exception is shown as logging shows those of its own, and ends nothing. Returns a Ctrl-C."""
     record = None
     try:

@@ -1,12 +1,15 @@
 """Operators in Python: the decorator, ports and parameters, and the checks of a class.
 
-A class is checked where it is registered; an error names the class and the attribute.
+A class is checked where it is registered, or added to a graph; an error names the class and the attribute.
 """
 
 import inspect
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, fields
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from weir import _weir
 
@@ -19,13 +22,16 @@ TAKE_ALL = 2**32 - 1
 TYPES = """bool int number string duration size choice input output inputs outputs numbers read_file write_file
 read_descriptor write_descriptor""".split()
 OF_PYTHON = {bool: "bool", int: "int", float: "number", str: "string", list: "numbers", tuple: "numbers"}
-VALUES = {"bool": bool, "int": int, "number": (int, float), "choice": str, "string": str, "read_file": str, "write_file": str,
-          "read_descriptor": int, "write_descriptor": int}
+VALUES: dict[str, Any] = {"bool": bool, "int": int, "number": (int, float), "choice": str, "string": str, "read_file": str,
+                          "write_file": str, "read_descriptor": int, "write_descriptor": int}
+Policy = Literal["block", "pop", "reject", "fault"]
+Thing = TypeVar("Thing", bound=Callable[..., Any])
+T = TypeVar("T")
 
-registered = {}  # by name: (class, its handle in the module)
+registered: dict[str, tuple[Any, _weir.Kind]] = {}  # by name: what was decorated, its handle in the module
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Port:
     """A port of an operator: weir_port of weir.h.
 
@@ -47,7 +53,8 @@ class Port:
     """
 
     name: str
-    kinds: object = None
+    _: KW_ONLY
+    kinds: str | Sequence[str] | None = None
     optional: bool = False
     any_size: bool = False
     device: bool = False
@@ -55,20 +62,22 @@ class Port:
     capacity: int = 0
     take: int = 0
     max_emits: int = 0
-    policy: str = "block"
+    policy: Policy = "block"
     dtype: str | None = None
-    place: str | None = None
+    place: Literal["host", "device"] | None = None
     shape: str | None = None
     dense: bool = False
     help: str = ""
 
-    def __init__(self, name, **others):
-        fields = {f: type(self).__dataclass_fields__[f].default for f in type(self).__dataclass_fields__}
-        unknown = set(others) - set(fields)
-        if unknown:
-            raise TypeError(f"Port '{name}': there is no '{sorted(unknown)[0]}'; there are {', '.join(fields)}")
-        for field, value in {**fields, **others, "name": name}.items():
-            object.__setattr__(self, field, value)
+    if not TYPE_CHECKING:  # the same arguments, with an error that lists them
+
+        def __init__(self, name, **others):
+            known = {field.name: field.default for field in fields(self)}
+            unknown = set(others) - set(known)
+            if unknown:
+                raise TypeError(f"Port '{name}': there is no '{sorted(unknown)[0]}'; there are {', '.join(known)}")
+            for field, value in {**known, **others, "name": name}.items():
+                object.__setattr__(self, field, value)
 
 
 @dataclass(frozen=True)
@@ -80,26 +89,53 @@ class Parameter:
           to write what it reads, and to write one file twice
     """
 
-    type: object
-    default: object = None
+    type: Any
+    default: Any = None
     help: str = ""
     min: int = 0
     max: int = 0
-    choices: tuple = ()
+    choices: Sequence[str] = ()
+
+    if not TYPE_CHECKING:  # as an attribute of a class: parameter()
+
+        def __get__(self, instance, owner=None):
+            if instance is None or self.default is None:
+                return self
+            return _weir.parse_duration(self.default) if self.type == "duration" and self.default else self.default
 
 
-def duration(default, help=""):
+@overload
+def parameter(default: type[T], help: str = "", *, min: int = 0, max: int = 0) -> T: ...
+@overload
+def parameter(default: T, help: str = "", *, min: int = 0, max: int = 0, choices: Sequence[str] = ()) -> T: ...
+def parameter(default: Any, help: str = "", *, min: int = 0, max: int = 0, choices: Sequence[str] = ()) -> Any:
+    """A parameter as an attribute of the class, of the type of its default: `width = weir.parameter(640, "of the picture")`.
+
+    A type instead of a default (`width = weir.parameter(int)`): it is required. choices: of a text, the texts that it may be.
+    Type checkers know `self.width`.
+    """
+    kind, value = (default, None) if isinstance(default, type) else (type(default), default)
+    return Parameter("choice" if choices else kind, value, help, min, max, choices)
+
+
+def duration(default: str | None = None, help: str = "") -> Any:
     """A parameter that is a time, "10ms" or "60Hz"; the attribute is in nanoseconds."""
     return Parameter("duration", default, help)
 
 
-def size(default, help=""):
+def size(default: str | int | None = None, help: str = "") -> Any:
     """A parameter that is a number of bytes, "16MiB"; the attribute is in bytes."""
     return Parameter("size", default, help)
 
 
-def operator(cls=None, *, name=None):
-    """Registers a class as an operator, under its name or another one.
+@overload
+def operator(thing: Thing, /) -> Thing: ...
+@overload
+def operator(*, name: str | None = None, inputs: Iterable[Port] = (), outputs: Iterable[str | Port] | None = None,
+             effects: bool = False) -> Callable[[Thing], Thing]: ...
+def operator(thing: Any = None, /, *, name: str | None = None, inputs: Iterable[Port] = (),
+             outputs: Iterable[str | Port] | None = None, effects: bool = False) -> Any:
+    """Registers a class or a function as an operator, under its name or another one.
 
     @weir.operator
     class Brighten:
@@ -108,53 +144,89 @@ def operator(cls=None, *, name=None):
         parameters = {"by": 10}
 
         def compute(self, ctx): ...
+
+    @weir.operator
+    def brighten(picture, by=10):
+        return picture + by
+
+    Of a function, arguments without a default are inputs, those with one are parameters, and what it returns is emitted on
+    `out`; None: nothing is. inputs: ports in place of arguments of their names; outputs: other outputs than `out`: of several
+    the function returns a tuple; effects: it does more than emit.
     """
-    if cls is None:
-        return lambda wanted: operator(wanted, name=name)
-    _check_class(cls)
-    name = name or cls.__name__
+    if thing is None:
+        return lambda wanted: _register(wanted, name, {"inputs": inputs, "outputs": outputs, "effects": effects})
+    return _register(thing, name, {})
+
+
+def _register(thing: Any, name: str | None, ports: dict[str, Any]) -> Any:
+    cls = class_of(thing, ports)
+    check_constructor(cls)
+    name = name or str(cls.__name__)
     known = registered.get(name)
-    if known and (known[0].__module__, known[0].__qualname__) != (cls.__module__, cls.__qualname__):
+    if known and (known[0].__module__, known[0].__qualname__) != (thing.__module__, thing.__qualname__):
         other = f"{known[0].__module__}.{known[0].__qualname__}"
-        raise TypeError(f"class {cls.__name__}: there is an operator '{name}' already, class {other}: give this one another name")
-    registered[name] = (cls, _make(cls, name))
-    return cls
+        raise TypeError(f"{word_of(cls)}: there is an operator '{name}' already, {word_of(known[0], other)}: give this one another name")
+    registered[name] = (thing, make_kind(cls, name))
+    return thing
 
 
-def operators():
-    """The registered operators in Python: a dict of classes by name."""
-    return {name: cls for name, (cls, _) in registered.items()}
+def class_of(thing: Any, ports: dict[str, Any] | None = None) -> Any:
+    """The class of an operator, checked: itself, or one that calls the function."""
+    from weir.functions import class_of_function
+
+    if inspect.isfunction(thing):
+        return class_of_function(thing, ports or {})
+    if any((ports or {}).values()):
+        raise TypeError(f"{thing!r}: inputs, outputs and effects are for functions; a class has attributes of these names")
+    check_class(thing)
+    return thing
 
 
-def handles():
+def word_of(thing: Any, name: str | None = None) -> str:
+    """What errors call an operator: "class Blur", "function blur"."""
+    is_function = not isinstance(thing, type) or "of_function" in vars(thing)
+    return f"{'function' if is_function else 'class'} {name or thing.__name__}"
+
+
+def operators() -> dict[str, Any]:
+    """The registered operators in Python: a dict of classes and functions by name."""
+    return {name: thing for name, (thing, _) in registered.items()}
+
+
+def handles() -> list[_weir.Kind]:
     return [handle for _, handle in registered.values()]
 
 
-def _wrong(cls, attribute, why):
-    return TypeError(f"class {cls.__name__}: {attribute}: {why}")
+def _wrong(cls: Any, attribute: Any, why: Any) -> TypeError:
+    return TypeError(f"{word_of(cls)}: {attribute}: {why}")
 
 
-def _check_class(cls):
+def check_class(cls: Any) -> None:
     if not isinstance(cls, type):
-        raise TypeError(f"weir.operator decorates classes, not {cls!r}")
+        raise TypeError(f"weir.operator decorates classes and functions, not {cls!r}")
     if not callable(getattr(cls, "compute", None)):
         raise TypeError(f"class {cls.__name__}: it has no method compute(self, ctx)")
     for method in ("start", "compute", "stop"):
         if not callable(getattr(cls, method, cls)):
             raise _wrong(cls, method, "it is not a method")
         _check_arguments(cls, method)
-    try:
-        inspect.signature(cls).bind()
-    except TypeError as error:
-        raise _wrong(cls, "__init__", f"it is called without arguments; what a graph sets is in parameters: {error}") from None
-    except ValueError:
-        pass  # of a class in C
     for flag in ("uses_stream", "effects"):
         if not isinstance(getattr(cls, flag, False), bool):
             raise _wrong(cls, flag, "it is True or False")
 
 
-def _check_arguments(cls, method):
+def check_constructor(cls: Any) -> None:
+    """A graph file makes the object of an entity."""
+    try:
+        inspect.signature(cls).bind()
+    except TypeError as error:
+        raise _wrong(cls, "__init__", "it is called without arguments; what a graph sets is in parameters. Without the decorator an "
+                     f"object of the class is added: graph.add({cls.__name__}(...)): {error}") from None
+    except ValueError:
+        pass  # of a class in C
+
+
+def _check_arguments(cls: Any, method: Any) -> None:
     function = inspect.getattr_static(cls, method, None)
     if not inspect.isfunction(function):
         return
@@ -168,7 +240,8 @@ def _check_arguments(cls, method):
         raise _wrong(cls, method, f"it is called as {method}(self, ctx): {error}") from None
 
 
-def _make(cls, name):
+def make_kind(cls: Any, name: Any) -> _weir.Kind:
+    """The handle of an operator in the module."""
     flags = STREAM * getattr(cls, "uses_stream", False) | EFFECTS * getattr(cls, "effects", False)
     text = (cls.__doc__ or "").strip().splitlines()
     inputs = _ports(cls, "inputs")
@@ -178,17 +251,17 @@ def _make(cls, name):
     try:
         return _weir.make_kind(cls, name, text[0] if text else "", flags, inputs, outputs, parameters, conditions)
     except Exception as error:
-        raise TypeError(f"class {cls.__name__}: {error}") from None
+        raise TypeError(f"{word_of(cls)}: {error}") from None
 
 
-def _ports(cls, attribute):
+def _ports(cls: Any, attribute: Any) -> list[dict[str, Any]]:
     listed = getattr(cls, attribute, ())
     if not isinstance(listed, (list, tuple)):
         raise _wrong(cls, attribute, "it is a list of names or weir.Port")
     return [_port(cls, f"{attribute}[{i}]", port, attribute == "inputs") for i, port in enumerate(listed)]
 
 
-def _port(cls, place, port, is_input):
+def _port(cls: Any, place: Any, port: Any, is_input: Any) -> dict[str, Any]:
     if isinstance(port, str):
         port = Port(port)
     if not isinstance(port, Port) or not isinstance(port.name, str):
@@ -208,7 +281,7 @@ def _port(cls, place, port, is_input):
     return _row(cls, place, port)
 
 
-def _check_flags(cls, place, port):
+def _check_flags(cls: Any, place: Any, port: Any) -> None:
     for flag in ("optional", "any_size", "device", "host", "dense"):
         if not isinstance(getattr(port, flag), bool):
             raise _wrong(cls, place, f"{flag} is True or False")
@@ -223,7 +296,7 @@ def _check_flags(cls, place, port):
             raise _wrong(cls, place, f"{text} is a text, {EXAMPLES[text]}")
 
 
-def _row(cls, place, port):
+def _row(cls: Any, place: Any, port: Any) -> dict[str, Any]:
     kinds = port.kinds if isinstance(port.kinds, (list, tuple)) else [port.kinds] if port.kinds else []
     for kind in kinds:
         if not isinstance(kind, str) or kind not in KINDS:
@@ -248,36 +321,37 @@ def _row(cls, place, port):
     }
 
 
-def _conditions(cls):
+def _conditions(cls: Any) -> list[str]:
     listed = getattr(cls, "conditions", ())
     if not isinstance(listed, (list, tuple)) or not all(isinstance(condition, dict) for condition in listed):
         raise _wrong(cls, "conditions", "it is a list of dicts, as in a graph file")
     return [_json(cls, f"conditions[{i}]", condition) for i, condition in enumerate(listed)]
 
 
-def _json(cls, place, value):
+def _json(cls: Any, place: Any, value: Any) -> str:
     try:
         return json.dumps(value)
     except (TypeError, ValueError) as error:
         raise _wrong(cls, place, str(error)) from None
 
 
-def _check_help(cls, place, text):
+def _check_help(cls: Any, place: Any, text: Any) -> None:
     if not isinstance(text, str):
         raise _wrong(cls, place, f"the help {text!r} is no text")
 
 
-def _parameters(cls):
+def _parameters(cls: Any) -> list[dict[str, Any]]:
     listed = getattr(cls, "parameters", {})
     if not isinstance(listed, dict):
         raise _wrong(cls, "parameters", "it is a dict of defaults or weir.Parameter, by name")
-    return [_parameter(cls, name, value) for name, value in listed.items()]
+    attributes = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items() if isinstance(value, Parameter)}
+    return [_parameter(cls, name, value) for name, value in {**attributes, **listed}.items()]
 
 
 ATTRIBUTES = ("inputs", "outputs", "parameters", "conditions", "uses_stream", "effects")
 
 
-def _parameter(cls, name, value):
+def _parameter(cls: Any, name: Any, value: Any) -> dict[str, Any]:
     place = f"parameters[{name!r}]"
     if not isinstance(name, str):
         raise _wrong(cls, place, "the name is not a string")
@@ -306,7 +380,7 @@ def _parameter(cls, name, value):
     }
 
 
-def _check_bounds(cls, place, kind, value):
+def _check_bounds(cls: Any, place: Any, kind: Any, value: Any) -> None:
     for bound in ("min", "max"):
         if type(getattr(value, bound)) is not int or abs(getattr(value, bound)) >= 2**63:
             raise _wrong(cls, place, f"{bound} is a whole number, not {getattr(value, bound)!r}")
@@ -315,11 +389,11 @@ def _check_bounds(cls, place, kind, value):
         raise _wrong(cls, place, 'choices, a list of texts, belong to the type "choice": weir.Parameter("choice", "a", choices=["a", "b"])')
 
 
-def _is_number(value):
+def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _check_default(cls, place, kind, value):
+def _check_default(cls: Any, place: Any, kind: Any, value: Any) -> None:
     wanted = VALUES.get(kind)
     if kind == "numbers" and isinstance(value.default, (list, tuple)) and not all(map(_is_number, value.default)):
         raise _wrong(cls, place, f"the default {value.default!r} is no list of numbers")
@@ -331,7 +405,7 @@ def _check_default(cls, place, kind, value):
         raise _wrong(cls, place, f"the default {value.default!r} is none of {', '.join(value.choices)}")
 
 
-def load_file(path):
+def load_file(path: str) -> ModuleType:
     """Runs a Python file that registers operators, as `weir run --python FILE` does."""
     import importlib.util
 
@@ -339,6 +413,7 @@ def load_file(path):
     spec = importlib.util.spec_from_file_location(f"weir_file_{name}", path)
     if spec is None or not os.path.isfile(path):
         raise FileNotFoundError(f"{path}: no such Python file")
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

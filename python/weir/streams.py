@@ -4,23 +4,25 @@ Without CUDA (backend host) a stream has no handle, and the block changes nothin
 """
 
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 from weir._weir import Stream
 
 LEGACY = 1  # the handle of the default stream of a device
-known = {}  # (library, handle, device): the library's own object for the stream; a handle is a number to it
+known: dict[Any, Any] = {}  # (library, handle, device): the library's own object for the stream; a handle is a number to it
 LIMIT = 4096
 
 
 class _Handle:
-    def __init__(self, handle):
+    def __init__(self, handle: Any) -> None:
         self.handle = handle
 
-    def __cuda_stream__(self):
+    def __cuda_stream__(self) -> tuple[int, int]:
         return (0, self.handle)
 
 
-def _cupy_stream(cupy, handle, device):
+def _cupy_stream(cupy: Any, handle: Any, device: Any) -> Any:
     if handle <= LEGACY:
         return cupy.cuda.Stream.null
     if hasattr(cupy.cuda.Stream, "from_external"):
@@ -28,11 +30,11 @@ def _cupy_stream(cupy, handle, device):
     return cupy.cuda.ExternalStream(handle, device)
 
 
-def _torch_stream(torch, handle, device):
+def _torch_stream(torch: Any, handle: Any, device: Any) -> Any:
     return torch.cuda.ExternalStream(handle, device) if handle > LEGACY else torch.cuda.default_stream(device)
 
 
-def _known(make, library, handle, device):
+def _known(make: Any, library: Any, handle: Any, device: Any) -> Any:
     key = (make, handle, device)
     if key not in known:
         if len(known) > LIMIT:
@@ -41,7 +43,7 @@ def _known(make, library, handle, device):
     return known[key]
 
 
-def _blocks(handle, device):
+def _blocks(handle: Any, device: Any) -> Iterator[Any]:
     """What `with` enters for a stream, in order."""
     cupy, torch = sys.modules.get("cupy"), sys.modules.get("torch")
     if cupy:
@@ -51,12 +53,12 @@ def _blocks(handle, device):
         yield torch.cuda.stream(_known(_torch_stream, torch, handle, device))
 
 
-def _end(entered):
+def _end(entered: Any) -> None:
     while entered:
         entered.pop().__exit__(None, None, None)
 
 
-def _enter(self):
+def _enter(self: Any) -> Any:
     self.use()
     entered = []
     try:
@@ -70,9 +72,9 @@ def _enter(self):
     return self
 
 
-def _leave(self, *exception):
+def _leave(self: Any, *exception: Any) -> None:
     _end(self.entered.pop())
 
 
-Stream.__enter__ = _enter
-Stream.__exit__ = _leave
+Stream.__enter__ = _enter  # type: ignore[method-assign]
+Stream.__exit__ = _leave  # type: ignore[method-assign]

@@ -6,7 +6,7 @@ unit, the most ticks in flight and the number of blanks may differ.
 
 Blocks marked `LANGUAGE file NAME` are files of the folder, each there for the commands of the page below it. docs/first-pipeline.md
 compiles, too, against the tree's header and library, by the compiler in LESSON; without it that page is left out. Commands with
---python, and what reads the run.json of one, need the package weir-gpu, and are left out where there is none. Arguments: the command.
+--python, Python programs, and what reads the run.json of one, need the package weir-gpu, and are left out where there is none. Arguments: the command.
 """
 import os
 import pathlib
@@ -89,8 +89,8 @@ def run_paper(paper, weir):
             if isinstance(content, str):
                 (folder / what).write_text(content)
                 continue
-            left_out |= "--python" in what and not package
-            if left_out and re.search(r"--python|run\.json", what):
+            left_out |= bool(re.search("--python|^python3 ", what)) and not package
+            if left_out and re.search(r"--python|^python3 |run\.json", what):
                 continue
             lines = printed(what, folder, environment)
             place = f"{paper.relative_to(ROOT)}:{line}: `{what}` prints:"

@@ -239,7 +239,7 @@ def main():
         say("the run has ended")
         finish()
         seconds = time.perf_counter() - begin
-        counters = [graph[f"count{i}"] for i in range(given.lines)]
+        counters = [graph[f"count{i}"].instance for i in range(given.lines)]
         found = {"seen": sum(c.seen for c in counters), "seconds": seconds, "lines": given.lines}
         for name in libraries:
             of = [c for c in counters if c.library == name]

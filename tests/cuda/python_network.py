@@ -105,7 +105,7 @@ class ByWeir:
             graph.run(backend=self.backend, **options, **more)
             if more:
                 self.entities = graph.statistics()["entities"]
-            top = graph["top"]
+            top = graph["top"].instance
             return top.best, top.scores, top.times
 
 

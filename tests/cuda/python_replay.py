@@ -97,7 +97,7 @@ def main():
     with weir.Graph(graph_of(given.count, *map(int, given.devices.split(",")))) as graph:
         graph.run(backend="host" if library is np else "cuda")
         replay = graph.counts()["entities"]["twice"]["replay"]
-        print(json.dumps({"library": given.library, "right": graph["check"].right, **replay}), flush=True)
+        print(json.dumps({"library": given.library, "right": graph["check"].instance.right, **replay}), flush=True)
 
 
 if __name__ == "__main__":

@@ -127,6 +127,17 @@ static void c10_a_tensor_fits_by_dtype_place_and_shape(void **state)
 	assert_false(takes(&(weir_port){.dtype = "uint8"}, &tensor));
 }
 
+static void c10_bool_is_a_type_of_its_own(void **state)
+{
+	weir_tensor tensor = {
+		.size = sizeof tensor, .device = WEIR_DEVICE_HOST, .code = 6, .bits = 8, .lanes = 1};
+
+	(void)state;
+	assert_true(takes(&(weir_port){.dtype = "uint8|bool"}, &tensor));
+	assert_false(takes(&(weir_port){.dtype = "uint8|bfloat16"}, &tensor));
+	assert_string_equal(wr_tensor_words(&tensor).text, "bool [] in host memory");
+}
+
 /* --- what two shapes have in common, against all small tensors --- */
 
 static const char *const shapes[] = {
@@ -246,6 +257,7 @@ int main(void)
 		cmocka_unit_test(c10_a_text_that_cannot_be_is_refused_by_what_is_wrong),
 		cmocka_unit_test(c10_a_table_with_a_wrong_type_is_refused_by_its_port),
 		cmocka_unit_test(c10_a_tensor_fits_by_dtype_place_and_shape),
+		cmocka_unit_test(c10_bool_is_a_type_of_its_own),
 		cmocka_unit_test(c10_two_shapes_meet_if_a_tensor_has_both_in_either_order),
 		cmocka_unit_test(c10_a_port_that_says_nothing_takes_anything),
 		cmocka_unit_test(c10_connections_of_an_any_size_input_are_compared_each_alone),

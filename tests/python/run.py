@@ -1,8 +1,8 @@
 """Builds the Python package against a built libweir and runs its tests.
 
-    run.py LIBWEIR FOLDER [--long] [--sanitize] [--libraries FOLDER] [pytest arguments]
+    run.py LIBWEIR FOLDER [--long] [--sanitize] [--libraries FOLDER] [--program FILE] [arguments of pytest or the program]
 
-FOLDER gets a virtual environment with pytest, NumPy and nanobind, the module, and the package. Exit code 77,
+FOLDER gets a virtual environment with pytest, NumPy, ml_dtypes and nanobind, the module, and the package. Exit code 77,
 which ctest takes as skipped: the packages cannot be had here. --long also runs the tests that take minutes. --sanitize is for
 the libweir.so of the preset asan.
 """
@@ -16,7 +16,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-PACKAGES = ["pytest", "numpy", "nanobind>=3.1,<4"]
+PACKAGES = ["pytest", "numpy", "ml_dtypes", "nanobind>=3.1,<4"]
 SKIPPED = 77
 OLDEST = (3, 11)
 SANITIZE = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize=vptr"]
@@ -76,7 +76,7 @@ def build(python, folder, library, flags):
         if result.returncode:
             sys.exit(f"{result.stdout}{result.stderr}")
     package.mkdir(parents=True, exist_ok=True)
-    for path in [*(ROOT / "python/weir").glob("*.py"), *module.glob("_weir*.so")]:
+    for path in [*(ROOT / "python/weir").glob("*.py*"), ROOT / "python/weir/py.typed", *module.glob("_weir*.so")]:
         shutil.copy2(path, package)
 
 
@@ -95,6 +95,7 @@ def main():
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--cmake", action="append", default=[], help="another argument of cmake")
     parser.add_argument("--libraries", type=pathlib.Path, help="a folder whose libweir.so is used instead: tests/fake of the build")
+    parser.add_argument("--program", type=pathlib.Path, help="runs this program with the other arguments, instead of the tests")
     parser.add_argument("--sanitize", action="store_true", help="the module, too, has AddressSanitizer and UBSan")
     own, others = parser.parse_known_args()
     folder = own.folder.resolve()
@@ -109,6 +110,8 @@ def main():
     if own.sanitize:
         settings |= {"LD_PRELOAD": preloads(), "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1"}
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", HERE, *(others or [HERE])]
+    if own.program:
+        command = [python, "-B", own.program.resolve(), *others]
     sys.exit(subprocess.run(list(map(str, command)), env={**os.environ, **settings}, cwd=ROOT).returncode)
 
 

@@ -4,15 +4,17 @@ import array
 import ctypes
 import gc
 import io
+import sys
 import weakref
 
+import ml_dtypes
 import numpy as np
 import pytest
 from test_operators import run_compute
 
 import weir
 
-TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
+TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bool".split()
 
 
 def through(value):
@@ -34,6 +36,62 @@ def test_numpy_in_and_out(dtype):
                          ids=["strided", "transposed", "empty", "scalar", "no dimensions"])
 def test_shapes_and_strides_survive(value):
     assert (np.asarray(through(value)) == value).all() and np.asarray(through(value)).shape == value.shape
+
+
+def test_bfloat16_in_and_out():
+    value = np.arange(12).reshape(3, 4).astype(ml_dtypes.bfloat16)
+    for given in (value, value.T, value[::2, ::3]):
+        message = through(given)
+        assert (message.dtype, message.shape) == ("bfloat16", given.shape)
+        found = np.asarray(message)
+        assert found.dtype == ml_dtypes.bfloat16 and (found == given).all() and not found.flags.writeable
+        assert found.ctypes.data == given.ctypes.data and np.array(message, np.float32)[0, 0] == given[0, 0]
+    with pytest.raises(BufferError, match="bfloat16 has no format of buffers"):
+        memoryview(message)
+
+
+def test_an_array_of_bfloat16_lives_as_long_as_what_reads_it():
+    box = [np.ones(3, ml_dtypes.bfloat16).view(type("Own", (np.ndarray,), {}))]
+    gone = weakref.ref(box[0])
+    message = run_compute(lambda self, ctx: ctx.emit("out", box.pop()), outputs=["out"])["out"][0]
+    found = np.asarray(message)[1:]
+    del message
+    gc.collect()
+    assert gone() is not None and found.tolist() == [1, 1]
+    del found
+    weir._weir.settle()
+    gc.collect()
+    assert gone() is None
+
+
+def test_numbers_of_numpy_are_stamps():
+    def compute(self, ctx):
+        ctx.set_stamp(np.int64(5), np.uint8(7))
+        ctx.emit("out", b"", stamp=(np.int64(1), np.int32(2)))
+        ctx.emit("other", b"")
+
+    found = run_compute(compute, outputs=["out", "other"])
+    assert [message.stamp for message in found["out"]] == [(1, 2), (5, 7)]
+    with pytest.raises(weir.Error, match=r"a stamp is \(time, tag\), two whole numbers"):
+        run_compute(lambda self, ctx: ctx.emit("out", b"", stamp=(1.0, 2)), outputs=["out"])
+
+
+def test_bfloat16_without_ml_dtypes_is_said(monkeypatch):
+    message = through(np.zeros(3, ml_dtypes.bfloat16))
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(TypeError, match="install ml_dtypes, or read the message by DLPack"):
+        np.asarray(message)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.bool_, "bool", ml_dtypes.bfloat16])
+def test_memory_of_bool_and_bfloat16_is_filled(dtype):
+    def compute(self, ctx):
+        message = ctx.empty((2, 2), dtype, on_host=True)
+        np.asarray(message)[:] = [[1, 0], [0, 1]]
+        ctx.emit("out", message)
+
+    message = run_compute(compute, outputs=[weir.Port("out", dtype="bool|bfloat16")])["out"][0]
+    assert np.asarray(message).tolist() == [[1, 0], [0, 1]]
 
 
 def test_nothing_is_copied():
@@ -181,6 +239,16 @@ class Elsewhere:
         raise AssertionError("never called")
 
 
+class NoCapsule(Elsewhere):
+    """An exporter that exports nothing."""
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **_):
+        return None
+
+
 class OnAnotherDevice(Elsewhere):
     """An array on a CUDA device that is not the entity's."""
 
@@ -201,13 +269,15 @@ def dict_in_itself():
 
 
 @pytest.mark.parametrize("value, text", [
-    (np.zeros(3, bool), r"arrays of bool .*array.view\(\"uint8\"\)"), (np.zeros(3, complex), "arrays of complex128"),
-    (np.zeros(3, ">f4"), "arrays of >f4"), (memoryview(b"abc").cast("?"), r"the format '\?'"),
+    (np.zeros(3, complex), r"arrays of complex128 .*array.view\(\"uint8\"\)"), (np.zeros(3, "M8[s]"), r"arrays of datetime64\[s\]"),
+    (np.zeros(3, ">f4"), "arrays of >f4"), (memoryview(bytes(8)).cast("P"), "the format 'P'"),
+    (np.zeros(3, ml_dtypes.float8_e4m3fn), "arrays of float8_e4m3fn"),
+    (np.ma.masked_array([1, 2], [0, 1]), r"the array is masked.*array.filled"),
     (np.zeros((1,) * 9), "at most 8 dimensions"), (Legacy(), "neither DLPack nor a buffer"),
-    (Elsewhere(), "neither on the host nor on a CUDA device"), ({1: 2}, "names of parts are strings"),
+    (Elsewhere(), "neither on the host nor on a CUDA device"), (NoCapsule(), "__dlpack__ returned None, not a capsule of a tensor"), ({1: 2}, "names of parts are strings"),
     ({"a\0b": 1}, "name of a part has a NUL"), ({}, "parts"), (np.arange(5)[::-1], r"negative stride: emit array.copy\(\)"),
     ({"outer": {"inner": 1}}, r"part 'outer': it is a dict.* weir.Object"), (dict_in_itself(), "part 'again': it is a dict"),
-], ids=["bool", "complex", "big-endian", "buffer", "dimensions", "no DLPack", "device", "names", "NUL", "empty dict", "backwards",
+], ids=["complex", "time", "big-endian", "buffer", "8 bits", "mask", "dimensions", "no DLPack", "device", "no capsule", "names", "NUL", "empty dict", "backwards",
         "dict in a dict", "dict in itself"])
 def test_what_cannot_be_a_message_is_refused(value, text):
     with pytest.raises(weir.Error, match=text):
@@ -375,7 +445,7 @@ def test_an_array_of_a_device_is_taken_by_dlpack_though_it_has_a_buffer(chain):
 
     graph = chain(("a", "EmitOnDevice"), ("b", "Collect"))
     graph.run(backend="host")
-    assert graph["b"].seen[0].tolist() == [7, 7, 7]
+    assert graph["b"].instance.seen[0].tolist() == [7, 7, 7]
 
 
 class Torch:

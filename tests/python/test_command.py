@@ -512,6 +512,6 @@ def test_a_file_imports_what_lies_beside_it(words, tmp_path):
         (tmp_path / name / "ops.py").write_text(operator.format(name))
     (tmp_path / "link.py").symlink_to("two/ops.py")
     (tmp_path / "graph.json").write_text('{"weir": 1, "entities": [{"name": "a", "operator": "one"}, {"name": "b", "operator": "two"}]}')
-    found = subprocess.run([*words, "run", "--quiet", "--backend", "host", "--python", "one/ops.py", "--python", "link.py", "graph.json"],
+    found = subprocess.run([*words, "run", "--quiet", "--workers", "1", "--backend", "host", "--python", "one/ops.py", "--python", "link.py", "graph.json"],
                            cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (found.returncode, found.stderr, sorted(found.stdout.split("\n"))) == (0, "", ["", "of one", "of two"])

@@ -154,13 +154,13 @@ def test_push_async_is_woken_and_does_not_poll():
         graph.start(backend="host", workers=1)
         graph.tell("c", "boolean", "wait")
         await inlet.push_async(0)
-        calls, push = 0, inlet._inlet.push
+        calls, push = 0, inlet._inlet.try_push
 
         class Counted:
             fileno = inlet._inlet.fileno
             close = inlet._inlet.close
 
-            def push(self, *arguments):
+            def try_push(self, *arguments):
                 nonlocal calls
                 calls += 1
                 return push(*arguments)
@@ -173,11 +173,74 @@ def test_push_async_is_woken_and_does_not_poll():
         await asyncio.gather(*pushing)
         inlet.close()
         await graph.wait_async()
-        seen = sorted(graph["c"].seen)
+        seen = sorted(graph["c"].instance.seen)
         graph.close()
         return before, seen
 
     assert asyncio.run(asyncio.wait_for(stalled(), 20)) == (2, [0, 1, 2])
+
+
+def of_pass():
+    graph = weir.Graph()
+    entity = graph.add("pass")
+    return graph, graph.inlet(entity), graph.outlet(entity)
+
+
+def test_tasks_that_take_from_one_outlet_are_all_woken_and_lose_nothing():
+    async def taken():
+        graph, inlet, outlet = of_pass()
+        graph.start(backend="host", workers=1)
+        takers = [asyncio.create_task(outlet.take_async()) for _ in range(6)]
+        await asyncio.sleep(0.02)
+        takers[0].cancel()
+        pushers = [asyncio.create_task(inlet.push_async(i)) for i in range(5)]
+        await asyncio.gather(*pushers)
+        found = sorted([(await taker).object for taker in takers[1:]])
+        inlet.close()
+        with pytest.raises(weir.Closed):
+            await outlet.take_async()
+        await graph.wait_async()
+        graph.close()
+        return found
+
+    assert asyncio.run(asyncio.wait_for(taken(), 20)) == [0, 1, 2, 3, 4]
+
+
+def test_an_outlet_serves_one_loop_after_another():
+    graph, inlet, outlet = of_pass()
+    graph.start(backend="host", workers=1)
+
+    async def one(i):
+        taking = asyncio.create_task(outlet.take_async())
+        await asyncio.sleep(0)
+        await inlet.push_async(i)
+        return (await taking).object
+
+    before = len(os.listdir("/proc/self/fd"))
+    assert [asyncio.run(asyncio.wait_for(one(i), 20)) for i in range(4)] == [0, 1, 2, 3]
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before + 6  # a descriptor of each end, and those of its watch
+    graph.close()
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_many_messages_pass_through_asyncio_at_capacity_1():
+    async def passed():
+        graph, inlet, outlet = of_pass()
+        async with graph.start(backend="host", workers=2):
+            async def feed():
+                for i in range(3000):
+                    await inlet.push_async(i)
+                inlet.close()
+
+            feeding = asyncio.create_task(feed())
+            seen = [message.object async for message in outlet]
+            await feeding
+        graph.close()
+        return seen
+
+    assert asyncio.run(asyncio.wait_for(passed(), 60)) == list(range(3000))
 
 
 def test_push_async_is_woken_by_the_end_of_the_run():
@@ -322,7 +385,7 @@ def make_closure(keep=None):
     graph = weir.Graph({"weir": 1, "entities": [{"name": "o", "operator": "OfTheCycle"}, {"name": "s", "operator": "sink"}], "connections": [["o.out", "s.in"]]})
     graph.run(backend="host", workers=1)
     if keep == "self":
-        graph["o"].graph = graph
+        graph["o"].instance.graph = graph
     if keep == "close":
         graph.close()
     return weakref.ref(graph)

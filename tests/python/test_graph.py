@@ -34,20 +34,20 @@ def test_a_graph_is_read_from_a_file_a_text_and_a_dict(tmp_path):
     for graph in (weir.Graph.read(path), weir.Graph(json.dumps(CHAIN)), weir.Graph(CHAIN)):
         with graph:
             assert graph.run(backend="host").ticks == 6
-            assert [list(a) for a in graph["b"].seen] == [[0] * 4, [1] * 4, [2] * 4]
+            assert [list(a) for a in graph["b"].instance.seen] == [[0] * 4, [1] * 4, [2] * 4]
 
 
 def test_a_run_may_be_repeated_and_begins_anew(chain):
     graph = chain(("a", "Count", {"count": 3}), ("b", "Collect"))
-    first = graph.run(backend="host") and graph["b"]
-    second = graph.run() and graph["b"]
+    first = graph.run(backend="host") and graph["b"].instance
+    second = graph.run() and graph["b"].instance
     assert first is not second and len(first.seen) == len(second.seen) == 3
 
 
 def test_set_changes_a_parameter(tmp_path):
     with weir.Graph(CHAIN, set=["a.count=7"]) as graph:
         graph.run(backend="host")
-        assert len(graph["b"].seen) == 7
+        assert len(graph["b"].instance.seen) == 7
 
 
 def test_an_error_has_its_entity_beside_its_text(chain):
@@ -274,7 +274,7 @@ def test_an_entity_that_is_not_there_is_named(chain):
         with pytest.raises(KeyError, match="the graph has no entity 'x'"):
             call()
     graph.run()
-    with pytest.raises(KeyError, match="'x' is no entity whose operator in Python has run; there are: a, b"):
+    with pytest.raises(KeyError, match="the graph has no entity 'x'; there are: a, b"):
         graph["x"]
 
 
@@ -302,7 +302,7 @@ def test_the_end_of_a_runs_block_keeps_what_it_counted_and_that_of_a_graph_does_
                 pass
             assert graph.counts()["entities"]["b"]["received"] == 3
             assert graph.statistics()["ending"] == "finished"
-            assert len(graph["b"].seen) == 3
+            assert len(graph["b"].instance.seen) == 3
         assert not graph.running
     with pytest.raises(weir.Error, match="was not started"):
         graph.counts()
@@ -336,7 +336,7 @@ def test_operators_in_c_and_python_mix():
     text = {"weir": 1, "entities": [ping, {"name": "b", "operator": "Collect"}], "connections": [["a.out", "b.in"]]}
     with weir.Graph(text) as graph:
         graph.run(backend="host")
-        assert len(graph["b"].seen) == 4 and len(graph["b"].seen[0]) == 8
+        assert len(graph["b"].instance.seen) == 4 and len(graph["b"].instance.seen[0]) == 8
 
 
 def test_a_run_that_waits_is_explained(chain):
@@ -583,5 +583,5 @@ def test_a_condition_of_a_plugin_decides_when_an_operator_in_python_ticks(tmp_pa
     described["entities"][1]["conditions"] = [{"type": "batch", "port": "in", "size": 8}]
     with weir.Graph(described, plugins=[plugin]) as graph:
         graph.run(backend="host", workers=1)
-        assert sum(graph["b"].sizes) == 20 and all(size >= 8 for size in graph["b"].sizes[:-1])
+        assert sum(graph["b"].instance.sizes) == 20 and all(size >= 8 for size in graph["b"].instance.sizes[:-1])
     assert any("batch" in d.text for d in weir.check(described))

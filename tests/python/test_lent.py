@@ -65,7 +65,7 @@ def test_draw_copies_what_is_lent_and_draws_on_what_is_given(give):
                                                 {"name": "k", "operator": "Keeps"}],
                         "connections": [["s.out", "draw.in"], ["s.text", "draw.text"], ["draw.out", "k.in"]]})
     graph.run(backend="host")
-    source, keeps = graph["s"], graph["k"]
+    source, keeps = graph["s"].instance, graph["k"].instance
     drawn, plain = keeps.sums[0], keeps.sums[1]
     assert drawn > 0 and plain == 0
     assert source.first.any() == give
@@ -120,10 +120,10 @@ def test_check_writes_finds_a_write_after_the_push():
     inlet, array = graph.inlet("k.in"), picture()
     with pytest.raises(weir.Error, match="inlet of k.in: the program wrote into an array after it had pushed it") as error:
         graph.start(backend="host")
-        graph["k"].stop_here.acquire()
+        graph["k"].instance.stop_here.acquire()
         inlet.push(array)
         array[0, 0] = 1
-        graph["k"].stop_here.release()
+        graph["k"].instance.stop_here.release()
         inlet.close()
         graph.wait()
     assert error.value.entity is None

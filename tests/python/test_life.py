@@ -191,7 +191,7 @@ print(seen, worst)
 
 @pytest.mark.parametrize("end", [
     "", "sys.exit(0)", "del graph", "graph.close()", "message = outlet.take()",
-    "import numpy as np; array = np.asarray(outlet.take()); del graph", "view = memoryview(outlet.take())", "kept = graph['a']; del graph, outlet",
+    "import numpy as np; array = np.asarray(outlet.take()); del graph", "view = memoryview(outlet.take())", "kept = graph['a'].instance; del graph, outlet",
     "thread = threading.Thread(target=lambda: [m for m in outlet], daemon=True); thread.start(); time.sleep(0.02)",
     "thread = threading.Thread(target=graph.wait, daemon=True); thread.start(); time.sleep(0.02)",
     "import atexit; atexit.register(lambda: graph.stop())",
@@ -265,7 +265,7 @@ def test_an_operator_that_keeps_its_graph_is_collected():
     graph = weir.Graph(graph_of(("a", "Count"), ("b", "Collect")))
     gone = weakref.ref(graph)
     graph.run(backend="host")
-    graph["b"].graph = graph
+    graph["b"].instance.graph = graph
     del graph
     gc.collect()
     alive = gone() is not None

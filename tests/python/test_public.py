@@ -1,5 +1,6 @@
 """What is public says what it does, is in the manual, and behaves as Python's users expect."""
 
+import ast
 import inspect
 import pathlib
 import re
@@ -80,11 +81,11 @@ def test_messages_have_a_length_names_and_are_true():
         iter(pack["a"])
 
 
-def test_a_graph_is_a_collection_of_instances(chain):
+def test_a_graph_is_a_collection_of_entities(chain):
     graph = chain(("a", "Count"), ("b", "Collect"), name="counts")
-    assert graph and len(graph) == 0 and repr(graph) == "<weir.Graph 'counts', not running>"
+    assert graph and repr(graph) == "<weir.Graph 'counts', not running>"
+    assert list(graph) == ["a", "b"] and len(graph) == 2 and "a" in graph and "x" not in graph
     graph.run(backend="host")
-    assert sorted(graph) == ["a", "b"] and len(graph) == 2 and "a" in graph and "x" not in graph
     graph.close()
     assert repr(graph) == "<weir.Graph 'counts', closed>"
 
@@ -101,3 +102,72 @@ def test_reprs_say_what_it_is():
     assert repr(graph.outlet("c.out")) == "<weir.Outlet of c.out>" and repr(graph.inlet("b.in")) == "<weir.Inlet into b.in>"
     assert repr(weir.Object([1])) == "weir.Object([1])"
     graph.close()
+
+
+def test_a_package_that_pip_did_not_install_says_that_it_has_no_header():
+    for ask, what in ((weir.get_include, "no header"), (weir.get_library_dir, "no library")):
+        with pytest.raises(FileNotFoundError, match=what):
+            ask()
+
+
+# ---- types
+
+
+STUB = pathlib.Path(weir.__file__).with_name("_weir.pyi")
+
+
+def stub_of(body):
+    """{name: node} of a stub's functions, properties and classes."""
+    return {node.name: node for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+
+def arguments_of(node):
+    """(name, default) of each argument but self."""
+    listed = node.args.posonlyargs + node.args.args
+    defaults = [None] * (len(listed) - len(node.args.defaults)) + node.args.defaults
+    pairs = [*zip(listed, defaults), *zip(node.args.kwonlyargs, node.args.kw_defaults)]
+    return [(a.arg, d and ast.unparse(d)) for a, d in pairs if a.arg != "self"]
+
+
+def real_arguments(thing):
+    """The same of the module: nanobind says it in the docstring."""
+    first = (thing.__doc__ or "").splitlines()[0]
+    if inspect.isfunction(thing):
+        return [(p.name, None if p.default is p.empty else repr(p.default)) for p in list(inspect.signature(thing).parameters.values())[1:]]
+    return arguments_of(ast.parse(f"def {re.sub(r'weir._weir.', '', first)}: ...").body[0])
+
+
+def test_the_stub_of_the_module_is_the_module():
+    import weir._weir as module
+
+    stub = stub_of(ast.parse(STUB.read_text()).body)
+    assert set(stub) == {name for name in dir(module) if not name.startswith("_")}
+    for name in ("Message", "Stream", "Fence", "Context", "Waker", "Completion", "Inlet", "Outlet", "Graph"):
+        cls, members = getattr(module, name), stub_of(stub[name].body)
+        said = {*members, *(node.target.id for node in stub[name].body if isinstance(node, ast.AnnAssign))}
+        assert {m for m in said if m[0] != "_"} == {m for m in vars(cls) if m[0] != "_"}, name
+        for member, node in members.items():
+            is_property = any(ast.unparse(d) == "property" for d in node.decorator_list)
+            if member.startswith("_") or is_property:
+                assert hasattr(cls, member) or member == "__buffer__", f"{name}.{member}"
+                continue
+            real = real_arguments(getattr(cls, member))
+            if not any(argument.startswith("arg") for argument, _ in real):
+                assert arguments_of(node) == real, f"{name}.{member}"
+
+
+def test_all_that_is_public_is_annotated():
+    assert STUB.with_name("py.typed").exists()
+    missing = []
+    for name, thing in public():
+        function = thing.fget if isinstance(thing, property) else thing
+        if not inspect.isfunction(function) or not function.__module__.startswith("weir") or function.__name__ == "_empty":
+            continue
+        own = {a for a in inspect.signature(function).parameters if a not in ("self", "cls")}
+        missing += [f"{name}: {a}" for a in sorted(own | {"return"}) if a not in function.__annotations__ and a not in weir.graph.Options.__annotations__]
+    assert missing == []
+
+
+def test_the_options_of_a_run_are_in_its_signature():
+    for method in (weir.Graph.run, weir.Graph.start):
+        assert {"workers", "backend", "drain", "statistics"} <= set(inspect.signature(method).parameters)

@@ -72,8 +72,8 @@ def run(meddle=None, replay=None):
     try:
         with weir.Graph(described) as graph:
             graph.run(backend="host", workers=2)
-            assert graph["read"].seen == [bytes([i % 251] * 16) for i in range(COUNT)]
-            return graph.counts()["entities"]["copy"]["replay"], graph["copy"].calls
+            assert graph["read"].instance.seen == [bytes([i % 251] * 16) for i in range(COUNT)]
+            return graph.counts()["entities"]["copy"]["replay"], graph["copy"].instance.calls
     finally:
         Copies.meddle = None
 

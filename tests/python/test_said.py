@@ -70,7 +70,7 @@ def test_a_failure_after_the_drain_comes_when_all_that_was_emitted_has_arrived()
         error = caught.value
         assert (error.status, error.entity, error.said) == (weir.Status.FAILED, "a", "the fifth is broken")
         assert error.__cause__ is None and error.outcome.leftover == 0
-        assert graph["b"].seen == [0, 1, 2, 3, 4]
+        assert graph["b"].instance.seen == [0, 1, 2, 3, 4]
 
 
 def test_a_failure_after_the_drain_is_said_in_compute_alone():

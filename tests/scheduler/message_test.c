@@ -144,6 +144,19 @@ static void a_tensor_may_have_no_dimensions_or_no_elements(void **state)
 	weir_message_unref(message);
 }
 
+static void a_tensor_of_bool_has_a_byte_an_element(void **state)
+{
+	struct rig *rig = *state;
+	int64_t shape[] = {4, 3};
+	weir_tensor flags = {.size = sizeof(flags), .dimensions = 2, .shape = shape, .code = 6, .bits = 8};
+	weir_message *message = NULL;
+
+	assert_int_equal(wr_message_tensor(rig->pool, &flags, WEIR_DEVICE_HOST, NULL, &message), WEIR_OK);
+	assert_int_equal(weir_message_tensor(message)->code, 6);
+	assert_int_equal(weir_message_size(message), 12);
+	weir_message_unref(message);
+}
+
 static void a_wrapped_tensor_keeps_its_strides_and_counts_from_first_to_last(void **state)
 {
 	struct rig *rig = *state;
@@ -193,6 +206,10 @@ static void e06_a_bad_tensor_is_refused_by_field(void **state)
 		 "code 3"},
 		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 4, .bits = 32},
 		 "code 4"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 5, .bits = 8},
+		 "code 5"},
+		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = two, .code = 6, .bits = 16},
+		 "code 6"},
 		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = huge, .code = 1, .bits = 16},
 		 "63 bits"},
 		{{.size = sizeof(weir_tensor), .dimensions = 2, .shape = wide, .code = 1, .bits = 64},
@@ -538,6 +555,7 @@ int main(void)
 		WITH_RIG(the_public_creators_use_the_graphs_pool),
 		WITH_RIG(a_new_tensor_is_dense_and_row_major),
 		WITH_RIG(a_tensor_may_have_no_dimensions_or_no_elements),
+		WITH_RIG(a_tensor_of_bool_has_a_byte_an_element),
 		WITH_RIG(a_wrapped_tensor_keeps_its_strides_and_counts_from_first_to_last),
 		WITH_RIG(e06_a_bad_tensor_is_refused_by_field),
 		WITH_RIG(e06_a_bad_wrapped_tensor_is_refused_and_stays_the_callers),

@@ -1,0 +1,216 @@
+"""Inlets and outlets: by which a program feeds a graph, and takes from it."""
+
+import asyncio
+import collections
+import operator
+import os
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from weir import _weir
+from weir.errors import Error, Status, make
+from weir.options import check_timeout
+
+if TYPE_CHECKING:
+    from weir.graph import Graph
+
+Stamp = tuple[int, int]
+
+
+def _stamp(stamp: Any) -> Stamp | None:
+    if stamp is None:
+        return None
+    try:
+        time, tag = (operator.index(each) for each in stamp)
+    except (TypeError, ValueError):
+        raise TypeError(f"a stamp is (time, tag), whole numbers, the time as graph.now; not {stamp!r}") from None
+    if not (-(2**63) <= time < 2**63 and 0 <= tag < 2**64):
+        raise ValueError(f"a time has 64 bits, a tag too and no sign; the stamp is {stamp!r}")
+    return time, tag
+
+
+class _Gone:
+    """What the ends of a closed graph have."""
+
+    def __init__(self, why: str):
+        self.why = why
+
+    def __getattr__(self, name: str) -> Any:
+        raise make(Status.STATE, self.why)
+
+
+class Inlet:
+    """One more connection into an input port, which the program feeds."""
+
+    def __init__(self, graph: "Graph", inlet: _weir.Inlet, port: str):
+        self._graph, self._port = graph, port
+        self._inlet: Any = inlet
+        self._watch: _Watch | None = None
+
+    def push(self, value: Any, timeout: float | None = None, stamp: Stamp | None = None, give: bool = False) -> None:
+        """Pushes an array, bytes, a dict of parts, a message of this graph, None (empty) or any object.
+
+        timeout: seconds to wait for room; None: without limit; 0: raises weir.Error (BUSY) at once.
+        stamp: (time, tag). give: the program does not use the array any more, so receivers may write it. Raises weir.Closed outside of a run, during a drain, and if the receiver is done.
+        """
+        check_timeout(timeout)
+        self._inlet.push(value, timeout, _stamp(stamp), give)
+
+    async def push_async(self, value: Any, stamp: Stamp | None = None, give: bool = False) -> None:
+        """The same in asyncio: waits for room without blocking the loop. It is woken, and asks for nothing meanwhile."""
+        stamp = None if stamp is None else _stamp(stamp)
+        watch = self._watch = _watch_of(self._watch, self._inlet)  # first: a push that finds no room clears the descriptor
+        while not self._inlet.try_push(value, stamp, give):
+            await watch.readable()
+
+    def fileno(self) -> int:
+        """A descriptor for another loop: a push(value, 0) that finds no room clears it; readable when there is some.
+        Watch it, but do not read it. Ask for it before that push.
+        """
+        fd: int = self._inlet.fileno()
+        return fd
+
+    def close(self) -> None:
+        """No more messages in this run. Without it the run does not end."""
+        self._inlet.close()
+
+    def __repr__(self) -> str:
+        return f"<weir.Inlet into {self._port}>"
+
+    def _drop(self, why: str = "the graph is closed") -> None:
+        self._inlet, self._watch = _Gone(why), None
+
+
+class Outlet:
+    """Gives the program what an output port emits; iterable, also by `async for`."""
+
+    def __init__(self, graph: "Graph", outlet: _weir.Outlet, port: str, options: tuple[int, bool]):
+        self._graph, self._port, self._options = graph, port, options
+        self._outlet: Any = outlet
+        self._watch: _Watch | None = None
+        self._loops, self._left = 0, False  # that iterate; one of them was left before the end
+
+    def take(self, timeout: float | None = None) -> _weir.Message:
+        """The next message. timeout: in seconds; None: without limit; raises weir.Timeout, and weir.Closed when
+        no more will come.
+        """
+        check_timeout(timeout)
+        self._left = False
+        message: _weir.Message = self._outlet.take(timeout)
+        return message
+
+    async def take_async(self) -> _weir.Message:
+        """The next message, in asyncio: waits without blocking the loop; raises weir.Closed when no more will come."""
+        self._left = False
+        while True:
+            message: _weir.Message | None = self._outlet.try_take()
+            if message is not None:
+                return message
+            self._watch = _watch_of(self._watch, self._outlet)
+            await self._watch.readable()
+
+    def close(self) -> None:
+        """Takes no more in this run: what it holds is dropped, and what comes. The sender goes on."""
+        self._outlet.close()
+
+    def __repr__(self) -> str:
+        return f"<weir.Outlet of {self._port}>"
+
+    def _drop(self, why: str = "the graph is closed") -> None:
+        self._outlet, self._watch = _Gone(why), None
+
+    def fileno(self) -> int:
+        """A descriptor that is readable while a take returns at once. Watch it, but do not read it."""
+        fd: int = self._outlet.fileno()
+        return fd
+
+    def __iter__(self) -> Iterator[_weir.Message]:
+        """Messages until no more will come. A loop that is left before, inside of `with`, ends the run there."""
+        loop = _Loop(self)
+        yield from iter(self._outlet.next_or_none, None)
+        loop.ended = True
+
+    def __aiter__(self) -> AsyncIterator[_weir.Message]:
+        """The same in asyncio."""
+        return _Loop(self)
+
+
+class _Loop:
+    """One iteration over an outlet: notes whether it came to the end."""
+
+    def __init__(self, outlet: Outlet):
+        self.outlet, self.ended = outlet, False
+        outlet._loops += 1
+
+    def __aiter__(self) -> "_Loop":
+        return self
+
+    async def __anext__(self) -> _weir.Message:
+        try:
+            return await self.outlet.take_async()
+        except Error as error:
+            if error.status != Status.CLOSED:
+                raise
+        self.ended = True
+        raise StopAsyncIteration
+
+    def __del__(self) -> None:
+        self.outlet._loops -= 1
+        self.outlet._left = not self.ended
+
+
+async def readable(fd: int) -> None:
+    """Waits until a descriptor is readable. Each waiter has its own: a loop knows a descriptor once."""
+    loop = asyncio.get_running_loop()
+    own = os.dup(fd)
+    ready = loop.create_future()
+    loop.add_reader(own, lambda: None if ready.done() else ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(own)
+        os.close(own)
+
+
+class _Watch:
+    """Wakes what waits in one loop for one descriptor, of its own: a loop knows a descriptor once. It stays with the loop while it
+    is needed. The descriptor is readable until what is woken has acted, so the loop calls once more before that shows: that call
+    is left out. One left out in error comes again.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int):
+        self.loop, self.fd, self.watched = loop, os.dup(fd), False
+        self.waiting: collections.deque[asyncio.Future[None]] = collections.deque()
+        self.woken = self.stale = False
+
+    async def readable(self) -> None:
+        """Waits until the descriptor is readable."""
+        future = self.loop.create_future()
+        self.waiting.append(future)
+        self.stale, self.woken = self.woken, False
+        if not self.watched:
+            self.loop.add_reader(self.fd, self._ready)
+            self.watched = True
+        await future
+
+    def _ready(self) -> None:
+        if self.stale:
+            self.stale = False
+            return
+        while self.waiting:
+            future = self.waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+                self.woken = True
+                return
+        self.loop.remove_reader(self.fd)
+        self.watched = False
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+
+def _watch_of(known: _Watch | None, end: Any) -> _Watch:
+    """The watch of an inlet or outlet in this loop."""
+    loop = asyncio.get_running_loop()
+    return known if known and known.loop is loop else _Watch(loop, end.fileno())
