@@ -165,6 +165,9 @@ class Wild:
             ctx.log("a line", world.random.choice(("info", "debug")))
         elif what == 7:
             world.attempt(ctx.drain)
+        elif what == 8:  # also the graph of this compute
+            forget_at_once()
+            world.attempt(gc.collect)
         else:
             world.act(ALL)
 
@@ -189,7 +192,8 @@ def make():
         world.keep(graph.outlet(chain[-1]["out"], world.random.choice((2, 8))))
     if world.random.random() < 0.5:
         world.keep(chain[0])
-    graph.wild = [graph, Mine()]  # a cycle, which gc finds
+    if world.random.random() < 0.5:
+        graph.wild = [graph, Mine()]  # a cycle, which gc finds
     world.graphs.append(graph)
 
 

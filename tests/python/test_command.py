@@ -505,7 +505,7 @@ def test_a_file_imports_what_lies_beside_it(words, tmp_path):
     if not words[0]:
         pytest.skip("the command was not built")
     operator = "import weir, beside_{0}\n@weir.operator(name='{0}')\nclass C:\n" \
-               "    def compute(self, ctx): print(beside_{0}.said); ctx.finish()\n"
+               "    def compute(self, ctx): print(beside_{0}.said + chr(10), end=''); ctx.finish()\n"
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"beside_{name}.py").write_text(f"said = 'of {name}'\n")
