@@ -62,6 +62,11 @@ def run(operator: object, inputs: Mapping[str, Iterable[Any]] | None = None, /, 
     unconnected. ticks: ends it after so many, for one without inputs. An exception of the operator comes as from any run: as a
     weir.Error, whose __cause__ it is. weir.Timeout: it did not end within so many seconds; the text says what it waits for.
     """
+    if inputs is not None and not isinstance(inputs, Mapping):
+        raise TypeError('inputs are lists by port: give a dict, {"in": [value]}')
+    for port, values in (inputs or {}).items():
+        if isinstance(values, str | bytes) or hasattr(values, "__array__"):
+            raise TypeError(f"inputs[{port!r}] is one value: give a list, [value]")
     if ticks is not None:
         settings["conditions"] = [*settings.get("conditions", ()), {"type": "count", "count": ticks}]
     with Graph() as graph:

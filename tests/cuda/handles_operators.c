@@ -187,7 +187,7 @@ static weir_status fill_compute(weir_context *context, void *state)
 	if (!status && self->broken < 0)
 		status = handles_look(context, stream);
 	if (!status)
-		handles_given = weir_stream_native(stream);
+		__atomic_store_n(&handles_given, weir_stream_native(stream), __ATOMIC_SEQ_CST);
 	if (!status && stream == handles_stream)
 		status = stays_wrapped(context);
 	if (!status)

@@ -31,6 +31,14 @@ def test_an_operator_runs_on_values_and_tells_what_it_did():
     assert result.outcome.finished and result.messages["out"][0].dtype == "uint8"
 
 
+def test_one_value_in_the_place_of_a_list_is_refused():
+    with pytest.raises(TypeError, match="inputs are lists by port"):
+        run(Threshold, [np.zeros((2, 2), np.uint8)])
+    for value in (np.zeros((2, 2), np.uint8), b"bytes"):
+        with pytest.raises(TypeError, match=r"inputs\['in'\] is one value: give a list"):
+            run(Threshold, {"in": value})
+
+
 def test_its_object_may_be_given_and_a_function():
     class Keep:
         inputs = ["in"]
