@@ -319,6 +319,16 @@ weir_status operator_start(weir_context *context, void *memory, const weir_value
 	return status;
 }
 
+static void refuse_returned(nb::handle result)
+{
+	nb::object name = nb::steal(PyObject_GetAttrString((PyObject *)Py_TYPE(result.ptr()), "__name__"));
+	std::string text = std::string("compute returned ") +
+			   (name.is_valid() ? nb::str(name).c_str() : "an object") +
+			   ", which nobody gets: emit it, ctx.emit(port, value)";
+
+	PyErr_SetString(PyExc_TypeError, text.c_str());
+}
+
 weir_status operator_compute(weir_context *context, void *memory)
 {
 	State *state = (State *)memory;
@@ -333,10 +343,12 @@ weir_status operator_compute(weir_context *context, void *memory)
 
 	weir_context_count_lock(context, "GIL",
 				std::chrono::duration_cast<std::chrono::nanoseconds>(held - asked).count());
-	if (result)
-		Py_DECREF(result);
-	else
+	bool returned = result && !nb::handle(result).is_none();
+	if (returned)
+		refuse_returned(result);
+	if (!result || returned)
 		status = fail(context, state->own);
+	Py_XDECREF(result);
 	settle();
 	return status;
 }

@@ -35,9 +35,11 @@ struct wr_backend {
 	void (*stream_destroy)(void *self, void *stream);
 	/*
 	 * Instead of it, for a stream of the whole device whose handle was given to the program: it stays
-	 * usable until the process exits, and may be created again. NULL: as stream_destroy.
+	 * usable until the process exits. stream_again, instead of stream_create, gives one that was kept,
+	 * whose handle somebody has; NULL: there is none. NULL, both: such streams are destroyed.
 	 */
 	void (*stream_keep)(void *self, int device, unsigned flags, int priority, void *stream);
+	void *(*stream_again)(void *self, int device, unsigned flags, int priority);
 	/* the device's legacy default stream; never destroyed */
 	weir_status (*stream_default)(void *self, int device, void **out);
 	weir_status (*event_create)(void *self, int device, void **out);

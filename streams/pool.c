@@ -291,10 +291,13 @@ static weir_status stream_make(struct wr_system *system, const struct wr_stream_
 	stream->pool = kind->pool;
 	stream->wrapped = kind->wrapped;
 	wr_store(&stream->root, kind->root ? kind->root : stream);
-	wr_store(&stream->native_given, kind->wrapped);
+	if (!kind->root && !kind->wrapped)
+		native = wr_device_stream_again(system, &kind->spec);
+	wr_store(&stream->native_given, kind->wrapped || native); /* now, or in an earlier graph */
 	if (!kind->root && !kind->wrapped) {
-		status = wr_device_stream_create(system, &kind->spec,
-						 wr_partition_native(kind->spec.partition), &native);
+		if (!native)
+			status = wr_device_stream_create(system, &kind->spec,
+							 wr_partition_native(kind->spec.partition), &native);
 		wr_store(&stream->native, native);
 		stream->queue = native;
 	}

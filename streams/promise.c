@@ -83,6 +83,8 @@ weir_status wr_promise_query(struct wr_system *system, weir_fence fence)
 		return WEIR_OK;
 	if (!wr_load(&promise->failed))
 		return WEIR_E_BUSY;
+	if (fence.value <= wr_load(&promise->completed)) /* the failure is of a later generation */
+		return WEIR_OK;
 	(void)promise_failure(&system->promises, promise);
 	return WEIR_E_FAILED;
 }
@@ -308,11 +310,14 @@ weir_status wr_promise_arm(struct wr_system *system, uint32_t entity, const weir
 	struct wr_promises *promises = &system->promises;
 	struct wr_promise_wait *wait, *swept = NULL;
 	struct wr_promise *promise;
-	weir_status status = WEIR_E_UNSUPPORTED;
+	weir_status status = WEIR_E_UNSUPPORTED, one;
 
-	for (size_t i = 0; i < n && status == WEIR_E_UNSUPPORTED; i++)
-		if (wr_fence_is_promise(fences[i]) && wr_promise_query(system, fences[i]))
-			status = WEIR_OK;
+	for (size_t i = 0; i < n && status == WEIR_E_UNSUPPORTED; i++) {
+		one = wr_fence_is_promise(fences[i]) ? wr_promise_query(system, fences[i]) : WEIR_OK;
+		if (one == WEIR_E_INVALID)
+			return one;
+		status = one ? WEIR_OK : status;
+	}
 	if (status)
 		return status;
 	wait = wait_take(promises);
@@ -349,12 +354,15 @@ weir_status wr_promise_arm(struct wr_system *system, uint32_t entity, const weir
 /* What a completion takes off a promise. */
 struct taken {
 	struct wr_promise_wait *waits;
+	struct wr_waker *waker;
 	bool live, kick;
 };
 
 static void promise_take_locked(struct wr_promise *promise, struct taken *taken)
 {
-	*taken = (struct taken){promise->waits, promise->live, promise->kick};
+	taken->waits = promise->waits;
+	taken->live = promise->live;
+	taken->kick = promise->kick;
 	promise->waits = NULL;
 	promise->wait_count = 0;
 	promise->live = promise->kick = false;
@@ -404,6 +412,8 @@ static weir_status complete(struct wr_system *system, weir_fence fence, weir_sta
 		else
 			promise_complete_locked(promises, promise);
 		promise_take_locked(promise, taken);
+		/* Here, not before: a run that began meanwhile may have armed what is taken. */
+		taken->waker = wr_load(&system->waker);
 	}
 	wr_spin_unlock(&promises->lock);
 	return refused;
@@ -412,18 +422,19 @@ static weir_status complete(struct wr_system *system, weir_fence fence, weir_sta
 weir_status wr_promise_complete(struct wr_system *system, weir_fence fence, weir_status status,
 				const char *text)
 {
-	struct wr_waker *waker = wr_waker_enter(system);
 	char *copy = status && text && *text ? wr_strdup(text) : NULL;
-	struct taken taken = {NULL, false, false};
-	weir_status refused = complete(system, fence, status, copy, &taken);
+	struct taken taken = {0};
+	weir_status refused;
 
+	(void)wr_waker_enter(system); /* whichever is attached by then stays until the last touch */
+	refused = complete(system, fence, status, copy, &taken);
 	if (refused)
 		wr_free(copy);
-	waits_end(&system->promises, taken.waits, status ? NULL : waker);
-	if (waker && (taken.kick || (status && !refused)))
-		waker->kick(waker);
-	if (waker && taken.live)
-		waker->drop(waker);
+	waits_end(&system->promises, taken.waits, status ? NULL : taken.waker);
+	if (taken.waker && (taken.kick || status))
+		taken.waker->kick(taken.waker);
+	if (taken.waker && taken.live)
+		taken.waker->drop(taken.waker);
 	wr_waker_leave(system); /* the last touch */
 	if (refused == WEIR_E_INVALID)
 		return refuse_unknown(fence);

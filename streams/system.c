@@ -218,6 +218,13 @@ void wr_device_stream_keep(struct wr_system *system, const struct wr_stream_spec
 		system->backend->stream_destroy(system->native, stream);
 }
 
+void *wr_device_stream_again(struct wr_system *system, const struct wr_stream_spec *spec)
+{
+	if (!system->backend->stream_again || spec->partition)
+		return NULL;
+	return system->backend->stream_again(system->native, spec->device, spec->flags, spec->priority);
+}
+
 bool wr_device_capturing(struct wr_system *system, int device, void *stream)
 {
 	return system->backend->capturing && system->backend->capturing(system->native, device, stream);

@@ -152,6 +152,7 @@ weir_status wr_device_stream_create(struct wr_system *system, const struct wr_st
 weir_status wr_device_stream_default(struct wr_system *system, int device, void **out);
 void wr_device_stream_destroy(struct wr_system *system, void *stream);
 void wr_device_stream_keep(struct wr_system *system, const struct wr_stream_spec *spec, void *stream);
+void *wr_device_stream_again(struct wr_system *system, const struct wr_stream_spec *spec);
 bool wr_device_capturing(struct wr_system *system, int device, void *stream);
 void wr_device_end_capture(struct wr_system *system, int device, void *stream);
 weir_status wr_device_event_create(struct wr_system *system, int device, void **out);

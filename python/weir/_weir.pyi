@@ -147,6 +147,7 @@ class Outlet:
 class Graph:
     instances: dict[str, Any]
     failures: dict[str | None, BaseException]
+    runs: int
     warnings: list[tuple[Any, ...]]
     def backend(self) -> int: ...
     def close(self) -> None: ...

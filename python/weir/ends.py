@@ -125,7 +125,10 @@ class Outlet:
         return fd
 
     def __iter__(self) -> Iterator[_weir.Message]:
-        """Messages until no more will come. A loop that is left before, inside of `with`, ends the run there."""
+        """Messages until no more will come, also after a run that failed: graph.wait() raises why. A loop that is left before,
+        inside of `with`, ends the run there."""
+        if not self._graph._core.runs:
+            raise make(Status.STATE, f"outlet of {self._port}: no run is on: start the graph, then take")
         loop = _Loop(self)
         yield from iter(self._outlet.next_or_none, None)
         loop.ended = True

@@ -28,6 +28,12 @@ class _Pending:
         self.made: set[Any] = set()  # here, for coroutines and asyncio's: an event loop alone may forget them
         self.loop: _Loop | None = None
         self.stopped = False
+        self.lock = threading.Lock()  # of the two sets: futures end in any thread
+
+    def forget(self, future: Any) -> None:
+        with self.lock:
+            self.futures.discard(future)
+            self.made.discard(future)
 
 
 class _Loop:
@@ -107,8 +113,7 @@ def _as_future(value: Any, context: _weir.Context) -> Any:
 
 
 def _complete(completion: _weir.Completion, pending: _Pending, future: Any) -> None:
-    pending.futures.discard(future)
-    pending.made.discard(future)
+    pending.forget(future)
     try:
         value = future.result()
     except BaseException as error:
@@ -124,8 +129,14 @@ def watch(value: Any, completion: _weir.Completion, context: _weir.Context, enti
     """Lets the future end the completion: in the thread that ends the future."""
     pending = _pending_of(context)
     future = _as_future(value, context)
-    (pending.futures if future is value else pending.made).add(future)
-    future.add_done_callback(functools.partial(_complete, completion, pending))
+    with pending.lock:
+        (pending.futures if future is value else pending.made).add(future)
+    try:
+        future.add_done_callback(functools.partial(_complete, completion, pending))
+    except BaseException as error:
+        pending.forget(future)
+        completion.fail(error)
+        raise
 
 
 def stop(context: _weir.Context) -> None:
@@ -135,16 +146,23 @@ def stop(context: _weir.Context) -> None:
     if pending is None:
         return
     pending.stopped = True
-    for future in [*pending.futures, *pending.made]:
-        future.cancel()
-    loop = pending.loop
+    with pending.lock:
+        left = [*pending.futures, *pending.made]
+    try:
+        for future in left:
+            future.cancel()
+    finally:
+        _leave(pending.loop, context._graph)
+
+
+def _leave(loop: "_Loop | None", graph: int) -> None:
     if loop is None:
         return
     with _lock:
         loop.users -= 1
         last = not loop.users
         if last:
-            del _Loop.of[context._graph]
+            del _Loop.of[graph]
     if last:
         loop.close()
 
@@ -183,7 +201,12 @@ def run_async(compute: Any, context: _weir.Context, inputs: list[str], outputs: 
     """One tick of an async compute: each output gets what the coroutine returns for it."""
     own = AsyncContext(context, inputs)
     if len(outputs) == 1:
-        context.emit(outputs[0], compute(own))
+        coroutine = compute(own)
+        try:
+            context.emit(outputs[0], coroutine)
+        except BaseException:
+            coroutine.close()  # it was refused, and is never awaited
+            raise
         return
     whole = asyncio.run_coroutine_threadsafe(compute(own), _loop_of(context))
     for port in outputs:

@@ -295,7 +295,7 @@ class Graph:
         self._started = False
         found = self._core.wait(timeout)
         if found is None:
-            raise Timeout(Status.TIMEOUT, "the run goes on")
+            raise Timeout(Status.TIMEOUT, f"the run goes on: {self.explain_line()}")
         self._waits = False
         return self._ended(Outcome(**{**found, "status": Status(found["status"])}))
 

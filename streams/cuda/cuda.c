@@ -23,13 +23,10 @@ static weir_status cuda_stream_create(void *self, int device, unsigned flags, in
 		return status;
 	if (partition)
 		return wr_cuda_green_stream(cuda, device, flags, priority, partition, out);
-	stream = wr_cuda_kept_stream(device, flags, priority);
-	if (!stream) {
-		struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
-		status = wr_cuda_check(cuda, cudaStreamCreateWithPriority(&stream, native, priority),
-				       "cudaStreamCreateWithPriority");
-		wr_cuda_leave(scope);
-	}
+	struct wr_cuda_scope scope = wr_cuda_enter(cuda, device);
+	status = wr_cuda_check(cuda, cudaStreamCreateWithPriority(&stream, native, priority),
+			       "cudaStreamCreateWithPriority");
+	wr_cuda_leave(scope);
 	if (!status)
 		*out = stream;
 	return status;
@@ -58,6 +55,11 @@ static void cuda_stream_keep(void *self, int device, unsigned flags, int priorit
 {
 	if (wr_cuda_lost(self) || !wr_cuda_keep_stream(device, flags, priority, stream))
 		cuda_stream_destroy(self, stream);
+}
+
+static void *cuda_stream_again(void *self, int device, unsigned flags, int priority)
+{
+	return wr_cuda_ready(self, device) ? NULL : wr_cuda_kept_stream(device, flags, priority);
 }
 
 static weir_status cuda_event_create(void *self, int device, void **out)
@@ -267,6 +269,7 @@ const struct wr_backend wr_backend_cuda = {
 	.stream_create = cuda_stream_create,
 	.stream_destroy = cuda_stream_destroy,
 	.stream_keep = cuda_stream_keep,
+	.stream_again = cuda_stream_again,
 	.stream_default = cuda_stream_default,
 	.event_create = cuda_event_create,
 	.event_destroy = cuda_event_destroy,

@@ -1,9 +1,9 @@
 /*
  * Streams that outlive their graph. Who got the handle of a stream may have told a library, and the library
  * may still use it when the graph is gone: torch records an event on each stream that used a block of pinned
- * memory when that block is freed. So such a stream is not destroyed: the next one of the same kind is this
- * one. There are never more than were open at once. At exit they are destroyed, by the process that made
- * them.
+ * memory when that block is freed. So such a stream is not destroyed: the next stream of an entity of the
+ * same kind is this one. There are never more than were open at once. At exit they are destroyed, by the
+ * process that made them.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -19,17 +19,20 @@ struct kept {
 	unsigned flags;
 };
 
-static struct {
-	struct kept *first;
-	pid_t process; /* 0: nothing was kept yet */
-} all;                 /* under the global lock */
+static struct kept_streams {
+	struct kept *first;    /* under the global lock, as what it leads to */
+	_Atomic pid_t process; /* 0: nothing was kept yet */
+} all;
 
+/* In a child of fork there is no CUDA, and the lock may be held for ever. */
 static void destroy_all(void)
 {
 	struct kept *kept;
 
+	if (wr_load(&all.process) != getpid())
+		return;
 	wr_global_lock();
-	kept = all.process == getpid() ? all.first : NULL; /* in a child of fork there is no CUDA */
+	kept = all.first;
 	all.first = NULL;
 	wr_global_unlock();
 	while (kept) {
@@ -43,17 +46,14 @@ static void destroy_all(void)
 bool wr_cuda_keep_stream(int device, unsigned flags, int priority, cudaStream_t stream)
 {
 	struct kept *kept = wr_alloc(1, sizeof *kept);
-	bool first;
 
 	if (!kept)
 		return false;
 	wr_global_lock();
-	first = !all.process;
-	all.process = getpid();
 	*kept = (struct kept){all.first, stream, device, priority, flags};
 	all.first = kept;
 	wr_global_unlock();
-	if (first)
+	if (!wr_exchange(&all.process, getpid()))
 		(void)atexit(destroy_all);
 	return true;
 }

@@ -174,6 +174,13 @@ static void t06_a_stream_whose_handle_was_given_outlives_its_graph(void)
 		handles_runs(&rig, (uint64_t)handles_settings.frames);
 	handles_close(&rig);
 	handles_expect(handle_is_good(event), "the handle went with a later graph");
+	handles_begin(&rig, handles_three); /* which does not give it out */
+	handles_put(&rig, "/entities/0/parameters/how", "\"weir\"");
+	handles_put(&rig, "/entities/1/parameters/looks", "false");
+	if (handles_open(&rig))
+		handles_runs(&rig, (uint64_t)handles_settings.frames);
+	handles_close(&rig);
+	handles_expect(handle_is_good(event), "the handle went with a graph that did not give it out");
 	cudaEventDestroy(event);
 }
 
