@@ -237,7 +237,7 @@ static void stream_free(weir_stream *stream)
 
 	wr_event_rings_free(stream);
 	if (native && wr_load(&stream->root) == stream && !stream->wrapped) {
-		if (wr_load(&stream->native_given))
+		if (stream->kept || wr_load(&stream->native_given))
 			wr_device_stream_keep(system, &stream->spec, native);
 		else
 			wr_device_stream_destroy(system, native);
@@ -291,10 +291,10 @@ static weir_status stream_make(struct wr_system *system, const struct wr_stream_
 	stream->pool = kind->pool;
 	stream->wrapped = kind->wrapped;
 	wr_store(&stream->root, kind->root ? kind->root : stream);
-	if (!kind->root && !kind->wrapped)
-		native = wr_device_stream_again(system, &kind->spec);
-	wr_store(&stream->native_given, kind->wrapped || native); /* now, or in an earlier graph */
+	wr_store(&stream->native_given, kind->wrapped);
 	if (!kind->root && !kind->wrapped) {
+		native = wr_device_stream_again(system, &kind->spec);
+		stream->kept = native;
 		if (!native)
 			status = wr_device_stream_create(system, &kind->spec,
 							 wr_partition_native(kind->spec.partition), &native);

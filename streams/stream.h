@@ -66,6 +66,7 @@ struct weir_stream {
 	struct wr_stream_spec spec;
 	struct wr_stream_pool *pool; /* that it returns to when it is closed, or NULL */
 	bool wrapped;                /* of a root: the native stream is the caller's */
+	bool kept;                   /* of a root: its handle was given out in an earlier graph */
 	_Atomic uint32_t users;      /* entities that the program gave it as their current stream */
 
 	/* Written each time it is opened, under system->lock. */
