@@ -46,7 +46,7 @@ void wr_mutex_unlock(struct wr_mutex *mutex);
 /* Number of mutexes that the calling thread or fiber holds (S11: none across CUDA); 0 in release builds. */
 int wr_mutex_held(void);
 
-/* A lock of one word, held for a few stores: who waits yields. One that is zeroed is free. */
+/* A lock of one word, held for a few stores: a thread that waits for it yields. A zeroed one is free. */
 struct wr_spin {
 	_Atomic uint32_t held;
 };

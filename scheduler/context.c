@@ -355,16 +355,14 @@ __attribute__((noinline)) static weir_status emit_promised(weir_context *context
 							   weir_message *message, weir_fence fence)
 {
 	weir_entity *entity = context->entity;
-	bool took = false;
 	weir_status status = emit_allowed(context, output, message) ? wr_entity_reserve_promise(entity)
 								    : refuse_emit(context, output, message);
 
-	for (size_t i = 0; i < entity->input_count; i++)
-		took |= entity->inputs[i].taken_count > 0;
 	if (!status)
 		status = weir_message_add_producer(message, fence);
 	if (!status || status == WEIR_E_FAILED) /* then carrying it fails as it was completed */
-		status = wr_promise_carry(entity->graph->system, fence, entity->id, entity->plan->name, took);
+		status = wr_promise_carry(entity->graph->system, fence, entity->id, entity->plan->name,
+					  wr_entity_took_message(entity));
 	if (status) {
 		weir_message_unref(message);
 		return status;

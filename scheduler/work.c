@@ -407,6 +407,14 @@ static weir_status fence_payloads(weir_entity *entity, size_t index, weir_fence 
 
 /* --- the end of a tick --- */
 
+bool wr_entity_took_message(const weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		if (entity->inputs[i].taken_count)
+			return true;
+	return false;
+}
+
 /*
  * From wr_stream_begin_tick on, the stream's live reference keeps the run open, no longer the worker's alone.
  */
@@ -414,7 +422,6 @@ static weir_status fence_stream(weir_entity *entity, size_t index)
 {
 	struct wr_entity_stream *item = &entity->streams.items[index];
 	weir_status status, failure;
-	bool took = false;
 
 	item->ended = false;
 	if (!has_unfenced_work(item))
@@ -425,9 +432,7 @@ static weir_status fence_stream(weir_entity *entity, size_t index)
 		(void)wr_span_end(item->span);
 	failure = weir_stream_record(item->stream, &item->last);
 	item->ended = !failure;
-	for (size_t i = 0; i < entity->input_count; i++)
-		took |= entity->inputs[i].taken_count > 0;
-	wr_stream_note_tick(item->stream, took);
+	wr_stream_note_tick(item->stream, wr_entity_took_message(entity));
 	if (failure && (failure != WEIR_E_DEVICE || !wr_stream_record_end(item->stream, &item->last)))
 		return failure;
 	status = fence_payloads(entity, index, item->last);

@@ -82,6 +82,7 @@ void wr_entity_trace_streams(weir_entity *entity, struct wr_trace *trace);
 
 /* Returns true if the end of this tick would record a fence. Thread: owner. */
 bool wr_entity_has_device_work(const weir_entity *entity);
+bool wr_entity_took_message(const weir_entity *entity); /* in its tick */
 /*
  * The end of a tick: records the used streams and adds the fences to all payloads (T4). *pending: it failed,
  * and no fence tells when some of the tick's work ends; call it again.

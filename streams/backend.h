@@ -36,7 +36,7 @@ struct wr_backend {
 	/*
 	 * Instead of it, for a stream of the whole device whose handle was given to the program: it stays
 	 * usable until the process exits. stream_again, instead of stream_create, gives one that was kept,
-	 * whose handle somebody has; NULL: there is none. NULL, both: such streams are destroyed.
+	 * whose handle is known outside; NULL: there is none. NULL, both: such streams are destroyed.
 	 */
 	void (*stream_keep)(void *self, int device, unsigned flags, int priority, void *stream);
 	void *(*stream_again)(void *self, int device, unsigned flags, int priority);

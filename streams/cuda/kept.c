@@ -1,9 +1,8 @@
 /*
- * Streams that outlive their graph. Who got the handle of a stream may have told a library, and the library
- * may still use it when the graph is gone: torch records an event on each stream that used a block of pinned
- * memory when that block is freed. So such a stream is not destroyed: the next stream of an entity of the
- * same kind is this one. There are never more than were open at once. At exit they are destroyed, by the
- * process that made them.
+ * Streams that outlive their graph. A library that was given the handle of a stream may still use it when the
+ * graph is gone: torch records an event on each stream that used a block of pinned memory when that block is
+ * freed. So such a stream is not destroyed: the next stream of an entity of the same kind is this one. There
+ * are never more than were open at once. At exit they are destroyed, by the process that made them.
  */
 #include <stdlib.h>
 #include <unistd.h>

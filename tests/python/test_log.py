@@ -46,6 +46,23 @@ def keep():
         logger.removeHandler(handler)
 
 
+def reader_of(descriptor):
+    """The name of an operator that waits for the descriptor and says so soon."""
+
+    class LogReader:
+        outputs = ["out"]
+        conditions = [{"type": "file_descriptor", "warn_after": "10ms"}]
+
+        def start(self, ctx):
+            ctx.watch(descriptor)
+
+        def compute(self, ctx):
+            ctx.finish()
+
+    weir.operator(LogReader)
+    return "LogReader"
+
+
 def test_each_level_is_that_of_logging_and_the_entity_is_in_the_text(keep):
     seen, before = keep(), time.time()
     run_compute(lambda self, ctx: [ctx.log(f"100 %s {word}", word) for word in ("error", "warn", "info", "debug")])
@@ -61,18 +78,7 @@ def test_a_line_of_a_thread_of_weirs_comes_while_nothing_else_calls_weir(keep):
     seen = keep(lambda record: come.set() if "has waited" in record.getMessage() else None)
     read, write = os.pipe()
 
-    @weir.operator
-    class LogReader:
-        outputs = ["out"]
-        conditions = [{"type": "file_descriptor", "warn_after": "10ms"}]
-
-        def start(self, ctx):
-            ctx.watch(read)
-
-        def compute(self, ctx):
-            ctx.finish()
-
-    with weir.Graph(graph_of(("a", "LogReader"), ("end", "sink"))) as graph:
+    with weir.Graph(graph_of(("a", reader_of(read)), ("end", "sink"))) as graph:
         graph.start(backend="host")
         assert come.wait(10)
         os.close(write)
@@ -143,19 +149,8 @@ def test_a_lock_that_the_waiting_thread_holds_does_not_hold_up_the_end(keep):
             with lock:
                 pass
 
-    @weir.operator
-    class LockReader:
-        outputs = ["out"]
-        conditions = [{"type": "file_descriptor", "warn_after": "10ms"}]
-
-        def start(self, ctx):
-            ctx.watch(read)
-
-        def compute(self, ctx):
-            ctx.finish()
-
     keep(act)
-    with lock, weir.Graph(graph_of(("a", "LockReader"), ("end", "sink"))) as graph:
+    with lock, weir.Graph(graph_of(("a", reader_of(read)), ("end", "sink"))) as graph:
         graph.start(backend="host")
         assert entered.wait(10)
         os.close(write)
