@@ -159,8 +159,11 @@ static void skip_string(struct scan *scan)
 		scan_step(scan);
 }
 
-/* Runs before jansson checks the syntax, so the text may not be JSON. */
-static weir_status check_depth(const char *text, size_t length, struct wr_reports *reports)
+/*
+ * Runs before jansson checks the syntax, so the text may not be JSON. jansson passes over a byte 0 behind a number; one
+ * in a string is left to it.
+ */
+static weir_status check_bytes(const char *text, size_t length, struct wr_reports *reports)
 {
 	struct scan scan = {text, text + length, {1, 1}, NULL};
 	unsigned depth = 0;
@@ -178,6 +181,11 @@ static weir_status check_depth(const char *text, size_t length, struct wr_report
 			wr_report(reports, WR_W_DEPTH, NULL, scan.place,
 				  "lists and objects are nested more than %d deep: make the graph flatter",
 				  WR_DEPTH_MAX);
+			return WEIR_E_INVALID;
+		}
+		if (!*scan.at) {
+			wr_report(reports, WR_W_SYNTAX, NULL, scan.place,
+				  "not JSON: a byte 0 (is the file UTF-16? save it as UTF-8)");
 			return WEIR_E_INVALID;
 		}
 		scan_step(&scan);
@@ -323,7 +331,7 @@ static weir_status scan_items(struct scan *scan, struct wr_value *out)
 	return status || out->type == WR_ARRAY ? status : wr_value_sort(out);
 }
 
-/* The recursion is bounded by check_depth. */
+/* The recursion is bounded by check_bytes. */
 static weir_status scan_value(struct scan *scan, struct wr_value *out)
 {
 	struct wr_value value;
@@ -351,7 +359,7 @@ weir_status wr_json_read(struct wr_value *out, const char *text, size_t length, 
 	weir_status status = check_size(length, reports);
 
 	if (!status)
-		status = check_depth(text, length, reports);
+		status = check_bytes(text, length, reports);
 	if (!status)
 		status = check_syntax(&scan, reports);
 	if (!status)
