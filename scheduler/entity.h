@@ -15,7 +15,6 @@
 #include "base/atomic.h"
 #include "base/thread.h"
 #include "graphs/plan.h"
-#include "scheduler/fan_in.h"
 #include "scheduler/message.h"
 #include "scheduler/queue.h"
 #include "scheduler/replay.h"

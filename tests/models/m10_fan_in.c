@@ -15,7 +15,7 @@
  * empty); in the end the receiver is DONE and has received all (any-size: as many as the shorter has); no
  * actor waits for ever; a queue that has a message is served before another is served twice more.
  * Bounds: 2 or 3 messages of A, 1 to 3 of B, room for one or all. Interleavings: the exchanges make the order
- * (fan_in.h says which sees which).
+ * (queue.h says which sees which).
  * Run: build/m10_fan_in [-v [NAME]]
  */
 #include <stdint.h>

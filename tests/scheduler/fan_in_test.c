@@ -1,4 +1,4 @@
-/* The set of queues with new messages (scheduler/fan_in.h), under many orders of its atomics. */
+/* The set of queues with new messages (scheduler/queue.h), under many orders of its atomics. */
 #include "base/memory.h"
 #include "queue_rig.h"
 #include "sim/simulation.h"

@@ -2,7 +2,6 @@
 #ifndef TESTS_GRAPHS_QUEUE_RIG_H
 #define TESTS_GRAPHS_QUEUE_RIG_H
 
-#include "scheduler/fan_in.h"
 #include "scheduler/queue.h"
 #include "system.h"
 
