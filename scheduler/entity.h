@@ -6,7 +6,7 @@
  * that starts or ends the run.
  *
  * Files: entity.c makes, resets and frees an entity, ask.c asks its conditions, standstill.c reports why
- * they do not hold, review.c decides what it does next, tick.c ticks it, context.c and work.c have the calls
+ * they do not hold, tick.c decides what it does next and ticks it, context.c and work.c have the calls
  * that its operator makes, work.c fences the work of a tick and counts its ticks in flight.
  */
 #ifndef WR_SCHEDULER_ENTITY_H

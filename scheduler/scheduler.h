@@ -3,10 +3,10 @@
  * model-check it: change a rule only together with its model.
  *
  * The path of an entity: ready.c wakes it (also on behalf of streams/) and queues it, worker.c pops it,
- * review.c decides what it does and arms what it waits for, tick.c runs it, delivers what it emitted and ends
- * it. The path of a run: scheduler.c holds the caller's calls, run.c begins the run, loop.c is the loop
- * thread's side (timers, stopping, the device, quiescence), run.c ends the run and determines its outcome,
- * and has what any thread may do to a run: fail it, stop it.
+ * tick.c decides what it does, arms what it waits for, runs it, delivers what it emitted and ends it. The
+ * path of a run: scheduler.c holds the caller's calls, run.c begins the run, loop.c is the loop thread's side
+ * (timers, stopping, the device, quiescence), run.c ends the run and determines its outcome, and has what any
+ * thread may do to a run: fail it, stop it.
  *
  * Headers: this one has the scheduler's record; worker.h a worker's, ready.h which entity runs next, run.h
  * the course of a run.
@@ -196,17 +196,10 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 /* Fails with WEIR_E_INVALID if the run would read or write a file in two ways that exclude each other. */
 weir_status wr_scheduler_check_files(weir_scheduler *scheduler);
 
-/* --- the caller's calls --- */
-
-/* --- review.c --- */
+/* --- tick.c --- */
+/* Reviews the entity, and lets it tick, park or end. */
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity);
 /* Cancels what a review armed, and drops the live reference of the wait. Thread: the entity's owner. */
 void wr_wait_disarm(weir_scheduler *scheduler, weir_entity *entity);
-
-/* --- tick.c; the entity's wait is disarmed --- */
-weir_status wr_tick(struct wr_worker *worker, weir_entity *entity);
-
-/* The entity becomes DONE (S5). */
-void wr_entity_end(struct wr_worker *worker, weir_entity *entity);
 
 #endif
