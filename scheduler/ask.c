@@ -12,7 +12,7 @@
  * its port. It requires no number of messages and is asked after the front was closed, before content
  * conditions. If no message with fences was pushed in this run, no gate is asked (weir_entity.front_checks).
  */
-#include "scheduler/ask.h"
+#include "scheduler/entity.h"
 
 #include <string.h>
 
@@ -21,7 +21,7 @@
 #include "base/nearest.h"
 #include "base/status.h"
 #include "scheduler/graph.h"
-#include "scheduler/ready.h"
+#include "scheduler/scheduler.h"
 
 enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
 

@@ -18,7 +18,7 @@
 #include "graphs/parameter.h"
 #include "graphs/registry.h"
 #include "scheduler/graph.h"
-#include "scheduler/ready.h"
+#include "scheduler/scheduler.h"
 #include "scheduler/run.h"
 
 weir_status weir_graph_add_inlet(weir_graph *graph, const char *port, weir_inlet **out)

@@ -5,7 +5,8 @@
 #include "graphs/type.h"
 #include "scheduler/entity.h"
 #include "scheduler/queue.h"
-#include "scheduler/worker.h"
+
+struct wr_worker;
 
 struct weir_inlet {
 	struct weir_inlet *next;

@@ -21,7 +21,7 @@
 #include "scheduler/ends.h"
 #include "scheduler/memory.h"
 #include "scheduler/message.h"
-#include "scheduler/ready.h"
+#include "scheduler/scheduler.h"
 #include "scheduler/run.h"
 
 /* --- the messages in queues --- */

@@ -28,13 +28,12 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "base/words.h"
-#include "scheduler/ask.h"
+#include "scheduler/entity.h"
 #include "scheduler/ends.h"
 #include "scheduler/holders.h"
 #include "scheduler/memory.h"
-#include "scheduler/ready.h"
+#include "scheduler/scheduler.h"
 #include "scheduler/run.h"
-#include "scheduler/stuck.h"
 #include "sim/simulation.h"
 
 /*

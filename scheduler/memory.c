@@ -10,10 +10,8 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "scheduler/graph.h"
-#include "scheduler/ready.h"
 #include "scheduler/run.h"
 #include "scheduler/scheduler.h"
-#include "scheduler/worker.h"
 
 weir_status wr_shared_init(struct wr_shared *shared)
 {

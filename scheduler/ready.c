@@ -17,7 +17,7 @@
  * queue (wr_ready_any_work). At least one of the two sees the other. The worker that moves a batch from the
  * stack to the backlog is awake meanwhile, and it looks at the announced sleeps after appending.
  */
-#include "scheduler/ready.h"
+#include "scheduler/scheduler.h"
 
 #include <string.h>
 
@@ -92,7 +92,8 @@ void wr_ready_inject_no_wake(weir_scheduler *scheduler, weir_entity *entity)
 void wr_ready_inject(weir_scheduler *scheduler, weir_entity *entity)
 {
 	wr_ready_inject_no_wake(scheduler, entity);
-	if (wr_world_may_wake(scheduler)) /* else the simulated loop polls the injector (loop.c) */
+	/* From outside a simulated world nobody may wake its fibers: its loop polls the injector (loop.c). */
+	if (!scheduler->graph->owns_world || wr_sim_current() == scheduler->sim)
 		wr_wake_one(scheduler);
 }
 

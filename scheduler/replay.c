@@ -21,7 +21,6 @@
 #include "base/status.h"
 #include "scheduler/graph.h"
 #include "scheduler/scheduler.h"
-#include "scheduler/worker.h"
 
 /*
  * === what an entity keeps of its keys ===

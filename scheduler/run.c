@@ -23,9 +23,8 @@
 #include "scheduler/graph.h"
 #include "scheduler/holders.h"
 #include "scheduler/memory.h"
-#include "scheduler/ready.h"
+#include "scheduler/scheduler.h"
 #include "scheduler/standstill.h"
-#include "scheduler/stuck.h"
 
 /*
  * Keeps this thread's last error as the failure of the run, unless there is one. The entity that met the

@@ -26,13 +26,6 @@ void wr_operators_stop_before_destroy(weir_scheduler *scheduler);
  */
 void wr_run_fail(weir_scheduler *scheduler, const weir_entity *entity, weir_cause cause, weir_status status);
 
-/* Drops a live reference; the last one kicks the loop. Thread: any. */
-static inline void wr_run_drop_live(weir_scheduler *scheduler)
-{
-	if (wr_live_drop(&scheduler->live))
-		wr_loop_kick(&scheduler->loop);
-}
-
 static inline bool wr_run_ended(weir_scheduler *scheduler)
 {
 	return wr_load(&scheduler->phase) == WR_ENDED;
@@ -51,12 +44,6 @@ static inline bool wr_run_ended(weir_scheduler *scheduler)
  */
 typedef weir_status wr_world_fn(weir_scheduler *scheduler, void *arg);
 weir_status wr_world_call(weir_scheduler *scheduler, wr_world_fn *fn, void *arg);
-
-/* Returns false if the run has a world of its own and the caller is outside: it must not wake fibers. */
-static inline bool wr_world_may_wake(const weir_scheduler *scheduler)
-{
-	return !scheduler->graph->owns_world || wr_sim_current() == scheduler->sim;
-}
 
 /* --- descriptors of conditions: loop.c --- */
 /* Arms the descriptors that the entity waits for. Fails: WEIR_E_INVALID, WEIR_E_IO. Thread: owner. */

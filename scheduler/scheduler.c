@@ -24,9 +24,7 @@
 #include "base/units.h"
 #include "base/words.h"
 #include "scheduler/memory.h"
-#include "scheduler/ready.h"
 #include "scheduler/run.h"
-#include "scheduler/stuck.h"
 #include "trace/timeline.h"
 
 /*

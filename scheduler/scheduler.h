@@ -8,7 +8,7 @@
  * (timers, stopping, the device, quiescence), run.c ends the run and determines its outcome, and has what any
  * thread may do to a run: fail it, stop it.
  *
- * Headers: this one has the scheduler's record; worker.h a worker's, ready.h which entity runs next, run.h
+ * This header has the record of a scheduler and of its workers, and says which entity runs next; run.h has
  * the course of a run.
  */
 #ifndef WR_SCHEDULER_SCHEDULER_H
@@ -16,10 +16,10 @@
 
 #include "base/atomic.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "graphs/files.h"
 #include "scheduler/graph.h"
 #include "scheduler/loop.h"
-#include "scheduler/worker.h"
 #include "trace/trace.h"
 
 /*
@@ -84,7 +84,58 @@ static inline void wr_live_open(wr_live *live, uint64_t references)
 	wr_fetch_add(live, references - WR_LIVE_CLOSED);
 }
 
-/* === life === */
+/* === a worker: a thread that runs entities, with a ready queue of its own === */
+
+#define WR_RING           256u /* entries of a worker's own ring; the rest goes to the injector */
+#define WR_NEXT_MAX       8    /* consecutive pops from the `next` slot and the due list (S9) */
+#define WR_TICKS_MAX      8    /* consecutive ticks of one entity (S2) */
+#define WR_INJECTOR_EVERY 61   /* every 61st pop looks at the injector first (S9) */
+
+struct wr_worker {
+	struct wr_local local; /* must be first: base/thread.h keeps a pointer to it */
+	weir_scheduler *scheduler;
+	struct wr_thread thread;
+	char name[16];
+	struct wr_last_error *error; /* wr_error_here() of its thread */
+	unsigned pops, nexts;        /* nexts: consecutive pops from `next` and the due list */
+	bool was_due;                /* the last pop came from the due list: `next` is first now */
+	unsigned row;                /* ticks of the current entity since it was popped (S2) */
+	weir_entity *row_woke;       /* receiver woken in this row by a droppable message */
+	bool row_yields;             /* the row ended for a receiver that may be in any queue */
+	/*
+	 * It spun or slept since it last ran an entity. Pushers skipped their wake-up because it was
+	 * spinning, or one wake-up stood for several pushes: it must look at the queues again before it runs
+	 * something.
+	 */
+	bool wakes_skipped;
+	bool polling; /* polling flags now: what fires goes to its own queue */
+	struct wr_parker parker;
+	_Alignas(64) weir_entity *_Atomic next; /* any worker may take it */
+	_Alignas(64) _Atomic uint64_t head;     /* any worker takes here, by CAS */
+	_Alignas(64) _Atomic uint64_t tail;     /* written by the owner only */
+	weir_entity *_Atomic ring[WR_RING];
+};
+
+/* Returns the calling thread's worker, or NULL if it is no worker of this scheduler. */
+static inline struct wr_worker *wr_worker_here(const weir_scheduler *scheduler)
+{
+	struct wr_worker *worker = wr_thread_local();
+
+	return worker && worker->scheduler == scheduler ? worker : NULL;
+}
+
+/* For events (trace/). */
+static inline unsigned wr_lane_here(const weir_scheduler *scheduler)
+{
+	const struct wr_worker *worker = wr_worker_here(scheduler);
+
+	return worker ? worker->local.index : WR_LANE_OUTSIDE;
+}
+
+void wr_worker_main(void *worker);
+void wr_worker_died(void *worker); /* its thread exited within compute: fails the run */
+
+/* === the scheduler === */
 
 struct wr_ready_list {
 	weir_entity *first, *last;
@@ -201,5 +252,143 @@ weir_status wr_scheduler_check_files(weir_scheduler *scheduler);
 void wr_run_entity(struct wr_worker *worker, weir_entity *entity);
 /* Cancels what a review armed, and drops the live reference of the wait. Thread: the entity's owner. */
 void wr_wait_disarm(weir_scheduler *scheduler, weir_entity *entity);
+
+/* Drops a live reference; the last one kicks the loop. Thread: any. */
+static inline void wr_run_drop_live(weir_scheduler *scheduler)
+{
+	if (wr_live_drop(&scheduler->live))
+		wr_loop_kick(&scheduler->loop);
+}
+
+/*
+ * === which entity runs next: ready.c ===
+ *
+ * A poke asks for the review of an entity, which is queued for a worker; one is
+ * woken. Thread: where a function takes the worker, that worker; else any, unless the comment says otherwise.
+ */
+
+/* --- pokes --- */
+bool wr_poke(weir_entity *entity); /* any thread; returns false if no run is on */
+/* By a worker of the entity's run. Returns false if the entity is DONE. */
+static inline bool wr_poke_by_worker(struct wr_worker *worker, weir_entity *entity);
+/* The same; returns the entity's state before the poke. */
+static inline uint32_t wr_poke_fetch(struct wr_worker *worker, weir_entity *entity);
+/* The same for a sender whose receiver freed room: it got room, not a message, so it is queued last. */
+static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity);
+/* The same without a wake-up. Returns true if the caller must still call wr_wake_one(). */
+bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity);
+/*
+ * Takes a live reference and owns the entity if it is parked (C5); else returns false. Thread: any but a
+ * worker.
+ */
+bool wr_entity_own_parked(weir_scheduler *scheduler, weir_entity *entity);
+/*
+ * Gives up an entity that the caller, no worker, has owned with a live reference, which goes. Returns false
+ * if the entity was poked meanwhile: then it is queued, with that reference. Thread: its owner.
+ */
+bool wr_entity_leave_parked(weir_scheduler *scheduler, weir_entity *entity);
+/* Loop thread: the entity's timer has expired. */
+void wr_poke_due(weir_scheduler *scheduler, weir_entity *entity);
+/* Fills in the functions by which streams/ reports. `waker` must be the member of a weir_scheduler. */
+void wr_waker_init(struct wr_waker *waker);
+
+/* --- the queues --- */
+/* Any thread. The entry takes over the caller's live reference. The second one wakes no worker. */
+void wr_ready_inject(weir_scheduler *scheduler, weir_entity *entity);
+void wr_ready_inject_no_wake(weir_scheduler *scheduler, weir_entity *entity);
+/* Returns true if the injector's stack, the backlog or the due list has an entry. */
+bool wr_ready_injector_holds(weir_scheduler *scheduler);
+/* Into `next`, so that it stays on this core; to the end of the worker's own ring. */
+void wr_ready_push_next(struct wr_worker *worker, weir_entity *entity);
+void wr_ready_push_last(struct wr_worker *worker, weir_entity *entity);
+/* Behind the receiver that it has just woken, too; if the row yields, behind the other queues' entries. */
+void wr_ready_push_behind(struct wr_worker *worker, weir_entity *entity);
+/* By the poller, which runs the first entity that fired at once. */
+void wr_ready_push_fired(struct wr_worker *worker, weir_entity *entity);
+weir_entity *wr_ready_pop(struct wr_worker *worker);
+bool wr_ready_any_work(weir_scheduler *scheduler); /* looks at every queue (S9) */
+/*
+ * The same for a spinning worker. What another worker has just pushed to its own queue is left to it for a
+ * moment, so that it runs on a warm core. *since is 0 before the first call.
+ */
+bool wr_spinner_has_work(struct wr_worker *worker, int64_t now, int64_t *since);
+/* Called by a worker that has spun or slept and found work: wakes another one if there is more. */
+void wr_wake_if_more(struct wr_worker *worker);
+/* Called after a push. The push must be a full fence: see ready.c. */
+static inline void wr_wake_one(weir_scheduler *scheduler);
+void wr_wake_all(weir_scheduler *scheduler);
+/* Returns true if flags are armed and no worker polls them. */
+bool wr_poller_wanted(weir_scheduler *scheduler);
+void wr_wake_for_flags(weir_scheduler *scheduler); /* wakes a sleeper to poll if a poller is wanted */
+void wr_wake_poller(weir_scheduler *scheduler);    /* call after arming a flag */
+/* No worker runs. Drops all entries, returns the number of those that held a reference (the injector's). */
+size_t wr_ready_clear(weir_scheduler *scheduler);
+
+/* --- inline, as every tick calls them --- */
+
+void wr_wake_one_of(weir_scheduler *scheduler, uint64_t sleepers);
+
+static inline void wr_wake_one(weir_scheduler *scheduler)
+{
+	uint64_t sleepers = wr_load(&scheduler->sleepers);
+
+	if (sleepers && !wr_load(&scheduler->spinners))
+		wr_wake_one_of(scheduler, sleepers);
+}
+
+static inline uint32_t wr_poke_fetch(struct wr_worker *worker, weir_entity *entity)
+{
+	uint32_t before = wr_fetch_or(&entity->state, WR_POKED);
+
+	if (before == WR_IDLE) {
+		wr_trace_poke(worker->scheduler->trace, worker->local.index, entity->id);
+		wr_ready_push_next(worker, entity);
+	}
+	return before;
+}
+
+static inline bool wr_poke_by_worker(struct wr_worker *worker, weir_entity *entity)
+{
+	return !(wr_poke_fetch(worker, entity) & WR_DONE);
+}
+
+static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity)
+{
+	if (wr_fetch_or(&entity->state, WR_POKED) != WR_IDLE)
+		return;
+	wr_trace_poke(worker->scheduler->trace, worker->local.index, entity->id);
+	wr_ready_push_last(worker, entity);
+}
+
+/* Exact only after the worker has announced its sleep; a hint otherwise. */
+static inline bool wr_ready_due_holds(weir_scheduler *scheduler)
+{
+	return wr_load(&scheduler->due_count);
+}
+
+/*
+ * === stuck.c ===
+ *
+ * A part of the graph that stands for ever while the rest goes on, or is drained (S6): the loop looks for it
+ * and says so once in a run.
+ */
+
+void wr_stuck_init(weir_scheduler *scheduler);               /* when its options are known */
+void wr_stuck_begin(weir_scheduler *scheduler, int64_t now); /* before a run */
+/* Looks, if it is time. Returns when to look again. Thread: loop. */
+int64_t wr_stuck_look(weir_scheduler *scheduler, int64_t now);
+/*
+ * Look also at what has stood for no time: when the drain begins; and when it has come to rest, while the
+ * queues and claims are as the last tick left them. Thread: loop.
+ */
+void wr_stuck_look_before_drain(weir_scheduler *scheduler, int64_t now);
+void wr_stuck_look_after_drain(weir_scheduler *scheduler);
+/* A worker has been woken: if nothing ticked for so long that the loop has stopped looking, it looks again.
+ */
+static inline void wr_stuck_wake(weir_scheduler *scheduler)
+{
+	if (wr_load(&scheduler->looks_rest) && wr_exchange(&scheduler->looks_rest, false))
+		wr_loop_kick(&scheduler->loop);
+}
 
 #endif

@@ -24,7 +24,6 @@
  * it. The loop stores that it rests, then looks whether all workers sleep; a worker withdraws its sleep, then
  * reads that word (seq_cst), so one of them sees the other.
  */
-#include "scheduler/stuck.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +34,7 @@
 #include "scheduler/ends.h"
 #include "scheduler/holders.h"
 #include "scheduler/memory.h"
-#include "scheduler/ready.h"
+#include "scheduler/scheduler.h"
 #include "scheduler/run.h"
 #include "scheduler/standstill.h"
 

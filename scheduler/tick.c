@@ -39,7 +39,7 @@
 #include "scheduler/gpu_time.h"
 #include "scheduler/graph.h"
 #include "scheduler/memory.h"
-#include "scheduler/ready.h"
+#include "scheduler/scheduler.h"
 #include "scheduler/run.h"
 #include "scheduler/work.h"
 #include "sim/simulation.h"

@@ -18,9 +18,8 @@
  */
 #include "base/clock.h"
 #include "base/status.h"
-#include "scheduler/ready.h"
+#include "scheduler/scheduler.h"
 #include "scheduler/run.h"
-#include "scheduler/stuck.h"
 
 /* --- sleeping --- */
 

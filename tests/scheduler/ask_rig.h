@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "scheduler/ask.h"
+#include "scheduler/entity.h"
 
 enum { MANY = 9, MOST = 10 };
 

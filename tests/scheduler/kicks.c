@@ -171,7 +171,7 @@ TEST(s03_t04_what_is_left_to_the_device_kicks_the_loop_if_an_entity_waits_for_it
 
 /* --- a worker that polls the flags in passing, while another one goes to sleep --- */
 
-/* A worker polls in passing at each 61st pop, and a pop is up to 8 ticks (scheduler/worker.h). */
+/* A worker polls in passing at each 61st pop, and a pop is up to 8 ticks (scheduler/scheduler.h). */
 enum { MOST_TICKS = 61 * 8, LEAST_TICKS = MOST_TICKS - 100 };
 
 static struct {

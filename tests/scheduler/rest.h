@@ -6,7 +6,6 @@
 #ifndef TESTS_SCHEDULER_REST_H
 #define TESTS_SCHEDULER_REST_H
 
-#include "scheduler/ready.h"
 #include "scheduler/scheduler.h"
 #include "streams/system.h"
 
