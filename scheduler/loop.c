@@ -1029,3 +1029,12 @@ void wr_run_turn(weir_scheduler *scheduler)
 	if (wr_load(&scheduler->calling_ended) == ENDED_SOON)
 		call_ended(scheduler);
 }
+
+void wr_run_on_turn(void *arg)
+{
+	weir_scheduler *scheduler = arg;
+
+	wr_run_turn(scheduler);
+	if (wr_load(&scheduler->destroying)) /* read after the turn, which clears the kicks */
+		wr_loop_break(&scheduler->loop);
+}

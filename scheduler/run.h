@@ -8,6 +8,8 @@
 /* --- its course --- */
 weir_status wr_run_start(weir_scheduler *scheduler);
 void wr_run_turn(weir_scheduler *scheduler); /* loop thread: does what is due; never blocks */
+/* The same, called by the loop; ends it if the scheduler is destroyed. */
+void wr_run_on_turn(void *scheduler);
 /* Call when the workers have left and the live count is 0. Finds the verdict, stops the operators. */
 void wr_run_end(weir_scheduler *scheduler);
 /* The sum of what its entities count, each its own. Thread: any. */

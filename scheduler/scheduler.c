@@ -342,15 +342,6 @@ static void graph_set_scheduler(weir_scheduler *scheduler, weir_scheduler *owner
 		wr_store(&wr_graph_entity_at(graph, i)->scheduler, owner);
 }
 
-static void on_turn(void *arg)
-{
-	weir_scheduler *scheduler = arg;
-
-	wr_run_turn(scheduler);
-	if (wr_load(&scheduler->destroying)) /* read after the turn, which clears the kicks */
-		wr_loop_break(&scheduler->loop);
-}
-
 static void run_loop(void *arg)
 {
 	weir_scheduler *scheduler = arg;
@@ -388,7 +379,8 @@ static weir_status scheduler_init(weir_scheduler *scheduler, void *unused)
 	if (!status)
 		status = wr_loop_open(&scheduler->loop, scheduler->sim, scheduler->options.handle_signals);
 	if (!status && !scheduler->options.own_loop)
-		status = wr_loop_watch(&scheduler->loop, scheduler->options.event_base, on_turn, scheduler);
+		status = wr_loop_watch(&scheduler->loop, scheduler->options.event_base, wr_run_on_turn,
+				       scheduler);
 	if (!status)
 		status = create_workers(scheduler);
 	if (!status)

@@ -445,7 +445,8 @@ static void end_entity(struct wr_worker *worker, weir_entity *entity)
 				weir_inlet_close(entity->inputs[i].connections[k]->inlet);
 	wr_trace_entity_done(scheduler->trace, worker->local.index, entity->id);
 	set_done(entity);
-	wr_claims_end(entity);
+	if (entity->claim_count)
+		wr_claims_end(entity);
 	poke_neighbours(worker, entity);
 	/* All are DONE: the loop arms a signal for each stream that still has work (E2). */
 	if (wr_fetch_sub(&scheduler->not_done, 1) == 1)

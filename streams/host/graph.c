@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "streams/host/worker.h"
+#include "streams/host/host.h"
 
 /* --- capturing --- */
 
@@ -30,10 +30,12 @@ static void capture_add(struct wr_host_capture *capture, struct wr_host_stream *
 	wr_mutex_unlock(&stream->executor->lock);
 }
 
-weir_status wr_host_capture_begin(struct wr_host_stream *stream, struct wr_host_capture **out)
+weir_status wr_host_capture_begin(void *self, int device, void *stream, void **out)
 {
 	struct wr_host_capture *capture = wr_alloc(1, sizeof *capture);
 
+	(void)self;
+	(void)device;
 	if (capture)
 		capture->graph = wr_alloc(1, sizeof *capture->graph);
 	if (!capture || !capture->graph) {
@@ -46,8 +48,10 @@ weir_status wr_host_capture_begin(struct wr_host_stream *stream, struct wr_host_
 	return WEIR_OK;
 }
 
-weir_status wr_host_capture_order(struct wr_host_capture *capture, struct wr_host_stream *after)
+weir_status wr_host_capture_order(void *self, void *capture, void *before, void *after)
 {
+	(void)self;
+	(void)before;
 	capture_add(capture, after);
 	return WEIR_OK;
 }
@@ -74,8 +78,9 @@ static void capture_release_streams(struct wr_host_capture *capture)
 	wr_mutex_unlock(&executor->lock);
 }
 
-weir_status wr_host_capture_end(struct wr_host_capture *capture, struct wr_host_graph **out)
+weir_status wr_host_capture_end(void *self, void *handle, void **out)
 {
+	struct wr_host_capture *capture = handle;
 	struct wr_host_graph *graph = capture->graph;
 
 	capture_release_streams(capture);
@@ -84,7 +89,7 @@ weir_status wr_host_capture_end(struct wr_host_capture *capture, struct wr_host_
 		*out = graph;
 		return WEIR_OK;
 	}
-	wr_host_graph_destroy(NULL, graph);
+	wr_host_graph_destroy(self, graph);
 	if (out)
 		*out = NULL;
 	return WEIR_OK;
@@ -92,11 +97,13 @@ weir_status wr_host_capture_end(struct wr_host_capture *capture, struct wr_host_
 
 /* --- graphs --- */
 
-weir_status wr_host_graph_launch(struct wr_host_stream *stream, struct wr_host_graph *graph)
+weir_status wr_host_graph_launch(void *self, int device, void *stream, void *graph)
 {
 	weir_status status;
 	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_GRAPH, &status);
 
+	(void)self;
+	(void)device;
 	if (!task)
 		return status;
 	task->graph = graph;

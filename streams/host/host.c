@@ -1,12 +1,221 @@
-/* The host as a device: streams are in-order queues that a few threads run, device memory is host memory. */
+/*
+ * The host as a device: the executor, its pools and their memory. There is one pool with a few workers per
+ * device, and one per partition with as many workers as the partition has SMs. Device memory is host memory.
+ *
+ * A pool lives as long as the executor. In a simulation all workers are started at once, since only a fiber
+ * can start a fiber; threads are started when the first stream of their pool is opened.
+ */
+#include "streams/host/host.h"
+
 #include <stdio.h>
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "streams/backend.h"
-#include "streams/host/executor.h"
 
-enum { THREADS = 4 };
+enum { THREADS = 4, ALIGNMENT = 256, WORKERS_MAX = 64, PARTITION_MAX = 1024 };
+
+static weir_status pool_start_locked(struct wr_host_pool *pool)
+{
+	weir_status status = WEIR_OK;
+
+	for (unsigned i = 0; i < pool->size && !status; i++) {
+		status = wr_host_worker_start(pool, i);
+		pool->started += !status;
+	}
+	return pool->started ? WEIR_OK : status; /* fewer are enough */
+}
+
+weir_status wr_host_pool_start(struct wr_host_pool *pool)
+{
+	weir_status status = WEIR_OK;
+
+	wr_mutex_lock(&pool->executor->lock);
+	if (!pool->started)
+		status = pool_start_locked(pool);
+	wr_mutex_unlock(&pool->executor->lock);
+	return status;
+}
+
+static weir_status pool_make(struct wr_executor *executor, unsigned size, unsigned room,
+			     struct wr_host_pool **out)
+{
+	struct wr_host_pool *pool = wr_alloc(1, sizeof *pool + room * sizeof *pool->workers);
+
+	if (!pool)
+		return WEIR_E_NOMEM;
+	pool->executor = executor;
+	pool->size = size;
+	pool->room = room;
+	pool->ready_end = &pool->ready;
+	pool->default_stream.executor = executor;
+	pool->default_stream.pool = pool;
+	wr_mutex_lock(&executor->lock);
+	pool->next = executor->pools;
+	executor->pools = pool;
+	wr_mutex_unlock(&executor->lock);
+	*out = pool;
+	return executor->rules ? wr_host_pool_start(pool) : WEIR_OK;
+}
+
+/* Sizes that a device would refuse are refused here too, and sizes that make no sense as threads. */
+static weir_status partitions_check(const struct wr_partitions_spec *spec)
+{
+	for (size_t i = 0; i < spec->count; i++) {
+		if (!spec->sizes[i] || spec->sizes[i] < spec->minimum)
+			return wr_fail(WEIR_E_INVALID,
+				       "green_context_pool '%s': partition %zu has %u SMs, the least is %u",
+				       spec->name, i, spec->sizes[i], spec->minimum ? spec->minimum : 1);
+		if (spec->sizes[i] > PARTITION_MAX)
+			return wr_fail(WEIR_E_INVALID,
+				       "green_context_pool '%s': partition %zu wants %u SMs; "
+				       "on the host an SM is a thread, at most %d",
+				       spec->name, i, spec->sizes[i], PARTITION_MAX);
+	}
+	return WEIR_OK;
+}
+
+weir_status wr_host_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,
+				      uint32_t *sms)
+{
+	struct wr_executor *executor = self;
+	struct wr_host_pool *remainder = executor->device[spec->device];
+	weir_status status = partitions_check(spec);
+
+	for (size_t i = 0; i < spec->count && !status; i++) {
+		struct wr_host_pool *pool = NULL;
+
+		status = pool_make(executor, spec->sizes[i], spec->sizes[i], &pool);
+		out[i] = pool;
+		sms[i] = spec->sizes[i];
+	}
+	out[spec->count] = remainder;
+	sms[spec->count] = remainder->size;
+	return status;
+}
+
+/* The partition's workers end with the device. */
+void wr_host_partition_destroy(void *self, void *partition)
+{
+	(void)self;
+	(void)partition;
+}
+
+/* --- life --- */
+
+static weir_status device_pools_make(struct wr_executor *executor, int devices, unsigned size)
+{
+	unsigned room = executor->rules ? WORKERS_MAX : size;
+	weir_status status = WEIR_OK;
+
+	for (; executor->devices < devices && !status; executor->devices++)
+		status = pool_make(executor, size, room, &executor->device[executor->devices]);
+	return status ? status : wr_host_pool_start(executor->device[0]);
+}
+
+weir_status wr_executor_create(struct wr_executor **out, int devices, unsigned workers, bool strict,
+			       const struct wr_executor_rules *rules, void *arg)
+{
+	struct wr_executor *executor;
+	weir_status status;
+
+	if (devices < 1 || devices > WR_EXECUTOR_DEVICES)
+		return wr_fail(WEIR_E_INVALID, "%d devices: ask for 1 to %d", devices, WR_EXECUTOR_DEVICES);
+	executor = wr_alloc(1, sizeof *executor);
+	if (!executor)
+		return WEIR_E_NOMEM;
+	executor->rules = rules;
+	executor->arg = arg;
+	executor->strict = strict;
+	executor->memory = WR_CLOSED_MEMORY;
+	status = strict && !rules ? wr_closed_init_by_thread(&executor->memory) : WEIR_OK;
+	if (!status)
+		status = wr_mutex_init(&executor->lock);
+	if (!status)
+		status = wr_cond_init(&executor->returned);
+	if (status) {
+		wr_closed_finish(&executor->memory);
+		wr_mutex_finish(&executor->lock);
+		wr_free(executor);
+		return status;
+	}
+	status = device_pools_make(executor, devices, workers < WORKERS_MAX ? workers : WORKERS_MAX);
+	if (status) {
+		wr_executor_destroy(executor);
+		return status;
+	}
+	*out = executor;
+	return WEIR_OK;
+}
+
+static void workers_join(struct wr_executor *executor)
+{
+	wr_mutex_lock(&executor->lock);
+	executor->stopping = true;
+	wr_mutex_unlock(&executor->lock);
+	for (struct wr_host_pool *pool = executor->pools; pool; pool = pool->next)
+		for (unsigned i = 0; i < pool->started; i++)
+			wr_unpark(&pool->workers[i].parker);
+	for (struct wr_host_pool *pool = executor->pools; pool; pool = pool->next)
+		for (unsigned i = 0; i < pool->started; i++)
+			wr_thread_join(&pool->workers[i].thread);
+}
+
+void wr_executor_destroy(struct wr_executor *executor)
+{
+	if (!executor)
+		return;
+	workers_join(executor);
+	for (struct wr_host_pool *pool = executor->pools, *next; pool; pool = next) {
+		next = pool->next;
+		wr_tasks_free(pool->default_stream.first);
+		wr_free(pool);
+	}
+	wr_tasks_free(executor->spare);
+	wr_closed_finish(&executor->memory);
+	wr_cond_finish(&executor->returned);
+	wr_mutex_finish(&executor->lock);
+	wr_free(executor);
+}
+
+/* --- memory --- */
+
+weir_status wr_host_alloc(void *self, int device, size_t bytes, void **out)
+{
+	struct wr_executor *executor = self;
+	void *memory;
+
+	if (executor->strict && device >= 0)
+		return wr_closed_alloc(&executor->memory, bytes, out);
+	memory = wr_alloc_aligned(ALIGNMENT, bytes);
+	if (!memory)
+		return wr_fail(WEIR_E_NOMEM, "no %zu bytes of host memory", bytes);
+	*out = memory;
+	return WEIR_OK;
+}
+
+void wr_host_release(void *self, int device, void *memory)
+{
+	struct wr_executor *executor = self;
+
+	if (executor->strict && device >= 0)
+		wr_closed_free(&executor->memory, memory);
+	else
+		wr_free(memory);
+}
+
+bool wr_host_is_closed(void *self, const void *address)
+{
+	const struct wr_executor *executor = self;
+
+	return executor->strict && wr_closed_holds(&executor->memory, address);
+}
+
+int wr_host_devices(void *self)
+{
+	return ((const struct wr_executor *)self)->devices;
+}
+
+/* --- the table of host --- */
 
 static weir_status host_open(void **out, const struct wr_system_options *options, char *where, size_t room)
 {
@@ -30,206 +239,11 @@ static void host_close(void *self)
 	wr_executor_destroy(self);
 }
 
-static int host_devices(void *self)
-{
-	return wr_executor_devices(self);
-}
-
-static weir_status host_stream_create(void *self, int device, unsigned flags, int priority, void *partition,
-				      void **out)
-{
-	(void)priority;
-	return wr_host_stream_open(self, device, flags, partition, (struct wr_host_stream **)out);
-}
-
-static weir_status host_stream_default(void *self, int device, void **out)
-{
-	return wr_host_stream_open(self, device, WR_STREAM_BLOCKING, NULL, (struct wr_host_stream **)out);
-}
-
-static weir_status host_partitions_create(void *self, const struct wr_partitions_spec *spec, void **out,
-					  uint32_t *sms)
-{
-	return wr_executor_partition(self, spec, out, sms);
-}
-
-/* The partition's workers end with the device. */
-static void host_partition_destroy(void *self, void *partition)
-{
-	(void)self;
-	(void)partition;
-}
-
-static void host_stream_destroy(void *self, void *stream)
-{
-	(void)self;
-	wr_host_stream_destroy(stream);
-}
-
-static weir_status host_event_create(void *self, int device, void **out)
-{
-	(void)device;
-	return wr_host_event_create(self, (struct wr_host_event **)out);
-}
-
-static void host_event_destroy(void *self, void *event)
-{
-	(void)self;
-	wr_host_event_destroy(event);
-}
-
-static weir_status host_record(void *self, int device, void *stream, void *event)
-{
-	(void)device;
-	(void)self;
-	return wr_host_stream_record(stream, event);
-}
-
-static weir_status host_query(void *self, void *event)
-{
-	(void)self;
-	return wr_host_event_query(event);
-}
-
-static weir_status host_wait(void *self, int device, void *stream, void *event)
-{
-	(void)device;
-	(void)self;
-	return wr_host_stream_wait(stream, event);
-}
-
-static weir_status host_launch(void *self, int device, void *stream, const weir_kernel *kernel,
-			       const void *arguments, size_t bytes)
-{
-	(void)self;
-	(void)device;
-	return wr_host_stream_kernel(stream, kernel, arguments, bytes);
-}
-
-static weir_status host_copy(void *self, int device, void *stream, void *to, const void *from, size_t bytes)
-{
-	(void)self;
-	(void)device;
-	return wr_host_stream_copy(stream, to, from, bytes);
-}
-
-static weir_status host_copy_rows(void *self, int device, void *stream, const weir_copy *copy)
-{
-	(void)self;
-	(void)device;
-	return wr_host_stream_copy_rows(stream, copy);
-}
-
-static weir_status host_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
-{
-	(void)device;
-	(void)self;
-	return wr_host_stream_call(stream, fn, arg);
-}
-
-static weir_status host_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word,
-				   uint32_t value)
-{
-	(void)self;
-	(void)device;
-	return wr_host_stream_write_flag(stream, word, value);
-}
-
-static weir_status host_capture_begin(void *self, int device, void *stream, void **out)
-{
-	(void)self;
-	(void)device;
-	return wr_host_capture_begin(stream, (struct wr_host_capture **)out);
-}
-
-static weir_status host_capture_order(void *self, void *capture, void *before, void *after)
-{
-	(void)self;
-	(void)before;
-	return wr_host_capture_order(capture, after);
-}
-
-static weir_status host_capture_end(void *self, void *capture, void **out)
-{
-	(void)self;
-	return wr_host_capture_end(capture, (struct wr_host_graph **)out);
-}
-
-static weir_status host_graph_launch(void *self, int device, void *stream, void *graph)
-{
-	(void)self;
-	(void)device;
-	return wr_host_graph_launch(stream, graph);
-}
-
-static weir_status host_timer_create(void *self, int device, void **out)
-{
-	(void)device;
-	return wr_host_timer_create(self, (struct wr_host_event **)out);
-}
-
-static weir_status host_timer_read(void *self, int device, void *begin, void *end, int64_t *begun,
-				   int64_t *ended)
-{
-	(void)self;
-	(void)device;
-	return wr_host_timer_read(begin, end, begun, ended);
-}
-
-static weir_status host_alloc(void *self, int device, size_t bytes, void **out)
-{
-	return wr_executor_alloc(self, device, bytes, out);
-}
-
-static void host_release(void *self, int device, void *memory)
-{
-	wr_executor_release(self, device, memory);
-}
-
-static bool host_is_closed(void *self, const void *address)
-{
-	return wr_executor_is_closed(self, address);
-}
-
-static bool host_stopped(void *self)
-{
-	return wr_executor_stopped(self);
-}
-
 const struct wr_backend wr_backend_host = {
 	.name = "host",
 	.kind = WEIR_BACKEND_HOST,
 	.open = host_open,
 	.close = host_close,
-	.devices = host_devices,
-	.stream_create = host_stream_create,
-	.stream_destroy = host_stream_destroy,
-	.stream_default = host_stream_default,
-	.event_create = host_event_create,
-	.event_destroy = host_event_destroy,
-	.record = host_record,
-	.query = host_query,
-	.wait = host_wait,
-	.launch = host_launch,
-	.copy = host_copy,
-	.copy_rows = host_copy_rows,
-	.call = host_call,
-	.timer_create = host_timer_create,
-	.timer_destroy = host_event_destroy,
-	.timer_record = host_record,
-	.timer_read = host_timer_read,
-	.capture_begin = host_capture_begin,
-	.capture_order = host_capture_order,
-	.capture_end = host_capture_end,
-	.graph_items = wr_host_graph_items,
-	.graph_launch = host_graph_launch,
-	.graph_destroy = wr_host_graph_destroy,
-	.graph_differs = wr_host_graph_differs,
-	.write_flag = host_write_flag,
-	.partitions_create = host_partitions_create,
-	.partition_destroy = host_partition_destroy,
-	.alloc = host_alloc,
-	.release = host_release,
-	.is_closed = host_is_closed,
-	.stopped = host_stopped,
+	.partitions_create = wr_host_partitions_create,
+	WR_HOST_ENTRIES,
 };

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "sim/simulation.h"
 #include "base/status.h"
-#include "streams/host/executor.h"
+#include "streams/host/host.h"
 #include "streams/system.h"
 
 #define US 1000
@@ -28,7 +28,6 @@ static const struct wr_sim_knobs default_knobs = {.work_min = 2 * US,
 
 struct machine {
 	struct wr_sim *sim;
-	struct wr_executor *executor;
 	struct wr_random random;
 	struct wr_sim_knobs knobs;
 };
@@ -94,17 +93,10 @@ static bool sim_after_fault(void *arg)
 	return ((struct machine *)arg)->knobs.after_fault;
 }
 
-static const struct wr_executor_rules rules = {
-	.now = sim_now,
-	.delay = sim_delay,
-	.fate = sim_fate,
-	.choose = sim_choose,
-	.after_fault = sim_after_fault,
-};
-
 /* Enqueueing may take so long that the operation has run by then. Only a fiber can let virtual time pass. */
-static void random_enqueue_delay(struct machine *machine)
+static void sim_enqueued(void *arg)
 {
+	struct machine *machine = arg;
 	int64_t longest = machine->knobs.work_max + machine->knobs.call_max;
 
 	if (wr_sim_current() != machine->sim)
@@ -115,33 +107,45 @@ static void random_enqueue_delay(struct machine *machine)
 		wr_thread_sleep(longest * PATIENCE + 1);
 }
 
+static const struct wr_executor_rules rules = {
+	.now = sim_now,
+	.delay = sim_delay,
+	.fate = sim_fate,
+	.choose = sim_choose,
+	.after_fault = sim_after_fault,
+	.enqueued = sim_enqueued,
+};
+
 /* --- life --- */
 
 struct opening {
 	struct machine *machine;
 	int devices;
 	bool strict;
+	struct wr_executor *executor;
 };
 
 static weir_status executor_create_in_world(void *arg)
 {
-	const struct opening *opening = arg;
-	struct machine *machine = opening->machine;
+	struct opening *opening = arg;
 
-	return wr_executor_create(&machine->executor, opening->devices, WORKERS, opening->strict, &rules,
-				  machine);
+	return wr_executor_create(&opening->executor, opening->devices, WORKERS, opening->strict, &rules,
+				  opening->machine);
+}
+
+static struct machine *machine_of(void *self)
+{
+	return ((struct wr_executor *)self)->arg;
 }
 
 static void sim_enter(void *self, void (*fn)(void *arg), void *arg)
 {
-	struct machine *machine = self;
-
-	wr_sim_call(machine->sim, fn, arg);
+	wr_sim_call(machine_of(self)->sim, fn, arg);
 }
 
 static weir_status sim_open(void **out, const struct wr_system_options *options, char *where, size_t room)
 {
-	struct opening opening = {NULL, options->devices ? options->devices : 1, options->strict};
+	struct opening opening = {NULL, options->devices ? options->devices : 1, options->strict, NULL};
 	weir_status status;
 
 	if (!options->sim)
@@ -162,166 +166,28 @@ static weir_status sim_open(void **out, const struct wr_system_options *options,
 		snprintf(where, room, "sim: seed %" PRIu64 ", %d devices", options->seed, opening.devices);
 	else
 		snprintf(where, room, "sim: seed %" PRIu64, options->seed);
-	*out = opening.machine;
+	*out = opening.executor;
 	return WEIR_OK;
 }
 
 /* Called by a fiber of the world: system.c closes the backend where it may block. */
 static void sim_close(void *self)
 {
-	struct machine *machine = self;
+	struct machine *machine = machine_of(self);
 
-	wr_executor_destroy(machine->executor);
+	wr_executor_destroy(self);
 	wr_free(machine);
-}
-
-static int sim_devices(void *self)
-{
-	return wr_executor_devices(((struct machine *)self)->executor);
 }
 
 void wr_system_set_knobs(struct wr_system *system, const struct wr_sim_knobs *knobs)
 {
-	((struct machine *)system->native)->knobs = *knobs;
+	machine_of(system->native)->knobs = *knobs;
 }
 
 /* --- the table --- */
 
-static weir_status sim_stream_create(void *self, int number, unsigned flags, int priority, void *partition,
-				     void **out)
-{
-	struct machine *machine = self;
-
-	(void)priority;
-	return wr_host_stream_open(machine->executor, number, flags, partition,
-				   (struct wr_host_stream **)out);
-}
-
-static weir_status sim_stream_default(void *self, int number, void **out)
-{
-	return sim_stream_create(self, number, WR_STREAM_BLOCKING, 0, NULL, out);
-}
-
-static void sim_stream_destroy(void *self, void *stream)
-{
-	(void)self;
-	wr_host_stream_destroy(stream);
-}
-
-static weir_status sim_event_create(void *self, int number, void **out)
-{
-	struct machine *machine = self;
-
-	(void)number;
-	return wr_host_event_create(machine->executor, (struct wr_host_event **)out);
-}
-
-static void sim_event_destroy(void *self, void *event)
-{
-	(void)self;
-	wr_host_event_destroy(event);
-}
-
-static weir_status with_enqueue_delay(void *self, weir_status status)
-{
-	random_enqueue_delay(self);
-	return status;
-}
-
-static weir_status sim_record(void *self, int number, void *stream, void *event)
-{
-	(void)number;
-	return with_enqueue_delay(self, wr_host_stream_record(stream, event));
-}
-
-static weir_status sim_query(void *self, void *event)
-{
-	(void)self;
-	return wr_host_event_query(event);
-}
-
-static weir_status sim_wait(void *self, int number, void *stream, void *event)
-{
-	(void)number;
-	return with_enqueue_delay(self, wr_host_stream_wait(stream, event));
-}
-
-static weir_status sim_launch(void *self, int number, void *stream, const weir_kernel *kernel,
-			      const void *arguments, size_t bytes)
-{
-	(void)number;
-	return with_enqueue_delay(self, wr_host_stream_kernel(stream, kernel, arguments, bytes));
-}
-
-static weir_status sim_copy(void *self, int number, void *stream, void *to, const void *from, size_t bytes)
-{
-	(void)number;
-	return with_enqueue_delay(self, wr_host_stream_copy(stream, to, from, bytes));
-}
-
-static weir_status sim_copy_rows(void *self, int number, void *stream, const weir_copy *copy)
-{
-	(void)number;
-	return with_enqueue_delay(self, wr_host_stream_copy_rows(stream, copy));
-}
-
-static weir_status sim_call(void *self, int number, void *stream, void (*fn)(void *arg), void *arg)
-{
-	(void)number;
-	return with_enqueue_delay(self, wr_host_stream_call(stream, fn, arg));
-}
-
-static weir_status sim_write_flag(void *self, int number, void *stream, _Atomic uint32_t *word,
-				  uint32_t value)
-{
-	(void)number;
-	return with_enqueue_delay(self, wr_host_stream_write_flag(stream, word, value));
-}
-
-static weir_status sim_timer_create(void *self, int number, void **out)
-{
-	struct machine *machine = self;
-
-	(void)number;
-	return wr_host_timer_create(machine->executor, (struct wr_host_event **)out);
-}
-
-static weir_status sim_timer_read(void *self, int number, void *begin, void *end, int64_t *begun,
-				  int64_t *ended)
-{
-	(void)self;
-	(void)number;
-	return wr_host_timer_read(begin, end, begun, ended);
-}
-
-static weir_status sim_capture_begin(void *self, int number, void *stream, void **out)
-{
-	(void)self;
-	(void)number;
-	return wr_host_capture_begin(stream, (struct wr_host_capture **)out);
-}
-
-static weir_status sim_capture_order(void *self, void *capture, void *before, void *after)
-{
-	(void)self;
-	(void)before;
-	return wr_host_capture_order(capture, after);
-}
-
-static weir_status sim_capture_end(void *self, void *capture, void **out)
-{
-	(void)self;
-	return wr_host_capture_end(capture, (struct wr_host_graph **)out);
-}
-
-static weir_status sim_graph_launch(void *self, int number, void *stream, void *graph)
-{
-	(void)number;
-	return with_enqueue_delay(self, wr_host_graph_launch(stream, graph));
-}
-
 struct splitting {
-	struct machine *machine;
+	struct wr_executor *executor;
 	const struct wr_partitions_spec *spec;
 	void **out;
 	uint32_t *sms;
@@ -331,7 +197,7 @@ static weir_status executor_partition_in_world(void *arg)
 {
 	const struct splitting *self = arg;
 
-	return wr_executor_partition(self->machine->executor, self->spec, self->out, self->sms);
+	return wr_host_partitions_create(self->executor, self->spec, self->out, self->sms);
 }
 
 /* The workers are fibers, which must be started by a fiber of the world. */
@@ -340,33 +206,7 @@ static weir_status sim_partitions_create(void *self, const struct wr_partitions_
 {
 	struct splitting splitting = {self, spec, out, sms};
 
-	return wr_sim_try(splitting.machine->sim, executor_partition_in_world, &splitting);
-}
-
-static void sim_partition_destroy(void *self, void *partition)
-{
-	(void)self;
-	(void)partition;
-}
-
-static weir_status sim_alloc(void *self, int number, size_t bytes, void **out)
-{
-	return wr_executor_alloc(((struct machine *)self)->executor, number, bytes, out);
-}
-
-static void sim_release(void *self, int number, void *memory)
-{
-	wr_executor_release(((struct machine *)self)->executor, number, memory);
-}
-
-static bool sim_is_closed(void *self, const void *address)
-{
-	return wr_executor_is_closed(((struct machine *)self)->executor, address);
-}
-
-static bool sim_stopped(void *self)
-{
-	return wr_executor_stopped(((struct machine *)self)->executor);
+	return wr_sim_try(machine_of(self)->sim, executor_partition_in_world, &splitting);
 }
 
 const struct wr_backend wr_backend_sim = {
@@ -374,36 +214,7 @@ const struct wr_backend wr_backend_sim = {
 	.kind = WEIR_BACKEND_SIM,
 	.open = sim_open,
 	.close = sim_close,
-	.devices = sim_devices,
-	.stream_create = sim_stream_create,
-	.stream_destroy = sim_stream_destroy,
-	.stream_default = sim_stream_default,
-	.event_create = sim_event_create,
-	.event_destroy = sim_event_destroy,
-	.record = sim_record,
-	.query = sim_query,
-	.wait = sim_wait,
-	.launch = sim_launch,
-	.copy = sim_copy,
-	.copy_rows = sim_copy_rows,
-	.call = sim_call,
-	.timer_create = sim_timer_create,
-	.timer_destroy = sim_event_destroy,
-	.timer_record = sim_record,
-	.timer_read = sim_timer_read,
-	.capture_begin = sim_capture_begin,
-	.capture_order = sim_capture_order,
-	.capture_end = sim_capture_end,
-	.graph_items = wr_host_graph_items,
-	.graph_launch = sim_graph_launch,
-	.graph_destroy = wr_host_graph_destroy,
-	.graph_differs = wr_host_graph_differs,
-	.write_flag = sim_write_flag,
 	.partitions_create = sim_partitions_create,
-	.partition_destroy = sim_partition_destroy,
-	.alloc = sim_alloc,
-	.release = sim_release,
-	.is_closed = sim_is_closed,
-	.stopped = sim_stopped,
 	.enter = sim_enter,
+	WR_HOST_ENTRIES,
 };

@@ -6,14 +6,13 @@
  *
  * A failed kernel is sticky, as on CUDA: from then on no task is run and no host callback is made.
  */
-#include "streams/host/executor.h"
+#include "streams/host/host.h"
 
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "streams/host/worker.h"
 
 /* --- ready and parked streams --- */
 
@@ -139,24 +138,15 @@ void wr_tasks_free(struct wr_task *task)
 
 /* --- streams and events --- */
 
-static weir_status stream_make(struct wr_host_pool *pool, struct wr_host_stream **out)
+weir_status wr_host_stream_create(void *self, int device, unsigned flags, int priority, void *partition,
+				  void **out)
 {
-	struct wr_host_stream *stream = wr_alloc(1, sizeof *stream);
-
-	if (!stream)
-		return WEIR_E_NOMEM;
-	stream->executor = pool->executor;
-	stream->pool = pool;
-	*out = stream;
-	return WEIR_OK;
-}
-
-weir_status wr_host_stream_open(struct wr_executor *executor, int device, unsigned flags, void *partition,
-				struct wr_host_stream **out)
-{
+	const struct wr_executor *executor = self;
 	struct wr_host_pool *pool = partition ? partition : executor->device[device];
+	struct wr_host_stream *stream = &pool->default_stream;
 	weir_status status;
 
+	(void)priority;
 	if (partition && flags & WR_STREAM_BLOCKING)
 		return wr_fail(
 			WEIR_E_INVALID,
@@ -164,19 +154,30 @@ weir_status wr_host_stream_open(struct wr_executor *executor, int device, unsign
 	status = wr_host_pool_start(pool);
 	if (status)
 		return status;
-	if (!(flags & WR_STREAM_BLOCKING))
-		return stream_make(pool, out);
-	*out = &pool->default_stream;
+	if (!(flags & WR_STREAM_BLOCKING)) {
+		stream = wr_alloc(1, sizeof *stream);
+		if (!stream)
+			return WEIR_E_NOMEM;
+		stream->executor = pool->executor;
+		stream->pool = pool;
+	}
+	*out = stream;
 	return WEIR_OK;
+}
+
+weir_status wr_host_stream_default(void *self, int device, void **out)
+{
+	return wr_host_stream_create(self, device, WR_STREAM_BLOCKING, 0, NULL, out);
 }
 
 /*
  * Waits until no worker uses the stream: one may still be returning from a host callback whose effect is
  * already known. After a fault the stream may still be in the ready list.
  */
-void wr_host_stream_destroy(struct wr_host_stream *stream)
+void wr_host_stream_destroy(void *self, void *handle)
 {
-	struct wr_executor *executor = stream->executor;
+	struct wr_executor *executor = self;
+	struct wr_host_stream *stream = handle;
 
 	if (stream == &stream->pool->default_stream)
 		return;
@@ -195,44 +196,46 @@ void wr_host_stream_destroy(struct wr_host_stream *stream)
 	wr_free(stream);
 }
 
-weir_status wr_host_event_create(struct wr_executor *executor, struct wr_host_event **out)
+weir_status wr_host_event_create(void *self, int device, void **out)
 {
 	struct wr_host_event *event = wr_alloc(1, sizeof *event);
 
+	(void)device;
 	if (!event)
 		return WEIR_E_NOMEM;
-	event->executor = executor;
+	event->executor = self;
 	*out = event;
 	return WEIR_OK;
 }
 
-void wr_host_event_destroy(struct wr_host_event *event)
+void wr_host_event_destroy(void *self, void *event)
 {
+	(void)self;
 	wr_free(event);
 }
 
-weir_status wr_host_timer_create(struct wr_executor *executor, struct wr_host_event **out)
+weir_status wr_host_timer_create(void *self, int device, void **out)
 {
-	weir_status status = wr_host_event_create(executor, out);
+	weir_status status = wr_host_event_create(self, device, out);
 
 	if (!status)
-		(*out)->timer = true;
+		((struct wr_host_event *)*out)->timer = true;
 	return status;
 }
 
-weir_status wr_host_timer_read(struct wr_host_event *begin, struct wr_host_event *end, int64_t *begun,
-			       int64_t *ended)
+weir_status wr_host_timer_read(void *self, int device, void *begin, void *end, int64_t *begun, int64_t *ended)
 {
-	struct wr_executor *executor = begin->executor;
-	weir_status status = wr_host_event_query(begin);
+	struct wr_executor *executor = self;
+	weir_status status = wr_host_query(self, begin);
 
+	(void)device;
 	if (!status)
-		status = wr_host_event_query(end);
+		status = wr_host_query(self, end);
 	if (status)
 		return status;
 	wr_mutex_lock(&executor->lock);
-	*begun = begin->reached_at;
-	*ended = end->reached_at;
+	*begun = ((const struct wr_host_event *)begin)->reached_at;
+	*ended = ((const struct wr_host_event *)end)->reached_at;
 	wr_mutex_unlock(&executor->lock);
 	return WEIR_OK;
 }
@@ -248,8 +251,9 @@ static weir_status enqueue_failure(const struct wr_executor *executor, bool faul
 }
 
 /* Returns a task to fill, with the lock held; on failure NULL, without it. */
-struct wr_task *wr_host_enqueue_begin(struct wr_host_stream *stream, enum wr_work work, weir_status *status)
+struct wr_task *wr_host_enqueue_begin(void *handle, enum wr_work work, weir_status *status)
 {
+	const struct wr_host_stream *stream = handle;
 	struct wr_executor *executor = stream->executor;
 	struct wr_task *task;
 	bool faulted, refused;
@@ -268,31 +272,35 @@ struct wr_task *wr_host_enqueue_begin(struct wr_host_stream *stream, enum wr_wor
 	return task;
 }
 
-weir_status wr_host_enqueue_end(struct wr_host_stream *stream, struct wr_task *task)
+weir_status wr_host_enqueue_end(void *handle, struct wr_task *task)
 {
+	struct wr_host_stream *stream = handle;
 	struct wr_executor *executor = stream->executor;
 	bool was_busy = stream->busy;
-	struct wr_host_worker *worker;
+	struct wr_host_worker *worker = NULL;
 
 	if (stream->capture) {
 		wr_host_capture_append_locked(stream->capture, task);
-		wr_mutex_unlock(&executor->lock);
-		return WEIR_OK;
+	} else {
+		stream_append_locked(stream, task);
+		worker = was_busy ? NULL : wr_host_pool_wake_locked(stream->pool);
 	}
-	stream_append_locked(stream, task);
-	worker = was_busy ? NULL : wr_host_pool_wake_locked(stream->pool);
 	wr_mutex_unlock(&executor->lock);
 	if (worker)
 		wr_unpark(&worker->parker);
+	if (executor->rules)
+		executor->rules->enqueued(executor->arg);
 	return WEIR_OK;
 }
 
-weir_status wr_host_stream_kernel(struct wr_host_stream *stream, const weir_kernel *kernel,
-				  const void *arguments, size_t bytes)
+weir_status wr_host_launch(void *self, int device, void *stream, const weir_kernel *kernel,
+			   const void *arguments, size_t bytes)
 {
 	weir_status status;
 	struct wr_task *task;
 
+	(void)self;
+	(void)device;
 	if (!kernel->host)
 		return wr_fail(WEIR_E_UNSUPPORTED,
 			       "kernel '%s' has no form for the host: set weir_kernel.host", kernel->name);
@@ -307,29 +315,33 @@ weir_status wr_host_stream_kernel(struct wr_host_stream *stream, const weir_kern
 	return wr_host_enqueue_end(stream, task);
 }
 
-weir_status wr_host_stream_copy_rows(struct wr_host_stream *stream, const weir_copy *copy)
+weir_status wr_host_copy_rows(void *self, int device, void *stream, const weir_copy *copy)
 {
 	weir_status status;
 	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_COPY, &status);
 
+	(void)self;
+	(void)device;
 	if (!task)
 		return status;
 	task->copy = *copy;
 	return wr_host_enqueue_end(stream, task);
 }
 
-weir_status wr_host_stream_copy(struct wr_host_stream *stream, void *to, const void *from, size_t bytes)
+weir_status wr_host_copy(void *self, int device, void *stream, void *to, const void *from, size_t bytes)
 {
 	weir_copy copy = {sizeof copy, to, from, 1, bytes, 0, 0};
 
-	return wr_host_stream_copy_rows(stream, &copy);
+	return wr_host_copy_rows(self, device, stream, &copy);
 }
 
-weir_status wr_host_stream_call(struct wr_host_stream *stream, void (*fn)(void *), void *arg)
+weir_status wr_host_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
 	weir_status status;
 	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_CALL, &status);
 
+	(void)self;
+	(void)device;
 	if (!task)
 		return status;
 	task->call.fn = fn;
@@ -337,11 +349,13 @@ weir_status wr_host_stream_call(struct wr_host_stream *stream, void (*fn)(void *
 	return wr_host_enqueue_end(stream, task);
 }
 
-weir_status wr_host_stream_write_flag(struct wr_host_stream *stream, _Atomic uint32_t *word, uint32_t value)
+weir_status wr_host_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)
 {
 	weir_status status;
 	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_FLAG, &status);
 
+	(void)self;
+	(void)device;
 	if (!task)
 		return status;
 	task->flag.word = word;
@@ -349,11 +363,14 @@ weir_status wr_host_stream_write_flag(struct wr_host_stream *stream, _Atomic uin
 	return wr_host_enqueue_end(stream, task);
 }
 
-weir_status wr_host_stream_record(struct wr_host_stream *stream, struct wr_host_event *event)
+weir_status wr_host_record(void *self, int device, void *stream, void *handle)
 {
+	struct wr_host_event *event = handle;
 	weir_status status;
 	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_RECORD, &status);
 
+	(void)self;
+	(void)device;
 	if (!task)
 		return status;
 	task->sync.event = event;
@@ -361,11 +378,14 @@ weir_status wr_host_stream_record(struct wr_host_stream *stream, struct wr_host_
 	return wr_host_enqueue_end(stream, task);
 }
 
-weir_status wr_host_stream_wait(struct wr_host_stream *stream, struct wr_host_event *event)
+weir_status wr_host_wait(void *self, int device, void *stream, void *handle)
 {
+	struct wr_host_event *event = handle;
 	weir_status status;
 	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_WAIT, &status);
 
+	(void)self;
+	(void)device;
 	if (!task)
 		return status;
 	task->sync.event = event;
@@ -373,9 +393,10 @@ weir_status wr_host_stream_wait(struct wr_host_stream *stream, struct wr_host_ev
 	return wr_host_enqueue_end(stream, task);
 }
 
-weir_status wr_host_event_query(struct wr_host_event *event)
+weir_status wr_host_query(void *self, void *handle)
 {
-	struct wr_executor *executor = event->executor;
+	struct wr_executor *executor = self;
+	const struct wr_host_event *event = handle;
 	bool reached, faulted;
 
 	wr_mutex_lock(&executor->lock);

@@ -8,7 +8,7 @@
  * The lock is left in three places: while a task is executed, while another worker is woken or started, and
  * in sleep. The stream that a worker has taken is `running` meanwhile, so that it is not destroyed.
  */
-#include "streams/host/worker.h"
+#include "streams/host/host.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -327,8 +327,9 @@ static void worker_main(void *arg)
 	wr_mutex_unlock(&executor->lock);
 }
 
-bool wr_executor_stopped(struct wr_executor *executor)
+bool wr_host_stopped(void *self)
 {
+	struct wr_executor *executor = self;
 	bool quiet, more = false;
 
 	wr_mutex_lock(&executor->lock);
