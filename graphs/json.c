@@ -160,8 +160,8 @@ static void skip_string(struct scan *scan)
 }
 
 /*
- * Runs before jansson checks the syntax, so the text may not be JSON. jansson passes over a byte 0 behind a number; one
- * in a string is left to it.
+ * Runs before jansson checks the syntax, so the text may not be JSON. jansson passes over a byte 0 behind a
+ * number; one in a string is left to it.
  */
 static weir_status check_bytes(const char *text, size_t length, struct wr_reports *reports)
 {

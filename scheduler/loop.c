@@ -933,7 +933,7 @@ static int64_t turn_open(weir_scheduler *scheduler, int64_t now)
 	next = timers_fire(scheduler, now);
 	watch_at = watch_streams(scheduler, now);
 	descriptors_at = check_descriptors(scheduler, now);
-	stuck_at = wr_stuck_look(scheduler, now);
+	stuck_at = now < scheduler->stuck_at ? scheduler->stuck_at : wr_stuck_look(scheduler, now);
 	close_at = close_if_quiescent(scheduler, now);
 	next = watch_at < next ? watch_at : next;
 	next = descriptors_at < next ? descriptors_at : next;

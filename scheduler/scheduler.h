@@ -375,7 +375,7 @@ static inline bool wr_ready_due_holds(weir_scheduler *scheduler)
 
 void wr_stuck_init(weir_scheduler *scheduler);               /* when its options are known */
 void wr_stuck_begin(weir_scheduler *scheduler, int64_t now); /* before a run */
-/* Looks, if it is time. Returns when to look again. Thread: loop. */
+/* Call at stuck_at: looks, and returns when to look again. Thread: loop. */
 int64_t wr_stuck_look(weir_scheduler *scheduler, int64_t now);
 /*
  * Look also at what has stood for no time: when the drain begins; and when it has come to rest, while the

@@ -489,7 +489,9 @@ void wr_stuck_begin(weir_scheduler *scheduler, int64_t now)
 	wr_free(scheduler->stuck);
 	scheduler->stuck = NULL;
 	scheduler->stuck_found = false;
-	scheduler->stuck_at = wr_time_add(now, scheduler->stuck_every);
+	scheduler->stuck_at = scheduler->options.deadlock_grace_ns < 0
+				      ? INT64_MAX
+				      : wr_time_add(now, scheduler->stuck_every);
 	scheduler->stuck_since = now;
 	scheduler->stuck_ticks = 0;
 	wr_store(&scheduler->looks_rest, false);
@@ -521,10 +523,10 @@ int64_t wr_stuck_look(weir_scheduler *scheduler, int64_t now)
 {
 	uint64_t ticks;
 
-	if (!looks(scheduler) || scheduler->draining || wr_load(&scheduler->looks_rest))
+	if (!looks(scheduler) || scheduler->draining)
+		return scheduler->stuck_at = INT64_MAX;
+	if (wr_load(&scheduler->looks_rest))
 		return INT64_MAX;
-	if (now < scheduler->stuck_at)
-		return scheduler->stuck_at;
 	/* At quiescence the loop judges the run, after the same grace time. */
 	if ((wr_live_count(&scheduler->live) || wr_holders_hold_open(scheduler)) &&
 	    find(scheduler, now, scheduler->stuck_stood))

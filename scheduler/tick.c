@@ -732,7 +732,8 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 					   : review_entity(worker, scheduler, entity);
 		switch (step) {
 		case STEP_TICK:
-			wr_trace_ready(scheduler->trace, worker->local.index, entity->id);
+			if (scheduler->trace)
+				wr_trace_ready(scheduler->trace, worker->local.index, entity->id);
 			if (wait_armed(&entity->wait))
 				wr_wait_disarm(scheduler, entity);
 			if (tick(worker, entity))

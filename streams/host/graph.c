@@ -14,19 +14,14 @@
 
 /* --- capturing --- */
 
-static void capture_add_locked(struct wr_host_capture *capture, struct wr_host_stream *stream)
-{
-	if (stream->capture)
-		return;
-	stream->capture = capture;
-	stream->next = capture->streams;
-	capture->streams = stream;
-}
-
 static void capture_add(struct wr_host_capture *capture, struct wr_host_stream *stream)
 {
 	wr_mutex_lock(&stream->executor->lock);
-	capture_add_locked(capture, stream);
+	if (!stream->capture) {
+		stream->capture = capture;
+		stream->next = capture->streams;
+		capture->streams = stream;
+	}
 	wr_mutex_unlock(&stream->executor->lock);
 }
 

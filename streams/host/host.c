@@ -14,24 +14,17 @@
 
 enum { THREADS = 4, ALIGNMENT = 256, WORKERS_MAX = 64, PARTITION_MAX = 1024 };
 
-static weir_status pool_start_locked(struct wr_host_pool *pool)
-{
-	weir_status status = WEIR_OK;
-
-	for (unsigned i = 0; i < pool->size && !status; i++) {
-		status = wr_host_worker_start(pool, i);
-		pool->started += !status;
-	}
-	return pool->started ? WEIR_OK : status; /* fewer are enough */
-}
-
 weir_status wr_host_pool_start(struct wr_host_pool *pool)
 {
 	weir_status status = WEIR_OK;
 
 	wr_mutex_lock(&pool->executor->lock);
-	if (!pool->started)
-		status = pool_start_locked(pool);
+	for (unsigned i = pool->started; i < pool->size && !status; i++) {
+		status = wr_host_worker_start(pool, i);
+		pool->started += !status;
+	}
+	if (pool->started) /* fewer are enough */
+		status = WEIR_OK;
 	wr_mutex_unlock(&pool->executor->lock);
 	return status;
 }

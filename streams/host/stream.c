@@ -39,15 +39,6 @@ struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *pool, s
 	return stream;
 }
 
-/* The worker that made a stream of another pool ready wakes that pool once it has left the lock. */
-static void pool_wake_later_locked(struct wr_host_pool *pool)
-{
-	if (pool->to_wake)
-		return;
-	pool->to_wake = true;
-	pool->executor->pools_to_wake++;
-}
-
 static void event_unpark_locked(struct wr_host_event *event, const struct wr_host_pool *here)
 {
 	struct wr_host_stream **at = &event->parked, *stream;
@@ -59,8 +50,12 @@ static void event_unpark_locked(struct wr_host_event *event, const struct wr_hos
 		}
 		*at = stream->next;
 		wr_host_stream_ready_locked(stream);
-		if (stream->pool != here)
-			pool_wake_later_locked(stream->pool);
+		/* The worker that made a stream of another pool ready wakes that pool once it has left the
+		 * lock. */
+		if (stream->pool != here && !stream->pool->to_wake) {
+			stream->pool->to_wake = true;
+			stream->executor->pools_to_wake++;
+		}
 	}
 }
 
@@ -75,19 +70,15 @@ bool wr_host_stream_park_locked(struct wr_host_stream *stream)
 	return true;
 }
 
-static int64_t executor_now(const struct wr_executor *executor)
-{
-	return executor->rules ? executor->rules->now(executor->arg) : wr_now();
-}
-
 void wr_host_stream_reach_locked(struct wr_host_stream *stream)
 {
 	struct wr_host_event *event = stream->first->sync.event;
+	const struct wr_executor *executor = stream->executor;
 
 	if (event->reached < stream->first->sync.count)
 		event->reached = stream->first->sync.count;
 	if (event->timer)
-		event->reached_at = executor_now(stream->executor);
+		event->reached_at = executor->rules ? executor->rules->now(executor->arg) : wr_now();
 	event_unpark_locked(event, stream->pool);
 }
 
@@ -104,17 +95,6 @@ struct wr_task *wr_task_locked(struct wr_executor *executor)
 	if (task)
 		task->next = NULL;
 	return task;
-}
-
-static void stream_append_locked(struct wr_host_stream *stream, struct wr_task *task)
-{
-	if (stream->first)
-		stream->last->next = task;
-	else
-		stream->first = task;
-	stream->last = task;
-	if (!stream->busy)
-		wr_host_stream_ready_locked(stream);
 }
 
 void wr_host_stream_pop_locked(struct wr_host_stream *stream)
@@ -276,14 +256,20 @@ weir_status wr_host_enqueue_end(void *handle, struct wr_task *task)
 {
 	struct wr_host_stream *stream = handle;
 	struct wr_executor *executor = stream->executor;
-	bool was_busy = stream->busy;
 	struct wr_host_worker *worker = NULL;
 
 	if (stream->capture) {
 		wr_host_capture_append_locked(stream->capture, task);
 	} else {
-		stream_append_locked(stream, task);
-		worker = was_busy ? NULL : wr_host_pool_wake_locked(stream->pool);
+		if (stream->first)
+			stream->last->next = task;
+		else
+			stream->first = task;
+		stream->last = task;
+		if (!stream->busy) {
+			wr_host_stream_ready_locked(stream);
+			worker = wr_host_pool_wake_locked(stream->pool);
+		}
 	}
 	wr_mutex_unlock(&executor->lock);
 	if (worker)

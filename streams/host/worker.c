@@ -59,15 +59,22 @@ static bool after_fault(const struct wr_executor *executor)
 	return executor->rules && executor->rules->after_fault(executor->arg);
 }
 
+/* Takes a stream for this worker: it is not destroyed while the lock is left. */
 static struct wr_host_stream *pool_take_locked(struct wr_host_pool *pool, int64_t *until)
 {
-	const struct wr_executor *executor = pool->executor;
+	struct wr_executor *executor = pool->executor;
+	struct wr_host_stream *stream;
 
 	*until = WR_FOREVER;
 	if (!pool->ready || (executor->faulted && !after_fault(executor)))
 		return NULL;
-	return executor->rules ? pool_take_by_rules_locked(pool, until)
-			       : wr_host_stream_unlink_locked(pool, &pool->ready);
+	stream = executor->rules ? pool_take_by_rules_locked(pool, until)
+				 : wr_host_stream_unlink_locked(pool, &pool->ready);
+	if (stream) {
+		stream->running = true;
+		executor->running++;
+	}
+	return stream;
 }
 
 static void fault_locked(struct wr_executor *executor, const char *name, int code)
@@ -80,16 +87,10 @@ static void fault_locked(struct wr_executor *executor, const char *name, int cod
 
 /* --- running --- */
 
-static void copy_execute(const weir_copy *copy)
-{
-	for (size_t i = 0; i < copy->rows; i++)
-		memcpy((char *)copy->to + i * copy->to_stride,
-		       (const char *)copy->from + i * copy->from_stride, copy->row_bytes);
-}
-
 /* *name: of the kernel that failed. */
 static int task_execute(struct wr_task *task, const char **name)
 {
+	const weir_copy *copy = &task->copy;
 	int code = 0;
 
 	switch (task->work) {
@@ -97,7 +98,9 @@ static int task_execute(struct wr_task *task, const char **name)
 		*name = task->kernel.name;
 		return task->kernel.host(task->kernel.arguments);
 	case WR_WORK_COPY:
-		copy_execute(&task->copy);
+		for (size_t i = 0; i < copy->rows; i++)
+			memcpy((char *)copy->to + i * copy->to_stride,
+			       (const char *)copy->from + i * copy->from_stride, copy->row_bytes);
 		break;
 	case WR_WORK_CALL:
 		task->call.fn(task->call.arg);
@@ -116,14 +119,6 @@ static int task_execute(struct wr_task *task, const char **name)
 	return code;
 }
 
-/* A kernel may sleep in virtual time: another worker must run the other streams meanwhile. */
-static bool needs_another_locked(const struct wr_host_pool *pool, const struct wr_task *task)
-{
-	bool sleeps = task->work == WR_WORK_KERNEL || task->work == WR_WORK_GRAPH;
-
-	return pool->executor->rules && sleeps && !pool->idle && pool->started < pool->room;
-}
-
 static void worker_main(void *arg);
 
 weir_status wr_host_worker_start(struct wr_host_pool *pool, unsigned i)
@@ -136,7 +131,9 @@ static void task_run_unlocked(struct wr_host_stream *stream, struct wr_task *tas
 {
 	struct wr_host_pool *pool = stream->pool;
 	struct wr_executor *executor = stream->executor;
-	unsigned another = needs_another_locked(pool, task) ? pool->started++ : 0;
+	/* A kernel may sleep in virtual time: another worker must run the other streams meanwhile. */
+	bool sleeps = executor->rules && (task->work == WR_WORK_KERNEL || task->work == WR_WORK_GRAPH);
+	unsigned another = sleeps && !pool->idle && pool->started < pool->room ? pool->started++ : 0;
 	bool opens = executor->strict && task->work != WR_WORK_CALL;
 	const char *name = "copy";
 	int code;
@@ -242,64 +239,30 @@ static void worker_sleep(struct wr_host_worker *worker, int64_t until)
 		}
 }
 
-static void worker_unpark_unlocked(struct wr_executor *executor, struct wr_host_worker *worker)
+/* Wakes a worker if a stream is ready; leaves the lock meanwhile. */
+static void wake_worker(struct wr_host_pool *pool)
 {
-	wr_mutex_unlock(&executor->lock);
+	struct wr_host_worker *worker = pool->ready ? wr_host_pool_wake_locked(pool) : NULL;
+
+	if (!worker)
+		return;
+	wr_mutex_unlock(&pool->executor->lock);
 	wr_unpark(&worker->parker);
-	wr_mutex_lock(&executor->lock);
-}
-
-/* Wakes another worker if more streams are ready. */
-static void wake_another(struct wr_host_pool *pool)
-{
-	struct wr_host_worker *other = pool->ready ? wr_host_pool_wake_locked(pool) : NULL;
-
-	if (other)
-		worker_unpark_unlocked(pool->executor, other);
-}
-
-static struct wr_host_worker *pool_to_wake_locked(struct wr_executor *executor)
-{
-	struct wr_host_pool *pool = executor->pools;
-
-	while (!pool->to_wake)
-		pool = pool->next;
-	pool->to_wake = false;
-	executor->pools_to_wake--;
-	return pool->ready ? wr_host_pool_wake_locked(pool) : NULL;
+	wr_mutex_lock(&pool->executor->lock);
 }
 
 /* A record may have made streams of other pools ready: wakes a worker in each. */
 static void wake_other_pools(struct wr_executor *executor)
 {
 	while (executor->pools_to_wake) {
-		struct wr_host_worker *worker = pool_to_wake_locked(executor);
+		struct wr_host_pool *pool = executor->pools;
 
-		if (worker)
-			worker_unpark_unlocked(executor, worker);
+		while (!pool->to_wake)
+			pool = pool->next;
+		pool->to_wake = false;
+		executor->pools_to_wake--;
+		wake_worker(pool);
 	}
-}
-
-/* Takes a stream for this worker: it is not destroyed while the lock is left. */
-static struct wr_host_stream *pool_hold_stream_locked(struct wr_host_pool *pool, int64_t *until)
-{
-	struct wr_host_stream *stream = pool_take_locked(pool, until);
-
-	if (stream) {
-		stream->running = true;
-		pool->executor->running++;
-	}
-	return stream;
-}
-
-static void stream_release_locked(struct wr_host_stream *stream)
-{
-	struct wr_executor *executor = stream->executor;
-
-	stream->running = false;
-	executor->running--;
-	if (executor->leaving)
-		wr_cond_broadcast(&executor->returned);
 }
 
 static void worker_main(void *arg)
@@ -313,15 +276,18 @@ static void worker_main(void *arg)
 		wr_closed_open_thread(&executor->memory);
 	wr_mutex_lock(&executor->lock);
 	while (!executor->stopping) {
-		struct wr_host_stream *stream = pool_hold_stream_locked(pool, &until);
+		struct wr_host_stream *stream = pool_take_locked(pool, &until);
 
 		if (!stream) {
 			worker_sleep(self, until);
 			continue;
 		}
-		wake_another(pool);
+		wake_worker(pool); /* another one, for the rest */
 		stream_step(stream);
-		stream_release_locked(stream);
+		stream->running = false;
+		executor->running--;
+		if (executor->leaving)
+			wr_cond_broadcast(&executor->returned);
 		wake_other_pools(executor);
 	}
 	wr_mutex_unlock(&executor->lock);
