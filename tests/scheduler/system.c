@@ -4,6 +4,15 @@
 #include "base/status.h"
 #include "scheduler/graph.h"
 
+/* The linker gives these to whoever calls the function of streams/ of that name (--wrap). */
+int __wrap_wr_system_devices(const struct wr_system *system);
+weir_status __wrap_wr_system_alloc(struct wr_system *system, int device, size_t bytes, void **out);
+void __wrap_wr_system_free(struct wr_system *system, int device, void *data, size_t bytes);
+weir_status __wrap_wr_fence_query(struct wr_system *system, weir_fence fence);
+void __wrap_wr_system_kick(struct wr_system *system);
+void __wrap_wr_system_collect_between_runs(struct wr_system *system);
+bool __wrap_wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry);
+
 void work_for(struct wr_local *local, unsigned index, const struct wr_pool *pool)
 {
 	*local = (struct wr_local){.index = index, .pool = pool};
@@ -24,13 +33,13 @@ weir_graph *graph_of(struct wr_pool *pool)
 	return &graph;
 }
 
-int wr_system_devices(const struct wr_system *system)
+int __wrap_wr_system_devices(const struct wr_system *system)
 {
 	(void)system;
 	return 1;
 }
 
-weir_status wr_system_alloc(struct wr_system *system, int device, size_t bytes, void **out)
+weir_status __wrap_wr_system_alloc(struct wr_system *system, int device, size_t bytes, void **out)
 {
 	void *memory = device > 0 ? NULL : wr_alloc_aligned(64, bytes);
 
@@ -41,14 +50,14 @@ weir_status wr_system_alloc(struct wr_system *system, int device, size_t bytes, 
 	return WEIR_OK;
 }
 
-void wr_system_free(struct wr_system *system, int device, void *data, size_t bytes)
+void __wrap_wr_system_free(struct wr_system *system, int device, void *data, size_t bytes)
 {
 	(void)device, (void)bytes;
 	system->allocations--;
 	wr_free(data);
 }
 
-weir_status wr_fence_query(struct wr_system *system, weir_fence fence)
+weir_status __wrap_wr_fence_query(struct wr_system *system, weir_fence fence)
 {
 	if (fence.stream == UNKNOWN_STREAM)
 		return wr_fail(WEIR_E_INVALID, "fence: no stream %d", UNKNOWN_STREAM);
@@ -56,17 +65,17 @@ weir_status wr_fence_query(struct wr_system *system, weir_fence fence)
 }
 
 /* The loop of a run, of which there is none. */
-void wr_system_kick(struct wr_system *system)
+void __wrap_wr_system_kick(struct wr_system *system)
 {
 	(void)system;
 }
 
-void wr_system_collect_between_runs(struct wr_system *system)
+void __wrap_wr_system_collect_between_runs(struct wr_system *system)
 {
 	(void)system;
 }
 
-bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry)
+bool __wrap_wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry)
 {
 	if ((system->complete || entry->count == 0) && (wr_thread_local() || !entry->destructor))
 		return true;
