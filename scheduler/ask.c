@@ -180,6 +180,9 @@ __attribute__((always_inline)) static inline bool ask_phase(weir_view *view, siz
 			sum->of = condition->plan->name;
 			return false;
 		}
+		if (verdict_rank(&entity->verdict) == RANK_POKE &&
+		    condition->cause_checked == wr_cause_word(entity->verdict.cause, entity->verdict.on))
+			condition->poke_why = entity->verdict.why;
 		add_to_sum(sum, &entity->verdict, condition->signal, condition->plan->name);
 	}
 	return true;
@@ -415,20 +418,42 @@ static inline enum wr_answer publish_wait(weir_view *view, const struct sum *sum
 }
 
 /*
- * Returns true if the answers of all gathering conditions are READY, without asking them: fewer ticks than
- * the bound are in flight, and of a default_only entity (entity.c) the ports have what its other conditions
- * need. Otherwise they are asked, so that they name their sources or answer NEVER.
+ * Returns true if it is known what the gathering conditions say, without asking them: fewer ticks than the
+ * bound are in flight, and the entity is a default_only one (entity.c), whose other conditions say whether
+ * its ports have what a tick takes or may emit. The first that lacks something is chosen, with the reason
+ * that it gave when it was asked. It is asked for its first reason, and where it may answer NEVER: a queue
+ * that is open after its messages were counted was open before, so `closed` may be read second here.
  */
-static inline bool gathering_conditions_hold(const weir_entity *entity)
+static inline bool gathering_conditions_known(const weir_entity *entity, struct sum *sum)
 {
+	const struct wr_condition *waits = NULL;
+
 	if (entity->flight_full || !entity->default_only)
 		return false;
-	for (size_t i = 0; i < entity->input_count; i++) /* each is `lone` */
-		if (!wr_queue_holds(&entity->inputs[i].connections[0]->queue, entity->inputs[i].need))
+	for (size_t i = 0; i < entity->input_count; i++) { /* each is `lone` */
+		struct wr_queue *queue = &entity->inputs[i].connections[0]->queue;
+		if (wr_queue_holds(queue, entity->inputs[i].need))
+			continue;
+		if (!entity->inputs[i].implied || wr_queue_closed(queue))
 			return false;
-	for (size_t i = 0; i < entity->output_count; i++)
-		if (!wr_output_has_room(&entity->outputs[i], entity->outputs[i].max_emits))
+		waits = waits ? waits : entity->inputs[i].implied;
+	}
+	for (size_t i = 0; !waits && i < entity->output_count; i++) {
+		if (wr_output_has_room(&entity->outputs[i], entity->outputs[i].max_emits))
+			continue;
+		waits = entity->outputs[i].implied;
+		if (!waits)
 			return false;
+	}
+	if (!waits)
+		return true;
+	if (!waits->poke_why)
+		return false;
+	sum->rank = RANK_POKE;
+	sum->cause = wr_cause_of_word(waits->cause_checked);
+	sum->on = wr_subject_of_word(waits->cause_checked);
+	sum->why = waits->poke_why;
+	sum->of = waits->plan->name;
 	return true;
 }
 
@@ -456,7 +481,7 @@ __attribute__((always_inline)) static inline enum wr_answer ask_all(weir_view *v
 	/* All its receivers (at least one) are DONE and it has no effects of its own (S5). */
 	if (entity->receivers && !wr_load_acquire(&entity->receivers_left) && !entity->plan->effects)
 		return never_again(entity, draining);
-	if (!gathering_conditions_hold(entity) &&
+	if (!gathering_conditions_known(entity, sum) &&
 	    !ask_phase(view, entity->in_flight && !entity->flight_full, entity->gathering_count, sum))
 		return WR_NEVER;
 	if (entity->has_content && !ask_content_ports(view, sum))

@@ -79,6 +79,7 @@ static weir_status add_condition(weir_entity *entity, const struct wr_plan_condi
 	condition->plan = plan;
 	condition->ask = plan->kind->ask;
 	condition->cause_checked = UINT64_MAX; /* none */
+	condition->poke_why = NULL;
 	if (make_state(&condition->state, plan->kind->state_size))
 		return WEIR_E_NOMEM;
 	entity->condition_count++;
@@ -275,18 +276,24 @@ static bool port_is_named(const weir_entity *entity, unsigned port, bool input)
  * Returns true if ask.c can decide the gathering conditions by reading the queues, without their locks. An
  * implied condition, other than the in-flight bound, says that a port has what a tick takes or may emit.
  */
-static bool has_default_conditions_only(const weir_entity *entity)
+static bool has_default_conditions_only(weir_entity *entity)
 {
 	size_t first = entity->in_flight ? 1 : 0;
+	unsigned port;
+	bool input;
 
 	if (first == entity->gathering_count)
 		return false; /* there is nothing to ask */
-	for (size_t i = first; i < entity->gathering_count; i++)
-		if (!entity->conditions[i].plan->implied)
-			return false;
 	for (size_t i = 0; i < entity->input_count; i++)
 		if (!entity->inputs[i].lone)
 			return false;
+	for (size_t i = first; i < entity->gathering_count; i++) {
+		struct wr_condition *condition = &entity->conditions[i];
+		if (!condition->plan->implied)
+			return false;
+		if (wr_condition_port(condition->plan, &port, &input))
+			*(input ? &entity->inputs[port].implied : &entity->outputs[port].implied) = condition;
+	}
 	return true;
 }
 

@@ -114,6 +114,8 @@ struct wr_condition {
 	void *state;
 	const struct wr_plan_condition *plan;
 	uint64_t cause_checked; /* wr_cause_word: a cause that it gave and that is right as it is; owner */
+	const char *poke_why;   /* why it waits for a poke, as it said with that cause; NULL: not said so far;
+				   owner */
 	int signal;             /* enum wr_signal_kind: how its fences wake the entity */
 	_Atomic int told;       /* any thread: weir_told */
 	struct wr_told_fences fences;
@@ -124,9 +126,10 @@ struct wr_input {
 	const struct wr_plan_input *plan;
 	struct wr_connection **connections; /* in connection order; inlets last */
 	size_t count;
-	weir_message **taken;  /* what the tick received; room for the largest front */
-	size_t *taken_by;      /* their number per connection; with a set: in the set */
-	struct wr_fan_in *set; /* NULL: few connections */
+	weir_message **taken;         /* what the tick received; room for the largest front */
+	size_t *taken_by;             /* their number per connection; with a set: in the set */
+	struct wr_fan_in *set;        /* NULL: few connections */
+	struct wr_condition *implied; /* of a default_only entity: the default condition of this port */
 	size_t taken_count;
 	size_t take;        /* the most messages that a tick receives; SIZE_MAX: all; 0: held */
 	size_t need;        /* least for a content condition: take; 1 for all; 0: held */
@@ -145,7 +148,8 @@ struct wr_output {
 	size_t count;
 	weir_message **emitted; /* by the running compute; room for max_emits */
 	size_t emitted_count, max_emits;
-	size_t fullest;  /* index of the connection at which a check for room begins */
+	struct wr_condition *implied; /* as in wr_input; NULL: it has none */
+	size_t fullest;               /* index of the connection at which a check for room begins */
 	unsigned kinds;  /* message kinds that the port and all its receivers accept, whatever they hold */
 	unsigned looked; /* and those that they accept if their types do */
 	struct wr_passed passed;

@@ -35,8 +35,15 @@
 
 void wr_message_ref_many(weir_message *message, uint32_t n)
 {
-	/* Relaxed: the caller holds a reference already and passes the new ones on with release order. */
-	wr_add_relaxed(&message->references, n);
+	/*
+	 * Relaxed: the caller holds a reference already and passes the new ones on with release order. The
+	 * only holder needs no read-modify-write, but must acquire: its store ends the release sequence of
+	 * those that let go.
+	 */
+	if (wr_message_has_one_holder(message))
+		wr_store_relaxed(&message->references, 1 + n);
+	else
+		wr_add_relaxed(&message->references, n);
 }
 
 void wr_message_note_kept(int64_t references)
@@ -508,11 +515,6 @@ bool wr_message_delivered(const weir_message *message)
 }
 
 /* --- getters --- */
-
-uint32_t wr_message_references(const weir_message *message)
-{
-	return wr_load_acquire(&((weir_message *)message)->references);
-}
 
 struct wr_pool *wr_message_pool(const weir_message *message)
 {

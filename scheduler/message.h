@@ -80,7 +80,6 @@ void wr_message_unref(weir_message *message); /* a reference of weir's own; not 
 
 /* A fan-out takes all its references before its first push (T4). */
 void wr_message_ref_many(weir_message *message, uint32_t n);
-uint32_t wr_message_references(const weir_message *message); /* exact if the caller holds all of them */
 struct wr_pool *wr_message_pool(const weir_message *message);
 /*
  * Marks it as delivered: others may hold it. Returns wr_message_has_fences. Call before its first push.
@@ -243,10 +242,16 @@ struct wr_pool {
 	size_t count, room;
 };
 
+/* Exact if the caller holds all of them. */
+static inline uint32_t wr_message_references(const weir_message *message)
+{
+	return wr_load_acquire(&((weir_message *)message)->references);
+}
+
 /* Acquire: what other holders did before they dropped their references is visible. */
 static inline bool wr_message_has_one_holder(const weir_message *message)
 {
-	return wr_load_acquire(&((weir_message *)message)->references) == 1;
+	return wr_message_references(message) == 1;
 }
 
 /* Returns true if work of a former holder still reads the payload: a writer waits for the producers only. */

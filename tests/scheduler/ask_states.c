@@ -75,6 +75,33 @@ static void describe(const struct world *world, const struct states *states)
 			 says.cause, (due).answer, (due).cause);                                             \
 	} while (0)
 
+struct reason {
+	const char *why, *of;
+	uint64_t cause;
+};
+
+static struct reason reason_asked(const struct world *world, const struct states *states)
+{
+	set_states(world, states);
+	assert_int_equal(ask(world).answer, WR_WAIT);
+	return (struct reason){world->x->why, world->x->why_of, world->x->cause};
+}
+
+/* The reason of a wait is the same when a review gives it without asking, as the condition gave it before. */
+static void check_reason(const struct world *world, const struct states *states)
+{
+	struct reason asked, known;
+
+	for (size_t i = 0; i < world->x->condition_count; i++)
+		world->x->conditions[i].poke_why = NULL;
+	asked = reason_asked(world, states);
+	known = reason_asked(world, states);
+	assert_non_null(asked.why);
+	assert_string_equal(known.why, asked.why);
+	assert_string_equal(known.of, asked.of);
+	assert_int_equal(known.cause, asked.cause);
+}
+
 static unsigned ready; /* states whose answer was READY */
 
 static void check_state(const struct world *world, const struct states *states)
@@ -95,6 +122,8 @@ static void check_state(const struct world *world, const struct states *states)
 	}
 	ASSERT_SAYS(ask_each(world), due);
 	ASSERT_SAYS(ask(world), due);
+	if (due.answer == WR_WAIT)
+		check_reason(world, states);
 	if (due.answer == WR_READY) /* the front is closed now */
 		assert_true(same(ask(world), due) && same(ask_each(world), due));
 }

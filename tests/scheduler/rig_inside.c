@@ -104,6 +104,11 @@ size_t rig_pending(struct rig *rig, const char *entity)
 	return weir_graph_entity(rig->graph, entity)->verdict.fence_count;
 }
 
+uint32_t rig_waits_on(struct rig *rig, const char *entity)
+{
+	return wr_subject_of_word(wr_load(&weir_graph_entity(rig->graph, entity)->cause));
+}
+
 size_t rig_waits_for(struct rig *rig, const char *entity)
 {
 	return weir_graph_entity(rig->graph, entity)->wait.fence_count;

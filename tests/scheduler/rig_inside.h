@@ -42,6 +42,9 @@ void rig_poller_sleeps(struct rig *rig);                          /* as long as 
 
 /* --- entities --- */
 
+/* What the entity waits for, as its last verdict was published: the index of a port. */
+uint32_t rig_waits_on(struct rig *rig, const char *entity);
+
 struct rig_gate {
 	bool implied; /* input 0 has one */
 	bool marked;  /* a sender had device work */

@@ -169,6 +169,26 @@ static void c02_of_the_times_beside_fences_the_earlier_is_armed(void **state)
 	assert_in_range(asked_again_after(50 * MS, 20 * MS), 20 * MS, 21 * MS);
 }
 
+/* Both inputs of j lack messages, but at the times at which its senders tick. */
+static weir_status look_at_join(struct rig *rig, weir_context *context)
+{
+	if (weir_context_tick(context) % 10 && rig_waits_on(rig, "j") != 0)
+		rig_break(rig);
+	return WEIR_OK;
+}
+
+static void c02_of_several_waits_for_pokes_the_first_is_published_in_every_review(void **state)
+{
+	struct rig *rig =
+		rig_of("a:source ticks=5 period=10ms -> j:end; b:source ticks=5 period=10ms -> j.in2; "
+		       "look:call period=3ms count=14");
+
+	(void)state;
+	rig_on(rig, "look", look_at_join);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
 static void c03_a_time_that_has_come_may_be_named_once_before_each_tick(void **state)
 {
 	struct rig *rig = rig_of("source ticks=3 condition=once -> end");
@@ -361,6 +381,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c02_of_the_times_beside_fences_the_earlier_is_armed),
+		cmocka_unit_test(c02_of_several_waits_for_pokes_the_first_is_published_in_every_review),
 		cmocka_unit_test(c03_a_time_that_has_come_may_be_named_once_before_each_tick),
 		cmocka_unit_test(c03_a_condition_is_told_when_its_entity_was_found_ready),
 		cmocka_unit_test(c04_a_content_condition_that_says_never_ends_its_entity),
