@@ -430,13 +430,13 @@ static inline bool gathering_conditions_known(const weir_entity *entity, struct 
 
 	if (entity->flight_full || !entity->default_only)
 		return false;
-	for (size_t i = 0; i < entity->input_count; i++) { /* each is `lone` */
-		struct wr_queue *queue = &entity->inputs[i].connections[0]->queue;
-		if (wr_queue_holds(queue, entity->inputs[i].need))
-			continue;
-		if (!entity->inputs[i].implied || wr_queue_closed(queue))
+	for (size_t i = 0; i < entity->input_count; i++) {
+		const struct wr_input *input = &entity->inputs[i];
+		if (!input->lone || wr_queue_holds(&input->connections[0]->queue, input->need))
+			continue; /* one that is not `lone` has no connection */
+		if (!input->implied || wr_queue_closed(&input->connections[0]->queue))
 			return false;
-		waits = waits ? waits : entity->inputs[i].implied;
+		waits = waits ? waits : input->implied;
 	}
 	for (size_t i = 0; !waits && i < entity->output_count; i++) {
 		if (wr_output_has_room(&entity->outputs[i], entity->outputs[i].max_emits))

@@ -285,7 +285,7 @@ static bool has_default_conditions_only(weir_entity *entity)
 	if (first == entity->gathering_count)
 		return false; /* there is nothing to ask */
 	for (size_t i = 0; i < entity->input_count; i++)
-		if (!entity->inputs[i].lone)
+		if (entity->inputs[i].count && !entity->inputs[i].lone)
 			return false;
 	for (size_t i = first; i < entity->gathering_count; i++) {
 		struct wr_condition *condition = &entity->conditions[i];

@@ -179,9 +179,9 @@ static weir_status look_at_join(struct rig *rig, weir_context *context)
 
 static void c02_of_several_waits_for_pokes_the_first_is_published_in_every_review(void **state)
 {
-	struct rig *rig =
-		rig_of("a:source ticks=5 period=10ms -> j:end; b:source ticks=5 period=10ms -> j.in2; "
-		       "look:call period=3ms count=14");
+	struct rig *rig = rig_of(
+		"a:source ticks=5 period=10ms -> j:pass -> end; b:source ticks=5 period=10ms -> j.in2; "
+		"look:call period=3ms count=14");
 
 	(void)state;
 	rig_on(rig, "look", look_at_join);
