@@ -199,6 +199,7 @@ void wr_entity_finish(weir_entity *entity)
 	wr_free(entity->streams.sets);
 	wr_free(entity->streams.early);
 	wr_free(entity->streams.promised);
+	wr_free(entity->streams.sorted);
 }
 
 /* --- reset before a run --- */

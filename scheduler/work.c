@@ -6,6 +6,7 @@
 #include "scheduler/work.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -273,11 +274,49 @@ bool wr_entity_has_device_work(const weir_entity *entity)
 
 /* --- the references of a message --- */
 
+enum { SEARCHED_IN_TURN = 16 }; /* a tick of more messages sorts them */
+
+static int compare_messages(const void *a, const void *b)
+{
+	uintptr_t first = (uintptr_t) * (const weir_message *const *)a;
+	uintptr_t second = (uintptr_t) * (const weir_message *const *)b;
+
+	return (first > second) - (first < second);
+}
+
+/* Without memory they are searched in turn. */
+static void sort_messages(weir_entity *entity)
+{
+	struct wr_entity_streams *streams = &entity->streams;
+	size_t count = entity->context.references; /* and what it made */
+
+	if (wr_grow(&streams->sorted, &streams->sorted_room, count, sizeof *streams->sorted))
+		return;
+	for (size_t i = 0; i < entity->input_count; i++)
+		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
+			streams->sorted[streams->sorted_count++] = entity->inputs[i].taken[k];
+	for (size_t i = 0; i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
+			streams->sorted[streams->sorted_count++] = entity->outputs[i].emitted[k];
+	qsort(streams->sorted, streams->sorted_count, sizeof *streams->sorted, compare_messages);
+}
+
 /* References that belong to this tick: received, emitted. */
 static size_t count_direct(const weir_entity *entity, const weir_message *message)
 {
+	const struct wr_entity_streams *streams = &entity->streams;
+	const weir_message *const *end = streams->sorted + streams->sorted_count, *const * at;
 	size_t count = 0;
 
+	if (streams->sorted_count) {
+		at = bsearch(&message, streams->sorted, streams->sorted_count, sizeof message,
+			     compare_messages);
+		for (const weir_message *const *before = at; before && *before == message; count++)
+			before = before > streams->sorted ? before - 1 : NULL;
+		while (at && ++at < end && *at == message)
+			count++;
+		return count;
+	}
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
 			count += entity->inputs[i].taken[k] == message;
@@ -376,13 +415,12 @@ static enum wr_part kept_part(const weir_entity *entity, size_t index, const wei
 {
 	bool packs = wr_pool_has(entity->graph->pool, WR_POOL_PACKS);
 
-	for (size_t i = 0; i < entity->output_count; i++) {
-		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++) {
-			const weir_message *emitted = entity->outputs[i].emitted[k];
-			if (emitted == made || (packs && wr_pack_count_held(emitted, made)))
+	if (count_direct(entity, made)) /* it was emitted: what was made in this tick was not received */
+		return WR_USED;
+	for (size_t i = 0; packs && i < entity->output_count; i++)
+		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
+			if (wr_pack_count_held(entity->outputs[i].emitted[k], made))
 				return WR_USED;
-		}
-	}
 	return default_part(&entity->streams, index);
 }
 
@@ -524,6 +562,9 @@ weir_status wr_entity_fence_tick(weir_entity *entity, bool *pending)
 	weir_status status = WEIR_OK;
 	bool again;
 
+	streams->sorted_count = 0;
+	if (entity->context.references > SEARCHED_IN_TURN)
+		sort_messages(entity);
 	for (size_t i = 0; !status && i < streams->early_count; i++) {
 		const struct wr_early_message *early = &streams->early[i];
 		weir_message *message = entity->outputs[early->output].emitted[early->place];

@@ -56,6 +56,9 @@ struct wr_entity_streams {
 	size_t early_count, early_room;
 	weir_fence *promised; /* of this tick: promises that what it emits carries (T17) */
 	size_t promised_count, promised_room;
+	/* The end of a tick of many messages: those that it received or emits, sorted by address. */
+	const weir_message **sorted;
+	size_t sorted_count, sorted_room; /* count 0: not sorted so far */
 };
 
 /* --- taking: *out is an index into items --- */

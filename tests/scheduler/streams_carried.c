@@ -187,6 +187,75 @@ static void t07_what_is_passed_on_carries_what_it_carried_unless_it_has_no_other
 	rig_in_worlds(20, passing_on);
 }
 
+enum { BATCH = 40 }; /* so many that their references are not counted by searching for each */
+
+static weir_status emit_batch(struct rig *rig, weir_context *context)
+{
+	weir_status status = current_stream(context) ? WEIR_OK : WEIR_E_DEVICE;
+
+	(void)rig;
+	for (int i = 0; i < BATCH && !status; i++) {
+		weir_message *message = NULL;
+		status = weir_message_create_bytes(weir_context_graph(context), 8, &message);
+		status = status ? status : weir_context_emit(context, 0, message);
+	}
+	return status;
+}
+
+/* The last message is emitted twice. */
+static weir_status pass_batch_on(struct rig *rig, weir_context *context)
+{
+	weir_status status = current_stream(context) ? WEIR_OK : WEIR_E_DEVICE;
+
+	HOLDS(rig, weir_context_count(context, 0) == BATCH);
+	for (size_t i = 0; i <= BATCH && !status; i++)
+		status = weir_context_emit(
+			context, 0,
+			weir_message_ref(weir_context_message(context, 0, i < BATCH ? i : BATCH - 1)));
+	return status;
+}
+
+static weir_status count_producers_of_batch(struct rig *rig, weir_context *context)
+{
+	bool alone = weir_entity_name(weir_context_entity(context))[0] == 'z';
+
+	HOLDS(rig, weir_context_count(context, 0) == BATCH + 1);
+	for (size_t i = 0; i <= BATCH; i++)
+		HOLDS(rig,
+		      weir_message_fences(weir_context_message(context, 0, i), 0, NULL) == (alone ? 2 : 1));
+	return WEIR_OK;
+}
+
+static void passing_a_batch_on(void)
+{
+	struct rig *rig = rig_of("a:call count=1 max_emits=40 -> p:call capacity=41 take=all max_emits=41 -> "
+				 "x:call capacity=41 "
+				 "take=all; a -> keep:call asynchronous=1 capacity=41; "
+				 "b:call count=1 max_emits=40 -> q:call capacity=41 take=all max_emits=41 -> "
+				 "z:call capacity=41 "
+				 "take=all");
+
+	rig_on(rig, "a", emit_batch);
+	rig_on(rig, "p", pass_batch_on);
+	rig_on(rig, "x", count_producers_of_batch);
+	rig_on(rig, "b", emit_batch);
+	rig_on(rig, "q", pass_batch_on);
+	rig_on(rig, "z", count_producers_of_batch);
+	weir_entity_tell(weir_graph_entity(rig->graph, "keep"), "asynchronous", WEIR_TOLD_EVENT_WAITING);
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, SECOND, NULL);
+	weir_entity_tell(weir_graph_entity(rig->graph, "keep"), "asynchronous", WEIR_TOLD_EVENT_DONE);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "x") + rig_ticks(rig, "z"), 2);
+	rig_destroy(rig);
+}
+
+static void t07_each_message_of_a_batch_that_is_passed_on_carries_what_it_carried(void **state)
+{
+	(void)state;
+	rig_in_worlds(5, passing_a_batch_on);
+}
+
 /* Two entities on one queue wrote it: it counts as one stream, with any number of fences and any room. */
 static weir_status count_queues(struct rig *rig, weir_context *context)
 {
@@ -502,6 +571,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(g01_a_queue_holds_messages_of_different_streams),
 		cmocka_unit_test(c04_g03_an_any_size_port_is_gated_on_all_its_streams),
 		cmocka_unit_test(t04_a_message_that_is_still_read_is_not_written_in_place),
+		cmocka_unit_test(t07_each_message_of_a_batch_that_is_passed_on_carries_what_it_carried),
 		cmocka_unit_test(t07_two_owners_of_one_queue_are_one_stream),
 		cmocka_unit_test(t03_t07_ticks_are_in_order_also_if_the_internal_stream_was_in_use_already),
 		cmocka_unit_test(t03_t07_what_is_emitted_a_tick_later_carries_its_writer),
