@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -412,6 +413,11 @@ def make_closure(keep=None):
     return weakref.ref(graph)
 
 
+# CPython 3.13 without a GIL keeps all classes for ever once a second thread was started.
+CLASSES_STAY = sys.version_info[:2] == (3, 13) and not sys._is_gil_enabled()
+
+
+@pytest.mark.skipif(CLASSES_STAY, reason="this interpreter frees no class")
 @pytest.mark.parametrize("keep", [None, "self"])
 def test_a_graph_its_class_and_its_registry_are_collected(keep):
     make_closure(keep)
