@@ -141,9 +141,9 @@ static void say_name(const struct wr_plan *plan, const struct end *end, struct w
 
 static void say_remedy(const struct ends *ends, bool shapes, struct wr_words *words)
 {
-	enum { UINT8 = 1 << 4, FLOAT16 = 1 << 8, FLOAT32 = 1 << 9 }; /* dtypes of type.c, in its order */
+	enum { UINT8 = 1 << 4, FLOATS = 1 << 8 | 1 << 9 | 1 << 11 }; /* dtypes of type.c, in its order */
 	const struct wr_port_type *from = ends->from.type, *to = ends->to.type;
-	bool floats = from->dtypes == UINT8 && !(to->dtypes & ~(FLOAT16 | FLOAT32));
+	bool floats = from->dtypes == UINT8 && !(to->dtypes & ~FLOATS);
 	const char *and = "";
 
 	if (!(from->places & to->places)) {

@@ -65,7 +65,7 @@ static const weir_parameter parameters[] = {
 		.name = "type",
 		.type = WEIR_TYPE_CHOICE,
 		.fallback = "\"uint8\"",
-		.choices = "uint8|uint16|int16|int32|float16|float32|float64",
+		.choices = "uint8|uint16|int16|int32|float16|float32|float64|bfloat16",
 		.help = "type of a value; of raw frames",
 	},
 	{
@@ -96,7 +96,7 @@ static const weir_port outputs[] = {
 		.help = "[height, width, channels] in pinned host memory (y4m: the planes one below the "
 			"other, "
 			"[rows, width, 1]), or records as bytes",
-		.dtype = "uint8|uint16|int16|int32|float16|float32|float64",
+		.dtype = "uint8|uint16|int16|int32|float16|float32|float64|bfloat16",
 		.place = "host",
 		.shape = "[H, W, C]",
 	},
@@ -123,7 +123,7 @@ static weir_status fail_input(weir_context *context, struct frames_read *self, c
 static void set_type(struct frames_read *self, const char *type)
 {
 	self->type = type;
-	self->code = type[0] == 'u' ? 1 : type[0] == 'f' ? 2 : 0;
+	self->code = type[0] == 'u' ? 1 : type[0] == 'f' ? 2 : type[0] == 'b' ? 4 : 0;
 	self->bits = (uint8_t)atoi(type + strcspn(type, "0123456789"));
 }
 

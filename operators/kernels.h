@@ -41,11 +41,13 @@ struct wr_convert_arguments {
 	struct wr_convert_matrix matrix;
 };
 
+enum wr_float_type { WR_FLOAT32, WR_FLOAT16, WR_BFLOAT16 };
+
 struct wr_normalize_arguments {
 	const uint8_t *from;
-	void *to; /* float32, or float16 as its bits: [1, channels, height, width] */
+	void *to; /* float32, or the bits of 16: [1, channels, height, width] */
 	struct wr_image image;
-	int32_t half; /* not 0: float16 */
+	int32_t type; /* enum wr_float_type */
 	double range, mean[4], std[4];
 	const void *table; /* of the host form */
 };

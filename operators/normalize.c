@@ -12,10 +12,10 @@ enum { LEVELS = 256 };
 struct normalize {
 	struct wr_per_channel mean, std;
 	double range;
-	bool half;
+	enum wr_float_type type;
 	union {
 		float floats[WR_CHANNELS_MAX][LEVELS];
-		uint16_t halves[WR_CHANNELS_MAX][LEVELS];
+		uint16_t shorts[WR_CHANNELS_MAX][LEVELS];
 	} table;
 };
 
@@ -29,7 +29,7 @@ static void write_floats(const struct wr_normalize_arguments *job, int32_t chann
 		to[i] = table[from[i * job->image.channels]];
 }
 
-static void write_halves(const struct wr_normalize_arguments *job, int32_t channel, const uint16_t *table)
+static void write_shorts(const struct wr_normalize_arguments *job, int32_t channel, const uint16_t *table)
 {
 	int64_t count = (int64_t)job->image.height * job->image.width;
 	const uint8_t *from = job->from + channel;
@@ -44,8 +44,8 @@ static int normalize_on_host(const void *arguments)
 	const struct wr_normalize_arguments *job = arguments;
 
 	for (int32_t channel = 0; channel < job->image.channels; channel++)
-		if (job->half)
-			write_halves(job, channel, (const uint16_t *)job->table + channel * LEVELS);
+		if (job->type != WR_FLOAT32)
+			write_shorts(job, channel, (const uint16_t *)job->table + channel * LEVELS);
 		else
 			write_floats(job, channel, (const float *)job->table + channel * LEVELS);
 	return 0;
@@ -91,7 +91,7 @@ static const weir_parameter parameters[] = {
 		.name = "type",
 		.type = WEIR_TYPE_CHOICE,
 		.fallback = "\"float32\"",
-		.choices = "float32|float16",
+		.choices = "float32|float16|bfloat16",
 		.help = "type of the result",
 	},
 	{.name = NULL},
@@ -103,7 +103,7 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "floats [1, channels, height, width]: (level / range - mean) / std",
-		.dtype = "float32|float16",
+		.dtype = "float32|float16|bfloat16",
 		.place = "device",
 		.shape = "[1, 1..4, H, W]",
 	},
@@ -120,8 +120,8 @@ static void table_fill(struct normalize *self)
 		for (int32_t level = 0; level < LEVELS; level++) {
 			double value = wr_normalize_level(&job, level, c);
 
-			if (self->half)
-				self->table.halves[c][level] = wr_normalize_half(value);
+			if (self->type != WR_FLOAT32)
+				self->table.shorts[c][level] = wr_normalize_short(value, self->type);
 			else
 				self->table.floats[c][level] = (float)value;
 		}
@@ -131,11 +131,14 @@ static void table_fill(struct normalize *self)
 static weir_status normalize_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct normalize *self = state;
+	const char *type = weir_values_string(values, "type");
 
 	self->mean = wr_per_channel_read(values, "mean");
 	self->std = wr_per_channel_read(values, "std");
 	self->range = weir_values_number(values, "range");
-	self->half = !strcmp(weir_values_string(values, "type"), "float16");
+	self->type = !strcmp(type, "float16")    ? WR_FLOAT16
+		     : !strcmp(type, "bfloat16") ? WR_BFLOAT16
+						 : WR_FLOAT32;
 	if (self->range == 0)
 		return weir_context_fail(context, "range is 0: it divides, so it must be another number");
 	for (int32_t i = 0; i < self->std.count; i++)
@@ -146,15 +149,16 @@ static weir_status normalize_start(weir_context *context, void *state, const wei
 	return WEIR_OK;
 }
 
-static weir_status create_floats(weir_context *context, struct wr_image image, bool half, weir_message **out)
+static weir_status create_floats(weir_context *context, struct wr_image image, enum wr_float_type type,
+				 weir_message **out)
 {
 	const int64_t shape[] = {1, image.channels, image.height, image.width};
 	const weir_tensor like = {
 		.size = sizeof(weir_tensor),
 		.dimensions = 4,
 		.shape = shape,
-		.code = 2,
-		.bits = half ? 16 : 32,
+		.code = type == WR_BFLOAT16 ? 4 : 2,
+		.bits = type == WR_FLOAT32 ? 32 : 16,
 	};
 
 	return weir_context_create_tensor(context, &like, 0, out);
@@ -164,7 +168,8 @@ static weir_status normalize_message(weir_context *context, void *state, weir_me
 {
 	const weir_tensor *tensor = weir_message_tensor(message);
 	const struct normalize *self = state;
-	struct wr_normalize_arguments job = {.range = self->range, .table = &self->table, .half = self->half};
+	struct wr_normalize_arguments job = {
+		.range = self->range, .table = &self->table, .type = (int32_t)self->type};
 	weir_message *out = NULL;
 	weir_status status = wr_image_on_device(context, message, &job.image);
 
@@ -173,7 +178,7 @@ static weir_status normalize_message(weir_context *context, void *state, weir_me
 	if (!status)
 		status = wr_per_channel_fit(context, &self->std, tensor, job.image, job.std);
 	if (!status)
-		status = create_floats(context, job.image, self->half, &out);
+		status = create_floats(context, job.image, self->type, &out);
 	if (status)
 		return status;
 	job.from = weir_message_data(message);

@@ -4,16 +4,15 @@
 
 enum { LEVELS = 256, PIXELS = 4 * LEVELS }; /* threads of a block, one per level; pixels per block */
 
-template <typename Value> static __device__ Value to_value(double value);
-
-template <> __device__ float to_value<float>(double value)
+static __device__ void set_value(float *to, double value, int32_t type)
 {
-	return (float)value;
+	(void)type;
+	*to = (float)value;
 }
 
-template <> __device__ uint16_t to_value<uint16_t>(double value)
+static __device__ void set_value(uint16_t *to, double value, int32_t type)
 {
-	return wr_normalize_half(value);
+	*to = wr_normalize_short(value, type);
 }
 
 template <typename Value> static __global__ void normalize(struct wr_normalize_arguments job)
@@ -24,7 +23,8 @@ template <typename Value> static __global__ void normalize(struct wr_normalize_a
 	Value *to = (Value *)job.to;
 
 	for (int32_t c = 0; c < channels; c++)
-		table[c][threadIdx.x] = to_value<Value>(wr_normalize_level(&job, (int32_t)threadIdx.x, c));
+		set_value(&table[c][threadIdx.x], wr_normalize_level(&job, (int32_t)threadIdx.x, c),
+			  job.type);
 	__syncthreads();
 	for (int64_t i = (int64_t)blockIdx.x * LEVELS + threadIdx.x; i < count;
 	     i += (int64_t)gridDim.x * LEVELS)
@@ -38,7 +38,7 @@ extern "C" int wr_normalize_cuda(void *stream, const void *arguments)
 	int64_t blocks = ((int64_t)job.image.height * job.image.width + PIXELS - 1) / PIXELS;
 	uint32_t grid = blocks < 65536 ? (uint32_t)blocks : 65536;
 
-	if (job.half)
+	if (job.type != WR_FLOAT32)
 		normalize<uint16_t><<<grid, LEVELS, 0, (cudaStream_t)stream>>>(job);
 	else
 		normalize<float><<<grid, LEVELS, 0, (cudaStream_t)stream>>>(job);

@@ -47,8 +47,8 @@ static const weir_port inputs[] = {
 		.size = sizeof(weir_port),
 		.name = "in",
 		.kinds = WEIR_KIND_TENSOR,
-		.help = "scores in host memory: float32 or float16 [classes] or [rows, classes]",
-		.dtype = "float32|float16",
+		.help = "scores in host memory: float32, float16 or bfloat16 [classes] or [rows, classes]",
+		.dtype = "float32|float16|bfloat16",
 		.place = "host",
 	},
 	{.name = NULL},
@@ -86,7 +86,7 @@ static void top_stop(weir_context *context, void *state)
 
 struct scores {
 	const void *data;
-	bool half;
+	uint8_t code, bits; /* 2 and 32 or 16, or 4 and 16: bfloat16 */
 	int64_t rows, classes;
 };
 
@@ -95,6 +95,7 @@ static weir_status scores_read(weir_context *context, const weir_message *messag
 	const weir_tensor *tensor = weir_message_tensor(message);
 	char text[WR_TENSOR_TEXT];
 	int64_t classes = 1;
+	bool floats;
 
 	if (!tensor)
 		return weir_context_fail(context,
@@ -102,15 +103,17 @@ static weir_status scores_read(weir_context *context, const weir_message *messag
 	for (int32_t i = tensor->dimensions > 1; i < tensor->dimensions; i++)
 		classes *= tensor->shape[i];
 	out->data = weir_message_data(message);
-	out->half = tensor->bits == 16;
+	out->code = tensor->code;
+	out->bits = tensor->bits;
 	out->rows = tensor->dimensions > 1 ? tensor->shape[0] : 1;
 	out->classes = classes;
-	if (tensor->code != 2 || (tensor->bits != 32 && tensor->bits != 16) || tensor->lanes > 1 ||
-	    !wr_tensor_is_dense(tensor) || !tensor->dimensions || classes < 1 || out->rows < 1 ||
-	    classes > INT32_MAX)
+	floats = tensor->bits == 16 ? tensor->code == 2 || tensor->code == 4
+				    : tensor->bits == 32 && tensor->code == 2;
+	if (!floats || tensor->lanes > 1 || !wr_tensor_is_dense(tensor) || !tensor->dimensions ||
+	    classes < 1 || out->rows < 1 || classes > INT32_MAX)
 		return weir_context_fail(context,
-					 "input 'in' expects dense float32 or float16 [classes] or "
-					 "[rows, classes], got %s",
+					 "input 'in' expects dense float32, float16 or bfloat16 "
+					 "[classes] or [rows, classes], got %s",
 					 wr_tensor_text(tensor, text));
 	return wr_tensor_on_host(context, tensor);
 }
@@ -128,8 +131,17 @@ static float half_value(uint16_t bits)
 
 static float score_at(const struct scores *scores, int64_t i)
 {
-	return scores->half ? half_value(((const uint16_t *)scores->data)[i])
-			    : ((const float *)scores->data)[i];
+	const uint16_t *shorts = scores->data;
+	uint32_t bits;
+	float value;
+
+	if (scores->bits == 32)
+		return ((const float *)scores->data)[i];
+	if (scores->code == 2)
+		return half_value(shorts[i]);
+	bits = (uint32_t)shorts[i] << 16; /* a bfloat16 has the upper bits of a float32 */
+	memcpy(&value, &bits, sizeof value);
+	return value;
 }
 
 /* --- the best --- */

@@ -42,8 +42,11 @@ static void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::ob
 	settle();
 }
 
-/* As push without waiting; False: there is no room now. */
-static bool inlet_try_push(Inlet &self, nb::handle value, nb::object stamp, bool give)
+/*
+ * As push without waiting. None: it is pushed. If there is no room now: the message that was made of the
+ * value, for the next try, which makes none.
+ */
+static nb::object inlet_try_push(Inlet &self, nb::handle value, nb::object stamp, bool give)
 {
 	Core *core = self.core.get();
 	weir_status status;
@@ -55,11 +58,11 @@ static bool inlet_try_push(Inlet &self, nb::handle value, nb::object stamp, bool
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)));
 	status = weir_inlet_push(self.inlet, draft.message, 0);
 	if (status == WEIR_E_BUSY)
-		return false;
+		return message_of(draft.take(), core);
 	check_waited(core, status);
 	draft.take();
 	settle();
-	return true;
+	return nb::none();
 }
 
 static void inlet_close(Inlet &self)

@@ -58,10 +58,17 @@ class Inlet:
 
     async def push_async(self, value: Any, stamp: Stamp | None = None, give: bool = False) -> None:
         """The same in asyncio: waits for room without blocking the loop. It is woken, and asks for nothing meanwhile."""
-        stamp = None if stamp is None else _stamp(stamp)
-        watch = self._watch = _watch_of(self._watch, self._inlet)  # first: a push that finds no room clears the descriptor
-        while not self._inlet.try_push(value, stamp, give):
-            await watch.readable()
+        left = self._inlet.try_push(value, None if stamp is None else _stamp(stamp), give)
+        turns = 0 if left is None else _turns(self._watch)
+        while left is not None:
+            if turns:
+                turns -= 1
+                await asyncio.sleep(0)
+            elif self._watch is None or self._watch.loop is not asyncio.get_running_loop():
+                self._watch = _Watch(self._inlet)  # a push after this that finds no room clears the descriptor
+            else:
+                await self._watch.readable()
+            left = self._inlet.try_push(left, None, False)
 
     def fileno(self) -> int:
         """A descriptor for another loop: a push(value, 0) that finds no room clears it; readable when there is some.
@@ -102,12 +109,18 @@ class Outlet:
     async def take_async(self) -> _weir.Message:
         """The next message, in asyncio: waits without blocking the loop; raises weir.Closed when no more will come."""
         self._left = False
-        while True:
-            message: _weir.Message | None = self._outlet.try_take()
-            if message is not None:
-                return message
-            self._watch = _watch_of(self._watch, self._outlet)
-            await self._watch.readable()
+        message: _weir.Message | None = self._outlet.try_take()
+        turns = 0 if message is not None else _turns(self._watch)
+        while message is None:
+            if turns:
+                turns -= 1
+                await asyncio.sleep(0)
+            elif self._watch is None or self._watch.loop is not asyncio.get_running_loop():
+                self._watch = _Watch(self._outlet)
+            else:
+                await self._watch.readable()
+            message = self._outlet.try_take()
+        return message
 
     def close(self) -> None:
         """Takes no more in this run: what it holds is dropped, and what comes. The sender goes on."""
@@ -175,26 +188,32 @@ async def readable(fd: int) -> None:
         os.close(own)
 
 
+TURNS = 3  # of the loop, in which an end is asked again before its descriptor is watched
+SOON = 100e-6  # seconds; where it takes longer, the loop rather sleeps at once
+
+
 class _Watch:
     """Wakes what waits in one loop for one descriptor, of its own: a loop knows a descriptor once. It stays with the loop while it
     is needed. The descriptor is readable until what is woken has acted, so the loop calls once more before that shows: that call
     is left out. One left out in error comes again.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int):
-        self.loop, self.fd, self.watched = loop, os.dup(fd), False
+    def __init__(self, end: Any):
+        self.loop, self.fd, self.watched = asyncio.get_running_loop(), os.dup(end.fileno()), False
         self.waiting: collections.deque[asyncio.Future[None]] = collections.deque()
         self.woken = self.stale = False
+        self.soon = True  # the last wait was short
 
     async def readable(self) -> None:
         """Waits until the descriptor is readable."""
-        future = self.loop.create_future()
+        future, begun = self.loop.create_future(), self.loop.time()
         self.waiting.append(future)
         self.stale, self.woken = self.woken, False
         if not self.watched:
             self.loop.add_reader(self.fd, self._ready)
             self.watched = True
         await future
+        self.soon = self.loop.time() - begun < SOON
 
     def _ready(self) -> None:
         if self.stale:
@@ -213,7 +232,6 @@ class _Watch:
         os.close(self.fd)
 
 
-def _watch_of(known: _Watch | None, end: Any) -> _Watch:
-    """The watch of an inlet or outlet in this loop."""
-    loop = asyncio.get_running_loop()
-    return known if known and known.loop is loop else _Watch(loop, end.fileno())
+def _turns(watch: _Watch | None) -> int:
+    """How often to ask again, in as many turns of the loop: to be woken costs as much as several turns."""
+    return TURNS if watch is None or (watch.soon and not watch.waiting) else 0

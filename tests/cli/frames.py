@@ -101,7 +101,8 @@ def files_fifos_and_descriptors_serve_too(weir):
 def types_and_records_have_their_sizes(weir):
     data = clip(6, 24 * 10)
     for read in ({"width": 5, "height": 4, "channels": 3, "type": "float32"}, {"width": 0, "height": 0, "bytes": 80},
-                 {"width": 10, "height": 4, "channels": 1, "type": "uint16"}):
+                 {"width": 10, "height": 4, "channels": 1, "type": "uint16"},
+                 {"width": 10, "height": 4, "channels": 1, "type": "bfloat16"}):
         ended = run(weir, data, read)
         assert ended.returncode == 0 and ended.stdout == data, ended.stderr
 

@@ -18,7 +18,7 @@ def resizes():
 
 
 def normalizes():
-    for kind in ("float32", "float16"):
+    for kind in ("float32", "float16", "bfloat16"):
         yield "normalize", {"type": kind}
         yield "normalize", {"type": kind, **MEAN}
         yield "normalize", {"type": kind, "range": 1, "std": 0.0038}

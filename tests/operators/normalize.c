@@ -35,29 +35,38 @@ static weir_message *normalized(struct rig *rig, const weir_message *from, const
 	return rig->context.out[0];
 }
 
-/* The nearest number whose mantissa has 10 bits and whose exponent is at least -14, ties to even. */
-static double nearest_half(double value)
+/* A type: its bits after the point, its least and its greatest exponent. */
+static const struct format {
+	const char *name;
+	int code, digits, least, most;
+} formats[] = {{"float32", 2, 23, -126, 127}, {"float16", 2, 10, -14, 15}, {"bfloat16", 4, 7, -126, 127}};
+
+/* The nearest number of the format, ties to even. */
+static double nearest_short(const struct format *format, double value)
 {
 	int exponent;
 	double unit, nearest;
 
 	frexp(value, &exponent);
-	unit = ldexp(1, (exponent - 1 < -14 ? -14 : exponent - 1) - 10);
+	unit = ldexp(1, (exponent - 1 < format->least ? format->least : exponent - 1) - format->digits);
 	nearest = nearbyint(value / unit) * unit;
-	return fabs(nearest) > 65504 ? copysign(HUGE_VAL, value) : nearest;
+	return fabs(nearest) >= ldexp(1, format->most + 1) ? copysign(HUGE_VAL, value) : nearest;
 }
 
-static double value_of_half(uint16_t bits)
+static double value_of_short(const struct format *format, uint16_t bits)
 {
-	int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-	double size = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
+	int one = 1 << format->digits, exponent = (bits & 0x7fff) >> format->digits,
+	    mantissa = bits & (one - 1);
+	double size = exponent ? ldexp(one + mantissa, exponent - format->most - format->digits)
+			       : ldexp(mantissa, format->least - format->digits);
 
-	if (exponent == 31)
+	if (exponent > 2 * format->most)
 		size = mantissa ? NAN : HUGE_VAL;
 	return bits >> 15 ? -size : size;
 }
 
-static void compare(const struct numbers *numbers, int height, int width, int channels, bool half)
+static void compare(const struct numbers *numbers, int height, int width, int channels,
+		    const struct format *format)
 {
 	weir_message *in = rig_image(RIG_DEVICE, height, width, channels), *out;
 	const uint8_t *levels = weir_message_data(in);
@@ -65,18 +74,20 @@ static void compare(const struct numbers *numbers, int height, int width, int ch
 	struct rig rig;
 	size_t at = 0;
 
-	snprintf(text, sizeof text, "%s type=%s", numbers->text, half ? "float16" : "float32");
+	snprintf(text, sizeof text, "%s type=%s", numbers->text, format->name);
 	out = normalized(&rig, in, text);
-	assert_int_equal(weir_message_size(out), weir_message_size(in) * (half ? 2 : 4));
+	assert_int_equal(weir_message_size(out), weir_message_size(in) * (format == formats ? 4 : 2));
+	assert_int_equal(out->tensor.code, format->code);
 	for (int c = 0; c < channels; c++)
 		for (int i = 0; i < height * width; i++, at++) {
 			int of = numbers->count == 1 ? 0 : c;
 			double value = (levels[i * channels + c] / numbers->range - numbers->mean[of]) /
 				       numbers->std[of];
 
-			if (half)
-				assert_true(value_of_half(((uint16_t *)weir_message_data(out))[at]) ==
-					    nearest_half(value));
+			if (format != formats)
+				assert_true(
+					value_of_short(format, ((uint16_t *)weir_message_data(out))[at]) ==
+					nearest_short(format, value));
 			else
 				assert_true(((float *)weir_message_data(out))[at] == (float)value);
 		}
@@ -92,27 +103,29 @@ static void normalize_is_its_formula_rounded_once(void **state)
 		{1, {0}, {4e-3}, 1, "range=1 std=0.004"},    /* 16 bits: 255 is 63,750 */
 		{1, {0}, {3.8e-3}, 1, "range=1 std=0.0038"}, /* more than 65,504 */
 		{1, {0}, {3e8}, 1, "range=1 std=3e8"},       /* subnormal and less */
+		{1, {0}, {3e40}, 1, "range=1 std=3e40"},     /* the same of bfloat16 */
+		{1, {0}, {7e-37}, 1, "range=1 std=7e-37"},   /* more than it has */
 		{-16, {100}, {-1e-3}, 1, "range=-16 mean=[100] std=[-1e-3]"},
 		{255, {0.2}, {1e-6}, 1, "mean=0.2 std=0.000001"}, /* the difference cancels at 51 */
 	};
 
 	(void)state;
-	for (int half = 0; half < 2; half++) {
+	for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
 		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 			for (int channels = 1; channels <= 4; channels++)
-				compare(&rows[i], 31, 33, channels, half);
-		compare(&photographs, 1, 1, 3, half);
-		compare(&photographs, 1, 257, 3, half);
-		compare(&photographs, 65, 3, 3, half);
+				compare(&rows[i], 31, 33, channels, &formats[f]);
+		compare(&photographs, 1, 1, 3, &formats[f]);
+		compare(&photographs, 1, 257, 3, &formats[f]);
+		compare(&photographs, 65, 3, 3, &formats[f]);
 	}
 }
 
-/* All values of 16 bits, and what lies between two of them: a tie, and its neighbours. */
-static void sixteen_bits_are_the_nearest_ties_to_even(void **state)
+/* Values of 16 bits, and what lies between two of them: a tie, and its neighbours. */
+static void compare_all(const struct format *format, int last)
 {
-	(void)state;
-	for (int bits = 0; bits < 0x7bff; bits += 7) {
-		double low = value_of_half((uint16_t)bits), high = value_of_half((uint16_t)(bits + 1));
+	for (int bits = 0; bits < last; bits += 7) {
+		double low = value_of_short(format, (uint16_t)bits);
+		double high = value_of_short(format, (uint16_t)(bits + 1));
 		double tie = (low + high) / 2;
 		const double values[] = {low, nextafter(tie, 0), tie, nextafter(tie, HUGE_VAL)};
 
@@ -123,13 +136,21 @@ static void sixteen_bits_are_the_nearest_ties_to_even(void **state)
 
 			/* level 1: (1 / 1 - (1 - v)) would round: the level 0 and a mean of -v is exact */
 			*(uint8_t *)weir_message_data(in) = 0;
-			snprintf(text, sizeof text, "range=1 mean=[%.17g] type=float16", -values[i]);
-			assert_true(value_of_half(*(uint16_t *)weir_message_data(
-					    normalized(&rig, in, text))) == nearest_half(values[i]));
+			snprintf(text, sizeof text, "range=1 mean=[%.17g] type=%s", -values[i], format->name);
+			assert_true(value_of_short(format, *(uint16_t *)weir_message_data(
+								   normalized(&rig, in, text))) ==
+				    nearest_short(format, values[i]));
 			weir_message_unref(in);
 			rig_stop(&rig);
 		}
 	}
+}
+
+static void sixteen_bits_are_the_nearest_ties_to_even(void **state)
+{
+	(void)state;
+	compare_all(&formats[1], 0x7bff);
+	compare_all(&formats[2], 0x7f7f);
 }
 
 static void compare_golden(const char *parameters, const void *golden, size_t bytes)
@@ -159,6 +180,10 @@ static void normalize_gives_these_bits(void **state)
 	static const uint16_t halves2[] = {0x0000, 0x0000, 0x0003, 0x0007, 0x0007, 0x000e, 0x000e};
 	static const uint32_t floats3[] = {0x00000000, 0x43839436, 0x4651b436, 0x47028d0d,
 					   0x47039436, 0x47828d0d, 0x478310a2};
+	static const uint16_t bfloats0[] = {0xc008, 0xc006, 0xbf9f, 0x3d69, 0x3d98, 0x400f, 0x4010};
+	static const uint16_t bfloats1[] = {0xbf80, 0xbf7e, 0xbf1a, 0xbb81, 0x3b81, 0x3f7e, 0x3f80};
+	static const uint16_t bfloats2[] = {0x0000, 0x0000, 0x0013, 0x002e, 0x002e, 0x005c, 0x005d};
+	static const uint16_t bfloats3[] = {0x0000, 0x7b8a, 0x7e5b, 0x7f08, 0x7f0a, 0x7f80, 0x7f80};
 	static const uint16_t halves3[] = {0x0000, 0x5c1d, 0x728e, 0x7814, 0x781d, 0x7c00, 0x7c00};
 
 	(void)state;
@@ -170,6 +195,10 @@ static void normalize_gives_these_bits(void **state)
 	compare_golden("range=1 std=3e8 type=float16", halves2, sizeof halves2);
 	compare_golden("range=1 std=0.0038", floats3, sizeof floats3);
 	compare_golden("range=1 std=0.0038 type=float16", halves3, sizeof halves3);
+	compare_golden("mean=[0.485] std=[0.229] type=bfloat16", bfloats0, sizeof bfloats0);
+	compare_golden("range=1 mean=127.5 std=127.5 type=bfloat16", bfloats1, sizeof bfloats1);
+	compare_golden("range=1 std=3e40 type=bfloat16", bfloats2, sizeof bfloats2);
+	compare_golden("range=1 std=7e-37 type=bfloat16", bfloats3, sizeof bfloats3);
 }
 
 static void the_result_is_a_batch_of_one_planar_image(void **state)

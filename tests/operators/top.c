@@ -181,6 +181,25 @@ static void scores_of_sixteen_bits(void **state)
 	rig_stop(&rig);
 }
 
+static void scores_of_bfloat16(void **state)
+{
+	/* 1, -2, the largest, the least subnormal, the least normal, -0, infinite, not a number */
+	static const uint16_t bits[] = {0x3f80, 0xc000, 0x7f7f, 0x0001, 0x0080, 0x8000, 0x7f80, 0x7fc0};
+	static const int32_t order[] = {6, 2, 0, 4, 3, 5, 1, 7};
+	weir_message *in = scores(1, 8, 16);
+	const weir_message *out;
+	struct rig rig;
+
+	(void)state;
+	in->tensor.code = 4;
+	memcpy(weir_message_data(in), bits, sizeof bits);
+	out = best(&rig, "k=8", in);
+	assert_memory_equal(indices(out), order, sizeof order);
+	assert_true(values(out)[1] == ldexpf(255, 120) && values(out)[3] == ldexpf(1, -126));
+	assert_true(values(out)[4] == ldexpf(1, -133) && values(out)[6] == -2);
+	rig_stop(&rig);
+}
+
 static void softmax_makes_probabilities(void **state)
 {
 	static const float some[] = {1000, 1001, 999, -1000};
@@ -330,6 +349,7 @@ int main(void)
 		cmocka_unit_test(all_dimensions_but_the_first_are_classes),
 		cmocka_unit_test(a_vector_is_one_row),
 		cmocka_unit_test(scores_of_sixteen_bits),
+		cmocka_unit_test(scores_of_bfloat16),
 		cmocka_unit_test(softmax_makes_probabilities),
 		cmocka_unit_test(classes_are_called_by_the_lines_of_a_file),
 		cmocka_unit_test(a_file_that_has_no_labels_is_refused),

@@ -39,7 +39,7 @@ def main(tools, work):
         return 77
     lessons = list(lesson(work / "lesson"))
     assert lessons, LESSON
-    # Measurements are no examples, and OpenVINO and ml_dtypes need not be installed.
+    # Measurements are no examples, and the libraries of the examples need not be installed.
     checked = [ROOT / "python/weir", *(path for path in sorted((ROOT / "examples/python").glob("*.py")) if not path.stem.endswith("_measure")), *lessons, ROOT / "tests/python/typed.py"]
     settings = {"include": list(map(str, checked)), "typeCheckingMode": "standard", "pythonVersion": OLDEST, "venvPath": str(tools.parent),
                 "venv": tools.name, "extraPaths": [str(ROOT / "python"), str(ROOT / "examples/python")],
@@ -47,7 +47,7 @@ def main(tools, work):
     (work / "pyrightconfig.json").write_text(json.dumps(settings))
     (work / "mypy.ini").write_text(f"[mypy]\nstrict = True\npython_version = {OLDEST}\ncache_dir = {work}/mypy\n"
                                    f"mypy_path = {ROOT}/python:{ROOT}/examples/python\n"
-                                   "[mypy-openvino.*,ml_dtypes.*]\nignore_missing_imports = True\n")
+                                   "[mypy-openvino.*,onnx.*,onnxruntime.*,torch.*,ml_dtypes.*]\nignore_missing_imports = True\n")
     right = [runs(tools / "bin/mypy", "--config-file", work / "mypy.ini", *checked),
              runs(tools / "bin/basedpyright", "-p", work / "pyrightconfig.json")]
     return 0 if all(right) else 1

@@ -1,6 +1,6 @@
 """Builds the Python package against a built libweir and runs its tests.
 
-    run.py LIBWEIR FOLDER [--long] [--sanitize] [--libraries FOLDER] [--program FILE] [arguments of pytest or the program]
+    run.py LIBWEIR FOLDER [--long] [--examples] [--sanitize] [--libraries FOLDER] [--program FILE] [arguments of pytest or the program]
 
 FOLDER gets a virtual environment with pytest, NumPy, ml_dtypes and nanobind, the module, and the package. Exit code 77,
 which ctest takes as skipped: the packages cannot be had here. --long also runs the tests that take minutes. --sanitize is for
@@ -17,6 +17,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PACKAGES = ["pytest", "numpy", "ml_dtypes", "nanobind>=3.1,<4"]
+EXAMPLES = ["onnxruntime", "onnx"]  # what examples/python uses, besides torch and OpenVINO, which are large
 SKIPPED = 77
 OLDEST = (3, 11)
 SANITIZE = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize=vptr"]
@@ -52,6 +53,16 @@ def environment(folder):
         skip(f"pip cannot install {', '.join(PACKAGES)}: {last_line(result)}")
     made.write_text(wanted)
     return python
+
+
+def install_for_examples(folder, python):
+    """Tried once. Where the packages cannot be had, as for a new interpreter, the tests of these examples are skipped."""
+    tried = folder / "venv/examples.txt"
+    if tried.exists() and tried.read_text() == "\n".join(EXAMPLES):
+        return
+    install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "1", "--only-binary", ":all:", *EXAMPLES]
+    subprocess.run(install, capture_output=True)
+    tried.write_text("\n".join(EXAMPLES))
 
 
 def last_line(result):
@@ -94,6 +105,7 @@ def main():
     parser.add_argument("--failing-malloc", default="", help="tests/cli/failing_malloc.c as a library")
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--cmake", action="append", default=[], help="another argument of cmake")
+    parser.add_argument("--examples", action="store_true", help="also installs what the examples use")
     parser.add_argument("--libraries", type=pathlib.Path, help="a folder whose libweir.so is used instead: tests/fake of the build")
     parser.add_argument("--program", type=pathlib.Path, help="runs this program with the other arguments, instead of the tests")
     parser.add_argument("--sanitize", action="store_true", help="the module, too, has AddressSanitizer and UBSan")
@@ -101,6 +113,8 @@ def main():
     folder = own.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     python = environment(folder)
+    if own.examples:
+        install_for_examples(folder, python)
     build(python, folder, own.library.resolve(), own.cmake + SANITIZE * own.sanitize)
     settings = {"PYTHONPATH": str(folder / "package"), "WEIR_COMMAND": own.command and os.path.abspath(own.command), "WEIR_LONG": "1" * own.long,
                 "WEIR_FAILING_MALLOC": own.failing_malloc and os.path.abspath(own.failing_malloc),

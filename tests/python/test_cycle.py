@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -167,6 +168,8 @@ def test_push_async_is_woken_and_does_not_poll():
 
         inlet._inlet = Counted()
         pushing = [asyncio.create_task(inlet.push_async(i)) for i in (1, 2)]
+        await asyncio.sleep(0.1)
+        begun = calls
         await asyncio.sleep(0.3)
         before = calls
         graph.tell("c", "boolean", "ready")
@@ -175,9 +178,28 @@ def test_push_async_is_woken_and_does_not_poll():
         await graph.wait_async()
         seen = sorted(graph["c"].instance.seen)
         graph.close()
-        return before, seen
+        return begun, before, seen
 
-    assert asyncio.run(asyncio.wait_for(stalled(), 20)) == (2, [0, 1, 2])
+    begun, before, seen = asyncio.run(asyncio.wait_for(stalled(), 20))
+    assert begun == before <= 2 * (2 + weir.ends.TURNS) and seen == [0, 1, 2]
+
+
+def test_a_value_that_waits_for_room_is_made_a_message_once():
+    async def pushed(value):
+        graph, inlet, outlet = of_pass()
+        graph.start(backend="host", workers=1)
+        for i in range(2):  # in the outlet, in the inlet
+            await inlet.push_async(i)
+        pushing = asyncio.create_task(inlet.push_async(value, stamp=(5, 6)))
+        await asyncio.sleep(0.05)
+        assert not pushing.done()
+        value[:] = b"b"  # too late
+        found = [await outlet.take_async() for _ in range(3)]
+        await pushing
+        graph.close()
+        return bytes(found[-1]), found[-1].stamp
+
+    assert asyncio.run(asyncio.wait_for(pushed(bytearray(b"a")), 20)) == (b"a", (5, 6))
 
 
 def of_pass():
@@ -391,6 +413,11 @@ def make_closure(keep=None):
     return weakref.ref(graph)
 
 
+# CPython 3.13 without a GIL keeps all classes for ever once a second thread was started.
+CLASSES_STAY = sys.version_info[:2] == (3, 13) and not sys._is_gil_enabled()
+
+
+@pytest.mark.skipif(CLASSES_STAY, reason="this interpreter frees no class")
 @pytest.mark.parametrize("keep", [None, "self"])
 def test_a_graph_its_class_and_its_registry_are_collected(keep):
     make_closure(keep)

@@ -1,5 +1,6 @@
 """The examples, and what docs/python.md shows."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -171,3 +172,17 @@ with weir.Graph({{"weir": 1, "entities": [{{"name": "infer", "operator": "Infer"
 """)
     found = python(program)
     assert (found.returncode, found.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("library, modules", [("openvino", ["openvino"]), ("onnx", ["onnx", "onnxruntime"]), ("torch", ["torch"])])
+def test_requests_of_a_library_give_what_its_own_way_gives(library, modules):
+    for module in modules:
+        if not importlib.util.find_spec(module):
+            pytest.skip(f"no {module}")
+    found = python(ROOT / "examples/python/requests_measure.py", library, "12", "1")
+    assert found.returncode == 0 and re.fullmatch(rf"{library}'s own way \d+ frames/s, weir \d+: .*\n", found.stdout), found.stderr
+
+
+@pytest.mark.parametrize("name", ["requests", "requests_onnx", "requests_torch"])
+def test_an_operator_on_requests_is_short(name):
+    assert len((ROOT / f"examples/python/{name}.py").read_text().splitlines()) <= 40

@@ -122,6 +122,15 @@ def test_a_handler_that_raises_is_shown_and_ends_nothing(keep, capfd):
     assert behind.texts == []  # logging itself stops at the first that raises
 
 
+def logging_takes_lines_of_handlers():
+    """Whether this interpreter's logging does: that of CPython 3.13.5 drops them."""
+    logger = logging.Logger("alone")
+    handler = Keep(lambda record: record.msg and logger.info(""))
+    logger.addHandler(handler)
+    logger.info("first")
+    return len(handler.records) == 2
+
+
 def test_a_handler_may_log_itself_and_call_weir(keep):
     logger, graph = logging.getLogger("weir"), weir.Graph(graph_of(("b", "Count", {"count": 2}), ("end", "sink")))
 
@@ -135,7 +144,7 @@ def test_a_handler_may_log_itself_and_call_weir(keep):
     run_compute(lambda self, ctx: [ctx.log("first"), ctx.log("second")])
     graph.close()
     told = [text for text in seen.texts if text in ("once: first", "of the handler", "once: second")]
-    assert told == ["once: first", "of the handler", "once: second"]
+    assert told == ["once: first", *["of the handler"] * logging_takes_lines_of_handlers(), "once: second"]
 
 
 def test_a_lock_that_the_waiting_thread_holds_does_not_hold_up_the_end(keep):
