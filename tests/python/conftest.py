@@ -7,7 +7,8 @@ import pytest
 
 import weir
 
-SKIPS = ("run.py --long", "the sanitizer's allocator", "no openvino", "no torch", "this interpreter frees no class")  # any other skip is a failure where the environment has CI
+SKIPS = ("run.py --long", "the sanitizer's allocator", "no openvino", "no onnx", "no torch", "this interpreter frees no class")
+# Any other skip is a failure where the environment has CI.
 
 
 def pytest_sessionfinish(session):
