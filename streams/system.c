@@ -1255,6 +1255,9 @@ static weir_status arm_all_kicks(struct wr_system *system, bool all, uint64_t en
 		else if (all && !status)
 			status = kick_at_end(stream, frees_pending);
 	}
+	/* Seen complete since the list was processed, so that no signal was armed for it. */
+	if (all && frees_pending && wr_deferred_frees_any_complete(system))
+		wr_system_kick(system);
 	return status;
 }
 

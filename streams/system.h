@@ -110,6 +110,8 @@ void wr_deferred_frees_process(struct wr_system *system);
  * that memory waits for nothing any more: process the list again. Thread: the loop.
  */
 bool wr_deferred_frees_note_wanted(struct wr_system *system);
+/* Returns true if some memory is known to wait for nothing any more. Thread: the loop. */
+bool wr_deferred_frees_any_complete(struct wr_system *system);
 void wr_deferred_frees_drop_refs(struct wr_system *system, struct wr_waker *waker);
 
 /*
