@@ -482,7 +482,7 @@ static weir_status fence_promised(weir_entity *entity)
 
 	for (size_t p = 0; p < entity->streams.promised_count; p++) {
 		weir_fence fence = entity->streams.promised[p];
-		if (wr_fence_known_complete(entity->graph->system, fence))
+		if (wr_promise_over(entity->graph->system, fence))
 			continue;
 		for (size_t i = 0; !status && i < entity->input_count; i++)
 			for (size_t k = 0; !status && k < entity->inputs[i].taken_count; k++)

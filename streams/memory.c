@@ -346,9 +346,13 @@ static bool entry_complete(struct wr_system *system, const struct wr_deferred_fr
 
 static bool entry_known_complete(struct wr_system *system, const struct wr_deferred_free *entry)
 {
-	for (size_t i = 0; i < entry->count; i++)
-		if (!wr_fence_known_complete(system, entry->fences[i]))
+	for (size_t i = 0; i < entry->count; i++) {
+		weir_fence fence = entry->fences[i];
+		bool over = wr_fence_is_promise(fence) ? wr_promise_over(system, fence)
+						       : wr_fence_known_complete(system, fence);
+		if (!over)
 			return false;
+	}
 	return true;
 }
 

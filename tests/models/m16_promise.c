@@ -6,7 +6,8 @@
  * and drops its live reference. Two receivers, each its own thread, review when they are poked: they ask, arm, park. A
  * thread of the program completes the promise, well or with a failure, at any moment, also before the message is emitted,
  * or (setting 3) before the run begins, which is when the loop attaches the waker: the worker and the receivers come after
- * that. The thread that completes reads the waker when it takes the list. The loop ends the run at a live count of 0, or when it finds a failure, or (setting 2) because it was stopped; then it
+ * that. The thread that completes reads the waker when it takes the list. Setting 4: the program has pushed the message,
+ * with another promise, too, which is newer and is completed after the run alone; this one fails. The loop ends the run at a live count of 0, or when it finds a failure, or (setting 2) because it was stopped; then it
  * detaches, and frees all when no thread is inside. A critical section of the promise's lock is one step.
  * Run: build/m16_promise [-v]. Properties: no receiver takes the message before it is completed, or after a failure; each
  * takes it in the end, unless the run was cut short; a failure ends the run as one; no run is over while the promise is
@@ -18,9 +19,9 @@ enum { WORKER, FIRST, SECOND, PROGRAM, LOOP };
 enum mutation {
 	NONE, MARKED_AFTER_TAKE, ARMED_BLIND, ASKED_NOT_AGAIN, NOT_HELD, FAILURE_NOTED_LATE, FAILURE_ASKED_ONCE, FREED_BESIDE,
 	FAILED_IS_COMPLETE, NOT_FORGOTTEN,
-	WAKER_READ_EARLY
+	WAKER_READ_EARLY, NOT_WATCHED
 };
-enum { RECEIVED, ALONE, STOPPED, LATE };                        /* settings */
+enum { RECEIVED, ALONE, STOPPED, LATE, WITH_ANOTHER };          /* settings */
 enum { OPEN, DONE, FAILED };
 enum at { IDLE, ASK, ARM, PARK, OVER };
 struct state {
@@ -43,7 +44,7 @@ static void begin(struct state *s)
 		s->loop = 6;
 	else
 		attach(s);
-	s->fails = (uint8_t)choose(2);
+	s->fails = setting == WITH_ANOTHER ? 1 : (uint8_t)choose(2);
 }
 
 static void touch(const struct state *s)
@@ -74,6 +75,12 @@ static bool worker(struct state *s)
 		return false;
 	switch (s->worker) {
 	case 0:                                                 /* carries it, under its lock */
+		if (setting == WITH_ANOTHER) {                  /* pushes it: of no tick */
+			s->emitted = 1;
+			s->worker = 1;
+			say("pushes the message");
+			return true;
+		}
 		if (s->promise == OPEN && mutation != NOT_HELD) {
 			s->holds = 1;
 			s->live++;
@@ -143,7 +150,9 @@ static bool receiver(struct state *s, int r)
 		}
 		return true;
 	case ARM:                                               /* under the promise's lock */
-		if (s->promise == OPEN || mutation == ARMED_BLIND)
+		if (s->promise == OPEN && mutation == NOT_WATCHED)
+			say("receiver %d arms the newer one alone; ", r);
+		else if (s->promise == OPEN || mutation == ARMED_BLIND)
 			s->listed[r] = 1;
 		else if (s->promise == FAILED)
 			s->noted = 1;
@@ -176,8 +185,10 @@ static void take(struct state *s)
 
 static void mark(struct state *s)
 {
+	bool waits = s->listed[0] || s->listed[1];
+
 	s->promise = s->fails ? FAILED : DONE;
-	if (s->fails && (s->emitted || s->listed[0] || s->listed[1]) && mutation != FAILURE_NOTED_LATE)
+	if (s->fails && ((s->emitted && setting != WITH_ANOTHER) || waits) && mutation != FAILURE_NOTED_LATE)
 		s->noted = 1;
 }
 
@@ -340,6 +351,7 @@ static const struct run runs[] = {
 	{"rules: the program alone has the message", NONE, ALONE, HOLDS},
 	{"rules: the run is stopped", NONE, STOPPED, HOLDS},
 	{"rules: the run begins late", NONE, LATE, HOLDS},
+	{"rules: the message carries another one", NONE, WITH_ANOTHER, HOLDS},
 	{"MUTANT marked after its waits were taken", MARKED_AFTER_TAKE, RECEIVED, BREAKS},
 	{"MUTANT arming does not look whether it was completed", ARMED_BLIND, RECEIVED, BREAKS},
 	{"MUTANT one that was completed meanwhile is not asked again", ASKED_NOT_AGAIN, RECEIVED, BREAKS},
@@ -350,5 +362,6 @@ static const struct run runs[] = {
 	{"MUTANT the thread that completes is not counted", FREED_BESIDE, STOPPED, BREAKS},
 	{"MUTANT the waits are not forgotten at the end", NOT_FORGOTTEN, STOPPED, BREAKS},
 	{"MUTANT the waker is read before the lock is taken", WAKER_READ_EARLY, LATE, BREAKS},
+	{"MUTANT of two promises the newer one alone is watched", NOT_WATCHED, WITH_ANOTHER, BREAKS},
 	{0}
 };
