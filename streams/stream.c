@@ -164,6 +164,22 @@ weir_status wr_fence_check(struct wr_system *system, weir_fence fence)
 	return wr_fence_find(system, fence, &stream);
 }
 
+weir_status wr_fences_each_pending(struct wr_system *system, const weir_fence *fences, size_t n,
+				   weir_status (*fn)(weir_stream *stream, uint64_t value, void *arg),
+				   void *arg)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < n && !status; i++) {
+		weir_stream *stream;
+
+		status = wr_fence_find(system, fences[i], &stream);
+		if (!status && stream && fences[i].value > wr_load(&stream->completed))
+			status = fn(stream, fences[i].value, arg);
+	}
+	return status;
+}
+
 /* --- queries --- */
 
 void wr_stream_note_complete(weir_stream *stream, uint64_t value)
