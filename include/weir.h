@@ -647,8 +647,8 @@ WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, i
 /* No more messages in this run; an open inlet keeps the run open. */
 WEIR_API void weir_inlet_close(weir_inlet *inlet);
 /*
- * Gives a descriptor for the program's own loop. A push with timeout 0 that fails for want of room in a queue
- * that blocks (policy `block`) clears it; it is readable again as soon as there is room, or the inlet is
+ * Gives a descriptor for the program's own loop. A push with timeout 0 that fails for want of room (policies
+ * `block` and `fault`) clears it; it is readable again as soon as there is room, or the inlet is
  * closed: then push again. So a loop waits for room without a thread or a timer. Level-triggered. Made at the
  * first call, which comes before the push, and owned by the inlet: watch it, but do not read or close it.
  * Fails: WEIR_E_IO: no descriptor is left.
