@@ -321,8 +321,11 @@ static weir_status fence_add(weir_message *message, weir_fence fence, enum wr_pa
 	return status;
 }
 
-/* Puts the fence, which the message names by now, among its uses; false: it is there. Fails: WEIR_E_NOMEM. */
-static weir_status promise_put(weir_message *message, weir_fence fence, bool *put)
+/*
+ * Puts the fence among the message's uses if it is not there. `named`: the message names it by now; else it
+ * is not put. *there: whether it was there. Fails: WEIR_E_NOMEM.
+ */
+static weir_status promise_put(weir_message *message, weir_fence fence, bool named, bool *there)
 {
 	bool locked = message_lock_shared(message);
 	uint32_t count = wr_read(&message->uses.count), i = 0;
@@ -330,10 +333,9 @@ static weir_status promise_put(weir_message *message, weir_fence fence, bool *pu
 
 	while (i < count && message->uses.items[i].stream != fence.stream)
 		i++;
-	*put = i == count || message->uses.items[i].value < fence.value;
-	if (*put)
+	*there = i < count && message->uses.items[i].value >= fence.value;
+	if (!*there && named)
 		status = fences_keep_latest(&message->uses, fence, 0);
-	*put &= !status;
 	message_unlock_shared(message, locked);
 	return status;
 }
@@ -343,17 +345,23 @@ __attribute__((noinline)) static weir_status promise_add(weir_message *message, 
 							 enum wr_part part)
 {
 	struct wr_system *system = pool_system(message->pool);
-	bool named, put = false;
-	weir_status status = wr_promise_name(system, fence, &named);
+	weir_status status;
+	bool named, there;
 
-	if (status && part == WR_USED) /* it is over, whatever came of it */
-		return WEIR_OK;
-	if (status || !named)
-		return status;
-	status = promise_put(message, fence, &put);
-	if (!put)
-		wr_promise_unname(system, fence);
-	return status || part == WR_USED ? status : fence_add(message, fence, part);
+	(void)promise_put(message, fence, false, &there);
+	if (!there) {
+		status = wr_promise_name(system, fence, &named);
+		if (status && part == WR_USED) /* it is over, whatever came of it */
+			return WEIR_OK;
+		if (status || !named)
+			return status;
+		status = promise_put(message, fence, true, &there);
+		if (there || status)
+			wr_promise_unname(system, fence);
+		if (status)
+			return status;
+	}
+	return part == WR_USED ? WEIR_OK : fence_add(message, fence, part);
 }
 
 static void promises_unname(const weir_message *message, uint32_t uses)
