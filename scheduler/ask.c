@@ -986,6 +986,20 @@ const weir_fence *wr_view_fence_next(weir_view *view)
 	return fences->seen ? &fences->next_seen : NULL;
 }
 
+void wr_view_fence_done(weir_view *view, weir_fence fence)
+{
+	struct wr_told_fences *fences = fences_of(view);
+
+	if (!wr_fence_is_promise(fence))
+		return;
+	wr_spin_lock(&fences->lock);
+	for (struct wr_told_fence *told = &fences->last; told;
+	     told = told == &fences->last ? &fences->next : NULL)
+		if (told->fence.stream == fence.stream && told->fence.value == fence.value)
+			told->fence = (weir_fence){0, 0};
+	wr_spin_unlock(&fences->lock);
+}
+
 bool wr_view_is_promise(weir_fence fence)
 {
 	return wr_fence_is_promise(fence);

@@ -282,6 +282,76 @@ static void t17_s08_a_message_keeps_the_failure_of_its_fence(void **state)
 	rig_everywhere(outlive);
 }
 
+/* --- what was completed well, while others fail --- */
+
+/* The first that fails is given the place of the fence, which is stale by the end of the tick. */
+static weir_status emit_and_fail(struct rig *rig, weir_context *context)
+{
+	weir_fence fence = create(rig);
+	weir_status status;
+
+	HOLDS(rig, current_stream(context));
+	status = weir_context_emit_at(context, 0, rig_number(context, 1), fence);
+	complete(rig, fence, WEIR_OK);
+	fail_many(rig, KEPT + 1);
+	HOLDS(rig, weir_fence_query(rig->graph, fence) == WEIR_E_INVALID);
+	return status;
+}
+
+static weir_status use_stream(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, current_stream(context));
+	return weir_context_message(context, 0, 0) ? WEIR_OK : WEIR_E_FAILED;
+}
+
+static void go_on(void)
+{
+	struct rig *rig = rig_of("a:call count=6 in_flight=1 -> z:call capacity=2");
+
+	rig_on(rig, "a", emit_and_fail);
+	rig_on(rig, "z", use_stream);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "z"), 6);
+	rig_destroy(rig);
+}
+
+static void t17_t03_t08_a_message_is_finished_whose_fence_is_stale(void **state)
+{
+	(void)state;
+	rig_everywhere(go_on);
+}
+
+/* The condition is open since the fence was completed. */
+static void stay_open(void)
+{
+	struct rig *rig = rig_of("z:call fence=false");
+	weir_inlet *inlet = NULL;
+	weir_fence fence;
+
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "z.in", &inlet), WEIR_OK);
+	rig_make(rig);
+	fence = create(rig);
+	assert_int_equal(weir_entity_tell_fence(weir_graph_entity(rig->graph, "z"), "fence", fence), WEIR_OK);
+	rig_start(rig);
+	assert_int_equal(weir_inlet_push(inlet, rig_message(rig, 1), -1), WEIR_OK);
+	complete(rig, fence, WEIR_OK);
+	while (!rig_ticks(rig, "z"))
+		wr_thread_sleep(100 * US);
+	fail_many(rig, KEPT + 1);
+	assert_int_equal(weir_fence_query(rig->graph, fence), WEIR_E_INVALID);
+	assert_int_equal(weir_inlet_push(inlet, rig_message(rig, 1), -1), WEIR_OK);
+	weir_inlet_close(inlet);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "z"), 2);
+	rig_destroy(rig);
+}
+
+static void t17_c06_a_condition_stays_open_whose_fence_is_stale(void **state)
+{
+	(void)state;
+	rig_everywhere(stay_open);
+}
+
 /* --- ages --- */
 
 /* The program is outside of the simulated world, whose clock is another one. */
@@ -316,6 +386,8 @@ int main(void)
 		cmocka_unit_test(t17_a_handle_of_a_fence_that_failed_long_ago_is_refused),
 		cmocka_unit_test(t17_a_stale_fence_is_not_emitted),
 		cmocka_unit_test(t17_s08_a_message_keeps_the_failure_of_its_fence),
+		cmocka_unit_test(t17_t03_t08_a_message_is_finished_whose_fence_is_stale),
+		cmocka_unit_test(t17_c06_a_condition_stays_open_whose_fence_is_stale),
 		cmocka_unit_test(t17_c05_the_age_of_a_fence_of_outside_is_by_the_clock_of_the_world),
 	};
 
