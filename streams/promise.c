@@ -189,7 +189,8 @@ static weir_status add_page(struct wr_promises *promises)
 	}
 	wr_spin_unlock(&promises->lock);
 	wr_free(page);
-	return page ? wr_fail(WEIR_E_NOMEM, "more than %d fences are not completed",
+	return page ? wr_fail(WEIR_E_NOMEM,
+			      "more than %d fences are open, or failed and are carried by messages",
 			      WR_PROMISES_PAGES * WR_PROMISES_PAGE)
 		    : WEIR_OK;
 }
