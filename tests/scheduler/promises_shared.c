@@ -278,6 +278,65 @@ static void t17_s07_fences_are_completed_while_all_is_destroyed(void **state)
 	rig_on_host(end_in_all_ways);
 }
 
+/* --- failures beside a run that they do not concern --- */
+
+static void fail_beside(void *arg)
+{
+	bool carried = arg;
+
+	for (int i = 0; i < 3000; i++) {
+		weir_message *message = NULL;
+		weir_fence fence = {0, 0};
+		bool holds = !weir_graph_create_fence(own.graph, &fence);
+
+		if (carried)
+			holds &= !weir_message_create_empty(own.graph, &message) &&
+				 !weir_message_add_producer(message, fence);
+		holds &= !weir_fence_complete(own.graph, fence, WEIR_E_IO, "gone");
+		holds &= !carried || weir_fence_query(own.graph, fence) == WEIR_E_FAILED;
+		weir_message_unref(message);
+		if (!holds)
+			rig_break(own.rig);
+	}
+	wr_fetch_add(&own.ended, 1);
+}
+
+static weir_status emit_until_they_end(struct rig *rig, weir_context *context)
+{
+	weir_fence fence = {0, 0};
+	weir_status status;
+
+	HOLDS(rig, !weir_graph_create_fence(rig->graph, &fence));
+	status = weir_context_emit_at(context, 0, rig_number(context, 1), fence);
+	HOLDS(rig, !weir_fence_complete(rig->graph, fence, WEIR_OK, NULL));
+	if (wr_load(&own.ended) == 4)
+		weir_context_finish(context);
+	return status;
+}
+
+static void t17_failures_of_fences_that_no_entity_has_disturb_no_run(void **state)
+{
+	struct wr_thread threads[4];
+	struct rig *rig;
+
+	(void)state;
+	rig_backend = "host";
+	rig = rig_of("a:call in_flight=3 -> z:call capacity=3; a -> y:host");
+	rig_on(rig, "a", emit_until_they_end);
+	clear(rig);
+	rig_start(rig);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(wr_thread_start(&threads[i], "program", fail_beside, i % 2 ? &own : NULL),
+				 WEIR_OK);
+	for (int i = 0; i < 4; i++)
+		wr_thread_join(&threads[i]);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "z"), rig_ticks(rig, "a"));
+	assert_in_range(rig_promise_places(rig), 1024, 2048);
+	complete_rest();
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -285,6 +344,7 @@ int main(void)
 		cmocka_unit_test(t17_a_fence_of_another_graph_is_refused),
 		cmocka_unit_test(t17_t08_a_kernel_completes_the_fence_of_its_own_tick),
 		cmocka_unit_test(t17_b03_a_destructor_completes_a_fence),
+		cmocka_unit_test(t17_failures_of_fences_that_no_entity_has_disturb_no_run),
 		cmocka_unit_test(t17_s07_fences_are_completed_while_all_is_destroyed),
 	};
 
