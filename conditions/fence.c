@@ -48,6 +48,7 @@ static void fence_ask(const void *state, weir_view *view, weir_verdict *verdict)
 		weir_verdict_wait(verdict, "no fence was told");
 		weir_verdict_external(verdict);
 	} else if (weir_view_fence_complete(view, *fence)) {
+		wr_view_fence_done(view, *fence);
 		weir_verdict_ready(verdict);
 	} else {
 		weir_verdict_wait(verdict, device ? "the work before the told fence is not finished"

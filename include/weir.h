@@ -317,8 +317,9 @@ WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
  * A scheduler runs a graph, any number of times, on its own workers. The shortest program: weir_graph_open,
  * weir_scheduler_create, weir_scheduler_run, then weir_scheduler_destroy and weir_graph_destroy.
  *
- * On `sim` the thread that waits executes the run, in virtual time. Meanwhile other threads may poke, tell
- * and stop, but must not push, take, close, drop messages or explain; a POSIX signal handler may only stop.
+ * On `sim` the thread that waits executes the run, in virtual time. Meanwhile other threads may poke, tell,
+ * complete fences and stop, but must not push, take, close, drop messages or explain; a POSIX signal handler
+ * may only stop.
  *
  * Default. Thread: one. Fails: WEIR_E_STATE: called inside `ended`; WEIR_E_INVALID: called in the child of a
  * fork, which may use neither the scheduler nor the graph.
@@ -646,8 +647,8 @@ WEIR_API weir_status weir_inlet_push(weir_inlet *inlet, weir_message *message, i
 /* No more messages in this run; an open inlet keeps the run open. */
 WEIR_API void weir_inlet_close(weir_inlet *inlet);
 /*
- * Gives a descriptor for the program's own loop. A push with timeout 0 that fails for want of room in a queue
- * that blocks (policy `block`) clears it; it is readable again as soon as there is room, or the inlet is
+ * Gives a descriptor for the program's own loop. A push with timeout 0 that fails for want of room (policies
+ * `block` and `fault`) clears it; it is readable again as soon as there is room, or the inlet is
  * closed: then push again. So a loop waits for room without a thread or a timer. Level-triggered. Made at the
  * first call, which comes before the push, and owned by the inlet: watch it, but do not read or close it.
  * Fails: WEIR_E_IO: no descriptor is left.
@@ -1266,10 +1267,10 @@ WEIR_API weir_status weir_stream_unwrap(weir_stream *stream);
 WEIR_API weir_status weir_entity_use_stream(weir_entity *entity, weir_stream *stream);
 /*
  * Returns WEIR_OK if the fence is complete. Thread: any. Fails: WEIR_E_BUSY: not yet; WEIR_E_FAILED: the
- * program completed it with a failure; WEIR_E_INVALID: never
- * recorded, or of another graph; WEIR_E_DEVICE: the device failed before the fence was seen complete. Then
- * the work before it must not be used. weir_error_last() has cause DEVICE, and as its entity the only one
- * that had unfinished work; NULL: there were several, which the text lists, oldest first.
+ * program completed it with a failure, whose text is the error's; WEIR_E_INVALID: never recorded, of another
+ * graph, or stale (weir_graph_create_fence); WEIR_E_DEVICE: the device failed before the fence was seen
+ * complete. Then the work before it must not be used. weir_error_last() has cause DEVICE, and as its entity
+ * the only one that had unfinished work; NULL: there were several, which the text lists, oldest first.
  */
 WEIR_API weir_status weir_fence_query(weir_graph *graph, weir_fence fence);
 /*
@@ -1296,20 +1297,33 @@ WEIR_API weir_status weir_fence_enqueue(weir_graph *graph, weir_fence fence, int
  * one: a device cannot wait for the program), `cuda_stream` or `fence`; the tick counts as in flight
  * (max_in_flight); what the tick took and made is not freed; a run does not end, and a drain waits. Each
  * fence is completed once, by weir_fence_complete, also after the run: until then the graph can neither be
- * destroyed nor run on another backend. It costs no thread and no device, and works on every backend. Thread:
- * any. Fails: WEIR_E_INVALID: the graph has no scheduler yet.
+ * destroyed nor run on another backend. It costs no thread and no device, and works on every backend.
+ *
+ * The fence is a value that is never given out again in this graph. It is good until it is completed, and as
+ * long as a message carries a failure; then until 1,024 fences that no message carries have failed since.
+ * From then on it may be stale: calls refuse it with WEIR_E_INVALID, though a message that carries one that
+ * was completed well stays finished. Where no fence fails none is stale. Thread: any. Fails: WEIR_E_INVALID:
+ * the graph has no scheduler yet; WEIR_E_NOMEM: also, 262,144 are open or carried after they failed.
  */
 WEIR_API weir_status weir_graph_create_fence(weir_graph *graph, weir_fence *out);
 /*
  * Completes a fence of weir_graph_create_fence: WEIR_OK, the work is done and its result is in the payload;
- * or a failure, which ends the run as a failure of the entity that emitted the fence, with the cause
- * WEIR_CAUSE_COMPUTE and the text, one line, copied (NULL: none). Its message is taken by no compute then.
- * Nothing needs to be locked: what the calling thread has written before is seen by the receivers. May be
- * called before the message is emitted; a failure is then that of weir_context_emit_at. Of a fence that a run
- * before has left, it ends nothing, and the messages that carry it must be dropped. `stop` does not wait for
- * fences: an operator's stop is the place to cancel what is left, and to complete it. Thread: any, also
- * inside compute, but not a POSIX signal handler; also while the scheduler is destroyed. Fails:
- * WEIR_E_INVALID: no such fence, completed before, or a status above 0.
+ * or a failure, with its text, one line, copied (NULL: none). Nothing needs to be locked: what the calling
+ * thread has written before is seen by the receivers. `stop` does not wait for fences: an operator's stop is
+ * the place to cancel what is left, and to complete it.
+ *
+ * After a failure no compute takes a message that carries the fence, in any run. The failure ends, with the
+ * cause WEIR_CAUSE_COMPUTE:
+ * - if a tick of the run has emitted it, that run, as a failure of the entity, drain or not: also if the
+ *   taker of an early outlet has the message, or it was dropped;
+ * - else, if an entity waits for it, be it for one of several fences, that run, as a failure of the entity;
+ *   if none does yet, the run in which one begins to, as a failure of this one;
+ * - if it is emitted later, that call of weir_context_emit_at;
+ * - if its run has failed, was stopped or is over by then, nothing: a run ends for one reason.
+ *
+ * Thread: any, also inside compute and inside a host function of a stream (cudaLaunchHostFunc), but not a
+ * POSIX signal handler or a child of fork; also while the scheduler is destroyed. Fails: WEIR_E_INVALID: no
+ * such fence, completed before, or a status above 0.
  */
 WEIR_API weir_status weir_fence_complete(weir_graph *graph, weir_fence fence, weir_status status,
 					 const char *text);

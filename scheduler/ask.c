@@ -758,6 +758,10 @@ static size_t add_pending_fences(weir_entity *entity, const weir_message *messag
 		weir_status status = all || wr_fence_is_promise(fence)
 					     ? wr_fence_query(entity->graph->system, fence)
 					     : WEIR_OK;
+		/* A stale promise was completed: one that failed is not forgotten while a message names it.
+		 */
+		if (status == WEIR_E_INVALID && wr_fence_is_promise(fence))
+			continue;
 		/* A lost device counts as complete: compute then fails. Arming reports other failures. */
 		if (status && status != WEIR_E_DEVICE)
 			count = wr_fences_add(entity->fetched, count, fence);
@@ -801,9 +805,11 @@ static bool wait_for_front(weir_view *view, unsigned input, bool all, weir_verdi
 
 	if (!pending)
 		return false;
-	for (size_t i = 0; i < pending && i < FENCES; i++) {
-		told |= wr_fence_is_promise(entity->fetched[i]);
-		weir_verdict_fence(verdict, entity->fetched[i]);
+	for (size_t i = 0; i < pending; i++) {
+		bool promise = wr_fence_is_promise(entity->fetched[i]);
+		told |= promise;
+		if (i < FENCES || promise) /* a failure of any is to be seen */
+			weir_verdict_fence(verdict, entity->fetched[i]);
 	}
 	weir_verdict_wait(verdict, told ? "waits for a fence that the program completes" : why);
 	weir_verdict_set_cause(verdict, told ? WEIR_CAUSE_TOLD : WEIR_CAUSE_DEVICE, (int)input, 0);
@@ -960,14 +966,16 @@ weir_status weir_entity_tell_fence(weir_entity *entity, const char *condition, w
 	struct wr_condition *found = NULL;
 	weir_status status = wr_condition_find(entity, condition, &found);
 	struct wr_told_fences *fences;
+	int64_t now;
 
 	if (!status)
 		status = check_fence(entity, found, fence);
 	if (status)
 		return status;
 	fences = &found->fences;
+	now = entity->graph->system ? wr_system_now(entity->graph->system) : wr_now();
 	wr_spin_lock(&fences->lock);
-	fences->last = (struct wr_told_fence){fence, wr_now(), ++fences->count};
+	fences->last = (struct wr_told_fence){fence, now, ++fences->count};
 	if (!fences->next.number)
 		fences->next = fences->last;
 	wr_spin_unlock(&fences->lock);
@@ -1001,6 +1009,20 @@ const weir_fence *wr_view_fence_next(weir_view *view)
 	fences->next_seen = fences->next.fence;
 	wr_spin_unlock(&fences->lock);
 	return fences->seen ? &fences->next_seen : NULL;
+}
+
+void wr_view_fence_done(weir_view *view, weir_fence fence)
+{
+	struct wr_told_fences *fences = fences_of(view);
+
+	if (!wr_fence_is_promise(fence))
+		return;
+	wr_spin_lock(&fences->lock);
+	for (struct wr_told_fence *told = &fences->last; told;
+	     told = told == &fences->last ? &fences->next : NULL)
+		if (told->fence.stream == fence.stream && told->fence.value == fence.value)
+			told->fence = (weir_fence){0, 0};
+	wr_spin_unlock(&fences->lock);
 }
 
 bool wr_view_is_promise(weir_fence fence)

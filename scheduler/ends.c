@@ -147,11 +147,20 @@ void wr_inlet_wake_waiting(weir_inlet *inlet)
 	wr_cond_broadcast(&inlet->changed);
 }
 
-static bool is_full_locked(weir_inlet *inlet)
+/* With `fault` a push is refused at once, so that room is asked for anew. */
+static bool lacks_room_locked(weir_inlet *inlet)
 {
 	struct wr_queue *queue = &inlet->connection->queue;
 
-	return inlet->open && queue->policy == WEIR_POLICY_BLOCK && !wr_queue_room(queue);
+	if (queue->policy == WEIR_POLICY_FAULT)
+		return !wr_queue_newest_room(queue, wr_read(&queue->tail));
+	return queue->policy == WEIR_POLICY_BLOCK && !wr_queue_room(queue);
+}
+
+static bool is_full_locked(weir_inlet *inlet)
+{
+	return inlet->open && inlet->connection->queue.policy == WEIR_POLICY_BLOCK &&
+	       lacks_room_locked(inlet);
 }
 
 /*
@@ -165,7 +174,7 @@ static bool arm_locked(weir_inlet *inlet)
 	fd_set_readable(inlet->fd, false);
 	inlet->armed = true;
 	wr_fetch_add(&inlet->waiting, 1);
-	if (is_full_locked(inlet))
+	if (inlet->open && lacks_room_locked(inlet))
 		return false;
 	inlet_disarm_locked(inlet);
 	return true;
@@ -189,13 +198,18 @@ static weir_status wait_for_room_locked(weir_inlet *inlet, int64_t until)
 	return inlet->open ? WEIR_OK : WEIR_E_CLOSED;
 }
 
-/* Policy `fault`. Checked before the message counts as delivered: a refused message stays the caller's. */
-static weir_status check_fault_locked(const weir_inlet *inlet)
+/*
+ * Policy `fault`. Checked before the message counts as delivered: a refused message stays the caller's. With
+ * timeout 0 the descriptor is cleared, as for a queue that blocks: a loop that waits for it does not spin.
+ */
+static weir_status check_fault_locked(weir_inlet *inlet, int64_t until)
 {
 	struct wr_connection *connection = inlet->connection;
-	struct wr_queue *queue = &connection->queue;
+	bool full = connection->queue.policy == WEIR_POLICY_FAULT && lacks_room_locked(inlet);
 
-	if (queue->policy != WEIR_POLICY_FAULT || wr_queue_newest_room(queue, wr_read(&queue->tail)))
+	while (full && until == INT64_MIN && arm_locked(inlet))
+		full = lacks_room_locked(inlet);
+	if (!full)
 		return WEIR_OK;
 	return wr_fail_port(WEIR_E_BUSY, connection->receiver->plan->name,
 			    connection->receiver->inputs[connection->input].plan->port->name,
@@ -289,7 +303,7 @@ static weir_status inlet_push(weir_scheduler *scheduler, void *arg)
 			: weir_scheduler_running(scheduler) ? CLOSED_WHY
 							    : NO_RUN);
 	else
-		status = check_fault_locked(inlet);
+		status = check_fault_locked(inlet, until);
 	if (!status)
 		push_locked(inlet, push->message, left);
 	wr_mutex_unlock(&inlet->lock);

@@ -326,7 +326,7 @@ void wr_entity_explain(weir_entity *entity, bool draining, wr_unmet_fn *fn, void
 bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const char **why);
 /*
  * Fails with WEIR_E_INVALID, naming the condition that waits for a fence which was never recorded in this
- * graph. Thread: owner.
+ * graph. OK: none does any more, and the entity is reviewed once more. Thread: owner.
  */
 weir_status wr_entity_refuse_fence(weir_entity *entity);
 /* Sets the last error of a call whose entity is NULL; returns WEIR_E_INVALID. */

@@ -1008,6 +1008,8 @@ void wr_run_turn(weir_scheduler *scheduler)
 	int64_t now = wr_now(), next = INT64_MAX;
 
 	loop_clear(&scheduler->loop);
+	if (scheduler->graph->owns_world)
+		wr_system_note_now(scheduler->graph->system, now);
 	poke_reported(scheduler);
 	if (wr_load(&scheduler->phase) != WR_ENDED)
 		take_signals(scheduler, now); /* between two runs they stay pending */

@@ -68,15 +68,19 @@ weir_message *weir_message_ref(weir_message *message)
 }
 
 static void payload_free(weir_message *message);
+static void promises_unname(const weir_message *message, uint32_t uses);
 
 /* Releases the payload, then the message. No reference is left, the GPU does not use it; no lock is held. */
 static void message_recycle(weir_message *message)
 {
 	bool own = message->payload == WR_PAYLOAD_DESTROY;
 	void (*destroy)(void *arg) = message->destroy;
+	uint32_t uses = wr_read(&message->uses.count);
 	void *arg = message->arg;
 
 	payload_free(message);
+	if (uses)
+		promises_unname(message, uses);
 	/* Relaxed: the next user gets it from this thread's cache or through the pool's lock. */
 	wr_store_relaxed(&message->uses.count, 0);
 	wr_store_relaxed(&message->producers.count, 0);
@@ -313,23 +317,79 @@ static weir_status fences_keep_latest(struct wr_fences *fences, weir_fence fence
 	return WEIR_OK;
 }
 
-static weir_status pack_add_fence(const weir_message *pack, weir_fence fence, enum wr_part part);
-
-weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum wr_part part)
+static weir_status fence_add(weir_message *message, weir_fence fence, enum wr_part part)
 {
-	weir_status status;
-	bool locked;
+	bool locked = message_lock_shared(message);
+	weir_status status = fences_keep_latest(&message->uses, fence, 0);
 
-	if (fence.stream == 0) /* no fence: counts as complete */
-		return WEIR_OK;
-	if (message->kind == WEIR_KIND_PARTS)
-		return pack_add_fence(message, fence, part);
-	locked = message_lock_shared(message);
-	status = fences_keep_latest(&message->uses, fence, 0);
 	if (!status && part != WR_USED)
 		status = fences_keep_latest(&message->producers, fence, part == WR_PRODUCED ? BARE : 0);
 	message_unlock_shared(message, locked);
 	return status;
+}
+
+/*
+ * Puts the fence among the message's uses if it is not there. `named`: the message names it by now; else it
+ * is not put. *there: whether it was there. Fails: WEIR_E_NOMEM.
+ */
+static weir_status promise_put(weir_message *message, weir_fence fence, bool named, bool *there)
+{
+	bool locked = message_lock_shared(message);
+	uint32_t count = wr_read(&message->uses.count), i = 0;
+	weir_status status = WEIR_OK;
+
+	while (i < count && message->uses.items[i].stream != fence.stream)
+		i++;
+	*there = i < count && message->uses.items[i].value >= fence.value;
+	if (!*there && named)
+		status = fences_keep_latest(&message->uses, fence, 0);
+	message_unlock_shared(message, locked);
+	return status;
+}
+
+/* A promise that fails is not forgotten while a message names it in its uses (T17): each names it once. */
+__attribute__((noinline)) static weir_status promise_add(weir_message *message, weir_fence fence,
+							 enum wr_part part)
+{
+	struct wr_system *system = pool_system(message->pool);
+	weir_status status;
+	bool named, there;
+
+	(void)promise_put(message, fence, false, &there);
+	if (!there) {
+		status = wr_promise_name(system, fence, &named);
+		if (status && part == WR_USED) /* it is over, whatever came of it */
+			return WEIR_OK;
+		if (status || !named)
+			return status;
+		status = promise_put(message, fence, true, &there);
+		if (there || status)
+			wr_promise_unname(system, fence);
+		if (status)
+			return status;
+	}
+	return part == WR_USED ? WEIR_OK : fence_add(message, fence, part);
+}
+
+static void promises_unname(const weir_message *message, uint32_t uses)
+{
+	struct wr_system *system = pool_system(message->pool);
+
+	for (uint32_t i = 0; system && i < uses; i++)
+		if (wr_fence_is_promise(message->uses.items[i]))
+			wr_promise_unname(system, message->uses.items[i]);
+}
+
+static weir_status pack_add_fence(const weir_message *pack, weir_fence fence, enum wr_part part);
+
+weir_status wr_message_add_fence(weir_message *message, weir_fence fence, enum wr_part part)
+{
+	if (fence.stream == 0) /* no fence: counts as complete */
+		return WEIR_OK;
+	if (message->kind == WEIR_KIND_PARTS)
+		return pack_add_fence(message, fence, part);
+	return wr_fence_is_promise(fence) ? promise_add(message, fence, part)
+					  : fence_add(message, fence, part);
 }
 
 /*
@@ -347,8 +407,10 @@ static weir_status message_add_pending_fence(weir_message *message, weir_fence f
 		return wr_fail(WEIR_E_INVALID, "fence: stream %llu does not belong to this graph",
 			       (unsigned long long)fence.stream);
 	status = wr_fence_query(system, fence);
-	if (status == WEIR_OK || status == WEIR_E_INVALID || (status == WEIR_E_FAILED && part != WR_USED))
-		return status; /* FAILED: a promise, which no message can carry any more */
+	if (status == WEIR_E_FAILED) /* a promise: no message can carry it any more, and nothing reads */
+		return part == WR_USED ? WEIR_OK : status;
+	if (status == WEIR_OK || status == WEIR_E_INVALID)
+		return status;
 	return wr_message_add_fence(message, fence, part);
 }
 
@@ -463,7 +525,9 @@ bool wr_message_still_read(const weir_message *message)
 		for (uint32_t k = 0; k < producers; k++)
 			if (message->producers.items[k].stream == use.stream)
 				covered = message->producers.items[k].value & ~BARE;
-		if (covered < use.value && wr_fence_query(system, use))
+		if (covered >= use.value)
+			continue;
+		if (wr_fence_is_promise(use) ? !wr_promise_over(system, use) : wr_fence_query(system, use))
 			return true;
 	}
 	return false;

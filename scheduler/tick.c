@@ -58,6 +58,8 @@ static inline bool front_take(struct wr_worker *worker, weir_entity *entity, str
 	n = wr_queue_take(&connection->queue, input->taken + input->taken_count);
 	input->taken_by[k] = n;
 	input->taken_count += n;
+	if (n && connection->queue.policy == WEIR_POLICY_FAULT && !connection->sender)
+		wr_inlet_wake_waiting(connection->inlet);
 	if (!n || connection->queue.policy != WEIR_POLICY_BLOCK)
 		return false;
 	if (!connection->sender)

@@ -42,6 +42,11 @@ size_t wr_view_flight_pending(weir_view *view, size_t room, weir_fence *out);
 const weir_fence *wr_view_fence_told(weir_view *view);
 /* Likewise the oldest one that no tick has used; further ones that are told meanwhile replace each other. */
 const weir_fence *wr_view_fence_next(weir_view *view);
+/*
+ * The fence that the condition was told, which either of these gave, is complete: it stays so, also when it
+ * is stale (T17).
+ */
+void wr_view_fence_done(weir_view *view, weir_fence fence);
 bool wr_view_is_promise(weir_fence fence); /* the program completes it (T17) */
 /* Only inside ticked: the tick has used the fence that wr_view_fence_next gave to the review before it. */
 void wr_view_fence_use(weir_view *view);

@@ -520,7 +520,7 @@ static weir_status fence_promised(weir_entity *entity)
 
 	for (size_t p = 0; p < entity->streams.promised_count; p++) {
 		weir_fence fence = entity->streams.promised[p];
-		if (wr_fence_known_complete(entity->graph->system, fence))
+		if (wr_promise_over(entity->graph->system, fence))
 			continue;
 		for (size_t i = 0; !status && i < entity->input_count; i++)
 			for (size_t k = 0; !status && k < entity->inputs[i].taken_count; k++)
@@ -671,7 +671,9 @@ static size_t flight_find_pending(const weir_entity *entity, uint64_t tick, weir
 			continue;
 		if (known < STREAMS && !promise)
 			asked[known++] = end->fence;
-		status = wr_fence_query(entity->graph->system, end->fence);
+		if (promise && wr_promise_over(entity->graph->system, end->fence))
+			continue; /* if it failed the run ends */
+		status = promise ? WEIR_E_BUSY : wr_fence_query(entity->graph->system, end->fence);
 		if (!status || status == WEIR_E_DEVICE) /* lost device: the next call on it fails */
 			continue;
 		if (pending < room)
@@ -931,8 +933,12 @@ static weir_status stream_wait_for_input(weir_entity *entity, size_t input)
 		if (!wr_message_has_fences(port->taken[k]))
 			continue;
 		status = fences_fetch(entity, port->taken[k], wr_message_fences, &n);
-		for (size_t f = 0; !status && f < n; f++)
-			status = weir_stream_wait(entity->current_stream, entity->fetched[f]);
+		for (size_t f = 0; !status && f < n; f++) {
+			weir_fence fence = entity->fetched[f];
+			/* A promise that is over may be stale by now, and is refused then. */
+			if (!wr_fence_is_promise(fence) || !wr_promise_over(entity->graph->system, fence))
+				status = weir_stream_wait(entity->current_stream, fence);
+		}
 	}
 	return status;
 }

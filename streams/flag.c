@@ -293,20 +293,11 @@ struct wr_armed_flag {
 
 /* --- arming --- */
 
-/* Refuses fences without a flag write. A capture does not matter here, since nothing is enqueued. */
-static weir_status fences_check_flags(struct wr_system *system, const weir_fence *fences, size_t n)
+/* Refuses a fence without a flag write. A capture does not matter here, since nothing is enqueued. */
+static weir_status fence_check_flag(weir_stream *stream, uint64_t value, void *unused)
 {
-	weir_status status = WEIR_OK;
-
-	for (size_t i = 0; i < n && !status; i++) {
-		weir_stream *stream;
-
-		status = wr_fence_find(system, fences[i], &stream);
-		if (status || !stream || fences[i].value <= wr_load(&stream->completed))
-			continue;
-		status = wr_stream_has_flag(stream, fences[i].value) ? WEIR_OK : WEIR_E_UNSUPPORTED;
-	}
-	return status;
+	(void)unused;
+	return wr_stream_has_flag(stream, value) ? WEIR_OK : WEIR_E_UNSUPPORTED;
 }
 
 weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
@@ -323,7 +314,7 @@ weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fe
 		return wr_system_failure_status(system);
 	if (!waker)
 		return wr_fail(WEIR_E_CLOSED, "no run is on");
-	status = fences_check_flags(system, fences, n);
+	status = wr_fences_each_pending(system, fences, n, fence_check_flag, NULL);
 	if (!status)
 		status = wr_signal_make(system, waker, &request, &signal, &token);
 	if (status)

@@ -346,9 +346,13 @@ static bool entry_complete(struct wr_system *system, const struct wr_deferred_fr
 
 static bool entry_known_complete(struct wr_system *system, const struct wr_deferred_free *entry)
 {
-	for (size_t i = 0; i < entry->count; i++)
-		if (!wr_fence_known_complete(system, entry->fences[i]))
+	for (size_t i = 0; i < entry->count; i++) {
+		weir_fence fence = entry->fences[i];
+		bool over = wr_fence_is_promise(fence) ? wr_promise_over(system, fence)
+						       : wr_fence_known_complete(system, fence);
+		if (!over)
 			return false;
+	}
 	return true;
 }
 
@@ -503,11 +507,12 @@ static struct left pass_put_back(struct wr_system *system, struct pass *pass, st
 	return left;
 }
 
-static struct left list_process(struct wr_system *system, struct wr_waker *waker)
+static struct left list_process(struct wr_system *system)
 {
 	struct pass pass = {.ref_drops = 0};
 	struct wr_deferred_list list;
 	struct wr_deferred_free *entry;
+	struct wr_waker *waker;
 
 	wr_mutex_lock(&system->deferred_frees.lock);
 	pass.ref_drops = system->deferred_frees.ref_drops;
@@ -515,6 +520,8 @@ static struct left list_process(struct wr_system *system, struct wr_waker *waker
 	system->deferred_frees.listed = (struct wr_deferred_list){NULL, NULL};
 	wr_store(&system->deferred_frees.count, 0);
 	wr_mutex_unlock(&system->deferred_frees.lock);
+	/* Here, not before: a run that began meanwhile may hold references of what was taken. */
+	waker = wr_load(&system->waker);
 	while ((entry = list_pop(&list))) {
 		bool done = entry_complete(system, entry), referenced = entry->referenced;
 
@@ -565,8 +572,9 @@ static struct left lists_process(struct wr_system *system, bool destructors)
 	struct left left = {false, false, false};
 
 	if (wr_load(&system->deferred_frees.count)) {
-		waker = wr_waker_enter(system);
-		left = list_process(system, waker);
+		(void)wr_waker_enter(system); /* whichever is attached by then stays until leave */
+		left = list_process(system);
+		waker = wr_load(&system->waker); /* after they were put back: a run that begins later looks */
 		/* The loop makes a worker run the destructors. */
 		if (left.destructors && !destructors && waker && wr_system_deferred_frees_ready(system))
 			waker->kick(waker);
@@ -651,6 +659,18 @@ bool wr_deferred_frees_note_wanted(struct wr_system *system)
 			complete |= entry_note_wanted(system, entry);
 	wr_mutex_unlock(&system->deferred_frees.lock);
 	return complete;
+}
+
+bool wr_deferred_frees_any_complete(struct wr_system *system)
+{
+	const struct wr_deferred_free *entry;
+
+	wr_mutex_lock(&system->deferred_frees.lock);
+	entry = system->deferred_frees.listed.first;
+	while (entry && !entry_known_complete(system, entry))
+		entry = entry->next;
+	wr_mutex_unlock(&system->deferred_frees.lock);
+	return entry;
 }
 
 static size_t drop_refs_locked(struct wr_deferred_free *entry)

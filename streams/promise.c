@@ -6,11 +6,18 @@
  * generation, so an old fence is complete for ever. It has no stream and no device: neither waits for it. All
  * that waits are entities (by a token each, as for a signal) and memory that was dropped.
  *
+ * One that failed keeps its place, and its text, while a message names it or the run that it has ended is the
+ * latest; then it is kept among the last WR_PROMISES_KEPT of its kind, for the program, which may still emit
+ * it. Then it is forgotten: `lost` of the place is its generation, and handles up to that are stale. They are
+ * refused, since nothing tells any more which of them failed. Messages that carry an older generation had it
+ * completed: one that failed was not forgotten while a message named it.
+ *
  * Completing is one critical section, which marks it and takes its list of waits; then each of these entities
  * is poked once. Arming is one, too: it adds to that list unless it finds the promise completed. So no
- * wake-up is lost, and nothing looks at promises from time to time. The thread that completes is counted as a
- * user of the waker from before it marks until its last touch of the system: detach waits for it before a
- * run's record goes, and destroy before the system does.
+ * wake-up is lost, and nothing looks at promises from time to time. An entity that waits for several arms the
+ * newest, and watches the others: their ends do not wake it, but a failure is seen at once. The thread that
+ * completes is counted as a user of the waker from before it marks until its last touch of the system: detach
+ * waits for it before a run's record goes, and destroy before the system does.
  *
  * One that is completed with a failure stays open for all that waits for it, so that no entity takes its
  * message, and the loop ends the run.
@@ -53,6 +60,27 @@ static weir_status refuse_unknown(weir_fence fence)
 		       (unsigned long long)fence.stream, (unsigned long long)fence.value);
 }
 
+static weir_status refuse_stale(weir_fence fence)
+{
+	return wr_fail(
+		WEIR_E_INVALID,
+		"fence {%#llx, %llu} is stale: a fence of its place has failed, and more than %d others "
+		"since",
+		(unsigned long long)fence.stream, (unsigned long long)fence.value, WR_PROMISES_KEPT);
+}
+
+/* Neither open nor failed. `lost` is written before `completed`. */
+static bool is_past(struct wr_promise *promise, weir_fence fence)
+{
+	return fence.value <= wr_load(&promise->completed);
+}
+
+static bool is_stale(struct wr_promise *promise, weir_fence fence)
+{
+	return fence.value <= wr_load(&promise->lost);
+}
+
+/* Sets last_error to the failure of the place, as it is now; returns its status. */
 static weir_status promise_failure(struct wr_promises *promises, const struct wr_promise *promise)
 {
 	char text[WR_ERROR_BYTES];
@@ -70,23 +98,35 @@ static weir_status promise_failure(struct wr_promises *promises, const struct wr
 
 weir_status wr_promise_check(struct wr_system *system, weir_fence fence)
 {
-	return promise_of(system, fence) ? WEIR_OK : refuse_unknown(fence);
+	struct wr_promise *promise = promise_of(system, fence);
+
+	if (!promise)
+		return refuse_unknown(fence);
+	return is_stale(promise, fence) ? refuse_stale(fence) : WEIR_OK;
+}
+
+bool wr_promise_over(struct wr_system *system, weir_fence fence)
+{
+	struct wr_promise *promise = promise_of(system, fence);
+
+	return !promise || is_past(promise, fence) || wr_load(&promise->failed);
 }
 
 weir_status wr_promise_query(struct wr_system *system, weir_fence fence)
 {
 	struct wr_promise *promise = promise_of(system, fence);
+	bool failed;
 
 	if (!promise)
 		return refuse_unknown(fence);
-	if (fence.value <= wr_load(&promise->completed))
-		return WEIR_OK;
-	if (!wr_load(&promise->failed))
+	failed = wr_load(&promise->failed); /* perhaps of a later generation: then this one is past */
+	if (!is_past(promise, fence) && !failed)
 		return WEIR_E_BUSY;
-	if (fence.value <= wr_load(&promise->completed)) /* the failure is of a later generation */
-		return WEIR_OK;
-	(void)promise_failure(&system->promises, promise);
-	return WEIR_E_FAILED;
+	if (!is_past(promise, fence))
+		(void)promise_failure(&system->promises, promise);
+	if (!is_past(promise, fence))
+		return WEIR_E_FAILED;
+	return is_stale(promise, fence) ? refuse_stale(fence) : WEIR_OK;
 }
 
 weir_status wr_promise_refuse_device(struct wr_system *system, weir_fence fence)
@@ -102,13 +142,14 @@ weir_status wr_promise_refuse_device(struct wr_system *system, weir_fence fence)
 const char *wr_promise_owner(struct wr_system *system, weir_fence fence, int64_t *age_ns)
 {
 	struct wr_promise *promise = promise_of(system, fence);
+	int64_t now = wr_device_now(system);
 	const char *owner = NULL;
 
 	if (!promise)
 		return "?";
 	wr_spin_lock(&system->promises.lock);
 	if (age_ns && wr_load(&promise->issued) == fence.value)
-		*age_ns = wr_now() - promise->created_at;
+		*age_ns = now - promise->created_at;
 	owner = promise->owner;
 	wr_spin_unlock(&system->promises.lock);
 	return owner ? owner : "the program";
@@ -148,7 +189,8 @@ static weir_status add_page(struct wr_promises *promises)
 	}
 	wr_spin_unlock(&promises->lock);
 	wr_free(page);
-	return page ? wr_fail(WEIR_E_NOMEM, "more than %d fences are not completed",
+	return page ? wr_fail(WEIR_E_NOMEM,
+			      "more than %d fences are open, or failed and are carried by messages",
 			      WR_PROMISES_PAGES * WR_PROMISES_PAGE)
 		    : WEIR_OK;
 }
@@ -156,7 +198,7 @@ static weir_status add_page(struct wr_promises *promises)
 static bool promise_give_out(struct wr_system *system, weir_fence *out)
 {
 	struct wr_promises *promises = &system->promises;
-	int64_t now = wr_now();
+	int64_t now = wr_device_now(system);
 	struct wr_promise *promise;
 
 	wr_spin_lock(&promises->lock);
@@ -166,6 +208,7 @@ static bool promise_give_out(struct wr_system *system, weir_fence *out)
 		promise->carried = promise->live = promise->counts = promise->kick = false;
 		promise->entity = WR_NO_ENTITY;
 		promise->owner = NULL;
+		promise->named = 0;
 		promise->created_at = now;
 		promise->order = ++promises->issued;
 		promise->sweep_at = SWEEP_AT;
@@ -187,6 +230,80 @@ weir_status wr_promise_create(struct wr_system *system, weir_fence *out)
 	return status;
 }
 
+/* --- what failed --- */
+
+/* Its place can be given out again. */
+static void promise_release_locked(struct wr_promises *promises, struct wr_promise *promise)
+{
+	wr_store(&promise->completed, wr_load(&promise->issued));
+	promise->next = promises->free;
+	promises->free = promise;
+}
+
+/*
+ * Keeps a failed one that nothing names, and forgets the oldest if there are too many. One that a message
+ * names by now is taken off the list: it comes back when that is freed. Returns a text to free, or NULL.
+ */
+static char *promise_keep_locked(struct wr_promises *promises, struct wr_promise *promise)
+{
+	char *text = NULL;
+
+	if (!wr_load(&promise->failed) || promise->named || promise->kept ||
+	    wr_load(&promises->failed) == promise)
+		return NULL;
+	promise->kept = true;
+	promise->next = NULL;
+	if (promises->kept_last)
+		promises->kept_last->next = promise;
+	else
+		promises->kept_first = promise;
+	promises->kept_last = promise;
+	promises->kept_count++;
+	while (promises->kept_count > WR_PROMISES_KEPT && !text) {
+		struct wr_promise *oldest = promises->kept_first;
+
+		promises->kept_first = oldest->next;
+		promises->kept_count--;
+		oldest->kept = false;
+		if (oldest->named)
+			continue;
+		text = oldest->text;
+		oldest->text = NULL;
+		wr_store(&oldest->lost, wr_load(&oldest->issued));
+		promise_release_locked(promises, oldest);
+		wr_store(&oldest->failed, false);
+	}
+	return text;
+}
+
+weir_status wr_promise_name(struct wr_system *system, weir_fence fence, bool *named)
+{
+	struct wr_promise *promise = promise_of(system, fence);
+
+	*named = false;
+	if (!promise)
+		return refuse_unknown(fence);
+	wr_spin_lock(&system->promises.lock);
+	*named = !is_past(promise, fence);
+	promise->named += *named;
+	wr_spin_unlock(&system->promises.lock);
+	return !*named && is_stale(promise, fence) ? refuse_stale(fence) : WEIR_OK;
+}
+
+void wr_promise_unname(struct wr_system *system, weir_fence fence)
+{
+	struct wr_promise *promise = promise_of(system, fence);
+	char *text = NULL;
+
+	if (!promise || is_past(promise, fence))
+		return;
+	wr_spin_lock(&system->promises.lock);
+	if (!is_past(promise, fence) && !--promise->named)
+		text = promise_keep_locked(&system->promises, promise);
+	wr_spin_unlock(&system->promises.lock);
+	wr_free(text);
+}
+
 /* --- carrying --- */
 
 weir_status wr_promise_carry(struct wr_system *system, weir_fence fence, uint32_t entity, const char *owner,
@@ -200,8 +317,8 @@ weir_status wr_promise_carry(struct wr_system *system, weir_fence fence, uint32_
 	if (!promise)
 		return refuse_unknown(fence);
 	wr_spin_lock(&promises->lock);
-	failed = wr_load(&promise->failed) && wr_load(&promise->issued) == fence.value;
-	if (fence.value > wr_load(&promise->completed)) {
+	failed = wr_load(&promise->failed) && !is_past(promise, fence);
+	if (!is_past(promise, fence)) {
 		if (!promise->carried || promise->run != promises->run) {
 			promise->entity = entity;
 			promise->owner = owner;
@@ -215,7 +332,9 @@ weir_status wr_promise_carry(struct wr_system *system, weir_fence fence, uint32_
 		}
 	}
 	wr_spin_unlock(&promises->lock);
-	return failed ? promise_failure(promises, promise) : WEIR_OK;
+	if (failed)
+		return promise_failure(promises, promise);
+	return is_stale(promise, fence) ? refuse_stale(fence) : WEIR_OK;
 }
 
 /* --- arming --- */
@@ -241,10 +360,12 @@ static void waits_end(struct wr_promises *promises, struct wr_promise_wait *list
 	struct wr_promise_wait *last = NULL;
 
 	for (struct wr_promise_wait *wait = list; wait; wait = wait->next) {
+		last = wait;
+		if (wait->watches)
+			continue;
 		if (wr_token_end(wait->token) == WR_TOKEN_WAS_PENDING && waker)
 			waker->poke(waker, wait->entity, 0);
 		wr_token_close(wait->token);
-		last = wait;
 	}
 	if (!last)
 		return;
@@ -254,13 +375,16 @@ static void waits_end(struct wr_promises *promises, struct wr_promise_wait *list
 	wr_spin_unlock(&promises->lock);
 }
 
-/* Takes the cancelled waits off the list, so that an entity that arms again and again does not fill it. */
-static struct wr_promise_wait *waits_sweep_locked(struct wr_promise *promise)
+/*
+ * Takes the cancelled waits off the list, so that an entity that arms again and again does not fill it. Adds
+ * them to `swept`.
+ */
+static struct wr_promise_wait *waits_sweep_locked(struct wr_promise *promise, struct wr_promise_wait *swept)
 {
-	struct wr_promise_wait **at = &promise->waits, *swept = NULL;
+	struct wr_promise_wait **at = &promise->waits;
 
 	if (promise->wait_count < promise->sweep_at)
-		return NULL;
+		return swept;
 	while (*at) {
 		struct wr_promise_wait *wait = *at;
 
@@ -288,27 +412,115 @@ static void end_run_locked(struct wr_promises *promises, struct wr_promise *prom
 	wr_store(&promises->failed, promise);
 }
 
-/* Of those fences that are open, the one that was created last: mostly the others end before it. */
+/* Its place if it is a promise that is open, or that failed; else NULL. */
+static struct wr_promise *unfinished(struct wr_system *system, weir_fence fence)
+{
+	struct wr_promise *promise = wr_fence_is_promise(fence) ? promise_of(system, fence) : NULL;
+
+	return promise && !is_past(promise, fence) ? promise : NULL;
+}
+
+/*
+ * Of those fences that are open, the one that was created last: mostly the others end before it. Or one that
+ * failed, if there is one.
+ */
 static struct wr_promise *newest_open_locked(struct wr_system *system, const weir_fence *fences, size_t n)
 {
 	struct wr_promise *newest = NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		struct wr_promise *promise =
-			wr_fence_is_promise(fences[i]) ? promise_of(system, fences[i]) : NULL;
+		struct wr_promise *promise = unfinished(system, fences[i]);
 
-		if (promise && fences[i].value > wr_load(&promise->completed) &&
-		    (!newest || promise->order > newest->order))
+		if (promise && wr_load(&promise->failed))
+			return promise;
+		if (promise && (!newest || promise->order > newest->order))
 			newest = promise;
 	}
 	return newest;
+}
+
+static void wait_add_locked(struct wr_promise *promise, struct wr_promise_wait *wait)
+{
+	wait->next = promise->waits;
+	promise->waits = wait;
+	promise->wait_count++;
+}
+
+/*
+ * Adds one of the records to each open promise: the token's own to the newest. What is left of the list is to
+ * be ended. If one has failed, the run ends, and the token with it.
+ */
+static struct wr_promise *arm_locked(struct wr_system *system, const weir_fence *fences, size_t n,
+				     struct wr_promise_wait **records, struct wr_promise_wait **swept)
+{
+	struct wr_promises *promises = &system->promises;
+	struct wr_promise *newest = newest_open_locked(system, fences, n), *promise;
+	struct wr_promise_wait *own = *records;
+
+	if (!newest)
+		return NULL;
+	*records = own->next;
+	if (wr_load(&newest->failed)) {
+		end_run_locked(promises, newest, own->entity);
+		own->next = promises->doomed;
+		promises->doomed = own;
+		return newest;
+	}
+	for (size_t i = 0; i < n && *records; i++) {
+		struct wr_promise_wait *watch = *records;
+
+		promise = unfinished(system, fences[i]);
+		if (!promise || promise == newest)
+			continue;
+		*swept = waits_sweep_locked(promise, *swept);
+		*records = watch->next;
+		wait_add_locked(promise, watch);
+	}
+	*swept = waits_sweep_locked(newest, *swept);
+	wait_add_locked(newest, own);
+	return newest;
+}
+
+/* One for the token, and a watch for each but one of the fences that are unfinished. */
+static weir_status records_take(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
+				struct wr_promise_wait **out)
+{
+	struct wr_promise_wait *list = NULL, *own = wait_take(&system->promises);
+	weir_status status = own ? wr_token_open(&own->token) : WEIR_E_NOMEM;
+	bool first = true;
+
+	if (status) {
+		wr_free(own);
+		return status;
+	}
+	own->watches = false;
+	own->entity = entity;
+	for (size_t i = 0; i < n && !status; i++) {
+		struct wr_promise_wait *watch;
+
+		if (!unfinished(system, fences[i]))
+			continue;
+		watch = first ? NULL : wait_take(&system->promises);
+		if (watch) {
+			*watch = (struct wr_promise_wait){list, own->token, entity, true};
+			list = watch;
+		}
+		status = first || watch ? WEIR_OK : WEIR_E_NOMEM;
+		first = false;
+	}
+	own->next = list;
+	if (status)
+		waits_end(&system->promises, own, NULL);
+	else
+		*out = own;
+	return status;
 }
 
 weir_status wr_promise_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			   wr_token *out)
 {
 	struct wr_promises *promises = &system->promises;
-	struct wr_promise_wait *wait, *swept = NULL;
+	struct wr_promise_wait *records = NULL, *swept = NULL;
 	struct wr_promise *promise;
 	weir_status status = WEIR_E_UNSUPPORTED, one;
 
@@ -320,30 +532,16 @@ weir_status wr_promise_arm(struct wr_system *system, uint32_t entity, const weir
 	}
 	if (status)
 		return status;
-	wait = wait_take(promises);
-	status = wait ? wr_token_open(&wait->token) : WEIR_E_NOMEM;
-	if (status) {
-		wr_free(wait);
+	status = records_take(system, entity, fences, n, &records);
+	if (status)
 		return status;
-	}
-	wait->entity = entity;
-	wait->next = NULL;
-	*out = wait->token;
+	*out = records->token;
 	wr_spin_lock(&promises->lock);
-	promise = newest_open_locked(system, fences, n);
-	if (promise && wr_load(&promise->failed))
-		end_run_locked(promises, promise, entity);
-	if (promise) {
-		swept = waits_sweep_locked(promise);
-		wait->next = promise->waits;
-		promise->waits = wait;
-		promise->wait_count++;
-		wait = NULL;
-	}
+	promise = arm_locked(system, fences, n, &records, &swept);
 	wr_spin_unlock(&promises->lock);
 	waits_end(promises, swept, NULL);
-	/* It has ended since the review asked: the entity, which runs now, is reviewed once more. */
-	waits_end(promises, wait, wr_load(&system->waker));
+	/* All have ended since the review asked: the entity, which runs now, is reviewed once more. */
+	waits_end(promises, records, wr_load(&system->waker));
 	if (promise && wr_load(&promise->failed))
 		wr_load(&system->waker)->kick(wr_load(&system->waker)); /* a worker calls: a run is on */
 	return WEIR_OK;
@@ -356,6 +554,7 @@ struct taken {
 	struct wr_promise_wait *waits;
 	struct wr_waker *waker;
 	bool live, kick;
+	char *text; /* of one that is forgotten for it */
 };
 
 static void promise_take_locked(struct wr_promise *promise, struct taken *taken)
@@ -368,14 +567,7 @@ static void promise_take_locked(struct wr_promise *promise, struct taken *taken)
 	promise->live = promise->kick = false;
 }
 
-static void promise_complete_locked(struct wr_promises *promises, struct wr_promise *promise)
-{
-	wr_store(&promise->completed, wr_load(&promise->issued));
-	promise->next = promises->free;
-	promises->free = promise;
-}
-
-/* Ends the run if a tick of it emitted the promise, or if some entity waits for it. */
+/* Ends the run if a tick of it emitted the promise, or if some entity waits for it, or watches it. */
 static void promise_fail_locked(struct wr_promises *promises, struct wr_promise *promise, weir_status status,
 				char *text)
 {
@@ -410,8 +602,9 @@ static weir_status complete(struct wr_system *system, weir_fence fence, weir_sta
 		if (status)
 			promise_fail_locked(promises, promise, status, text);
 		else
-			promise_complete_locked(promises, promise);
+			promise_release_locked(promises, promise);
 		promise_take_locked(promise, taken);
+		taken->text = promise_keep_locked(promises, promise);
 		/* Here, not before: a run that began meanwhile may have armed what is taken. */
 		taken->waker = wr_load(&system->waker);
 	}
@@ -430,6 +623,7 @@ weir_status wr_promise_complete(struct wr_system *system, weir_fence fence, weir
 	refused = complete(system, fence, status, copy, &taken);
 	if (refused)
 		wr_free(copy);
+	wr_free(taken.text);
 	waits_end(&system->promises, taken.waits, status ? NULL : taken.waker);
 	if (taken.waker && (taken.kick || status))
 		taken.waker->kick(taken.waker);
@@ -458,27 +652,28 @@ weir_status wr_system_promise_failure(struct wr_system *system, uint32_t *entity
 void wr_promises_begin_run(struct wr_system *system)
 {
 	struct wr_promises *promises = &system->promises;
+	struct wr_promise *failed;
+	char *text;
 
 	wr_spin_lock(&promises->lock);
 	promises->run++;
+	failed = wr_load(&promises->failed);
 	wr_store(&promises->failed, NULL);
-	for (uint32_t i = 0; i < wr_load(&promises->count); i++) {
-		struct wr_promise *promise = promise_at(promises, i);
-
-		if (!wr_load(&promise->failed) || !promise->carried)
-			continue;
-		promise_complete_locked(promises, promise);
-		wr_store(&promise->failed, false);
-		wr_free(promise->text);
-		promise->text = NULL;
-	}
+	text = failed ? promise_keep_locked(promises, failed) : NULL;
 	wr_spin_unlock(&promises->lock);
+	wr_free(text);
 }
 
 void wr_promises_forget_waits(struct wr_system *system)
 {
 	struct wr_promises *promises = &system->promises;
+	struct wr_promise_wait *doomed;
 
+	wr_spin_lock(&promises->lock);
+	doomed = promises->doomed;
+	promises->doomed = NULL;
+	wr_spin_unlock(&promises->lock);
+	waits_end(promises, doomed, NULL);
 	for (uint32_t i = 0; i < wr_load(&promises->count); i++) {
 		struct wr_promise *promise = promise_at(promises, i);
 		struct wr_promise_wait *waits;
@@ -525,7 +720,7 @@ bool wr_promises_progressed(struct wr_system *system)
 size_t wr_system_promises_of_run(struct wr_system *system, const char **owner, int64_t *age_ns)
 {
 	struct wr_promises *promises = &system->promises;
-	int64_t now = wr_now();
+	int64_t now = wr_device_now(system);
 	size_t open = 0;
 
 	*age_ns = 0;

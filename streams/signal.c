@@ -767,29 +767,17 @@ weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_
 /* --- on the stream itself --- */
 
 /*
- * *out: the stream on whose native stream all pending fences were recorded; NULL if there are several, no
- * fence is pending, or one was emitted at in the middle of a tick: the rest of that tick is behind it (T12).
+ * Of the fences that are pending *common becomes a stream on whose native stream all were recorded. Refuses
+ * several, and a fence that was emitted at in the middle of a tick: the rest of that tick is behind it (T12).
  */
-static weir_status find_common_stream(struct wr_system *system, const weir_fence *fences, size_t n,
-				      weir_stream **out)
+static weir_status find_common_stream(weir_stream *stream, uint64_t value, void *common)
 {
-	weir_status status = WEIR_OK;
+	weir_stream **out = common;
 
-	*out = NULL;
-	for (size_t i = 0; i < n && !status; i++) {
-		weir_stream *stream;
-
-		status = wr_fence_find(system, fences[i], &stream);
-		if (status || !stream || fences[i].value <= wr_load(&stream->completed))
-			continue;
-		if ((*out && !weir_stream_same(*out, stream)) ||
-		    wr_stream_is_early(stream, fences[i].value)) {
-			*out = NULL;
-			return WEIR_OK;
-		}
-		*out = stream;
-	}
-	return status;
+	if ((*out && !weir_stream_same(*out, stream)) || wr_stream_is_early(stream, value))
+		return WEIR_E_UNSUPPORTED;
+	*out = stream;
+	return WEIR_OK;
 }
 
 /*
@@ -824,7 +812,7 @@ weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const we
 	weir_status status = find_waker(system, &waker);
 
 	if (!status)
-		status = find_common_stream(system, fences, n, &request.stream);
+		status = wr_fences_each_pending(system, fences, n, find_common_stream, &request.stream);
 	if (status || !request.stream)
 		return status ? status : WEIR_E_UNSUPPORTED;
 	request.device = request.stream->spec.device;

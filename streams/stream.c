@@ -164,6 +164,22 @@ weir_status wr_fence_check(struct wr_system *system, weir_fence fence)
 	return wr_fence_find(system, fence, &stream);
 }
 
+weir_status wr_fences_each_pending(struct wr_system *system, const weir_fence *fences, size_t n,
+				   weir_status (*fn)(weir_stream *stream, uint64_t value, void *arg),
+				   void *arg)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < n && !status; i++) {
+		weir_stream *stream;
+
+		status = wr_fence_find(system, fences[i], &stream);
+		if (!status && stream && fences[i].value > wr_load(&stream->completed))
+			status = fn(stream, fences[i].value, arg);
+	}
+	return status;
+}
+
 /* --- queries --- */
 
 void wr_stream_note_complete(weir_stream *stream, uint64_t value)
@@ -248,12 +264,13 @@ bool wr_fence_known_complete(struct wr_system *system, weir_fence fence)
  */
 bool wr_fence_may_free(struct wr_system *system, weir_fence fence)
 {
-	weir_status status = wr_fence_query(system, fence);
 	struct wr_event *event;
 	weir_stream *stream;
+	weir_status status;
 
-	if (wr_fence_is_promise(fence) && status == WEIR_E_FAILED) /* its work is over all the same */
-		return true;
+	if (wr_fence_is_promise(fence)) /* if it failed, its work is over all the same */
+		return wr_promise_over(system, fence);
+	status = wr_fence_query(system, fence);
 	if (status != WEIR_E_DEVICE)
 		return !status || status == WEIR_E_INVALID;
 	if (wr_device_lost(system) || wr_fence_find(system, fence, &stream) || !stream)
@@ -367,7 +384,7 @@ const char *wr_fence_producer(struct wr_system *system, weir_fence fence, int64_
 		return "?";
 	event = wr_stream_event(stream, fence.value);
 	if (age_ns && wr_load(&event->value) == fence.value)
-		*age_ns = wr_now() - wr_load_relaxed(&event->recorded_at);
+		*age_ns = wr_system_now(system) - wr_load_relaxed(&event->recorded_at);
 	return wr_load(&stream->owner);
 }
 

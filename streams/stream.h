@@ -156,6 +156,13 @@ void wr_stream_note_complete(weir_stream *stream, uint64_t value);
  */
 weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_stream **out);
 /*
+ * Calls fn(stream, value, arg) for each fence that is not known to be complete; ends with what fails. Thread:
+ * any.
+ */
+weir_status wr_fences_each_pending(struct wr_system *system, const weir_fence *fences, size_t n,
+				   weir_status (*fn)(weir_stream *stream, uint64_t value, void *arg),
+				   void *arg);
+/*
  * The stream at an index, which is below system->count or taken from
  * a fence; NULL if there is none.
  */

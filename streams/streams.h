@@ -68,6 +68,12 @@ int wr_system_devices(const struct wr_system *system); /* host and sim: the numb
 /* Makes it the calling thread's current device, for CUDA calls that user code makes directly. */
 void wr_system_select(struct wr_system *system, int device);
 
+/*
+ * The time by the system's clock; to a thread outside of its simulated world, the one that was noted last.
+ * Thread: any.
+ */
+int64_t wr_system_now(struct wr_system *system);
+void wr_system_note_now(struct wr_system *system, int64_t now); /* Thread: the loop */
 void wr_system_attach(struct wr_system *system, struct wr_waker *waker);
 /*
  * Shuts down all tokens, waits until no thread is inside a callback (G1), and forgets the waker. Streams and
@@ -381,7 +387,9 @@ static inline bool wr_fence_is_promise(weir_fence fence)
 {
 	return fence.stream & WR_PROMISE_MARK;
 }
-bool wr_system_has_promises(const struct wr_system *system);      /* one was created, ever */
+bool wr_system_has_promises(const struct wr_system *system); /* one was created, ever */
+/* Returns true if it is over: complete, failed, or never created. Sets no text. */
+bool wr_promise_over(struct wr_system *system, weir_fence fence);
 uint64_t wr_system_open_promises(const struct wr_system *system); /* created, and not completed */
 /* How many of them a tick of the last run has emitted; of the oldest: the owner, and its age. */
 size_t wr_system_promises_of_run(struct wr_system *system, const char **owner, int64_t *age_ns);
@@ -399,11 +407,18 @@ weir_status wr_promise_complete(struct wr_system *system, weir_fence fence, weir
 weir_status wr_promise_carry(struct wr_system *system, weir_fence fence, uint32_t entity, const char *owner,
 			     bool took_message);
 /*
- * Arms a token for the newest open promise of these fences, to be reviewed again when it is completed.
- * One that failed ends the run. WEIR_E_UNSUPPORTED (no text): none of them is open. Thread: worker.
+ * Arms a token for the newest open promise of these fences, to be reviewed again when it is completed. One
+ * that failed ends the run, and so does a failure of any of them as long as the token is pending.
+ * WEIR_E_UNSUPPORTED (no text): none of them is open. Thread: worker.
  */
 weir_status wr_promise_arm(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			   wr_token *out);
+/*
+ * A message names it: then it is not forgotten if it fails. *named false: it was complete. Fails:
+ * WEIR_E_INVALID: no such fence, or stale.
+ */
+weir_status wr_promise_name(struct wr_system *system, weir_fence fence, bool *named);
+void wr_promise_unname(struct wr_system *system, weir_fence fence); /* does nothing if it is complete */
 /* The first failure of a promise that ends this run; *entity: whose, or WR_NO_ENTITY. OK: none. */
 weir_status wr_system_promise_failure(struct wr_system *system, uint32_t *entity);
 

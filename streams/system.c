@@ -418,6 +418,16 @@ bool wr_device_outside(const struct wr_system *system)
 	return system->backend->enter && !wr_sim_current();
 }
 
+int64_t wr_system_now(struct wr_system *system)
+{
+	return wr_device_now(system);
+}
+
+void wr_system_note_now(struct wr_system *system, int64_t now)
+{
+	wr_store_relaxed(&system->noted_now, now);
+}
+
 /* Runs fn where it may block: on a fiber of the simulated world, else on the calling thread. */
 static void device_enter(struct wr_system *system, void (*fn)(void *arg), void *arg)
 {
@@ -624,6 +634,8 @@ static weir_status system_init(struct wr_system *system)
 	system->devices = system->backend->devices(system->native);
 	system->serial = (wr_fetch_add(&serials, 1) + 1) % SERIALS;
 	wr_store(&system->watch_sleeps, true);
+	if (!wr_device_outside(system))
+		wr_system_note_now(system, wr_now());
 	if (!status)
 		status = wr_table_init(system);
 	if (!status)
@@ -1255,6 +1267,9 @@ static weir_status arm_all_kicks(struct wr_system *system, bool all, uint64_t en
 		else if (all && !status)
 			status = kick_at_end(stream, frees_pending);
 	}
+	/* Seen complete since the list was processed, so that no signal was armed for it. */
+	if (all && frees_pending && wr_deferred_frees_any_complete(system))
+		wr_system_kick(system);
 	return status;
 }
 

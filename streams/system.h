@@ -5,7 +5,9 @@
 #ifndef WR_STREAMS_SYSTEM_H
 #define WR_STREAMS_SYSTEM_H
 
+#include "base/clock.h"
 #include "base/thread.h"
+#include "sim/simulation.h"
 #include "streams/backend.h"
 #include "streams/flag.h"
 #include "streams/pool.h"
@@ -36,6 +38,7 @@ struct wr_system {
 	_Atomic(struct wr_stream_pool *) pools;
 	_Atomic(struct wr_partition *) partitions;
 
+	_Atomic int64_t noted_now; /* for threads outside of its simulated world: see wr_system_now */
 	_Atomic(struct wr_waker *) waker;
 	_Atomic uint32_t waker_users; /* foreign threads that may touch the waker; see wr_waker_enter */
 	_Atomic bool running;         /* a run is on (wr_system_set_running) */
@@ -94,6 +97,14 @@ static inline void wr_watch_wake(struct wr_system *system)
 	wr_waker_leave(system);
 }
 
+/* As wr_system_now. */
+static inline int64_t wr_device_now(struct wr_system *system)
+{
+	bool outside = system->backend->enter && !wr_sim_current();
+
+	return outside ? wr_load_relaxed(&system->noted_now) : wr_now();
+}
+
 /* --- captures --- */
 void wr_executables_finish(struct wr_system *system); /* no launch runs any more */
 
@@ -110,6 +121,8 @@ void wr_deferred_frees_process(struct wr_system *system);
  * that memory waits for nothing any more: process the list again. Thread: the loop.
  */
 bool wr_deferred_frees_note_wanted(struct wr_system *system);
+/* Returns true if some memory is known to wait for nothing any more. Thread: the loop. */
+bool wr_deferred_frees_any_complete(struct wr_system *system);
 void wr_deferred_frees_drop_refs(struct wr_system *system, struct wr_waker *waker);
 
 /*

@@ -75,6 +75,12 @@ int64_t weir_view_started(weir_view *view)
 	return view->started;
 }
 
+void wr_view_fence_done(weir_view *view, weir_fence fence)
+{
+	(void)view;
+	(void)fence;
+}
+
 bool wr_view_is_promise(weir_fence fence)
 {
 	(void)fence; /* none of the rig's is */

@@ -4,8 +4,10 @@
  *
  * A worker emits one message with the promise (or, setting 1, one that only the program holds, so that no receiver waits)
  * and drops its live reference. Two receivers, each its own thread, review when they are poked: they ask, arm, park. A
- * thread of the program completes the promise, well or with a failure, at any moment, also before the message is emitted.
- * The loop ends the run at a live count of 0, or when it finds a failure, or (setting 2) because it was stopped; then it
+ * thread of the program completes the promise, well or with a failure, at any moment, also before the message is emitted,
+ * or (setting 3) before the run begins, which is when the loop attaches the waker: the worker and the receivers come after
+ * that. The thread that completes reads the waker when it takes the list. Setting 4: the program has pushed the message,
+ * with another promise, too, which is newer and is completed after the run alone; this one fails. The loop ends the run at a live count of 0, or when it finds a failure, or (setting 2) because it was stopped; then it
  * detaches, and frees all when no thread is inside. A critical section of the promise's lock is one step.
  * Run: build/m16_promise [-v]. Properties: no receiver takes the message before it is completed, or after a failure; each
  * takes it in the end, unless the run was cut short; a failure ends the run as one; no run is over while the promise is
@@ -16,23 +18,33 @@
 enum { WORKER, FIRST, SECOND, PROGRAM, LOOP };
 enum mutation {
 	NONE, MARKED_AFTER_TAKE, ARMED_BLIND, ASKED_NOT_AGAIN, NOT_HELD, FAILURE_NOTED_LATE, FAILURE_ASKED_ONCE, FREED_BESIDE,
-	FAILED_IS_COMPLETE, NOT_FORGOTTEN
+	FAILED_IS_COMPLETE, NOT_FORGOTTEN,
+	WAKER_READ_EARLY, NOT_WATCHED
 };
-enum { RECEIVED, ALONE, STOPPED };                              /* settings */
+enum { RECEIVED, ALONE, STOPPED, LATE, WITH_ANOTHER };          /* settings */
 enum { OPEN, DONE, FAILED };
 enum at { IDLE, ASK, ARM, PARK, OVER };
 struct state {
-	uint8_t promise, fails, emitted, holds, noted, live, closed, cut, failed, freed, waker, users;
+	uint8_t promise, fails, emitted, holds, noted, live, closed, cut, failed, freed, waker, users, begun;
 	uint8_t at[2], poked[2], listed[2], waits[2], took[2];  /* waits: its wait holds a live reference */
-	uint8_t worker, program, loop, list, held;              /* list, held: what the completion took */
+	uint8_t worker, program, loop, list, held, waking;      /* list, held, waking: what the completion took; the waker */
 };
 #include "explore.h"
 
-static void begin(struct state *s)
+static void attach(struct state *s)
 {
 	s->live = 1;                                            /* the worker's */
 	s->waker = 1;
-	s->fails = (uint8_t)choose(2);
+	s->begun = 1;
+}
+
+static void begin(struct state *s)
+{
+	if (setting == LATE)
+		s->loop = 6;
+	else
+		attach(s);
+	s->fails = setting == WITH_ANOTHER ? 1 : (uint8_t)choose(2);
 }
 
 static void touch(const struct state *s)
@@ -59,8 +71,16 @@ static void poke(struct state *s, int r)
 
 static bool worker(struct state *s)
 {
+	if (!s->begun)
+		return false;
 	switch (s->worker) {
 	case 0:                                                 /* carries it, under its lock */
+		if (setting == WITH_ANOTHER) {                  /* pushes it: of no tick */
+			s->emitted = 1;
+			s->worker = 1;
+			say("pushes the message");
+			return true;
+		}
 		if (s->promise == OPEN && mutation != NOT_HELD) {
 			s->holds = 1;
 			s->live++;
@@ -130,7 +150,9 @@ static bool receiver(struct state *s, int r)
 		}
 		return true;
 	case ARM:                                               /* under the promise's lock */
-		if (s->promise == OPEN || mutation == ARMED_BLIND)
+		if (s->promise == OPEN && mutation == NOT_WATCHED)
+			say("receiver %d arms the newer one alone; ", r);
+		else if (s->promise == OPEN || mutation == ARMED_BLIND)
 			s->listed[r] = 1;
 		else if (s->promise == FAILED)
 			s->noted = 1;
@@ -163,8 +185,10 @@ static void take(struct state *s)
 
 static void mark(struct state *s)
 {
+	bool waits = s->listed[0] || s->listed[1];
+
 	s->promise = s->fails ? FAILED : DONE;
-	if (s->fails && (s->emitted || s->listed[0] || s->listed[1]) && mutation != FAILURE_NOTED_LATE)
+	if (s->fails && ((s->emitted && setting != WITH_ANOTHER) || waits) && mutation != FAILURE_NOTED_LATE)
 		s->noted = 1;
 }
 
@@ -174,6 +198,7 @@ static bool program(struct state *s)
 	case 0:
 		touch(s);
 		s->users += mutation != FREED_BESIDE;
+		s->waking = s->waker;
 		s->program = 1;
 		say("comes to complete it");
 		return true;
@@ -182,6 +207,8 @@ static bool program(struct state *s)
 		if (mutation != MARKED_AFTER_TAKE)
 			mark(s);
 		take(s);
+		if (mutation != WAKER_READ_EARLY)
+			s->waking = s->waker;
 		s->program = 2;
 		say(s->fails ? "completes it with a failure" : "completes it");
 		return true;
@@ -190,14 +217,14 @@ static bool program(struct state *s)
 		if (mutation == MARKED_AFTER_TAKE)
 			mark(s);
 		for (int r = 0; r < 2; r++)
-			if (s->list >> r & 1 && !s->fails && s->waker)
+			if (s->list >> r & 1 && !s->fails && s->waking)
 				poke(s, r);
 		s->program = 3;
 		say("pokes who waits");
 		return true;
 	case 3:
 		touch(s);
-		if (s->held && s->waker)
+		if (s->held && s->waking)
 			drop(s);
 		s->program = 4;
 		say("drops its reference");
@@ -272,8 +299,13 @@ static bool loop(struct state *s)
 		if (s->promise == OPEN || s->users)
 			return false;
 		s->freed = 1;
-		s->loop = 6;
+		s->loop = 7;
 		say("the graph is destroyed");
+		return true;
+	case 6:
+		attach(s);
+		s->loop = 0;
+		say("the run begins");
 		return true;
 	}
 	return false;
@@ -300,7 +332,7 @@ static void check(const struct state *s)
 		fail("the run is over, and the promise is open");
 	if (s->closed && !s->cut && s->promise == FAILED && s->emitted && !s->failed)
 		fail("a failure ended no run");
-	if (s->loop >= 5 && (s->listed[0] || s->listed[1]))
+	if ((s->loop == 5 || s->loop == 7) && (s->listed[0] || s->listed[1]))
 		fail("a wait of a run that is over is armed");
 	if (s->took[0] + s->took[1] && s->promise != DONE)
 		fail("the message is taken before it is completed");
@@ -310,7 +342,7 @@ static void at_end(const struct state *s)
 {
 	if (!s->freed)
 		fail("the run never ends");
-	if (setting == RECEIVED && !s->fails && (!s->took[0] || !s->took[1]))
+	if ((setting == RECEIVED || setting == LATE) && !s->fails && (!s->took[0] || !s->took[1]))
 		fail("a receiver never gets the message");
 }
 
@@ -318,6 +350,8 @@ static const struct run runs[] = {
 	{"rules: two receivers", NONE, RECEIVED, HOLDS},
 	{"rules: the program alone has the message", NONE, ALONE, HOLDS},
 	{"rules: the run is stopped", NONE, STOPPED, HOLDS},
+	{"rules: the run begins late", NONE, LATE, HOLDS},
+	{"rules: the message carries another one", NONE, WITH_ANOTHER, HOLDS},
 	{"MUTANT marked after its waits were taken", MARKED_AFTER_TAKE, RECEIVED, BREAKS},
 	{"MUTANT arming does not look whether it was completed", ARMED_BLIND, RECEIVED, BREAKS},
 	{"MUTANT one that was completed meanwhile is not asked again", ASKED_NOT_AGAIN, RECEIVED, BREAKS},
@@ -327,5 +361,7 @@ static const struct run runs[] = {
 	{"MUTANT one that failed counts as complete", FAILED_IS_COMPLETE, RECEIVED, BREAKS},
 	{"MUTANT the thread that completes is not counted", FREED_BESIDE, STOPPED, BREAKS},
 	{"MUTANT the waits are not forgotten at the end", NOT_FORGOTTEN, STOPPED, BREAKS},
+	{"MUTANT the waker is read before the lock is taken", WAKER_READ_EARLY, LATE, BREAKS},
+	{"MUTANT of two promises the newer one alone is watched", NOT_WATCHED, WITH_ANOTHER, BREAKS},
 	{0}
 };

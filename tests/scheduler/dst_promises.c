@@ -8,7 +8,8 @@
  * `m` makes messages, of one pool of few blocks in some worlds, and gives each to `p`, which passes it on, to
  * `q`, which emits another one with a fence of its own for each, and so uses what it took until that is
  * completed, to receivers with and without gates, and to an outlet. In a flowing world all ticks are made and
- * each payload is whole when it is received. In a failing one a fence fails, and the run by the name of its
+ * each payload is whole when it is received; in some, `m` waits for a fence that is told, and perhaps
+ * completed, before the run begins. In a failing one a fence fails, and the run by the name of its
  * entity; in a stopped one the run is drained or cut short at any moment. After each run the rest is
  * completed, and nothing is left over.
  */
@@ -19,7 +20,7 @@
 #include "tests/calls.h"
 
 enum { FLOWING, FAILING, STOPPED };
-enum { RUNS = 2, JOBS = 64, COMPLETERS = 3, RECEIVERS = 3, OPEN = 1, TAKEN, ENDED };
+enum { RUNS = 2, TOLD = 1000, JOBS = 64, COMPLETERS = 3, RECEIVERS = 3, OPEN = 1, TAKEN, ENDED };
 #define PATIENCE (3000 * MS)
 
 /* A payload that a thread of the program is to write. */
@@ -35,7 +36,8 @@ static struct world {
 	uint64_t seed;
 	unsigned count, emits, in_flight, blocks, receivers, workers, completers, relays, passes, places;
 	unsigned fails; /* 1 + the value that fails; 0: none */
-	bool device, early;
+	bool device, early, told;
+	uint64_t told_payload;
 	int64_t delay, stop_after;
 	weir_graph *graph;
 	weir_scheduler *scheduler;
@@ -333,6 +335,16 @@ static void check_run(weir_status status, const weir_outcome *outcome)
 				  (unsigned long long)messages);
 }
 
+/* It is completed before the run begins, or while it begins, or later. */
+static void tell_job(void)
+{
+	static const uint64_t value = TOLD;
+	struct job *job = add_job(&world.told_payload, value, &value);
+
+	if (weir_entity_tell_fence(weir_graph_entity(world.graph, "m"), "fence", job->fence))
+		dst_fails("tell: %s", weir_last_error());
+}
+
 static void run_once(void)
 {
 	struct wr_thread threads[COMPLETERS + 4];
@@ -349,6 +361,8 @@ static void run_once(void)
 	wr_store(&world.over, false);
 	wr_store(&world.opened, false);
 	wr_store(&world.failed, false);
+	if (world.told)
+		tell_job();
 	n = send(threads, 0, complete_some, world.completers);
 	n = send(threads, n, take, world.outlet ? 1 : 0);
 	n = send(threads, n, poke, 1);
@@ -459,6 +473,7 @@ static void draw_world(uint64_t seed)
 	world.completers = 1 + draw(COMPLETERS);
 	world.device = draw(2);
 	world.early = !draw(4);
+	world.told = seed % 3 == 1;
 	if (world.early && world.places && draw(2)) /* nothing but the promise holds the run open */
 		world.receivers = world.passes = world.relays = 0;
 	world.delay = (int64_t)1 << (4 + draw(9));
@@ -474,6 +489,8 @@ static void draw_world(uint64_t seed)
 		"\"out\":"
 		"{\"max_emits\":%u}},\"conditions\":[{\"type\":\"count\",\"count\":%u}",
 		world.blocks ? ",\"b\"" : "", world.emits, world.count);
+	if (world.told)
+		dst_put(",{\"type\":\"fence\",\"once\":false}");
 	if (world.blocks)
 		dst_put(",{\"type\":\"memory_available\",\"pool\":\"b\",\"min_blocks\":%u}", world.emits);
 	dst_put("]");

@@ -64,21 +64,10 @@ static struct rig *rig_taking(unsigned kinds)
 				   "\"connections\": [[\"a.out\", \"s.in\"], [\"a.out\", \"b.in\"]]}";
 	static weir_port in[2];
 	static weir_operator receiver;
-	struct rig *rig = calloc(1, sizeof *rig);
-	weir_description *description = NULL;
 
-	assert_non_null(rig);
 	in[0] = (weir_port){.size = sizeof *in, .name = "in", .kinds = kinds};
 	receiver = (weir_operator){.size = sizeof receiver, .name = "receiver", .inputs = in};
-	rig->options =
-		(weir_scheduler_options){.size = sizeof rig->options, .backend = rig_backend, .workers = 1};
-	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
-	assert_int_equal(weir_registry_add_operator(rig->registry, &sender), WEIR_OK);
-	assert_int_equal(weir_registry_add_operator(rig->registry, &receiver), WEIR_OK);
-	assert_int_equal(weir_description_parse(json, strlen(json), NULL, NULL, &description), WEIR_OK);
-	assert_int_equal(weir_graph_create(rig->registry, description, &rig->graph), WEIR_OK);
-	weir_description_destroy(description);
-	return rig;
+	return rig_of_json(json, (const weir_operator *[]){&sender, &receiver, NULL});
 }
 
 static const struct {

@@ -258,55 +258,28 @@ static void xb04_one_unref_too_many_fails_the_run(void **state)
 			  "a message was unreferenced more often than it was referenced");
 }
 
-static void only_tensors(weir_registry *registry)
-{
-	static const weir_port in[] = {{.size = sizeof *in, .name = "in", .kinds = WEIR_KIND_TENSOR},
-				       {.name = NULL}};
-	static const weir_operator table = {.size = sizeof table, .name = "tensors", .inputs = in};
-
-	assert_int_equal(weir_registry_add_operator(registry, &table), WEIR_OK);
-}
-
 static weir_status says_tensor(weir_context *context, void *state)
 {
 	(void)state;
 	return emit_empty(NULL, context);
 }
 
-static void only_says_tensors(weir_registry *registry)
-{
-	static const weir_port out[] = {{.size = sizeof *out, .name = "out", .kinds = WEIR_KIND_TENSOR},
-					{.name = NULL}};
-	static const weir_operator table = {
-		.size = sizeof table, .name = "liar", .outputs = out, .compute = says_tensor};
-
-	assert_int_equal(weir_registry_add_operator(registry, &table), WEIR_OK);
-}
-
-/* A graph of the test's own operators, from JSON. */
-static struct rig *rig_of_json(const char *json)
-{
-	struct rig *rig = calloc(1, sizeof *rig);
-	weir_description *description = NULL;
-
-	assert_non_null(rig);
-	rig->options =
-		(weir_scheduler_options){.size = sizeof rig->options, .backend = rig_backend, .workers = 1};
-	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
-	only_tensors(rig->registry);
-	only_says_tensors(rig->registry);
-	assert_int_equal(weir_description_parse(json, strlen(json), NULL, NULL, &description), WEIR_OK);
-	assert_int_equal(weir_graph_create(rig->registry, description, &rig->graph), WEIR_OK);
-	weir_description_destroy(description);
-	return rig;
-}
+static const weir_port takes_tensors[] = {
+	{.size = sizeof(weir_port), .name = "in", .kinds = WEIR_KIND_TENSOR}, {.name = NULL}};
+static const weir_port gives_tensors[] = {
+	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_KIND_TENSOR}, {.name = NULL}};
+static const weir_operator tensors = {.size = sizeof tensors, .name = "tensors", .inputs = takes_tensors};
+static const weir_operator liar = {
+	.size = sizeof liar, .name = "liar", .outputs = gives_tensors, .compute = says_tensor};
+static const weir_operator *const operators[] = {&tensors, &liar, NULL};
 
 static void xb08_an_output_keeps_to_its_kinds(void **state)
 {
 	struct rig *rig =
 		rig_of_json("{\"weir\": 1, \"entities\": [{\"name\": \"l\", \"operator\": \"liar\"},"
 			    "{\"name\": \"s\", \"operator\": \"sink\"}],"
-			    "\"connections\": [[\"l.out\", \"s.in\"]]}");
+			    "\"connections\": [[\"l.out\", \"s.in\"]]}",
+			    operators);
 
 	(void)state;
 	assert_int_equal(rig_run(rig), WEIR_E_INVALID);
@@ -317,8 +290,8 @@ static void xb08_an_output_keeps_to_its_kinds(void **state)
 
 static void xb08_an_inlet_refuses_what_its_port_does_not_take(void **state)
 {
-	struct rig *rig =
-		rig_of_json("{\"weir\": 1, \"entities\": [{\"name\": \"t\", \"operator\": \"tensors\"}]}");
+	struct rig *rig = rig_of_json(
+		"{\"weir\": 1, \"entities\": [{\"name\": \"t\", \"operator\": \"tensors\"}]}", operators);
 	weir_inlet *inlet = NULL;
 	weir_message *message = NULL;
 

@@ -133,12 +133,11 @@ static weir_status push(struct rig *rig, weir_inlet *inlet)
 	return status;
 }
 
-static void b02_an_inlets_descriptor_says_that_a_refused_push_may_come_again(void **state)
+static void refuse_and_push_again(const char *text)
 {
-	struct rig *rig = rig_of("end enabled=false");
+	struct rig *rig = rig_of(text);
 	weir_inlet *inlet = NULL;
 
-	(void)state;
 	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &inlet), WEIR_OK);
 	assert_true(has_room(inlet)); /* nothing was refused */
 	for (int i = 0; i < 2; i++) {
@@ -164,6 +163,13 @@ static void b02_an_inlets_descriptor_says_that_a_refused_push_may_come_again(voi
 	rig_destroy(rig);
 }
 
+static void b02_an_inlets_descriptor_says_that_a_refused_push_may_come_again(void **state)
+{
+	(void)state;
+	refuse_and_push_again("end enabled=false");
+	refuse_and_push_again("end enabled=false policy=fault");
+}
+
 struct feeder {
 	struct rig *rig;
 	weir_inlet *inlet;
@@ -184,13 +190,12 @@ static void poll_and_push(void *arg)
 	}
 }
 
-static void b02_threads_that_poll_miss_no_room(void **state)
+static void poll_for_room(const char *text)
 {
-	struct rig *rig = rig_of("end capacity=1");
+	struct rig *rig = rig_of(text);
 	struct feeder feeders[3];
 	weir_inlet *inlet = NULL;
 
-	(void)state;
 	rig->options.backend = "host";
 	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &inlet), WEIR_OK);
 	assert_true(inlet_fd(inlet) >= 0);
@@ -206,6 +211,13 @@ static void b02_threads_that_poll_miss_no_room(void **state)
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "end"), 6000);
 	rig_destroy(rig);
+}
+
+static void b02_threads_that_poll_miss_no_room(void **state)
+{
+	(void)state;
+	poll_for_room("end capacity=1");
+	poll_for_room("end capacity=1 policy=fault");
 }
 
 /* --- an outlet that is closed --- */

@@ -68,6 +68,23 @@ struct rig *rig_described(const char *text, weir_description **out)
 	return rig;
 }
 
+struct rig *rig_of_json(const char *json, const weir_operator *const *operators)
+{
+	struct rig *rig = calloc(1, sizeof *rig);
+	weir_description *description = NULL;
+
+	assert_non_null(rig);
+	rig->options =
+		(weir_scheduler_options){.size = sizeof rig->options, .backend = rig_backend, .workers = 1};
+	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
+	for (; *operators; operators++)
+		assert_int_equal(weir_registry_add_operator(rig->registry, *operators), WEIR_OK);
+	assert_int_equal(weir_description_parse(json, strlen(json), NULL, NULL, &description), WEIR_OK);
+	assert_int_equal(weir_graph_create(rig->registry, description, &rig->graph), WEIR_OK);
+	weir_description_destroy(description);
+	return rig;
+}
+
 struct rig *rig_of(const char *text)
 {
 	weir_description *description = NULL;

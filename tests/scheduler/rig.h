@@ -70,6 +70,8 @@ struct rig {
 
 /* On rig_backend, two workers; the options may be changed before rig_make. */
 struct rig *rig_of(const char *text);
+/* One worker; of the built-in operators and the test's own, of which the last is NULL. */
+struct rig *rig_of_json(const char *json, const weir_operator *const *operators);
 struct rig *rig_observed(const char *text);                          /* with statistics */
 struct rig *rig_described(const char *text, weir_description **out); /* without its graph */
 void rig_on(struct rig *rig, const char *entity, rig_fn *compute);   /* the function of a `call` */

@@ -114,11 +114,24 @@ size_t rig_waits_for(struct rig *rig, const char *entity)
 	return weir_graph_entity(rig->graph, entity)->wait.fence_count;
 }
 
-weir_status rig_arm_in_vain(struct rig *rig, weir_fence promise)
+size_t rig_promise_places(struct rig *rig)
+{
+	return wr_load(&rig->graph->system->promises.count);
+}
+
+int64_t rig_fence_age(struct rig *rig, weir_fence fence)
+{
+	int64_t age = -1;
+
+	wr_fence_producer(rig->graph->system, fence, &age);
+	return age;
+}
+
+weir_status rig_arm_in_vain(struct rig *rig, const weir_fence *promises, size_t n)
 {
 	struct wr_system *system = rig->graph->system;
 	wr_token token = 0;
-	weir_status status = wr_promise_arm(system, 0, &promise, 1, &token);
+	weir_status status = wr_promise_arm(system, 0, promises, n, &token);
 
 	wr_signal_cancel(system, token);
 	return status;

@@ -36,9 +36,12 @@ weir_entity *rig_first_refused(struct rig *rig,
 uint64_t rig_token(struct rig *rig, const char *entity);   /* of its current wait; 0: none */
 size_t rig_pending(struct rig *rig, const char *entity);   /* fences that its last verdict waits for */
 size_t rig_waits_for(struct rig *rig, const char *entity); /* fences that its current wait is armed for */
-weir_status rig_arm_in_vain(struct rig *rig, weir_fence promise); /* entity 0 waits for it, and gives up */
-size_t rig_promise_waits(struct rig *rig, weir_fence promise);    /* given up or not */
-void rig_poller_sleeps(struct rig *rig);                          /* as long as it can, as beside a device */
+weir_status rig_arm_in_vain(struct rig *rig, const weir_fence *promises,
+			    size_t n);      /* entity 0 waits for them, and gives up */
+size_t rig_promise_places(struct rig *rig); /* in use, and free ones */
+int64_t rig_fence_age(struct rig *rig, weir_fence fence);
+size_t rig_promise_waits(struct rig *rig, weir_fence promise); /* given up or not */
+void rig_poller_sleeps(struct rig *rig);                       /* as long as it can, as beside a device */
 
 /* --- entities --- */
 

@@ -45,10 +45,7 @@ static struct rig *rig_typed(weir_port out, weir_port in)
 				   "\"connections\": [[\"a.out\", \"p.in\"], [\"p.out\", \"b.in\"]]}";
 	static weir_port ports[4];
 	static weir_operator sender, receiver;
-	struct rig *rig = calloc(1, sizeof *rig);
-	weir_description *description = NULL;
 
-	assert_non_null(rig);
 	out.size = in.size = sizeof out;
 	out.name = "out";
 	in.name = "in";
@@ -57,15 +54,7 @@ static struct rig *rig_typed(weir_port out, weir_port in)
 	sender = (weir_operator){
 		.size = sizeof sender, .name = "sender", .outputs = &ports[0], .compute = emit_draft};
 	receiver = (weir_operator){.size = sizeof receiver, .name = "receiver", .inputs = &ports[2]};
-	rig->options =
-		(weir_scheduler_options){.size = sizeof rig->options, .backend = rig_backend, .workers = 1};
-	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
-	assert_int_equal(weir_registry_add_operator(rig->registry, &sender), WEIR_OK);
-	assert_int_equal(weir_registry_add_operator(rig->registry, &receiver), WEIR_OK);
-	assert_int_equal(weir_description_parse(json, strlen(json), NULL, NULL, &description), WEIR_OK);
-	assert_int_equal(weir_graph_create(rig->registry, description, &rig->graph), WEIR_OK);
-	weir_description_destroy(description);
-	return rig;
+	return rig_of_json(json, (const weir_operator *[]){&sender, &receiver, NULL});
 }
 
 static const struct draft square[] = {{2, 2, 1, 8}, {2, 2, 1, 8}, {3, 3, 1, 8}};

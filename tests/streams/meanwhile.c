@@ -184,6 +184,27 @@ BODY(t04_s03_wanted_memory_whose_fence_is_seen_complete_meanwhile_kicks_the_loop
 	assert_int_equal(released, 1);
 }
 
+/* The same of memory that nothing wants and that alone holds the run open. */
+BODY(t04_s04_memory_whose_fence_is_seen_complete_meanwhile_kicks_the_loop_of_a_run_that_is_over)
+{
+	struct wr_deferred_free entry = {.fences = &queried, .count = 1, .release = release, .foreign = true};
+	int kicked;
+
+	meanwhile = rig;
+	released = 0;
+	rig_store(rig, rig->a, 1, 20 * MS);
+	queried = rig_record(rig->a);
+	assert_false(wr_defer_free(rig->system, &entry));
+	slow.query = answer_before_completion;
+	rig->system->backend = &slow;
+	kicked = wr_load(&rig->waker.kicked);
+	assert_int_equal(wr_system_arm_kicks(rig->system, true, true), WEIR_OK);
+	assert_int_equal(released, 0);
+	assert_int_equal(wr_load(&rig->waker.kicked), kicked + 1);
+	assert_int_equal(wr_system_arm_kicks(rig->system, true, true), WEIR_OK); /* the loop's next turn */
+	assert_int_equal(released, 1);
+}
+
 /* --- a stream that the watch has passed gets work while it looks at another --- */
 
 static weir_fence begun;
@@ -291,6 +312,8 @@ int main(void)
 		cmocka_unit_test(t04_e02_what_is_put_back_into_the_retire_list_wakes_the_watch),
 		cmocka_unit_test(t04_what_is_put_back_is_freed_in_the_order_in_which_it_was_listed),
 		cmocka_unit_test(t04_s03_wanted_memory_whose_fence_is_seen_complete_meanwhile_kicks_the_loop),
+		cmocka_unit_test(
+			t04_s04_memory_whose_fence_is_seen_complete_meanwhile_kicks_the_loop_of_a_run_that_is_over),
 		cmocka_unit_test(e02_work_that_begins_while_the_watch_looks_kicks_the_loop),
 		cmocka_unit_test(e02_g01_no_callback_is_enqueued_on_a_system_that_failed_meanwhile),
 		cmocka_unit_test(e02_f16_the_watch_is_awake_while_a_callback_is_enqueued),
