@@ -1,5 +1,5 @@
 /* Which free block of a memory pool is taken (S3, T13). */
-#include "blocks_rig.h"
+#include "memory_blocks_rig.h"
 
 /* `most` at once for that many takes. Returns how many different ones were taken. */
 static int use(struct wr_blocks *blocks, int most, int takes)

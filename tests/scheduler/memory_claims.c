@@ -1,5 +1,5 @@
 /* Claims alone: two resources, three entities that are never run, and a poke that is noted. */
-#include "claims_rig.h"
+#include "memory_claims_rig.h"
 
 enum { ENTITIES = 3, RESOURCES = 2 };
 

@@ -4,7 +4,7 @@
  * orders: the review that ends an entity is short.
  */
 #include "base/thread.h"
-#include "claims_rig.h"
+#include "memory_claims_rig.h"
 #include "sim/simulation.h"
 #include "tests/bugs/bug.h"
 
