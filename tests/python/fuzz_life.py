@@ -54,9 +54,15 @@ class World:
         return self.pick([thing for thing in list(self.things) if type(thing).__name__ == kind])
 
     def keep(self, thing):
-        self.things.append(thing)
+        self.add(self.things, thing)
         if len(self.things) > 40:
             self.drop()
+
+    def add(self, listed, thing):
+        """Nothing stays in a world that is over: a compute may go on after its graph was forgotten."""
+        listed.append(thing)
+        if self.over:
+            listed.clear()
 
     def drop(self):
         for listed in (self.things, self.graphs)[: self.random.choice((1, 1, 2))]:
@@ -194,7 +200,7 @@ def make():
         world.keep(chain[0])
     if world.random.random() < 0.5:
         graph.wild = [graph, Mine()]  # a cycle, which gc finds
-    world.graphs.append(graph)
+    world.add(world.graphs, graph)
 
 
 def with_graph(use):
