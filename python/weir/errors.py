@@ -116,6 +116,15 @@ def make(status: Any, text: Any, entity: Any = None, diagnostics: Any = None, sa
     return error
 
 
+def closed_by(error: Closed, failure: BaseException | None) -> BaseException:
+    """What push and take raise outside of a run that failed: Closed, with what it failed by."""
+    if not isinstance(failure, Error):
+        return failure or error
+    made = make(Status.CLOSED, f"the run has failed: {failure}", failure.entity, cause=failure.cause, on=failure.on)
+    made.outcome, made.traceback, made.__cause__ = failure.outcome, failure.traceback, failure
+    return made
+
+
 def add_later(first: Any, later: Any, entity: Any) -> None:
     """A failure of an entity that has failed: a note of the first. Called by the module."""
     first.add_note(f"'{entity}' failed again: {line_of(later, entity)}")
