@@ -159,6 +159,44 @@ bool is_future(nb::handle value)
 	return PyObject_HasAttrString(type, "add_done_callback") || PyObject_HasAttrString(type, "cr_await");
 }
 
+/* As weir does it for ports without `kinds`. */
+static bool takes_objects(const weir_port *port)
+{
+	return port->kinds ? port->kinds & WEIR_KIND_USER : !port->dtype && !port->shape;
+}
+
+/* Whether "entity.port" is an input of that entity which takes no objects. */
+static bool is_refusing_input(Core *core, const std::string &end)
+{
+	size_t dot = end.find('.');
+	const weir_entity *receiver = weir_graph_entity(core->graph, end.substr(0, dot).c_str());
+	const weir_port *port = receiver ? weir_entity_operator(receiver)->inputs : nullptr;
+
+	for (; port && port->name && dot != std::string::npos; port++)
+		if (end.substr(dot + 1) == port->name)
+			return !takes_objects(port);
+	return false;
+}
+
+void refuse_object(const Context &self, unsigned output, const char *what, const char *remedy)
+{
+	Core *core = self.core;
+	const weir_port *port = &self.kind->ports[1][output];
+	weir_queue_counts counts = {sizeof counts};
+	std::string own = self.entity + "." + port->name, end = takes_objects(port) ? "" : own;
+
+	for (size_t i = 0; end.empty() && !weir_scheduler_queue_counts(core->scheduler, i, &counts); i++)
+		if (own == counts.from && is_refusing_input(core, counts.to))
+			end = counts.to;
+	if (end.empty())
+		return;
+	raise(WEIR_E_INVALID,
+	      (std::string(what) + " on output '" + port->name + "', and " + end +
+	       " takes none, by its dtype, shape or kinds: " + remedy)
+		      .c_str(),
+	      self.name());
+}
+
 void emit_later(Context &self, unsigned output, weir_message *given, nb::handle future, nb::object stamp)
 {
 	Draft draft;
@@ -186,6 +224,11 @@ void emit_later(Context &self, unsigned output, weir_message *given, nb::handle 
 		weir_error_last(&error);
 		std::string text = error.text;
 		nb::cast<Completion *>(completion)->end(WEIR_OK, nullptr);
+		if (status == WEIR_E_INVALID && !given)
+			refuse_object(
+				self, output, "a future was emitted, whose result travels as an object,",
+				"emit the array that the future fills, ctx.emit(port, array, at=future), "
+				"or leave these out of the port");
 		raise(status, text.c_str(), self.name());
 	}
 	nb::module_::import_("weir.futures")

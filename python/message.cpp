@@ -205,6 +205,12 @@ void bind_message(nb::module_ &module)
 		.def_prop_ro("object", message_object, "The object of Python that was emitted.")
 		.def_prop_ro("parts", message_parts, "The named parts, a dict of messages.")
 		.def("__getitem__", message_part)
+		.def("__getitem__",
+		     [](const Message &, nb::handle) -> nb::object {
+			     throw nb::type_error(
+				     "a message has parts by their names alone: "
+				     "np.asarray(message)[...] is for the elements of its array");
+		     })
 		.def_prop_ro("dtype", message_dtype, "The type of the array's elements, \"float32\".")
 		.def_prop_ro(
 			"shape",

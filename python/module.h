@@ -630,6 +630,8 @@ bool is_future(nb::handle value);
 /* Emits the message `given`, which it takes, or, if that is NULL, one of the future's result, with a fence
  * that the future completes. */
 void emit_later(Context &self, unsigned output, weir_message *given, nb::handle future, nb::object stamp);
+/* Raises if the output, or what it is connected with, takes no objects of Python. remedy: ends the text. */
+void refuse_object(const Context &self, unsigned output, const char *what, const char *remedy);
 /* The message of a future's result, or the message itself. Borrowed. */
 weir_message *resolved_of(weir_message *message);
 nb::object make_waker(Context &self);

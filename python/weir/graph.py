@@ -411,6 +411,7 @@ class Graph:
         port = self._port(port, "input")
         self._reopen()
         if port not in self._inlets:
+            self._refuse_end("inlet", port)
             self._inlets[port] = Inlet(self, self._core.inlet(port), port)
         return self._inlets[port]
 
@@ -423,8 +424,13 @@ class Graph:
         port = self._port(port, "output")
         self._reopen()
         if port not in self._outlets:
+            self._refuse_end("outlet", port)
             self._outlets[port] = Outlet(self, self._core.outlet(port, capacity, early), port, (capacity, early))
         return self._outlets[port]
+
+    def _refuse_end(self, word: str, port: str) -> None:
+        if self._core.has_scheduler():
+            raise make(Status.STATE, f"{word} of {port}: the graph has been started: create {word}s before its first start, or after graph.close()")
 
     def _port(self, port: Any, direction: Literal["input", "output"]) -> str:
         """Its name. Of a text, weir says what is wrong."""
