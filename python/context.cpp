@@ -613,7 +613,7 @@ static void context_emit(Context &self, nb::handle port, nb::handle value, nb::o
 			"at is a fence of this tick, or a future that says when the value is whole");
 	make_message(draft,
 		     {self.core, context, self.chosen[output], give, self.name(),
-		      self.kind->ports[1][output].name, &later},
+		      self.kind->ports[1][output].name, &later, !when.is_none() && !at},
 		     value);
 	if (later && !when.is_none())
 		throw nb::type_error("at belongs to a value that is there, not to a future");

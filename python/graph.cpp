@@ -427,6 +427,7 @@ static nb::object take_written(Graph &self)
 	settle();
 	if (!core)
 		return nb::none();
+	check_all_kept(core);
 	std::lock_guard<std::mutex> guard(core->consumers_lock);
 	if (core->written.empty())
 		return nb::none();

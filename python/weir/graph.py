@@ -69,7 +69,7 @@ class Graph:
     registered by then can be named. Close it, or use it in `with`, when the program goes on without it.
 
     check_writes: finds arrays of the host into which the program writes after their emit or push: the run is cut short
-    and fails, and the error names the entity and the port. It reads each array twice.
+    and fails, and the error names the entity and the port. It reads each array two to three times.
     """
 
     def __init__(self, graph: Json | str | None = None, *, name: str | None = None, path: Path | None = None,
