@@ -102,7 +102,8 @@ constexpr int64_t SLICE_SIM_NS = 1000000000000; /* of virtual time, in which not
 extern std::atomic<unsigned> generation; /* counts forks */
 extern std::atomic<bool> finished;       /* the interpreter exits; nothing is called any more */
 extern std::atomic<uint64_t> takes;      /* of the GIL, by operators; for tests */
-extern thread_local int depth;           /* calls of operators that this thread is in */
+extern std::atomic<uint64_t> leaks; /* graphs that could not be freed, since something hangs; for tests */
+extern thread_local int depth;      /* calls of operators that this thread is in */
 
 struct Core;
 struct Graph;

@@ -154,7 +154,8 @@ class Description:
         if not callable(thing):
             raise TypeError(f"{thing!r} is no operator: add the name of one, an object with compute(self, ctx), a class of such, or a function")
         cls = class_of_function(thing, {})
-        name = _free(cls.__name__, self.used(), self._numbers[1])
+        there = _weir.operator_table(cls.__name__, self.plugins, [])  # print is one in C, too
+        name = _free(cls.__name__ + "_" * (there is not None), self.used(), self._numbers[1])
         return name, make_kind(cls, name), CLASS
 
     def _of_object(self, thing: Any) -> tuple[str, _weir.Kind, str]:

@@ -1,6 +1,7 @@
 """Ctrl-C, the interpreter's exit, fork, asyncio, memory: each in a process of its own where it ends one."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -257,7 +258,11 @@ def test_a_graph_that_is_dropped_ends_its_run():
 
 
 def _workers():
-    names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
+    names = []
+    for task in os.listdir("/proc/self/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            with open(f"/proc/self/task/{task}/comm") as file:
+                names.append(file.read())
     return [name for name in names if name.startswith("weir:")]
 
 
