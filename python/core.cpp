@@ -285,13 +285,11 @@ void drop_holders()
 	}
 }
 
-/* A graph that was dropped inside one of its operators ends here, though messages may keep its memory. */
+/* A graph that was dropped inside an operator ends here, though messages may keep its memory. */
 static void end_retired(Core *core)
 {
 	core->listed = false;
-	if (is_inside(core)) {
-		retire(core);
-	} else if (!core->references) {
+	if (!core->references) {
 		bury(core);
 	} else if (core->dropped && core->scheduler && is_ours(core)) {
 		Ref hold(core); /* the last of its operators may go now */
@@ -313,7 +311,7 @@ static void bury_retired()
 
 void settle()
 {
-	if (retired.load(std::memory_order_relaxed))
+	if (!depth && retired.load(std::memory_order_relaxed))
 		bury_retired();
 	if (let_go_of.load(std::memory_order_relaxed))
 		drop_holders();

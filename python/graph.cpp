@@ -260,17 +260,25 @@ static nb::object operator_table(std::string name, std::vector<std::string> plug
 	return out;
 }
 
-/* Its run is over, or ends by itself, and what is left of it ends at the next `settle`. */
+/*
+ * Its run is cut short, and what is left of it ends at the next `settle` outside of computes: one that waited
+ * for the computes of another graph could wait for one that waits for it.
+ */
+static void leave_later(Core *core)
+{
+	if (core->scheduler)
+		weir_scheduler_stop(core->scheduler, 0);
+	retire(core);
+}
+
 static void leave_core(Core *core)
 {
-	bool ended = !is_inside(core) && end_scheduler(core);
+	bool ended = !depth && end_scheduler(core);
 
 	core->owner = nullptr;
 	core->dropped = true;
-	if (ended)
-		return;
-	weir_scheduler_stop(core->scheduler, 0);
-	retire(core);
+	if (!ended)
+		leave_later(core);
 }
 
 Graph::~Graph()
@@ -593,9 +601,12 @@ static void close_graph(Graph &self)
 		return;
 	if (is_inside(core))
 		raise(WEIR_E_STATE, "a graph is not closed by an operator: finish or drain instead");
-	if (core->starting || !end_scheduler(core))
+	if (core->starting || (!depth && !end_scheduler(core)))
 		raise(WEIR_E_BUSY, "another thread is inside a call of this graph");
 	core->owner = nullptr;
+	core->dropped = true;
+	if (depth)
+		leave_later(core);
 	self.kinds = nb::list();
 	self.given = nb::dict();
 	self.core.reset();

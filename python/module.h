@@ -122,7 +122,7 @@ void check(weir_status status, const char *entity = nullptr);
 bool is_ours(const Core *core);
 void retire(Core *core);
 void bury(Core *core);
-/* Ends graphs without references, and drops what messages kept. With the GIL. */
+/* Ends graphs without references, outside of computes, and drops what messages kept. With the GIL. */
 void settle();
 /* Returns true if this thread is in a call of an operator of the graph: it cannot end the run. */
 bool is_inside(const Core *core);

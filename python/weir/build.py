@@ -106,6 +106,12 @@ class Description:
         return self._connections
 
     def to_json(self) -> str:
+        for entity, thing in self.instances.items():
+            name = _exported(type(thing))
+            if name:
+                raise make(Status.UNSUPPORTED, f"'{entity}': a graph file cannot tell its object, and would run with a new {type(thing).__name__}() in its place: "
+                           f"add the operator by its class and parameters, graph.add({type(thing).__name__}, ...), or an object of a class without @weir.operator",
+                           entity)
         content = json.loads(json.dumps(self.content))
         for entity in content["entities"]:
             if entity["name"] in self.unsaid:

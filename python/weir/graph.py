@@ -212,7 +212,8 @@ class Graph:
 
     def to_json(self) -> str:
         """The graph as a graph file, which `weir show` prints and weir.Graph takes. It names the operators in Python; objects that
-        were added, and operators that are not registered, are not in it: their entities have a comment that says so.
+        were added, and operators that are not registered, are not in it: their entities have a comment that says so. With an object of a
+        class that is registered the file would run, with another object: that is refused (weir.Error, UNSUPPORTED).
         """
         return self._description.to_json()
 

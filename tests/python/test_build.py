@@ -483,6 +483,27 @@ def test_the_json_says_what_is_not_in_it():
     assert "needs it registered, by weir.operator" in entities["show"]["comment"] and "comment" not in entities["threshold"]
 
 
+def test_the_json_of_an_object_of_a_registered_class_is_refused():
+    @weir.operator
+    class Detects:
+        inputs = ["in"]
+
+        def __init__(self, model=None):
+            self.model = model
+
+        def compute(self, ctx):
+            pass
+
+    graph = weir.Graph()
+    graph.add(upto, count=1) >> graph.add(Detects("a model"), name="found")
+    refused(graph.to_json, weir.Error, r"'found': a graph file cannot tell its object, and would run with a new Detects\(\) in its place: add .*graph.add\(Detects")
+    run(graph)
+    assert '"found"' in weir.show(graph, format="json")
+    of_class = weir.Graph()
+    of_class.add(upto, count=1) >> of_class.add(Detects)
+    assert run(weir.Graph(of_class.to_json())).finished
+
+
 def test_a_graph_of_a_file_may_be_added_to(tmp_path):
     path = tmp_path / "g.json"
     path.write_text('{"weir": 1, "entities": [{"name": "u", "operator": "upto"}]}')
