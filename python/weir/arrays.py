@@ -50,7 +50,7 @@ def _missing(self: Any, name: str) -> Any:
     raise AttributeError(f"a Message has no attribute {name!r}{'; ' * (kind in VALUE_OF)}{VALUE_OF.get(kind, '')}", name=name, obj=self)
 
 
-Message.__getattr__ = _missing  # type: ignore[method-assign, assignment, attr-defined]
+Message.__getattr__ = _missing  # type: ignore[attr-defined]
 
 _empty_of_names = Context.empty
 

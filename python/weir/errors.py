@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from weir.graph import Outcome
+    from weir.ended import Outcome
 
 
 class Status(enum.IntEnum):

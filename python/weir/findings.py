@@ -38,7 +38,8 @@ class Report:
         said = json.loads(found)
         self._statistics, self._connections = statistics, connections
         self._findings = [Finding(**one) for one in said["findings"]]
-        self._title, self._none = ("", "") if self._findings else (said["title"], said["text"])
+        self._title: str = "" if self._findings else said["title"]
+        self._none: str = "" if self._findings else said["text"]
 
     @property
     def findings(self) -> list[Finding]:

@@ -92,7 +92,7 @@ class _Loop:
                 task.cancel()
         left = (await asyncio.wait(tasks, timeout=PATIENCE))[1] if tasks else ()
         self.given_up.update(left)
-        return [f"coroutine {task.get_coro().__qualname__}{''.join(f' ({_place_of(frame)})' for frame in task.get_stack()[-1:])}" for task in left]
+        return [_words_of(task) for task in left]
 
     def place(self) -> str:
         """What holds up the loop."""
@@ -101,6 +101,11 @@ class _Loop:
 
 
 TOO_LATE = f"did not end within {PATIENCE:g} s of its cancellation: let asyncio.CancelledError end it"
+
+
+def _words_of(task: "asyncio.Task[Any]") -> str:
+    places = [f" ({_place_of(frame)})" for frame in task.get_stack()[-1:]]
+    return f"coroutine {getattr(task.get_coro(), '__qualname__', '')}{''.join(places)}"
 
 
 def _place_of(frame: Any) -> str:

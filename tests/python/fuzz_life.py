@@ -3,8 +3,8 @@
     fuzz_life.py [--seconds N] [--seed FIRST] [--runs N] [--flat]
 
 What each program does comes from its seed; when its threads do it does not. A program may fail by weir.Error alone, and ends in time.
---flat: it leaves no thread and no descriptor, either, but for runs that were abandoned: where two computes close each other's graphs,
-each waits for the other, and what these graphs have stays. At the end it says how many there were.
+--flat: it leaves no thread and no descriptor, either, but for graphs that could not be freed, as another thread was inside a call. At the
+end it says how many there were.
 tests/python/run.py --program gives the environment; its --sanitize finds what is used after it was freed.
 """
 
@@ -92,6 +92,7 @@ class World:
 
 
 world = World(0)
+alone = threading.Lock()  # CPython 3.11 hangs in a child of fork if another thread has a sub-interpreter
 
 
 class Mine:
@@ -286,7 +287,8 @@ def in_child():
     if not FORKS or world.random.random() > 0.05:
         return
     graph = world.pick(world.graphs)
-    child = os.fork()
+    with alone:
+        child = os.fork()
     if not child:
         signal.alarm(20)
         try:
@@ -308,11 +310,12 @@ def in_interpreter():
         import _interpreters as interpreters
     except ImportError:
         import _xxsubinterpreters as interpreters
-    other = interpreters.create()
-    try:
-        interpreters.run_string(other, "try:\n import weir\nexcept ImportError:\n pass\nelse:\n raise SystemExit('imported')")
-    finally:
-        interpreters.destroy(other)
+    with alone:
+        other = interpreters.create()
+        try:
+            interpreters.run_string(other, "try:\n import weir\nexcept ImportError:\n pass\nelse:\n raise SystemExit('imported')")
+        finally:
+            interpreters.destroy(other)
 
 
 def forget_at_once():
@@ -344,8 +347,8 @@ def names(folder):
 
 
 def settled(folder, most):
-    """Threads of ended runs go at once, but not before the call returns."""
-    for _ in range(200):
+    """Threads of ended runs go at once, but not before the call returns; a run within a compute may drain for 5 s."""
+    for _ in range(2000):
         weir._weir.settle()
         gc.collect()
         if count(folder) <= most:
@@ -355,7 +358,7 @@ def settled(folder, most):
 
 
 def left(base):
-    """What the program leaves; base: what there was before. After an abandoned run that is counted anew."""
+    """What the program leaves; base: what there was before. After a graph that could not be freed that is counted anew."""
     leaks = weir._weir.leaks()
     found = [f"{folder}: {names(folder)}, not {base[folder]}" for folder in ("task", "fd") if not settled(folder, base[folder])]
     if leaks != base["leaks"] or weir._weir.leaks() != leaks:
@@ -420,7 +423,7 @@ def main():
             sys.exit(f"seed {seed}:\n" + "\n".join(wrong))
         seed += 1
     faulthandler.cancel_dump_traceback_later()
-    print(f"{seed - own.seed} programs, seeds from {own.seed}; {weir._weir.leaks()} runs abandoned")
+    print(f"{seed - own.seed} programs, seeds from {own.seed}; {weir._weir.leaks()} graphs not freed")
 
 
 main()
