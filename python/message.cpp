@@ -83,6 +83,8 @@ static std::string message_repr(const Message &self)
 	}
 	if (weir_message_kind(self.message) == WEIR_KIND_BYTES)
 		text += ", " + std::to_string(weir_message_size(self.message));
+	if (weir_message_kind(self.message) == WEIR_KIND_USER && is_holder(weir_message_data(self.message)))
+		text += ", " + nb::cast<std::string>(nb::type_name(message_object(self).type()));
 	for (size_t i = 0; i < weir_message_parts(self.message); i++)
 		text += (i ? " " : ", ") + std::string(weir_message_part_name(self.message, i));
 	return text + ")";

@@ -172,6 +172,14 @@ def refuse_untaken(outlets: Iterable[Outlet]) -> None:
         raise make(Status.STATE, f"run() takes no messages, and no other thread is there to do it, so a run with an outlet of {listed} may never end: {TAKE}")
 
 
+def refuse_stuck(core: Any, port: str) -> None:
+    """push finds no room: refused if the outlets are full, all entities wait for room or messages, and no other thread is there to take."""
+    full = [each["from"] for each in core.queue_counts() if each["to"] == "outlet" and each["queued"] >= each["capacity"]]
+    if full and _alone() and all(one["cause"] in ("room", "messages") for one in core.explain_causes()):
+        raise make(Status.STATE, f"push into {port} waits for room while the outlet of {full[0]} is full, and no other thread is there to take: "
+                   "take between the pushes, or push in a thread")
+
+
 def wait_for_end(graph: "Graph", outlets: list[Outlet], timeout: float | None) -> Any:
     """core.wait, which refuses to wait for ever for messages that only this thread could take."""
     core, told, begun = graph._core, False, time.monotonic()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from weir import _weir
-from weir.errors import Closed, Error, Status, closed_by, make
+from weir.errors import Closed, Error, Status, Timeout, closed_by, make
 from weir.options import check_timeout
 
 if TYPE_CHECKING:
@@ -50,14 +50,26 @@ class Inlet:
     def push(self, value: Any, timeout: float | None = None, stamp: Stamp | None = None, give: bool = False) -> None:
         """Pushes an array, bytes, a dict of parts, a message of this graph, None (empty) or any object.
 
-        timeout: seconds to wait for room; None: without limit; 0: raises weir.Error (BUSY) at once.
+        timeout: seconds to wait for room; None: without limit, unless outlets are full and no other thread is there to take; 0: raises
+        weir.Error (BUSY) at once.
         stamp: (time, tag). give: the program does not use the array any more, so receivers may write it. Raises weir.Closed outside of a run, which names why it failed, during a drain, and if the receiver is done.
         """
         check_timeout(timeout)
         try:
-            self._inlet.push(value, timeout, _stamp(stamp), give)
+            if timeout is None and self._graph._outlets:
+                self._push_unless_stuck(value, _stamp(stamp), give)
+            else:
+                self._inlet.push(value, timeout, _stamp(stamp), give)
         except Closed as error:
             raise closed_by(error, self._graph._failure_soon())
+
+    def _push_unless_stuck(self, value: Any, stamp: Stamp | None, give: bool) -> None:
+        """Waits for room, unless only messages that this thread would have to take are in the way."""
+        while True:
+            try:
+                return self._inlet.push(value, 0.2, stamp, give)  # type: ignore[no-any-return]
+            except Timeout:
+                self._graph._refuse_stuck(self._port)
 
     async def push_async(self, value: Any, stamp: Stamp | None = None, give: bool = False) -> None:
         """The same in asyncio: waits for room without blocking the loop. It is woken, and asks for nothing meanwhile."""

@@ -102,6 +102,7 @@ def _unpickled(kind: Any, args: Any) -> Any:
 
 
 OWN = (os.path.dirname(__file__) + os.sep, "<frozen ")  # files of this package and of the import
+LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's own files
 KINDS = {Status.CLOSED: Closed, Status.TIMEOUT: Timeout}
 
 
@@ -131,8 +132,8 @@ def add_later(first: Any, later: Any, entity: Any) -> None:
 
 
 def line_of(exception: Any, entity: Any = None) -> str:
-    """An exception in the entity as one line of UTF-8, with the last place outside of this package: called by the
-    module."""
+    """An exception in the entity as one line of UTF-8, with the last place that is the program's, not a library's: called by
+    the module."""
     return _line_of(exception, entity).encode(errors="backslashreplace").decode().replace("\0", "\\0")
 
 
@@ -148,4 +149,5 @@ def _line_of(exception: Any, entity: Any) -> str:
     frames = [f for f in traceback.extract_tb(exception.__traceback__) if not f.filename.startswith(OWN)]
     if not frames:
         return text
-    return f"{text} ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"
+    own = [f for f in frames if not f.filename.startswith(LIBRARY) and "site-packages" not in f.filename] or frames
+    return f"{text} ({os.path.basename(own[-1].filename)}:{own[-1].lineno})"

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from typing import Any
 
 from weir import _weir
+from weir.errors import LIBRARY
 
 PATIENCE = 5.0  # seconds that a coroutine has to end after its cancellation
-LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's own files
 _lock = threading.Lock()
 _entities: dict[Any, "_Pending"] = {}  # what is pending, by the context of the entity
 
@@ -134,14 +134,8 @@ def _loop_of(context: _weir.Context) -> asyncio.AbstractEventLoop:
     return pending.loop.loop
 
 
-def _from_asyncio(future: Any) -> Any:
-    """A future of concurrent.futures for one that belongs to an event loop, which another thread may run."""
-    result: concurrent.futures.Future[Any] = concurrent.futures.Future()
-
-    def cancelled(_: Any) -> None:
-        if result.cancelled():
-            with contextlib.suppress(RuntimeError):  # of a loop that is closed: nothing of it goes on
-                loop.call_soon_threadsafe(future.cancel)
+def _follow(future: Any, result: "concurrent.futures.Future[Any]") -> None:
+    """The result ends as the future does, with its very exception; in the thread of the future's loop."""
 
     def done(_: Any) -> None:
         if future.cancelled():
@@ -153,10 +147,25 @@ def _from_asyncio(future: Any) -> Any:
             else:
                 result.set_exception(error)
 
-    loop = future.get_loop()
+    future.add_done_callback(done)
+
+
+def _cancel_with(result: "concurrent.futures.Future[Any]", loop: asyncio.AbstractEventLoop, future: Any) -> None:
+    def cancelled(_: Any) -> None:
+        if result.cancelled():
+            with contextlib.suppress(RuntimeError):  # of a loop that is closed: nothing of it goes on
+                loop.call_soon_threadsafe(future.cancel)
+
     result.add_done_callback(cancelled)
+
+
+def _from_asyncio(future: Any) -> Any:
+    """A future of concurrent.futures for one that belongs to an event loop, which another thread may run."""
+    result: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    loop = future.get_loop()
+    _cancel_with(result, loop, future)
     try:
-        loop.call_soon_threadsafe(future.add_done_callback, done)
+        loop.call_soon_threadsafe(_follow, future, result)
     except RuntimeError:
         raise RuntimeError("the future is never done: its event loop is closed") from None
     return result
@@ -164,9 +173,16 @@ def _from_asyncio(future: Any) -> Any:
 
 def _begin(coroutine: Any, context: _weir.Context) -> Any:
     """The future of a coroutine, on the graph's loop."""
-    loop = _loop_of(context)
+    loop, result = _loop_of(context), concurrent.futures.Future[Any]()
     _pending_of(context).coroutines.add(coroutine)
-    return asyncio.run_coroutine_threadsafe(coroutine, loop)
+
+    def begin() -> None:
+        task = loop.create_task(coroutine)
+        _cancel_with(result, loop, task)
+        _follow(task, result)
+
+    loop.call_soon_threadsafe(begin)
+    return result
 
 
 def _as_future(value: Any, context: _weir.Context) -> Any:

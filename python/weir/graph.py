@@ -11,7 +11,7 @@ from typing import Any, Literal, Unpack
 from weir import _weir
 from weir.build import Description
 from weir.draw import svg_of
-from weir.ended import Outcome, Run, caused, graphs, refuse_untaken, wait_for_end
+from weir.ended import Outcome, Run, caused, graphs, refuse_stuck, refuse_untaken, wait_for_end
 from weir.ends import Inlet, Outlet, readable
 from weir.entity import End, Entity
 from weir.errors import Diagnostic, Error, Status, Timeout, make
@@ -291,6 +291,9 @@ class Graph:
 
     async def _failure_soon_async(self, sender: str | None = None) -> BaseException | None:
         return await self._run.failure_soon_async(sender) if self._run else None
+
+    def _refuse_stuck(self, port: str) -> None:
+        refuse_stuck(self._core, port)
 
     def _tell_unheard(self) -> None:
         run, self._run = self._run, None

@@ -267,6 +267,19 @@ def test_an_exception_of_an_async_compute_is_the_cause():
     assert isinstance(raised.value.__cause__, LookupError)
 
 
+def test_an_exception_of_a_library_has_the_place_of_the_program():
+    @weir.operator(name="FutureTakesLong")
+    class TakesLong:
+        outputs = ["out"]
+
+        async def compute(self, ctx):
+            await asyncio.wait_for(asyncio.sleep(30), 0.01)
+
+    with pytest.raises(weir.Error, match=r"'a': TimeoutError \(test_futures.py:\d+\)") as raised:
+        run(chain("FutureTakesLong"))
+    assert "TakesLong" in raised.value.traceback or "compute" in raised.value.traceback
+
+
 @pytest.mark.parametrize("method", ["start", "stop"])
 def test_compute_alone_may_be_async(method):
     with pytest.raises(TypeError, match="compute alone may be async"):

@@ -84,6 +84,41 @@ def test_a_wait_for_messages_that_only_this_thread_could_take_is_refused():
     assert not graph.running
 
 
+def test_a_push_that_waits_for_messages_that_only_this_thread_could_take_is_refused():
+    graph = weir.Graph()
+    entity = graph.add("pass")
+    inlet, outlet = graph.inlet(entity["in"]), graph.outlet(entity.out, 2)
+    graph.start()
+    with pytest.raises(weir.Error, match="push into pass.in waits for room while the outlet of pass.out is full, .*push in a thread"):
+        for _ in range(100):
+            inlet.push(b"x")
+    taken = 0
+    while outlet.take(0.2 if taken < 3 else 5) and taken < 2:
+        taken += 1
+    inlet.push(b"x")  # there is room again
+    inlet.close()
+    list(outlet)
+    graph.wait()
+
+
+def test_a_push_waits_for_a_compute_that_takes_long():
+    class Slow:
+        inputs, outputs = ["in"], ["out"]
+
+        def compute(self, ctx):
+            time.sleep(0.3)
+            ctx.emit("out", b"x")
+
+    graph = weir.Graph()
+    entity = graph.add(Slow())
+    inlet, outlet = graph.inlet(entity["in"]), graph.outlet(entity.out, 8)
+    with graph.start():
+        for _ in range(4):
+            inlet.push(b"x")
+        inlet.close()
+        assert len(list(outlet)) == 4
+
+
 def test_a_run_whose_outlet_nobody_reads_beside_other_threads_says_so():
     found = script("""
 import logging
