@@ -266,8 +266,11 @@ static nb::object operator_table(std::string name, std::vector<std::string> plug
  */
 static void leave_later(Core *core)
 {
-	if (core->scheduler)
-		weir_scheduler_stop(core->scheduler, 0);
+	{
+		std::lock_guard<std::mutex> guard(core->consumers_lock); /* another thread may be ending it */
+		if (core->scheduler)
+			weir_scheduler_stop(core->scheduler, 0);
+	}
 	retire(core);
 }
 
@@ -430,19 +433,21 @@ static void make_scheduler(Graph &self, nb::dict from)
 /* (entity or None, text) of the first write that check_writes found, or None. */
 static nb::object take_written(Graph &self)
 {
-	Core *core = self.core.get();
+	std::string entity, text;
 
 	settle();
-	if (!core)
+	if (!self.core.get())
 		return nb::none();
-	check_all_kept(core);
-	std::lock_guard<std::mutex> guard(core->consumers_lock);
-	if (core->written.empty())
+	Ref core(self.core); /* a finalizer of the program's may close the graph */
+	check_all_kept(core.get());
+	{
+		std::lock_guard<std::mutex> guard(core->consumers_lock);
+		entity = core->written_by;
+		text.swap(core->written);
+	}
+	if (text.empty())
 		return nb::none();
-	nb::object entity = core->written_by.empty() ? nb::none() : text_of(core->written_by.c_str());
-	nb::object out = nb::make_tuple(entity, text_of(core->written.c_str()));
-	core->written.clear();
-	return out;
+	return nb::make_tuple(entity.empty() ? nb::none() : text_of(entity.c_str()), text_of(text.c_str()));
 }
 
 /* Ctrl-C came while the run was started: nothing goes on behind the exception. */
