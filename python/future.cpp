@@ -185,7 +185,9 @@ void refuse_object(const Context &self, unsigned output, const char *what, const
 	weir_queue_counts counts = {sizeof counts};
 	std::string own = self.entity + "." + port->name, end = takes_objects(port) ? "" : own;
 
-	for (size_t i = 0; end.empty() && !weir_scheduler_queue_counts(core->scheduler, i, &counts); i++)
+	weir_scheduler *scheduler = core->scheduler; /* NULL: it is being ended, and waits for this call */
+	for (size_t i = 0; scheduler && end.empty() && !weir_scheduler_queue_counts(scheduler, i, &counts);
+	     i++)
 		if (own == counts.from && is_refusing_input(core, counts.to))
 			end = counts.to;
 	if (end.empty())

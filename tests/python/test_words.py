@@ -87,3 +87,25 @@ def test_ends_are_made_before_the_start():
             make()
     graph.close()
     graph.outlet(entity.out)
+
+
+def test_an_object_that_is_emitted_while_the_graph_ends_is_refused():
+    said = []
+
+    class Emits:
+        outputs = ["out"]
+
+        def compute(self, ctx):
+            pass
+
+        def stop(self, ctx):
+            try:
+                ctx.emit("out", 1)
+            except weir.Error as error:
+                said.append(str(error))
+
+    graph = weir.Graph()
+    graph.add(Emits()) >> graph.add(lambda x: None)
+    graph.start()
+    graph.close()
+    assert said == ["emits: emit is for compute only"]
