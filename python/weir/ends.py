@@ -107,7 +107,7 @@ class Outlet:
         self._outlet: Any = outlet
         self._watch: _Watch | None = None
         self._loops, self._left = 0, False  # that iterate; one of them was left before the end
-        self._used = False  # since the start
+        self._used, self._closed = False, False  # since the start
 
     def take(self, timeout: float | None = None) -> _weir.Message:
         """The next message. timeout: in seconds; None: without limit; raises weir.Timeout, and weir.Closed when
@@ -122,8 +122,9 @@ class Outlet:
         return message
 
     @property
-    def _sender(self) -> str:
-        return self._port.partition(".")[0]
+    def _sender(self) -> str | None:
+        """The entity; None: it goes on, since the program takes no more."""
+        return None if self._closed else self._port.partition(".")[0]
 
     async def take_async(self) -> _weir.Message:
         """The next message, in asyncio: waits without blocking the loop; raises weir.Closed when no more will come."""
@@ -138,6 +139,7 @@ class Outlet:
 
     def close(self) -> None:
         """Takes no more in this run: what it holds is dropped, and what comes. The sender goes on."""
+        self._closed = True
         self._outlet.close()
 
     def __repr__(self) -> str:

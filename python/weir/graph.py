@@ -259,7 +259,7 @@ class Graph:
         self._tell_unheard()  # of the run before
         self._core.failures.clear()
         for outlet in self._outlets.values():
-            outlet._used = False
+            outlet._used = outlet._closed = False
         self._ran = True
         try:
             failed = self._core.start()

@@ -192,6 +192,17 @@ def test_a_loop_of_a_failed_run_leaves_its_counts():
     assert graph.counts()["entities"]["b"]["ticks"] == 2  # and the third, which failed
 
 
+def test_a_loop_whose_outlet_the_program_closes_does_not_wait_for_the_run(monkeypatch):
+    monkeypatch.setattr(weir.ended, "AT_LAST", 3600)
+    graph, outlet = pings(count=10**9)
+    graph.start()
+    for _ in outlet:
+        outlet.close()
+    assert graph.running
+    graph.stop()
+    assert graph.wait().stopped
+
+
 def test_push_and_take_of_a_failed_run_say_why():
     graph = weir.Graph()
     entity = graph.add(Breaks(), name="b")
