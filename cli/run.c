@@ -125,7 +125,8 @@ static weir_status wait_for_end(weir_scheduler *scheduler, struct cli_progress *
 	return status;
 }
 
-#define DRAINS "weir run: stopping: work in flight is finished; a second Ctrl-C or SIGTERM exits at once\n"
+#define DRAINS                                                                                               \
+	"weir run: stopping when the work in flight is done; a second Ctrl-C or SIGTERM exits at once\n"
 
 /* The exception by which an entity in Python failed. */
 static void show_exception(const struct cli_options *options, const char *entity)

@@ -165,91 +165,6 @@ static const Dtype *take_buffer(nb::handle value, Py_buffer *view)
 
 /* --- what is lent, and what is given away --- */
 
-struct Written {
-	Core *core;               /* which no message outlives */
-	std::string entity, port; /* entity "": pushed */
-	weir_tensor tensor;
-	int64_t shape[WEIR_DIMENSIONS_MAX], strides[WEIR_DIMENSIONS_MAX];
-	uint64_t sum;
-};
-
-static uint64_t sum_bytes(uint64_t sum, const unsigned char *from, size_t bytes)
-{
-	uint64_t word = 0;
-
-	for (; bytes >= sizeof word; bytes -= sizeof word, from += sizeof word) {
-		memcpy(&word, from, sizeof word);
-		sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-		sum ^= sum >> 29;
-	}
-	for (; bytes; bytes--)
-		sum = (sum ^ *from++) * UINT64_C(0x100000001b3);
-	return sum;
-}
-
-static uint64_t sum_axis(uint64_t sum, const weir_tensor *tensor, int axis, const unsigned char *from)
-{
-	size_t element = tensor->bits / 8;
-
-	if (axis == tensor->dimensions)
-		return sum_bytes(sum, from, element);
-	for (int64_t i = 0; i < tensor->shape[axis]; i++)
-		sum = sum_axis(sum, tensor, axis + 1, from + i * tensor->strides[axis] * (int64_t)element);
-	return sum;
-}
-
-static uint64_t sum_of(const weir_tensor *tensor)
-{
-	size_t bytes = tensor->bits / 8;
-
-	if (tensor->strides && !is_dense(tensor))
-		return sum_axis(1, tensor, 0, (const unsigned char *)tensor->data);
-	for (int i = 0; i < tensor->dimensions; i++)
-		bytes *= (size_t)tensor->shape[i];
-	return sum_bytes(1, (const unsigned char *)tensor->data, bytes);
-}
-
-void drop_written(Holder *holder)
-{
-	delete holder->written;
-	holder->written = nullptr;
-}
-
-/* The run ends: what its receivers saw is not what was emitted. */
-void check_written(const Holder *holder)
-{
-	const Written *written = holder->written;
-	Core *core = written->core;
-
-	if (!is_ours(core) || sum_of(&written->tensor) == written->sum)
-		return;
-	std::lock_guard<std::mutex> guard(core->consumers_lock);
-	if (!core->written.empty())
-		return;
-	core->written_by = written->entity;
-	core->written =
-		(written->entity.empty() ? "inlet of " + written->port : "output '" + written->port + "'") +
-		": the program wrote into an array after it had " +
-		(written->entity.empty() ? "pushed" : "emitted") +
-		" it: make a new array each time, or copy it";
-	if (core->scheduler)
-		weir_scheduler_stop(core->scheduler, 0);
-}
-
-static void watch_writes(Holder *holder, const Destination &to, const weir_tensor *tensor)
-{
-	std::unique_ptr<Written> written(new Written{to.core, to.entity, to.port, *tensor, {}, {}, 0});
-
-	for (int i = 0; i < tensor->dimensions; i++) {
-		written->shape[i] = tensor->shape[i];
-		written->strides[i] = tensor->strides ? tensor->strides[i] : 0;
-	}
-	written->tensor.shape = written->shape;
-	written->tensor.strides = tensor->strides ? written->strides : nullptr;
-	written->sum = sum_of(&written->tensor);
-	holder->written = written.release();
-}
-
 /* What np.asarray(message) and what is made of it by slices refer to in the end. */
 static bool is_of_message(nb::handle value)
 {
@@ -265,8 +180,7 @@ static bool is_of_message(nb::handle value)
 	return false;
 }
 
-/* Bytes from the first to the last element. */
-static size_t extent_of(const weir_tensor *tensor)
+size_t extent_of(const weir_tensor *tensor)
 {
 	size_t element = tensor->bits / 8, last = 0, count = 1;
 
@@ -296,8 +210,12 @@ static void lend_or_give(weir_message *message, Holder *holder, const Destinatio
 		      *to.entity ? to.entity : nullptr);
 	if (!holder->given)
 		weir_message_lend(message);
-	if (to.core->check_writes && !holder->given && tensor->device < 0)
-		watch_writes(holder, to, tensor);
+	if (!to.core->check_writes || tensor->device >= 0)
+		return;
+	if (holder->given || to.filled)
+		forget_kept(to.core, tensor);
+	else
+		watch_writes(holder, to, tensor, value);
 }
 
 /* Of negative strides, which weir has not. */

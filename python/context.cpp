@@ -383,11 +383,36 @@ static unsigned port_of(const Context &self, int direction, nb::handle port)
 	for (size_t i = 0; PyUnicode_Check(port.ptr()) && i < names.size(); i++)
 		if (!PyUnicode_Compare(names[i], port.ptr()))
 			return (unsigned)i;
-	if (PyLong_Check(port.ptr()) && nb::cast<uint64_t>(port) < names.size())
-		return nb::cast<unsigned>(port);
-	text = "operator '" + std::string(self.kind->table.name) + "' has no " +
-	       (direction ? "output " : "input ");
-	raise(WEIR_E_INVALID, (text + nb::cast<std::string>(nb::repr(port))).c_str(), self.name());
+	if (PyLong_Check(port.ptr())) {
+		uint64_t number = PyLong_AsUnsignedLongLong(port.ptr());
+		PyErr_Clear();
+		if (number < names.size())
+			return (unsigned)number;
+	}
+	const char *word = direction ? "output" : "input";
+	bool named = PyUnicode_Check(port.ptr()) || PyLong_Check(port.ptr());
+	nb::object said = named ? nb::repr(port) : nb::repr(nb::type_name(port.type()));
+	text = "operator '" + std::string(self.kind->table.name) + "' has no " + word +
+	       (named ? " " : " by an object of the type ") + nb::cast<std::string>(said);
+	if (names.empty())
+		text += std::string(": it has none; its class lists them, ") + word + "s = [\"" +
+			(direction ? "out" : "in") + "\"]";
+	for (size_t i = 0; i < names.size(); i++)
+		text += (i ? ", '" : std::string("; its ") + word + "s are '") +
+			self.kind->ports[direction][i].name + "'";
+	raise(WEIR_E_INVALID, text.c_str(), self.name());
+}
+
+/* emit(value, "out") */
+static void refuse_swapped(const Context &self, nb::handle port, nb::handle value)
+{
+	if (PyUnicode_Check(port.ptr()) || !PyUnicode_Check(value.ptr()))
+		return;
+	for (PyObject *name : self.kind->names[1])
+		if (!PyUnicode_Compare(name, value.ptr()))
+			throw nb::type_error(("the arguments of emit are swapped: ctx.emit(" +
+					      nb::cast<std::string>(nb::repr(value)) + ", value)")
+						     .c_str());
 }
 
 static nb::object receive_at(Context &self, unsigned input, size_t i)
@@ -577,6 +602,7 @@ static void context_emit(Context &self, nb::handle port, nb::handle value, nb::o
 			 bool give)
 {
 	weir_context *context = self.inside();
+	refuse_swapped(self, port, value);
 	unsigned output = port_of(self, 1, port);
 	bool later = false;
 	Fence *at = nullptr;
@@ -587,7 +613,7 @@ static void context_emit(Context &self, nb::handle port, nb::handle value, nb::o
 			"at is a fence of this tick, or a future that says when the value is whole");
 	make_message(draft,
 		     {self.core, context, self.chosen[output], give, self.name(),
-		      self.kind->ports[1][output].name, &later},
+		      self.kind->ports[1][output].name, &later, !when.is_none() && !at},
 		     value);
 	if (later && !when.is_none())
 		throw nb::type_error("at belongs to a value that is there, not to a future");
@@ -606,9 +632,13 @@ static void context_emit(Context &self, nb::handle port, nb::handle value, nb::o
 	}
 	if (!stamp.is_none())
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)), self.name());
-	check(at ? weir_context_emit_at(context, output, draft.take(), at->fence)
-		 : weir_context_emit(context, output, draft.take()),
-	      self.name());
+	bool is_object = weir_message_kind(draft.message) == WEIR_KIND_USER;
+	weir_status status = at ? weir_context_emit_at(context, output, draft.take(), at->fence)
+				: weir_context_emit(context, output, draft.take());
+	if (status == WEIR_E_INVALID && is_object)
+		refuse_object(self, output, "an object of Python was emitted",
+			      "emit an array, bytes or parts");
+	check(status, self.name());
 }
 
 void tell_entity(weir_entity *entity, const char *condition, nb::handle told, const char *name)
@@ -851,7 +881,7 @@ static void bind_messages(ContextClass &type)
 		.def("sender", context_sender, arg("port"), arg("connection") = 0,
 		     "The output that sends on that connection, \"read.out\"; None: there is no such "
 		     "connection.")
-		.def("emit", context_emit, arg("port"), arg("value").none(), arg("stamp") = nb::none(),
+		.def("emit", context_emit, arg("port").none(), arg("value").none(), arg("stamp") = nb::none(),
 		     arg("at").none() = nb::none(), arg("give") = false,
 		     "Emits after compute has returned; a future (concurrent.futures, asyncio) or a "
 		     "coroutine "

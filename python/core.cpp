@@ -9,7 +9,7 @@ namespace weir_python
 
 std::atomic<unsigned> generation{0};
 std::atomic<bool> finished{false};
-std::atomic<uint64_t> takes{0};
+std::atomic<uint64_t> takes{0}, leaks{0};
 thread_local int depth = 0;
 
 nb::object text_of(const char *text)
@@ -215,6 +215,12 @@ static void forget(Core *core)
 		*link = core->next;
 }
 
+static void leak(Core *core)
+{
+	leaks += !core->leaked;
+	core->leaked = true;
+}
+
 bool end_scheduler(Core *core)
 {
 	weir_scheduler *scheduler = core->scheduler;
@@ -238,7 +244,8 @@ bool end_scheduler(Core *core)
 			core->streams.clear();
 			unfenced.swap(core->unfenced);
 		}
-		core->leaked |= weir_scheduler_destroy(scheduler) == WEIR_E_ABANDONED;
+		if (weir_scheduler_destroy(scheduler) == WEIR_E_ABANDONED)
+			leak(core);
 		for (const Consumer &consumer : consumers) /* one that is still busy stays wrapped */
 			(void)weir_stream_unwrap(consumer.stream);
 		for (weir_message *message : unfenced)
@@ -252,12 +259,14 @@ void bury(Core *core)
 {
 	weir_status status;
 
-	if (!is_ours(core) || !end_scheduler(core))
-		return; /* another thread is inside: it is leaked */
+	if (!is_ours(core))
+		return;
+	if (!end_scheduler(core)) /* another thread is inside */
+		return leak(core);
 	forget(core);
 	status = weir_graph_destroy(core->graph);
 	if (core->leaked || status)
-		return;
+		return leak(core);
 	weir_registry_destroy(core->registry);
 	if (core->ended >= 0)
 		close(core->ended);
@@ -276,13 +285,11 @@ void drop_holders()
 	}
 }
 
-/* A graph that was dropped inside one of its operators ends here, though messages may keep its memory. */
+/* A graph that was dropped inside an operator ends here, though messages may keep its memory. */
 static void end_retired(Core *core)
 {
 	core->listed = false;
-	if (is_inside(core)) {
-		retire(core);
-	} else if (!core->references) {
+	if (!core->references) {
 		bury(core);
 	} else if (core->dropped && core->scheduler && is_ours(core)) {
 		Ref hold(core); /* the last of its operators may go now */
@@ -304,7 +311,7 @@ static void bury_retired()
 
 void settle()
 {
-	if (retired.load(std::memory_order_relaxed))
+	if (!depth && retired.load(std::memory_order_relaxed))
 		bury_retired();
 	if (let_go_of.load(std::memory_order_relaxed))
 		drop_holders();

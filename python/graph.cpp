@@ -260,17 +260,28 @@ static nb::object operator_table(std::string name, std::vector<std::string> plug
 	return out;
 }
 
-/* Its run is over, or ends by itself, and what is left of it ends at the next `settle`. */
+/*
+ * Its run is cut short, and what is left of it ends at the next `settle` outside of computes: one that waited
+ * for the computes of another graph could wait for one that waits for it.
+ */
+static void leave_later(Core *core)
+{
+	{
+		std::lock_guard<std::mutex> guard(core->consumers_lock); /* another thread may be ending it */
+		if (core->scheduler)
+			weir_scheduler_stop(core->scheduler, 0);
+	}
+	retire(core);
+}
+
 static void leave_core(Core *core)
 {
-	bool ended = !is_inside(core) && end_scheduler(core);
+	bool ended = !depth && end_scheduler(core);
 
 	core->owner = nullptr;
 	core->dropped = true;
-	if (ended)
-		return;
-	weir_scheduler_stop(core->scheduler, 0);
-	retire(core);
+	if (!ended)
+		leave_later(core);
 }
 
 Graph::~Graph()
@@ -422,18 +433,21 @@ static void make_scheduler(Graph &self, nb::dict from)
 /* (entity or None, text) of the first write that check_writes found, or None. */
 static nb::object take_written(Graph &self)
 {
-	Core *core = self.core.get();
+	std::string entity, text;
 
 	settle();
-	if (!core)
+	if (!self.core.get())
 		return nb::none();
-	std::lock_guard<std::mutex> guard(core->consumers_lock);
-	if (core->written.empty())
+	Ref core(self.core); /* a finalizer of the program's may close the graph */
+	check_all_kept(core.get());
+	{
+		std::lock_guard<std::mutex> guard(core->consumers_lock);
+		entity = core->written_by;
+		text.swap(core->written);
+	}
+	if (text.empty())
 		return nb::none();
-	nb::object entity = core->written_by.empty() ? nb::none() : text_of(core->written_by.c_str());
-	nb::object out = nb::make_tuple(entity, text_of(core->written.c_str()));
-	core->written.clear();
-	return out;
+	return nb::make_tuple(entity.empty() ? nb::none() : text_of(entity.c_str()), text_of(text.c_str()));
 }
 
 /* Ctrl-C came while the run was started: nothing goes on behind the exception. */
@@ -592,9 +606,12 @@ static void close_graph(Graph &self)
 		return;
 	if (is_inside(core))
 		raise(WEIR_E_STATE, "a graph is not closed by an operator: finish or drain instead");
-	if (core->starting || !end_scheduler(core))
+	if (core->starting || (!depth && !end_scheduler(core)))
 		raise(WEIR_E_BUSY, "another thread is inside a call of this graph");
 	core->owner = nullptr;
+	core->dropped = true;
+	if (depth)
+		leave_later(core);
 	self.kinds = nb::list();
 	self.given = nb::dict();
 	self.core.reset();

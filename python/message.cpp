@@ -83,6 +83,8 @@ static std::string message_repr(const Message &self)
 	}
 	if (weir_message_kind(self.message) == WEIR_KIND_BYTES)
 		text += ", " + std::to_string(weir_message_size(self.message));
+	if (weir_message_kind(self.message) == WEIR_KIND_USER && is_holder(weir_message_data(self.message)))
+		text += ", " + nb::cast<std::string>(nb::type_name(message_object(self).type()));
 	for (size_t i = 0; i < weir_message_parts(self.message); i++)
 		text += (i ? " " : ", ") + std::string(weir_message_part_name(self.message, i));
 	return text + ")";
@@ -205,6 +207,12 @@ void bind_message(nb::module_ &module)
 		.def_prop_ro("object", message_object, "The object of Python that was emitted.")
 		.def_prop_ro("parts", message_parts, "The named parts, a dict of messages.")
 		.def("__getitem__", message_part)
+		.def("__getitem__",
+		     [](const Message &, nb::handle) -> nb::object {
+			     throw nb::type_error(
+				     "a message has parts by their names alone: "
+				     "np.asarray(message)[...] is for the elements of its array");
+		     })
 		.def_prop_ro("dtype", message_dtype, "The type of the array's elements, \"float32\".")
 		.def_prop_ro(
 			"shape",

@@ -107,6 +107,7 @@ NB_MODULE(_weir_of_main, module)
 	module.def("status_text", [](int status) { return weir_status_text((weir_status)status); });
 	module.def("settle", settle);
 	module.def("gil_takes", [] { return takes.load(); });
+	module.def("leaks", [] { return leaks.load(); });
 	nb::module_::import_("logging"); /* first: it closes its handlers after shut_down */
 	nb::module_::import_("atexit").attr("register")(nb::cpp_function(shut_down));
 }

@@ -32,6 +32,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <weir.h>
@@ -101,7 +102,8 @@ constexpr int64_t SLICE_SIM_NS = 1000000000000; /* of virtual time, in which not
 extern std::atomic<unsigned> generation; /* counts forks */
 extern std::atomic<bool> finished;       /* the interpreter exits; nothing is called any more */
 extern std::atomic<uint64_t> takes;      /* of the GIL, by operators; for tests */
-extern thread_local int depth;           /* calls of operators that this thread is in */
+extern std::atomic<uint64_t> leaks; /* graphs that could not be freed, since something hangs; for tests */
+extern thread_local int depth;      /* calls of operators that this thread is in */
 
 struct Core;
 struct Graph;
@@ -120,7 +122,7 @@ void check(weir_status status, const char *entity = nullptr);
 bool is_ours(const Core *core);
 void retire(Core *core);
 void bury(Core *core);
-/* Ends graphs without references, and drops what messages kept. With the GIL. */
+/* Ends graphs without references, outside of computes, and drops what messages kept. With the GIL. */
 void settle();
 /* Returns true if this thread is in a call of an operator of the graph: it cannot end the run. */
 bool is_inside(const Core *core);
@@ -163,6 +165,12 @@ enum class Keeps { NOTHING, OBJECT, BUFFER, DLPACK, VERSIONED, MESSAGE };
 
 /* Of check_writes: who gave an array to the graph, and what it held then. */
 struct Written;
+
+/* Of check_writes: an array that was sent, and may outlive its message. */
+struct KeptArray {
+	nb::object owner; /* a weak reference: of the array, or of what it is a view of */
+	std::shared_ptr<Written> written;
+};
 
 /* What a payload of Python's keeps alive. */
 struct Holder {
@@ -211,7 +219,10 @@ struct Core {
 	bool check_writes = false;       /* find what a program writes after the emit */
 	std::string written;             /* the first such write; guarded by consumers_lock */
 	std::string written_by;          /* its entity; "": a push */
-	bool leaked = false;             /* a hung device may touch its memory */
+	std::unordered_map<const void *, KeptArray>
+		kept;              /* of check_writes, by address; guarded by it, too */
+	size_t kept_most = 64;     /* with so many, those that are gone are looked for */
+	bool leaked = false;       /* a hung device may touch its memory */
 	std::mutex consumers_lock; /* guards the list, and `scheduler` against arrays that die elsewhere */
 	std::vector<Consumer> consumers;
 	std::vector<weir_message *> unfenced; /* of arrays whose readers' streams could not be recorded */
@@ -382,7 +393,8 @@ struct Destination {
 	const char *entity = "";         /* where they come from, for check_writes; "": a push into `port` */
 	const char *port = "";
 	bool *later =
-		nullptr; /* set, and no message made, if the value is a future; NULL: that is an object */
+		nullptr;     /* set, and no message made, if the value is a future; NULL: that is an object */
+	bool filled = false; /* a future of the program's says when the value is whole */
 };
 
 /* An object that is passed as it is, whatever it exports. */
@@ -546,9 +558,6 @@ void drop_holders();
 void check_core(const Core *core);
 /* Raises in a child of fork. */
 void check_process(const Core *core);
-/* Looks whether a lent array was written. Any thread. */
-void check_written(const Holder *holder);
-void drop_written(Holder *holder);
 /* For calls about the run. */
 void check_open(const Core *core);
 
@@ -582,6 +591,20 @@ nb::object numbers(const int64_t *list, int count);
  */
 nb::object cuda_array_interface(Message &self);
 nb::object message_bits(Message &self);
+
+/* Bytes from the first to the last element. */
+size_t extent_of(const weir_tensor *tensor);
+
+/* --- writes.cpp --- */
+/* Notes what an array holds that is sent. Looks whether it was written since it was sent before. */
+void watch_writes(Holder *holder, const Destination &to, const weir_tensor *tensor, nb::handle value);
+/* Looks whether a lent array was written. Any thread. */
+void check_written(const Holder *holder);
+void drop_written(Holder *holder);
+/* The array is given away: looks at it, and then others may write it. */
+void forget_kept(Core *core, const weir_tensor *tensor);
+/* Looks at the arrays that the program has kept, and forgets them. */
+void check_all_kept(Core *core);
 
 /* --- message.cpp --- */
 /* call: 0, or the number of the call in which it was received or made. */
@@ -630,6 +653,8 @@ bool is_future(nb::handle value);
 /* Emits the message `given`, which it takes, or, if that is NULL, one of the future's result, with a fence
  * that the future completes. */
 void emit_later(Context &self, unsigned output, weir_message *given, nb::handle future, nb::object stamp);
+/* Raises if the output, or what it is connected with, takes no objects of Python. remedy: ends the text. */
+void refuse_object(const Context &self, unsigned output, const char *what, const char *remedy);
 /* The message of a future's result, or the message itself. Borrowed. */
 weir_message *resolved_of(weir_message *message);
 nb::object make_waker(Context &self);

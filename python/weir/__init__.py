@@ -8,7 +8,8 @@ from weir._weir import version as _version
 from weir.errors import Closed, Diagnostic, Error, Status, Timeout
 from weir.ends import Inlet, Outlet
 from weir.entity import End, Entity
-from weir.graph import Graph, Outcome, Unmet, check, show
+from weir.ended import Outcome
+from weir.graph import Graph, Unmet, check, show
 from weir.operators import Parameter, Port, duration, operator, operators, parameter, size
 from weir.findings import Finding, Report, report
 from weir.paths import get_include, get_library_dir

@@ -35,6 +35,23 @@ def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
 
 Message.__array__ = _array  # type: ignore[method-assign]
 
+VALUE_OF = {"tensor": "np.asarray(message) is its array", "object": "message.object is what was emitted", "bytes": "bytes(message) are its bytes",
+            "parts": 'message["name"] and message.parts are its parts', "empty": "it is empty"}
+
+
+def _missing(self: Any, name: str) -> Any:
+    """Of an attribute that there is not: what was emitted may have it."""
+    if name.startswith("__"):
+        return object.__getattribute__(self, name)
+    try:
+        kind = self.kind
+    except Exception:  # in a child of fork
+        kind = ""
+    raise AttributeError(f"a Message has no attribute {name!r}{'; ' * (kind in VALUE_OF)}{VALUE_OF.get(kind, '')}", name=name, obj=self)
+
+
+Message.__getattr__ = _missing  # type: ignore[attr-defined]
+
 _empty_of_names = Context.empty
 
 

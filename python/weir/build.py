@@ -106,6 +106,12 @@ class Description:
         return self._connections
 
     def to_json(self) -> str:
+        for entity, thing in self.instances.items():
+            name = _exported(type(thing))
+            if name:
+                raise make(Status.UNSUPPORTED, f"'{entity}': a graph file cannot tell its object, and would run with a new {type(thing).__name__}() in its place: "
+                           f"add the operator by its class and parameters, graph.add({type(thing).__name__}, ...), or an object of a class without @weir.operator",
+                           entity)
         content = json.loads(json.dumps(self.content))
         for entity in content["entities"]:
             if entity["name"] in self.unsaid:
@@ -154,7 +160,8 @@ class Description:
         if not callable(thing):
             raise TypeError(f"{thing!r} is no operator: add the name of one, an object with compute(self, ctx), a class of such, or a function")
         cls = class_of_function(thing, {})
-        name = _free(cls.__name__, self.used(), self._numbers[1])
+        there = _weir.operator_table(cls.__name__, self.plugins, [])  # print is one in C, too
+        name = _free(cls.__name__ + "_" * (there is not None), self.used(), self._numbers[1])
         return name, make_kind(cls, name), CLASS
 
     def _of_object(self, thing: Any) -> tuple[str, _weir.Kind, str]:

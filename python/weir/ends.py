@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from weir import _weir
-from weir.errors import Error, Status, make
+from weir.errors import Closed, Error, Status, Timeout, closed_by, make
 from weir.options import check_timeout
 
 if TYPE_CHECKING:
@@ -50,25 +50,43 @@ class Inlet:
     def push(self, value: Any, timeout: float | None = None, stamp: Stamp | None = None, give: bool = False) -> None:
         """Pushes an array, bytes, a dict of parts, a message of this graph, None (empty) or any object.
 
-        timeout: seconds to wait for room; None: without limit; 0: raises weir.Error (BUSY) at once.
-        stamp: (time, tag). give: the program does not use the array any more, so receivers may write it. Raises weir.Closed outside of a run, during a drain, and if the receiver is done.
+        timeout: seconds to wait for room; None: without limit, unless outlets are full and no other thread is there to take; 0: raises
+        weir.Error (BUSY) at once.
+        stamp: (time, tag). give: the program does not use the array any more, so receivers may write it. Raises weir.Closed outside of a run, which names why it failed, during a drain, and if the receiver is done.
         """
         check_timeout(timeout)
-        self._inlet.push(value, timeout, _stamp(stamp), give)
+        try:
+            if timeout is None and self._graph._outlets:
+                self._push_unless_stuck(value, _stamp(stamp), give)
+            else:
+                self._inlet.push(value, timeout, _stamp(stamp), give)
+        except Closed as error:
+            raise closed_by(error, self._graph._failure_soon())
+
+    def _push_unless_stuck(self, value: Any, stamp: Stamp | None, give: bool) -> None:
+        """Waits for room, unless only messages that this thread would have to take are in the way."""
+        while True:
+            try:
+                return self._inlet.push(value, 0.2, stamp, give)  # type: ignore[no-any-return]
+            except Timeout:
+                self._graph._refuse_stuck(self._port)
 
     async def push_async(self, value: Any, stamp: Stamp | None = None, give: bool = False) -> None:
         """The same in asyncio: waits for room without blocking the loop. It is woken, and asks for nothing meanwhile."""
-        left = self._inlet.try_push(value, None if stamp is None else _stamp(stamp), give)
-        turns = 0 if left is None else _turns(self._watch)
-        while left is not None:
-            if turns:
-                turns -= 1
-                await asyncio.sleep(0)
-            elif self._watch is None or self._watch.loop is not asyncio.get_running_loop():
-                self._watch = _Watch(self._inlet)  # a push after this that finds no room clears the descriptor
-            else:
-                await self._watch.readable()
-            left = self._inlet.try_push(left, None, False)
+        try:
+            left = self._inlet.try_push(value, None if stamp is None else _stamp(stamp), give)
+            turns = 0 if left is None else _turns(self._watch)
+            while left is not None:
+                if turns:
+                    turns -= 1
+                    await asyncio.sleep(0)
+                elif self._watch is None or self._watch.loop is not asyncio.get_running_loop():
+                    self._watch = _Watch(self._inlet)  # a push after this that finds no room clears the descriptor
+                else:
+                    await self._watch.readable()
+                left = self._inlet.try_push(left, None, False)
+        except Closed as error:
+            raise closed_by(error, await self._graph._failure_soon_async())
 
     def fileno(self) -> int:
         """A descriptor for another loop: a push(value, 0) that finds no room clears it; readable when there is some.
@@ -96,34 +114,47 @@ class Outlet:
         self._outlet: Any = outlet
         self._watch: _Watch | None = None
         self._loops, self._left = 0, False  # that iterate; one of them was left before the end
+        self._used, self._closed = False, False  # since the start
 
     def take(self, timeout: float | None = None) -> _weir.Message:
         """The next message. timeout: in seconds; None: without limit; raises weir.Timeout, and weir.Closed when
         no more will come.
         """
         check_timeout(timeout)
-        self._left = False
-        message: _weir.Message = self._outlet.take(timeout)
+        self._left, self._used = False, True
+        try:
+            message: _weir.Message = self._outlet.take(timeout)
+        except Closed as error:
+            raise closed_by(error, self._graph._failure_soon(self._sender))
         return message
+
+    @property
+    def _sender(self) -> str | None:
+        """The entity; None: it goes on, since the program takes no more."""
+        return None if self._closed else self._port.partition(".")[0]
 
     async def take_async(self) -> _weir.Message:
         """The next message, in asyncio: waits without blocking the loop; raises weir.Closed when no more will come."""
-        self._left = False
-        message: _weir.Message | None = self._outlet.try_take()
-        turns = 0 if message is not None else _turns(self._watch)
-        while message is None:
-            if turns:
-                turns -= 1
-                await asyncio.sleep(0)
-            elif self._watch is None or self._watch.loop is not asyncio.get_running_loop():
-                self._watch = _Watch(self._outlet)
-            else:
-                await self._watch.readable()
-            message = self._outlet.try_take()
+        self._left, self._used = False, True
+        try:
+            message: _weir.Message | None = self._outlet.try_take()
+            turns = 0 if message is not None else _turns(self._watch)
+            while message is None:
+                if turns:
+                    turns -= 1
+                    await asyncio.sleep(0)
+                elif self._watch is None or self._watch.loop is not asyncio.get_running_loop():
+                    self._watch = _Watch(self._outlet)
+                else:
+                    await self._watch.readable()
+                message = self._outlet.try_take()
+        except Closed as error:
+            raise closed_by(error, await self._graph._failure_soon_async(self._sender))
         return message
 
     def close(self) -> None:
         """Takes no more in this run: what it holds is dropped, and what comes. The sender goes on."""
+        self._closed = True
         self._outlet.close()
 
     def __repr__(self) -> str:
@@ -138,13 +169,17 @@ class Outlet:
         return fd
 
     def __iter__(self) -> Iterator[_weir.Message]:
-        """Messages until no more will come, also after a run that failed: graph.wait() raises why. A loop that is left before,
-        inside of `with`, ends the run there."""
+        """Messages until no more will come; after the last one of a run that failed it raises what graph.wait() raises. A loop that is
+        left before, inside of `with`, ends the run there."""
         if not self._graph._core.runs:
             raise make(Status.STATE, f"outlet of {self._port}: no run is on: start the graph, then take")
         loop = _Loop(self)
+        self._used = True
         yield from iter(self._outlet.next_or_none, None)
         loop.ended = True
+        failure = self._graph._failure_soon(self._sender)
+        if failure:
+            raise failure
 
     def __aiter__(self) -> AsyncIterator[_weir.Message]:
         """The same in asyncio."""
@@ -168,7 +203,8 @@ class _Loop:
             if error.status != Status.CLOSED:
                 raise
         self.ended = True
-        raise StopAsyncIteration
+        failure = await self.outlet._graph._failure_soon_async(self.outlet._sender)
+        raise failure or StopAsyncIteration
 
     def __del__(self) -> None:
         self.outlet._loops -= 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from weir.graph import Outcome
+    from weir.ended import Outcome
 
 
 class Status(enum.IntEnum):
@@ -102,6 +102,7 @@ def _unpickled(kind: Any, args: Any) -> Any:
 
 
 OWN = (os.path.dirname(__file__) + os.sep, "<frozen ")  # files of this package and of the import
+LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's own files
 KINDS = {Status.CLOSED: Closed, Status.TIMEOUT: Timeout}
 
 
@@ -116,14 +117,23 @@ def make(status: Any, text: Any, entity: Any = None, diagnostics: Any = None, sa
     return error
 
 
+def closed_by(error: Closed, failure: BaseException | None) -> BaseException:
+    """What push and take raise outside of a run that failed: Closed, with what it failed by."""
+    if not isinstance(failure, Error):
+        return failure or error
+    made = make(Status.CLOSED, f"the run has failed: {failure}", failure.entity, cause=failure.cause, on=failure.on)
+    made.outcome, made.traceback, made.__cause__ = failure.outcome, failure.traceback, failure
+    return made
+
+
 def add_later(first: Any, later: Any, entity: Any) -> None:
     """A failure of an entity that has failed: a note of the first. Called by the module."""
     first.add_note(f"'{entity}' failed again: {line_of(later, entity)}")
 
 
 def line_of(exception: Any, entity: Any = None) -> str:
-    """An exception in the entity as one line of UTF-8, with the last place outside of this package: called by the
-    module."""
+    """An exception in the entity as one line of UTF-8, with the last place that is the program's, not a library's: called by
+    the module."""
     return _line_of(exception, entity).encode(errors="backslashreplace").decode().replace("\0", "\\0")
 
 
@@ -139,4 +149,5 @@ def _line_of(exception: Any, entity: Any) -> str:
     frames = [f for f in traceback.extract_tb(exception.__traceback__) if not f.filename.startswith(OWN)]
     if not frames:
         return text
-    return f"{text} ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"
+    own = [f for f in frames if not f.filename.startswith(LIBRARY) and "site-packages" not in f.filename] or frames
+    return f"{text} ({os.path.basename(own[-1].filename)}:{own[-1].lineno})"

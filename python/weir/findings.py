@@ -38,7 +38,8 @@ class Report:
         said = json.loads(found)
         self._statistics, self._connections = statistics, connections
         self._findings = [Finding(**one) for one in said["findings"]]
-        self._none = "" if self._findings else f"{said['title']}: {said['text']}"
+        self._title: str = "" if self._findings else said["title"]
+        self._none: str = "" if self._findings else said["text"]
 
     @property
     def findings(self) -> list[Finding]:
@@ -74,7 +75,7 @@ class Report:
 
     def __repr__(self) -> str:
         first = self._findings[0] if self._findings else None
-        about = f"{first.title} of {first.entity!r}" if first and first.entity else first.title if first else self._none.partition(":")[0]
+        about = f"{first.title} of {first.entity!r}" if first and first.entity else first.title if first else self._title
         return f"<weir.Report of {self._statistics['graph']!r}: {about}>"
 
     def _repr_svg_(self) -> str:

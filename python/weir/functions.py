@@ -36,7 +36,8 @@ def _array_of(message: Any) -> Any:
 
 def name_of(function: Any) -> str:
     """Of a bound method, a functools.partial, an object that can be called, too."""
-    name: str = getattr(_plain(function), "__name__", type(function).__name__)
+    plain = _plain(function)
+    name: str = getattr(plain, "__name__", type(plain).__name__)
     return "lambda" if name == "<lambda>" else name
 
 
@@ -65,21 +66,46 @@ def _signature(function: Any) -> inspect.Signature:
 
 
 class _Arguments:
-    """What the arguments of a function are."""
+    """What the arguments of a function are. Of what is no function of the program's own text, as an object that is called, or one of
+    another library, a default that no graph file can have stays as it is.
+    """
 
     def __init__(self, function: Any):
         self.inputs: list[str] = []
         self.parameters: dict[str, Any] = {}
+        self.positional: list[str] = []  # passed by their places
         self.whole: set[str] = set()  # inputs that want the Message itself
         self.context: str | None = None
         self.hints = _hints(function)
-        bound = function.keywords if isinstance(function, functools.partial) else ()
-        for name, argument in _signature(function).parameters.items():
-            if name in bound:
-                continue
-            if argument.kind not in (argument.POSITIONAL_OR_KEYWORD, argument.KEYWORD_ONLY):
-                raise _wrong(function, f"the argument {argument}: an operator's arguments have names")
-            self._take(function, name, argument.default)
+        self.own = inspect.isfunction(function)
+        self.places_end = False  # what comes behind a place that stays empty has none
+        listed = _signature(function).parameters
+        for name, argument in listed.items():
+            if argument.kind == argument.VAR_KEYWORD and len(listed) > 1:
+                continue  # a model's (*args, **kwargs)
+            if argument.kind in (argument.VAR_KEYWORD, argument.VAR_POSITIONAL):
+                self._take_all(function, argument)
+            elif not self._is_left(argument):
+                self._take(function, name, argument.default)
+                if argument.kind == argument.POSITIONAL_ONLY:
+                    self.positional.append(name)
+
+    def _take_all(self, function: Any, argument: inspect.Parameter) -> None:
+        """(*args): one input, if there is no other."""
+        if argument.kind == argument.VAR_POSITIONAL and not self.inputs:
+            self.inputs.append("in")
+            self.positional.append("in")
+        elif self.own or argument.kind == argument.VAR_KEYWORD:
+            raise _wrong(function, f"the argument {argument}: an operator's arguments have names; *args alone is one input, `in`")
+
+    def _is_left(self, argument: inspect.Parameter) -> bool:
+        """Its default stays as it is, since no parameter can have it, or one before it cannot be passed."""
+        if self.own or argument.default is argument.empty or isinstance(argument.default, Parameter):
+            return False
+        placed = argument.kind == argument.POSITIONAL_ONLY
+        left = type(argument.default) not in (bool, int, float, str) or placed and self.places_end
+        self.places_end |= placed and left
+        return left
 
     def _take(self, function: Any, name: str, default: Any) -> None:
         hint = self.hints.get(name)
@@ -120,14 +146,15 @@ def _emit(ctx: Context, function: Any, outputs: list[str], made: Any) -> None:
 def _methods(function: Any, given: _Arguments, outputs: list[str]) -> dict[str, Callable[..., Any]]:
     """compute(self, ctx) of the class receives, calls and emits. A generator is made in start."""
     inputs = [(name, name not in given.whole) for name in given.inputs]
-    parameters, context = list(given.parameters), given.context
+    parameters, context, positional = list(given.parameters), given.context, given.positional
 
     def call(self: Any, ctx: Any) -> Any:
         values: dict[str, Any] = {name: value_of(ctx.receive(name)) if wanted else ctx.receive(name) for name, wanted in inputs}
         values.update((name, getattr(self, name)) for name in parameters)
         if context:
             values[context] = ctx
-        return function(**values)
+        placed = [values.pop(name) for name in positional]
+        return function(*placed, **values)
 
     def compute(self: Any, ctx: Context) -> None:
         _emit(ctx, function, outputs, call(self, ctx))

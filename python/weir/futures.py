@@ -2,20 +2,26 @@
 
 `ctx.emit(port, future)` comes here with a Completion (python/future.cpp), which ends when the future does. Coroutines run on an
 event loop of weir's own: one thread for the operators of a graph in a run, started at the first coroutine, closed when the last
-operator that used it has stopped. What is not done by then is cancelled: a run that ends by itself has waited for all.
+operator that used it has stopped. What is not done by then is cancelled: a run that ends by itself has waited for all. Nothing waits
+for ever for what goes on after that: an entity's stop fails by name, and the loop's thread is left to it.
 """
 
 import asyncio
 import concurrent.futures
+import contextlib
 import functools
 import inspect
+import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from weir import _weir
+from weir.errors import LIBRARY
 
+PATIENCE = 5.0  # seconds that a coroutine has to end after its cancellation
 _lock = threading.Lock()
 _entities: dict[Any, "_Pending"] = {}  # what is pending, by the context of the entity
 
@@ -26,9 +32,11 @@ class _Pending:
     def __init__(self) -> None:
         self.futures: weakref.WeakSet[Any] = weakref.WeakSet()  # of the program: one that it drops is never done, which ends the run
         self.made: set[Any] = set()  # here, for coroutines and asyncio's: an event loop alone may forget them
+        self.results: set[_weir.Completion] = set()  # that are messages which are unfinished
+        self.coroutines: weakref.WeakSet[Any] = weakref.WeakSet()
         self.loop: _Loop | None = None
         self.stopped = False
-        self.lock = threading.Lock()  # of the two sets: futures end in any thread
+        self.lock = threading.Lock()  # of the sets: futures end in any thread
 
     def forget(self, future: Any) -> None:
         with self.lock:
@@ -43,26 +51,70 @@ class _Loop:
 
     def __init__(self) -> None:
         self.users = 0
+        self.left: list[str] = []  # tasks that did not end at its close
+        self.given_up: set[Any] = set()  # tasks that go on after their cancellation
+        self.stuck = False  # a coroutine does not come back to the loop
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.run, name="weir:asyncio", daemon=True)
         self.thread.start()
 
     def run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-            left = asyncio.all_tasks(self.loop)
-            for task in left:
-                task.cancel()
-            if left:
-                self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-        finally:
-            self.loop.close()
+        self.loop.run_forever()
+        self.left = self.loop.run_until_complete(self.end_tasks(lambda _: True))
+        if self.given_up:
+            self.loop.set_exception_handler(lambda *_: None)  # which would tell of each when it is dropped
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
 
     def close(self) -> None:
+        """Raises if a task does not end that no coroutine of an operator's is."""
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join()
+        self.thread.join(0 if self.stuck else PATIENCE + 1)
+        if self.left or not self.stuck and self.thread.is_alive():
+            raise RuntimeError(f"{', '.join(self.left) or self.place()} {TOO_LATE}")
+
+    def end_coroutines(self, coroutines: Any) -> None:
+        """Cancels them; raises if one goes on."""
+        ended = asyncio.run_coroutine_threadsafe(self.end_tasks(lambda task: task.get_coro() in coroutines), self.loop)
+        try:
+            left = ended.result(PATIENCE + 1)
+        except concurrent.futures.TimeoutError:
+            left, self.stuck = [self.place()], True
+        if left:
+            raise RuntimeError(f"{', '.join(left)} {TOO_LATE}")
+
+    async def end_tasks(self, wanted: Callable[[Any], bool]) -> list[str]:
+        """Cancels tasks of this loop and waits for them. Returns what goes on, for people."""
+        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task() and task not in self.given_up and wanted(task)]
+        for task in tasks:
+            if not task.cancelling():
+                task.cancel()
+        left = (await asyncio.wait(tasks, timeout=PATIENCE))[1] if tasks else ()
+        self.given_up.update(left)
+        return [_words_of(task) for task in left]
+
+    def place(self) -> str:
+        """What holds up the loop."""
+        frame = sys._current_frames().get(self.thread.ident or 0)
+        return "a coroutine that blocks its event loop" + (f" ({_place_of(frame)})" if frame else "")
+
+
+TOO_LATE = f"did not end within {PATIENCE:g} s of its cancellation: let asyncio.CancelledError end it"
+
+
+def _words_of(task: "asyncio.Task[Any]") -> str:
+    places = [f" ({_place_of(frame)})" for frame in task.get_stack()[-1:]]
+    return f"coroutine {getattr(task.get_coro(), '__qualname__', '')}{''.join(places)}"
+
+
+def _place_of(frame: Any) -> str:
+    """The innermost place that is of the program's."""
+    at = frame
+    while at.f_back and at.f_code.co_filename.startswith(LIBRARY) and "site-packages" not in at.f_code.co_filename:
+        at = at.f_back
+    at = at if at.f_back else frame
+    return f"{os.path.basename(at.f_code.co_filename)}:{at.f_lineno}"
 
 
 def _pending_of(context: _weir.Context) -> _Pending:
@@ -82,13 +134,8 @@ def _loop_of(context: _weir.Context) -> asyncio.AbstractEventLoop:
     return pending.loop.loop
 
 
-def _from_asyncio(future: Any) -> Any:
-    """A future of concurrent.futures for one that belongs to an event loop, which another thread may run."""
-    result: concurrent.futures.Future[Any] = concurrent.futures.Future()
-
-    def cancelled(_: Any) -> None:
-        if result.cancelled():
-            loop.call_soon_threadsafe(future.cancel)
+def _follow(future: Any, result: "concurrent.futures.Future[Any]") -> None:
+    """The result ends as the future does, with its very exception; in the thread of the future's loop."""
 
     def done(_: Any) -> None:
         if future.cancelled():
@@ -100,15 +147,47 @@ def _from_asyncio(future: Any) -> Any:
             else:
                 result.set_exception(error)
 
-    loop = future.get_loop()
+    future.add_done_callback(done)
+
+
+def _cancel_with(result: "concurrent.futures.Future[Any]", loop: asyncio.AbstractEventLoop, future: Any) -> None:
+    def cancelled(_: Any) -> None:
+        if result.cancelled():
+            with contextlib.suppress(RuntimeError):  # of a loop that is closed: nothing of it goes on
+                loop.call_soon_threadsafe(future.cancel)
+
     result.add_done_callback(cancelled)
-    loop.call_soon_threadsafe(future.add_done_callback, done)
+
+
+def _from_asyncio(future: Any) -> Any:
+    """A future of concurrent.futures for one that belongs to an event loop, which another thread may run."""
+    result: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    loop = future.get_loop()
+    _cancel_with(result, loop, future)
+    try:
+        loop.call_soon_threadsafe(_follow, future, result)
+    except RuntimeError:
+        raise RuntimeError("the future is never done: its event loop is closed") from None
+    return result
+
+
+def _begin(coroutine: Any, context: _weir.Context) -> Any:
+    """The future of a coroutine, on the graph's loop."""
+    loop, result = _loop_of(context), concurrent.futures.Future[Any]()
+    _pending_of(context).coroutines.add(coroutine)
+
+    def begin() -> None:
+        task = loop.create_task(coroutine)
+        _cancel_with(result, loop, task)
+        _follow(task, result)
+
+    loop.call_soon_threadsafe(begin)
     return result
 
 
 def _as_future(value: Any, context: _weir.Context) -> Any:
     if inspect.iscoroutine(value):
-        return asyncio.run_coroutine_threadsafe(value, _loop_of(context))
+        return _begin(value, context)
     return _from_asyncio(value) if asyncio.isfuture(value) else value
 
 
@@ -120,9 +199,25 @@ def _complete(completion: _weir.Completion, pending: _Pending, future: Any) -> N
         completion.drop() if pending.stopped else completion.fail(error)
         return
     try:
-        completion.succeed(value)
+        if not completion.succeed(value):
+            _finish_later(completion, pending)
     except BaseException as error:  # of a value that no message can be made of
         completion.fail(error)
+
+
+def _finish_later(completion: _weir.Completion, pending: _Pending) -> None:
+    """The result is an unfinished message. This thread may be the one that finishes it."""
+
+    def finish() -> None:
+        completion.finish()
+        with pending.lock:
+            pending.results.discard(completion)
+
+    with pending.lock:
+        pending.results.add(completion)
+    threading.Thread(target=finish, name="weir:result", daemon=True).start()
+    if pending.stopped:
+        completion.drop()
 
 
 def watch(value: Any, completion: _weir.Completion, context: _weir.Context, entity: Any) -> None:
@@ -147,10 +242,14 @@ def stop(context: _weir.Context) -> None:
         return
     pending.stopped = True
     with pending.lock:
-        left = [*pending.futures, *pending.made]
+        left, results = [*pending.futures, *pending.made], list(pending.results)
+    for completion in results:
+        completion.drop()
     try:
         for future in left:
             future.cancel()
+        if pending.loop:
+            pending.loop.end_coroutines(pending.coroutines)
     finally:
         _leave(pending.loop, context._graph)
 
@@ -208,7 +307,7 @@ def run_async(compute: Any, context: _weir.Context, inputs: list[str], outputs: 
             coroutine.close()  # it was refused, and is never awaited
             raise
         return
-    whole = asyncio.run_coroutine_threadsafe(compute(own), _loop_of(context))
+    whole = _begin(compute(own), context)
     for port in outputs:
         part: concurrent.futures.Future[Any] = concurrent.futures.Future()
         context.emit(port, part)

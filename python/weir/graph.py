@@ -11,45 +11,16 @@ from typing import Any, Literal, Unpack
 from weir import _weir
 from weir.build import Description
 from weir.draw import svg_of
+from weir.ended import Outcome, Run, caused, graphs, refuse_stuck, refuse_untaken, wait_for_end
 from weir.ends import Inlet, Outlet, readable
 from weir.entity import End, Entity
-from weir.errors import Diagnostic, Error, Status, Timeout, line_of, make
+from weir.errors import Diagnostic, Error, Status, Timeout, make
 from weir.operators import Policy, handles
 from weir.options import Options, Path, check_timeout, options_of, text_of, with_options
 
 FORMATS = ["text", "json", "dot"]
 BACKENDS: dict[int, Literal["cuda", "host", "sim"]] = {1: "cuda", 2: "host", 3: "sim"}  # weir_backend of weir.h
 Json = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended: weir_outcome of weir.h. duration is in seconds."""
-
-    status: Status
-    entity: str | None
-    text: str | None
-    ticks: int
-    leftover: int
-    abandoned: int
-    duration: float
-    discarded: int
-    waiting: str | None
-    held: int
-    stuck: str | None
-    cause: str
-    cause_entity: str | None
-    cause_on: str | None
-
-    @property
-    def finished(self) -> bool:
-        """True if the run came to its own end: all its sources were done. False: it was stopped, or failed."""
-        return self.status == Status.OK and self.cause == "done"
-
-    @property
-    def stopped(self) -> bool:
-        """True if it was ended before: by stop, Ctrl-C, ctx.drain or max_duration. False: it finished, or failed."""
-        return self.status == Status.OK and self.cause != "done"
 
 
 @dataclass(frozen=True)
@@ -98,7 +69,7 @@ class Graph:
     registered by then can be named. Close it, or use it in `with`, when the program goes on without it.
 
     check_writes: finds arrays of the host into which the program writes after their emit or push: the run is cut short
-    and fails, and the error names the entity and the port. It reads each array twice.
+    and fails, and the error names the entity and the port. It reads each array two to three times.
     """
 
     def __init__(self, graph: Json | str | None = None, *, name: str | None = None, path: Path | None = None,
@@ -114,7 +85,7 @@ class Graph:
         self._check_writes = bool(check_writes)
         self._inlets: dict[str, Inlet] = {}
         self._outlets: dict[str, Outlet] = {}
-        self._waits = False  # for the end of a run of which nobody has heard yet
+        self._run: Run | None = None  # the current or last one
         self._started, self._ran = False, False  # the last start's block may follow; there has been a start
         self._blocks: list[bool] = []  # True: a block of a run
         self._make()
@@ -241,7 +212,8 @@ class Graph:
 
     def to_json(self) -> str:
         """The graph as a graph file, which `weir show` prints and weir.Graph takes. It names the operators in Python; objects that
-        were added, and operators that are not registered, are not in it: their entities have a comment that says so.
+        were added, and operators that are not registered, are not in it: their entities have a comment that says so. With an object of a
+        class that is registered the file would run, with another object: that is refused (weir.Error, UNSUPPORTED).
         """
         return self._description.to_json()
 
@@ -250,14 +222,23 @@ class Graph:
     @with_options
     def run(self, **options: Unpack[Options]) -> Outcome:
         """Runs the graph to its end and returns the Outcome; raises weir.Error if it failed."""
+        if not (options or self._made or {}).get("max_duration"):
+            refuse_untaken(self._outlets.values())
         try:
-            return self.start(**options).wait()
+            return self.start(**options)._wait_or_cut()
         except KeyboardInterrupt:
             self._cut()
             raise
 
+    def _wait_or_cut(self) -> Outcome:
+        try:
+            return self.wait()
+        except Error:
+            self._cut()
+            raise
+
     def _cut(self) -> None:
-        """After Ctrl-C: nothing of the run goes on behind the exception."""
+        """After Ctrl-C, or a wait that was refused: nothing of the run goes on behind the exception."""
         if self._core.running():
             self._core.stop(False)
             self._core.wait(None)
@@ -275,16 +256,21 @@ class Graph:
         if not self._core.has_scheduler() or (options and given != self._made):
             self._core.create(given)
             self._made = given
+        self._tell_unheard()  # of the run before
         self._core.failures.clear()
+        for outlet in self._outlets.values():
+            outlet._used = outlet._closed = False
         self._ran = True
         try:
             failed = self._core.start()
-            self._started = self._waits = not failed
+            self._started = not failed
         except KeyboardInterrupt:
             self._cut()
             raise
         if failed:
-            raise self._failure(make(**failed))
+            raise caused(self._core, make(**failed))
+        self._run = Run(self._core)
+        graphs.add(self)
         return self
 
     def wait(self, timeout: float | None = None) -> Outcome:
@@ -293,40 +279,30 @@ class Graph:
         """
         check_timeout(timeout)
         self._started = False
-        found = self._core.wait(timeout)
+        run = self._run or Run(self._core)
+        found = wait_for_end(self, list(self._outlets.values()), timeout)
         if found is None:
             raise Timeout(Status.TIMEOUT, f"the run goes on: {self.explain_line()}")
-        self._waits = False
-        return self._ended(Outcome(**{**found, "status": Status(found["status"])}))
+        return run.end(found)
 
-    def _ended(self, outcome: Outcome) -> Outcome:
-        failures, written = self._core.failures, self._core.take_written()
-        if written and outcome.status == Status.OK and not failures:
-            error = make(Status.INVALID, f"'{written[0]}': {written[1]}" if written[0] else written[1], written[0], said=written[1])
-            error.outcome = outcome
-            raise error
-        if outcome.status == Status.OK and not failures:
-            return outcome
-        entity = outcome.entity or next(iter(failures), None)
-        if outcome.status:
-            text, on = outcome.text or outcome.status.name, outcome.cause_on
-            cause = outcome.cause if outcome.cause != "none" else None
-        else:
-            text, cause, on = f"its stop failed: {failures[entity]!r}", None, None
-        error = make(outcome.status or Status.FAILED, f"'{entity}': {text}" if entity else text,
-                     entity or outcome.cause_entity, said=text, cause=cause, on=on)
-        error.outcome = outcome
-        for other, exception in failures.items():
-            if other != entity:
-                error.add_note(f"'{other}' failed, too: {line_of(exception, other)}")
-        raise self._failure(error)
+    def _failure_soon(self, sender: str | None = None) -> BaseException | None:
+        """What the run failed by, for one whose inlet or outlet was closed."""
+        return self._run.failure_soon(sender) if self._run else None
 
-    def _failure(self, error: Error) -> BaseException:
-        """Attaches the exception of the operator that ended the run. Of Ctrl-C, that is the error."""
-        exception = self._core.failures.get(error.entity)
-        if isinstance(exception, KeyboardInterrupt):
-            return exception
-        return error.caused_by(exception) if exception is not None else error
+    async def _failure_soon_async(self, sender: str | None = None) -> BaseException | None:
+        return await self._run.failure_soon_async(sender) if self._run else None
+
+    def _refuse_stuck(self, port: str) -> None:
+        refuse_stuck(self._core, port)
+
+    def _tell_unheard(self) -> None:
+        run, self._run = self._run, None
+        if run:
+            run.tell_unheard(self._name)
+
+    def __del__(self) -> None:
+        if getattr(self, "_run", None):
+            self._tell_unheard()
 
     def stop(self, drain: bool = True) -> None:
         """Stops the run: sources stop, the rest is worked off; without drain it is cut short. Any thread."""
@@ -439,6 +415,7 @@ class Graph:
         port = self._port(port, "input")
         self._reopen()
         if port not in self._inlets:
+            self._refuse_end("inlet", port)
             self._inlets[port] = Inlet(self, self._core.inlet(port), port)
         return self._inlets[port]
 
@@ -451,8 +428,13 @@ class Graph:
         port = self._port(port, "output")
         self._reopen()
         if port not in self._outlets:
+            self._refuse_end("outlet", port)
             self._outlets[port] = Outlet(self, self._core.outlet(port, capacity, early), port, (capacity, early))
         return self._outlets[port]
+
+    def _refuse_end(self, word: str, port: str) -> None:
+        if self._core.has_scheduler():
+            raise make(Status.STATE, f"{word} of {port}: the graph has been started: create {word}s before its first start, or after graph.close()")
 
     def _port(self, port: Any, direction: Literal["input", "output"]) -> str:
         """Its name. Of a text, weir says what is wrong."""
@@ -464,8 +446,9 @@ class Graph:
         """Cuts a run short and frees the graph: its threads, descriptors, counts. A further start makes it anew. Arrays
         and messages that the program keeps stay valid, and keep the graph's memory; instances stay, too.
         """
+        self._tell_unheard()
         self._core.close()
-        self._made, self._waits = None, False
+        self._made = None
         for end in self._ends():
             end._drop()
 
@@ -479,11 +462,19 @@ class Graph:
         an exception, closes the graph; of `with graph.start()` does not: its counts and statistics stay.
         """
         of_run = self._blocks.pop()
-        if kind is None and (self.running or self._waits):
+        if kind is None and (self.running or self._unheard):
             self._end_block()
-            self.wait()
-        if kind is not None or not of_run:
+            self._wait_or_cut()
+        if kind is not None and not self._is_failure(_error) or not of_run:
             self.close()
+
+    @property
+    def _unheard(self) -> bool:
+        return self._run is not None and not self._run.heard
+
+    def _is_failure(self, error: BaseException | None) -> bool:
+        """What the run failed by, which a loop over an outlet has raised: it has ended."""
+        return self._run is not None and getattr(error, "outcome", self) is self._run.outcome
 
     async def __aenter__(self) -> "Graph":
         return self.__enter__()
@@ -492,13 +483,13 @@ class Graph:
         """The same in asyncio: waits without blocking the loop."""
         of_run = self._blocks.pop()
         try:
-            if kind is None and (self.running or self._waits):
+            if kind is None and (self.running or self._unheard):
                 self._end_block()
                 await self.wait_async()
         except asyncio.CancelledError:
             self.close()
             raise
-        if kind is not None or not of_run:
+        if kind is not None and not self._is_failure(_error) or not of_run:
             self.close()
 
     def _end_block(self) -> None:

@@ -21,7 +21,8 @@ from weir._weir import Message
 from weir.ends import Inlet, Outlet
 from weir.entity import Entity
 from weir.errors import Closed, Status, Timeout
-from weir.graph import Graph, Outcome
+from weir.ended import Outcome
+from weir.graph import Graph
 from weir.log import LOGGER
 
 

@@ -16,7 +16,7 @@ RUNS = int(os.environ.get("WEIR_SIGINT_RUNS", "20"))
 RUNNING = "WEIR_SIGINT_RUNNING" in os.environ  # random instants begin with the first tick
 DRAIN = 5  # seconds that a drain may take
 HOST = ["--backend", "host", "--workers", "2"]
-BEGINS = "weir run: stopping: work in flight is finished; a second Ctrl-C or SIGTERM exits at once\n"
+BEGINS = "weir run: stopping when the work in flight is done; a second Ctrl-C or SIGTERM exits at once\n"
 
 
 def start(weir, *arguments, **options):

@@ -14,7 +14,7 @@ DOORS = [
     (re.compile(r"(^|/)(cu|cuda|driver_types|device_)[\w/]*\.h$"), "CUDA", re.compile(r"(streams/cuda/\w+\.[ch]|operators/\w+\.cuh?)$")),
 ]
 STANDARD = re.compile(r"^(sys|netinet|arpa|linux|bits)/\w+\.h$|^\w+\.h$")
-OF_CPP = re.compile(r"^[a-z]+$")  # <vector>
+OF_CPP = re.compile(r"^[a-z_]+$")  # <vector>
 
 
 def faults(root):

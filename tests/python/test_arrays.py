@@ -315,7 +315,7 @@ def test_a_port_takes_what_fits(demand):
     (b"abc", "Message(bytes, 3)"),
     ({"a": None, "b": "text"}, "Message(parts, a b)"),
     (None, "Message(empty)"),
-    ("text", "Message(object)"),
+    ("text", "Message(object, str)"),
 ])
 def test_a_message_says_what_it_is(value, text):
     assert repr(through(value)) == text

@@ -362,11 +362,56 @@ def test_an_async_function_is_awaited_and_its_order_kept():
 
 @pytest.mark.parametrize("function, text", [
     (lambda x, model=None: x, "model=None: a parameter has a default of a type that a graph file has"),
-    (lambda *pictures: None, r"the argument \*pictures: an operator's arguments have names"),
+    (lambda picture, *more: None, r"the argument \*more: an operator's arguments have names; \*args alone is one input, `in`"),
+    (lambda **more: None, r"the argument \*\*more: an operator's arguments have names"),
     (lambda x, mode={1}: x, "parameters\\['mode'\\]"),
 ])
 def test_a_function_that_is_no_operator_is_refused(function, text):
     refused(lambda: weir.operator(name="wrong")(function), TypeError, f"function lambda: {text}")
+
+
+class Model:
+    """As torch's modules are called."""
+
+    def __call__(self, *args, **kwargs):
+        assert len(args) == 1 and not kwargs
+        return 2 * args[0]
+
+
+class Masked:
+    def __call__(self, x, mask=None, by=2, /, names=(), *, offset=0, **kwargs):
+        return by * x + offset if mask is None and names == () else None
+
+
+def placed(x, by=2, /, *, offset=0):
+    return by * x + offset
+
+
+@pytest.mark.parametrize("thing, name, inputs, parameters, result", [
+    (Model(), "model", ["in"], {}, 6),
+    (functools.partial(Model()), "model", ["in"], {}, 6),
+    (Model().__call__, "__call__", ["in"], {}, 6),
+    (lambda *args: args[0] + 1, "lambda", ["in"], {}, 4),
+    (Masked(), "masked", ["x"], {"offset": 0}, 6),  # by has no place, as mask stays
+    (placed, "placed", ["x"], {"by": 2, "offset": 0}, 6),
+    (functools.partial(placed, offset=5), "placed", ["x"], {"by": 2, "offset": 5}, 11),
+    (functools.partial(Masked(), names=()), "masked", ["x"], {"offset": 0}, 6),
+    (abs, "abs", ["x"], {}, 3),
+    (np.negative, "negative", ["x"], {"where": True, "casting": "same_kind", "order": "K", "subok": True}, -3),
+    (np.mean, "mean", ["a"], {}, 3),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_what_is_called_by_places_is_an_operator(thing, name, inputs, parameters, result):
+    entity = weir.Graph().add(thing)
+    assert entity.name == name and [end.port for end in entity.inputs] == inputs
+    if thing is not np.negative:  # whose keywords differ from one NumPy to the next
+        assert entity.parameters == parameters
+    found = weir.testing.run(thing, {inputs[0]: [np.array([3.0])]})
+    assert np.ravel(found.emitted["out"][0]).tolist() == [result]
+
+
+def test_a_default_that_a_partial_binds_is_a_parameter():
+    found = weir.testing.run(functools.partial(placed, offset=5), {"x": [np.array([3.0])]}, offset=7)
+    assert found.emitted["out"][0].tolist() == [13]
 
 
 def test_a_function_whose_value_does_not_fit_its_outputs_ends_the_run():
@@ -401,7 +446,14 @@ def test_what_can_be_called_is_a_function():
     at >> graph.add(lambda x: seen.append(x))
     run(graph)
     assert seen == [17, 29, 41] and list(graph)[1:6] == ["scale", "scale2", "also", "add", "add2"] and graph["also"].parameters == {"plus": 1}
-    refused(lambda: weir.Graph().add(print), TypeError, "function print: the argument")
+    refused(lambda: weir.Graph().add(max), TypeError, "function max: it does not say what its arguments are")
+
+
+def test_what_can_be_called_has_another_name_than_an_operator_in_c(capsys):
+    graph = weir.Graph()
+    graph.add(upto, count=2) >> graph.add(print, end=";")
+    run(graph)
+    assert list(graph) == ["upto", "print_"] and capsys.readouterr().out == "0;1;"
 
 
 def test_a_generator_with_inputs_is_refused():
@@ -429,6 +481,27 @@ def test_the_json_says_what_is_not_in_it():
     entities = {entity["name"]: entity for entity in json.loads(graph.to_json())["entities"]}
     assert "its object is one of the program, and is not in this file" in entities["camera"]["comment"]
     assert "needs it registered, by weir.operator" in entities["show"]["comment"] and "comment" not in entities["threshold"]
+
+
+def test_the_json_of_an_object_of_a_registered_class_is_refused():
+    @weir.operator
+    class Detects:
+        inputs = ["in"]
+
+        def __init__(self, model=None):
+            self.model = model
+
+        def compute(self, ctx):
+            pass
+
+    graph = weir.Graph()
+    graph.add(upto, count=1) >> graph.add(Detects("a model"), name="found")
+    refused(graph.to_json, weir.Error, r"'found': a graph file cannot tell its object, and would run with a new Detects\(\) in its place: add .*graph.add\(Detects")
+    run(graph)
+    assert '"found"' in weir.show(graph, format="json")
+    of_class = weir.Graph()
+    of_class.add(upto, count=1) >> of_class.add(Detects)
+    assert run(weir.Graph(of_class.to_json())).finished
 
 
 def test_a_graph_of_a_file_may_be_added_to(tmp_path):

@@ -277,7 +277,7 @@ def test_a_signal_drains_the_run(files, command, number):
     process.send_signal(number)
     out, errors = process.communicate(timeout=20)
     assert process.returncode == 128 + number
-    assert f"stopped by {number.name}" in out and "stopping: work in flight" in errors
+    assert f"stopped by {number.name}" in out and "stopping when the work in flight is done" in errors
 
 
 @pytest.mark.skipif(not COMMAND, reason="the command was not built")

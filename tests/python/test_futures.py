@@ -267,6 +267,19 @@ def test_an_exception_of_an_async_compute_is_the_cause():
     assert isinstance(raised.value.__cause__, LookupError)
 
 
+def test_an_exception_of_a_library_has_the_place_of_the_program():
+    @weir.operator(name="FutureTakesLong")
+    class TakesLong:
+        outputs = ["out"]
+
+        async def compute(self, ctx):
+            await asyncio.wait_for(asyncio.sleep(30), 0.01)
+
+    with pytest.raises(weir.Error, match=r"'a': TimeoutError \(test_futures.py:\d+\)") as raised:
+        run(chain("FutureTakesLong"))
+    assert "TakesLong" in raised.value.traceback or "compute" in raised.value.traceback
+
+
 @pytest.mark.parametrize("method", ["start", "stop"])
 def test_compute_alone_may_be_async(method):
     with pytest.raises(TypeError, match="compute alone may be async"):
@@ -387,3 +400,163 @@ def test_a_waker_pokes_from_any_thread():
         assert not waker.wake()
     assert not waker.wake()
     assert "Waker of 's'" in repr(waker)
+
+
+# ---- the ends that do not come
+
+
+def test_a_result_may_be_a_message_that_the_same_thread_completes():
+    """The thread that ends a future does not wait for what it ends next."""
+    @weir.operator(name="FutureOfItself")
+    class OfItself:
+        outputs = ["out", "other"]
+
+        def compute(self, ctx):
+            message = ctx.empty((2,), "int64", on_host=True)
+            np.asarray(message)[:] = 7
+            future = concurrent.futures.Future()
+            ctx.emit("other", future)  # its result is complete when the next one is, which the same call completes
+            ctx.emit("out", message, at=future)
+            threading.Thread(target=future.set_result, args=[message]).start()
+            ctx.finish()
+
+    graph = chain("FutureOfItself")
+    graph["connections"].append(["a.other", "z.in"])
+    assert run(graph, max_duration=20).finished
+    assert Seen.got == [[7, 7]] * 2
+
+
+def test_a_coroutine_may_return_a_message_of_another_one():
+    @weir.operator(name="FutureOfOther")
+    class OfOther:
+        outputs = ["out", "other"]
+
+        def compute(self, ctx):
+            message = ctx.empty((2,), "int64", on_host=True)
+            self.begun = asyncio.Event()
+            ctx.emit("out", message, at=self.fill(np.asarray(message)))
+            ctx.emit("other", self.give(message))
+            ctx.finish()
+
+        async def fill(self, array):
+            await self.begun.wait()
+            await asyncio.sleep(0.01)
+            array[:] = 7
+
+        async def give(self, message):
+            self.begun.set()
+            return message
+
+    graph = chain("FutureOfOther")
+    graph["connections"].append(["a.other", "z.in"])
+    assert run(graph, max_duration=20).finished
+    assert Seen.got == [[7, 7]] * 2
+
+
+def test_a_result_that_is_never_finished_ends_with_the_run():
+    never, given = concurrent.futures.Future(), threading.Event()
+
+    @weir.operator(name="FutureNever")
+    class Never:
+        outputs = ["out", "other"]
+
+        def compute(self, ctx):
+            message = ctx.empty((2,), "int64", on_host=True)
+            done = concurrent.futures.Future()
+            ctx.emit("out", message, at=never)
+            ctx.emit("other", done)
+            done.set_result(message)
+            ctx.finish()
+            given.set()
+
+    graph = chain("FutureNever")
+    graph["connections"].append(["a.other", "z.in"])
+    with weir.Graph(graph) as opened:
+        opened.start()
+        given.wait()
+        opened.stop(drain=False)
+        assert opened.wait(20).stopped
+    for thread in threading.enumerate():
+        if thread.name == "weir:result":
+            thread.join(20)
+    assert "weir:result" not in [thread.name for thread in threading.enumerate()]
+
+
+@pytest.mark.parametrize("way", ["swallows", "blocks"])
+def test_what_goes_on_after_its_cancellation_fails_by_its_name(way, monkeypatch):
+    monkeypatch.setattr(weir.futures, "PATIENCE", 0.2)
+    begun, over = threading.Event(), threading.Event()
+
+    @weir.operator(name="FutureGoesOn")
+    class GoesOn:
+        outputs = ["out"]
+
+        async def compute(self, ctx):
+            begun.set()
+            while way == "swallows":
+                try:
+                    await asyncio.sleep(3600)
+                except asyncio.CancelledError:
+                    pass
+            over.wait(30)
+
+    with weir.Graph(chain("FutureGoesOn", conditions=[{"type": "count", "count": 1}])) as opened:
+        opened.start()
+        begun.wait()
+        time.sleep(0.02)
+        opened.stop(drain=False)
+        with pytest.raises(weir.Error, match=r"'a': its stop failed.*test_futures.py:\d+.*did not end.*its cancellation") as raised:
+            opened.wait(20)
+        assert raised.value.entity == "a"
+        assert ("GoesOn.compute" if way == "swallows" else "blocks its event loop") in str(raised.value)
+        over.set()
+
+
+def test_a_task_of_a_coroutine_may_clean_up_when_it_is_cancelled():
+    begun, ended = threading.Event(), []
+
+    @weir.operator(name="FutureCleansUp")
+    class CleansUp:
+        outputs = ["out", "other"]
+
+        async def compute(self, ctx):
+            try:
+                begun.set()
+                await asyncio.sleep(3600)
+            finally:
+                await asyncio.sleep(0.05)
+                ended.append(True)
+
+    graph = chain("FutureCleansUp", conditions=[{"type": "count", "count": 1}])
+    graph["connections"].append(["a.other", "z.in"])
+    with weir.Graph(graph) as opened:
+        opened.start()
+        begun.wait()
+        opened.stop(drain=False)
+        assert opened.wait(20).stopped
+    assert ended == [True]
+
+
+def test_a_loop_of_the_programs_that_is_closed_first_is_no_traceback(caplog):
+    loop, begun = asyncio.new_event_loop(), threading.Event()
+
+    @weir.operator(name="FutureOfClosed")
+    class OfClosed:
+        outputs = ["out"]
+
+        def compute(self, ctx):
+            ctx.emit("out", loop.create_future())
+            ctx.finish()
+            begun.set()
+
+    with weir.Graph(chain("FutureOfClosed")) as opened:
+        opened.start()
+        begun.wait()
+        loop.close()
+        opened.stop(drain=False)
+        assert opened.wait(20).stopped
+    assert not caplog.records
+
+    with pytest.raises(weir.Error, match="its event loop is closed") as raised:
+        run(chain("FutureOfClosed"))
+    assert raised.value.entity == "a"

@@ -130,6 +130,64 @@ def test_check_writes_finds_a_write_after_the_push():
     graph.close()
 
 
+@pytest.mark.parametrize("way", ["again", "view", "end"])
+def test_check_writes_finds_a_write_after_the_end_of_the_message(way):
+    """No reader has met it, this time."""
+    class Late:
+        outputs = [weir.Port("out", optional=True)]  # the message ends with the tick
+
+        def compute(self, ctx):
+            if ctx.tick == 0:
+                self.array = picture()
+                ctx.emit("out", self.array[2:] if way == "view" else self.array)
+            elif ctx.tick == 3:
+                self.array[3, 0] = 1
+            elif ctx.tick == 5 and way != "end":
+                ctx.emit("out", self.array[2:] if way == "view" else self.array)
+            elif ctx.tick == 7 and way != "end":
+                self.array[3, 0] = 0  # as it was
+            elif ctx.tick == 9:
+                ctx.finish()
+
+    graph = weir.Graph(check_writes=True)
+    graph.add(Late())
+    for _ in range(2):
+        with pytest.raises(weir.Error, match="'late': output 'out': the program wrote into an array after it had emitted it"):
+            graph.run(backend="host")
+
+
+def test_check_writes_forgets_arrays_that_are_gone():
+    class Many:
+        outputs = [weir.Port("out", optional=True)]
+
+        def compute(self, ctx):
+            ctx.emit("out", np.full((3, 4, 2), ctx.tick))
+            if ctx.tick == 3000:
+                ctx.finish()
+
+    graph = weir.Graph(check_writes=True)
+    graph.add(Many())
+    assert graph.run(backend="host").finished
+
+
+def test_check_writes_says_nothing_of_an_array_that_a_future_fills():
+    class Fills:
+        outputs = [weir.Port("out", optional=True)]
+
+        def compute(self, ctx):
+            self.array = picture()
+            ctx.emit("out", self.array, at=self.fill(self.array))
+            if ctx.tick == 3:
+                ctx.finish()
+
+        async def fill(self, array):
+            array[0, 0] = 7
+
+    graph = weir.Graph(check_writes=True)
+    graph.add(Fills())
+    assert graph.run(backend="host").finished
+
+
 def test_check_writes_says_nothing_of_what_may_be_written():
     """The same array each tick, in-place work on what was given, on new memory, and on a copy."""
     graph = weir.Graph({"weir": 1, "entities": [{"name": "s", "operator": "Same", "parameters": {"give": True}}, {"name": "draw", "operator": "draw"},

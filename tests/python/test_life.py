@@ -1,6 +1,7 @@
 """Ctrl-C, the interpreter's exit, fork, asyncio, memory: each in a process of its own where it ends one."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -253,11 +254,48 @@ def test_a_graph_that_is_dropped_ends_its_run():
     while len(_workers()) < 3:  # and the loop
         time.sleep(0.001)
     del graph
+    for _ in range(2000):  # a thread that was joined may still be listed
+        if not _workers():
+            break
+        time.sleep(0.001)
     assert _workers() == []
 
 
+@pytest.mark.parametrize("end", ["close", "drop"])
+def test_computes_that_end_each_others_graphs_do_not_wait_for_each_other(end):
+    script(f"""
+both, graphs = threading.Barrier(2), []
+@weir.operator
+class Ends:
+    parameters = {{"other": 0}}
+    def compute(self, ctx):
+        ctx.finish()
+        both.wait()
+        graph, graphs[self.other] = graphs[self.other], None
+        both.wait()
+        graph.close() if "{end}" == "close" else None
+
+for i in range(2):
+    graphs.append(weir.Graph({{"weir": 1, "entities": [{{"name": "e", "operator": "Ends", "parameters": {{"other": 1 - i}}}}]}}))
+for graph in list(graphs):
+    graph.start(backend="host", workers=1)
+del graph
+until = time.monotonic() + 20
+def left():
+    weir._weir.settle()
+    return len(os.listdir("/proc/self/task")) > 1
+while left() and time.monotonic() < until:
+    time.sleep(0.01)
+assert not left() and weir._weir.leaks() == 0
+""")
+
+
 def _workers():
-    names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
+    names = []
+    for task in os.listdir("/proc/self/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            with open(f"/proc/self/task/{task}/comm") as file:
+                names.append(file.read())
     return [name for name in names if name.startswith("weir:")]
 
 

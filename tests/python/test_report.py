@@ -73,3 +73,18 @@ def test_a_report_needs_statistics_and_a_tick():
     empty.run(statistics=True)
     with pytest.raises(weir.Error, match=r"the run had no tick, .* graph.explain_line\(\)"):
         weir.report(empty)
+
+
+def test_a_report_without_findings_says_so_once():
+    report = weir.Report(_quiet(), [])
+    assert report.findings == [] and str(report).count("nothing stands out") == 1
+    assert repr(report).endswith("nothing stands out>") and report._repr_html_().count("nothing stands out") == 1
+
+
+def _quiet():
+    """The statistics of a run that hardly did anything."""
+    graph = weir.Graph()
+    graph.add("ping", conditions=[{"type": "count", "count": 100}]) >> graph.add("sink")
+    graph.run(statistics=True)
+    statistics = graph.statistics()
+    return {**statistics, "duration": 1000 * statistics["duration"]}
