@@ -263,8 +263,8 @@ static inline void wr_run_drop_live(weir_scheduler *scheduler)
 /*
  * === which entity runs next: ready.c ===
  *
- * A poke asks for the review of an entity, which is queued for a worker; one is
- * woken. Thread: where a function takes the worker, that worker; else any, unless the comment says otherwise.
+ * A poke asks for the review of an entity, which is queued for a worker; one is woken. Thread: where a
+ * function takes the worker, that worker; else any, unless the comment says otherwise.
  */
 
 /* --- pokes --- */

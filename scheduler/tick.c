@@ -2,9 +2,9 @@
  * What a popped entity does: it is reviewed, and then ticks, parks or ends. From top to bottom: the tick, the
  * end, the wait of a parked entity, the review.
  *
- * A tick takes the inputs (which frees room and pokes their senders), runs
- * compute, fences the streams that it used, calls the conditions' `ticked`, delivers the outputs and only
- * then drops the references to the inputs (T4).
+ * A tick takes the inputs (which frees room and pokes their senders), runs compute, fences the streams that
+ * it used, calls the conditions' `ticked`, delivers the outputs and only then drops the references to the
+ * inputs (T4).
  *
  * Delivery pushes each emitted message to all connections of its output and pokes the receiver after each
  * push. The references for all connections are taken before the first push (T4). Before a push to a receiver
