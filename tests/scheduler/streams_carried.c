@@ -158,6 +158,16 @@ static weir_status count_producers(struct rig *rig, weir_context *context)
 	return WEIR_OK;
 }
 
+/* Entity `keep` holds what it received until the others are done. */
+static void run_beside_keep(struct rig *rig)
+{
+	weir_entity_tell(weir_graph_entity(rig->graph, "keep"), "asynchronous", WEIR_TOLD_EVENT_WAITING);
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, SECOND, NULL);
+	weir_entity_tell(weir_graph_entity(rig->graph, "keep"), "asynchronous", WEIR_TOLD_EVENT_DONE);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+}
+
 static void passing_on(void)
 {
 	struct rig *rig = rig_of("a:call count=2 -> p:call capacity=2 -> x:call; p.out2 -> y:call; a -> "
@@ -172,11 +182,7 @@ static void passing_on(void)
 	rig_on(rig, "q", pass_on);
 	rig_on(rig, "z", count_producers);
 	rig_on(rig, "zz", count_producers);
-	weir_entity_tell(weir_graph_entity(rig->graph, "keep"), "asynchronous", WEIR_TOLD_EVENT_WAITING);
-	rig_start(rig);
-	weir_scheduler_wait(rig->scheduler, SECOND, NULL);
-	weir_entity_tell(weir_graph_entity(rig->graph, "keep"), "asynchronous", WEIR_TOLD_EVENT_DONE);
-	assert_int_equal(rig_wait(rig), WEIR_OK);
+	run_beside_keep(rig);
 	assert_int_equal(rig_ticks(rig, "x") + rig_ticks(rig, "y"), 2);
 	rig_destroy(rig);
 }
@@ -241,11 +247,7 @@ static void passing_a_batch_on(void)
 	rig_on(rig, "b", emit_batch);
 	rig_on(rig, "q", pass_batch_on);
 	rig_on(rig, "z", count_producers_of_batch);
-	weir_entity_tell(weir_graph_entity(rig->graph, "keep"), "asynchronous", WEIR_TOLD_EVENT_WAITING);
-	rig_start(rig);
-	weir_scheduler_wait(rig->scheduler, SECOND, NULL);
-	weir_entity_tell(weir_graph_entity(rig->graph, "keep"), "asynchronous", WEIR_TOLD_EVENT_DONE);
-	assert_int_equal(rig_wait(rig), WEIR_OK);
+	run_beside_keep(rig);
 	assert_int_equal(rig_ticks(rig, "x") + rig_ticks(rig, "z"), 2);
 	rig_destroy(rig);
 }
