@@ -563,7 +563,8 @@ weir_status wr_entity_fence_tick(weir_entity *entity, bool *pending)
 	bool again;
 
 	streams->sorted_count = 0;
-	if (entity->context.references > SEARCHED_IN_TURN)
+	if (entity->context.references > SEARCHED_IN_TURN &&
+	    (streams->early_count || wr_entity_has_device_work(entity)))
 		sort_messages(entity);
 	for (size_t i = 0; !status && i < streams->early_count; i++) {
 		const struct wr_early_message *early = &streams->early[i];
