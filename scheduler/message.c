@@ -36,9 +36,9 @@
 void wr_message_ref_many(weir_message *message, uint32_t n)
 {
 	/*
-	 * Relaxed: the caller holds a reference already and passes the new ones on with release order. The
-	 * only holder needs no read-modify-write, but must acquire: its store ends the release sequence of
-	 * those that let go.
+	 * Relaxed: the caller passes the new ones on with release order. The only holder needs no
+	 * read-modify-write, since no other thread may use its reference; but it must acquire: its store ends
+	 * the release sequence of those that let go.
 	 */
 	if (wr_message_has_one_holder(message))
 		wr_store_relaxed(&message->references, 1 + n);
@@ -63,7 +63,8 @@ __attribute__((noinline)) static weir_message *note_ref(weir_message *message)
 
 weir_message *weir_message_ref(weir_message *message)
 {
-	wr_message_ref_many(message, 1);
+	/* No wr_message_ref_many: threads that share a reference may each take another at the same time. */
+	wr_add_relaxed(&message->references, 1);
 	return wr_pool_has(message->pool, WR_POOL_COUNTED) ? note_ref(message) : message;
 }
 

@@ -78,7 +78,10 @@ void wr_message_note_outside(weir_message *message);
 void wr_message_note_kept(int64_t references);
 void wr_message_unref(weir_message *message); /* a reference of weir's own; not NULL */
 
-/* A fan-out takes all its references before its first push (T4). */
+/*
+ * A fan-out takes all its references before its first push (T4). Thread: one that shares its reference with
+ * no other.
+ */
 void wr_message_ref_many(weir_message *message, uint32_t n);
 struct wr_pool *wr_message_pool(const weir_message *message);
 /*

@@ -284,13 +284,18 @@ static int compare_messages(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-/* Without memory they are searched in turn. */
+/* Few are searched in turn, and all without memory. */
 static void sort_messages(weir_entity *entity)
 {
 	struct wr_entity_streams *streams = &entity->streams;
-	size_t count = entity->context.references; /* and what it made */
+	size_t count = 0;
 
-	if (wr_grow(&streams->sorted, &streams->sorted_room, count, sizeof *streams->sorted))
+	for (size_t i = 0; i < entity->input_count; i++)
+		count += entity->inputs[i].taken_count;
+	for (size_t i = 0; i < entity->output_count; i++)
+		count += entity->outputs[i].emitted_count;
+	if (count <= SEARCHED_IN_TURN ||
+	    wr_grow(&streams->sorted, &streams->sorted_room, count, sizeof *streams->sorted))
 		return;
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
@@ -563,7 +568,7 @@ weir_status wr_entity_fence_tick(weir_entity *entity, bool *pending)
 	bool again;
 
 	streams->sorted_count = 0;
-	if (entity->context.references > SEARCHED_IN_TURN)
+	if (streams->early_count || wr_entity_has_device_work(entity))
 		sort_messages(entity);
 	for (size_t i = 0; !status && i < streams->early_count; i++) {
 		const struct wr_early_message *early = &streams->early[i];

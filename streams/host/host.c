@@ -17,13 +17,15 @@ enum { THREADS = 4, ALIGNMENT = 256, WORKERS_MAX = 64, PARTITION_MAX = 1024 };
 weir_status wr_host_pool_start(struct wr_host_pool *pool)
 {
 	weir_status status = WEIR_OK;
+	bool some;
 
 	wr_mutex_lock(&pool->executor->lock);
-	for (unsigned i = pool->started; i < pool->size && !status; i++) {
+	some = pool->started; /* fewer are enough, and a later caller may be no fiber */
+	for (unsigned i = 0; !some && i < pool->size && !status; i++) {
 		status = wr_host_worker_start(pool, i);
 		pool->started += !status;
 	}
-	if (pool->started) /* fewer are enough */
+	if (pool->started)
 		status = WEIR_OK;
 	wr_mutex_unlock(&pool->executor->lock);
 	return status;

@@ -280,6 +280,47 @@ static void t04_the_last_of_several_holders_lists_the_whole_use_set(void **state
 	}
 }
 
+static void take_one(void *arg)
+{
+	const struct sharing *sharing = arg;
+
+	weir_message_ref(sharing->message);
+}
+
+/* The one reference is the program's, and its threads know that it stays. */
+static void take_at_once(void *arg)
+{
+	struct sharing *sharing = arg;
+	struct wr_thread threads[HOLDERS] = {{0}};
+
+	if (weir_message_create_empty(graph_of(sharing->pool), &sharing->message))
+		return;
+	for (unsigned i = 0; i < HOLDERS; i++)
+		if (!wr_thread_start(&threads[i], "taker", take_one, sharing))
+			sharing->next++;
+	for (unsigned i = 0; i < HOLDERS; i++)
+		wr_thread_join(&threads[i]);
+}
+
+static void t04_threads_take_references_beside_one_that_they_share(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct sharing sharing = {0};
+		struct wr_sim *sim = NULL;
+
+		assert_int_equal(wr_sim_create(&sim, seed, WR_SIM_BY_SEED), WEIR_OK);
+		assert_int_equal(wr_pool_create(&sharing.pool), WEIR_OK);
+		assert_int_equal(wr_sim_call(sim, take_at_once, &sharing), WEIR_OK);
+		assert_int_equal(sharing.next, HOLDERS);
+		assert_int_equal(wr_message_references(sharing.message), 1 + HOLDERS);
+		for (unsigned i = 0; i <= HOLDERS; i++)
+			weir_message_unref(sharing.message);
+		wr_pool_destroy(sharing.pool);
+		wr_sim_destroy(sim);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +330,7 @@ int main(void)
 		cmocka_unit_test(c04_room_freed_by_looking_is_found),
 		cmocka_unit_test(c04_ready_not_bound_to_the_front_is_found),
 		cmocka_unit_test(t04_the_last_of_several_holders_lists_the_whole_use_set),
+		cmocka_unit_test(t04_threads_take_references_beside_one_that_they_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

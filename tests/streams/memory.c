@@ -1,4 +1,6 @@
 /* F40: when one allocation fails, or all from one on, there is a status, no leak and nothing half-built. */
+#include <dirent.h>
+
 #include "base/clock.h"
 #include "base/memory.h"
 #include "rig.h"
@@ -118,12 +120,64 @@ static void xb56_only_device_memory_is_closed(void **state)
 	wr_sim_destroy(sim);
 }
 
+/* --- simulated workers --- */
+
+static size_t count_threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	size_t count = 0;
+
+	assert_non_null(tasks);
+	while (readdir(tasks))
+		count++;
+	closedir(tasks);
+	return count;
+}
+
+/* Opens a stream of the last device where there is no fiber. Returns false if the system was not made without
+ * that memory. */
+static bool open_outside(int64_t without)
+{
+	struct wr_system_options options = {.backend = "sim", .devices = 2};
+	struct wr_stream_spec spec = {.device = 1};
+	struct wr_system *system = NULL;
+	weir_stream *stream = NULL;
+	weir_status status;
+	size_t threads;
+
+	assert_int_equal(wr_sim_create(&options.sim, 1, WR_SIM_BY_SEED), WEIR_OK);
+	wr_memory_fail_at(without, false);
+	status = wr_system_create(&system, &options);
+	wr_memory_fail_at(-1, false);
+	if (!status) {
+		threads = count_threads();
+		assert_int_equal(wr_stream_open(system, &spec, "s", &stream), WEIR_OK);
+		assert_true(count_threads() <= threads); /* one that was joined may still be going */
+		wr_stream_close(stream);
+		assert_int_equal(wr_system_destroy(system), WEIR_OK);
+	}
+	wr_sim_destroy(options.sim);
+	return !status;
+}
+
+/* A thread that runs streams of a simulation would be none of its fibers. */
+static void f40_a_simulated_device_with_too_few_workers_gets_no_thread(void **state)
+{
+	int made = 0;
+
+	(void)state;
+	for (int64_t n = 0; n < 30; n++)
+		made += open_outside(n);
+	assert_in_range(made, 1, 29);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(f40_any_one_allocation_fails),
 		cmocka_unit_test(f40_all_allocations_fail_from_one_on),
 		cmocka_unit_test(xb56_only_device_memory_is_closed),
+		cmocka_unit_test(f40_a_simulated_device_with_too_few_workers_gets_no_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
