@@ -224,7 +224,7 @@ async def readable(fd: int) -> None:
         os.close(own)
 
 
-TURNS = 3  # of the loop, in which an end is asked again before its descriptor is watched
+TURNS = 8  # of the loop, in which an end is asked again before its descriptor is watched
 SOON = 100e-6  # seconds; where it takes longer, the loop rather sleeps at once
 
 
