@@ -294,9 +294,15 @@ static void sort_messages(weir_entity *entity)
 		count += entity->inputs[i].taken_count;
 	for (size_t i = 0; i < entity->output_count; i++)
 		count += entity->outputs[i].emitted_count;
-	if (count <= SEARCHED_IN_TURN ||
-	    wr_grow(&streams->sorted, &streams->sorted_room, count, sizeof *streams->sorted))
+	if (count <= SEARCHED_IN_TURN)
 		return;
+	if (count > streams->sorted_room) {
+		struct wr_last_error kept = *wr_error_here(); /* the tick may fail by it yet */
+		if (wr_grow(&streams->sorted, &streams->sorted_room, count, sizeof *streams->sorted)) {
+			*wr_error_here() = kept;
+			return;
+		}
+	}
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
 			streams->sorted[streams->sorted_count++] = entity->inputs[i].taken[k];
