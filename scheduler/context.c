@@ -542,9 +542,10 @@ void wr_entity_unref_inputs(weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		for (size_t k = 0; k < input->taken_count; k++)
-			wr_message_unref(input->taken[k]);
-		input->taken_count = 0;
+		/* Counted down first: a destructor may end its thread, whose inputs are dropped then
+		 * (worker.c). */
+		while (input->taken_count)
+			wr_message_unref(input->taken[--input->taken_count]);
 	}
 }
 

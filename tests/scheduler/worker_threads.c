@@ -446,6 +446,40 @@ TEST(xb27_t09_a_part_whose_destructor_ends_the_thread_loses_no_other_part_and_no
 	rig_on_host(part_ends_its_thread);
 }
 
+/* The sink's tick drops three messages: the destructor of the second ends the thread. */
+static weir_status emit_three(struct rig *rig, weir_context *context)
+{
+	weir_status status = weir_context_emit(context, 0, wrapped(rig, count_call, &calls_of_parts));
+
+	status = status ? status : weir_context_emit(context, 0, wrapped(rig, end_thread, NULL));
+	return status ? status : weir_context_emit(context, 0, wrapped(rig, count_call, &calls_of_parts));
+}
+
+static weir_status take_three(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, weir_context_count(context, 0) == 3);
+	return WEIR_OK;
+}
+
+static void input_ends_its_thread(void)
+{
+	struct rig *rig = rig_of("a:call count=1 max_emits=3 -> b:call capacity=3 take=3");
+
+	calls_of_parts = 0;
+	rig_on(rig, "a", emit_three);
+	rig_on(rig, "b", take_three);
+	assert_int_equal(rig_run(rig), WEIR_E_FAILED);
+	assert_string_equal(rig->outcome.entity, "b");
+	rig_destroy(rig); /* no message is left */
+	assert_int_equal(calls_of_parts, 2);
+}
+
+TEST(xb27_t04_an_input_whose_destructor_ends_the_thread_is_dropped_once_and_the_others_too)
+{
+	(void)state_;
+	rig_on_host(input_ends_its_thread);
+}
+
 TEST(xb27_f48_a_condition_that_ends_its_thread_fails_the_run)
 {
 	(void)state_;
@@ -527,6 +561,8 @@ int main(void)
 		cmocka_unit_test(xb27_t04_a_destructor_that_ends_its_thread_fails_the_run),
 		cmocka_unit_test(
 			xb27_t09_a_part_whose_destructor_ends_the_thread_loses_no_other_part_and_no_pack),
+		cmocka_unit_test(
+			xb27_t04_an_input_whose_destructor_ends_the_thread_is_dropped_once_and_the_others_too),
 		cmocka_unit_test(xb27_f48_a_condition_that_ends_its_thread_fails_the_run),
 		cmocka_unit_test(b05_an_operator_of_one_graph_wakes_an_entity_of_another),
 		cmocka_unit_test(s09_64_workers_are_as_many_as_can_be_and_all_of_them_sleep),
