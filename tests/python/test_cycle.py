@@ -35,6 +35,31 @@ def not_above(before):
 # ---- starts
 
 
+def test_another_thread_may_ask_whether_a_run_is_on_while_graphs_start_and_close():
+    failed, over, now = [], [], [weir.Graph(PING)]
+
+    def ask():
+        while not over:
+            try:
+                assert now[0].running in (True, False) and now[0].stopping in (True, False)
+            except weir.Error as error:
+                if error.status != weir.Status.INVALID:  # it is closed
+                    failed.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        for i in range(60):
+            now[0].run(max_duration=0.002, seed=i, backend="host")
+            now[0].close()
+            if i % 10 == 9:
+                now[0] = weir.Graph(PING)
+    finally:
+        over.append(True)
+        asking.join()
+    assert not failed
+
+
 @pytest.mark.parametrize("options", [{}, {"workers": 1}, {"max_duration": 0.1, "seed": 3}], ids=str)
 def test_a_start_while_a_run_is_on_is_refused(options):
     with weir.Graph(PING) as graph:
