@@ -92,7 +92,8 @@ void wr_ready_inject_no_wake(weir_scheduler *scheduler, weir_entity *entity)
 void wr_ready_inject(weir_scheduler *scheduler, weir_entity *entity)
 {
 	wr_ready_inject_no_wake(scheduler, entity);
-	/* From outside a simulated world nobody may wake its fibers: its loop polls the injector (loop.c). */
+	/* A call from outside a simulated world must not wake its fibers: its loop polls the injector
+	 * (loop.c). */
 	if (!scheduler->graph->owns_world || wr_sim_current() == scheduler->sim)
 		wr_wake_one(scheduler);
 }

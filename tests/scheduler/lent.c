@@ -40,7 +40,7 @@ static void push_packs(void *arg)
 	weir_inlet_close(self->inlet);
 }
 
-/* The part is shared, and lent since the first pack: nobody may write it. */
+/* The part is shared, and lent since the first pack: it may not be written. */
 static void take_packs(void *arg)
 {
 	struct deliverer *self = arg;

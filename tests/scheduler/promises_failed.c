@@ -113,7 +113,7 @@ static void t17_e01_a_failure_of_one_of_several_fences_ends_the_run_at_once(void
 	rig_everywhere(fail_one);
 }
 
-/* The entity waits for another fence now: the failure concerns nobody. */
+/* The entity waits for another fence now: the failure ends no wait. */
 static void fail_given_up(void)
 {
 	struct rig *rig = rig_of("z:host fence=true");

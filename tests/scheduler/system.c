@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "scheduler/graph.h"
 
-/* The linker gives these to whoever calls the function of streams/ of that name (--wrap). */
+/* Calls of the function of streams/ of that name are linked to these (--wrap). */
 int __wrap_wr_system_devices(const struct wr_system *system);
 weir_status __wrap_wr_system_alloc(struct wr_system *system, int device, size_t bytes, void **out);
 void __wrap_wr_system_free(struct wr_system *system, int device, void *data, size_t bytes);
