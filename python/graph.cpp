@@ -618,9 +618,15 @@ static void close_graph(Graph &self)
 	settle();
 }
 
-static bool is_running(const Graph &self)
+/* Asks the scheduler, if there is one: none while the graph is being closed, or made anew by a start. */
+static bool ask(const Graph &self, bool (*question)(const weir_scheduler *))
 {
-	return self.core.get() && open_core(self)->scheduler && weir_scheduler_running(self.core->scheduler);
+	Core *core = self.core.get();
+
+	if (!core)
+		return false;
+	check_core(core);
+	return !core->ending && core->scheduler && question(core->scheduler);
 }
 
 static void add_explanation(const weir_unmet *unmet, void *arg)
@@ -856,12 +862,8 @@ void bind_graph(nb::module_ &module)
 		.def("stop", stop_run)
 		.def("collect", collect_dropped, arg("timeout").none())
 		.def("close", close_graph)
-		.def("running", is_running)
-		.def("stopping",
-		     [](Graph &self) {
-			     return self.core.get() && open_core(self)->scheduler &&
-				    weir_scheduler_stopping(self.core->scheduler);
-		     })
+		.def("running", [](Graph &self) { return ask(self, weir_scheduler_running); })
+		.def("stopping", [](Graph &self) { return ask(self, weir_scheduler_stopping); })
 		.def("backend", backend_of)
 		.def("where",
 		     [](Graph &self) { return text_of(weir_scheduler_where(running_core(self)->scheduler)); })

@@ -14,7 +14,7 @@ from weir.draw import svg_of
 from weir.ended import Outcome, Run, caused, graphs, refuse_stuck, refuse_untaken, wait_for_end
 from weir.ends import Inlet, Outlet, readable
 from weir.entity import End, Entity
-from weir.errors import Closed, Diagnostic, Error, Status, Timeout, make
+from weir.errors import Diagnostic, Error, Status, Timeout, make
 from weir.operators import Policy, handles
 from weir.options import Options, Path, check_timeout, options_of, text_of, with_options
 
@@ -324,18 +324,12 @@ class Graph:
     @property
     def running(self) -> bool:
         """True from start to the end of the run."""
-        try:
-            return self._core.running()
-        except Closed:  # it is being closed, or made anew by a start
-            return False
+        return self._core.running()
 
     @property
     def stopping(self) -> bool:
         """True while the run is being stopped: drained, or cut short."""
-        try:
-            return self._core.stopping()
-        except Closed:
-            return False
+        return self._core.stopping()
 
     @property
     def where(self) -> str:
