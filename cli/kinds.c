@@ -433,7 +433,7 @@ static void print_condition(const weir_registry *registry, size_t i)
 	     "  name: string; default the type\n"
 	     "      the name by which a program addresses it");
 	if (!strcmp(kind->name, "cuda_stream"))
-		puts("  signal: one of callback, callback_inline, flag; default the scheduler's\n"
+		puts("  signal: one of auto, callback, callback_inline, flag; default the scheduler's\n"
 		     "      how finished device work wakes the entity");
 }
 

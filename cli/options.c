@@ -109,7 +109,7 @@ static bool take_backend(struct cli_options *options, const char *value)
 
 static bool take_signal(struct cli_options *options, const char *value)
 {
-	static const char *const words[] = {"callback", "callback_inline", "flag", NULL};
+	static const char *const words[] = {"auto", "callback", "callback_inline", "flag", NULL};
 
 	options->signal = value;
 	return one_of(words, value);
@@ -247,8 +247,8 @@ static const struct row rows[] = {
 	 take_workers, "a number from 1 to 64"},
 	{CLI_BACKEND, "backend", "NAME", "auto, cuda, host or sim (auto: cuda where there is a GPU)",
 	 take_backend, "auto, cuda, host or sim"},
-	{CLI_SIGNAL, "signal", "NAME", "callback, callback_inline or flag (the graph's, else callback)",
-	 take_signal, "callback, callback_inline or flag"},
+	{CLI_SIGNAL, "signal", "NAME", "auto, callback, callback_inline or flag (the graph's, else auto)",
+	 take_signal, "auto, callback, callback_inline or flag"},
 	{CLI_SEED, "seed", "N", "seed of the simulation (backend sim)", take_seed,
 	 "a number from 0 to 2^64 - 1"},
 	{CLI_MAX_IN_FLIGHT, "max-in-flight", "N",

@@ -31,7 +31,7 @@ enum wr_resource_type {
 };
 #define WR_DEVICE_MAX     63
 #define WR_RESOURCE_TYPES "stream_pool|green_context_pool|green_context|memory_pool"
-#define WR_SIGNALS        "callback|callback_inline|flag" /* enum wr_signal_kind */
+#define WR_SIGNALS        "auto|callback|callback_inline|flag" /* enum wr_signal_kind */
 
 /* One of "resources". */
 struct wr_resource {

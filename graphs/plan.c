@@ -149,7 +149,7 @@ static weir_status build_scheduler(struct wr_build *build, const struct wr_value
 	return plan->backend ? WEIR_OK : WEIR_E_NOMEM;
 }
 
-_Static_assert(WR_SIGNAL_CALLBACK == 0 && WR_SIGNAL_INLINE == 1 && WR_SIGNAL_FLAG == 2,
+_Static_assert(!WR_SIGNAL_AUTO && WR_SIGNAL_CALLBACK == 1 && WR_SIGNAL_INLINE == 2 && WR_SIGNAL_FLAG == 3,
 	       "the order of WR_SIGNALS");
 
 /* --- the root --- */

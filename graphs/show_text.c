@@ -29,7 +29,7 @@ static void text_scheduler(struct wr_text *text, const struct wr_plan_scheduler 
 	else
 		wr_text_add(text, "scheduler: workers one per core");
 	wr_text_add(text, ", signal %s",
-		    wr_signal_text(scheduler->signal < 0 ? WR_SIGNAL_CALLBACK : scheduler->signal));
+		    wr_signal_text(scheduler->signal < 0 ? WR_SIGNAL_AUTO : scheduler->signal));
 	wr_text_add(text, ", backend %s", scheduler->backend ? scheduler->backend : "auto");
 	if (scheduler->has_seed)
 		wr_text_add(text, ", seed %" PRIu64, scheduler->seed);

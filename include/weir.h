@@ -345,8 +345,8 @@ typedef struct {
 	size_t size;
 	unsigned workers;          /* 0: the description's, else one per core, at most 64 */
 	const char *backend;       /* "auto" (NULL), "cuda", "host", "sim" */
-	const char *signal;        /* NULL: the description's, else "callback";
-				      "callback_inline", "flag" */
+	const char *signal;        /* NULL: the description's, else "auto";
+				      "callback", "callback_inline", "flag" */
 	uint64_t seed;             /* sim; 0: the description's, else 0; WEIR_NONE: 0 */
 	int64_t drain_ns;          /* how long a drain may go without progress (a message taken, a tick's
 				      device work completed) before the rest is abandoned;

@@ -419,7 +419,8 @@ static void add_path(const struct wr_prefix *prefix, struct wr_path *path, void 
 }
 
 /* paths: what was added of them. */
-static void add_notes(struct wr_text *text, struct wr_statistics *statistics, const struct path_list *paths)
+static void add_notes(struct wr_text *text, struct wr_statistics *statistics, const struct path_list *paths,
+		      uint64_t late)
 {
 	struct list list = {text, false};
 
@@ -438,6 +439,14 @@ static void add_notes(struct wr_text *text, struct wr_statistics *statistics, co
 			    " ends of paths have device work whose end was not measured "
 			    "(gpu_time)\"",
 			    paths->count - paths->measured, paths->count);
+	}
+	if (late) {
+		add_comma(&list, ",");
+		wr_text_add(
+			text,
+			"\"%" PRIu64
+			" signals came a second after their device work or not at all (the log names them)\"",
+			late);
 	}
 	if (statistics->skip) {
 		add_comma(&list, ",");
@@ -514,6 +523,6 @@ void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statist
 	wr_text_add(text, ",\n\"paths\":[");
 	wr_paths_each(&statistics->paths, add_path, &paths);
 	wr_text_add(text, "]");
-	add_notes(text, statistics, &paths);
+	add_notes(text, statistics, &paths, wr_signals_late(scheduler->graph->system));
 	wr_text_add(text, "}\n");
 }

@@ -73,8 +73,8 @@ __attribute__((noinline)) static void add_another(struct sum *sum, weir_verdict 
 	int64_t at = sum->at;
 
 	if (rank == RANK_FENCES && sum->rank == RANK_FENCES) {
-		/* A flag signal arms what it can and leaves the rest to a callback. */
-		bool flag = sum->signal == WR_SIGNAL_FLAG || signal == WR_SIGNAL_FLAG;
+		/* Flags are armed where they were written; what has none is left to a callback. */
+		bool flag = wr_flagging_of(sum->signal) || wr_flagging_of(signal);
 		int joined = flag ? WR_SIGNAL_FLAG : sum->signal == signal ? signal : WR_SIGNAL_CALLBACK;
 		size_t kept = child->fences_from;
 		/* Two waits for one stream become one, for the later timeline value. */

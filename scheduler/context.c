@@ -335,16 +335,18 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 
 /* --- emitting at an earlier point of the tick (T12) --- */
 
-/* Returns true if a receiver, or the finisher of an outlet, is woken by a completion flag. */
-static bool wakes_by_flag(const struct wr_output *output)
+/* By which a receiver, or the finisher of an outlet, is woken. */
+static enum wr_flagging flagging_of_output(const struct wr_output *output)
 {
+	enum wr_flagging most = WR_FLAGS_NONE;
+
 	for (size_t i = 0; i < output->count; i++) {
 		const struct wr_connection *connection = output->connections[i];
 		const struct wr_finisher *finisher = connection->outlet ? connection->outlet->finisher : NULL;
-		if (connection->flagged || (finisher && finisher->connection->flagged))
-			return true;
+		enum wr_flagging flagged = finisher ? finisher->connection->flagged : connection->flagged;
+		most = flagged > most ? flagged : most;
 	}
-	return false;
+	return most;
 }
 
 /*
@@ -379,6 +381,7 @@ weir_status weir_context_emit_at(weir_context *context, unsigned output, weir_me
 	weir_entity *entity = context->entity;
 	weir_stream *stream = context->computing ? wr_entity_stream_recorded(entity, fence) : NULL;
 	weir_status status = WEIR_OK;
+	enum wr_flagging flagging;
 	bool last;
 
 	if (wr_fence_is_promise(fence))
@@ -403,8 +406,9 @@ weir_status weir_context_emit_at(weir_context *context, unsigned output, weir_me
 	 */
 	last = wr_stream_submitted(stream) == fence.value && !wr_stream_dirty(stream);
 	wr_stream_mark_early(stream, fence.value);
-	if (last && wakes_by_flag(&entity->outputs[output]))
-		(void)wr_flag_write(stream);
+	flagging = flagging_of_output(&entity->outputs[output]);
+	if (last && flagging)
+		(void)wr_flag_write(stream, flagging);
 	return WEIR_OK;
 }
 

@@ -214,7 +214,6 @@ struct weir_entity {
 	_Atomic uint32_t front_checks; /* enum wr_front_check: what a review does with closed fronts */
 	bool wants_ticked;             /* some condition has a `ticked` function */
 	bool timed;                    /* and one of these reads when the tick began */
-	bool flagged;                  /* some connection wakes it by a completion flag */
 	bool root;                     /* source or cycle root: NEVER during a drain (S7) */
 	bool has_content;              /* a content condition, or an input without any condition */
 	bool output_unwatched;         /* has an output that no default condition watches */

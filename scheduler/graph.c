@@ -261,56 +261,69 @@ void wr_graph_close_streams(weir_graph *graph)
 
 /* --- signals of conditions and gates --- */
 
-static void mark_port_flagged(struct wr_input *input)
+static void mark_port_flagged(struct wr_input *input, int signal)
 {
 	for (size_t i = 0; i < input->count; i++)
-		input->connections[i]->flagged = true;
+		if (input->connections[i]->flagged < wr_flagging_of(signal))
+			input->connections[i]->flagged = wr_flagging_of(signal);
 }
 
-static void mark_ports_flagged(weir_entity *entity, const struct wr_plan_condition *condition)
+static void mark_ports_flagged(weir_entity *entity, const struct wr_condition *condition)
 {
-	const weir_parameter *parameter = condition->kind->parameters;
-	const weir_values *values = condition->values;
+	const weir_parameter *parameter = condition->plan->kind->parameters;
+	const weir_values *values = condition->plan->values;
 
 	for (; parameter && parameter->name; parameter++) {
 		if (parameter->type != WEIR_TYPE_INPUTS)
 			continue;
 		for (size_t i = 0; i < weir_values_count(values, parameter->name); i++)
-			mark_port_flagged(&entity->inputs[weir_values_at(values, parameter->name, i)]);
+			mark_port_flagged(&entity->inputs[weir_values_at(values, parameter->name, i)],
+					  condition->signal);
 	}
 }
 
-static void bind_entity(weir_entity *entity, int signal)
+/* What `auto` means on this graph's backend. */
+static int signal_here(const weir_graph *graph, int signal)
 {
-	entity->flagged = false;
-	entity->gate_signal = signal; /* that of a `cuda_stream` that names none (C8) */
-	for (size_t i = 0; signal == WR_SIGNAL_FLAG && i < entity->input_count; i++) {
-		if (!entity->inputs[i].gate)
-			continue;
-		entity->flagged = true;
-		mark_port_flagged(&entity->inputs[i]);
-	}
+	return signal == WR_SIGNAL_AUTO && !wr_system_prefers_flags(graph->system) ? WR_SIGNAL_CALLBACK
+										   : signal;
+}
+
+static void bind_entity(weir_graph *graph, weir_entity *entity, int signal)
+{
+	entity->gate_signal = signal_here(graph, signal); /* that of a `cuda_stream` that names none (C8) */
+	for (size_t i = 0; i < entity->input_count; i++)
+		if (entity->inputs[i].gate)
+			mark_port_flagged(&entity->inputs[i], entity->gate_signal);
 	for (size_t k = 0; k < entity->condition_count; k++) {
 		struct wr_condition *condition = &entity->conditions[k];
-		condition->signal = condition->plan->signal < 0 ? signal : condition->plan->signal;
+		int named = condition->plan->signal < 0 ? signal : condition->plan->signal;
 		/* Never inline: the callback would be enqueued behind all ticks in flight: too late. */
-		if (condition == entity->in_flight && signal == WR_SIGNAL_INLINE)
-			condition->signal = WR_SIGNAL_CALLBACK;
-		if (condition->plan->kind->phase != WEIR_PHASE_CONTENT || condition->signal != WR_SIGNAL_FLAG)
-			continue;
-		entity->flagged = true;
-		mark_ports_flagged(entity, condition->plan);
+		bool too_late = condition == entity->in_flight && signal == WR_SIGNAL_INLINE;
+
+		condition->signal = too_late ? WR_SIGNAL_CALLBACK : signal_here(graph, named);
+		if (condition->plan->kind->phase == WEIR_PHASE_CONTENT)
+			mark_ports_flagged(entity, condition);
 	}
 }
 
-void wr_graph_bind_signals(weir_graph *graph, int signal)
+enum wr_flagging wr_graph_bind_signals(weir_graph *graph, int signal)
 {
+	enum wr_flagging most = WR_FLAGS_NONE;
+
 	for (size_t i = 0; i < graph->connection_count; i++)
-		graph->connections[i]->flagged = false;
+		graph->connections[i]->flagged = WR_FLAGS_NONE;
 	for (size_t i = 0; i < graph->finisher_count; i++)
-		graph->finishers[i]->connection->flagged = false;
+		graph->finishers[i]->connection->flagged = WR_FLAGS_NONE;
 	for (size_t i = 0; i < wr_graph_count_all(graph); i++)
-		bind_entity(wr_graph_entity_at(graph, i), signal);
+		bind_entity(graph, wr_graph_entity_at(graph, i), signal);
+	for (size_t i = 0; i < graph->connection_count; i++)
+		most = graph->connections[i]->flagged > most ? graph->connections[i]->flagged : most;
+	for (size_t i = 0; i < graph->finisher_count; i++)
+		most = graph->finishers[i]->connection->flagged > most
+			       ? graph->finishers[i]->connection->flagged
+			       : most;
+	return most;
 }
 
 /* --- "name.port" --- */

@@ -63,9 +63,9 @@ void wr_graph_forget_queued(weir_graph *graph);
 void wr_graph_forget_told(weir_graph *graph); /* at the end of a run: clears `told` of all conditions */
 /*
  * Gives every condition its signal kind and marks the connections whose receiver waits by completion flag.
- * `signal`: enum wr_signal_kind, for conditions that name none.
+ * `signal`: enum wr_signal_kind, for conditions that name none. Returns the largest mark.
  */
-void wr_graph_bind_signals(weir_graph *graph, int signal);
+enum wr_flagging wr_graph_bind_signals(weir_graph *graph, int signal);
 /* Adds a connection; that of an inlet has no sender, that of an outlet no receiver. */
 weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t output, weir_entity *receiver,
 			     uint32_t input, uint32_t capacity, struct wr_connection **out);

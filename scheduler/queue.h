@@ -263,7 +263,7 @@ struct wr_connection {
 	weir_outlet *outlet;
 	uint32_t output, input, initial_messages;
 	char *from, *to;                 /* "blur.out", "write.in"; "inlet", "outlet" */
-	bool flagged;                    /* the receiver waits for its messages by completion flag */
+	enum wr_flagging flagged;        /* how the receiver waits for its messages by completion flag */
 	_Atomic bool receiver_done;      /* the receiver is DONE; stored after its state, before the poke */
 	bool sender_owns;                /* sender: has seen receiver_done and taken back the rest */
 	struct wr_fan_in *set;           /* of the receiving port; NULL: it has few connections */

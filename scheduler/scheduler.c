@@ -42,7 +42,7 @@ static weir_status pick_signal(weir_scheduler *scheduler)
 	const char *name = scheduler->options.signal;
 	int planned = scheduler->graph->plan->scheduler.signal;
 
-	scheduler->signal = planned < 0 ? WR_SIGNAL_CALLBACK : planned;
+	scheduler->signal = planned < 0 ? WR_SIGNAL_AUTO : planned;
 	if (!name)
 		return WEIR_OK;
 	for (int kind = 0; wr_signal_text(kind); kind++) {
@@ -51,7 +51,8 @@ static weir_status pick_signal(weir_scheduler *scheduler)
 			return WEIR_OK;
 		}
 	}
-	return wr_fail(WEIR_E_INVALID, "signal '%s': use 'callback', 'callback_inline' or 'flag'", name);
+	return wr_fail(WEIR_E_INVALID, "signal '%s': use 'auto', 'callback', 'callback_inline' or 'flag'",
+		       name);
 }
 
 /* 0: not given, so the planned value. WEIR_NONE: zero. */
@@ -404,11 +405,8 @@ static weir_status place_graph(weir_scheduler *scheduler)
 		return status;
 	scheduler->sim = graph->world;
 	wr_system_attach(graph->system, &scheduler->waker);
-	wr_graph_bind_signals(graph, scheduler->signal);
-	for (size_t i = 0; i < wr_graph_count_all(graph); i++)
-		if (wr_graph_entity_at(graph, i)->flagged)
-			return wr_flag_check(graph->system);
-	return WEIR_OK;
+	wr_signals_forgive(graph->system, scheduler->signal == WR_SIGNAL_AUTO);
+	return wr_flags_use(graph->system, wr_graph_bind_signals(graph, scheduler->signal));
 }
 
 weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_options *options,

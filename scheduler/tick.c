@@ -197,7 +197,7 @@ static weir_status fail_full_queue(const struct wr_connection *connection, weir_
  * The receiver is gated by flag: lets the device write the flag of each stream right after the message's
  * fence. The receiver's review arms them; fences without a flag it arms by callback.
  */
-static void write_flags(weir_entity *sender, const weir_message *message)
+static void write_flags(weir_entity *sender, const weir_message *message, enum wr_flagging flagging)
 {
 	weir_fence fences[FLAGS];
 	size_t count = wr_message_has_fences(message) ? wr_message_fences(message, fences, FLAGS) : 0;
@@ -205,7 +205,7 @@ static void write_flags(weir_entity *sender, const weir_message *message)
 	for (size_t i = 0; i < count && count <= FLAGS; i++) {
 		weir_stream *stream = wr_entity_stream_of(sender, fences[i]);
 		if (stream)
-			wr_flag_write(stream);
+			wr_flag_write(stream, flagging);
 	}
 }
 
@@ -244,7 +244,7 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
 	uint32_t before;
 
 	if (connection->flagged)
-		write_flags(connection->sender, message);
+		write_flags(connection->sender, message, connection->flagged);
 	tell_push(worker, connection);
 	pushed = wr_connection_push(connection, message);
 	switch (pushed) {
@@ -290,7 +290,7 @@ static void push_to_outlet(struct wr_worker *worker, struct wr_connection *conne
 	const struct wr_finisher *finisher = connection->outlet->finisher;
 
 	if (finisher && finisher->connection->flagged)
-		write_flags(connection->sender, message);
+		write_flags(connection->sender, message, finisher->connection->flagged);
 	wr_outlet_push(worker, connection->outlet, message);
 }
 
@@ -513,7 +513,7 @@ static void cancel_signal(weir_scheduler *scheduler, weir_entity *entity)
  * callback on their common stream (callback_inline). What these two do not support is armed by callback,
  * which takes any fence.
  */
-static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
+static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity, enum wr_trace_signal *armed)
 {
 	struct wr_system *system = scheduler->graph->system;
 	const weir_verdict *verdict = &entity->verdict;
@@ -522,6 +522,7 @@ static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 	wr_token *token = &entity->wait.token;
 	weir_status status = WEIR_E_UNSUPPORTED;
 
+	*armed = WR_TRACE_CALLBACK;
 	if (wr_system_has_promises(system)) {
 		status = wr_promise_arm(system, entity->id, fences, count, token);
 		entity->wait.promised = !status;
@@ -530,25 +531,19 @@ static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity)
 		if (status != WEIR_E_UNSUPPORTED)
 			return status;
 	}
-	if (verdict->signal == WR_SIGNAL_FLAG)
+	if (wr_flagging_of(verdict->signal)) {
+		*armed = WR_TRACE_FLAG;
 		status = wr_flag_arm(system, entity->id, fences, count, token);
-	else if (verdict->signal == WR_SIGNAL_INLINE)
+		if (!status)
+			wr_wake_poller(scheduler);
+	} else if (verdict->signal == WR_SIGNAL_INLINE) {
+		*armed = WR_TRACE_INLINE;
 		status = wr_signal_inline(system, entity->id, fences, count, token);
-	if (!status && verdict->signal == WR_SIGNAL_FLAG)
-		wr_wake_poller(scheduler);
-	if (status == WEIR_E_UNSUPPORTED)
-		status = wr_signal_arm(system, entity->id, fences, count, token);
-	return status;
-}
-
-__attribute__((noinline)) static void trace_arm(struct wr_worker *worker, weir_entity *entity)
-{
-	int signal = entity->verdict.signal;
-
-	wr_trace_arm(worker->scheduler->trace, worker->local.index, entity->id, entity->wait.token,
-		     signal == WR_SIGNAL_FLAG     ? WR_TRACE_FLAG
-		     : signal == WR_SIGNAL_INLINE ? WR_TRACE_INLINE
-						  : WR_TRACE_CALLBACK);
+	}
+	if (status != WEIR_E_UNSUPPORTED)
+		return status;
+	*armed = WR_TRACE_CALLBACK;
+	return wr_signal_arm(system, entity->id, fences, count, token);
 }
 
 static weir_status arm_signal(struct wr_worker *worker, weir_entity *entity)
@@ -556,6 +551,7 @@ static weir_status arm_signal(struct wr_worker *worker, weir_entity *entity)
 	weir_scheduler *scheduler = worker->scheduler;
 	struct wr_wait *wait = &entity->wait;
 	const weir_verdict *verdict = &entity->verdict;
+	enum wr_trace_signal armed;
 	weir_status status;
 
 	if (token_covers_verdict(scheduler->graph->system, wait, verdict))
@@ -565,7 +561,7 @@ static weir_status arm_signal(struct wr_worker *worker, weir_entity *entity)
 	status = wr_grow(&wait->fences, &wait->fence_room, verdict->fence_count, sizeof *wait->fences);
 	if (status)
 		return status;
-	status = arm_by_kind(scheduler, entity);
+	status = arm_by_kind(scheduler, entity, &armed);
 	if (status == WEIR_E_INVALID)
 		return wr_entity_refuse_fence(entity);
 	if (status == WEIR_E_BUSY) {
@@ -578,7 +574,7 @@ static weir_status arm_signal(struct wr_worker *worker, weir_entity *entity)
 	memcpy(wait->fences, verdict->fences, sizeof *wait->fences * verdict->fence_count);
 	wait->fence_count = verdict->fence_count;
 	if (scheduler->trace && !wait->promised) /* no signal of the device */
-		trace_arm(worker, entity);
+		wr_trace_arm(scheduler->trace, worker->local.index, entity->id, wait->token, armed);
 	return WEIR_OK;
 }
 

@@ -772,6 +772,7 @@ weir_status wr_flight_note_tick(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
 	const struct wr_entity_streams *streams = &entity->streams;
+	enum wr_flagging flagging;
 	size_t count = streams->promised_count;
 	uint64_t operations = 0;
 	weir_status status;
@@ -802,10 +803,11 @@ weir_status wr_flight_note_tick(weir_entity *entity)
 		flight->largest_tick = flight->ticks;
 	}
 	/* The flags of the ticks that the in-flight condition waits for. */
-	if (entity->in_flight->signal == WR_SIGNAL_FLAG && !(flight->ticks % flight_step(flight)))
+	flagging = wr_flagging_of(entity->in_flight->signal);
+	if (flagging && !(flight->ticks % flight_step(flight)))
 		for (size_t i = 0; i < streams->count; i++)
 			if (streams->items[i].ended)
-				wr_flag_write(streams->items[i].stream);
+				wr_flag_write(streams->items[i].stream, flagging);
 	update_most_in_flight(entity);
 	entity->flight_full = flight_is_full(flight);
 	return WEIR_OK;

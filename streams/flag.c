@@ -88,7 +88,9 @@ static weir_status stream_give_word(weir_stream *stream)
 
 weir_status wr_flag_give_word(weir_stream *stream)
 {
-	return wr_load(&stream->system->flag_words.on) ? stream_give_word(stream) : WEIR_OK;
+	weir_status status = wr_device_can_write_flag(stream->system, stream->spec.device);
+
+	return status == WEIR_E_UNSUPPORTED ? WEIR_OK : status ? status : stream_give_word(stream);
 }
 
 weir_status wr_flag_word(struct wr_system *system, int device, _Atomic uint32_t **out)
@@ -108,20 +110,53 @@ bool wr_system_flags(const struct wr_system *system)
 	return wr_load(&((struct wr_system *)system)->flag_words.on);
 }
 
-weir_status wr_flag_check(struct wr_system *system)
+bool wr_system_prefers_flags(const struct wr_system *system)
+{
+	return system->backend->write_flag && system->poller.spins;
+}
+
+weir_status wr_flags_use(struct wr_system *system, enum wr_flagging flagging)
 {
 	weir_status status = WEIR_OK;
 
-	for (int device = 0; device < system->devices && !status; device++)
+	if (flagging == WR_FLAGS_NONE)
+		return WEIR_OK;
+	/* With AUTO a device is asked when a stream of it is made: the graph may use one of eight. */
+	for (int device = 0; flagging == WR_FLAGS_ALL && device < system->devices && !status; device++)
 		status = wr_device_can_write_flag(system, device);
-	if (!status && !wr_exchange(&system->flag_words.on, true))
-		status = words_add_page(system);
-	return status;
+	if (status || wr_exchange(&system->flag_words.on, true))
+		return status;
+	status = words_add_page(system);
+	if (status && flagging == WR_FLAGS_AUTO)
+		wr_store(&system->flag_words.on, false);
+	return flagging == WR_FLAGS_ALL || status == WEIR_E_DEVICE ? status : WEIR_OK;
 }
 
 /* --- writing --- */
 
-weir_status wr_flag_write(weir_stream *stream)
+/* Also where a write was refused, or did not come: such a stream is signalled by callbacks for good. */
+static bool stream_takes_flags(const weir_stream *stream)
+{
+	const weir_stream *root = wr_load(&((weir_stream *)stream)->root);
+
+	return !root->wrapped && !wr_load(&((weir_stream *)root)->users) &&
+	       !wr_load_relaxed(&((weir_stream *)stream)->flagless);
+}
+
+/*
+ * ALL: right after a record the stream cannot be in a capture; once it is dirty again it may be. AUTO: nor
+ * may another thread that was given the handle have begun one since.
+ */
+static bool may_write(weir_stream *stream, enum wr_flagging flagging)
+{
+	bool automatic = flagging == WR_FLAGS_AUTO;
+
+	if (!stream->system->backend->write_flag || (automatic && !stream_takes_flags(stream)))
+		return false;
+	return !(automatic || wr_load(&stream->dirty)) || !wr_stream_capturing(stream);
+}
+
+weir_status wr_flag_write(weir_stream *stream, enum wr_flagging flagging)
 {
 	struct wr_system *system = stream->system;
 	uint64_t value = wr_load(&stream->submitted), flag_value = wr_load(&stream->flag_value), seen;
@@ -131,11 +166,14 @@ weir_status wr_flag_write(weir_stream *stream)
 		return WEIR_OK;
 	if (wr_system_failed(system))
 		return wr_system_failure_status(system);
-	/* Right after a record the stream cannot be in a capture; once it is dirty again it may be. */
-	if (!system->backend->write_flag || (wr_load(&stream->dirty) && wr_stream_capturing(stream)))
+	if (!may_write(stream, flagging))
 		return WEIR_OK;
-	if (!wr_load(&stream->word) && stream_give_word(stream))
+	if (!wr_load(&stream->word) && wr_flag_give_word(stream))
 		return WEIR_OK;
+	if (!wr_load(&stream->word)) { /* its device cannot write flags */
+		wr_store_relaxed(&stream->flagless, true);
+		return WEIR_OK;
+	}
 	/*
 	 * Catches the word up if its last write was long ago. A later record is complete, so that write has
 	 * been made and none is pending.
@@ -151,6 +189,8 @@ weir_status wr_flag_write(weir_stream *stream)
 
 		wr_store(&event->marks, wr_load(&event->marks) | WR_EVENT_FLAG);
 		wr_store(&stream->flag_value, value);
+	} else if (status == WEIR_E_UNSUPPORTED) {
+		wr_store_relaxed(&stream->flagless, true);
 	}
 	return status == WEIR_E_DEVICE ? status : WEIR_OK;
 }

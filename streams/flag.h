@@ -35,7 +35,7 @@ void wr_flag_words_finish(struct wr_system *system);
  * Thread: any.
  */
 weir_status wr_flag_word(struct wr_system *system, int device, _Atomic uint32_t **out);
-/* Gives the stream a word if flags are on. Called before the stream is visible to other threads. */
+/* Gives the stream a word if its device can write flags. Thread: the owner. Fails: WEIR_E_DEVICE, NOMEM. */
 weir_status wr_flag_give_word(weir_stream *stream);
 
 /*

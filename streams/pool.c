@@ -71,6 +71,7 @@ static void stream_set_id_locked(weir_stream *stream, const char *owner)
 	wr_store(&stream->owner, owner ? owner : "?");
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->flag_after_record, false);
+	wr_store_relaxed(&stream->flagless, false);
 	if (wr_exchange(&stream->closed, false))
 		wr_fetch_sub(&stream->system->closed_count, 1);
 	wr_store(&stream->id, stream->system->serial << 48 | serial << 16 | stream->index);
@@ -306,7 +307,7 @@ static weir_status stream_make(struct wr_system *system, const struct wr_stream_
 			 wr_event_ring_make(stream, kind->root ? WR_EVENTS_SHARED : WR_EVENTS, 1));
 		status = wr_load(&stream->ring) ? WEIR_OK : WEIR_E_NOMEM;
 	}
-	if (!status)
+	if (!status && wr_system_flags(system))
 		status = wr_flag_give_word(stream);
 	if (!status)
 		status = table_enter(stream, kind, owner);

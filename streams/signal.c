@@ -207,7 +207,7 @@ void wr_signal_streams_finish(struct wr_system *system)
 
 const char *wr_signal_text(int kind)
 {
-	static const char *const texts[] = {"callback", "callback_inline", "flag"};
+	static const char *const texts[] = {"auto", "callback", "callback_inline", "flag"};
 
 	return kind < (int)(sizeof texts / sizeof *texts) ? texts[kind] : NULL;
 }
@@ -516,6 +516,16 @@ void wr_signal_cancel(struct wr_system *system, wr_token token)
 	(void)system;
 	if (token)
 		wr_token_cancel(token);
+}
+
+void wr_signals_forgive(struct wr_system *system, bool forgives)
+{
+	system->signals.forgives = forgives;
+}
+
+uint64_t wr_signals_late(const struct wr_system *system)
+{
+	return wr_read(&((struct wr_system *)system)->signals.late);
 }
 
 uint64_t wr_system_stale(const struct wr_system *system)

@@ -124,6 +124,9 @@ struct wr_signals {
 	_Atomic(struct wr_signal *) fired;       /* a stack that the loop empties */
 	_Atomic uint64_t pending;                /* armed and not fired */
 	_Atomic uint64_t stale;
+	_Atomic uint64_t late; /* in this run: a second after their work, or lost. Written by the watch */
+	bool forgives; /* what does not come fires nevertheless; else the system fails (E2); set between runs
+			*/
 	uint64_t strays; /* of this process when the system was created */
 };
 

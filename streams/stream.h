@@ -119,6 +119,8 @@ struct weir_stream {
 	_Atomic(_Atomic uint32_t *) word; /* or NULL; written by the owner, or at creation */
 	/* the last value for which a flag write was enqueued; does not restart with a new id. Owner */
 	_Atomic uint64_t flag_value;
+	/* A write was refused, or the watch missed one: `auto` uses callbacks. Until it is opened again. */
+	_Atomic bool flagless;
 	struct { /* of the poller */
 		/* time from a value's record, or the end of the value before, to its end */
 		struct wr_estimate work, early_work; /* early: of values marked EARLY */

@@ -465,7 +465,7 @@ struct wr_deferred_free {
 bool wr_defer_free(struct wr_system *system, struct wr_deferred_free *entry);
 
 /* --- signals (G1-G3) --- */
-enum wr_signal_kind { WR_SIGNAL_CALLBACK, WR_SIGNAL_INLINE, WR_SIGNAL_FLAG };
+enum wr_signal_kind { WR_SIGNAL_AUTO, WR_SIGNAL_CALLBACK, WR_SIGNAL_INLINE, WR_SIGNAL_FLAG };
 const char *wr_signal_text(int kind); /* its name in graphs and options; NULL after the last */
 /*
  * `callback`: arms one token and enqueues one host callback for all n fences (n > 0) on a signal stream of
@@ -484,14 +484,36 @@ weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_
 weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
 			     wr_token *out);
 /*
- * `flag`: lets the device write the stream's last recorded value into the stream's flag word,
+ * Which streams get flag writes. AUTO: weir's own whose device can write flags; not those that a program
+ * wrapped or uses (T14), nor a default stream: another thread may begin a capture on these between the record
+ * and the write. ALL: those too; asked for by name.
+ */
+enum wr_flagging { WR_FLAGS_NONE, WR_FLAGS_AUTO, WR_FLAGS_ALL };
+static inline enum wr_flagging wr_flagging_of(int signal) /* enum wr_signal_kind */
+{
+	return signal == WR_SIGNAL_FLAG   ? WR_FLAGS_ALL
+	       : signal == WR_SIGNAL_AUTO ? WR_FLAGS_AUTO
+					  : WR_FLAGS_NONE;
+}
+/*
+ * `flag` and `auto`: lets the device write the stream's last recorded value into the stream's flag word,
  * right after that value. Once per value; no token. If the write cannot be enqueued, the value is armed by
  * callback later. Thread: the stream's owner, at delivery.
  */
-weir_status wr_flag_write(weir_stream *stream);
+weir_status wr_flag_write(weir_stream *stream, enum wr_flagging flagging);
 bool wr_system_flags(const struct wr_system *system); /* flags are in use */
-/* Called when a scheduler is made. Fails: WEIR_E_UNSUPPORTED: a device (named) cannot write flags. */
-weir_status wr_flag_check(struct wr_system *system);
+/* `auto` means flags here, else callbacks: on `host` and `sim`, where this machine does the device's work. */
+bool wr_system_prefers_flags(const struct wr_system *system);
+/*
+ * Called when a scheduler is made. Fails: WEIR_E_UNSUPPORTED (ALL): a device (named) cannot write flags.
+ */
+weir_status wr_flags_use(struct wr_system *system, enum wr_flagging flagging);
+/*
+ * A signal that does not come although its work is complete: fires in its place and warns, if `forgives`;
+ * else the system fails. Thread: any, no run is on.
+ */
+void wr_signals_forgive(struct wr_system *system, bool forgives);
+uint64_t wr_signals_late(const struct wr_system *system); /* in this run: a second late, or lost */
 /*
  * Arms a token for all n fences with the poller. WEIR_E_UNSUPPORTED (no text): no flag write was enqueued for
  * some fence; arm by callback then. Otherwise as wr_signal_arm, but without a bound, since nothing is

@@ -793,10 +793,11 @@ void wr_system_set_running(struct wr_system *system, bool on)
 {
 	wr_store(&system->running, on);
 	wr_store_relaxed(&system->draining, false);
-	if (on)
-		wr_store(&system->short_timeout, false); /* it belonged to the last run */
-	if (on)
-		wr_promises_begin_run(system);
+	if (!on)
+		return;
+	wr_store(&system->short_timeout, false); /* it belonged to the last run */
+	wr_note(&system->signals.late, 0);
+	wr_promises_begin_run(system);
 }
 
 bool wr_system_running(struct wr_system *system)
@@ -1046,6 +1047,7 @@ static void signal_poke_late(struct wr_signal *signal, wr_token token, const cha
 	if (signal->late_token == token)
 		return;
 	signal->late_token = token;
+	wr_count(&signal->system->signals.late, 1);
 	if (signal->signal_stream || (!wr_load(&stream->dirty) && wr_stream_idle(stream)))
 		wr_log(WEIR_LOG_WARN,
 		       "the work of '%s' has been complete for 1 s, and its callback has not run "
@@ -1053,6 +1055,16 @@ static void signal_poke_late(struct wr_signal *signal, wr_token token, const cha
 		       producer);
 	if (signal->entity != WR_NO_ENTITY)
 		signal->waker->poke(signal->waker, signal->entity, 0);
+}
+
+/* In the callback's place. Should it run after all, it finds its token gone. */
+static void signal_fire_lost(struct wr_signal *signal, wr_token token, const char *producer)
+{
+	wr_log(WEIR_LOG_WARN,
+	       "callback lost: the work of '%s' has been complete for 1 s; the run goes on without it",
+	       producer);
+	wr_count(&signal->system->signals.late, signal->late_token != token);
+	wr_token_fire(wr_token_argument(token));
 }
 
 static void signal_decide(struct wr_signal *signal, struct lost_search *search, wr_token token,
@@ -1066,11 +1078,14 @@ static void signal_decide(struct wr_signal *signal, struct lost_search *search, 
 					     : !query_stream(signal, token);
 	if (!wr_token_outstanding(token))
 		return;
-	search->lost = past;
-	if (past)
+	if (past && signal->system->signals.forgives) {
+		signal_fire_lost(signal, token, producer);
+	} else if (past) {
+		search->lost = true;
 		wr_fail(WEIR_E_DEVICE, "callback lost: the work of '%s' has been complete for 1 s", producer);
-	else if (was_probed)
+	} else if (was_probed) {
 		signal_poke_late(signal, token, producer);
+	}
 }
 
 static void signal_find_lost(struct wr_signal *signal, void *arg)
@@ -1114,10 +1129,10 @@ static weir_status callbacks_find_lost(struct wr_system *system, int64_t now)
 static bool flag_is_lost(weir_stream *stream, int64_t now)
 {
 	uint64_t seen, value;
-	bool far;
+	bool far, given_up = wr_load_relaxed(&stream->flagless) && stream->system->signals.forgives;
 
-	if (!wr_load(&stream->word))
-		return false; /* until then flag_missed is the owner's */
+	if (!wr_load(&stream->word) || given_up)
+		return false; /* without a word flag_missed is the owner's */
 	seen = wr_load(&stream->completed);
 	value = stream->flag_missed.value;
 	far = seen > value && seen - value > WR_WORD_SPAN;
@@ -1130,6 +1145,19 @@ static bool flag_is_lost(weir_stream *stream, int64_t now)
 	return stream->flag_missed.since && now - stream->flag_missed.since >= LOST_AFTER;
 }
 
+/* What waits for it has fired: the watch has seen the work complete. */
+static void flag_give_up(weir_stream *stream)
+{
+	wr_log(WEIR_LOG_WARN,
+	       "flag lost: the work of '%s' and later work have been complete for 1 s, its flag was not "
+	       "written; "
+	       "from now on callbacks are used for its stream",
+	       wr_load(&stream->owner));
+	wr_count(&stream->system->signals.late, 1);
+	stream->flag_missed.since = 0;
+	wr_store_relaxed(&stream->flagless, true);
+}
+
 static weir_status flags_find_lost(struct wr_system *system, int64_t now)
 {
 	for (uint32_t i = 0; i < wr_load(&system->count); i++) {
@@ -1137,6 +1165,10 @@ static weir_status flags_find_lost(struct wr_system *system, int64_t now)
 
 		if (!flag_is_lost(stream, now))
 			continue;
+		if (system->signals.forgives) {
+			flag_give_up(stream);
+			continue;
+		}
 		wr_fail(WEIR_E_DEVICE,
 			"flag lost: the work of '%s' and later work have been complete for 1 s, its flag was "
 			"not written",

@@ -340,9 +340,10 @@ static void put_graph(struct text *text, struct text *wires, struct dst *dst)
 
 weir_status dst_graph(struct dst *dst, weir_registry *registry, weir_graph **out)
 {
-	static const char *const signals[] = {"callback", "callback_inline"};
+	static const char *const signals[] = {"callback", "callback_inline"}, *const flags[] = {"flag",
+												"auto"};
 	unsigned drawn = (unsigned)draw(dst, 2);
-	const char *signal = draw_streams(dst, 3) ? signals[drawn] : "flag";
+	const char *signal = draw_streams(dst, 3) ? signals[drawn] : flags[drawn];
 	char connections[512] = "";
 	struct text text = {dst->text, dst->text, dst->text + sizeof dst->text};
 	struct text wires = {connections, connections, connections + sizeof connections};

@@ -367,6 +367,8 @@ static void run_graph(void *arg)
 	}
 	wr_system_set_knobs(run->graph->system, &run->knobs);
 	run->graph->system->poller.spins = run->world->spins;
+	if (wr_flags_use(run->graph->system, wr_graph_bind_signals(run->graph, run->scheduler->signal)))
+		dst_break(&run->dst, "signals: %s", weir_last_error());
 	for (unsigned i = 0; i < run->runs && !run->dst.broken[0]; i++)
 		if (!wr_system_failed(run->graph->system))
 			run_once(run);

@@ -148,6 +148,9 @@ size_t rig_promise_waits(struct rig *rig, weir_fence promise)
 void rig_poller_sleeps(struct rig *rig)
 {
 	rig->graph->system->poller.spins = true;
+	assert_int_equal(
+		wr_flags_use(rig->graph->system, wr_graph_bind_signals(rig->graph, rig->scheduler->signal)),
+		WEIR_OK);
 }
 
 /* --- entities --- */

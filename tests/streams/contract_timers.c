@@ -319,7 +319,7 @@ RIG_BODY(t15_g04_truth_by_flag_two_ticks_on_one_stream)
 	struct wr_span_times times;
 	weir_fence fences[2];
 
-	if (wr_flag_check(rig->system))
+	if (wr_flags_use(rig->system, WR_FLAGS_ALL))
 		return;
 	warm(rig);
 	begin_untimed(rig, &spans[0]);
@@ -341,7 +341,7 @@ RIG_BODY(t15_g04_what_the_poller_did_not_see_is_not_known)
 	struct wr_span_times times = {0};
 	struct wr_span *span;
 
-	if (wr_flag_check(rig->system))
+	if (wr_flags_use(rig->system, WR_FLAGS_ALL))
 		return;
 	begin_untimed(rig, &span);
 	rig_store(rig, rig->a, 1, 1 * MS);

@@ -57,7 +57,7 @@ RIG_BODY(g04_two_entities_wait_for_one_point)
 
 	rig_store(rig, rig->a, 1, 5 * MS);
 	fence = rig_record_flag(rig->a);
-	assert_int_equal(wr_flag_write(rig->a), WEIR_OK); /* one write per point */
+	assert_int_equal(wr_flag_write(rig->a, WR_FLAGS_ALL), WEIR_OK); /* one write per point */
 	rig_arm_flag(rig, 5, fence);
 	rig_arm_flag(rig, 6, fence);
 	rig_poll_until_idle(rig);
@@ -152,7 +152,7 @@ RIG_BODY(g04_an_entity_that_queued_for_a_callback_leaves_the_queue)
 	fence = rig_record(rig->a);
 	assert_int_equal(wr_signal_arm(rig->system, 5, &fence, 1, &token), WEIR_E_BUSY);
 	assert_int_equal(wr_load(&rig->waker.live), 1);
-	assert_int_equal(wr_flag_write(rig->a), WEIR_OK);
+	assert_int_equal(wr_flag_write(rig->a, WR_FLAGS_ALL), WEIR_OK);
 	rig_arm_flag(rig, 5, fence);
 	assert_int_equal(wr_load(&rig->waker.live), 0);
 	rig_poll_until_idle(rig);
@@ -266,8 +266,8 @@ RIG_BODY(f10_a_failure_pokes_each_entity_that_waits_for_a_flag_once)
 	assert_int_equal(wr_load(&rig->waker.poked[3]), 0);
 	assert_int_equal(wr_flags_armed(rig->system), 0);
 	assert_int_equal(wr_flag_arm(rig->system, 4, &fence, 1, &token), WEIR_E_DEVICE);
-	assert_int_equal(wr_flag_write(rig->b), WEIR_OK); /* no new point: nothing to write */
-	assert_int_equal(wr_flag_write(rig->c), WEIR_E_DEVICE);
+	assert_int_equal(wr_flag_write(rig->b, WR_FLAGS_ALL), WEIR_OK); /* no new point: nothing to write */
+	assert_int_equal(wr_flag_write(rig->c, WR_FLAGS_ALL), WEIR_E_DEVICE);
 	wr_flags_poll(rig->system, wr_now());
 	assert_int_equal(wr_load(&rig->waker.poked[1]), 1);
 	assert_int_equal(wr_load(&rig->waker.poked[4]), 0);
@@ -322,18 +322,19 @@ static weir_status only_the_first_is_written(void *self, int device)
 RIG_BODY(g04_one_device_that_cannot_write_flags_is_enough_to_refuse)
 {
 	rig_own_backend(rig)->can_write_flag = only_the_first_is_written;
-	assert_int_equal(wr_flag_check(rig->system), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_flags_use(rig->system, WR_FLAGS_ALL), WEIR_E_UNSUPPORTED);
 	assert_string_equal(weir_last_error(), "device 1 has no stream memory operations");
 }
 
 RIG_BODY(g04_a_device_that_cannot_write_flags_refuses_the_signal_by_name)
 {
 	rig_own_backend(rig)->can_write_flag = cannot_write_flags;
-	assert_int_equal(wr_flag_check(rig->system), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_flags_use(rig->system, WR_FLAGS_ALL), WEIR_E_UNSUPPORTED);
 	assert_string_equal(weir_last_error(), "device 0 has no stream memory operations");
 	rig->backend.write_flag = NULL;
-	assert_int_equal(wr_flag_check(rig->system), WEIR_E_UNSUPPORTED);
-	assert_int_equal(wr_flag_write(rig->a), WEIR_OK); /* not an error: the point is armed by callback */
+	assert_int_equal(wr_flags_use(rig->system, WR_FLAGS_ALL), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_flag_write(rig->a, WR_FLAGS_ALL),
+			 WEIR_OK); /* not an error: the point is armed by callback */
 	assert_true(wr_load(&rig->a->flag_value) < wr_load(&rig->a->submitted));
 }
 
@@ -350,8 +351,8 @@ RIG_BODY(g04_streams_have_their_words_before_the_first_write)
 	enum { MANY = WR_WORDS + 3 };
 	weir_stream *streams[MANY];
 
-	assert_int_equal(wr_flag_check(rig->system), WEIR_OK);
-	assert_int_equal(wr_flag_check(rig->system), WEIR_OK);
+	assert_int_equal(wr_flags_use(rig->system, WR_FLAGS_ALL), WEIR_OK);
+	assert_int_equal(wr_flags_use(rig->system, WR_FLAGS_ALL), WEIR_OK);
 	for (int i = 0; i < MANY; i++) {
 		streams[i] = rig_stream(rig, "one more");
 		assert_non_null(wr_load(&streams[i]->word));
@@ -380,7 +381,7 @@ RIG_BODY(g04_words_begin_with_the_completed_point_whatever_lay_there)
 	rig_own_backend(rig)->alloc = alloc_dirty;
 	assert_int_equal(wr_flag_word(rig->system, 0, &word), WEIR_OK);
 	assert_int_equal(wr_load(word), 0);
-	assert_int_equal(wr_flag_check(rig->system), WEIR_OK);
+	assert_int_equal(wr_flags_use(rig->system, WR_FLAGS_ALL), WEIR_OK);
 	stream = rig_stream(rig, "new");
 	assert_int_equal(wr_load(wr_load(&stream->word)), 0);
 	wr_stream_close(stream);
@@ -393,10 +394,10 @@ RIG_BODY(g04_no_flag_is_written_in_a_capture)
 	rig_own_backend(rig)->capturing = rig_in_capture;
 	wr_store(&rig->a->native_given, true); /* a capture by its native handle, after the record */
 	wr_store(&rig->a->dirty, true);
-	assert_int_equal(wr_flag_write(rig->a), WEIR_OK);
+	assert_int_equal(wr_flag_write(rig->a, WR_FLAGS_ALL), WEIR_OK);
 	assert_true(wr_load(&rig->a->flag_value) < wr_load(&rig->a->submitted));
 	rig->backend.capturing = NULL;
-	assert_int_equal(wr_flag_write(rig->a), WEIR_OK);
+	assert_int_equal(wr_flag_write(rig->a, WR_FLAGS_ALL), WEIR_OK);
 	assert_true(wr_load(&rig->a->flag_value) == wr_load(&rig->a->submitted));
 }
 

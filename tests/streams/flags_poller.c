@@ -190,7 +190,7 @@ RIG_BODY(f12_a_lost_flag_write_is_found_by_later_work)
 {
 	if (!rig_is("sim"))
 		return;
-	assert_int_equal(wr_flag_check(rig->system), WEIR_OK);
+	assert_int_equal(wr_flags_use(rig->system, WR_FLAGS_ALL), WEIR_OK);
 	rig_wait(rig, rig_record_flag(rig->a));
 	assert_int_equal(watch_for(rig, 2 * SECOND), WEIR_OK);
 	lose_flags(rig, 1000);
@@ -482,7 +482,7 @@ static void write_and_arm_until_failure(void *arg)
 	wr_token token;
 
 	for (uint32_t i = 0; i < FLAGS; i++)
-		if (weir_stream_record(armer->stream, &fence) || wr_flag_write(armer->stream) ||
+		if (weir_stream_record(armer->stream, &fence) || wr_flag_write(armer->stream, WR_FLAGS_ALL) ||
 		    wr_flag_arm(armer->rig->system, armer->first + i, &fence, 1, &token))
 			return;
 }

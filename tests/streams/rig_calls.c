@@ -42,7 +42,7 @@ weir_fence rig_record_flag(weir_stream *stream)
 {
 	weir_fence fence = rig_record(stream);
 
-	assert_int_equal(wr_flag_write(stream), WEIR_OK);
+	assert_int_equal(wr_flag_write(stream, WR_FLAGS_ALL), WEIR_OK);
 	return fence;
 }
 

@@ -291,7 +291,7 @@ BODY(e02_a_device_that_is_lost_when_its_flag_is_tried_ends_the_run)
 {
 	troubled.can_write_flag = lost_when_tried;
 	rig->system->backend = &troubled;
-	assert_int_equal(wr_flag_check(rig->system), WEIR_E_DEVICE);
+	assert_int_equal(wr_flags_use(rig->system, WR_FLAGS_ALL), WEIR_E_DEVICE);
 	assert_true(wr_system_failed(rig->system));
 	rig->system->backend = &wr_backend_host;
 }
@@ -323,7 +323,7 @@ static weir_status open_all(struct rig *rig, weir_stream *streams[3])
 {
 	struct wr_stream_pool_spec spec = {.name = "pool", .streams = {.device = 1}, .reserved = 2, .max = 2};
 	struct wr_stream_pool *pool;
-	weir_status status = wr_flag_check(rig->system);
+	weir_status status = wr_flags_use(rig->system, WR_FLAGS_ALL);
 
 	if (!status)
 		status = wr_stream_pool_create(rig->system, &spec, &pool);
@@ -359,7 +359,7 @@ static weir_status signal_all(struct rig *rig, weir_stream *const streams[4])
 		wr_stream_begin_tick(streams[i]);
 		status = weir_stream_record(streams[i], &fences[i]);
 		if (!status)
-			status = wr_flag_write(streams[i]);
+			status = wr_flag_write(streams[i], WR_FLAGS_ALL);
 	}
 	if (!status)
 		status = wr_signal_inline(rig->system, 3, &fences[1], 1, &token);
@@ -497,7 +497,7 @@ static void refusal_body(struct rig *rig)
 	refuse_at_n();
 	refusal.stream = rig->a;
 	rig->system->backend = &troubled;
-	status = wr_flag_check(rig->system);
+	status = wr_flags_use(rig->system, WR_FLAGS_ALL);
 	if (!status)
 		status = wr_stream_open(rig->system, &(struct wr_stream_spec){.priority = 1}, "own", &own);
 	if (!status)

@@ -304,7 +304,7 @@ RIG_BODY(t06_g04_a_wrapped_stream_is_unwrapped_when_the_last_flag_is_written)
 	rig_store(rig, view, 1, 0);
 	rig_wait(rig, rig_record(view));
 	rig_store(rig, rig->a, 2, 20 * MS); /* on the same queue, before the flag */
-	assert_int_equal(wr_flag_write(view), WEIR_OK);
+	assert_int_equal(wr_flag_write(view, WR_FLAGS_ALL), WEIR_OK);
 	wr_stream_close(view);
 	assert_int_equal(wr_stream_unwrap(wrapped), WEIR_OK);
 }

@@ -156,7 +156,7 @@ static weir_fence record(struct world *world, weir_stream *stream)
 	weir_fence fence = rig_record(stream);
 
 	if (uses_flags(world))
-		assert_int_equal(wr_flag_write(stream), WEIR_OK);
+		assert_int_equal(wr_flag_write(stream, WR_FLAGS_ALL), WEIR_OK);
 	return fence;
 }
 

@@ -43,7 +43,7 @@ static void enqueue_something(struct cut *cut, int i, weir_fence *fence)
 	if (weir_stream_record(stream, fence))
 		*fence = (weir_fence){0, 0};
 	else
-		wr_flag_write(stream);
+		wr_flag_write(stream, WR_FLAGS_ALL);
 }
 
 static void retire_as_worker(struct cut *cut, const weir_fence *fences)
@@ -216,7 +216,7 @@ static void run_failing(void *arg)
 	assert_int_equal(wr_stream_open(failing.system, &(struct wr_stream_spec){0}, "s", &stream), WEIR_OK);
 	assert_int_equal(weir_stream_launch(stream, &rig_sleep, &second, sizeof second), WEIR_OK);
 	failing.fence = rig_record(stream);
-	assert_int_equal(wr_flag_write(stream), WEIR_OK);
+	assert_int_equal(wr_flag_write(stream, WR_FLAGS_ALL), WEIR_OK);
 	arm_and_fail(&failing);
 	assert_int_equal(wr_flags_armed(failing.system), 0);
 	for (int i = 0; i < FLAGS; i++)
