@@ -12,12 +12,12 @@
 
 #include "ready.h"
 
-enum { SIGNALS = 3 };
+enum { SIGNALS = 4 };
 
 struct ready_settings ready_settings = {.backend = "cuda", .gpu = true, .seconds = 0.25, .workers = 4};
 const int64_t ready_gaps[READY_GAPS] = {0, 100 * US, MS, 16 * MS};
 const char *const ready_gap_names[READY_GAPS] = {"0", "0.1 ms", "1 ms", "16 ms"};
-static const char *const signals[SIGNALS] = {"callback", "callback_inline", "flag"};
+static const char *const signals[SIGNALS] = {"auto", "callback", "callback_inline", "flag"};
 static const char *available[SIGNALS + 1];
 static const char *wanted_parts = "a,b,c,d,e,f", *wanted_signals = "callback,callback_inline,flag";
 

@@ -35,7 +35,7 @@ def pictures(given, graph, backend, signal):
 def f70_two_devices_give_the_bytes_of_one(given):
     one = pictures(given, acceptance.EDGES, "host", "callback")
     assert one
-    for signal in ("callback", "callback_inline", "flag"):
+    for signal in ("auto", "callback", "callback_inline", "flag"):
         two = pictures(given, TWO, given.backend, signal)
         differ = sorted(name for name in {*one, *two} if one.get(name) != two.get(name))
         assert not differ, f"{signal}: {differ} differ from what one device made"
@@ -75,7 +75,7 @@ def upscaled(given, backend, signal, change):
 def f70_t13_pools_scratch_and_replay_on_the_second_device(given):
     one, _ = upscaled(given, "host", "callback", lambda graph: None)
     assert (len(one), len(set(one.values()))) == (12, len(SMALL)), one
-    for signal in ("callback", "callback_inline", "flag"):
+    for signal in ("auto", "callback", "callback_inline", "flag"):
         two, hits = upscaled(given, given.backend, signal, across)
         assert two == one, f"{signal}: {sorted(name for name in {*one, *two} if one.get(name) != two.get(name))} differ"
         assert hits, f"{signal}: nothing was replayed"

@@ -48,7 +48,7 @@ def the_same_bytes_everywhere(given):
 given = acceptance.arguments()
 if given.backend != "cuda" and "WEIR_CUDA_SIGNAL" not in os.environ:
     checks = []
-    for signal in ("callback", "callback_inline", "flag"):
+    for signal in ("auto", "callback", "callback_inline", "flag"):
 
         def check(given, signal=signal):
             given.signal = signal

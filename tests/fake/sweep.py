@@ -1,7 +1,7 @@
 """Each call of CUDA fails at its N-th time in a small run. The run then ends by itself, with one line that names the error
 or as if nothing had been; nothing is left over, nothing is used after its end.
 
-    sweep.py FOLDER WHAT TIMES	FOLDER: of the programs for the fake CUDA; WHAT: callback, callback_inline, flag or replay;
+    sweep.py FOLDER WHAT TIMES	FOLDER: of the programs for the fake CUDA; WHAT: auto, callback, callback_inline, flag or replay;
 				TIMES: which calls of each name fail, as 1,3
 """
 import concurrent.futures
