@@ -157,7 +157,8 @@ static void check_status(struct dst_run *run, weir_status status, const char *te
 	bool lost = wr_system_failed(run->graph->system);
 	weir_status due = run->dst.knot ? WEIR_E_DEADLOCK : WEIR_OK;
 
-	if (lost && !run->knobs.fault && !run->knobs.lost)
+	/* With `auto` a signal that is lost fails nothing (E2). */
+	if (lost && !run->knobs.fault && (!run->knobs.lost || run->scheduler->signal == WR_SIGNAL_AUTO))
 		dst_break(&run->dst, "the device failed by itself: %s",
 			  wr_system_failure(run->graph->system));
 	if (run->dst.failed && status == WEIR_E_FAILED)
