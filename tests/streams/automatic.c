@@ -54,6 +54,15 @@ RIG_BODY(g04_auto_asks_for_a_capture_before_each_write)
 	rig->backend.capturing = NULL;
 }
 
+RIG_BODY(g04_auto_means_callbacks_where_this_machine_does_the_work)
+{
+	assert_false(wr_system_prefers_flags(rig->system));
+	rig->system->poller.spins = true; /* as beside a device */
+	assert_true(wr_system_prefers_flags(rig->system));
+	rig_own_backend(rig)->write_flag = NULL;
+	assert_false(wr_system_prefers_flags(rig->system));
+}
+
 /* --- devices without flags --- */
 
 static int asked;
@@ -184,6 +193,10 @@ RIG_BODY(e02_f12_an_inline_callback_that_is_lost_fires_with_later_work)
 	}
 	assert_true(wr_load(&rig->waker.poked[5]) >= 1);
 	assert_int_equal(wr_signals_late(rig->system), 1);
+	wr_system_set_running(rig->system, false);
+	assert_int_equal(wr_signals_late(rig->system), 1);
+	wr_system_set_running(rig->system, true);
+	assert_int_equal(wr_signals_late(rig->system), 0); /* of the run before */
 }
 
 RIG_BODY(e02_f12_a_stream_whose_flag_is_lost_gets_callbacks_where_it_is_forgiven)
@@ -213,6 +226,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(g04_auto_writes_flags_on_streams_of_its_own_alone),
 		cmocka_unit_test(g04_auto_asks_for_a_capture_before_each_write),
+		cmocka_unit_test(g04_auto_means_callbacks_where_this_machine_does_the_work),
 		cmocka_unit_test(g04_auto_uses_callbacks_where_a_device_cannot_write_flags),
 		cmocka_unit_test(g04_a_stream_that_refuses_a_flag_is_not_asked_again),
 		cmocka_unit_test(g04_auto_needs_no_memory_for_flags),
