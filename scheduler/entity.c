@@ -149,6 +149,7 @@ weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 
 	entity->id = id;
 	entity->graph = graph;
+	wr_store_relaxed(&entity->cost, WR_COST_UNKNOWN);
 	entity->plan = plan;
 	entity->context.entity = entity;
 	entity->selects_device = graph->plan->devices > 1;

@@ -185,6 +185,8 @@ struct weir_context {
 	weir_stamp stamp; /* if stamp_set */
 };
 
+#define WR_COST_UNKNOWN UINT32_MAX /* counts as long */
+
 struct weir_entity {
 	/* any thread */
 	_Alignas(64) _Atomic uint32_t state;
@@ -220,7 +222,7 @@ struct weir_entity {
 	bool default_only;             /* its gathering conditions are those of its ports: ask.c */
 	int gate_signal;               /* enum wr_signal_kind: how implied gates wake it */
 	bool gated;                    /* owner: has_content, or asked a gate in this run */
-	bool fast_last_tick;           /* owner: gated, and so fast that waking others can wait */
+	_Atomic uint32_t cost;         /* ns of a compute, from samples; WR_COST_UNKNOWN (S9). Relaxed */
 	bool selects_device;           /* several devices: wr_entity_enter has work to do */
 	weir_status (*compute)(weir_context *context, void *state); /* of the operator */
 	void *operator_state;

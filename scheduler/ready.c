@@ -13,16 +13,19 @@
  * the injector. Each entry of the injector and of the due list has a live reference of its own (S4).
  *
  * No wake-up is lost: a pusher pushes by a sequentially consistent store or read-modify-write and then looks
- * at the announced sleeps (wr_wake_one); a worker announces its sleep in the same way and then looks at every
- * queue (wr_ready_any_work). At least one of the two sees the other. The worker that moves a batch from the
- * stack to the backlog is awake meanwhile, and it looks at the announced sleeps after appending.
+ * at the announced sleeps (wr_wake_one; a worker that pushes to itself: wake_for_own); a worker announces its
+ * sleep in the same way and then looks at every queue (wr_ready_any_work). At least one of the two sees the
+ * other. The worker that moves a batch from the stack to the backlog is awake meanwhile, and it looks at the
+ * announced sleeps after appending.
  */
 #include "scheduler/scheduler.h"
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "scheduler/run.h"
+#include "sim/simulation.h"
 
 /* --- waking a worker --- */
 
@@ -76,6 +79,105 @@ void wr_wake_poller(weir_scheduler *scheduler)
 		wr_wake_for_flags(scheduler);
 	else if (wr_load(&scheduler->sleepers) & bit && wr_fetch_and(&scheduler->sleepers, ~bit) & bit)
 		wr_unpark(&scheduler->workers[poller - 1].parker);
+}
+
+/*
+ * --- is it worth it? ---
+ *
+ * A wake-up costs more than a short compute, and a compute costs more on another core than where its messages
+ * are. So a worker wakes another for what it pushes to itself only if the entries gain more than two
+ * wake-ups, or wait for the compute that it is in; and a worker without work leaves to another what gains too
+ * little. This may be wrong: a compute that was short may take long. Hence the *lookout*: where a worker that
+ * pushes, or one that goes to sleep, leaves entries to their worker, some sleeper has that role. It sleeps
+ * for a time, and takes from a worker that has popped nothing since. It gives the role up before it looks, so
+ * whoever saw it in the role is seen (tests/models/m8_next.c: WORTH, where any answer is right).
+ */
+
+#define WAKE_NS    5000   /* until a sleeping core runs */
+#define MOVE_NS    600    /* what a tick costs more away from its data */
+#define STEAL_NS   2000   /* gain that is worth a steal */
+#define STUCK_NS   100000 /* so long a worker has popped nothing: others take from it */
+#define LOOKED     8      /* entries of a queue that stand for all */
+#define STOLEN_MAX 32
+
+/* A sample counts as little more than what is known: its thread may have been preempted. */
+void wr_cost_learn(weir_entity *entity, int64_t ns)
+{
+	uint32_t known = wr_load_relaxed(&entity->cost);
+	int64_t most = known == WR_COST_UNKNOWN ? WR_COST_UNKNOWN - 1 : 2 * (int64_t)known + WAKE_NS;
+	int64_t cost = ns < most ? ns : most;
+
+	if (known != WR_COST_UNKNOWN)
+		cost = (known + cost) / 2;
+	wr_store_relaxed(&entity->cost, cost < WR_COST_UNKNOWN ? (uint32_t)cost : WR_COST_UNKNOWN - 1);
+}
+
+static int64_t entity_gain(const weir_entity *entity)
+{
+	uint32_t cost = entity ? wr_load_relaxed(&((weir_entity *)entity)->cost) : 0;
+
+	return cost > MOVE_NS ? cost - MOVE_NS : 0;
+}
+
+/* What the entries of the worker's own queue would gain elsewhere, in ns. A hint: they may move meanwhile. */
+static int64_t queue_gain(struct wr_worker *worker)
+{
+	uint64_t head = wr_load(&worker->head), count = wr_load(&worker->tail) - head;
+	uint64_t looked = count < LOOKED ? count : LOOKED;
+	int64_t gain = 0;
+
+	for (uint64_t i = 0; i < looked; i++)
+		gain += entity_gain(wr_load_relaxed(&worker->ring[(head + i) % WR_RING]));
+	if (looked)
+		gain = gain * (int64_t)(count / looked);
+	return gain + entity_gain(wr_load_relaxed(&worker->next));
+}
+
+/* In a simulated world half of what is not worth it is done, so that more orders are tried. */
+static bool worth_it(const weir_scheduler *scheduler, bool worth)
+{
+	return worth || (scheduler->graph->owns_world && wr_random_below(wr_sim_random(scheduler->sim), 2));
+}
+
+/* The worker has pushed to its own queue: wakes one of the sleepers if it is worth it, or if none looks out.
+ */
+__attribute__((noinline)) static void wake_if_worth(struct wr_worker *worker, uint64_t sleepers)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	bool worth;
+
+	if (wr_load(&scheduler->spinners))
+		return;
+	worth = worker->running_cost > 2 * WAKE_NS || queue_gain(worker) > 2 * WAKE_NS;
+	if (worth_it(scheduler, worth) || !wr_load(&scheduler->lookout))
+		wr_wake_one_of(scheduler, sleepers);
+}
+
+static inline void wake_for_own(struct wr_worker *worker)
+{
+	uint64_t sleepers = wr_load(&worker->scheduler->sleepers);
+
+	if (sleepers)
+		wake_if_worth(worker, sleepers);
+}
+
+/* It has popped nothing for a while; found by looks that are some time apart. */
+static bool is_stuck(struct wr_worker *worker)
+{
+	uint32_t pops = wr_load_relaxed(&worker->pops);
+	int64_t now = wr_now();
+
+	if (wr_load_relaxed(&worker->looked_pops) == pops)
+		return now - wr_load_relaxed(&worker->looked_since) >= STUCK_NS;
+	wr_store_relaxed(&worker->looked_since, now);
+	wr_store_relaxed(&worker->looked_pops, pops);
+	return false;
+}
+
+/* least: the gain for which something is done. */
+static bool worth_taking(struct wr_worker *from, int64_t least)
+{
+	return is_stuck(from) || worth_it(from->scheduler, queue_gain(from) > least);
 }
 
 /* --- the injector, and the due list --- */
@@ -167,6 +269,11 @@ static weir_entity *injector_take(struct wr_worker *worker)
 
 /* --- the ring --- */
 
+static bool worker_has_entries(struct wr_worker *worker)
+{
+	return wr_load(&worker->next) || wr_load(&worker->head) != wr_load(&worker->tail);
+}
+
 static void ring_push_or_inject(struct wr_worker *worker, weir_entity *entity)
 {
 	uint64_t tail = wr_load_relaxed(&worker->tail); /* only the owner writes it */
@@ -198,7 +305,7 @@ static weir_entity *ring_take(struct wr_worker *worker)
 void wr_ready_push_last(struct wr_worker *worker, weir_entity *entity)
 {
 	ring_push_or_inject(worker, entity);
-	wr_wake_one(worker->scheduler);
+	wake_for_own(worker);
 }
 
 /*
@@ -220,22 +327,13 @@ void wr_ready_push_behind(struct wr_worker *worker, weir_entity *entity)
 	wr_ready_inject(worker->scheduler, entity);
 }
 
-bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity)
-{
-	if (wr_fetch_or(&entity->state, WR_POKED) != WR_IDLE)
-		return false;
-	wr_trace_poke(worker->scheduler->trace, worker->local.index, entity->id);
-	ring_push_or_inject(worker, entity);
-	return true;
-}
-
 void wr_ready_push_next(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_entity *before = wr_exchange(&worker->next, entity);
 
 	if (before)
 		ring_push_or_inject(worker, before);
-	wr_wake_one(worker->scheduler);
+	wake_for_own(worker);
 }
 
 /* The first one needs no wake-up: this worker pops it next, unless WR_NEXT_MAX is reached. */
@@ -259,6 +357,20 @@ static weir_entity *next_take(struct wr_worker *worker)
 
 /* --- taking --- */
 
+/* Takes half of what is left in the other's ring, too. */
+static void steal_more(struct wr_worker *worker, struct wr_worker *victim)
+{
+	uint64_t left = wr_load(&victim->tail) - wr_load(&victim->head);
+
+	for (uint64_t n = left / 2 < STOLEN_MAX ? left / 2 : STOLEN_MAX; n; n--) {
+		weir_entity *entity = ring_take(victim);
+		if (!entity)
+			return;
+		wr_trace_steal(worker->scheduler->trace, worker->local.index, entity->id);
+		wr_ready_push_last(worker, entity);
+	}
+}
+
 /* Not inlined: a worker with work of its own does not steal. */
 __attribute__((noinline)) static weir_entity *steal_entity(struct wr_worker *worker)
 {
@@ -267,8 +379,13 @@ __attribute__((noinline)) static weir_entity *steal_entity(struct wr_worker *wor
 	for (unsigned i = 1; i < scheduler->worker_count; i++) {
 		unsigned other = (worker->local.index + i) % scheduler->worker_count;
 		struct wr_worker *victim = &scheduler->workers[other];
-		weir_entity *entity = ring_take(victim);
-		if (!entity)
+		weir_entity *entity;
+		if (!worker_has_entries(victim) || !worth_taking(victim, STEAL_NS))
+			continue;
+		entity = ring_take(victim);
+		if (entity)
+			steal_more(worker, victim);
+		else
 			entity = next_take(victim);
 		if (entity) {
 			wr_trace_steal(scheduler->trace, worker->local.index, entity->id);
@@ -311,7 +428,10 @@ weir_entity *wr_ready_pop(struct wr_worker *worker)
 {
 	weir_entity *entity = NULL;
 
-	if (++worker->pops % WR_INJECTOR_EVERY == 0)
+	uint32_t pops = wr_load_relaxed(&worker->pops) + 1;
+
+	wr_store_relaxed(&worker->pops, pops);
+	if (pops % WR_INJECTOR_EVERY == 0)
 		entity = injector_take(worker);
 	if (!entity && worker->nexts < WR_NEXT_MAX && (entity = due_or_next_take(worker))) {
 		worker->nexts++;
@@ -331,41 +451,53 @@ weir_entity *wr_ready_pop(struct wr_worker *worker)
 
 #define STEAL_AFTER 2000 /* ns that a spinner leaves another worker's entries to that worker */
 
-static bool worker_has_entries(struct wr_worker *worker)
-{
-	return wr_load(&worker->next) || wr_load(&worker->head) != wr_load(&worker->tail);
-}
-
 bool wr_spinner_has_work(struct wr_worker *worker, int64_t now, int64_t *since)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
+	bool left = false;
+
 	if (worker_has_entries(worker) || wr_ready_injector_holds(scheduler))
 		return true;
-	if (!wr_ready_any_work(scheduler))
+	if (!wr_ready_any_work(worker, &left))
 		*since = 0;
 	else if (!*since)
 		*since = now;
 	return *since && now - *since >= STEAL_AFTER;
 }
 
+/* *left: others have entries that gain less than `least`. */
+static bool others_have_work(struct wr_worker *worker, int64_t least, bool *left)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+
+	for (unsigned i = 0; i < scheduler->worker_count; i++) {
+		struct wr_worker *other = &scheduler->workers[i];
+		if (other == worker || !worker_has_entries(other))
+			continue;
+		if (worth_taking(other, least))
+			return true;
+		*left = true;
+	}
+	return wr_ready_injector_holds(scheduler) || wr_system_deferred_frees_ready(scheduler->graph->system);
+}
+
 void wr_wake_if_more(struct wr_worker *worker)
 {
+	bool left = false;
+
 	if (!worker->wakes_skipped)
 		return;
 	worker->wakes_skipped = false;
-	if (wr_ready_any_work(worker->scheduler))
+	if (others_have_work(worker, 2 * WAKE_NS, &left) || (left && !wr_load(&worker->scheduler->lookout)))
 		wr_wake_one(worker->scheduler);
+	else if (worker_has_entries(worker))
+		wake_for_own(worker);
 }
 
-bool wr_ready_any_work(weir_scheduler *scheduler)
+bool wr_ready_any_work(struct wr_worker *worker, bool *left)
 {
-	if (wr_ready_injector_holds(scheduler))
-		return true;
-	for (unsigned i = 0; i < scheduler->worker_count; i++)
-		if (worker_has_entries(&scheduler->workers[i]))
-			return true;
-	return wr_system_deferred_frees_ready(scheduler->graph->system);
+	return worker_has_entries(worker) || others_have_work(worker, STEAL_NS, left);
 }
 
 size_t wr_ready_clear(weir_scheduler *scheduler)

@@ -357,12 +357,14 @@ static weir_status start_workers(weir_scheduler *scheduler)
 	for (; !status && n < scheduler->worker_asked; n += !status) {
 		struct wr_worker *worker = &scheduler->workers[n];
 		wr_store(&worker->parker.word, 0);
-		worker->pops = worker->nexts = 0;
+		worker->nexts = 0;
+		wr_store_relaxed(&worker->pops, 0);
 		worker->was_due = false;
 		status = wr_thread_start_watched(&worker->thread, worker->name, wr_worker_main, worker,
 						 wr_worker_died);
 	}
 	scheduler->worker_count = n;
+	scheduler->costs = n > 1;
 	scheduler->all_asleep = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 	return n ? WEIR_OK : status;
 }

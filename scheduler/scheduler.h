@@ -86,10 +86,10 @@ static inline void wr_live_open(wr_live *live, uint64_t references)
 
 /* === a worker: a thread that runs entities, with a ready queue of its own === */
 
-#define WR_RING           256u /* entries of a worker's own ring; the rest goes to the injector */
-#define WR_NEXT_MAX       8    /* consecutive pops from the `next` slot and the due list (S9) */
-#define WR_TICKS_MAX      8    /* consecutive ticks of one entity (S2) */
-#define WR_INJECTOR_EVERY 61   /* every 61st pop looks at the injector first (S9) */
+#define WR_RING           2048u /* entries of a worker's own ring; the rest goes to the injector */
+#define WR_NEXT_MAX       8     /* consecutive pops from the `next` slot and the due list (S9) */
+#define WR_TICKS_MAX      8     /* consecutive ticks of one entity (S2) */
+#define WR_INJECTOR_EVERY 61    /* every 61st pop looks at the injector first (S9) */
 
 struct wr_worker {
 	struct wr_local local; /* must be first: base/thread.h keeps a pointer to it */
@@ -97,7 +97,9 @@ struct wr_worker {
 	struct wr_thread thread;
 	char name[16];
 	struct wr_last_error *error; /* wr_error_here() of its thread */
-	unsigned pops, nexts;        /* nexts: consecutive pops from `next` and the due list */
+	unsigned nexts;              /* consecutive pops from `next` and the due list */
+	uint32_t running_cost;       /* of the entity that it runs: what it pushes may wait so long */
+	int64_t look_after;          /* how long it sleeps if it is the lookout */
 	bool was_due;                /* the last pop came from the due list: `next` is first now */
 	unsigned row;                /* ticks of the current entity since it was popped (S2) */
 	weir_entity *row_woke;       /* receiver woken in this row by a droppable message */
@@ -110,7 +112,11 @@ struct wr_worker {
 	bool wakes_skipped;
 	bool polling; /* polling flags now: what fires goes to its own queue */
 	struct wr_parker parker;
+	/* Written by workers that look at its queue, relaxed: its pops at the last look, and since when. */
+	_Alignas(64) _Atomic uint32_t looked_pops;
+	_Atomic int64_t looked_since;
 	_Alignas(64) weir_entity *_Atomic next; /* any worker may take it */
+	_Atomic uint32_t pops;                  /* by the owner. Relaxed */
 	_Alignas(64) _Atomic uint64_t head;     /* any worker takes here, by CAS */
 	_Alignas(64) _Atomic uint64_t tail;     /* written by the owner only */
 	weir_entity *_Atomic ring[WR_RING];
@@ -170,6 +176,7 @@ struct weir_scheduler {
 	_Atomic uint64_t not_done;          /* entities */
 	_Atomic unsigned spinners;          /* workers that look at every queue: no wake-up is needed */
 	_Atomic bool standby;               /* one worker spins beside the poller */
+	_Atomic unsigned lookout;           /* 1 + the index of the worker that sleeps for a time; 0: none */
 	_Atomic unsigned poller;            /* 1 + the index of the worker that polls flags; 0: none */
 	_Atomic bool watching;              /* the watch is scheduled. If not, a stream that becomes
 					       busy kicks, and the last sleeper need not (worker.c) */
@@ -195,6 +202,7 @@ struct weir_scheduler {
 	weir_scheduler_options options;
 	int gpu_time;        /* is measured in one tick of so many; 0: off */
 	int signal;          /* enum wr_signal_kind */
+	bool costs;          /* of computes are learned: there are several workers */
 	int process;         /* the creator's pid: threads do not survive a fork */
 	int64_t stuck_every; /* stuck.c: between two looks */
 	int64_t stuck_stood; /* so long must have stood what is told */
@@ -275,8 +283,6 @@ static inline bool wr_poke_by_worker(struct wr_worker *worker, weir_entity *enti
 static inline uint32_t wr_poke_fetch(struct wr_worker *worker, weir_entity *entity);
 /* The same for a sender whose receiver freed room: it got room, not a message, so it is queued last. */
 static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity);
-/* The same without a wake-up. Returns true if the caller must still call wr_wake_one(). */
-bool wr_poke_room_no_wake(struct wr_worker *worker, weir_entity *entity);
 /*
  * Takes a live reference and owns the entity if it is parked (C5); else returns false. Thread: any but a
  * worker.
@@ -298,7 +304,7 @@ void wr_ready_inject(weir_scheduler *scheduler, weir_entity *entity);
 void wr_ready_inject_no_wake(weir_scheduler *scheduler, weir_entity *entity);
 /* Returns true if the injector's stack, the backlog or the due list has an entry. */
 bool wr_ready_injector_holds(weir_scheduler *scheduler);
-/* Into `next`, so that it stays on this core; to the end of the worker's own ring. */
+/* Into `next`, so that it stays on this core; to the end of the worker's own ring. Wake one if worth it. */
 void wr_ready_push_next(struct wr_worker *worker, weir_entity *entity);
 void wr_ready_push_last(struct wr_worker *worker, weir_entity *entity);
 /* Behind the receiver that it has just woken, too; if the row yields, behind the other queues' entries. */
@@ -306,13 +312,17 @@ void wr_ready_push_behind(struct wr_worker *worker, weir_entity *entity);
 /* By the poller, which runs the first entity that fired at once. */
 void wr_ready_push_fired(struct wr_worker *worker, weir_entity *entity);
 weir_entity *wr_ready_pop(struct wr_worker *worker);
-bool wr_ready_any_work(weir_scheduler *scheduler); /* looks at every queue (S9) */
+/*
+ * What a worker would take: what is in its own queue, the injector or the due list, and what it is worth to
+ * take from others. *left: others have entries that it leaves to them (S9).
+ */
+bool wr_ready_any_work(struct wr_worker *worker, bool *left);
 /*
  * The same for a spinning worker. What another worker has just pushed to its own queue is left to it for a
  * moment, so that it runs on a warm core. *since is 0 before the first call.
  */
 bool wr_spinner_has_work(struct wr_worker *worker, int64_t now, int64_t *since);
-/* Called by a worker that has spun or slept and found work: wakes another one if there is more. */
+/* Called by a worker that has spun or slept and found work: wakes another one if there is more (S9). */
 void wr_wake_if_more(struct wr_worker *worker);
 /* Called after a push. The push must be a full fence: see ready.c. */
 static inline void wr_wake_one(weir_scheduler *scheduler);
@@ -323,6 +333,14 @@ void wr_wake_for_flags(weir_scheduler *scheduler); /* wakes a sleeper to poll if
 void wr_wake_poller(weir_scheduler *scheduler);    /* call after arming a flag */
 /* No worker runs. Drops all entries, returns the number of those that held a reference (the injector's). */
 size_t wr_ready_clear(weir_scheduler *scheduler);
+
+/* --- whether it is worth it (S9) --- */
+/* Ticks whose compute is timed: the first few, and 1 in 16. */
+static inline bool wr_cost_is_sampled(uint64_t tick)
+{
+	return tick < 4 || !(tick & 15);
+}
+void wr_cost_learn(weir_entity *entity, int64_t ns); /* thread: the entity's owner */
 
 /* --- inline, as every tick calls them --- */
 

@@ -44,11 +44,10 @@
 #include "scheduler/work.h"
 #include "sim/simulation.h"
 
-#define SIM_TICK_NS  2000  /* the longest simulated compute */
-#define FAST_TICK_NS 20000 /* a shorter tick sets fast_last_tick */
+#define SIM_TICK_NS 2000 /* the longest simulated compute */
 
-/* Also pokes the sender blocked on the queue. Returns true if the caller must still call wr_wake_one(). */
-static inline bool front_take(struct wr_worker *worker, weir_entity *entity, struct wr_input *input, size_t k)
+/* Also pokes the sender blocked on the queue. */
+static inline void front_take(struct wr_worker *worker, struct wr_input *input, size_t k)
 {
 	struct wr_connection *connection = input->connections[k];
 	size_t n;
@@ -61,40 +60,32 @@ static inline bool front_take(struct wr_worker *worker, weir_entity *entity, str
 	if (n && connection->queue.policy == WEIR_POLICY_FAULT && !connection->sender)
 		wr_inlet_wake_waiting(connection->inlet);
 	if (!n || connection->queue.policy != WEIR_POLICY_BLOCK)
-		return false;
+		return;
 	if (!connection->sender)
 		wr_inlet_wake_waiting(connection->inlet);
-	else if (entity->fast_last_tick)
-		return wr_poke_room_no_wake(worker, connection->sender);
 	else
 		wr_poke_room(worker, connection->sender);
-	return false;
 }
 
-/*
- * The fronts become the tick's inputs. Returns true if a wake-up is owed. Waking takes longer than a short
- * compute, so after a fast tick it is put off until compute has returned.
- */
-static bool inputs_take(struct wr_worker *worker, weir_entity *entity)
+/* The fronts become the tick's inputs. */
+static void inputs_take(struct wr_worker *worker, weir_entity *entity)
 {
-	bool owed = false;
 	size_t held = 0;
 
 	for (size_t i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
 		input->taken_count = 0;
 		for (size_t k = 0; input->set && k < input->set->front_count; k++)
-			owed |= front_take(worker, entity, input, input->set->fronts[k]);
+			front_take(worker, input, input->set->fronts[k]);
 		if (input->set)
 			wr_fan_in_taken(input->set);
 		for (size_t k = 0; !input->set && k < input->count; k++)
-			owed |= front_take(worker, entity, input, k);
+			front_take(worker, input, k);
 		held += input->taken_count;
 		wr_count(&entity->counters.received, input->taken_count);
 	}
 	entity->context.references = held;
 	entity->fronts_closed = false;
-	return owed;
 }
 
 /* --- compute --- */
@@ -160,18 +151,18 @@ static void call_ticked(weir_entity *entity)
 
 static weir_status take_and_compute(struct wr_worker *worker, weir_entity *entity)
 {
-	bool gated = entity->gated; /* it may become so in a review only */
-	int64_t begin = gated || worker->scheduler->trace ? wr_now() : 1;
-	bool owed = inputs_take(worker, entity);
+	weir_scheduler *scheduler = worker->scheduler;
+	bool sampled = scheduler->costs && wr_cost_is_sampled(entity->context.tick);
+	bool told = entity->gated || scheduler->trace; /* gated: it may become so in a review only */
+	int64_t begin = sampled || told ? wr_now() : 1;
 	weir_status status;
 
-	wr_note(&entity->computing_since, begin);
+	inputs_take(worker, entity);
+	wr_note(&entity->computing_since, told ? begin : 1);
 	status = run_compute(worker, entity);
 	wr_note(&entity->computing_since, 0);
-	if (gated)
-		entity->fast_last_tick = wr_now() - begin < FAST_TICK_NS;
-	if (owed)
-		wr_wake_one(worker->scheduler);
+	if (sampled)
+		wr_cost_learn(entity, wr_now() - begin);
 	return status;
 }
 
@@ -722,6 +713,7 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 	uint32_t running;
 
 	wr_exchange(&entity->state, WR_RUNNING);
+	worker->running_cost = wr_load_relaxed(&entity->cost);
 	worker->row = 0;
 	worker->row_woke = NULL;
 	worker->row_yields = false;

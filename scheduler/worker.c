@@ -27,12 +27,33 @@
  * Returns true if a worker that has announced its sleep must stay awake: there is work, the run is closed, a
  * poller is wanted, or, if it is the poller, a flag was armed since it looked.
  */
-static bool must_stay_awake(weir_scheduler *scheduler, const uint64_t *version)
+static bool must_stay_awake(struct wr_worker *worker, const uint64_t *version, bool *left)
 {
+	weir_scheduler *scheduler = worker->scheduler;
 	bool polling = version ? wr_flags_version(scheduler->graph->system) != *version
 			       : wr_poller_wanted(scheduler);
 
-	return polling || wr_ready_any_work(scheduler) || wr_live_closed(&scheduler->live);
+	return polling || wr_ready_any_work(worker, left) || wr_live_closed(&scheduler->live);
+}
+
+#define LOOK_FIRST 100000 /* ns that the lookout sleeps; twice as long each time, at most: */
+#define LOOK_MOST  1000000
+
+/* It leaves entries to their workers: some sleeper must look at them again (S9). */
+static bool become_lookout(struct wr_worker *worker)
+{
+	unsigned none = 0;
+
+	return wr_cas(&worker->scheduler->lookout, &none, worker->local.index + 1);
+}
+
+/* Before it looks at the queues: whoever saw it in the role is seen. */
+static void end_lookout(struct wr_worker *worker, bool woken)
+{
+	wr_exchange(&worker->scheduler->lookout, 0);
+	worker->look_after = woken ? LOOK_FIRST : 2 * worker->look_after;
+	if (worker->look_after > LOOK_MOST)
+		worker->look_after = LOOK_MOST;
 }
 
 /*
@@ -44,10 +65,10 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	uint64_t bit = UINT64_C(1) << worker->local.index;
-	bool woken;
+	bool woken, left = false, looks_out;
 
 	wr_fetch_or(&scheduler->sleepers, bit);
-	if (must_stay_awake(scheduler, version)) {
+	if (must_stay_awake(worker, version, &left)) {
 		/*
 		 * The bit is cleared already: a pusher has woken this worker for its entry. What this worker
 		 * has found may be another entry, so it passes the wake-up on.
@@ -66,6 +87,11 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	if (wr_load(&scheduler->sleepers) == scheduler->all_asleep && wr_load(&scheduler->watching) &&
 	    !wr_system_outstanding(scheduler->graph->system))
 		wr_loop_kick(&scheduler->loop);
+	looks_out = left && become_lookout(worker);
+	if (!left)
+		worker->look_after = LOOK_FIRST;
+	if (looks_out)
+		until = wr_now() + worker->look_after < until ? wr_now() + worker->look_after : until;
 	wr_run_drop_live(scheduler);
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
 	woken = wr_park(&worker->parker, until);
@@ -73,6 +99,8 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	wr_live_take(&scheduler->live); /* also if CLOSED: worker_leave() drops it */
 	worker->wakes_skipped = true;   /* one wake-up may stand for several pushes */
 	wr_fetch_and(&scheduler->sleepers, ~bit);
+	if (looks_out)
+		end_lookout(worker, woken);
 	wr_stuck_wake(scheduler);
 	return woken;
 }
@@ -255,6 +283,7 @@ void wr_worker_main(void *arg)
 	bool idle = true;
 
 	worker->wakes_skipped = false;
+	worker->look_after = LOOK_FIRST;
 	worker->error = wr_error_here();
 	wr_thread_set_local(worker);
 	while (wr_load(&scheduler->phase) == WR_ENDED) /* a wake-up of the last run may be pending */
@@ -270,7 +299,7 @@ void wr_worker_main(void *arg)
 			}
 			idle = false;
 			wr_run_entity(worker, entity);
-			if (worker->pops % WR_INJECTOR_EVERY == 0)
+			if (wr_load_relaxed(&worker->pops) % WR_INJECTOR_EVERY == 0)
 				run_idle_duties(worker);
 			continue;
 		}

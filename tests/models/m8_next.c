@@ -30,6 +30,9 @@
  * one entity has run: a weakly fair cycle is a starvation.
  * Bounds: 1-3 workers, 3-5 entities, ROW 2 (S9: 8), TURN 3 (S9: 61). The live counter is M3's, memory order
  * m3_sleep's.
+ * WORTH, the rule of the code: a push by a worker, or a look at another's queue, may take or leave what is there, as a
+ * choice; what keeps this right is the lookout (DROP_ROLE before it looks, TAKE_ROLE after everything was looked at,
+ * LAZY_ROLE: who leaves entries and sees no lookout wakes a worker). Its timed sleep may end at any moment.
  * Run: build/m8_next [-v [NAME]]
  * Result: holds (up to 1.6 million states a run). One look for a whole batch is too little with 3 workers; a
  * wake-up must be passed on unless the second look has the order of the pop; the overflow comes before the
@@ -53,12 +56,14 @@ enum mutation {
 	NONE, RECHECK_SKIPS_NEXT, NEXT_NOT_STOLEN, NO_ROW_BOUND, INJECTOR_NEVER_FIRST, BATCH_WAKES_NOBODY, BATCH_WAKES_ONE, NO_PASS_ON,
 	INJECTOR_BEFORE_OVERFLOW, FIRST_SKIPS_OVERFLOW, NEXT_WAKES_NOBODY, LAZY, NEXT_BY_STORE, STOLEN_BY_STORE, OLD_AFTER_WAKE,
 	RECHECK_SKIPS_OVERFLOW, WAKE_CHAIN, REVERSED, REVERSED_NO_PASS_ON, ROOM, ROOM_WAKES_NOBODY,
-	RECHECK_SKIPS_DUE, NO_TURNS, DUE_WAKES_NOBODY
+	RECHECK_SKIPS_DUE, NO_TURNS, DUE_WAKES_NOBODY,
+	WORTH, NO_LOOKOUT_WAKES_NOBODY, LEFT_WITHOUT_LOOKOUT, LEAVES_STUCK, ROLE_KEPT, REST_UNTOLD
 };
 struct state {
 	uint8_t word[E], owner[E], asked[E], ticks[E], begun, to[2];
 	uint8_t due[E], dues, was_due;
 	uint8_t ring[W][E], rings[W], next[W], stack[E], stacked, overflow[E], overflows, batch[W][E], batched[W];
+	uint8_t lookout, left[W], slept[W], timed[W];
 	uint8_t asleep, wake[W], pc[THREADS], at[W], entity[W], row[W], pops[W], poke[THREADS], carried[W], wakes[W], then[W], new[W];
 };
 #define THREAD_NAMES
@@ -181,7 +186,7 @@ static void begin_next(struct state *s, int w, int e)
 	s->next[w] = (uint8_t)(e + 1);
 }
 
-enum { LOOK, MOVE, WAKE, PASS_ON, TURN, AGAIN, LAZY_LOOK, TICK, POKE, PUSH, PUSH_LATE, CARRY, LEAVE, REQUEUE, ANNOUNCE, RECHECK, SLEEP, STEAL_LATE, GONE };
+enum { LOOK, MOVE, WAKE, PASS_ON, TURN, AGAIN, LAZY_LOOK, LAZY_ROLE, TICK, POKE, PUSH, PUSH_LATE, CARRY, LEAVE, REQUEUE, ANNOUNCE, RECHECK, TAKE_ROLE, SLEEP, DROP_ROLE, STEAL_LATE, GONE };
 
 static void begin(struct state *s)
 {
@@ -320,6 +325,25 @@ static bool take_due(struct state *s, int w)
 	return true;
 }
 
+/* A compute that lasts until others have begun, and they have not. */
+static bool stuck(const struct state *s, int w)
+{
+	int e = s->entity[w];
+
+	return s->pc[w] == TICK && (s->begun & waits_for(s, e)) != waits_for(s, e);
+}
+
+/*
+ * WORTH: whether what another worker has queued is worth its while is any answer. But who was the lookout takes
+ * it from a worker that has not gone on since it looked last.
+ */
+static bool worth_taking(const struct state *s, int w, int of)
+{
+	if (mutation < WORTH || (s->timed[w] && stuck(s, of) && mutation != LEAVES_STUCK))
+		return true;
+	return choose(2);
+}
+
 /* Looks at one queue; the order of S9. */
 static bool look(struct state *s, int w)
 {
@@ -358,9 +382,13 @@ static bool look(struct state *s, int w)
 		return true;
 	}
 	if ((at - 9) % 2)
-		return mutation != NEXT_NOT_STOLEN && take_next(s, w, k);
+		return mutation != NEXT_NOT_STOLEN && s->next[k] && worth_taking(s, w, k) && take_next(s, w, k);
 	if (!s->rings[k])
 		return false;
+	if (!worth_taking(s, w, k)) {
+		s->at[w]++;                                     /* its next slot goes with it */
+		return false;
+	}
 	take(s, w, shift(s->ring[k], &s->rings[k]), "another's ring"); /* order: rings rmw acq_rel, argued */
 	return true;
 }
@@ -399,9 +427,12 @@ static int recheck(struct state *s, int w)
 	int k = (w + 1 + (at - 2) / 2) % workers();
 	if (at - 2 >= 2 * (workers() - 1))
 		return -1;
-	if ((at - 2) % 2)
-		return mutation != RECHECK_SKIPS_NEXT && mutation != NEXT_NOT_STOLEN && s->next[k];
-	return s->rings[k] > 0;
+	bool found = (at - 2) % 2 ? mutation != RECHECK_SKIPS_NEXT && mutation != NEXT_NOT_STOLEN && s->next[k] : s->rings[k] > 0;
+	if (found && mutation >= WORTH) {
+		s->left[w] = 1;
+		return 0;
+	}
+	return found;
 }
 
 static bool take_back_announcement(struct state *s, int w)
@@ -410,7 +441,7 @@ static bool take_back_announcement(struct state *s, int w)
 
 	s->asleep &= (uint8_t)~(1 << w);
 	s->wake[w] = 0;
-	s->at[w] = 0;
+	s->at[w] = s->left[w] = 0;
 	s->pc[w] = woken && mutation != NO_PASS_ON && mutation != REVERSED_NO_PASS_ON ? PASS_ON : LOOK;
 	say("looks again: there is work%s", woken ? "; had been woken already" : "");
 	return true;
@@ -433,7 +464,7 @@ static bool push_room(struct state *s, int w)
 	s->new[w] = 0;
 	s->wakes[w] = 1;
 	s->then[w] = POKE;
-	s->pc[w] = mutation == ROOM_WAKES_NOBODY ? POKE : WAKE;
+	s->pc[w] = mutation == ROOM_WAKES_NOBODY || mutation >= WORTH ? POKE : WAKE;
 	say("E%d to the end of its ring", e);
 	return true;
 }
@@ -442,7 +473,7 @@ static bool push_next(struct state *s, int w)
 {
 	int e = s->new[w] - 1;
 
-	if ((mutation == ROOM || mutation == ROOM_WAKES_NOBODY) && choose(2))
+	if ((mutation == ROOM || mutation == ROOM_WAKES_NOBODY || mutation >= WORTH) && choose(2))
 		return push_room(s, w);
 	s->carried[w] = mutation == NEXT_BY_STORE && s->pc[w] == PUSH_LATE ? s->carried[w] : s->next[w];
 	if (mutation == NEXT_BY_STORE && s->pc[w] == PUSH) {
@@ -454,13 +485,23 @@ static bool push_next(struct state *s, int w)
 	s->new[w] = 0;
 	s->wakes[w] = 1;
 	s->then[w] = POKE;
-	s->pc[w] = s->carried[w] ? CARRY : mutation == NEXT_WAKES_NOBODY || mutation == LAZY ? POKE : WAKE;
+	s->pc[w] = s->carried[w] ? CARRY : mutation == NEXT_WAKES_NOBODY || mutation == LAZY || mutation >= WORTH ? POKE : WAKE;
 	if (s->carried[w] && mutation == OLD_AFTER_WAKE) {
 		s->then[w] = CARRY;
 		s->pc[w] = WAKE;
 	}
 	say("E%d into its next slot", e);
 	return true;
+}
+
+/* Who has slept looks once whether more waits: others may rely on that. */
+static bool more_elsewhere(const struct state *s, int w)
+{
+	bool more = s->overflows || s->stacked || s->dues;
+
+	for (int k = 0; k < workers(); k++)
+		more |= s->next[k] || s->rings[k];
+	return s->slept[w] && more && mutation != REST_UNTOLD;
 }
 
 static void leave(struct state *s, int w, int e)
@@ -527,11 +568,23 @@ static bool worker(struct state *s, int w)
 		s->word[e] = RUNNING;
 		s->asked[e] = s->then[w] = s->wakes[w] = 0;
 		s->begun |= (uint8_t)(1 << e);
-		*pc = mutation == LAZY && (s->next[w] || s->rings[w]) ? LAZY_LOOK : TICK;
+		*pc = (mutation == LAZY || mutation >= WORTH) && (s->next[w] || s->rings[w] || more_elsewhere(s, w)) ? LAZY_LOOK : TICK;
+		s->slept[w] = s->timed[w] = 0;
 		say("E%d -> RUNNING", e);
 		return true;
 	case LAZY_LOOK:                                         /* before a compute, if something would wait behind it */
+		if (mutation >= WORTH && s->asleep && choose(2)) {
+			*pc = LAZY_ROLE;
+			say("not worth a wake-up");
+			return true;
+		}
 		wake_one(s);
+		*pc = TICK;
+		return true;
+	case LAZY_ROLE:
+		if (!s->lookout && mutation != NO_LOOKOUT_WAKES_NOBODY)
+			wake_one(s);
+		say(s->lookout ? "worker %c is the lookout" : "", 'A' + s->lookout - 1);
 		*pc = TICK;
 		return true;
 	case TICK:
@@ -564,7 +617,7 @@ static bool worker(struct state *s, int w)
 		put(s->ring[w], &s->rings[w], s->carried[w] - 1);
 		say("E%d, which was there, to the end of its ring", s->carried[w] - 1);
 		s->carried[w] = 0;
-		*pc = mutation == OLD_AFTER_WAKE ? POKE : WAKE;
+		*pc = mutation == OLD_AFTER_WAKE || mutation >= WORTH ? POKE : WAKE;
 		s->wakes[w] = 1;
 		s->then[w] = POKE;
 		return true;
@@ -573,7 +626,9 @@ static bool worker(struct state *s, int w)
 		s->wakes[w] = 1;
 		s->then[w] = LOOK;
 		s->entity[w] = 0;
-		*pc = WAKE;
+		*pc = mutation >= WORTH ? LOOK : WAKE;
+		if (mutation >= WORTH)
+			s->wakes[w] = s->then[w] = 0;
 		say("to the end of its ring");
 		return true;
 	case LEAVE:
@@ -590,16 +645,31 @@ static bool worker(struct state *s, int w)
 			return take_back_announcement(s, w);
 		if (found < 0) {
 			s->at[w] = 0;
-			*pc = SLEEP;
+			*pc = s->left[w] && mutation != LEFT_WITHOUT_LOOKOUT ? TAKE_ROLE : SLEEP;
+			s->left[w] = s->timed[w] = 0;
 		}
 		say(found < 0 ? "sleeps" : "looks again: nothing");
 		return true;
+	case TAKE_ROLE:                                         /* leaves entries to their workers */
+		if (!s->lookout)
+			s->lookout = (uint8_t)(w + 1);          /* order: lookout rmw seq_cst, argued */
+		*pc = SLEEP;
+		say(s->lookout == w + 1 ? "is the lookout, sleeps for a time" : "sleeps");
+		return true;
 	case SLEEP:
-		if (!s->wake[w])
+		if (!s->wake[w] && s->lookout != w + 1)
 			return false;
+		say(s->wake[w] ? "wakes up" : "its time is over");
 		s->wake[w] = 0;
+		s->asleep &= (uint8_t)~(1 << w);
+		s->slept[w] = mutation >= WORTH;
+		s->timed[w] = s->lookout == w + 1;
+		*pc = s->lookout == w + 1 && mutation != ROLE_KEPT ? DROP_ROLE : LOOK;
+		return true;
+	case DROP_ROLE:                                         /* before it looks: who relies on it is seen */
+		s->lookout = 0;
 		*pc = LOOK;
-		say("wakes up");
+		say("is the lookout no more");
 		return true;
 	}
 	return false;
@@ -675,6 +745,8 @@ static void at_end(const struct state *s)
 			fail("worker %c hangs", 'A' + w);
 	if (goal() < E && !over(s))
 		fail("E%d never ran", goal());
+	if (s->lookout)
+		fail("a worker looks for ever");
 }
 
 static const struct run runs[] = {
@@ -726,6 +798,26 @@ static const struct run runs[] = {
 	{"due for ever, one waits in next, 1 worker", NONE, ENDLESS_NEXT | DUE, HOLDS},
 	{"ring and next for ever, one is due, 1 worker", NONE, ALWAYS | DUE, HOLDS},
 	{"next for ever, one is due, 1 worker", NONE, PING_INJECTOR | DUE, HOLDS},
+	{"WORTH: wakes and steals if it is worth it; a lookout, 2 workers, late pokes", WORTH, FINITE | WORKERS_2, HOLDS},
+	{"WORTH, 3 workers, late pokes", WORTH, FINITE | WORKERS_3, HOLDS},
+	{"WORTH, a long compute, one behind it", WORTH, LONG | WORKERS_2, HOLDS},
+	{"WORTH, a long compute, one behind it, 3 workers", WORTH, LONG | WORKERS_3, HOLDS},
+	{"WORTH, a long compute, two behind it, 2 workers", WORTH, LONG_TWO | WORKERS_2, HOLDS},
+	{"WORTH, long computes, two behind them, 3 workers", WORTH, LONG_TWO | WORKERS_3, HOLDS},
+	{"WORTH, a long compute, one behind it, one from outside, 3 workers", WORTH, LONG_MIXED | WORKERS_3, HOLDS},
+	{"WORTH, 2 long computes in one batch, 2 workers", WORTH, BATCH | WORKERS_2, HOLDS},
+	{"WORTH, 3 long computes in one batch, 3 workers", WORTH, BATCH | WORKERS_3, HOLDS},
+	{"WORTH, 2 long computes poked from outside, 2 workers", WORTH, FOREIGN | WORKERS_2, HOLDS},
+	{"WORTH, 3 long computes poked from outside, 3 workers", WORTH, FOREIGN | WORKERS_3, HOLDS},
+	{"WORTH, next for ever, one waits in the ring, 2 workers", WORTH, PING_RING | WORKERS_2, HOLDS},
+	{"WORTH, two pairs for ever, one waits in a ring, 2 workers", WORTH, PINGS_RING | WORKERS_2, HOLDS},
+	{"WORTH, two pairs for ever, one waits in the injector, 2 workers", WORTH, PINGS | WORKERS_2, HOLDS},
+	{"WORTH, due: a long compute, one in next, one due, 3 workers", WORTH, LONG_MIXED | WORKERS_3 | DUE, HOLDS},
+	{"MUTANT not worth it, and there is no lookout: wakes nobody", NO_LOOKOUT_WAKES_NOBODY, LONG | WORKERS_2, BREAKS},
+	{"MUTANT leaves entries to their worker and sleeps without a time", LEFT_WITHOUT_LOOKOUT, LONG | WORKERS_2, BREAKS},
+	{"MUTANT the lookout leaves what stands behind a long compute", LEAVES_STUCK, LONG | WORKERS_2, BREAKS},
+	{"MUTANT the lookout keeps its role while it looks and runs", ROLE_KEPT, LONG_TWO | WORKERS_3, BREAKS},
+	{"MUTANT who has slept does not look whether more waits", REST_UNTOLD, LONG_TWO | WORKERS_3, BREAKS},
 	{"MUTANT due is not looked at before sleeping", RECHECK_SKIPS_DUE, FOREIGN | WORKERS_2 | DUE, BREAKS},
 	{"MUTANT a push of what is due wakes nobody", DUE_WAKES_NOBODY, FOREIGN | WORKERS_2 | DUE, BREAKS},
 	{"MUTANT due takes no turns with next: next starves", NO_TURNS, ENDLESS_NEXT | DUE, BREAKS},

@@ -1,9 +1,14 @@
 #include "rest.h"
 
+/* What workers leave to each other is looked at again by the lookout. */
 static bool work_is_queued(weir_scheduler *scheduler)
 {
+	unsigned lookout = wr_load(&scheduler->lookout);
+
 	if (wr_ready_injector_holds(scheduler))
 		return true;
+	if (lookout && wr_load(&scheduler->sleepers) >> (lookout - 1) & 1)
+		return false;
 	for (unsigned i = 0; i < scheduler->worker_count; i++) {
 		struct wr_worker *worker = &scheduler->workers[i];
 		if (wr_load(&worker->next) || wr_load(&worker->head) != wr_load(&worker->tail))
@@ -12,12 +17,13 @@ static bool work_is_queued(weir_scheduler *scheduler)
 	return false;
 }
 
-/* S9: if the last compute was short, the room that a gated tick frees wakes a worker only after compute. */
-static bool wake_up_is_owed(weir_scheduler *scheduler)
+/* A worker that is awake and in no compute looks at the queues before it sleeps. */
+static bool one_will_look(weir_scheduler *scheduler)
 {
 	for (unsigned i = 0; i < scheduler->worker_count; i++) {
 		const weir_context *context = scheduler->workers[i].local.context;
-		if (context && context->computing && context->entity->fast_last_tick)
+		bool asleep = wr_load(&scheduler->sleepers) >> i & 1;
+		if (!asleep && !(context && context->computing))
 			return true;
 	}
 	return false;
@@ -78,7 +84,7 @@ const char *rest_broken(weir_scheduler *scheduler)
 		return "a stream has work, or a free is deferred, and the watch rests";
 	if (!wr_load(&scheduler->sleepers) || wr_load(&scheduler->spinners))
 		return NULL;
-	if (work_is_queued(scheduler) && !wake_up_is_owed(scheduler))
+	if (work_is_queued(scheduler) && !one_will_look(scheduler))
 		return "an entity is ready and a worker sleeps";
 	if (wr_poller_wanted(scheduler))
 		return "flags are armed, no worker looks at them, and one sleeps";

@@ -1,0 +1,82 @@
+/* What workers leave to each other, and the worker that looks at it again (S9). */
+#include "base/clock.h"
+#include "rig_inside.h"
+#include "tests/calls.h"
+
+enum { SHORT = 12 };
+
+static int64_t long_since, sent_at;
+
+/* Its first computes teach that it is short; then one is long, behind which the source waits, whose room it
+ * freed. */
+static weir_status long_for_once(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	if (weir_context_tick(context) != SHORT)
+		return WEIR_OK;
+	long_since = wr_now();
+	weir_sleep(300 * MS);
+	return WEIR_OK;
+}
+
+static weir_status send(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	if (weir_context_tick(context) == SHORT + 1)
+		sent_at = wr_now();
+	return weir_context_emit(context, 0, rig_number(context, (int64_t)weir_context_tick(context)));
+}
+
+static void check_once(void)
+{
+	struct rig *rig = rig_of("s:call count=20 -> e:call capacity=1");
+
+	rig_on(rig, "s", send);
+	rig_on(rig, "e", long_for_once);
+	rig->options.workers = 3;
+	long_since = sent_at = 0;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "e"), 20);
+	assert_true(long_since > 0);
+	assert_true(sent_at - long_since < 3 * MS);
+	rig_destroy(rig);
+}
+
+static void s09_what_waits_behind_a_compute_that_is_long_for_once_is_taken(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 300; seed++)
+		rig_in_world(seed, check_once);
+}
+
+/* Two stand behind one long compute: who takes the first wakes one for the second. */
+static void check_several(void)
+{
+	struct rig *rig = rig_of(
+		"s:source ticks=20 -> a:call capacity=2; s -> b:call capacity=2; s -> c:call capacity=2");
+
+	rig_on(rig, "a", long_for_once);
+	rig_on(rig, "b", long_for_once);
+	rig_on(rig, "c", long_for_once);
+	rig->options.workers = 4;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_in_range(rig->outcome.duration_ns, 300 * MS, 320 * MS); /* the three at once */
+	rig_destroy(rig);
+}
+
+static void s09_several_that_wait_behind_a_long_compute_get_a_worker_each(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 300; seed++)
+		rig_in_world(seed, check_several);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(s09_what_waits_behind_a_compute_that_is_long_for_once_is_taken),
+		cmocka_unit_test(s09_several_that_wait_behind_a_long_compute_get_a_worker_each),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
