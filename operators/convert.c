@@ -1,6 +1,7 @@
 /*
- * Converts pixels from one format to another. The host form is compiled once for each pair of formats, so
- * that the inner loop has no choice to make.
+ * Converts pixels from one format to another. The host form has a loop for each way in which pixels only
+ * move, or become grey; the others go by planes of a strip, R, G and B by themselves, which stay in the
+ * cache. So no inner loop has a choice to make, and the compiler vectorises them.
  */
 #include "operators/convert.h"
 
@@ -70,7 +71,7 @@ WR_INLINED void move_pixels(uint8_t *restrict to, const uint8_t *from, int64_t c
 	}
 }
 
-/* Of three channels. Each byte is that before it by two, itself, or that after it by two: three masks choose.
+/* Of three channels. A byte becomes the one two after it, stays, or becomes the one two before it: by masks.
  */
 WR_INLINED void swap_pixels(uint8_t *restrict to, const uint8_t *from, int64_t count)
 {
@@ -225,6 +226,7 @@ WR_INLINED void convert_pixels(const struct wr_convert_arguments *job)
 
 /* --- luma and chroma: two rows of a strip, whose count of pixels is even --- */
 
+/* At most 235: there is nothing to clamp. */
 WR_INLINED void write_luma(uint8_t *restrict to, const struct planes *from, int32_t count,
 			   const struct wr_convert_matrix *m)
 {

@@ -7,7 +7,15 @@
 #ifndef WR_OPERATORS_HOST_FORM_H
 #define WR_OPERATORS_HOST_FORM_H
 
+#include <stddef.h>
+
 #define WR_INLINED static inline __attribute__((always_inline))
+
+/* memcpy of a few bytes, a constant number: _FORTIFY_SOURCE may make a call of each memcpy, to check it. */
+WR_INLINED void wr_bytes_copy(void *to, const void *from, size_t bytes)
+{
+	__builtin_memcpy(to, from, bytes);
+}
 
 #if defined(__x86_64__) && !defined(WR_HOST_FORM_PLAIN)
 #define WR_HOST_FORM(name, body)                                                                             \

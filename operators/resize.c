@@ -8,8 +8,6 @@
  * is more than RATIO times as wide has more columns than are needed: then the pixels are copied first. Both
  * ways give the same bytes.
  */
-#include <string.h>
-
 #include "operators/host_form.h"
 #include "operators/operators.h"
 #include "operators/resize.h"
@@ -61,8 +59,7 @@ WR_INLINED void strip_init(struct strip *strip, const struct wr_resize_arguments
 WR_INLINED void mix_rows(int16_t *restrict to, const uint8_t *above, const uint8_t *below, int32_t part,
 			 int32_t count)
 {
-	volatile int16_t hidden =
-		(int16_t)(part * 16); /* a compiler that knows its range multiplies in 32 bits */
+	volatile int16_t hidden = (int16_t)(part * 16); /* whose range is known is multiplied in 32 bits */
 	int16_t factor = (int16_t)part, sixteenfold = hidden;
 
 	for (int32_t i = 0; i < count; i++) {
@@ -92,12 +89,6 @@ WR_INLINED void mix_columns(uint8_t *restrict to, const int16_t *lefts, const in
 
 /* --- a row of a strip; always inlined with a constant number of channels --- */
 
-/* Of a constant size: memcpy would be checked, by a call (_FORTIFY_SOURCE). */
-WR_INLINED void copy(void *to, const void *from, size_t bytes)
-{
-	__builtin_memcpy(to, from, bytes);
-}
-
 /* Copies up to PIXEL values each time: what is too much is overwritten by the next pixel. */
 WR_INLINED void copy_from_line(struct strip *strip, int32_t channels)
 {
@@ -106,11 +97,11 @@ WR_INLINED void copy_from_line(struct strip *strip, int32_t channels)
 
 #pragma GCC unroll 4
 	for (int32_t i = 0; i < width && channels == 1; i++)
-		copy(strip->pairs + 2 * i, strip->line + strip->first[i], 2 * bytes);
+		wr_bytes_copy(strip->pairs + 2 * i, strip->line + strip->first[i], 2 * bytes);
 #pragma GCC unroll 4
 	for (int32_t i = 0; i < width && channels > 1; i++) {
-		copy(strip->lefts + i * channels, strip->line + strip->first[i], bytes);
-		copy(strip->rights + i * channels, strip->line + strip->second[i], bytes);
+		wr_bytes_copy(strip->lefts + i * channels, strip->line + strip->first[i], bytes);
+		wr_bytes_copy(strip->rights + i * channels, strip->line + strip->second[i], bytes);
 	}
 }
 
@@ -121,10 +112,10 @@ WR_INLINED void copy_levels(struct strip *strip, const uint8_t *above, const uin
 
 #pragma GCC unroll 4
 	for (int32_t i = 0; i < width; i++) {
-		copy(strip->levels[0] + i * channels, above + strip->first[i], bytes);
-		copy(strip->levels[1] + i * channels, below + strip->first[i], bytes);
-		copy(strip->levels[2] + i * channels, above + strip->second[i], bytes);
-		copy(strip->levels[3] + i * channels, below + strip->second[i], bytes);
+		wr_bytes_copy(strip->levels[0] + i * channels, above + strip->first[i], bytes);
+		wr_bytes_copy(strip->levels[1] + i * channels, below + strip->first[i], bytes);
+		wr_bytes_copy(strip->levels[2] + i * channels, above + strip->second[i], bytes);
+		wr_bytes_copy(strip->levels[3] + i * channels, below + strip->second[i], bytes);
 	}
 }
 
@@ -147,7 +138,7 @@ WR_INLINED void write_row(struct strip *strip, int32_t y, int32_t channels)
 		return;
 	}
 	mix_rows(strip->line, above, below, tap.part, strip->values);
-	strip->line[strip->values] = 0;
+	strip->line[strip->values] = 0; /* to the right of the last column: has no part in it */
 	copy_from_line(strip, channels);
 	if (channels == 1)
 		mix_columns(to, strip->pairs, strip->pairs + 1, 2, strip->part, count);
