@@ -2,16 +2,20 @@
  * A box blur of bytes, each channel by itself: the mean over (2 radius + 1)^2 pixels, halves rounded up,
  * edges repeated.
  *
- * The host form takes a strip of columns at a time: `sums` holds the sum of each column over the rows of the
- * box; going down a row adds one row and drops one, going right adds one column and drops one. So the radius
- * costs nothing, the strip's sums stay on the stack, and there is nothing to allocate on a thread of the
- * backend.
+ * The host form takes a strip of the values of a row at a time: `sums` holds the sum of each value and those
+ * below it, over the rows of the box; going down a row adds one row and drops one. Then values that are a
+ * pixel apart are added up: one by one while the sums of a box fit into 16 bits, else by a running sum, whose
+ * cost does not depend on the radius. The strip's sums stay on the stack, so there is nothing to allocate on
+ * a thread of the backend.
  */
+#include <string.h>
+
+#include "operators/host_form.h"
 #include "operators/operators.h"
 #include "operators/pixel.h"
 #include "operators/tensor.h"
 
-enum { RADIUS_MAX = 64, STRIP = 256 };
+enum { RADIUS_MAX = 64, RADIUS_NARROW = 7, STRIP = 1024, MARGIN = RADIUS_MAX * WR_CHANNELS_MAX };
 
 struct blur {
 	int32_t radius;
@@ -19,68 +23,118 @@ struct blur {
 
 struct strip {
 	const struct wr_blur_arguments *box;
-	int32_t left, width; /* columns to write */
-	int32_t channel;
-	uint32_t sums[STRIP + 2 * RADIUS_MAX]; /* of columns left - radius ... left + width + radius - 1 */
+	int32_t left, count;               /* values of a row to write */
+	int32_t margin;                    /* values of the box to each side of one */
+	uint16_t sums[STRIP + 2 * MARGIN]; /* from left - margin on; 129 values of 255 fit */
 };
 
-/* Adds row y to the sums of the columns, or subtracts it. */
-static void add_row(struct strip *strip, int32_t y, bool out)
+/* --- the sums of a strip --- */
+
+WR_INLINED const uint8_t *row_at(const struct wr_blur_arguments *box, int32_t y)
+{
+	struct wr_image image = box->image;
+
+	return box->from + (int64_t)wr_pixel_clamp(y, image.height) * image.width * image.channels;
+}
+
+/* Adds row `in` to the sums, and subtracts row `out` if there is one. */
+WR_INLINED void move_sums(struct strip *strip, const uint8_t *in, const uint8_t *out)
 {
 	const struct wr_blur_arguments *box = strip->box;
-	struct wr_image image = box->image;
-	const uint8_t *row =
-		box->from + (int64_t)wr_pixel_clamp(y, image.height) * image.width * image.channels;
+	int32_t channels = box->image.channels, values = box->image.width * channels;
+	int32_t first = strip->left - strip->margin, all = strip->count + 2 * strip->margin;
+	int32_t begin = first < 0 ? -first : 0, end = values - first < all ? values - first : all;
+	uint16_t *restrict sums = strip->sums;
 
-	for (int32_t i = 0; i < strip->width + 2 * box->radius; i++) {
-		int32_t x = wr_pixel_clamp(strip->left - box->radius + i, image.width);
-		uint32_t value = row[(int64_t)x * image.channels + strip->channel];
-
-		strip->sums[i] += out ? -value : value;
-	}
+	for (int32_t i = begin; i < end && out; i++)
+		sums[i] = (uint16_t)(sums[i] + in[first + i] - out[first + i]);
+	for (int32_t i = begin; i < end && !out; i++)
+		sums[i] = (uint16_t)(sums[i] + in[first + i]);
+	for (int32_t i = begin - 1; i >= 0; i--)
+		sums[i] = sums[i + channels];
+	for (int32_t i = end; i < all; i++)
+		sums[i] = sums[i - channels];
 }
 
-static void write_row(const struct strip *strip, int32_t y)
+/* --- a row of a strip --- */
+
+/*
+ * Both divide a sum by n pixels as a product with 2^shift / n, rounded up: exact, since a sum has at most
+ * 255.5 n and (factor n - 2^shift) 255.5 n < 2^shift for each n here.
+ */
+WR_INLINED void write_narrow(const struct strip *strip, uint8_t *restrict to)
 {
-	const struct wr_blur_arguments *box = strip->box;
-	struct wr_image image = box->image;
-	int32_t side = 2 * box->radius + 1;
-	uint8_t *to = box->to + ((int64_t)y * image.width + strip->left) * image.channels + strip->channel;
-	uint32_t sum = 0;
+	int32_t radius = strip->box->radius, channels = strip->box->image.channels, count = strip->count;
+	uint32_t side = 2 * (uint32_t)radius + 1, n = side * side, shift = 16;
+	const uint16_t *sums = strip->sums;
+	uint16_t boxes[STRIP], factor;
 
-	for (int32_t i = 0; i < side; i++)
-		sum += strip->sums[i];
-	for (int32_t i = 0; i < strip->width; i++) {
-		to[(int64_t)i * image.channels] = wr_pixel_mean(sum, (uint32_t)(side * side));
-		if (i + 1 < strip->width)
-			sum += strip->sums[i + side] - strip->sums[i];
+	while (n >> (shift - 15)) /* as large as 16 bits allow */
+		shift++;
+	factor = (uint16_t)(((UINT32_C(1) << shift) + n - 1) / n);
+	shift -= 16;
+	for (int32_t i = 0; i < count; i++)
+		boxes[i] = (uint16_t)(sums[i] + n / 2);
+	for (int32_t k = 1; k <= 2 * radius; k += 2) {
+		const uint16_t *one = sums + k * channels, *two = one + channels;
+
+		for (int32_t i = 0; i < count; i++)
+			boxes[i] = (uint16_t)(boxes[i] + one[i] + two[i]);
 	}
+	for (int32_t i = 0; i < count; i++)
+		to[i] = (uint8_t)((uint16_t)((uint32_t)boxes[i] * factor >> 16) >> shift);
 }
 
-static void blur_strip(const struct wr_blur_arguments *box, int32_t left, int32_t channel)
+WR_INLINED void write_wide(const struct strip *strip, uint8_t *restrict to)
 {
-	int32_t rest = box->image.width - left;
-	struct strip strip = {
-		.box = box, .left = left, .width = rest < STRIP ? rest : STRIP, .channel = channel};
+	enum { SHIFT = 40 };
+	int32_t channels = strip->box->image.channels, count = strip->count, box = 2 * strip->margin;
+	uint32_t side = 2 * (uint32_t)strip->box->radius + 1, n = side * side;
+	uint32_t factor = (uint32_t)(((UINT64_C(1) << SHIFT) + n - 1) / n);
+	const uint16_t *sums = strip->sums;
+	uint32_t boxes[STRIP];
 
-	for (int32_t y = -box->radius; y <= box->radius; y++)
-		add_row(&strip, y, false);
-	for (int32_t y = 0; y < box->image.height; y++) {
-		write_row(&strip, y);
-		add_row(&strip, y + box->radius + 1, false);
-		add_row(&strip, y - box->radius, true);
+	for (int32_t c = 0; c < channels; c++) {
+		uint32_t sum = n / 2;
+
+		for (int32_t i = c; i < box; i += channels)
+			sum += sums[i];
+		for (int32_t i = c; i < count; i += channels) {
+			sum += sums[i + box];
+			boxes[i] = sum;
+			sum -= sums[i];
+		}
 	}
+	for (int32_t i = 0; i < count; i++)
+		to[i] = (uint8_t)((uint32_t)((uint64_t)boxes[i] * factor >> 32) >> (SHIFT - 32));
 }
 
-static int blur_on_host(const void *arguments)
+WR_INLINED int blur_rows(const void *arguments)
 {
 	const struct wr_blur_arguments *box = arguments;
+	int32_t channels = box->image.channels, values = box->image.width * channels, radius = box->radius;
 
-	for (int32_t left = 0; left < box->image.width; left += STRIP)
-		for (int32_t channel = 0; channel < box->image.channels; channel++)
-			blur_strip(box, left, channel);
+	if (!radius)
+		memcpy(box->to, box->from, (size_t)box->image.height * (size_t)values);
+	for (int32_t left = 0; radius && left < values; left += STRIP) {
+		struct strip strip = {.box = box, .left = left, .margin = radius * channels};
+
+		strip.count = values - left < STRIP ? values - left : STRIP;
+		for (int32_t y = -radius; y <= radius; y++)
+			move_sums(&strip, row_at(box, y), NULL);
+		for (int32_t y = 0; y < box->image.height; y++) {
+			uint8_t *to = box->to + (int64_t)y * values + left;
+
+			if (radius <= RADIUS_NARROW)
+				write_narrow(&strip, to);
+			else
+				write_wide(&strip, to);
+			move_sums(&strip, row_at(box, y + radius + 1), row_at(box, y - radius));
+		}
+	}
 	return 0;
 }
+WR_HOST_FORM(blur_on_host, blur_rows)
 
 static const weir_kernel kernel = {
 	.size = sizeof(weir_kernel),

@@ -1,5 +1,6 @@
 /*
- * Conversion of pixels in integers, compiled for the host and for CUDA, so that both give the same bytes.
+ * Conversion of a block of pixels in integers: the CUDA form. The host form, which works on rows, uses what
+ * it can of this, and gives the same bytes (tests/operators/forms.c).
  *
  * A pixel is loaded as R, G, B, A from one format and stored as another. NV12 and I420 have the luma of each
  * pixel, and below it the chroma of each block of 2 x 2 pixels; so the work is done by such blocks. Between

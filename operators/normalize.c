@@ -4,6 +4,7 @@
  */
 #include "operators/normalize.h"
 
+#include "operators/host_form.h"
 #include "operators/operators.h"
 #include "operators/tensor.h"
 
@@ -19,35 +20,78 @@ struct normalize {
 	} table;
 };
 
-static void write_floats(const struct wr_normalize_arguments *job, int32_t channel, const float *table)
-{
-	int64_t count = (int64_t)job->image.height * job->image.width;
-	const uint8_t *from = job->from + channel;
-	float *to = (float *)job->to + channel * count;
+/* --- the host form: a look-up for each value; inlined with a constant number of channels --- */
 
-	for (int64_t i = 0; i < count; i++)
-		to[i] = table[from[i * job->image.channels]];
+enum { FOUR = 4 }; /* values of a channel that one store writes */
+
+WR_INLINED void write_floats(const struct wr_normalize_arguments *job, int32_t channels)
+{
+	int64_t count = (int64_t)job->image.height * job->image.width, i = 0;
+	const float *table = job->table;
+	const uint8_t *from = job->from;
+	float *restrict to = job->to;
+
+	for (; i + FOUR <= count; i += FOUR)
+		for (int32_t c = 0; c < channels; c++) {
+			const uint8_t *at = from + i * channels + c;
+			const float *values = table + c * LEVELS;
+			const float four[FOUR] = {values[at[0]], values[at[channels]],
+						  values[at[2 * channels]], values[at[3 * channels]]};
+
+			wr_bytes_copy(to + c * count + i, four, sizeof four);
+		}
+	for (; i < count; i++)
+		for (int32_t c = 0; c < channels; c++)
+			to[c * count + i] = table[c * LEVELS + from[i * channels + c]];
 }
 
-static void write_shorts(const struct wr_normalize_arguments *job, int32_t channel, const uint16_t *table)
+WR_INLINED void write_shorts(const struct wr_normalize_arguments *job, int32_t channels)
 {
-	int64_t count = (int64_t)job->image.height * job->image.width;
-	const uint8_t *from = job->from + channel;
-	uint16_t *to = (uint16_t *)job->to + channel * count;
+	int64_t count = (int64_t)job->image.height * job->image.width, i = 0;
+	const uint16_t *table = job->table;
+	const uint8_t *from = job->from;
+	uint16_t *restrict to = job->to;
 
-	for (int64_t i = 0; i < count; i++)
-		to[i] = table[from[i * job->image.channels]];
+	for (; i + FOUR <= count; i += FOUR)
+		for (int32_t c = 0; c < channels; c++) {
+			const uint8_t *at = from + i * channels + c;
+			const uint16_t *values = table + c * LEVELS;
+			const uint16_t four[FOUR] = {values[at[0]], values[at[channels]],
+						     values[at[2 * channels]], values[at[3 * channels]]};
+
+			wr_bytes_copy(to + c * count + i, four, sizeof four);
+		}
+	for (; i < count; i++)
+		for (int32_t c = 0; c < channels; c++)
+			to[c * count + i] = table[c * LEVELS + from[i * channels + c]];
+}
+
+WR_INLINED void write_values(const struct wr_normalize_arguments *job, int32_t channels)
+{
+	if (job->type != WR_FLOAT32)
+		write_shorts(job, channels);
+	else
+		write_floats(job, channels);
 }
 
 static int normalize_on_host(const void *arguments)
 {
 	const struct wr_normalize_arguments *job = arguments;
 
-	for (int32_t channel = 0; channel < job->image.channels; channel++)
-		if (job->type != WR_FLOAT32)
-			write_shorts(job, channel, (const uint16_t *)job->table + channel * LEVELS);
-		else
-			write_floats(job, channel, (const float *)job->table + channel * LEVELS);
+	switch (job->image.channels) {
+	case 1:
+		write_values(job, 1);
+		break;
+	case 2:
+		write_values(job, 2);
+		break;
+	case 3:
+		write_values(job, 3);
+		break;
+	case 4:
+		write_values(job, 4);
+		break;
+	}
 	return 0;
 }
 

@@ -1,4 +1,7 @@
-/* Pixel arithmetic in integers, compiled for the host and for CUDA, so that both give the same bytes. */
+/*
+ * Arithmetic of a pixel in integers: the CUDA forms. The host forms, which work on rows, use what they can of
+ * this, and give the same bytes (tests/operators/forms.c).
+ */
 #ifndef WR_OPERATORS_PIXEL_H
 #define WR_OPERATORS_PIXEL_H
 

@@ -215,6 +215,8 @@ static bool print_body(const char *before, const char *at, size_t length)
 {
 	bool written = true;
 
+	if (!length)
+		return true; /* `at` may be NULL */
 	for (const char *end = at + length; at < end && written;) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		const char *stop = newline ? newline : end;

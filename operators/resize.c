@@ -1,16 +1,19 @@
 /*
  * Resizes pictures by bilinear interpolation, whole or as a letterbox.
  *
- * The host form takes a strip of columns at a time: where they lie in the source is computed once a strip. If
- * the source is at most twice as wide, each row of the strip is made in two passes: two rows of the source
- * are mixed to one line, which the compiler vectorises, then columns of the line are mixed. A wider source
- * has more columns than are needed: then each value is mixed of its four by itself. Both give the same bytes.
+ * The host form takes a strip of columns at a time: where they lie in the source is computed once a strip. A
+ * row of the strip is made in three passes: two rows of the source are mixed to one line; the pixels of the
+ * line that lie to the left and to the right of each column are copied to lines of their own; these are
+ * mixed. The first and the last pass have no choice to make, so the compiler vectorises them. A source that
+ * is more than RATIO times as wide has more columns than are needed: then the pixels are copied first. Both
+ * ways give the same bytes.
  */
+#include "operators/host_form.h"
 #include "operators/operators.h"
 #include "operators/resize.h"
 #include "operators/tensor.h"
 
-enum { STRIP = 256, SPAN = 2 * STRIP + 4 };
+enum { STRIP = 1024, RATIO = 4, PIXEL = WR_CHANNELS_MAX }; /* values of a strip, at most; of a pixel */
 
 struct resize {
 	int32_t width, height;
@@ -24,57 +27,99 @@ struct strip {
 	int32_t from;                        /* the first value of a source row that they need */
 	int32_t values;                      /* number of these */
 	int32_t first[STRIP], second[STRIP]; /* values of each column, counted from `from` */
-	int32_t part[STRIP];
-	uint16_t line[SPAN * WR_CHANNELS_MAX];
+	int16_t part[STRIP];                 /* of each value */
+	int16_t line[RATIO * STRIP + 4 * PIXEL];
+	int16_t pairs[2 * STRIP]; /* of one channel: left, right, left, right ... */
+	int16_t lefts[STRIP + PIXEL], rights[STRIP + PIXEL];
+	uint8_t levels[4][STRIP]; /* above and below, left and right */
 };
 
-static void strip_init(struct strip *strip, const struct wr_resize_arguments *job, int32_t left)
+WR_INLINED void strip_init(struct strip *strip, const struct wr_resize_arguments *job, int32_t left)
 {
 	int32_t rest = job->inner_width - left, channels = job->image.channels;
 	struct wr_resize_tap tap = wr_resize_tap_of(left, job->image.width, job->inner_width);
 
 	strip->job = job;
 	strip->left = left;
-	strip->width = rest < STRIP ? rest : STRIP;
+	strip->width = rest < STRIP / channels ? rest : STRIP / channels;
 	strip->from = tap.first * channels;
 	for (int32_t i = 0; i < strip->width; i++) {
 		tap = wr_resize_tap_of(left + i, job->image.width, job->inner_width);
 		strip->first[i] = tap.first * channels - strip->from;
 		strip->second[i] = tap.second * channels - strip->from;
-		strip->part[i] = tap.part;
+		for (int32_t c = 0; c < channels; c++)
+			strip->part[i * channels + c] = (int16_t)tap.part;
 	}
 	strip->values = (tap.second + 1) * channels - strip->from;
 }
 
+/* --- two rows, two columns: as wr_resize_mix_rows and wr_resize_mix_columns do it, in 16 bits --- */
+
+/* (difference * part + 8) >> 4, of 20 bits: the upper ones of the product in 32nds, and the rest of it. */
+WR_INLINED void mix_rows(int16_t *restrict to, const uint8_t *above, const uint8_t *below, int32_t part,
+			 int32_t count)
+{
+	volatile int16_t hidden = (int16_t)(part * 16); /* whose range is known is multiplied in 32 bits */
+	int16_t factor = (int16_t)part, sixteenfold = hidden;
+
+	for (int32_t i = 0; i < count; i++) {
+		int16_t difference = (int16_t)(below[i] - above[i]);
+		int16_t upper = (int16_t)((int32_t)(int16_t)(difference * 128) * sixteenfold >> 16);
+		int16_t lower = (int16_t)(difference * factor);
+
+		to[i] = (int16_t)(above[i] * 128 + upper * 2 + ((lower & 31) + 8) / 16);
+	}
+}
+
+/*
+ * left + difference * part / 2048, of 27 bits: the upper ones of the product in 4096ths, and the next.
+ * Inlined with a constant step from value to value.
+ */
+WR_INLINED void mix_columns(uint8_t *restrict to, const int16_t *lefts, const int16_t *rights, int32_t step,
+			    const int16_t *parts, int32_t count)
+{
+	for (int32_t i = 0; i < count; i++) {
+		int16_t left = lefts[i * step], difference = (int16_t)(rights[i * step] - left);
+		int16_t upper = (int16_t)((int32_t)difference * (int16_t)(parts[i] * 16) >> 16);
+		int16_t lower = (int16_t)(difference * parts[i]);
+
+		to[i] = (uint8_t)((int16_t)(left + upper * 2 + (lower >> 11 & 1) + 64) >> 7);
+	}
+}
+
 /* --- a row of a strip; always inlined with a constant number of channels --- */
 
-static inline void mix_columns(const struct strip *strip, uint8_t *to, int32_t channels)
+/* Copies up to PIXEL values each time: what is too much is overwritten by the next pixel. */
+WR_INLINED void copy_from_line(struct strip *strip, int32_t channels)
 {
-	const uint16_t *line = strip->line;
+	size_t bytes = sizeof *strip->line * (size_t)(channels < 3 ? channels : PIXEL);
+	int32_t width = strip->width;
 
-	for (int32_t i = 0; i < strip->width; i++) {
-		const uint16_t *first = line + strip->first[i], *second = line + strip->second[i];
-
-		for (int32_t c = 0; c < channels; c++)
-			*to++ = wr_resize_mix_columns(first[c], second[c], strip->part[i]);
+#pragma GCC unroll 4
+	for (int32_t i = 0; i < width && channels == 1; i++)
+		wr_bytes_copy(strip->pairs + 2 * i, strip->line + strip->first[i], 2 * bytes);
+#pragma GCC unroll 4
+	for (int32_t i = 0; i < width && channels > 1; i++) {
+		wr_bytes_copy(strip->lefts + i * channels, strip->line + strip->first[i], bytes);
+		wr_bytes_copy(strip->rights + i * channels, strip->line + strip->second[i], bytes);
 	}
 }
 
-static inline void mix_values(const struct strip *strip, const uint8_t *above, const uint8_t *below,
-			      int32_t part, uint8_t *to, int32_t channels)
+WR_INLINED void copy_levels(struct strip *strip, const uint8_t *above, const uint8_t *below, int32_t channels)
 {
-	for (int32_t i = 0; i < strip->width; i++) {
-		int32_t first = strip->first[i], second = strip->second[i];
+	size_t bytes = (size_t)channels;
+	int32_t width = strip->width;
 
-		for (int32_t c = 0; c < channels; c++)
-			*to++ = wr_resize_mix_columns(
-				wr_resize_mix_rows(above[first + c], below[first + c], part),
-				wr_resize_mix_rows(above[second + c], below[second + c], part),
-				strip->part[i]);
+#pragma GCC unroll 4
+	for (int32_t i = 0; i < width; i++) {
+		wr_bytes_copy(strip->levels[0] + i * channels, above + strip->first[i], bytes);
+		wr_bytes_copy(strip->levels[1] + i * channels, below + strip->first[i], bytes);
+		wr_bytes_copy(strip->levels[2] + i * channels, above + strip->second[i], bytes);
+		wr_bytes_copy(strip->levels[3] + i * channels, below + strip->second[i], bytes);
 	}
 }
 
-static inline void write_row(struct strip *strip, int32_t y, int32_t channels)
+WR_INLINED void write_row(struct strip *strip, int32_t y, int32_t channels)
 {
 	const struct wr_resize_arguments *job = strip->job;
 	struct wr_resize_tap tap = wr_resize_tap_of(y, job->image.height, job->inner_height);
@@ -82,18 +127,26 @@ static inline void write_row(struct strip *strip, int32_t y, int32_t channels)
 	const uint8_t *above = job->from + tap.first * pitch + strip->from;
 	const uint8_t *below = job->from + tap.second * pitch + strip->from;
 	int64_t pixel = (int64_t)(job->top + y) * job->width + job->left + strip->left;
+	int32_t count = strip->width * channels;
 	uint8_t *to = job->to + pixel * channels;
 
-	if (job->image.width > 2 * (int64_t)job->inner_width) {
-		mix_values(strip, above, below, tap.part, to, channels);
+	if (job->image.width > RATIO * (int64_t)job->inner_width) {
+		copy_levels(strip, above, below, channels);
+		mix_rows(strip->lefts, strip->levels[0], strip->levels[1], tap.part, count);
+		mix_rows(strip->rights, strip->levels[2], strip->levels[3], tap.part, count);
+		mix_columns(to, strip->lefts, strip->rights, 1, strip->part, count);
 		return;
 	}
-	for (int32_t i = 0; i < strip->values; i++)
-		strip->line[i] = (uint16_t)wr_resize_mix_rows(above[i], below[i], tap.part);
-	mix_columns(strip, to, channels);
+	mix_rows(strip->line, above, below, tap.part, strip->values);
+	strip->line[strip->values] = 0; /* to the right of the last column: has no part in it */
+	copy_from_line(strip, channels);
+	if (channels == 1)
+		mix_columns(to, strip->pairs, strip->pairs + 1, 2, strip->part, count);
+	else
+		mix_columns(to, strip->lefts, strip->rights, 1, strip->part, count);
 }
 
-static void write_strip(struct strip *strip)
+WR_INLINED void write_strip(struct strip *strip)
 {
 	for (int32_t y = 0; y < strip->job->inner_height; y++)
 		switch (strip->job->image.channels) {
@@ -114,7 +167,7 @@ static void write_strip(struct strip *strip)
 
 /* --- the whole --- */
 
-static void fill_pixels(const struct wr_resize_arguments *job, int32_t x, int32_t y, int32_t count)
+WR_INLINED void fill_pixels(const struct wr_resize_arguments *job, int32_t x, int32_t y, int32_t count)
 {
 	int32_t channels = job->image.channels;
 	uint8_t *to = job->to + ((int64_t)y * job->width + x) * channels;
@@ -124,7 +177,7 @@ static void fill_pixels(const struct wr_resize_arguments *job, int32_t x, int32_
 			*to++ = job->fill[c];
 }
 
-static void fill_border(const struct wr_resize_arguments *job)
+WR_INLINED void fill_border(const struct wr_resize_arguments *job)
 {
 	int32_t right = job->left + job->inner_width, bottom = job->top + job->inner_height;
 
@@ -137,18 +190,19 @@ static void fill_border(const struct wr_resize_arguments *job)
 		}
 }
 
-static int resize_on_host(const void *arguments)
+WR_INLINED int resize_rows(const void *arguments)
 {
 	const struct wr_resize_arguments *job = arguments;
 	struct strip strip;
 
 	fill_border(job);
-	for (int32_t left = 0; left < job->inner_width; left += STRIP) {
+	for (int32_t left = 0; left < job->inner_width; left += strip.width) {
 		strip_init(&strip, job, left);
 		write_strip(&strip);
 	}
 	return 0;
 }
+WR_HOST_FORM(resize_on_host, resize_rows)
 
 static const weir_kernel kernel = {
 	.size = sizeof(weir_kernel),

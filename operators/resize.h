@@ -1,5 +1,6 @@
 /*
- * Bilinear resizing in integers, compiled for the host and for CUDA, so that both give the same bytes.
+ * Bilinear resizing in integers, pixel by pixel: the CUDA form. The host form, which works on rows, uses what
+ * it can of this, and gives the same bytes (tests/operators/forms.c).
  *
  * A position in the source is counted in 2048ths of a pixel. Rows are mixed first, to 128ths of a level (at
  * most 15 bits, so that the host may multiply 16-bit numbers), then columns. docs/operators.md states the

@@ -114,6 +114,40 @@ static void blur_with_a_radius_beyond_the_image(void **state)
 	compare_blur((struct size){2, 300, 1}, 63);
 }
 
+/* The middle pixel of a square that its box just covers: the sums below and above each half. */
+static void blur_rounds_each_half_up(int radius)
+{
+	int side = 2 * radius + 1, n = side * side;
+	char parameters[32];
+	struct rig rig;
+
+	snprintf(parameters, sizeof parameters, "radius=%d", radius);
+	rig_start(&rig, &wr_blur, parameters);
+	for (int i = 0; i < 2 * 255; i++) {
+		int level = i / 2,
+		    sum = level * n + n / 2 + i % 2; /* n is odd: level + 1/2 is between them */
+		weir_message *in = rig_image(RIG_DEVICE, side, side, 1);
+		uint8_t *data = weir_message_data(in);
+
+		for (int k = 0; k < n; k++)
+			data[k] = (uint8_t)(sum / n + (k < sum % n));
+		rig_give(&rig, in);
+		assert_int_equal(rig_tick(&rig), WEIR_OK);
+		data = weir_message_data(rig.context.out[0]);
+		assert_int_equal(data[n / 2], level + i % 2);
+	}
+	rig_stop(&rig);
+}
+
+static void blur_rounds_halves_up_at_each_level(void **state)
+{
+	(void)state;
+	for (int radius = 1; radius <= 9; radius++)
+		blur_rounds_each_half_up(radius);
+	blur_rounds_each_half_up(32);
+	blur_rounds_each_half_up(64);
+}
+
 static void blur_of_white_stays_white(void **state)
 {
 	struct rig rig;
@@ -148,6 +182,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(blur_is_the_mean_of_the_box_with_halves_up),
 		cmocka_unit_test(blur_with_a_radius_beyond_the_image),
+		cmocka_unit_test(blur_rounds_halves_up_at_each_level),
 		cmocka_unit_test(blur_of_white_stays_white),
 		cmocka_unit_test(sobel_is_the_sum_of_both_gradients_of_luma),
 	};

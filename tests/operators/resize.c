@@ -136,10 +136,11 @@ static void resize_is_bilinear_between_pixel_centers(void **state)
 				compare(sizes[i], sizes[j], channels);
 }
 
-/* The host form works in strips of 256 columns, in another way if the source is more than twice as wide. */
+/* The host form works in strips of 1024 values, in another way if the source is more than four times as wide.
+ */
 static void resize_of_wide_pictures(void **state)
 {
-	static const int widths[] = {1, 128, 255, 256, 257, 512, 513, 700};
+	static const int widths[] = {1, 128, 255, 256, 257, 512, 513, 700, 1024, 1100};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)

@@ -240,6 +240,7 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 	assert_in_range(bytes, 1, WEIR_ARGUMENTS_MAX);
 	if (running->fails_to_launch)
 		return WEIR_E_DEVICE;
+	memcpy(running->launched, arguments, bytes);
 	running->faults += kernel->host(arguments) != 0;
 	return WEIR_OK;
 }

@@ -34,9 +34,10 @@ struct weir_context {
 	size_t copies;       /* of its streams so far */
 	unsigned copy_flags; /* of the last ones */
 	bool drained;
-	weir_status failed; /* by weir_context_fail_after_drain */
-	char text[512];     /* error of the last failure */
-	int faults;         /* of the stream */
+	weir_status failed;                /* by weir_context_fail_after_drain */
+	char text[512];                    /* error of the last failure */
+	int faults;                        /* of the stream */
+	char launched[WEIR_ARGUMENTS_MAX]; /* arguments of the last kernel */
 	int64_t slept;
 	weir_stamp stamp; /* of weir_context_set_stamp */
 };
