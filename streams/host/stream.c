@@ -42,12 +42,13 @@ struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *pool, s
 	return stream;
 }
 
-static void event_unpark_locked(struct wr_host_event *event, const struct wr_host_pool *here)
+static void event_unpark_locked(struct wr_host_event *event, uint64_t reached,
+				const struct wr_host_pool *here)
 {
 	struct wr_host_stream **at = &event->parked, *stream;
 
 	while ((stream = *at) != NULL) {
-		if (stream->first->count > wr_read(&event->reached)) {
+		if (stream->first->count > reached) {
 			at = &stream->next;
 			continue;
 		}
@@ -77,12 +78,14 @@ void wr_host_stream_reach_locked(struct wr_host_stream *stream)
 {
 	struct wr_host_event *event = stream->first->event;
 	const struct wr_executor *executor = stream->executor;
+	uint64_t reached = wr_read(&event->reached);
 
-	if (wr_read(&event->reached) < stream->first->count)
-		wr_store_release(&event->reached, stream->first->count);
+	if (reached < stream->first->count)
+		reached = stream->first->count;
 	if (event->timer)
 		event->reached_at = executor->rules ? executor->rules->now(executor->arg) : wr_now();
-	event_unpark_locked(event, stream->pool);
+	event_unpark_locked(event, reached, stream->pool);
+	wr_store_release(&event->reached, reached); /* last: a thread that sees it may destroy the event */
 }
 
 /* --- tasks --- */
