@@ -1,10 +1,25 @@
-/* What a gated tick calls of the device: counted by the fake, so it holds at any speed of the machine. */
+/*
+ * What a gated tick enqueues on the device: counted by the fake, so it holds at any speed of the machine.
+ * Queries do not: a signal whose stream was made during the run proves nothing, and the review that follows
+ * it asks.
+ */
 #include "test.h"
 
 #include "tests/calls.h"
 #include "weir.h"
 
-enum { MESSAGES = 60, SLACK = 10 }; /* the end of a run, and a watch that finds the machine slow */
+enum { MESSAGES = 60, SLACK = 10 }; /* a watch that finds the machine slow */
+
+static const char *const calls[] = {"cudaEventRecord", "cudaStreamWaitEvent", "cudaLaunchHostFunc",
+				    "cuStreamWriteValue32"};
+enum { CALLS = sizeof calls / sizeof *calls };
+static unsigned counts[CALLS]; /* when the last message is made */
+
+static void note_counts(void)
+{
+	for (int i = 0; i < CALLS; i++)
+		counts[i] = fake_count(calls[i]);
+}
 
 static int work(void *const *parameters, const struct fake_place *place)
 {
@@ -32,8 +47,10 @@ static weir_status make_compute(weir_context *context, void *state)
 	if (!stream || weir_stream_launch(stream, &kernel, NULL, 0) ||
 	    weir_message_create_empty(weir_context_graph(context), &message))
 		return WEIR_E_FAILED;
-	if (++*(unsigned *)state == MESSAGES)
+	if (++*(unsigned *)state == MESSAGES) {
+		note_counts();
 		weir_context_finish(context);
+	}
 	return weir_context_emit(context, 0, message);
 }
 
@@ -65,7 +82,10 @@ static void add_operators(weir_registry *registry)
 	assert_int_equal(weir_registry_add_operator(registry, &take), WEIR_OK);
 }
 
-/* A source, and a receiver with the gate that each host port has. Returns the number of ticks. */
+/*
+ * A source, and a receiver with the gate that each host port has; with room for one message, so that nothing
+ * but that message and its signal pokes the receiver. Returns the number of ticks.
+ */
 static uint64_t run(void)
 {
 	const weir_scheduler_options options = {.size = sizeof options, .workers = 1, .backend = "cuda"};
@@ -81,6 +101,7 @@ static uint64_t run(void)
 	assert_int_equal(weir_description_add_entity(description, "a", "make"), WEIR_OK);
 	assert_int_equal(weir_description_add_entity(description, "b", "take"), WEIR_OK);
 	assert_int_equal(weir_description_connect(description, "a.out", "b.in"), WEIR_OK);
+	assert_int_equal(weir_description_put(description, "/entities/1/ports/in/capacity", "1"), WEIR_OK);
 	assert_int_equal(weir_graph_create(registry, description, &graph), WEIR_OK);
 	assert_int_equal(weir_scheduler_create(graph, &options, &scheduler), WEIR_OK);
 	assert_int_equal(weir_scheduler_start(scheduler), WEIR_OK);
@@ -92,20 +113,17 @@ static uint64_t run(void)
 	return outcome.ticks;
 }
 
-static void g3_a_gated_tick_asks_the_device_once_and_arms_one_signal(void **state)
+static void g3_a_gated_tick_records_once_and_arms_one_signal(void **state)
 {
-	static const char *const calls[] = {"cudaEventRecord", "cudaEventQuery", "cudaStreamWaitEvent",
-					    "cudaLaunchHostFunc", "cuStreamWriteValue32"};
-	enum { CALLS = sizeof calls / sizeof *calls };
 	unsigned before[CALLS], made, launched = fake_count("cudaLaunchKernel");
 
 	(void)state;
-	for (int i = 0; i < CALLS; i++)
-		before[i] = fake_count(calls[i]);
+	note_counts();
+	memcpy(before, counts, sizeof before);
 	assert_int_equal(run(), 2 * MESSAGES);
 	assert_int_equal(fake_count("cudaLaunchKernel") - launched, MESSAGES);
 	for (int i = 0; i < CALLS; i++) {
-		made = fake_count(calls[i]) - before[i];
+		made = counts[i] - before[i];
 		if (made > MESSAGES + SLACK)
 			fail_msg("%u messages made %u calls of %s", MESSAGES, made, calls[i]);
 	}
@@ -114,7 +132,7 @@ static void g3_a_gated_tick_asks_the_device_once_and_arms_one_signal(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(g3_a_gated_tick_asks_the_device_once_and_arms_one_signal),
+		cmocka_unit_test(g3_a_gated_tick_records_once_and_arms_one_signal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
