@@ -738,11 +738,22 @@ const weir_message *weir_view_message(weir_view *view, unsigned input, size_t i)
 	return has_input(view, input) ? front_message(&view->entity->inputs[input], i) : NULL;
 }
 
-/*
- * Reads the message's fences behind the `count` that were found before, and adds the incomplete ones to
- * those; without `all`, promises alone.
- */
-static size_t add_pending_fences(weir_entity *entity, const weir_message *message, size_t count, bool all)
+/* Without `all`: of promises alone. */
+static inline bool is_pending(const weir_entity *entity, weir_fence fence, bool all)
+{
+	weir_status status =
+		all || wr_fence_is_promise(fence) ? wr_fence_query(entity->graph->system, fence) : WEIR_OK;
+
+	/* A stale promise was completed: one that failed is not forgotten while a message names it. */
+	if (status == WEIR_E_INVALID && wr_fence_is_promise(fence))
+		return false;
+	/* A lost device counts as complete: compute then fails. Arming reports other failures. */
+	return status && status != WEIR_E_DEVICE;
+}
+
+/* Reads the message's fences behind the `count` that were found before. */
+__attribute__((noinline)) static size_t add_pending_of_many(weir_entity *entity, const weir_message *message,
+							    size_t count, bool all)
 {
 	size_t n = 1, from = count;
 
@@ -753,31 +764,45 @@ static size_t add_pending_fences(weir_entity *entity, const weir_message *messag
 		}
 		n = wr_message_fences(message, entity->fetched + from, entity->fetched_room - from);
 	} while (n > entity->fetched_room - from);
-	for (size_t i = from; i < from + n; i++) {
-		weir_fence fence = entity->fetched[i];
-		weir_status status = all || wr_fence_is_promise(fence)
-					     ? wr_fence_query(entity->graph->system, fence)
-					     : WEIR_OK;
-		/* A stale promise was completed: one that failed is not forgotten while a message names it.
-		 */
-		if (status == WEIR_E_INVALID && wr_fence_is_promise(fence))
-			continue;
-		/* A lost device counts as complete: compute then fails. Arming reports other failures. */
-		if (status && status != WEIR_E_DEVICE)
-			count = wr_fences_add(entity->fetched, count, fence);
-	}
+	for (size_t i = from; i < from + n; i++)
+		if (is_pending(entity, entity->fetched[i], all))
+			count = wr_fences_add(entity->fetched, count, entity->fetched[i]);
+	return count;
+}
+
+/* Adds the message's incomplete fences to the `count` that were found before. */
+static inline size_t add_pending(weir_entity *entity, const weir_message *message, size_t count, bool all)
+{
+	weir_fence fence;
+
+	if (!wr_message_lone_fence(message, &fence))
+		return wr_message_has_fences(message) ? add_pending_of_many(entity, message, count, all)
+						      : count;
+	if (!is_pending(entity, fence, all))
+		return count;
+	if (!wr_grow(&entity->fetched, &entity->fetched_room, count + 1, sizeof fence))
+		return wr_fences_add(entity->fetched, count, fence);
+	entity->verdict.failed = WEIR_E_NOMEM;
 	return count;
 }
 
 /* Reads the incomplete fences of the port's front, all or promises alone, into entity->fetched. */
-static size_t fetch_pending(weir_entity *entity, const struct wr_input *port, bool all)
+static inline size_t fetch_pending(weir_entity *entity, const struct wr_input *port, bool all)
 {
-	const weir_message *message;
 	size_t count = 0;
 
-	for (size_t i = 0; (message = front_message(port, i)); i++)
-		if (wr_message_has_fences(message))
-			count = add_pending_fences(entity, message, count, all);
+	if (port->set) {
+		const weir_message *message;
+		for (size_t i = 0; (message = wr_fan_in_at(port->set, i)); i++)
+			count = add_pending(entity, message, count, all);
+		return count;
+	}
+	for (size_t k = 0; k < port->count; k++) {
+		struct wr_queue *queue = &port->connections[k]->queue;
+		size_t front = wr_queue_front(queue);
+		for (size_t i = 0; i < front; i++)
+			count = add_pending(entity, wr_queue_at(queue, i), count, all);
+	}
 	return count;
 }
 

@@ -263,13 +263,6 @@ void weir_message_unref(weir_message *message)
 
 /* --- fences --- */
 
-/*
- * The highest bit of the timeline value marks a producer's fence whose stream is not carried: receivers get
- * the fence, but not its stream. Timeline values never get that large, and the bit is never visible outside
- * of this file.
- */
-#define BARE (UINT64_C(1) << 63)
-
 /* Returns false without locking if the caller is the only holder. */
 static bool message_lock_shared(weir_message *message)
 {
@@ -299,14 +292,14 @@ static weir_status fences_grow(struct wr_fences *fences)
 	return WEIR_OK;
 }
 
-/* `bare`: BARE or 0. The entry stays BARE only if all fences of its stream were. */
-static weir_status fences_keep_latest(struct wr_fences *fences, weir_fence fence, uint64_t bare)
+/* `bare`: WR_BARE or 0. The entry stays WR_BARE only if all fences of its stream were. */
+static inline weir_status fences_keep_latest(struct wr_fences *fences, weir_fence fence, uint64_t bare)
 {
 	uint32_t count = wr_read(&fences->count);
 
 	for (uint32_t i = 0; i < count; i++)
 		if (fences->items[i].stream == fence.stream) {
-			uint64_t kept = fences->items[i].value, point = kept & ~BARE;
+			uint64_t kept = fences->items[i].value, point = kept & ~WR_BARE;
 			point = point < fence.value ? fence.value : point;
 			fences->items[i].value = point | (kept & bare);
 			return WEIR_OK;
@@ -324,7 +317,7 @@ static weir_status fence_add(weir_message *message, weir_fence fence, enum wr_pa
 	weir_status status = fences_keep_latest(&message->uses, fence, 0);
 
 	if (!status && part != WR_USED)
-		status = fences_keep_latest(&message->producers, fence, part == WR_PRODUCED ? BARE : 0);
+		status = fences_keep_latest(&message->producers, fence, part == WR_PRODUCED ? WR_BARE : 0);
 	message_unlock_shared(message, locked);
 	return status;
 }
@@ -466,7 +459,7 @@ static inline size_t copy_producers(weir_message *self, uint64_t skipped, weir_f
 		if (fence.value & skipped)
 			continue;
 		if (count < room)
-			out[count] = (weir_fence){fence.stream, fence.value & ~BARE};
+			out[count] = (weir_fence){fence.stream, fence.value & ~WR_BARE};
 		count++;
 	}
 	return count;
@@ -482,7 +475,7 @@ static __attribute__((noinline)) size_t copy_producers_locking(weir_message *sel
 	return count;
 }
 
-/* The producers' fences; `skipped`: BARE to leave those out, else 0. */
+/* The producers' fences; `skipped`: WR_BARE to leave those out, else 0. */
 static size_t copy_fences(const weir_message *message, uint64_t skipped, weir_fence *out, size_t room)
 {
 	weir_message *self = (weir_message *)message;
@@ -504,7 +497,7 @@ size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t ro
 size_t wr_message_carried(const weir_message *message, weir_fence *out, size_t room)
 {
 	return message->kind == WEIR_KIND_PARTS ? pack_fences(message, wr_message_carried, out, room)
-						: copy_fences(message, BARE, out, room);
+						: copy_fences(message, WR_BARE, out, room);
 }
 
 size_t weir_message_fences(const weir_message *message, size_t room, weir_fence *out)
@@ -525,7 +518,7 @@ bool wr_message_still_read(const weir_message *message)
 		uint64_t covered = 0;
 		for (uint32_t k = 0; k < producers; k++)
 			if (message->producers.items[k].stream == use.stream)
-				covered = message->producers.items[k].value & ~BARE;
+				covered = message->producers.items[k].value & ~WR_BARE;
 		if (covered >= use.value)
 			continue;
 		if (wr_fence_is_promise(use) ? !wr_promise_over(system, use) : wr_fence_query(system, use))

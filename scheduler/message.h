@@ -130,6 +130,8 @@ size_t wr_message_fences(const weir_message *message, weir_fence *out, size_t ro
 /* Those among them whose stream is carried. */
 size_t wr_message_carried(const weir_message *message, weir_fence *out, size_t room);
 bool wr_message_has_fences(const weir_message *message);
+/* Returns true if the message carries one fence, and the caller is its only holder. */
+static inline bool wr_message_lone_fence(const weir_message *message, weir_fence *out);
 /*
  * Adds a fence to `count` fences of different streams, of each the latest. Returns the new count: there must
  * be room.
@@ -255,6 +257,22 @@ static inline uint32_t wr_message_references(const weir_message *message)
 static inline bool wr_message_has_one_holder(const weir_message *message)
 {
 	return wr_message_references(message) == 1;
+}
+
+/*
+ * The highest bit of the timeline value marks a producer's fence whose stream is not carried: receivers get
+ * the fence, but not its stream. Timeline values never get that large, and the bit is visible only here and
+ * in message.c.
+ */
+#define WR_BARE (UINT64_C(1) << 63)
+
+static inline bool wr_message_lone_fence(const weir_message *message, weir_fence *out)
+{
+	if (message->kind == WEIR_KIND_PARTS || wr_read(&((weir_message *)message)->producers.count) != 1 ||
+	    !wr_message_has_one_holder(message))
+		return false;
+	*out = (weir_fence){message->producers.items[0].stream, message->producers.items[0].value & ~WR_BARE};
+	return true;
 }
 
 /* Returns true if work of a former holder still reads the payload: a writer waits for the producers only. */

@@ -246,27 +246,6 @@ size_t wr_queue_inbox(struct wr_queue *queue)
 	return (size_t)(tail - front_end);
 }
 
-size_t wr_queue_front(struct wr_queue *queue)
-{
-	uint64_t head, front_end;
-
-	wr_queue_lock(queue);
-	head = wr_load_relaxed(&queue->head);
-	front_end = wr_load_relaxed(&queue->front_end);
-	wr_queue_unlock(queue);
-	return (size_t)(front_end - head);
-}
-
-struct weir_message *wr_queue_at(struct wr_queue *queue, size_t i)
-{
-	struct weir_message *found;
-
-	wr_queue_lock(queue);
-	found = *wr_queue_slot(queue, wr_read(&queue->head) + i);
-	wr_queue_unlock(queue);
-	return found;
-}
-
 /* Messages of a front are closed at once, so the numbers of one follow each other. */
 void wr_queue_close_front_evicting(struct wr_queue *queue, size_t n)
 {

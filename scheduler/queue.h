@@ -91,10 +91,11 @@ static inline size_t wr_queue_count(struct wr_queue *queue); /* inbox + front */
  */
 static inline bool wr_queue_holds(struct wr_queue *queue, size_t needed);
 size_t wr_queue_inbox(struct wr_queue *queue);
-size_t wr_queue_front(struct wr_queue *queue);
+static inline size_t wr_queue_front(struct wr_queue *queue);
 /* Moves up to n from the inbox to the front. */
 static inline void wr_queue_close_front(struct wr_queue *queue, size_t n);
-struct weir_message *wr_queue_at(struct wr_queue *queue, size_t i); /* i-th message of the front */
+/* The i-th message of the front. */
+static inline struct weir_message *wr_queue_at(struct wr_queue *queue, size_t i);
 /* Moves the front to out[0..front), counts it as delivered and frees its room. Returns the number. */
 static inline size_t wr_queue_take(struct wr_queue *queue, struct weir_message **out);
 /* When the receiver becomes DONE: unrefs inbox and front and counts them as `closed`. */
@@ -206,6 +207,27 @@ static inline size_t wr_queue_count(struct wr_queue *queue)
 	head = wr_load_relaxed(&queue->head);
 	wr_queue_unlock(queue);
 	return (size_t)(tail - head);
+}
+
+static inline size_t wr_queue_front(struct wr_queue *queue)
+{
+	uint64_t head, front_end;
+
+	wr_queue_lock(queue);
+	head = wr_load_relaxed(&queue->head);
+	front_end = wr_load_relaxed(&queue->front_end);
+	wr_queue_unlock(queue);
+	return (size_t)(front_end - head);
+}
+
+static inline struct weir_message *wr_queue_at(struct wr_queue *queue, size_t i)
+{
+	struct weir_message *found;
+
+	wr_queue_lock(queue);
+	found = *wr_queue_slot(queue, wr_read(&queue->head) + i);
+	wr_queue_unlock(queue);
+	return found;
 }
 
 static inline bool wr_queue_holds(struct wr_queue *queue, size_t needed)

@@ -223,10 +223,10 @@ static weir_entity *list_shift_locked(struct wr_ready_list *list, _Atomic uint64
 	return entity;
 }
 
-/* Empties the stack, whose top is the newest entry, and appends its entries to the backlog, oldest first. */
-static void backlog_refill_locked(weir_scheduler *scheduler)
+/* Appends what the stack held, whose top is the newest entry, to the backlog, oldest first. */
+static void backlog_append_locked(weir_scheduler *scheduler, weir_entity *newest)
 {
-	weir_entity *newest = wr_exchange(&scheduler->injected, NULL), *first = NULL, *older;
+	weir_entity *first = NULL, *older;
 	uint64_t count = 0;
 
 	for (weir_entity *entity = newest; entity; entity = older, count++) {
@@ -246,17 +246,26 @@ bool wr_ready_injector_holds(weir_scheduler *scheduler)
 	       wr_ready_due_holds(scheduler);
 }
 
-/* Takes the oldest entry and drops its reference: the worker has its own. */
+/*
+ * Takes the oldest entry and drops its reference: the worker has its own. The lock is for the backlog: one
+ * entry alone needs none.
+ */
 static weir_entity *injector_take(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
-	weir_entity *entity;
+	weir_entity *newest = wr_load(&scheduler->injected), *entity;
+	uint64_t before = wr_load(&scheduler->backlog_count);
 	bool more;
 
-	if (!wr_load(&scheduler->injected) && !wr_load(&scheduler->backlog_count))
+	if (!newest && !before)
 		return NULL;
+	newest = newest ? wr_exchange(&scheduler->injected, NULL) : NULL;
+	if (newest && !before && !wr_load_relaxed(&newest->next_ready)) {
+		wr_run_drop_live(scheduler);
+		return newest;
+	}
 	wr_mutex_lock(&scheduler->backlog_lock);
-	backlog_refill_locked(scheduler);
+	backlog_append_locked(scheduler, newest);
 	entity = list_shift_locked(&scheduler->backlog, &scheduler->backlog_count);
 	more = scheduler->backlog.first;
 	wr_mutex_unlock(&scheduler->backlog_lock);

@@ -47,13 +47,14 @@
 #define SIM_TICK_NS 2000 /* the longest simulated compute */
 
 /* Also pokes the sender blocked on the queue. */
-static inline void front_take(struct wr_worker *worker, struct wr_input *input, size_t k)
+__attribute__((always_inline)) static inline void front_take(struct wr_worker *worker, struct wr_input *input,
+							     size_t k, struct wr_trace *trace)
 {
 	struct wr_connection *connection = input->connections[k];
 	size_t n;
 
-	if (worker->scheduler->trace)
-		wr_queue_tell_take(&connection->queue, worker->scheduler->trace, worker->local.index);
+	if (trace)
+		wr_queue_tell_take(&connection->queue, trace, worker->local.index);
 	n = wr_queue_take(&connection->queue, input->taken + input->taken_count);
 	input->taken_by[k] = n;
 	input->taken_count += n;
@@ -68,7 +69,8 @@ static inline void front_take(struct wr_worker *worker, struct wr_input *input, 
 }
 
 /* The fronts become the tick's inputs. */
-static void inputs_take(struct wr_worker *worker, weir_entity *entity)
+__attribute__((always_inline)) static inline void inputs_take(struct wr_worker *worker, weir_entity *entity,
+							      struct wr_trace *trace)
 {
 	size_t held = 0;
 
@@ -76,11 +78,11 @@ static void inputs_take(struct wr_worker *worker, weir_entity *entity)
 		struct wr_input *input = &entity->inputs[i];
 		input->taken_count = 0;
 		for (size_t k = 0; input->set && k < input->set->front_count; k++)
-			front_take(worker, input, input->set->fronts[k]);
+			front_take(worker, input, input->set->fronts[k], trace);
 		if (input->set)
 			wr_fan_in_taken(input->set);
 		for (size_t k = 0; !input->set && k < input->count; k++)
-			front_take(worker, input, k);
+			front_take(worker, input, k, trace);
 		held += input->taken_count;
 		wr_count(&entity->counters.received, input->taken_count);
 	}
@@ -113,7 +115,8 @@ __attribute__((noinline)) static void tell_end(struct wr_worker *worker, weir_en
 		wr_trace_computed(trace, entity->id, entity->context.tick, wr_entity_has_device_work(entity));
 }
 
-static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
+__attribute__((always_inline)) static inline weir_status
+run_compute(struct wr_worker *worker, weir_entity *entity, struct wr_trace *trace)
 {
 	const weir_graph *graph = entity->graph;
 	weir_context *context = &entity->context;
@@ -128,10 +131,10 @@ static weir_status run_compute(struct wr_worker *worker, weir_entity *entity)
 	context->computing = true;
 	wr_error_clear(worker->error);
 	worker->local.context = context;
-	if (worker->scheduler->trace)
+	if (trace)
 		tell_begin(worker, entity);
 	status = entity->compute(context, entity->operator_state);
-	if (worker->scheduler->trace)
+	if (trace)
 		tell_end(worker, entity, status);
 	context->computing = false;
 	return status ? wr_failure_explain(status, "compute") : WEIR_OK;
@@ -149,17 +152,17 @@ static void call_ticked(weir_entity *entity)
 	}
 }
 
-static weir_status take_and_compute(struct wr_worker *worker, weir_entity *entity)
+__attribute__((always_inline)) static inline weir_status
+take_and_compute(struct wr_worker *worker, weir_entity *entity, struct wr_trace *trace)
 {
-	weir_scheduler *scheduler = worker->scheduler;
-	bool sampled = scheduler->costs && wr_cost_is_sampled(entity->context.tick);
-	bool told = entity->gated || scheduler->trace; /* gated: it may become so in a review only */
+	bool sampled = worker->scheduler->costs && wr_cost_is_sampled(entity->context.tick);
+	bool told = entity->gated || trace; /* gated: it may become so in a review only */
 	int64_t begin = sampled || told ? wr_now() : 1;
 	weir_status status;
 
-	inputs_take(worker, entity);
+	inputs_take(worker, entity, trace);
 	wr_note(&entity->computing_since, told ? begin : 1);
-	status = run_compute(worker, entity);
+	status = run_compute(worker, entity, trace);
 	wr_note(&entity->computing_since, 0);
 	if (sampled)
 		wr_cost_learn(entity, wr_now() - begin);
@@ -216,10 +219,11 @@ static void end_row_if_full(struct wr_worker *worker, struct wr_connection *conn
 	worker->row_yields |= receiver == WR_POKED && worker->row_woke != connection->receiver;
 }
 
-static void tell_push(struct wr_worker *worker, struct wr_connection *connection)
+static inline void tell_push(struct wr_worker *worker, struct wr_connection *connection,
+			     struct wr_trace *trace)
 {
-	if (worker->scheduler->trace)
-		wr_queue_tell_push(&connection->queue, worker->scheduler->trace, worker->local.index);
+	if (trace)
+		wr_queue_tell_push(&connection->queue, trace, worker->local.index);
 }
 
 static void tell_drop(struct wr_worker *worker, struct wr_connection *connection, enum wr_pushed pushed)
@@ -228,15 +232,17 @@ static void tell_drop(struct wr_worker *worker, struct wr_connection *connection
 		wr_queue_tell_drop(&connection->queue, worker->scheduler->trace, worker->local.index, pushed);
 }
 
-static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection *connection,
-				 weir_message *message)
+__attribute__((always_inline)) static inline weir_status push_and_poke(struct wr_worker *worker,
+								       struct wr_connection *connection,
+								       weir_message *message,
+								       struct wr_trace *trace)
 {
 	enum wr_pushed pushed;
 	uint32_t before;
 
 	if (connection->flagged)
 		write_flags(connection->sender, message, connection->flagged);
-	tell_push(worker, connection);
+	tell_push(worker, connection, trace);
 	pushed = wr_connection_push(connection, message);
 	switch (pushed) {
 	case WR_PUSH_EVICTED:
@@ -269,7 +275,7 @@ static weir_status push_and_poke(struct wr_worker *worker, struct wr_connection 
  */
 static void push_to_done(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
 {
-	tell_push(worker, connection);
+	tell_push(worker, connection, worker->scheduler->trace);
 	wr_count(&connection->queue.counters.pushed, 1);
 	wr_count(&connection->queue.counters.taken_back, 1);
 	weir_message_unref(message);
@@ -292,7 +298,10 @@ __attribute__((noinline)) static void announce_fences(const struct wr_output *ou
 		wr_connection_announce_fences(output->connections[i]);
 }
 
-static weir_status deliver_message(struct wr_worker *worker, struct wr_output *output, weir_message *message)
+__attribute__((always_inline)) static inline weir_status deliver_message(struct wr_worker *worker,
+									 struct wr_output *output,
+									 weir_message *message,
+									 struct wr_trace *trace)
 {
 	weir_status status = WEIR_OK;
 	bool fenced = wr_message_mark_delivered(message);
@@ -309,13 +318,14 @@ static weir_status deliver_message(struct wr_worker *worker, struct wr_output *o
 		else if (connection->outlet)
 			push_to_outlet(worker, connection, message);
 		else
-			one = push_and_poke(worker, connection, message);
+			one = push_and_poke(worker, connection, message, trace);
 		status = status ? status : one;
 	}
 	return status;
 }
 
-static weir_status entity_deliver(struct wr_worker *worker, weir_entity *entity)
+__attribute__((always_inline)) static inline weir_status
+entity_deliver(struct wr_worker *worker, weir_entity *entity, struct wr_trace *trace)
 {
 	weir_status status = WEIR_OK;
 
@@ -331,7 +341,7 @@ static weir_status entity_deliver(struct wr_worker *worker, weir_entity *entity)
 		for (size_t k = 0; k < count; k++) {
 			weir_status one = WEIR_OK;
 			if (output->count)
-				one = deliver_message(worker, output, output->emitted[k]);
+				one = deliver_message(worker, output, output->emitted[k], trace);
 			else
 				weir_message_unref(output->emitted[k]);
 			status = status ? status : one;
@@ -342,10 +352,11 @@ static weir_status entity_deliver(struct wr_worker *worker, weir_entity *entity)
 
 /* --- the tick --- */
 
-static weir_status tick(struct wr_worker *worker, weir_entity *entity)
+__attribute__((always_inline)) static inline weir_status tick(struct wr_worker *worker, weir_entity *entity,
+							      struct wr_trace *trace)
 {
 	weir_scheduler *scheduler = worker->scheduler;
-	weir_status status = take_and_compute(worker, entity);
+	weir_status status = take_and_compute(worker, entity, trace);
 
 	if (entity->claim_count)
 		wr_claims_release(entity);
@@ -372,7 +383,7 @@ static weir_status tick(struct wr_worker *worker, weir_entity *entity)
 		wr_entity_stamp_tick(entity);
 	if (entity->wants_ticked)
 		call_ticked(entity);
-	status = entity_deliver(worker, entity);
+	status = entity_deliver(worker, entity, trace);
 	wr_entity_unref_inputs(entity);
 	worker->local.context = NULL;
 	if (status)
@@ -706,7 +717,8 @@ __attribute__((noinline)) static void trace_park(struct wr_worker *worker, weir_
 		      entity->verdict.on, wr_load_relaxed(&entity->why_of), entity->verdict.why);
 }
 
-void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
+__attribute__((always_inline)) static inline void run_entity(struct wr_worker *worker, weir_entity *entity,
+							     struct wr_trace *trace)
 {
 	weir_scheduler *scheduler = worker->scheduler; /* in a register over all ticks of the row */
 	enum step step;
@@ -722,23 +734,23 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 					   : review_entity(worker, scheduler, entity);
 		switch (step) {
 		case STEP_TICK:
-			if (scheduler->trace)
-				wr_trace_ready(scheduler->trace, worker->local.index, entity->id);
+			if (trace)
+				wr_trace_ready(trace, worker->local.index, entity->id);
 			if (wait_armed(&entity->wait))
 				wr_wait_disarm(scheduler, entity);
-			if (tick(worker, entity))
+			if (tick(worker, entity, trace))
 				return; /* the run has failed: this entity is not reviewed again */
 			if (++worker->row >= WR_TICKS_MAX || wr_ready_due_holds(scheduler)) {
 				/* A store would break the release sequence of the pokers. */
 				wr_exchange(&entity->state, WR_POKED);
-				wr_trace_poke(scheduler->trace, worker->local.index, entity->id);
+				wr_trace_poke(trace, worker->local.index, entity->id);
 				wr_ready_push_behind(worker, entity);
 				return;
 			}
 			break;
 		case STEP_PARK:
 			running = WR_RUNNING;
-			if (scheduler->trace)
+			if (trace)
 				trace_park(worker, entity);
 			if (wr_cas(&entity->state, &running, WR_IDLE))
 				return;
@@ -752,4 +764,19 @@ void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
 			return;
 		}
 	}
+}
+
+/* Of a run that is observed. */
+__attribute__((noinline)) static void run_observed(struct wr_worker *worker, weir_entity *entity)
+{
+	run_entity(worker, entity, worker->scheduler->trace);
+}
+
+/* Compiled twice: what is only for observers costs nothing in a run without them. */
+void wr_run_entity(struct wr_worker *worker, weir_entity *entity)
+{
+	if (worker->scheduler->trace)
+		run_observed(worker, entity);
+	else
+		run_entity(worker, entity, NULL);
 }

@@ -284,12 +284,13 @@ static int compare_messages(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-/* Few are searched in turn, and all without memory. */
+/* At the first search in a tick. Few are searched in turn, and all without memory. */
 static void sort_messages(weir_entity *entity)
 {
 	struct wr_entity_streams *streams = &entity->streams;
 	size_t count = 0;
 
+	streams->sort_due = false;
 	for (size_t i = 0; i < entity->input_count; i++)
 		count += entity->inputs[i].taken_count;
 	for (size_t i = 0; i < entity->output_count; i++)
@@ -313,13 +314,16 @@ static void sort_messages(weir_entity *entity)
 }
 
 /* References that belong to this tick: received, emitted. */
-static size_t count_direct(const weir_entity *entity, const weir_message *message)
+static size_t count_direct(weir_entity *entity, const weir_message *message)
 {
 	const struct wr_entity_streams *streams = &entity->streams;
-	const weir_message *const *end = streams->sorted + streams->sorted_count, *const * at;
+	const weir_message *const *at, *const *end;
 	size_t count = 0;
 
+	if (streams->sort_due)
+		sort_messages(entity);
 	if (streams->sorted_count) {
+		end = streams->sorted + streams->sorted_count;
 		at = bsearch(&message, streams->sorted, streams->sorted_count, sizeof message,
 			     compare_messages);
 		for (const weir_message *const *before = at; before && *before == message; count++)
@@ -350,8 +354,7 @@ static const weir_message *message_of_tick(const weir_entity *entity, size_t n)
 }
 
 /* Not inlined: a message made in this tick is not searched for. */
-__attribute__((noinline)) static bool has_references_beside(const weir_entity *entity,
-							    const weir_message *message)
+__attribute__((noinline)) static bool has_references_beside(weir_entity *entity, const weir_message *message)
 {
 	size_t references = wr_message_references(message), held = count_direct(entity, message);
 	const weir_message *pack;
@@ -399,7 +402,7 @@ static enum wr_part output_part(const struct wr_entity_streams *streams, size_t 
  * only read the fence joins the use set alone, even if a stream was set: its other receivers must not wait
  * for this reading, nor find a fence for which no signal will wake them.
  */
-static weir_status fence_if_made(const weir_entity *entity, weir_message *message, weir_fence fence,
+static weir_status fence_if_made(weir_entity *entity, weir_message *message, weir_fence fence,
 				 enum wr_part part)
 {
 	if (wr_message_delivered(message) && has_references_beside(entity, message))
@@ -408,8 +411,7 @@ static weir_status fence_if_made(const weir_entity *entity, weir_message *messag
 }
 
 /* Each part of a pack is fenced as if it were emitted alone: one may be new, another one passed on. */
-static weir_status fence_made(const weir_entity *entity, weir_message *message, weir_fence fence,
-			      enum wr_part part)
+static weir_status fence_made(weir_entity *entity, weir_message *message, weir_fence fence, enum wr_part part)
 {
 	weir_status status = WEIR_OK;
 	size_t parts = weir_message_parts(message);
@@ -422,7 +424,7 @@ static weir_status fence_made(const weir_entity *entity, weir_message *message, 
 }
 
 /* A message made and kept may be emitted by a later tick, which does not know of the work of this one. */
-static enum wr_part kept_part(const weir_entity *entity, size_t index, const weir_message *made)
+static enum wr_part kept_part(weir_entity *entity, size_t index, const weir_message *made)
 {
 	bool packs = wr_pool_has(entity->graph->pool, WR_POOL_PACKS);
 
@@ -573,9 +575,8 @@ weir_status wr_entity_fence_tick(weir_entity *entity, bool *pending)
 	weir_status status = WEIR_OK;
 	bool again;
 
+	streams->sort_due = true;
 	streams->sorted_count = 0;
-	if (streams->early_count || wr_entity_has_device_work(entity))
-		sort_messages(entity);
 	for (size_t i = 0; !status && i < streams->early_count; i++) {
 		const struct wr_early_message *early = &streams->early[i];
 		weir_message *message = entity->outputs[early->output].emitted[early->place];

@@ -58,7 +58,8 @@ struct wr_entity_streams {
 	size_t promised_count, promised_room;
 	/* The end of a tick of many messages: those that it received or emits, sorted by address. */
 	const weir_message **sorted;
-	size_t sorted_count, sorted_room; /* count 0: not sorted so far */
+	size_t sorted_count, sorted_room; /* count 0: not sorted */
+	bool sort_due;                    /* this end of a tick has not searched so far */
 };
 
 /* --- taking: *out is an index into items --- */

@@ -14,6 +14,15 @@
 
 #define WR_STRIDE_MAX INT32_MAX /* bytes: CUDA's largest pitch */
 
+/* What a signal stream does for a signal. */
+struct wr_firing {
+	void *event;            /* waits for its latest record, as `wait` does; NULL: for nothing */
+	_Atomic uint32_t *word; /* writes it, as `write_flag` does; NULL: none */
+	uint32_t value;
+	void (*fn)(void *arg); /* then calls it, as `call` does */
+	void *arg;
+};
+
 struct wr_backend {
 	const char *name;
 	weir_backend kind;
@@ -66,6 +75,8 @@ struct wr_backend {
 	 * stream is complete; never after the device was lost. Thread of fn: device.
 	 */
 	weir_status (*call)(void *self, int device, void *stream, void (*fn)(void *arg), void *arg);
+	/* All of a signal in one call; NULL: it is done by wait, write_flag and call. Not in a capture */
+	weir_status (*signal)(void *self, int device, void *stream, const struct wr_firing *firing);
 	bool (*capturing)(void *self, int device, void *stream); /* NULL: never */
 	/* Ends a capture that the program began on `stream`, if this thread may, and drops its graph. */
 	void (*end_capture)(void *self, int device, void *stream); /* NULL: as capturing */

@@ -3,8 +3,9 @@
  * token (token.c) with its sink, fired by a host callback or by the poller of the flags (flag.c). In order:
  * the native streams of signals, the life of a signal, signals by host callback.
  *
- * The life of a signal: it is taken from the free list and its token armed in one critical section, so that
- * its fields belong to that token. When it fires it pokes its entity and is pushed onto the fired list. Only
+ * The life of a signal: the thread that takes it from the free list fills it and then arms its token. It is
+ * given back under the lock, which clears `token`: so with the lock, what a signal with a token says belongs
+ * to that token. When it fires it pokes its entity and is pushed onto the fired list. Only
  * the loop (wr_system_collect) empties this list: it recycles the signal and then pokes as many refused
  * entities as the bound has free places, since a poked entity may no longer need to wait. If the poked ones
  * arm nothing, the watch finds those that are left. A signal by flag is never in the fired list: the poller
@@ -53,10 +54,10 @@ void wr_signal_stream_push(struct wr_signals *signals, struct wr_signal_stream *
 {
 	if (!signal_stream)
 		return;
-	wr_mutex_lock(&signals->lock);
+	wr_spin_lock(&signals->lock);
 	signal_stream->next = *list;
 	*list = signal_stream;
-	wr_mutex_unlock(&signals->lock);
+	wr_spin_unlock(&signals->lock);
 }
 
 /* --- one signal stream --- */
@@ -111,9 +112,9 @@ static struct wr_signal_stream *draining_pop(struct wr_signals *signals, int dev
 {
 	struct wr_signal_stream *signal_stream;
 
-	wr_mutex_lock(&signals->lock);
+	wr_spin_lock(&signals->lock);
 	signal_stream = signal_stream_pop_locked(&signals->draining, device);
-	wr_mutex_unlock(&signals->lock);
+	wr_spin_unlock(&signals->lock);
 	return signal_stream;
 }
 
@@ -162,10 +163,10 @@ weir_status wr_signals_reserve(struct wr_system *system, int device, size_t coun
 	size_t ready = 0;
 	weir_status status = WEIR_OK;
 
-	wr_mutex_lock(&signals->lock);
+	wr_spin_lock(&signals->lock);
 	for (struct wr_signal_stream *at = signals->signal_streams; at; at = at->next)
 		ready += at->device == device;
-	wr_mutex_unlock(&signals->lock);
+	wr_spin_unlock(&signals->lock);
 	for (; !status && ready < count; ready++) {
 		struct wr_signal_stream *signal_stream = NULL;
 
@@ -224,7 +225,8 @@ static void fences_note_complete(const struct wr_signal *signal)
 {
 	const struct wr_signal_stream *signal_stream = signal->signal_stream;
 
-	if (!signal_stream || !signal->proven || wr_load(signal_stream->word) != signal_stream->flag_value)
+	if (!signal_stream || !signal_stream->word ||
+	    wr_load(signal_stream->word) != signal_stream->flag_value)
 		return;
 	for (size_t i = 0; i < signal->count; i++) {
 		weir_stream *stream;
@@ -295,40 +297,45 @@ static weir_status signal_take_locked(struct wr_system *system, size_t n, struct
 	return WEIR_OK;
 }
 
+/* Fills the signal, which the caller has taken, and arms its token. */
+static wr_token signal_arm(struct wr_system *system, struct wr_waker *waker,
+			   const struct wr_signal_request *request, struct wr_signal *signal)
+{
+	wr_token token;
+
+	signal->waker = waker;
+	signal->entity = request->entity;
+	signal->signal_stream = request->signal_stream;
+	signal->stream = request->stream;
+	signal->device = request->device;
+	signal->bounded = request->bounded;
+	signal->by_flag = request->by_flag;
+	signal->count = request->count;
+	for (size_t i = 0; i < request->count; i++)
+		signal->fences[i] = request->fences[i];
+	signal->armed_at = wr_now();
+	signal->complete_at = 0;
+	wr_store_relaxed(&signal->enqueued, 0); /* published by the token, like the rest */
+	wr_store_relaxed(&signal->ended, 0);
+	wr_fetch_add(&system->signals.pending, 1);
+	token = wr_token_arm(signal->slot, &signal->sink);
+	wr_store(&signal->token, token);
+	/* Before the callback is enqueued: that call may block (F16), and the watch must see it. */
+	wr_watch_wake(system);
+	return token;
+}
+
 weir_status wr_signal_make(struct wr_system *system, struct wr_waker *waker,
 			   const struct wr_signal_request *request, struct wr_signal **out, wr_token *token)
 {
 	struct wr_signals *signals = &system->signals;
-	struct wr_signal *signal;
 	weir_status status;
 
-	wr_mutex_lock(&signals->lock);
-	status = signal_take_locked(system, request->count, &signal);
-	if (!status) {
-		signal->waker = waker;
-		signal->entity = request->entity;
-		signal->signal_stream = request->signal_stream;
-		signal->stream = request->stream;
-		signal->device = request->device;
-		signal->bounded = request->bounded;
-		signal->by_flag = request->by_flag;
-		signal->proven = request->proven;
-		signal->count = request->count;
-		for (size_t i = 0; i < request->count; i++)
-			signal->fences[i] = request->fences[i];
-		signal->armed_at = wr_now();
-		signal->complete_at = 0;
-		wr_store(&signal->enqueued, 0);
-		wr_store(&signal->ended, 0);
-		wr_fetch_add(&signals->pending, 1);
-		*token = wr_token_arm(signal->slot, &signal->sink);
-		wr_store(&signal->token, *token);
-		*out = signal;
-	}
-	wr_mutex_unlock(&signals->lock);
-	/* Before the callback is enqueued: that call may block (F16), and the watch must see it. */
+	wr_spin_lock(&signals->lock);
+	status = signal_take_locked(system, request->count, out);
+	wr_spin_unlock(&signals->lock);
 	if (!status)
-		wr_watch_wake(system);
+		*token = signal_arm(system, waker, request, *out);
 	return status;
 }
 
@@ -339,7 +346,7 @@ struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal)
 	struct wr_signals *signals = &signal->system->signals;
 	struct wr_signal_stream *signal_stream = signal->signal_stream;
 
-	wr_mutex_lock(&signals->lock);
+	wr_spin_lock(&signals->lock);
 	if (signal->bounded)
 		signals->outstanding[signal->device]--;
 	if (signal->stream && !signal->signal_stream)
@@ -350,7 +357,7 @@ struct wr_signal_stream *wr_signal_recycle(struct wr_signal *signal)
 	signal->stream = NULL;
 	signal->next = signals->free;
 	signals->free = signal;
-	wr_mutex_unlock(&signals->lock);
+	wr_spin_unlock(&signals->lock);
 	return signal_stream;
 }
 
@@ -419,9 +426,9 @@ static weir_status refused_enter_locked(struct wr_signals *signals, uint32_t ent
 
 bool wr_refused_any(struct wr_system *system)
 {
-	wr_mutex_lock(&system->signals.lock);
+	wr_spin_lock(&system->signals.lock);
 	bool any = system->signals.first != NULL;
-	wr_mutex_unlock(&system->signals.lock);
+	wr_spin_unlock(&system->signals.lock);
 	return any;
 }
 
@@ -430,9 +437,9 @@ void wr_signal_leave_fifo(struct wr_system *system, uint32_t entity)
 	struct wr_waker *waker = wr_waker_enter(system);
 	bool left;
 
-	wr_mutex_lock(&system->signals.lock);
+	wr_spin_lock(&system->signals.lock);
 	left = refused_leave_locked(&system->signals, entity);
-	wr_mutex_unlock(&system->signals.lock);
+	wr_spin_unlock(&system->signals.lock);
 	if (left && waker)
 		waker->drop(waker);
 	wr_waker_leave(system);
@@ -444,7 +451,7 @@ static bool refused_take(struct wr_signals *signals, int device, uint32_t *entit
 	struct wr_refused **at = &signals->first;
 	bool found;
 
-	wr_mutex_lock(&signals->lock);
+	wr_spin_lock(&signals->lock);
 	while (*at && (*at)->device != device)
 		at = &(*at)->next;
 	found = *at != NULL;
@@ -452,7 +459,7 @@ static bool refused_take(struct wr_signals *signals, int device, uint32_t *entit
 		*entity = (*at)->entity;
 		refused_unlink_locked(signals, at);
 	}
-	wr_mutex_unlock(&signals->lock);
+	wr_spin_unlock(&signals->lock);
 	return found;
 }
 
@@ -472,10 +479,10 @@ void wr_refused_poke_bounded(struct wr_system *system, int device)
 	struct wr_waker *waker = wr_waker_enter(system);
 	uint32_t free;
 
-	wr_mutex_lock(&signals->lock);
+	wr_spin_lock(&signals->lock);
 	free = signals->bound > signals->outstanding[device] ? signals->bound - signals->outstanding[device]
 							     : 0;
-	wr_mutex_unlock(&signals->lock);
+	wr_spin_unlock(&signals->lock);
 	if (waker)
 		wr_refused_poke(system, waker, device, free);
 	wr_waker_leave(system);
@@ -486,10 +493,10 @@ void wr_refused_drop_all_refs(struct wr_system *system, struct wr_waker *waker)
 	struct wr_signals *signals = &system->signals;
 	size_t n = 0;
 
-	wr_mutex_lock(&signals->lock);
+	wr_spin_lock(&signals->lock);
 	for (; signals->first; n++)
 		refused_unlink_locked(signals, &signals->first);
-	wr_mutex_unlock(&signals->lock);
+	wr_spin_unlock(&signals->lock);
 	while (n--)
 		waker->drop(waker);
 }
@@ -514,7 +521,7 @@ bool wr_signal_pending(wr_token token)
 void wr_signal_cancel(struct wr_system *system, wr_token token)
 {
 	(void)system;
-	if (token)
+	if (token && wr_token_pending(token)) /* mostly it has fired */
 		wr_token_cancel(token);
 }
 
@@ -556,7 +563,7 @@ weir_status wr_signals_init(struct wr_system *system)
 	signals->end = &signals->first;
 	signals->strays = wr_token_strays();
 	signals->outstanding = wr_alloc((size_t)system->devices, sizeof *signals->outstanding);
-	return signals->outstanding ? wr_mutex_init(&signals->lock) : WEIR_E_NOMEM;
+	return signals->outstanding ? WEIR_OK : WEIR_E_NOMEM;
 }
 
 static void free_fences(struct wr_signal *signal, void *arg)
@@ -582,7 +589,6 @@ void wr_signals_finish(struct wr_system *system)
 		page = older;
 	}
 	wr_free(signals->outstanding);
-	wr_mutex_finish(&signals->lock);
 }
 
 /*
@@ -592,11 +598,12 @@ void wr_signals_finish(struct wr_system *system)
  * fences and carries one signal at a time; `callback_inline` uses the stream on which all the fences were
  * recorded. wr_signal_arm_kick arms one for the loop.
  *
- * The steps: (1) check the fences; (2) claim a place within the bound, or enter the FIFO of refused entities;
- * (3) make the signal stream wait for the fences; (4) arm the token; (5) enqueue the callback. A system that
- * fails may end the token from (4) on, and the callback may run before the call that enqueues it has returned
- * (F05). Then the signal may already be armed again, so after (4) only the token, a value, is used. A failure
- * undoes the earlier steps; a signal stream that may already wait for a fence goes to the draining list.
+ * The steps: (1) check the fences; (2) claim a place within the bound and a signal, or enter the FIFO of
+ * refused entities; (3) make the signal stream wait for the fences, or leave that to (5); (4) arm the token;
+ * (5) enqueue the callback. A system that fails may end the token from (4) on, and the callback may run
+ * before the call that enqueues it has returned (F05). Then the signal may already be armed again, so after
+ * (4) only values are used. A failure undoes the earlier steps; a signal stream that may already wait for a
+ * fence goes to the draining list.
  *
  * The body of the callback is wr_token_fire; it pokes the entity by signal_fired.
  *
@@ -611,12 +618,37 @@ void wr_signals_finish(struct wr_system *system)
 
 /* --- enqueueing --- */
 
+/* Where and what to enqueue. Values: the signal may belong to another token by then. */
+struct enqueueing {
+	int device;
+	void *native;
+	struct wr_firing firing;
+};
+
 /*
- * The last step: the callback may run before this returns (F05). The device and the token are passed, not
- * read from the signal, which may belong to another token by then.
+ * Makes the signal stream wait for the fences, and write its flag behind them. What the device does in one
+ * call with the callback is left to that.
  */
-static weir_status callback_enqueue(struct wr_system *system, int device, void *native,
-				    struct wr_signal *signal, wr_token token, wr_token *out)
+static weir_status signal_stream_prepare(struct wr_system *system, const struct wr_signal_request *request,
+					 struct enqueueing *on)
+{
+	weir_status status = WEIR_OK;
+
+	on->firing.event = request->event;
+	for (size_t i = 1; i < request->count && !status; i++) {
+		weir_stream *stream;
+
+		status = wr_fence_find(system, request->fences[i], &stream);
+		if (!status && stream && request->fences[i].value > wr_load(&stream->completed))
+			status = wr_device_wait(system, on->device, on->native,
+						wr_stream_event(stream, request->fences[i].value)->native);
+	}
+	return status ? status : wr_device_prepare(system, on->device, on->native, &on->firing);
+}
+
+/* The last step: the callback may run before this returns (F05). */
+static weir_status callback_enqueue(struct wr_system *system, struct enqueueing *on, struct wr_signal *signal,
+				    wr_token token, wr_token *out)
 {
 	/*
 	 * seq_cst, after the token was armed: either this load sees the failure, or the thread that fails the
@@ -625,8 +657,10 @@ static weir_status callback_enqueue(struct wr_system *system, int device, void *
 	weir_status status = wr_load(&system->failed) ? wr_system_failure_status(system) : WEIR_OK;
 	wr_token known;
 
+	on->firing.fn = wr_token_fire;
+	on->firing.arg = wr_token_argument(token);
 	if (!status)
-		status = wr_device_call(system, device, native, wr_token_fire, wr_token_argument(token));
+		status = wr_device_signal(system, on->device, on->native, &on->firing);
 	if (!status) {
 		/* Keeps the maximum: the signal may be armed with a later token by now. */
 		known = wr_load(&signal->enqueued);
@@ -645,87 +679,81 @@ static weir_status callback_enqueue(struct wr_system *system, int device, void *
 }
 
 /*
- * Returns WEIR_OK if all fences were recorded in this system; *device is that of the first. A stream that is
- * being captured is fine: its fences were recorded before, so the signal stream may wait for their events.
+ * Returns WEIR_OK if all fences were recorded in this system; notes the device and the event of the first. A
+ * stream that is being captured is fine: its fences were recorded before, so the signal stream may wait for
+ * their events.
  */
-static weir_status fences_check(struct wr_system *system, const weir_fence *fences, size_t n, int *device)
+static weir_status fences_check(struct wr_system *system, struct wr_signal_request *request)
 {
 	weir_status status = WEIR_OK;
 
-	*device = 0;
-	for (size_t i = n; i-- > 0 && !status;) {
+	request->device = 0;
+	for (size_t i = request->count; i-- > 0 && !status;) {
+		weir_fence fence = request->fences[i];
 		weir_stream *stream;
 
-		status = wr_fence_find(system, fences[i], &stream);
-		if (!status && stream)
-			*device = stream->spec.device;
-	}
-	return status;
-}
-
-static weir_status signal_stream_wait(struct wr_system *system, const struct wr_signal_stream *signal_stream,
-				      const weir_fence *fences, size_t n)
-{
-	weir_status status = WEIR_OK;
-
-	for (size_t i = 0; i < n && !status; i++) {
-		weir_stream *stream;
-
-		status = wr_fence_find(system, fences[i], &stream);
-		if (!status && stream && fences[i].value > wr_load(&stream->completed))
-			status = wr_device_wait(system, signal_stream->device, signal_stream->native,
-						wr_stream_event(stream, fences[i].value)->native);
+		request->event = NULL;
+		status = wr_fence_find(system, fence, &stream);
+		if (status || !stream)
+			continue;
+		request->device = stream->spec.device;
+		if (fence.value > wr_load(&stream->completed))
+			request->event = wr_stream_event(stream, fence.value)->native;
 	}
 	return status;
 }
 
 static void place_release(struct wr_signals *signals, const struct wr_signal_request *request)
 {
-	wr_mutex_lock(&signals->lock);
+	wr_spin_lock(&signals->lock);
 	if (request->bounded)
 		signals->outstanding[request->device]--;
-	wr_mutex_unlock(&signals->lock);
+	request->signal->next = signals->free;
+	signals->free = request->signal;
+	wr_spin_unlock(&signals->lock);
 }
 
 static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_waker *waker,
 					struct wr_signal_request *request, wr_token *out)
 {
-	struct wr_signal_stream *on;
-	struct wr_signal *signal;
-	wr_token token;
+	struct enqueueing on = {.device = request->device};
+	struct wr_signal_stream *stream;
 	weir_status status = WEIR_OK;
 
 	if (!request->signal_stream)
 		status = wr_signal_stream_make(system, request->device, &request->signal_stream);
-	on = request->signal_stream;
+	stream = request->signal_stream;
+	if (!status) {
+		on.native = stream->native;
+		on.firing.word = stream->word; /* it will show that the waits are over */
+		on.firing.value = ++stream->flag_value;
+		status = signal_stream_prepare(system, request, &on);
+	}
 	if (!status)
-		status = signal_stream_wait(system, on, request->fences, request->count);
-	if (!status && on->word) /* the flag will show that the waits are over */
-		request->proven =
-			!wr_device_write_flag(system, on->device, on->native, on->word, ++on->flag_value);
-	if (!status)
-		status = wr_signal_make(system, waker, request, &signal, &token);
-	if (!status)
-		return callback_enqueue(system, request->device, on->native, signal, token, out);
-	signal_stream_detach(system, on);
+		return callback_enqueue(system, &on, request->signal,
+					signal_arm(system, waker, request, request->signal), out);
+	signal_stream_detach(system, stream);
 	place_release(&system->signals, request);
 	return status;
 }
 
 /*
- * Claims a place within the bound and a ready signal stream, or enters the FIFO of refused entities
+ * Claims a place within the bound, a signal and a ready signal stream, or enters the FIFO of refused entities
  * (WEIR_E_BUSY). Sets *dropped if the entity left the FIFO: the caller must drop the reference held there.
  */
-static weir_status place_claim(struct wr_signals *signals, struct wr_signal_request *request,
+static weir_status place_claim(struct wr_system *system, struct wr_signal_request *request,
 			       struct wr_waker *waker, bool *dropped)
 {
+	struct wr_signals *signals = &system->signals;
 	weir_status status = WEIR_OK;
 	bool entered = false;
 
-	wr_mutex_lock(&signals->lock);
-	if (request->bounded && signals->outstanding[request->device] >= signals->bound) {
+	wr_spin_lock(&signals->lock);
+	if (request->bounded && signals->outstanding[request->device] >= signals->bound)
 		status = refused_enter_locked(signals, request->entity, request->device, &entered);
-	} else {
+	else
+		status = signal_take_locked(system, request->count, &request->signal);
+	if (!status) {
 		signals->outstanding[request->device] += request->bounded;
 		if (!request->is_inline)
 			request->signal_stream =
@@ -734,7 +762,7 @@ static weir_status place_claim(struct wr_signals *signals, struct wr_signal_requ
 	}
 	if (entered && status == WEIR_E_BUSY)
 		waker->take(waker); /* under the lock: another thread may drop it right after */
-	wr_mutex_unlock(&signals->lock);
+	wr_spin_unlock(&signals->lock);
 	return status;
 }
 
@@ -743,7 +771,7 @@ static weir_status place_claim_for_run(struct wr_system *system, struct wr_waker
 				       struct wr_signal_request *request)
 {
 	bool dropped = false;
-	weir_status status = place_claim(&system->signals, request, waker, &dropped);
+	weir_status status = place_claim(system, request, waker, &dropped);
 
 	if (status == WEIR_E_BUSY)
 		wr_watch_wake(system);
@@ -768,7 +796,7 @@ weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_
 	weir_status status = find_waker(system, &waker);
 
 	if (!status)
-		status = fences_check(system, fences, n, &request.device);
+		status = fences_check(system, &request);
 	if (!status)
 		status = place_claim_for_run(system, waker, &request);
 	return status ? status : arm_on_signal_stream(system, waker, &request, out);
@@ -798,18 +826,11 @@ static weir_status arm_on_stream(struct wr_system *system, struct wr_waker *wake
 				 struct wr_signal_request *request, wr_token *out)
 {
 	weir_stream *stream = request->stream;
-	struct wr_signal *signal;
-	wr_token token;
-	weir_status status;
+	struct enqueueing on = {.device = request->device, .native = wr_load(&stream->native)};
 
 	wr_fetch_add(&stream->inline_callbacks, 1);
-	status = wr_signal_make(system, waker, request, &signal, &token);
-	if (!status)
-		return callback_enqueue(system, request->device, wr_load(&stream->native), signal, token,
-					out);
-	wr_fetch_sub(&stream->inline_callbacks, 1);
-	place_release(&system->signals, request);
-	return status;
+	return callback_enqueue(system, &on, request->signal,
+				signal_arm(system, waker, request, request->signal), out);
 }
 
 weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const weir_fence *fences, size_t n,
@@ -843,18 +864,17 @@ weir_status wr_signal_arm_kick(weir_stream *stream, weir_fence fence)
 {
 	struct wr_system *system = stream->system;
 	struct wr_waker *waker = wr_load(&system->waker);
-	struct wr_signal_request request = {.entity = WR_NO_ENTITY,
-					    .fences = &fence,
-					    .count = 1,
-					    .device = stream->spec.device,
-					    .stream = stream};
+	struct wr_signal_request request = {
+		.entity = WR_NO_ENTITY, .fences = &fence, .count = 1, .stream = stream};
 	bool dropped = false;
 	wr_token token;
 	weir_status status;
 
 	if (!waker || stream->kick_value == fence.value)
 		return WEIR_OK;
-	status = place_claim(&system->signals, &request, waker, &dropped);
+	status = fences_check(system, &request);
+	if (!status)
+		status = place_claim(system, &request, waker, &dropped);
 	if (!status)
 		status = arm_on_signal_stream(system, waker, &request, &token);
 	if (!status)

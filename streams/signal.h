@@ -70,8 +70,9 @@ void wr_tokens_forget(void);
 #define WR_BOUND 256 /* outstanding tokens per device (G2) */
 
 /*
- * One signal. All fields but `next` and `token` are written while it
- * is free, or under signals.lock before the token is armed.
+ * One signal. All fields but `next` and `token` are written while it is free, or by the thread that has taken
+ * it, before the token is armed. Others read them once they have ended the token, or with signals.lock while
+ * `token` is not 0.
  */
 struct wr_signal {
 	struct wr_sink sink;
@@ -84,11 +85,10 @@ struct wr_signal {
 	/* inline: carries the callback; wr_signal_arm_kick: queried after it has fired */
 	weir_stream *stream;
 	int device;
-	bool bounded; /* counts against the device's bound */
-	bool proven;  /* once called back, the signal stream's word proves that the fences are complete */
-	weir_fence *fences; /* that it waits for; guarded by signals.lock */
+	bool bounded;       /* counts against the device's bound */
+	weir_fence *fences; /* that it waits for */
 	size_t count, room;
-	int64_t armed_at;    /* guarded by signals.lock */
+	int64_t armed_at;
 	int64_t complete_at; /* when the loop first saw the fences complete, or 0. Of the loop while armed */
 	_Atomic wr_token enqueued; /* the latest token whose enqueueing has returned */
 	bool by_flag;              /* belongs to the poller until it has ended */
@@ -113,8 +113,8 @@ struct wr_refused {
 };
 
 struct wr_signals {
-	struct wr_mutex lock;
-	uint32_t bound; /* WR_BOUND; tests lower it */
+	struct wr_spin lock; /* held for a few stores, rarely for an allocation */
+	uint32_t bound;      /* WR_BOUND; tests lower it */
 	_Atomic(struct wr_signals_page *) pages;
 	struct wr_signal *free;                  /* guarded by lock, like the rest unless it is atomic */
 	struct wr_signal_stream *signal_streams; /* ready for use */
@@ -143,7 +143,10 @@ struct wr_signal_request {
 	int device;
 	struct wr_signal_stream *signal_stream; /* NULL: inline, or by flag */
 	weir_stream *stream;
-	bool bounded, by_flag, proven, is_inline;
+	bool bounded, by_flag, is_inline;
+	/* within this room: what was claimed with a place; of the first fence, NULL: it was complete */
+	struct wr_signal *signal;
+	void *event;
 };
 /*
  * Returns a signal whose token is armed, and wakes the watch; nothing is enqueued yet. If the system fails,

@@ -135,7 +135,9 @@ static bool fence_is_ours(struct wr_system *system, weir_fence fence)
 	       fence_index(fence) < wr_load(&system->count);
 }
 
-weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_stream **out)
+/* Of a fence that is not of an open stream, or has no value of it. */
+__attribute__((noinline)) static weir_status find_other(struct wr_system *system, weir_fence fence,
+							weir_stream **out)
 {
 	weir_stream *stream;
 
@@ -155,6 +157,22 @@ weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_strea
 			       (unsigned long long)fence.value, wr_load(&stream->owner));
 	*out = stream;
 	return WEIR_OK;
+}
+
+/* An id that some stream has by now was given out by this system, and not recycled. */
+static inline weir_status fence_find(struct wr_system *system, weir_fence fence, weir_stream **out)
+{
+	weir_stream *stream = wr_stream_find(system, fence.stream);
+
+	if (!stream || !fence.value || fence.value > wr_load(&stream->submitted))
+		return find_other(system, fence, out);
+	*out = stream;
+	return WEIR_OK;
+}
+
+weir_status wr_fence_find(struct wr_system *system, weir_fence fence, weir_stream **out)
+{
+	return fence_find(system, fence, out);
 }
 
 weir_status wr_fence_check(struct wr_system *system, weir_fence fence)
@@ -241,7 +259,7 @@ weir_status wr_fence_query(struct wr_system *system, weir_fence fence)
 
 	if (wr_fence_is_promise(fence))
 		return wr_promise_query(system, fence);
-	status = wr_fence_find(system, fence, &stream);
+	status = fence_find(system, fence, &stream);
 	if (status || !stream || fence.value <= wr_load(&stream->completed))
 		return status;
 	return stream_query(stream, fence.value);
@@ -408,7 +426,7 @@ static void live_ref_take(weir_stream *stream, uint64_t word)
 	if (!stream->in_tick || !waker)
 		return;
 	while (live)
-		if (wr_cas(&stream->live_until, &live, word))
+		if (live == word || wr_cas(&stream->live_until, &live, word))
 			return; /* the stream keeps the reference it has */
 	waker->take(waker);
 	wr_store(&stream->live_until, word); /* from 0 only the owner changes it */
@@ -653,7 +671,8 @@ weir_status weir_stream_launch(weir_stream *stream, const weir_kernel *kernel, c
 	if (bytes > WEIR_ARGUMENTS_MAX)
 		return wr_fail(WEIR_E_INVALID, "kernel '%s' is given %zu bytes of arguments, at most %d go",
 			       kernel->name, bytes, WEIR_ARGUMENTS_MAX);
-	wr_store(&stream->dirty, true);
+	/* Relaxed: other threads rely on it once they know, in order, of what the launch did. */
+	wr_store_relaxed(&stream->dirty, true);
 	stream->operations++;
 	if (stream->span)
 		return launch_in_span(stream, kernel, arguments, bytes);
@@ -752,16 +771,17 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 	event = event_ring_take(stream, value);
 	if (!event)
 		return wr_system_failed(system) ? wr_system_failure_status(system) : WEIR_E_NOMEM;
-	wr_store(&event->value, value); /* before the event is reused: a query of the old value must see it */
-	wr_store(&event->marks, 0);
+	/* Before the event is reused: a query that sees the new record must see it, too. */
+	wr_store_release(&event->value, value);
+	wr_store_relaxed(&event->marks, 0); /* this and the next three: published by `submitted` */
 	wr_store_relaxed(&event->recorded_at, wr_now());
 	status = wr_device_record(system, stream->spec.device, wr_load(&stream->native), event->native);
 	if (status)
 		return status;
 	stream->operations++;
 	live_ref_take(stream, live_word(value));
-	wr_store(&stream->dirty, false);
-	wr_store(&stream->flag_after_record, false);
+	wr_store_relaxed(&stream->dirty, false);
+	wr_store_relaxed(&stream->flag_after_record, false);
 	wr_store(&stream->submitted, value);
 	wr_watch_wake(system);
 	*out = (weir_fence){wr_load(&stream->id), value};

@@ -295,6 +295,28 @@ weir_status wr_device_call(struct wr_system *system, int device, void *stream, v
 	return device_result(system, system->backend->call(system->native, device, stream, fn, arg));
 }
 
+weir_status wr_device_prepare(struct wr_system *system, int device, void *stream,
+			      const struct wr_firing *firing)
+{
+	weir_status status = WEIR_OK;
+
+	if (system->backend->signal)
+		return WEIR_OK;
+	if (firing->event)
+		status = wr_device_wait(system, device, stream, firing->event);
+	if (!status && firing->word)
+		(void)wr_device_write_flag(system, device, stream, firing->word, firing->value);
+	return status;
+}
+
+weir_status wr_device_signal(struct wr_system *system, int device, void *stream,
+			     const struct wr_firing *firing)
+{
+	if (system->backend->signal)
+		return device_result(system, system->backend->signal(system->native, device, stream, firing));
+	return wr_device_call(system, device, stream, firing->fn, firing->arg);
+}
+
 weir_status wr_device_can_write_flag(struct wr_system *system, int device)
 {
 	const struct wr_backend *backend = system->backend;
@@ -995,13 +1017,13 @@ static weir_fence *signal_copy_fences(struct wr_signal *signal, int64_t now, siz
 	struct wr_signals *signals = &signal->system->signals;
 	weir_fence *copy = NULL;
 
-	wr_mutex_lock(&signals->lock);
+	wr_spin_lock(&signals->lock);
 	if (wr_load(&signal->token) && !signal->by_flag && now - signal->armed_at >= LOST_AFTER)
 		copy = wr_alloc(signal->count, sizeof *copy);
 	*n = copy ? signal->count : 0;
 	for (size_t i = 0; i < *n; i++)
 		copy[i] = signal->fences[i];
-	wr_mutex_unlock(&signals->lock);
+	wr_spin_unlock(&signals->lock);
 	return copy;
 }
 

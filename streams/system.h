@@ -185,6 +185,14 @@ weir_status wr_device_copy_rows(struct wr_system *system, int device, void *stre
 weir_status wr_device_pageable(struct wr_system *system, const void *memory, bool *out);
 weir_status wr_device_call(struct wr_system *system, int device, void *stream, void (*fn)(void *arg),
 			   void *arg);
+/*
+ * All of a signal: the wait and the flag, if the backend does not do them with the call, then the rest. A
+ * flag that cannot be written is none.
+ */
+weir_status wr_device_prepare(struct wr_system *system, int device, void *stream,
+			      const struct wr_firing *firing);
+weir_status wr_device_signal(struct wr_system *system, int device, void *stream,
+			     const struct wr_firing *firing);
 /* Fails: WEIR_E_UNSUPPORTED: the device (named) cannot. */
 weir_status wr_device_can_write_flag(struct wr_system *system, int device);
 weir_status wr_device_write_flag(struct wr_system *system, int device, void *stream, _Atomic uint32_t *word,

@@ -240,5 +240,6 @@ const struct wr_backend wr_backend_host = {
 	.open = host_open,
 	.close = host_close,
 	.partitions_create = wr_host_partitions_create,
+	.signal = wr_host_signal,
 	WR_HOST_ENTRIES,
 };

@@ -52,6 +52,10 @@ struct wr_task {
 	struct wr_task *next;
 	enum wr_work work;
 	bool again; /* a callback's second call */
+	/* of a record; of a wait, or a call that waits first: until so many records were reached. NULL: none
+	 */
+	struct wr_host_event *event;
+	uint64_t count;
 	union {
 		struct {
 			int (*host)(const void *arguments);
@@ -63,15 +67,13 @@ struct wr_task {
 		struct {
 			void (*fn)(void *arg);
 			void *arg;
+			_Atomic uint32_t *word; /* a flag that is written before the call; NULL: none */
+			uint32_t value;
 		} call;
 		struct {
 			_Atomic uint32_t *word;
 			uint32_t value;
 		} flag;
-		struct {
-			struct wr_host_event *event;
-			uint64_t count;
-		} sync; /* a record, a wait */
 		const struct wr_host_graph *graph;
 	};
 };
@@ -90,7 +92,8 @@ struct wr_host_graph {
 
 struct wr_host_event {
 	struct wr_executor *executor;
-	uint64_t recorded, reached;    /* guarded by executor->lock */
+	/* stored under executor->lock, with release: a query reads them without it */
+	_Atomic uint64_t recorded, reached;
 	struct wr_host_stream *parked; /* linked by next; guarded by executor->lock */
 	bool timer;
 	int64_t reached_at; /* of a timer; guarded by executor->lock */
@@ -146,7 +149,8 @@ struct wr_executor {
 	struct wr_task *spare;
 	unsigned running;
 	unsigned pools_to_wake;
-	bool stopping, faulted;
+	bool stopping;
+	_Atomic bool faulted; /* stored with release, after `fault`; a query reads it without the lock */
 	bool strict;
 	struct wr_closed_memory memory; /* of the devices, if strict: opened while an operation runs */
 	unsigned leaving;               /* threads that wait on `returned` */
@@ -180,6 +184,7 @@ weir_status wr_host_copy(void *self, int device, void *stream, void *to, const v
 weir_status wr_host_copy_rows(void *self, int device, void *stream, const weir_copy *copy);
 weir_status wr_host_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg);
 weir_status wr_host_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value);
+weir_status wr_host_signal(void *self, int device, void *stream, const struct wr_firing *firing);
 /* A timer is an event that notes when it was reached; recorded and destroyed as an event. */
 weir_status wr_host_timer_create(void *self, int device, void **out);
 weir_status wr_host_timer_read(void *self, int device, void *begin, void *end, int64_t *begun,

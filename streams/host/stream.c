@@ -4,6 +4,9 @@
  * An event counts its records: `recorded` when one is enqueued, `reached` when it has run. Query and wait
  * refer to `recorded` at the time of the call, as with CUDA events.
  *
+ * A stream that has nothing to do but wait is parked by the thread that enqueues the wait: no worker is woken
+ * for it. Simulated streams are not, since each of their operations begins after a delay of its own.
+ *
  * A failed kernel is sticky, as on CUDA: from then on no task is run and no host callback is made.
  */
 #include "streams/host/host.h"
@@ -39,12 +42,13 @@ struct wr_host_stream *wr_host_stream_unlink_locked(struct wr_host_pool *pool, s
 	return stream;
 }
 
-static void event_unpark_locked(struct wr_host_event *event, const struct wr_host_pool *here)
+static void event_unpark_locked(struct wr_host_event *event, uint64_t reached,
+				const struct wr_host_pool *here)
 {
 	struct wr_host_stream **at = &event->parked, *stream;
 
 	while ((stream = *at) != NULL) {
-		if (stream->first->sync.count > event->reached) {
+		if (stream->first->count > reached) {
 			at = &stream->next;
 			continue;
 		}
@@ -61,9 +65,9 @@ static void event_unpark_locked(struct wr_host_event *event, const struct wr_hos
 
 bool wr_host_stream_park_locked(struct wr_host_stream *stream)
 {
-	struct wr_host_event *event = stream->first->sync.event;
+	struct wr_host_event *event = stream->first->event;
 
-	if (event->reached >= stream->first->sync.count)
+	if (!event || wr_read(&event->reached) >= stream->first->count)
 		return false;
 	stream->next = event->parked;
 	event->parked = stream;
@@ -72,14 +76,16 @@ bool wr_host_stream_park_locked(struct wr_host_stream *stream)
 
 void wr_host_stream_reach_locked(struct wr_host_stream *stream)
 {
-	struct wr_host_event *event = stream->first->sync.event;
+	struct wr_host_event *event = stream->first->event;
 	const struct wr_executor *executor = stream->executor;
+	uint64_t reached = wr_read(&event->reached);
 
-	if (event->reached < stream->first->sync.count)
-		event->reached = stream->first->sync.count;
+	if (reached < stream->first->count)
+		reached = stream->first->count;
 	if (event->timer)
 		event->reached_at = executor->rules ? executor->rules->now(executor->arg) : wr_now();
-	event_unpark_locked(event, stream->pool);
+	event_unpark_locked(event, reached, stream->pool);
+	wr_store_release(&event->reached, reached); /* last: a thread that sees it may destroy the event */
 }
 
 /* --- tasks --- */
@@ -239,7 +245,7 @@ struct wr_task *wr_host_enqueue_begin(void *handle, enum wr_work work, weir_stat
 	bool faulted, refused;
 
 	wr_mutex_lock(&executor->lock);
-	faulted = executor->faulted;
+	faulted = wr_read(&executor->faulted);
 	refused = stream->capture && work != WR_WORK_KERNEL && work != WR_WORK_COPY;
 	task = faulted || refused ? NULL : wr_task_locked(executor);
 	if (!task) {
@@ -249,7 +255,35 @@ struct wr_task *wr_host_enqueue_begin(void *handle, enum wr_work work, weir_stat
 	}
 	task->work = work;
 	task->again = false;
+	task->event = NULL;
 	return task;
+}
+
+static void task_wait_locked(struct wr_task *task, struct wr_host_event *event)
+{
+	task->event = event;
+	task->count = wr_read(&event->recorded);
+}
+
+static void task_append_locked(struct wr_host_stream *stream, struct wr_task *task)
+{
+	if (stream->first)
+		stream->last->next = task;
+	else
+		stream->first = task;
+	stream->last = task;
+}
+
+/* An idle stream begins its first task. Returns a worker to wake for it, or NULL. */
+static struct wr_host_worker *stream_begin_locked(struct wr_host_stream *stream)
+{
+	if (!stream->executor->rules && stream->first->work != WR_WORK_RECORD &&
+	    wr_host_stream_park_locked(stream)) {
+		stream->busy = true;
+		return NULL;
+	}
+	wr_host_stream_ready_locked(stream);
+	return wr_host_pool_wake_locked(stream->pool);
 }
 
 weir_status wr_host_enqueue_end(void *handle, struct wr_task *task)
@@ -261,15 +295,9 @@ weir_status wr_host_enqueue_end(void *handle, struct wr_task *task)
 	if (stream->capture) {
 		wr_host_capture_append_locked(stream->capture, task);
 	} else {
-		if (stream->first)
-			stream->last->next = task;
-		else
-			stream->first = task;
-		stream->last = task;
-		if (!stream->busy) {
-			wr_host_stream_ready_locked(stream);
-			worker = wr_host_pool_wake_locked(stream->pool);
-		}
+		task_append_locked(stream, task);
+		if (!stream->busy)
+			worker = stream_begin_locked(stream);
 	}
 	wr_mutex_unlock(&executor->lock);
 	if (worker)
@@ -332,6 +360,26 @@ weir_status wr_host_call(void *self, int device, void *stream, void (*fn)(void *
 		return status;
 	task->call.fn = fn;
 	task->call.arg = arg;
+	task->call.word = NULL;
+	return wr_host_enqueue_end(stream, task);
+}
+
+/* One task: it waits, writes the flag and makes the call. */
+weir_status wr_host_signal(void *self, int device, void *stream, const struct wr_firing *firing)
+{
+	weir_status status;
+	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_CALL, &status);
+
+	(void)self;
+	(void)device;
+	if (!task)
+		return status;
+	if (firing->event)
+		task_wait_locked(task, firing->event);
+	task->call.fn = firing->fn;
+	task->call.arg = firing->arg;
+	task->call.word = firing->word;
+	task->call.value = firing->value;
 	return wr_host_enqueue_end(stream, task);
 }
 
@@ -359,14 +407,14 @@ weir_status wr_host_record(void *self, int device, void *stream, void *handle)
 	(void)device;
 	if (!task)
 		return status;
-	task->sync.event = event;
-	task->sync.count = ++event->recorded;
+	task->event = event;
+	task->count = wr_read(&event->recorded) + 1;
+	wr_store_release(&event->recorded, task->count); /* a query that sees it sees what came before */
 	return wr_host_enqueue_end(stream, task);
 }
 
 weir_status wr_host_wait(void *self, int device, void *stream, void *handle)
 {
-	struct wr_host_event *event = handle;
 	weir_status status;
 	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_WAIT, &status);
 
@@ -374,22 +422,18 @@ weir_status wr_host_wait(void *self, int device, void *stream, void *handle)
 	(void)device;
 	if (!task)
 		return status;
-	task->sync.event = event;
-	task->sync.count = event->recorded;
+	task_wait_locked(task, handle);
 	return wr_host_enqueue_end(stream, task);
 }
 
 weir_status wr_host_query(void *self, void *handle)
 {
 	struct wr_executor *executor = self;
-	const struct wr_host_event *event = handle;
-	bool reached, faulted;
+	struct wr_host_event *event = handle;
+	uint64_t recorded = wr_load_acquire(&event->recorded);
+	bool reached = wr_load_acquire(&event->reached) >= recorded;
 
-	wr_mutex_lock(&executor->lock);
-	reached = event->reached >= event->recorded;
-	faulted = executor->faulted;
-	wr_mutex_unlock(&executor->lock);
-	if (faulted)
+	if (wr_load_acquire(&executor->faulted))
 		return wr_fail(WEIR_E_DEVICE, "%s", executor->fault); /* even if the record has run (E3) */
 	return reached ? WEIR_OK : WEIR_E_BUSY;
 }

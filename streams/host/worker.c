@@ -66,7 +66,7 @@ static struct wr_host_stream *pool_take_locked(struct wr_host_pool *pool, int64_
 	struct wr_host_stream *stream;
 
 	*until = WR_FOREVER;
-	if (!pool->ready || (executor->faulted && !after_fault(executor)))
+	if (!pool->ready || (wr_read(&executor->faulted) && !after_fault(executor)))
 		return NULL;
 	stream = executor->rules ? pool_take_by_rules_locked(pool, until)
 				 : wr_host_stream_unlink_locked(pool, &pool->ready);
@@ -79,10 +79,10 @@ static struct wr_host_stream *pool_take_locked(struct wr_host_pool *pool, int64_
 
 static void fault_locked(struct wr_executor *executor, const char *name, int code)
 {
-	if (executor->faulted)
+	if (wr_read(&executor->faulted))
 		return;
-	executor->faulted = true;
 	snprintf(executor->fault, sizeof executor->fault, "kernel '%s' failed with code %d", name, code);
+	wr_store_release(&executor->faulted, true);
 }
 
 /* --- running --- */
@@ -103,6 +103,8 @@ static int task_execute(struct wr_task *task, const char **name)
 			       (const char *)copy->from + i * copy->from_stride, copy->row_bytes);
 		break;
 	case WR_WORK_CALL:
+		if (task->call.word)
+			wr_store(task->call.word, task->call.value);
 		task->call.fn(task->call.arg);
 		break;
 	case WR_WORK_FLAG:
@@ -181,7 +183,7 @@ static void task_run_by_fate(struct wr_host_stream *stream)
 	struct wr_task *task = stream->first;
 	enum wr_fate fate = executor->rules ? executor->rules->fate(executor->arg, task->work) : WR_FATE_RUN;
 
-	if (executor->faulted && task->work != WR_WORK_CALL)
+	if (wr_read(&executor->faulted) && task->work != WR_WORK_CALL)
 		return;
 	if (fate == WR_FATE_FAULT)
 		fault_locked(executor, task_name(task), 1);
@@ -198,16 +200,20 @@ static void stream_step(struct wr_host_stream *stream)
 
 	switch (stream->first->work) {
 	case WR_WORK_WAIT:
-		if (!executor->faulted && wr_host_stream_park_locked(stream))
+		if (!wr_read(&executor->faulted) && wr_host_stream_park_locked(stream))
 			return;
 		break;
 	case WR_WORK_RECORD:
-		if (!executor->faulted)
+		if (!wr_read(&executor->faulted))
 			wr_host_stream_reach_locked(stream);
+		break;
+	case WR_WORK_CALL:
+		if (!wr_read(&executor->faulted) && wr_host_stream_park_locked(stream))
+			return;
+		task_run_by_fate(stream);
 		break;
 	case WR_WORK_KERNEL:
 	case WR_WORK_COPY:
-	case WR_WORK_CALL:
 	case WR_WORK_FLAG:
 	case WR_WORK_GRAPH:
 		task_run_by_fate(stream);
@@ -301,7 +307,7 @@ bool wr_host_stopped(void *self)
 	wr_mutex_lock(&executor->lock);
 	for (const struct wr_host_pool *pool = executor->pools; pool; pool = pool->next)
 		more |= pool->ready && after_fault(executor);
-	quiet = executor->faulted && !executor->running && !more;
+	quiet = wr_read(&executor->faulted) && !executor->running && !more;
 	wr_mutex_unlock(&executor->lock);
 	return quiet;
 }

@@ -94,6 +94,49 @@ RIG_BODY(f12_a_lost_flag_leaves_the_word_as_it_was)
 
 /* --- signals --- */
 
+struct called {
+	_Atomic uint32_t *word;
+	const int *cell;
+	_Atomic int value; /* what the call found: 0 until then; -1: not its flag */
+};
+
+static void note_call(void *arg)
+{
+	struct called *called = arg;
+
+	wr_store(&called->value, wr_load(called->word) == 7 ? *called->cell : -1);
+}
+
+/* Whether the backend does it in one call or in three. */
+RIG_BODY(g3_a_signal_waits_then_writes_its_flag_then_calls)
+{
+	_Atomic uint32_t *word = a_word(rig);
+	struct called called = {.word = word, .cell = rig->copy};
+	struct wr_firing firing = {.word = word, .value = 7, .fn = note_call, .arg = &called};
+	weir_fence fence;
+
+	if (!can_write_flags(rig))
+		return;
+	rig_store(rig, rig->a, 3, 20 * MS);
+	assert_int_equal(copy_bytes(rig->a, rig->copy, rig->cell, sizeof *rig->cell), WEIR_OK);
+	fence = rig_record(rig->a);
+	firing.event = wr_stream_event(rig->a, fence.value)->native;
+	assert_int_equal(wr_device_prepare(rig->system, 0, rig->b->native, &firing), WEIR_OK);
+	assert_int_equal(wr_device_signal(rig->system, 0, rig->b->native, &firing), WEIR_OK);
+	fence = rig_record(rig->b); /* behind the call */
+	rig_wait(rig, fence);
+	assert_int_equal(wr_load(&called.value), 3);
+	firing.event = NULL; /* it waits for nothing, and writes nothing */
+	firing.word = NULL;
+	wr_store(word, 7);
+	wr_store(&called.value, 0);
+	assert_int_equal(wr_device_prepare(rig->system, 0, rig->b->native, &firing), WEIR_OK);
+	assert_int_equal(wr_device_signal(rig->system, 0, rig->b->native, &firing), WEIR_OK);
+	rig_wait(rig, rig_record(rig->b));
+	assert_int_equal(wr_load(&called.value), 3);
+	wr_system_free(rig->system, WEIR_DEVICE_HOST, (void *)word, sizeof *word);
+}
+
 RIG_BODY(g3_one_signal_waits_for_all_fences)
 {
 	weir_fence fences[3];
@@ -408,6 +451,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(g4_a_flag_is_written_when_the_work_before_it_is_done),
 	cmocka_unit_test(g4_the_word_of_a_flag_only_grows),
 	cmocka_unit_test(f12_a_lost_flag_leaves_the_word_as_it_was),
+	cmocka_unit_test(g3_a_signal_waits_then_writes_its_flag_then_calls),
 	cmocka_unit_test(g3_one_signal_waits_for_all_fences),
 	cmocka_unit_test(g1_a_cancelled_signal_pokes_no_entity),
 	cmocka_unit_test(g3_a_signal_for_foreign_fences_is_refused),

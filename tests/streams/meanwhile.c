@@ -269,6 +269,7 @@ BODY(e02_g01_no_callback_is_enqueued_on_a_system_that_failed_meanwhile)
 	queried = rig_record(rig->a);
 	slow.wait = fail_meanwhile;
 	slow.call = count_call;
+	slow.signal = NULL;
 	rig->system->backend = &slow;
 	assert_int_equal(wr_signal_arm(rig->system, 1, &queried, 1, &token), WEIR_E_DEVICE);
 	rig->system->backend = &wr_backend_host;
@@ -298,6 +299,7 @@ BODY(e02_f16_the_watch_is_awake_while_a_callback_is_enqueued)
 	queried = rig_record(rig->a);
 	let_watch_rest();
 	slow.call = watched_in_call;
+	slow.signal = NULL;
 	rig->system->backend = &slow;
 	kicked_before = wr_load(&rig->waker.kicked);
 	assert_int_equal(wr_signal_arm(rig->system, 1, &queried, 1, &token), WEIR_OK);

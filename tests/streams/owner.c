@@ -463,6 +463,7 @@ RIG_BODY(g02_a_signal_that_could_not_be_armed_leaves_its_place)
 	rig->system->signals.bound = 1;
 	sleep_on(rig->a, 10 * MS);
 	fence = rig_record(rig->a);
+	backend->signal = NULL;
 	backend->wait = refuse_wait;
 	assert_int_equal(wr_signal_arm(rig->system, 1, &fence, 1, &token), WEIR_E_NOMEM);
 	backend->wait = wait;
@@ -501,6 +502,7 @@ RIG_BODY(g02_each_signal_is_proven_by_a_flag_of_its_own)
 	rig_until_none_outstanding(rig);
 	sleep_on(rig->a, SECOND);
 	fence = rig_record(rig->a);
+	backend->signal = NULL;
 	backend->wait = lose_wait;
 	backend->write_flag = lose_flag;
 	rig_arm(rig, 2, fence);

@@ -198,6 +198,7 @@ static void fail_to_arm(struct rig *rig, weir_fence fence)
 	wr_token token;
 
 	troubled.call = refuse_call;
+	troubled.signal = NULL;
 	rig->system->backend = &troubled;
 	assert_int_equal(wr_signal_arm(rig->system, 1, &fence, 1, &token), WEIR_E_FAILED);
 	rig->system->backend = &wr_backend_host;
