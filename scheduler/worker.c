@@ -44,6 +44,7 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	uint64_t bit = UINT64_C(1) << worker->local.index;
+	int64_t wake_at;
 	bool woken;
 
 	wr_fetch_or(&scheduler->sleepers, bit);
@@ -68,13 +69,16 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 		wr_loop_kick(&scheduler->loop);
 	wr_run_drop_live(scheduler);
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
-	woken = wr_park(&worker->parker, until);
+	wake_at = wr_timers_keep(worker, until);
+	woken = wr_park(&worker->parker, wake_at);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
 	wr_live_take(&scheduler->live); /* also if CLOSED: worker_leave() drops it */
-	worker->wakes_skipped = true;   /* one wake-up may stand for several pushes */
-	wr_fetch_and(&scheduler->sleepers, ~bit);
+	wr_timers_woken(worker);
+	/* One wake-up may stand for several pushes. One that its time has ended stands for none. */
+	if (!(wr_fetch_and(&scheduler->sleepers, ~bit) & bit) || woken)
+		worker->wakes_skipped = true;
 	wr_stuck_wake(scheduler);
-	return woken;
+	return woken || wake_at < until;
 }
 
 /* --- the spinner --- */
@@ -89,7 +93,8 @@ static bool spin_until_work(struct wr_worker *worker)
 	int64_t quiet_until = wr_time_add(now, QUIET_NS);
 
 	for (; now < until && now < quiet_until && !wr_live_closed(&scheduler->live); now = wr_now()) {
-		if (wr_poller_wanted(scheduler) || wr_spinner_has_work(worker, now, &since))
+		if (wr_poller_wanted(scheduler) || now >= worker->time ||
+		    wr_spinner_has_work(worker, now, &since))
 			return true;
 		if (wr_system_outstanding(scheduler->graph->system))
 			quiet_until = wr_time_add(now, QUIET_NS);
@@ -169,7 +174,7 @@ static void poll_until_work(struct wr_worker *worker)
 		uint64_t version = wr_flags_version(scheduler->graph->system);
 		int64_t now = wr_now(), next = poll_flags(worker, now);
 
-		if (next == INT64_MAX || wr_live_closed(&scheduler->live) ||
+		if (next == INT64_MAX || wr_live_closed(&scheduler->live) || now >= worker->time ||
 		    wr_spinner_has_work(worker, now, &since))
 			return;
 		/* `since`: another worker's queue has work, which is stolen if it stays there. */
@@ -254,7 +259,8 @@ void wr_worker_main(void *arg)
 	weir_scheduler *scheduler = worker->scheduler;
 	bool idle = true;
 
-	worker->wakes_skipped = false;
+	worker->wakes_skipped = worker->took_due = worker->was_keeper = false;
+	worker->time = INT64_MAX;
 	worker->error = wr_error_here();
 	wr_thread_set_local(worker);
 	while (wr_load(&scheduler->phase) == WR_ENDED) /* a wake-up of the last run may be pending */
@@ -269,12 +275,17 @@ void wr_worker_main(void *arg)
 				wr_wake_if_more(worker);
 			}
 			idle = false;
-			wr_run_entity(worker, entity);
+			if (worker->time == INT64_MAX)
+				wr_run_entity(worker, entity);
+			else
+				wr_timers_run_entity(worker, entity);
 			if (worker->pops % WR_INJECTOR_EVERY == 0)
 				run_idle_duties(worker);
 			continue;
 		}
 		idle = true;
+		if ((worker->time != INT64_MAX || worker->took_due) && wr_timers_fire(worker))
+			continue;
 		run_deferred_frees(worker);
 		if (!worker_poll(worker) && !worker_spin(worker))
 			worker_sleep(worker, WR_FOREVER, NULL);
