@@ -3,8 +3,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "rig.h"
-#include "scheduler/scheduler.h"
+#include "rig_inside.h"
 
 #define SEEDS 100
 
@@ -27,8 +26,8 @@ static void look_between_ticks(void)
 	rig_on(rig, "c", note_first);
 	rig_start(rig);
 	wr_thread_sleep(15 * MS); /* after the first timer that was due: the loop may have seen to it */
-	assert_int_equal(wr_load(&rig->scheduler->kept_until), first_at + 20 * MS);
-	assert_true(wr_load(&rig->scheduler->loop.until) > first_at + 20 * MS);
+	assert_int_equal(rig_kept_until(rig), first_at + 20 * MS);
+	assert_true(rig_loop_until(rig) > first_at + 20 * MS);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }
