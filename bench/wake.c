@@ -23,14 +23,17 @@
 
 #include "program.h"
 
-enum { ROUNDS = 15, GAP_NS = 100000, PATIENCE_NS = 1000000 };
+enum { ROUNDS = 15, GAP_NS = 100000, IDLE_NS = 1000000, PATIENCE_NS = 1000000 };
 
 static _Atomic int64_t arrived; /* time stamp of the woken thread; 0: not yet */
+static bool idle;               /* the waking thread sleeps, too, before it wakes the other one */
 
-/* Spins, so that the waking thread's core stays awake, as in a busy program. */
+/* Spins, so that the waking thread's core stays awake, as in a busy program; or sleeps. */
 static void let_sleep(void)
 {
-	for (int64_t until = now() + GAP_NS; now() < until;)
+	if (idle)
+		nanosleep(&(struct timespec){.tv_nsec = IDLE_NS}, NULL);
+	for (int64_t until = now() + GAP_NS; !idle && now() < until;)
 		;
 }
 
@@ -279,5 +282,11 @@ int main(int argc, char **argv)
 		compare_them("a core each", 0, 1, 1, count);
 	compare_them("any core", -1, -1, 1, count);
 	compare_them("any core", -1, -1, 2, count);
+	idle = true;
+	count = count / 5 + 1; /* each takes ten times as long */
+	compare_them("one core, after 1 ms of idle", 0, 0, 1, count);
+	if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+		compare_them("a core each, after 1 ms", 0, 1, 1, count);
+	compare_them("any core, after 1 ms", -1, -1, 2, count);
 	return 0;
 }

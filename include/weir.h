@@ -58,8 +58,8 @@
  *   one       any thread, but one at a time with the same object: the program orders its calls
  *   owner     the thread that is inside start, compute or stop of that entity
  *   review    the thread that is inside ask or ticked of that condition
- * A worker is a thread of weir's that runs computes; the loop's thread handles timers, signals and the end of
- * a run. Calls that wait are refused on a worker.
+ * A worker is a thread of weir's that runs computes; the loop's thread handles timers while no worker sleeps,
+ * signals and the end of a run. Calls that wait are refused on a worker.
  *
  * Fails: which statuses may come beside those that every function may return: WEIR_E_INVALID (an argument
  * that the comment rules out), WEIR_E_NOMEM and, if it uses the device, WEIR_E_DEVICE (the device failed).

@@ -191,12 +191,13 @@ struct weir_entity {
 	/* any thread */
 	_Alignas(64) _Atomic uint32_t state;
 	weir_entity *_Atomic next_ready; /* injector list; written by the thread that owns the entry */
-	_Atomic int64_t timer_at;        /* S10: read by the loop thread through the timer list */
+	_Atomic int64_t timer_at;        /* S10: read when it has left the timer list */
 	_Atomic bool timer_listed;
 	weir_entity *timer_next;         /* written by the thread that listed it */
 	_Atomic(const char *) why;       /* the last published verdict (C5): the reason */
 	_Atomic(const char *) why_of;    /* and the name of the condition */
 	_Atomic uint64_t cause;          /* and wr_cause_word */
+	_Atomic unsigned brief_runs;     /* so many in a row, a hint: timers.c */
 	_Atomic int64_t computing_since; /* start of the running compute; 0: none; 1: not measured */
 
 	/* constant during a run, unless the comment says otherwise */
@@ -249,8 +250,10 @@ struct weir_entity {
 	const char *past_of; /* the condition that named a past time in the last review; NULL: none */
 	uint64_t past_tick;  /* context.tick at that review */
 	int64_t ready_at;    /* `timed`: the time of the review that returned READY */
-	size_t timer_place;  /* loop thread: 1 + index in the heap; 0: not in it */
-	int64_t timer_due;   /* loop thread */
+
+	/* under timers_lock */
+	size_t timer_place; /* 1 + index in the heap; 0: not in it */
+	int64_t timer_due;
 
 	/* loop thread, stuck.c */
 	bool stuck;            /* may belong, or belongs, to a part that stands for ever */

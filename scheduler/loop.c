@@ -1,5 +1,5 @@
 /*
- * The loop thread: its timers, what it waits on, one turn of its work, and the descriptors that conditions
+ * The loop thread: what it waits on, one turn of its work, and the descriptors that conditions
  * wait for.
  *
  * The only file that calls libevent, and only for a base of the program's: making a
@@ -35,97 +35,6 @@
 #include "scheduler/scheduler.h"
 #include "scheduler/run.h"
 #include "sim/simulation.h"
-
-/*
- * === timers ===
- *
- * One binary heap (S10) of absolute times in nanoseconds, with at most one entry per entity, used by
- * the loop thread only. Workers add requests through a lock-free list. An entity is in the list at most
- * once, and its time is read after it has left the list, so the latest request counts.
- *
- * The heap's array has room for all entities, so adding an entry never fails.
- */
-
-void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at)
-{
-	wr_store(&entity->timer_at, at);
-	if (!wr_exchange(&entity->timer_listed, true))
-		wr_stack_push(&scheduler->timers_listed, entity, timer_next);
-	if (at < wr_load(&scheduler->loop.until))
-		wr_loop_kick(&scheduler->loop);
-}
-
-static void heap_put(weir_scheduler *scheduler, size_t place, weir_entity *entity)
-{
-	scheduler->heap[place] = entity;
-	entity->timer_place = place + 1;
-}
-
-static void heap_rise(weir_scheduler *scheduler, size_t place)
-{
-	weir_entity *entity = scheduler->heap[place];
-
-	while (place && scheduler->heap[(place - 1) / 2]->timer_due > entity->timer_due) {
-		heap_put(scheduler, place, scheduler->heap[(place - 1) / 2]);
-		place = (place - 1) / 2;
-	}
-	heap_put(scheduler, place, entity);
-}
-
-static void heap_sink(weir_scheduler *scheduler, size_t place)
-{
-	weir_entity *entity = scheduler->heap[place];
-
-	for (size_t child = 2 * place + 1; child < scheduler->heap_count; child = 2 * place + 1) {
-		if (child + 1 < scheduler->heap_count &&
-		    scheduler->heap[child + 1]->timer_due < scheduler->heap[child]->timer_due)
-			child++;
-		if (scheduler->heap[child]->timer_due >= entity->timer_due)
-			break;
-		heap_put(scheduler, place, scheduler->heap[child]);
-		place = child;
-	}
-	heap_put(scheduler, place, entity);
-}
-
-/* Moves the listed requests into the heap. */
-static void timers_take(weir_scheduler *scheduler)
-{
-	weir_entity *entity = wr_exchange(&scheduler->timers_listed, NULL);
-
-	while (entity) {
-		weir_entity *next = entity->timer_next;
-		wr_exchange(&entity->timer_listed, false); /* from here on a new request lists it again */
-		entity->timer_due = wr_load(&entity->timer_at);
-		if (!entity->timer_place)
-			heap_put(scheduler, scheduler->heap_count++, entity);
-		heap_rise(scheduler, entity->timer_place - 1);
-		heap_sink(scheduler, entity->timer_place - 1);
-		entity = next;
-	}
-}
-
-/* Pokes what is due; returns the next time. */
-static int64_t timers_fire(weir_scheduler *scheduler, int64_t now)
-{
-	while (scheduler->heap_count && scheduler->heap[0]->timer_due <= now) {
-		weir_entity *entity = scheduler->heap[0];
-		entity->timer_place = 0;
-		if (--scheduler->heap_count) {
-			heap_put(scheduler, 0, scheduler->heap[scheduler->heap_count]);
-			heap_sink(scheduler, 0);
-		}
-		wr_poke_due(scheduler, entity);
-	}
-	return scheduler->heap_count ? scheduler->heap[0]->timer_due : INT64_MAX;
-}
-
-void wr_timers_clear(weir_scheduler *scheduler)
-{
-	timers_take(scheduler);
-	while (scheduler->heap_count)
-		scheduler->heap[--scheduler->heap_count]->timer_place = 0;
-}
 
 /* === the loop's descriptors === */
 
@@ -244,35 +153,41 @@ static void loop_clear(struct wr_loop *loop)
 {
 	uint64_t count;
 
-	if (!loop->simulated) {
-		while (read(loop->wake, &count, sizeof count) < 0 && errno == EINTR)
-			;
-		while (read(loop->timer, &count, sizeof count) < 0 && errno == EINTR)
-			;
-	}
+	while (!loop->simulated && read(loop->wake, &count, sizeof count) < 0 && errno == EINTR)
+		; /* the timerfd is set anew before the next wait, so it is not readable then */
 	wr_store(&loop->until, INT64_MIN); /* awake: a timer request need not kick */
 	wr_fetch_and(&loop->kicked, ~KICKED);
 }
 
-/*
- * Sets the deadline, and whether a pending SIGINT or SIGTERM ends the wait: one that is not read would end
- * every wait at once. The caller must look at its lists after this (see `until`).
- */
-static void loop_arm(struct wr_loop *loop, int64_t until, bool listen)
+/* `at` as a time of the timerfd. INT64_MAX: never. */
+static struct itimerspec timer_spec(int64_t at)
 {
-	struct epoll_event event = {.events = listen ? EPOLLIN : 0};
 	struct itimerspec spec = {{0, 0}, {0, 0}};
 
-	wr_store(&loop->until, until);
-	if (loop->simulated)
-		return;
-	if (until != INT64_MAX) {
-		until = until > 0 ? until : 1; /* 0 would disarm the timerfd */
-		spec.it_value.tv_sec = until / 1000000000;
-		spec.it_value.tv_nsec = until % 1000000000;
-	}
-	timerfd_settime(loop->timer, TFD_TIMER_ABSTIME, &spec, NULL);
-	if (loop->signals < 0 || loop->listening == listen)
+	if (at == INT64_MAX)
+		return spec;
+	at = at > 0 ? at : 1; /* 0 would disarm it */
+	spec.it_value.tv_sec = at / 1000000000;
+	spec.it_value.tv_nsec = at % 1000000000;
+	return spec;
+}
+
+void wr_loop_set_timer(struct wr_loop *loop, int64_t at)
+{
+	struct itimerspec spec = timer_spec(at);
+
+	if (!loop->simulated)
+		timerfd_settime(loop->timer, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+/*
+ * Whether a pending SIGINT or SIGTERM ends the wait: one that is not read would end every wait at once.
+ */
+static void loop_listen(struct wr_loop *loop, bool listen)
+{
+	struct epoll_event event = {.events = listen ? EPOLLIN : 0};
+
+	if (loop->simulated || loop->signals < 0 || loop->listening == listen)
 		return;
 	loop->listening = listen;
 	epoll_ctl(loop->set, EPOLL_CTL_MOD, loop->signals, &event);
@@ -872,9 +787,9 @@ static int64_t watch_streams(weir_scheduler *scheduler, int64_t now)
 	if (wr_system_deferred_frees_ready(system))
 		wr_wake_one(scheduler);
 	/* Workers asleep, no timer set, no signal outstanding: streams with work alone hold the run open. */
-	only_streams =
-		!wr_load(&scheduler->not_done) || (wr_load(&scheduler->sleepers) == scheduler->all_asleep &&
-						   !scheduler->heap_count && !wr_system_outstanding(system));
+	only_streams = !wr_load(&scheduler->not_done) ||
+		       (wr_load(&scheduler->sleepers) == scheduler->all_asleep && !wr_timers_any(scheduler) &&
+			!wr_system_outstanding(system));
 	if (only_streams || wr_memory_pools_refuse(scheduler->graph))
 		status = wr_system_arm_kicks(system, only_streams, !wr_load(&scheduler->not_done));
 	if (status) {
@@ -927,15 +842,14 @@ static int64_t turn_open(weir_scheduler *scheduler, int64_t now)
 {
 	int64_t next, watch_at, close_at, descriptors_at, stuck_at;
 
-	timers_take(scheduler);
 	if (obey_stops(scheduler, now))
 		return now;
-	next = timers_fire(scheduler, now);
+	wr_timers_fire_loop(scheduler, now);
 	watch_at = watch_streams(scheduler, now);
 	descriptors_at = check_descriptors(scheduler, now);
 	stuck_at = now < scheduler->stuck_at ? scheduler->stuck_at : wr_stuck_look(scheduler, now);
 	close_at = close_if_quiescent(scheduler, now);
-	next = watch_at < next ? watch_at : next;
+	next = watch_at;
 	next = descriptors_at < next ? descriptors_at : next;
 	next = stuck_at < next ? stuck_at : next;
 	next = close_at < next ? close_at : next;
@@ -1024,10 +938,8 @@ void wr_run_turn(weir_scheduler *scheduler)
 		next = next > now + OUTSIDE_NS ? now + OUTSIDE_NS : next;
 		give_real_time(scheduler, now);
 	}
-	loop_arm(&scheduler->loop, next, wr_load(&scheduler->phase) != WR_ENDED);
-	/* A timer request that was listed after this turn took the list and before the loop was armed. */
-	if (wr_load(&scheduler->phase) == WR_OPEN && wr_load(&scheduler->timers_listed))
-		wr_loop_kick(&scheduler->loop);
+	wr_timers_arm_loop(scheduler, now, next);
+	loop_listen(&scheduler->loop, wr_load(&scheduler->phase) != WR_ENDED);
 	if (wr_load(&scheduler->calling_ended) == ENDED_SOON)
 		call_ended(scheduler);
 }

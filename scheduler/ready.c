@@ -414,8 +414,10 @@ __attribute__((noinline)) static weir_entity *due_take_in_turn(struct wr_worker 
 		wr_mutex_lock(&scheduler->backlog_lock);
 		entity = list_shift_locked(&scheduler->due, &scheduler->due_count);
 		wr_mutex_unlock(&scheduler->backlog_lock);
-		if (entity)
+		if (entity) {
+			worker->took_due = scheduler->workers_keep_time;
 			wr_run_drop_live(scheduler);
+		}
 	}
 	worker->was_due = entity;
 	return entity;
@@ -552,19 +554,34 @@ static bool poke_foreign(weir_scheduler *scheduler, weir_entity *entity)
 	return true;
 }
 
-void wr_poke_due(weir_scheduler *scheduler, weir_entity *entity)
+size_t wr_poke_due(weir_scheduler *scheduler, weir_entity *const *entities, size_t count)
 {
-	if (wr_live_take(&scheduler->live) && wr_fetch_or(&entity->state, WR_POKED) == WR_IDLE) {
-		wr_trace_poke(scheduler->trace, WR_LANE_OUTSIDE, entity->id);
-		wr_mutex_lock(&scheduler->backlog_lock);
+	weir_entity *first = NULL, *last = NULL;
+	size_t queued = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		weir_entity *entity = entities[i];
+		if (!wr_live_take(&scheduler->live) || wr_fetch_or(&entity->state, WR_POKED) != WR_IDLE) {
+			wr_run_drop_live(scheduler);
+			continue;
+		}
+		if (scheduler->trace)
+			wr_trace_poke(scheduler->trace, wr_lane_here(scheduler), entity->id);
 		wr_store_relaxed(&entity->next_ready, NULL);
-		list_append_locked(&scheduler->due, entity, entity);
-		wr_fetch_add(&scheduler->due_count, 1); /* the entry takes over the live reference */
-		wr_mutex_unlock(&scheduler->backlog_lock);
-		wr_wake_one(scheduler);
-	} else {
-		wr_run_drop_live(scheduler);
+		if (last)
+			wr_store_relaxed(&last->next_ready, entity);
+		else
+			first = entity;
+		last = entity;
+		queued++; /* the entry takes over the live reference */
 	}
+	if (!queued)
+		return 0;
+	wr_mutex_lock(&scheduler->backlog_lock);
+	list_append_locked(&scheduler->due, first, last);
+	wr_fetch_add(&scheduler->due_count, queued);
+	wr_mutex_unlock(&scheduler->backlog_lock);
+	return queued;
 }
 
 bool wr_poke(weir_entity *entity)

@@ -55,8 +55,4 @@ bool wr_descriptor_describe(struct wr_condition *condition, char *text, size_t r
 /* Ends all watches, before the operators' stop functions close their descriptors. No worker runs. */
 void wr_descriptors_forget(weir_scheduler *scheduler);
 
-/* --- timers: loop.c. Loop thread --- */
-void wr_timers_request(weir_scheduler *scheduler, weir_entity *entity, int64_t at); /* Thread: worker */
-void wr_timers_clear(weir_scheduler *scheduler);
-
 #endif

@@ -378,6 +378,8 @@ static weir_status scheduler_init(weir_scheduler *scheduler, void *unused)
 	if (!status)
 		status = wr_mutex_init(&scheduler->backlog_lock);
 	if (!status)
+		status = wr_mutex_init(&scheduler->timers_lock);
+	if (!status)
 		status = wr_loop_open(&scheduler->loop, scheduler->sim, scheduler->options.handle_signals);
 	if (!status && !scheduler->options.own_loop)
 		status = wr_loop_watch(&scheduler->loop, scheduler->options.event_base, wr_run_on_turn,
@@ -427,6 +429,7 @@ weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_option
 	wr_loop_init(&scheduler->loop);
 	graph_set_scheduler(scheduler, scheduler);
 	status = wr_options_resolve(scheduler, options);
+	scheduler->workers_keep_time = !scheduler_driven_by_caller(scheduler);
 	wr_stuck_init(scheduler);
 	if (!status)
 		status = root_open(scheduler);
@@ -487,6 +490,7 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_cond_finish(&scheduler->changed);
 	wr_mutex_finish(&scheduler->lock);
 	wr_mutex_finish(&scheduler->backlog_lock);
+	wr_mutex_finish(&scheduler->timers_lock);
 	wr_free(scheduler->workers);
 	wr_free(scheduler->heap);
 	wr_free(scheduler->text);

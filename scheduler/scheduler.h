@@ -111,6 +111,11 @@ struct wr_worker {
 	 */
 	bool wakes_skipped;
 	bool polling; /* polling flags now: what fires goes to its own queue */
+	/* timers.c */
+	int64_t time;    /* the earliest that it must see to, before it sleeps or runs an entity */
+	unsigned beside; /* runs of entities since it last looked for what is due */
+	bool took_due;   /* it has popped what was due since it slept: it will keep time */
+	bool was_keeper; /* it has gone to sleep as the keeper */
 	struct wr_parker parker;
 	/* Written by workers that look at its queue, relaxed: its pops at the last look, and since when. */
 	_Alignas(64) _Atomic uint32_t looked_pops;
@@ -184,9 +189,17 @@ struct weir_scheduler {
 	_Atomic bool entering;              /* a thread is in weir_scheduler_start() */
 	_Atomic bool destroying;            /* the loop thread ends */
 	_Atomic uintptr_t calling_ended;    /* ENDED_SOON (loop.c), or the thread in options.ended */
-	weir_entity *_Atomic timers_listed; /* S10: requests not yet in the loop's heap */
+	weir_entity *_Atomic timers_listed; /* S10: requests not yet in the heap */
+	_Atomic int64_t kept_until;         /* when the keeper wakes; INT64_MAX: there is none */
 	struct wr_loop loop;
 	struct wr_waker waker;
+
+	/* timers.c, under timers_lock */
+	struct wr_mutex timers_lock;
+	weir_entity **heap; /* by absolute time */
+	size_t heap_count;
+	int64_t loop_until; /* when the loop's wait ends at the latest, whatever the times */
+	unsigned keeper;    /* 1 + index of the worker that sleeps until the earliest time; 0: none */
 
 	/* workers */
 	struct wr_mutex backlog_lock; /* guards both FIFO lists */
@@ -200,18 +213,17 @@ struct weir_scheduler {
 	struct wr_sim *sim; /* the world of a simulated run */
 	struct wr_trace *trace;
 	weir_scheduler_options options;
-	int gpu_time;        /* is measured in one tick of so many; 0: off */
-	int signal;          /* enum wr_signal_kind */
-	bool costs;          /* of computes are learned: there are several workers */
-	int process;         /* the creator's pid: threads do not survive a fork */
-	int64_t stuck_every; /* stuck.c: between two looks */
-	int64_t stuck_stood; /* so long must have stood what is told */
-	uint64_t all_asleep; /* `sleepers` when every worker sleeps; set by each start */
+	int gpu_time;           /* is measured in one tick of so many; 0: off */
+	int signal;             /* enum wr_signal_kind */
+	bool workers_keep_time; /* timers.c; false: the program turns the loop */
+	bool costs;             /* of computes are learned: there are several workers */
+	int process;            /* the creator's pid: threads do not survive a fork */
+	int64_t stuck_every;    /* stuck.c: between two looks */
+	int64_t stuck_stood;    /* so long must have stood what is told */
+	uint64_t all_asleep;    /* `sleepers` when every worker sleeps; set by each start */
 
 	/* loop thread */
 	struct wr_thread loop_thread;
-	weir_entity **heap; /* timers, by absolute time */
-	size_t heap_count;
 	int64_t started_at, ends_at, idle_since, drain_at, drain_look_at, watch_at, streams_until;
 	int64_t descriptors_at; /* when the loop looks whether a watched descriptor was closed */
 	int64_t outside_at;     /* on sim: when the loop gives threads outside real time again */
@@ -293,8 +305,11 @@ bool wr_entity_own_parked(weir_scheduler *scheduler, weir_entity *entity);
  * if the entity was poked meanwhile: then it is queued, with that reference. Thread: its owner.
  */
 bool wr_entity_leave_parked(weir_scheduler *scheduler, weir_entity *entity);
-/* Loop thread: the entity's timer has expired. */
-void wr_poke_due(weir_scheduler *scheduler, weir_entity *entity);
+/*
+ * The timers of these entities have expired. Wakes no worker. Returns how many were parked. Thread: loop, or
+ * a worker.
+ */
+size_t wr_poke_due(weir_scheduler *scheduler, weir_entity *const *entities, size_t count);
 /* Fills in the functions by which streams/ reports. `waker` must be the member of a weir_scheduler. */
 void wr_waker_init(struct wr_waker *waker);
 
@@ -383,6 +398,27 @@ static inline bool wr_ready_due_holds(weir_scheduler *scheduler)
 {
 	return wr_load(&scheduler->due_count);
 }
+
+/*
+ * === timers.c ===
+ *
+ * Whoever waits for the earliest time: a worker that sleeps, else the loop. Thread: the worker, or the loop.
+ */
+
+void wr_timers_request(struct wr_worker *worker, weir_entity *entity, int64_t at);
+/* Runs the entity. If worker->time is INT64_MAX, wr_run_entity() will do. */
+void wr_timers_run_entity(struct wr_worker *worker, weir_entity *entity);
+/* Call before the worker sleeps, after its last look at the queues. Returns when it must wake: `until`, or
+ * earlier. */
+int64_t wr_timers_keep(struct wr_worker *worker, int64_t until);
+void wr_timers_woken(struct wr_worker *worker); /* call after it, with a live reference: pokes what is due */
+/* Pokes what is due. The worker is about to pop one of it. Returns false if there was nothing. */
+bool wr_timers_fire(struct wr_worker *worker);
+void wr_timers_fire_loop(weir_scheduler *scheduler, int64_t now);
+/* The loop waits until then at most; `now`: when its turn began. */
+void wr_timers_arm_loop(weir_scheduler *scheduler, int64_t now, int64_t until);
+bool wr_timers_any(weir_scheduler *scheduler);
+void wr_timers_clear(weir_scheduler *scheduler); /* no worker runs */
 
 /*
  * === stuck.c ===

@@ -576,7 +576,7 @@ static void add_parked(struct wr_standstill *standstill, const weir_scheduler *s
 		cause.cause = WEIR_CAUSE_TIME;
 		cause.condition = "timer";
 		snprintf(detail, sizeof detail, "its timer has been due for %s: %s", wr_time_shown(late).text,
-			 late_loop(scheduler));
+			 scheduler->workers_keep_time ? "weir's threads did not run" : late_loop(scheduler));
 	} else if (due->watches) {
 		cause.cause = WEIR_CAUSE_DESCRIPTOR;
 		cause.condition = "descriptor";

@@ -600,7 +600,7 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 	else
 		cancel_signal(scheduler, entity);
 	if (verdict->at != INT64_MAX)
-		wr_timers_request(scheduler, entity, verdict->at);
+		wr_timers_request(worker, entity, verdict->at);
 	if (!status && verdict->external & WR_DESCRIPTOR)
 		status = wr_descriptors_arm(scheduler, entity);
 	if (status)

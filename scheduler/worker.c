@@ -66,6 +66,7 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	weir_scheduler *scheduler = worker->scheduler;
 	uint64_t bit = UINT64_C(1) << worker->local.index;
 	bool woken, left = false, looks_out;
+	int64_t wake_at, until_look = until;
 
 	wr_fetch_or(&scheduler->sleepers, bit);
 	if (must_stay_awake(worker, version, &left)) {
@@ -91,18 +92,24 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	if (!left)
 		worker->look_after = LOOK_FIRST;
 	if (looks_out)
-		until = wr_now() + worker->look_after < until ? wr_now() + worker->look_after : until;
+		until_look = wr_now() + worker->look_after < until ? wr_now() + worker->look_after : until;
 	wr_run_drop_live(scheduler);
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
-	woken = wr_park(&worker->parker, until);
+	wake_at = wr_timers_keep(worker, until_look);
+	woken = wr_park(&worker->parker, wake_at);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
 	wr_live_take(&scheduler->live); /* also if CLOSED: worker_leave() drops it */
-	worker->wakes_skipped = true;   /* one wake-up may stand for several pushes */
-	wr_fetch_and(&scheduler->sleepers, ~bit);
+	wr_timers_woken(worker);
+	/*
+	 * One wake-up may stand for several pushes. One that its time has ended stands for none, unless it was
+	 * the lookout: others rely on what it finds.
+	 */
+	if (!(wr_fetch_and(&scheduler->sleepers, ~bit) & bit) || woken || looks_out)
+		worker->wakes_skipped = true;
 	if (looks_out)
 		end_lookout(worker, woken);
 	wr_stuck_wake(scheduler);
-	return woken;
+	return woken || wake_at < until;
 }
 
 /* --- the spinner --- */
@@ -117,7 +124,8 @@ static bool spin_until_work(struct wr_worker *worker)
 	int64_t quiet_until = wr_time_add(now, QUIET_NS);
 
 	for (; now < until && now < quiet_until && !wr_live_closed(&scheduler->live); now = wr_now()) {
-		if (wr_poller_wanted(scheduler) || wr_spinner_has_work(worker, now, &since))
+		if (wr_poller_wanted(scheduler) || now >= worker->time ||
+		    wr_spinner_has_work(worker, now, &since))
 			return true;
 		if (wr_system_outstanding(scheduler->graph->system))
 			quiet_until = wr_time_add(now, QUIET_NS);
@@ -197,7 +205,7 @@ static void poll_until_work(struct wr_worker *worker)
 		uint64_t version = wr_flags_version(scheduler->graph->system);
 		int64_t now = wr_now(), next = poll_flags(worker, now);
 
-		if (next == INT64_MAX || wr_live_closed(&scheduler->live) ||
+		if (next == INT64_MAX || wr_live_closed(&scheduler->live) || now >= worker->time ||
 		    wr_spinner_has_work(worker, now, &since))
 			return;
 		/* `since`: another worker's queue has work, which is stolen if it stays there. */
@@ -282,8 +290,9 @@ void wr_worker_main(void *arg)
 	weir_scheduler *scheduler = worker->scheduler;
 	bool idle = true;
 
-	worker->wakes_skipped = false;
+	worker->wakes_skipped = worker->took_due = worker->was_keeper = false;
 	worker->look_after = LOOK_FIRST;
+	worker->time = INT64_MAX;
 	worker->error = wr_error_here();
 	wr_thread_set_local(worker);
 	while (wr_load(&scheduler->phase) == WR_ENDED) /* a wake-up of the last run may be pending */
@@ -298,12 +307,17 @@ void wr_worker_main(void *arg)
 				wr_wake_if_more(worker);
 			}
 			idle = false;
-			wr_run_entity(worker, entity);
+			if (worker->time == INT64_MAX)
+				wr_run_entity(worker, entity);
+			else
+				wr_timers_run_entity(worker, entity);
 			if (wr_load_relaxed(&worker->pops) % WR_INJECTOR_EVERY == 0)
 				run_idle_duties(worker);
 			continue;
 		}
 		idle = true;
+		if ((worker->time != INT64_MAX || worker->took_due) && wr_timers_fire(worker))
+			continue;
 		run_deferred_frees(worker);
 		if (!worker_poll(worker) && !worker_spin(worker))
 			worker_sleep(worker, WR_FOREVER, NULL);

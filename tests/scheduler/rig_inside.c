@@ -462,6 +462,16 @@ bool rig_fill_wake(struct rig *rig)
 	return wrote == -1;
 }
 
+int64_t rig_kept_until(struct rig *rig)
+{
+	return wr_load(&rig->scheduler->kept_until);
+}
+
+int64_t rig_loop_until(struct rig *rig)
+{
+	return wr_load(&rig->scheduler->loop.until);
+}
+
 void rig_poke_late(weir_scheduler *scheduler, int fd)
 {
 	scheduler->waker.poke(&scheduler->waker, 0, 0);

@@ -122,7 +122,9 @@ bool rig_all_asleep(weir_scheduler *scheduler);       /* all workers */
 void rig_unpark(struct rig *rig, size_t worker);      /* as a thread that chose this worker for a wake-up */
 void rig_lock_outlet(weir_outlet *outlet, bool lock); /* like a thread that was interrupted inside a call */
 void rig_lock_inlet(weir_inlet *inlet, bool lock);
-bool rig_fill_wake(struct rig *rig); /* the loop's descriptor; false: one more write would have fit */
+int64_t rig_kept_until(struct rig *rig); /* when the worker wakes that keeps the time */
+int64_t rig_loop_until(struct rig *rig); /* when the loop's wait ends */
+bool rig_fill_wake(struct rig *rig);     /* the loop's descriptor; false: one more write would have fit */
 void rig_poke_late(weir_scheduler *scheduler,
 		   int fd); /* a callback and a kick; the loop's descriptor is `fd` now */
 void rig_lose_message(struct rig *rig, const char *to); /* as if it were pushed into that end and then gone */

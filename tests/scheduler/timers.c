@@ -1,0 +1,145 @@
+/* Which thread waits for the earliest time (S10, scheduler/timers.c). */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "rig_inside.h"
+
+#define SEEDS 100
+
+/* --- a worker that sleeps --- */
+
+static int64_t first_at;
+
+static weir_status note_first(struct rig *rig, weir_context *context)
+{
+	(void)context;
+	if (!wr_fetch_add(&rig->told, 1))
+		first_at = wr_now();
+	return WEIR_OK;
+}
+
+static void look_between_ticks(void)
+{
+	struct rig *rig = rig_of("c:call period=10ms count=3");
+
+	rig_on(rig, "c", note_first);
+	rig_start(rig);
+	wr_thread_sleep(15 * MS); /* after the first timer that was due: the loop may have seen to it */
+	assert_int_equal(rig_kept_until(rig), first_at + 20 * MS);
+	assert_true(rig_loop_until(rig) > first_at + 20 * MS);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void s10_a_worker_that_sleeps_keeps_the_time_and_the_loop_does_not(void **state)
+{
+	(void)state;
+	rig_in_worlds(SEEDS, look_between_ticks);
+}
+
+/* --- a worker that runs something long --- */
+
+static int64_t latest; /* how late c was in the worst of its ticks */
+static uint64_t long_tick;
+static _Atomic uint64_t other_ticks;
+
+static weir_status note_lateness(struct rig *rig, weir_context *context)
+{
+	uint64_t tick = wr_fetch_add(&rig->told, 1);
+	int64_t late;
+
+	(void)context;
+	if (!tick)
+		first_at = wr_now();
+	late = wr_now() - first_at - (int64_t)tick * MS;
+	latest = late > latest ? late : latest;
+	return WEIR_OK;
+}
+
+static weir_status be_long_once(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	(void)context;
+	if (wr_fetch_add(&other_ticks, 1) == long_tick)
+		wr_thread_sleep(50 * MS);
+	return WEIR_OK;
+}
+
+static void tick_beside_a_long_one(void)
+{
+	struct rig *rig = rig_of("c:call period=1ms count=250; d:call period=700us");
+
+	rig_on(rig, "c", note_lateness);
+	rig_on(rig, "d", be_long_once);
+	rig->options.max_duration_ns = 300 * MS;
+	latest = 0;
+	wr_store(&other_ticks, 0);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void tick_beside_an_unknown_one(void)
+{
+	long_tick = 3;
+	tick_beside_a_long_one();
+	assert_in_range(latest, 0, 100 * US);
+}
+
+static void s10_beside_a_run_that_may_be_long_another_thread_sees_to_the_times(void **state)
+{
+	(void)state;
+	rig_in_worlds(SEEDS, tick_beside_an_unknown_one);
+}
+
+static void tick_beside_a_brief_one(void)
+{
+	long_tick = 201; /* not at a time of c */
+	tick_beside_a_long_one();
+	assert_in_range(latest, 0, 11 * MS);
+}
+
+static void s10_beside_a_run_that_was_brief_the_loop_looks_after_a_while(void **state)
+{
+	(void)state;
+	rig_in_worlds(SEEDS, tick_beside_a_brief_one);
+}
+
+/* --- the program's loop --- */
+
+static void s10_b01_without_a_turn_no_timer_fires_again(void **state)
+{
+	struct rig *rig = rig_of("c:call period=1ms; d:call period=3ms");
+	uint64_t ticks;
+	char *text = NULL;
+
+	(void)state;
+	rig_on(rig, "c", note_first);
+	rig_on(rig, "d", note_first);
+	rig->options.backend = "host";
+	rig->options.own_loop = true;
+	rig_start(rig);
+	while (wr_load(&rig->told) < 30)
+		assert_int_equal(weir_scheduler_turn(rig->scheduler), WEIR_OK);
+	ticks = wr_load(&rig->told);
+	do {
+		weir_text_free(text);
+		assert_int_equal(weir_scheduler_explain_line(rig->scheduler, &text), WEIR_OK);
+	} while (!strstr(text, "timer has been due for ") || !strstr(text, " ms: weir_scheduler_turn"));
+	assert_in_range(wr_load(&rig->told), ticks,
+			ticks + 2); /* each may have been poked by the last turn */
+	weir_text_free(text);
+	rig_destroy(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(s10_a_worker_that_sleeps_keeps_the_time_and_the_loop_does_not),
+		cmocka_unit_test(s10_beside_a_run_that_may_be_long_another_thread_sees_to_the_times),
+		cmocka_unit_test(s10_beside_a_run_that_was_brief_the_loop_looks_after_a_while),
+		cmocka_unit_test(s10_b01_without_a_turn_no_timer_fires_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
