@@ -14,6 +14,12 @@
 #include "cores_set.h"
 #include "program.h"
 
+#ifdef BENCH_WITH_TBB
+static const char beside[] = "weir | oneTBB";
+#else
+static const char beside[] = "without oneTBB, which was not found when this was built";
+#endif
+
 static const unsigned counts[CORES_COUNTS_MOST] = {1, 2, 4, 8, 16};
 
 struct settings {
@@ -139,13 +145,7 @@ int main(int argc, char **argv)
 		settings.fit++;
 	printf("%d cores: 1 to %u workers%s; %d rounds; %s\n", available, counts[settings.fit - 1],
 	       settings.fit < CORES_COUNTS_MOST ? " (more do not fit: their rows are left out)" : "",
-	       settings.rounds,
-#ifdef BENCH_WITH_TBB
-	       "weir | oneTBB"
-#else
-	       "without oneTBB, which was not found when this was built"
-#endif
-	);
+	       settings.rounds, beside);
 	for (size_t i = 0; i < PARTS; i++)
 		if (chosen[i])
 			parts[i].measure(&settings);
