@@ -1,0 +1,239 @@
+#include "cores_set.h"
+
+#include <string.h>
+
+#include "program.h"
+
+enum { LEAST_MESSAGES = 20, MOST_MESSAGES = 10000000 };
+#define CORES_WANTED 2.0
+
+/* --- figures --- */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double cores_median(double *values, size_t count)
+{
+	qsort(values, count, sizeof *values, by_value);
+	return values[count / 2];
+}
+
+double cores_least(const double *values, size_t count)
+{
+	double least = values[0];
+
+	for (size_t i = 1; i < count; i++)
+		least = values[i] < least ? values[i] : least;
+	return least;
+}
+
+/* --- runs --- */
+
+/* Of one scheduler with one number of workers, by round. */
+struct column {
+	double wall[CORES_ROUNDS_MOST], cores[CORES_ROUNDS_MOST];
+	uint64_t ticks; /* of a run */
+};
+
+/* The second column of one worker is the first one again. */
+struct table {
+	struct column weir[CORES_COUNTS_MOST], again, tbb[CORES_COUNTS_MOST];
+	double work[CORES_COUNTS_MOST][CORES_ROUNDS_MOST]; /* ns per iteration of so many bare threads */
+	double wakes[CORES_COUNTS_MOST], steals[CORES_COUNTS_MOST]; /* per tick */
+	uint64_t messages;
+};
+
+static void note(struct column *column, int round, struct cores_run run)
+{
+	column->wall[round] = (double)run.wall;
+	column->cores[round] = (double)run.cpu / (double)run.wall;
+	column->ticks = run.ticks;
+}
+
+/*
+ * One worker then runs for `span`, or, if there is work to share, for `span` per worker of the widest run.
+ * Longer and longer runs, until the start of a run is little beside it.
+ */
+static uint64_t messages_for(const struct cores_set *set)
+{
+	struct cores_weir *graph = cores_weir_open(&set->shape, 1, 0, false);
+	double span = (double)set->span * (set->length > 0 ? set->counts[set->columns - 1] : 1), took = 0;
+	uint64_t count = LEAST_MESSAGES / 2;
+
+	while (took < span / 4 && count < MOST_MESSAGES) {
+		count *= 2;
+		took = (double)cores_weir_run(graph, count).wall;
+	}
+	cores_weir_close(graph);
+	count = (uint64_t)((double)count * span / took);
+	return count < LEAST_MESSAGES ? LEAST_MESSAGES : count;
+}
+
+static void measure_round(const struct cores_set *set, struct table *table, struct cores_weir **graphs,
+			  void *tbb, int round)
+{
+	for (size_t k = 0; k < set->columns; k++) {
+		note(&table->weir[k], round, cores_weir_run(graphs[k], table->messages));
+		if (set->length > 0)
+			table->work[k][round] = cores_work_ns(set->counts[k]);
+	}
+	note(&table->again, round, cores_weir_run(graphs[0], table->messages));
+#ifdef BENCH_WITH_TBB
+	for (size_t k = 0; k < set->columns; k++) {
+		note(&table->tbb[k], round, cores_tbb_run(tbb, set->counts[k], table->messages));
+		must(table->tbb[k].ticks == table->weir[k].ticks ? WEIR_OK : WEIR_E_INVALID,
+		     "ticks are missing");
+	}
+#else
+	(void)tbb;
+#endif
+}
+
+/* In runs of their own: to observe costs time. */
+static void count_moves(const struct cores_set *set, struct table *table)
+{
+	for (size_t k = 0; k < set->columns; k++) {
+		struct cores_weir *graph =
+			cores_weir_open(&set->shape, set->counts[k], table->messages, true);
+		double ticks = (double)cores_weir_run(graph, table->messages).ticks;
+		uint64_t wakes, steals;
+
+		cores_weir_moves(graph, &wakes, &steals);
+		table->wakes[k] = (double)wakes / ticks;
+		table->steals[k] = (double)steals / ticks;
+		cores_weir_close(graph);
+	}
+}
+
+/* --- lines --- */
+
+void cores_set_print_head(void)
+{
+	printf("%-28s %7s %-22s | %6s %6s %11s %5s %5s %7s %6s %6s | %6s %6s %5s %7s | %s\n", "", "workers",
+	       "wanted", "median", "best", "A/A", "cores", "bare", "ns/tick", "wakes", "steals", "median",
+	       "best", "cores", "ns/tick", "holds");
+}
+
+/* What the times of a scheduler say: median and best of the ratio that is wanted. */
+struct ratio {
+	double median, best;
+};
+
+/* one: times of one worker, by round, beside which the column stands. */
+static struct ratio ratio_of(const struct cores_set *set, const struct table *table, size_t k,
+			     const double *one, const struct column *column)
+{
+	double by_round[CORES_ROUNDS_MOST], bare[CORES_ROUNDS_MOST];
+	size_t rounds = (size_t)set->rounds;
+	double best = cores_least(column->wall, rounds) / cores_least(one, rounds);
+
+	if (!(set->length > 0)) {
+		for (size_t i = 0; i < rounds; i++)
+			by_round[i] = column->wall[i] / one[i];
+		return (struct ratio){cores_median(by_round, rounds), best};
+	}
+	for (size_t i = 0; i < rounds; i++) {
+		bare[i] = set->counts[k] * table->work[0][i] / table->work[k][i];
+		by_round[i] = one[i] / column->wall[i] / bare[i];
+	}
+	return (struct ratio){cores_median(by_round, rounds), 1 / best / cores_median(bare, rounds)};
+}
+
+/* Half of the rounds were within. */
+static void print_again(const struct cores_set *set, const struct table *table)
+{
+	double by_round[CORES_ROUNDS_MOST];
+	size_t rounds = (size_t)set->rounds;
+
+	for (size_t i = 0; i < rounds; i++)
+		by_round[i] = table->again.wall[i] / table->weir[0].wall[i];
+	qsort(by_round, rounds, sizeof *by_round, by_value);
+	printf(" %5.2f-%-5.2f", by_round[rounds / 4], by_round[rounds - 1 - rounds / 4]);
+}
+
+static double median_of(const double *values, int rounds)
+{
+	double copy[CORES_ROUNDS_MOST];
+
+	memcpy(copy, values, (size_t)rounds * sizeof *copy);
+	return cores_median(copy, (size_t)rounds);
+}
+
+static void print_tbb(const struct cores_set *set, struct table *table, size_t k)
+{
+#ifdef BENCH_WITH_TBB
+	struct ratio ratio = ratio_of(set, table, k, table->tbb[0].wall, &table->tbb[k]);
+
+	printf(" | %6.2f %6.2f %5.2f %7.0f", ratio.median, ratio.best,
+	       median_of(table->tbb[k].cores, set->rounds),
+	       median_of(table->tbb[k].wall, set->rounds) / (double)table->tbb[k].ticks);
+#else
+	(void)set;
+	(void)table;
+	(void)k;
+	printf(" | %6s %6s %5s %7s", "-", "-", "-", "-");
+#endif
+}
+
+static void print_line(const struct cores_set *set, struct table *table, size_t k, const double *one)
+{
+	bool empty = !(set->length > 0);
+	struct ratio ratio = ratio_of(set, table, k, one, &table->weir[k]);
+	double cores = median_of(table->weir[k].cores, set->rounds), wanted = set->wanted[k];
+	char name[64], text[32] = "-";
+	bool holds = empty ? ratio.median <= wanted && cores <= CORES_WANTED : ratio.median >= wanted;
+
+	snprintf(name, sizeof name, empty ? "%s, empty" : "%s, %.0f us", set->shape.name, set->length / 1e3);
+	if (wanted > 0)
+		snprintf(text, sizeof text, empty ? "<= %.2f, %.0f cores" : ">= %.2f", wanted, CORES_WANTED);
+	printf("%-28s %7u %-22s | %6.2f %6.2f", name, set->counts[k], text, ratio.median, ratio.best);
+	print_again(set, table);
+	printf(" %5.2f ", cores);
+	if (empty)
+		printf("%5s", "-");
+	else
+		printf("%5.2f", set->counts[k] * median_of(table->work[0], set->rounds) /
+					median_of(table->work[k], set->rounds));
+	printf(" %7.0f %6.4f %6.4f",
+	       median_of(table->weir[k].wall, set->rounds) / (double)table->weir[k].ticks, table->wakes[k],
+	       table->steals[k]);
+	print_tbb(set, table, k);
+	printf(" | %s\n", wanted > 0 ? holds ? "yes" : "NO" : "-");
+	fflush(stdout);
+}
+
+void cores_set_measure(const struct cores_set *set)
+{
+	struct table *table = calloc(1, sizeof *table);
+	struct cores_weir *graphs[CORES_COUNTS_MOST];
+	double one[CORES_ROUNDS_MOST];
+	void *tbb = NULL;
+
+	must(table ? WEIR_OK : WEIR_E_NOMEM, "figures");
+	cores_iterations = (uint64_t)(set->length / cores_work_ns(set->counts[set->columns - 1]));
+	table->messages = messages_for(set);
+	for (size_t k = 0; k < set->columns; k++)
+		graphs[k] = cores_weir_open(&set->shape, set->counts[k], table->messages, false);
+#ifdef BENCH_WITH_TBB
+	tbb = cores_tbb_open(&set->shape);
+	must(tbb ? WEIR_OK : WEIR_E_NOMEM, "oneTBB");
+#endif
+	measure_round(set, table, graphs, tbb, 0); /* warms up: the next one takes its place */
+	for (int i = 0; i < set->rounds; i++)
+		measure_round(set, table, graphs, tbb, i);
+	count_moves(set, table);
+	for (int i = 0; i < set->rounds; i++)
+		one[i] = (table->weir[0].wall[i] + table->again.wall[i]) / 2;
+	for (size_t k = 0; k < set->columns; k++)
+		print_line(set, table, k, one);
+	for (size_t k = 0; k < set->columns; k++)
+		cores_weir_close(graphs[k]);
+#ifdef BENCH_WITH_TBB
+	cores_tbb_close(tbb);
+#endif
+	free(table);
+}
