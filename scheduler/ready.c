@@ -139,26 +139,30 @@ static bool worth_it(const weir_scheduler *scheduler, bool worth)
 	return worth || (scheduler->graph->owns_world && wr_random_below(wr_sim_random(scheduler->sim), 2));
 }
 
-/* The worker has pushed to its own queue: wakes one of the sleepers if it is worth it, or if none looks out.
- */
-__attribute__((noinline)) static void wake_if_worth(struct wr_worker *worker, uint64_t sleepers)
+/* Wakes a sleeper for entries with that gain if it is worth it, or if none looks out. */
+__attribute__((noinline)) static void wake_if_worth(struct wr_worker *worker, int64_t gain)
 {
 	weir_scheduler *scheduler = worker->scheduler;
-	bool worth;
+	uint64_t sleepers = wr_load(&scheduler->sleepers);
 
-	if (wr_load(&scheduler->spinners))
+	if (!sleepers || wr_load(&scheduler->spinners))
 		return;
-	worth = worker->running_cost > 2 * WAKE_NS || queue_gain(worker) > 2 * WAKE_NS;
-	if (worth_it(scheduler, worth) || !wr_load(&scheduler->lookout))
+	if (worth_it(scheduler, worker->running_cost > 2 * WAKE_NS || gain > 2 * WAKE_NS) ||
+	    !wr_load(&scheduler->lookout))
 		wr_wake_one_of(scheduler, sleepers);
 }
 
-static inline void wake_for_own(struct wr_worker *worker)
+/* It has pushed this entity to its own queue. Mostly nobody sleeps, or computes are short and there is a
+ * lookout. */
+static inline void wake_for_own(struct wr_worker *worker, const weir_entity *pushed)
 {
-	uint64_t sleepers = wr_load(&worker->scheduler->sleepers);
+	weir_scheduler *scheduler = worker->scheduler;
 
-	if (sleepers)
-		wake_if_worth(worker, sleepers);
+	if (!wr_load(&scheduler->sleepers))
+		return;
+	if (worker->running_cost > 2 * WAKE_NS || entity_gain(pushed) || !wr_load(&scheduler->lookout) ||
+	    scheduler->graph->owns_world)
+		wake_if_worth(worker, queue_gain(worker));
 }
 
 /* It has popped nothing for a while; found by looks that are some time apart. */
@@ -255,7 +259,7 @@ static weir_entity *injector_take(struct wr_worker *worker)
 	weir_scheduler *scheduler = worker->scheduler;
 	weir_entity *newest = wr_load(&scheduler->injected), *entity;
 	uint64_t before = wr_load(&scheduler->backlog_count);
-	bool more;
+	uint64_t left;
 
 	if (!newest && !before)
 		return NULL;
@@ -267,10 +271,10 @@ static weir_entity *injector_take(struct wr_worker *worker)
 	wr_mutex_lock(&scheduler->backlog_lock);
 	backlog_append_locked(scheduler, newest);
 	entity = list_shift_locked(&scheduler->backlog, &scheduler->backlog_count);
-	more = scheduler->backlog.first;
+	left = wr_load(&scheduler->backlog_count);
 	wr_mutex_unlock(&scheduler->backlog_lock);
-	if (more)
-		wr_wake_one(scheduler);
+	if (left)
+		wake_if_worth(worker, entity_gain(entity) * (int64_t)left);
 	if (entity)
 		wr_run_drop_live(scheduler);
 	return entity;
@@ -314,7 +318,7 @@ static weir_entity *ring_take(struct wr_worker *worker)
 void wr_ready_push_last(struct wr_worker *worker, weir_entity *entity)
 {
 	ring_push_or_inject(worker, entity);
-	wake_for_own(worker);
+	wake_for_own(worker, entity);
 }
 
 /*
@@ -342,7 +346,7 @@ void wr_ready_push_next(struct wr_worker *worker, weir_entity *entity)
 
 	if (before)
 		ring_push_or_inject(worker, before);
-	wake_for_own(worker);
+	wake_for_own(worker, entity);
 }
 
 /* The first one needs no wake-up: this worker pops it next, unless WR_NEXT_MAX is reached. */
@@ -503,7 +507,7 @@ void wr_wake_if_more(struct wr_worker *worker)
 	if (others_have_work(worker, 2 * WAKE_NS, &left) || (left && !wr_load(&worker->scheduler->lookout)))
 		wr_wake_one(worker->scheduler);
 	else if (worker_has_entries(worker))
-		wake_for_own(worker);
+		wake_if_worth(worker, queue_gain(worker));
 }
 
 bool wr_ready_any_work(struct wr_worker *worker, bool *left)

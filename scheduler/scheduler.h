@@ -86,7 +86,7 @@ static inline void wr_live_open(wr_live *live, uint64_t references)
 
 /* === a worker: a thread that runs entities, with a ready queue of its own === */
 
-#define WR_RING           2048u /* entries of a worker's own ring; the rest goes to the injector */
+#define WR_RING           256u /* entries of a worker's own ring; the rest goes to the injector */
 #define WR_NEXT_MAX       8     /* consecutive pops from the `next` slot and the due list (S9) */
 #define WR_TICKS_MAX      8     /* consecutive ticks of one entity (S2) */
 #define WR_INJECTOR_EVERY 61    /* every 61st pop looks at the injector first (S9) */
