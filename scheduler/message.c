@@ -1067,7 +1067,25 @@ void wr_pool_destroy(struct wr_pool *pool)
 
 /* === packs: making a message of named parts === */
 
-static weir_status refuse_name(const weir_part *parts, size_t i)
+enum { NAME_PLACES = 2 * WEIR_PARTS_MAX }; /* a power of two */
+
+/* Enters the name. places: the parts that were entered, as 1 + their index, by the hash of the name; 0: free.
+ */
+static bool name_is_new(uint8_t *places, const weir_part *parts, size_t i)
+{
+	const char *name = parts[i].name;
+	uint32_t place = 0;
+
+	for (const char *at = name; *at; at++)
+		place = (place ^ (unsigned char)*at) * 0x01000193u; /* FNV */
+	for (place ^= place >> 16; places[place % NAME_PLACES]; place++)
+		if (!strcmp(parts[places[place % NAME_PLACES] - 1].name, name))
+			return false;
+	places[place % NAME_PLACES] = (uint8_t)(i + 1);
+	return true;
+}
+
+static weir_status refuse_name(uint8_t *places, const weir_part *parts, size_t i)
 {
 	const char *name = parts[i].name;
 
@@ -1076,10 +1094,9 @@ static weir_status refuse_name(const weir_part *parts, size_t i)
 	if (strlen(name) > WEIR_PART_NAME_MAX)
 		return wr_fail(WEIR_E_INVALID, "part '%.20s...': its name has %zu bytes, at most %d fit",
 			       name, strlen(name), WEIR_PART_NAME_MAX);
-	for (size_t k = 0; k < i; k++)
-		if (!strcmp(parts[k].name, name))
-			return wr_fail(WEIR_E_INVALID, "part '%s': two parts have this name", name);
-	return WEIR_OK;
+	return name_is_new(places, parts, i)
+		       ? WEIR_OK
+		       : wr_fail(WEIR_E_INVALID, "part '%s': two parts have this name", name);
 }
 
 static weir_status refuse_part(const weir_graph *graph, const weir_part *part)
@@ -1104,6 +1121,7 @@ static weir_status refuse_part(const weir_graph *graph, const weir_part *part)
 
 static weir_status check_parts(const weir_graph *graph, const weir_part *parts, size_t count)
 {
+	uint8_t places[NAME_PLACES] = {0};
 	weir_status status = WEIR_OK;
 
 	if (!parts || !count || count > WEIR_PARTS_MAX)
@@ -1114,7 +1132,7 @@ static weir_status check_parts(const weir_graph *graph, const weir_part *parts, 
 			return wr_fail(WEIR_E_INVALID,
 				       "weir_part: size is %zu, must be %zu: set it to sizeof", parts[i].size,
 				       sizeof parts[i]);
-		status = refuse_name(parts, i);
+		status = refuse_name(places, parts, i);
 		if (!status)
 			status = refuse_part(graph, &parts[i]);
 	}

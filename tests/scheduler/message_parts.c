@@ -152,6 +152,34 @@ static weir_status give_without_reference(struct rig *rig, weir_context *context
 	return weir_context_emit(context, 0, weir_message_ref(image));
 }
 
+/* As many parts as there may be, of which any two may have one name. */
+static void t09_every_pair_of_equal_names_is_found(void **state)
+{
+	struct rig *rig = rig_of("a:call -> end");
+	weir_message *message = NULL, *pack = NULL;
+	weir_part parts[WEIR_PARTS_MAX];
+	char names[WEIR_PARTS_MAX][8];
+
+	(void)state;
+	assert_int_equal(weir_message_create_empty(rig->graph, &message), WEIR_OK);
+	for (size_t i = 0; i < WEIR_PARTS_MAX; i++) {
+		snprintf(names[i], sizeof names[i], "%zu", i);
+		parts[i] = rig_part(names[i], message);
+	}
+	for (size_t i = 0; i < WEIR_PARTS_MAX; i++) {
+		for (size_t k = 0; k < i; k++) {
+			parts[i].name = names[k];
+			refused(rig, parts, WEIR_PARTS_MAX, "two parts have this name");
+		}
+		parts[i].name = names[i];
+	}
+	for (size_t i = 1; i < WEIR_PARTS_MAX; i++)
+		weir_message_ref(message);
+	assert_int_equal(weir_message_pack(rig->graph, parts, WEIR_PARTS_MAX, &pack), WEIR_OK);
+	weir_message_unref(pack);
+	rig_destroy(rig);
+}
+
 /* The pack is emitted twice, behind another message, and holds its part once. */
 static weir_status emit_pack_twice(struct rig *rig, weir_context *context)
 {
@@ -516,6 +544,7 @@ int main(void)
 		cmocka_unit_test(t09_a_message_of_parts_gives_them_by_name_and_by_place),
 		cmocka_unit_test(t09_sixty_four_long_names_fit_and_are_copied),
 		cmocka_unit_test(t09_parts_that_cannot_be_are_refused_by_name),
+		cmocka_unit_test(t09_every_pair_of_equal_names_is_found),
 		cmocka_unit_test(xb31_without_memory_a_pack_takes_nothing),
 		cmocka_unit_test(t09_xb04_a_part_of_an_emitted_pack_needs_a_reference),
 		cmocka_unit_test(t09_xb04_a_part_of_the_second_pack_needs_a_reference),
