@@ -165,17 +165,22 @@ static inline void wake_for_own(struct wr_worker *worker, const weir_entity *pus
 		wake_if_worth(worker, queue_gain(worker));
 }
 
-/* It has popped nothing for a while; found by looks that are some time apart. */
+/*
+ * It has popped nothing for a while, or so slowly that its last entry waits for a while; found by looks that
+ * are some time apart, between which it did not sleep.
+ */
 static bool is_stuck(struct wr_worker *worker)
 {
 	uint32_t pops = wr_load_relaxed(&worker->pops);
-	int64_t now = wr_now();
+	int64_t now = wr_now(), since = wr_load_relaxed(&worker->looked_since), took = now - since;
+	uint32_t popped = pops - wr_load_relaxed(&worker->looked_pops);
+	int64_t waiting = (int64_t)(wr_load(&worker->tail) - wr_load(&worker->head)) + 1;
 
-	if (wr_load_relaxed(&worker->looked_pops) == pops)
-		return now - wr_load_relaxed(&worker->looked_since) >= STUCK_NS;
+	if (since != INT64_MAX && (!popped || took < STUCK_NS))
+		return !popped && took >= STUCK_NS;
 	wr_store_relaxed(&worker->looked_since, now);
 	wr_store_relaxed(&worker->looked_pops, pops);
-	return false;
+	return since != INT64_MAX && took / popped * waiting >= STUCK_NS;
 }
 
 /* least: the gain for which something is done. */

@@ -87,9 +87,9 @@ static inline void wr_live_open(wr_live *live, uint64_t references)
 /* === a worker: a thread that runs entities, with a ready queue of its own === */
 
 #define WR_RING           256u /* entries of a worker's own ring; the rest goes to the injector */
-#define WR_NEXT_MAX       8     /* consecutive pops from the `next` slot and the due list (S9) */
-#define WR_TICKS_MAX      8     /* consecutive ticks of one entity (S2) */
-#define WR_INJECTOR_EVERY 61    /* every 61st pop looks at the injector first (S9) */
+#define WR_NEXT_MAX       8    /* consecutive pops from the `next` slot and the due list (S9) */
+#define WR_TICKS_MAX      8    /* consecutive ticks of one entity (S2) */
+#define WR_INJECTOR_EVERY 61   /* every 61st pop looks at the injector first (S9) */
 
 struct wr_worker {
 	struct wr_local local; /* must be first: base/thread.h keeps a pointer to it */
@@ -350,10 +350,10 @@ void wr_wake_poller(weir_scheduler *scheduler);    /* call after arming a flag *
 size_t wr_ready_clear(weir_scheduler *scheduler);
 
 /* --- whether it is worth it (S9) --- */
-/* Ticks whose compute is timed: the first few, and 1 in 16. */
+/* Ticks whose compute is timed: the first few, and 1 in 16, in no rhythm that an entity may have, too. */
 static inline bool wr_cost_is_sampled(uint64_t tick)
 {
-	return tick < 4 || !(tick & 15);
+	return tick < 4 || (uint32_t)tick * 0x9e3779b1u >> 28 == 0;
 }
 void wr_cost_learn(weir_entity *entity, int64_t ns); /* thread: the entity's owner */
 
@@ -417,6 +417,8 @@ bool wr_timers_fire(struct wr_worker *worker);
 void wr_timers_fire_loop(weir_scheduler *scheduler, int64_t now);
 /* The loop waits until then at most; `now`: when its turn began. */
 void wr_timers_arm_loop(weir_scheduler *scheduler, int64_t now, int64_t until);
+/* Call before what may be long and is no run of an entity: another thread sees to the times meanwhile. */
+void wr_timers_hand_over(struct wr_worker *worker);
 bool wr_timers_any(weir_scheduler *scheduler);
 void wr_timers_clear(weir_scheduler *scheduler); /* no worker runs */
 

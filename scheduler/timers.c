@@ -11,10 +11,9 @@
  *  - the keeper's, or the loop's, wait ends at it or before;
  *  - the loop is awake: it looks at the heap and the list before it waits;
  *  - the worker that has requested it, or has taken earlier ones out of the heap, is awake and knows it
- *    (`worker->time`): before it runs an entity it sees to it that the loop's wait ends in time
- *    (hand_over), before it sleeps it becomes the keeper.
- * A thread that lets one of these waits end later than before looks at the list after that: a request was
- * listed before its worker looked at them.
+ *    (`worker->time`): before it runs an entity, or users' destructors, it sees to it that the loop's wait
+ * ends in time (hand_over), before it sleeps it becomes the keeper. A thread that lets one of these waits end
+ * later than before looks at the list after that: a request was listed before its worker looked at them.
  *
  * Where the program turns the loop, no worker keeps time: no timer fires without a turn (B1).
  */
@@ -207,6 +206,12 @@ static void hand_over(struct wr_worker *worker, int64_t now)
 	if (at < wr_load(&scheduler->kept_until))
 		bring_loop_locked(scheduler, with_slack(scheduler, at, now));
 	wr_mutex_unlock(&scheduler->timers_lock);
+}
+
+void wr_timers_hand_over(struct wr_worker *worker)
+{
+	if (worker->time != INT64_MAX)
+		hand_over(worker, wr_now());
 }
 
 /* It will be back soon. If not, as its compute takes long for once, the loop looks. */

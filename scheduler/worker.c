@@ -98,11 +98,12 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	wake_at = wr_timers_keep(worker, until_look);
 	woken = wr_park(&worker->parker, wake_at);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
-	wr_live_take(&scheduler->live); /* also if CLOSED: worker_leave() drops it */
+	wr_store_relaxed(&worker->looked_since, INT64_MAX); /* it was no slow one meanwhile */
+	wr_live_take(&scheduler->live);                     /* also if CLOSED: worker_leave() drops it */
 	wr_timers_woken(worker);
 	/*
-	 * One wake-up may stand for several pushes. One that its time has ended stands for none, unless it was
-	 * the lookout: others rely on what it finds.
+	 * One wake-up may stand for several pushes. One that its time has ended stands for none, unless it
+	 * was the lookout: others rely on what it finds.
 	 */
 	if (!(wr_fetch_and(&scheduler->sleepers, ~bit) & bit) || woken || looks_out)
 		worker->wakes_skipped = true;
@@ -239,6 +240,7 @@ static void run_deferred_frees(struct wr_worker *worker)
 		return;
 	wr_wake_for_flags(worker->scheduler); /* destructors may take long */
 	wr_wake_if_more(worker);
+	wr_timers_hand_over(worker);
 	wr_system_run_deferred_frees(system, true);
 }
 

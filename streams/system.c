@@ -1151,7 +1151,7 @@ static weir_status callbacks_find_lost(struct wr_system *system, int64_t now)
 static bool flag_is_lost(weir_stream *stream, int64_t now)
 {
 	uint64_t seen, value;
-	bool far, given_up = wr_load_relaxed(&stream->flagless) && stream->system->signals.forgives;
+	bool far, given_up = wr_load_relaxed(&stream->flagless);
 
 	if (!wr_load(&stream->word) || given_up)
 		return false; /* without a word flag_missed is the owner's */

@@ -7,6 +7,7 @@
 enum wr_bug wr_bug_active = WR_BUG_NONE;
 enum wr_bug wr_bug_chosen = WR_BUG_NONE;
 bool wr_nets = true;
+bool wr_worth_drawn = true;
 size_t wr_fan_in_few = 8;
 
 #define NAME(number, name) name,

@@ -24,6 +24,8 @@ enum wr_bug wr_bug_named(const char *name);
 
 /* A safety net would hide what a protocol loses, so some worlds run without nets. */
 extern bool wr_nets;
+/* Half of what is not worth a wake-up or a steal is done in a simulated world. */
+extern bool wr_worth_drawn;
 /* A port of up to this many connections has no set (WR_FAN_IN_FEW); random, so that small graphs have sets,
  * too. */
 extern size_t wr_fan_in_few;

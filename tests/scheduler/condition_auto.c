@@ -94,6 +94,29 @@ static void e02_s08_a_run_counts_its_own_late_signals_alone(void **state)
 	rig_in_world(1, lose_some);
 }
 
+/* The word of a stream whose flag was lost is behind: that is no loss of the next run. */
+static void lose_before(void)
+{
+	struct rig *rig =
+		rig_observed("a:source ticks=4 work=1200ms -> b:end gate=in; p:call period=100ms count=30");
+
+	rig_with_knobs(rig, "auto", (struct wr_sim_knobs){.lost = 1000});
+	rig_poller_sleeps(rig);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	say(rig, "signals came", true);
+	rig_set_knobs(rig, (struct wr_sim_knobs){0});
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	say(rig, "signals came", false);
+	say(rig, "\"kind\":\"callback\"", false);
+	rig_destroy(rig);
+}
+
+static void e02_g04_a_flag_that_was_lost_is_not_lost_again_in_the_next_run(void **state)
+{
+	(void)state;
+	rig_in_world(1, lose_before);
+}
+
 /* A condition that names `flag` or `callback` keeps it whatever the scheduler's is. */
 static void named(void)
 {
@@ -135,6 +158,7 @@ int main(void)
 		cmocka_unit_test(g04_auto_is_the_default_and_means_flags_beside_a_device_else_callbacks),
 		cmocka_unit_test(e02_f12_with_auto_a_signal_that_never_comes_ends_no_run),
 		cmocka_unit_test(e02_s08_a_run_counts_its_own_late_signals_alone),
+		cmocka_unit_test(e02_g04_a_flag_that_was_lost_is_not_lost_again_in_the_next_run),
 		cmocka_unit_test(g04_a_condition_that_names_a_signal_keeps_it),
 	};
 

@@ -132,12 +132,70 @@ static void s10_b01_without_a_turn_no_timer_fires_again(void **state)
 	rig_destroy(rig);
 }
 
+/* --- a worker that runs a destructor --- */
+
+static void destroy_slowly(void *payload)
+{
+	(void)payload;
+	wr_thread_sleep(100 * MS);
+}
+
+static int nap(const void *arguments)
+{
+	(void)arguments;
+	weir_sleep(3300 * US);
+	return 0;
+}
+
+/* Its payload is freed when the device's work is done, by a worker. */
+static weir_status emit_work(struct rig *rig, weir_context *context)
+{
+	static const weir_kernel napping = {sizeof(weir_kernel), "nap", nap, NULL};
+	static int payload;
+	weir_stream *stream = NULL;
+	weir_message *message = NULL;
+
+	HOLDS(rig, !weir_context_stream(context, &stream));
+	HOLDS(rig, !weir_stream_launch(stream, &napping, "", 1));
+	HOLDS(rig, !weir_message_wrap_user(rig->graph, &payload, destroy_slowly, &message));
+	return weir_context_emit(context, 0, message);
+}
+
+static weir_status compute_nothing(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	(void)context;
+	return WEIR_OK;
+}
+
+static void run_destructor(void)
+{
+	struct rig *rig =
+		rig_of("c:call period=1ms count=150; g:call period=21300us count=1 pool=default -> e:call");
+
+	rig_on(rig, "c", note_lateness);
+	rig_on(rig, "g", emit_work);
+	rig_on(rig, "e", compute_nothing);
+	rig->options.workers = 3;
+	latest = 0;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_in_range(latest, 0, 2 * MS);
+	rig_destroy(rig);
+}
+
+static void s10_b03_beside_a_destructor_that_is_long_another_thread_sees_to_the_times(void **state)
+{
+	(void)state;
+	rig_in_worlds(2 * SEEDS, run_destructor);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s10_a_worker_that_sleeps_keeps_the_time_and_the_loop_does_not),
 		cmocka_unit_test(s10_beside_a_run_that_may_be_long_another_thread_sees_to_the_times),
 		cmocka_unit_test(s10_beside_a_run_that_was_brief_the_loop_looks_after_a_while),
+		cmocka_unit_test(s10_b03_beside_a_destructor_that_is_long_another_thread_sees_to_the_times),
 		cmocka_unit_test(s10_b01_without_a_turn_no_timer_fires_again),
 	};
 
