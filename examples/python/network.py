@@ -237,8 +237,7 @@ def main() -> None:
     library = choose(options.library, options.backend)
     description = graph_of(options.frames, options.in_flight, not options.no_replay, size=options.size)
     with weir.Graph(direct_of(description) if options.direct else description) as graph:
-        # "flag": the host sees finished frames at once; docs/signals.md tells what that costs.
-        graph.run(backend="cuda" if library.on_gpu else "host", signal="flag")
+        graph.run(backend="cuda" if library.on_gpu else "host")
         top = graph["top"].instance
         seconds = (top.times[-1] - top.times[0]) / 1e9
         rate = f", {(len(top.times) - 1) / seconds:.0f} frames/s" if seconds else ""
