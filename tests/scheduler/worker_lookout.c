@@ -87,7 +87,7 @@ static weir_status long_now_and_then(struct rig *rig, weir_context *context)
 
 static void check_slow_queue(void)
 {
-	char text[RECEIVERS * 40], name[8];
+	char text[RECEIVERS * 48], name[16];
 	size_t at = (size_t)snprintf(text, sizeof text, "s:source ticks=%d", TICKS);
 	struct rig *rig;
 
