@@ -357,6 +357,7 @@ weir_status wr_entity_reset(weir_entity *entity)
 	wr_fetch_or(&entity->front_checks, entity->has_content ? WR_CHECK_CONTENT : 0);
 	entity->root = !fed || rooted;
 	wr_store(&entity->receivers_left, entity->receivers);
+	entity->overflowed = false;
 	entity->finished = entity->fronts_closed = entity->started = false;
 	entity->past_of = NULL;
 	entity->wait.at = INT64_MAX;

@@ -223,6 +223,7 @@ struct weir_entity {
 	bool default_only;             /* its gathering conditions are those of its ports: ask.c */
 	int gate_signal;               /* enum wr_signal_kind: how implied gates wake it */
 	bool gated;                    /* owner: has_content, or asked a gate in this run */
+	bool overflowed;               /* owner of its entry: it lies in the injector, as a ring was full */
 	_Atomic uint32_t cost;         /* ns of a compute, from samples; WR_COST_UNKNOWN (S9). Relaxed */
 	bool selects_device;           /* several devices: wr_entity_enter has work to do */
 	weir_status (*compute)(weir_context *context, void *state); /* of the operator */

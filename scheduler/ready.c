@@ -239,6 +239,7 @@ static void backlog_append_locked(weir_scheduler *scheduler, weir_entity *newest
 	uint64_t count = 0;
 
 	for (weir_entity *entity = newest; entity; entity = older, count++) {
+		scheduler->backlog_overflow += entity->overflowed;
 		older = wr_load_relaxed(&entity->next_ready);
 		wr_store_relaxed(&entity->next_ready, first);
 		first = entity;
@@ -264,21 +265,29 @@ static weir_entity *injector_take(struct wr_worker *worker)
 	weir_scheduler *scheduler = worker->scheduler;
 	weir_entity *newest = wr_load(&scheduler->injected), *entity;
 	uint64_t before = wr_load(&scheduler->backlog_count);
-	uint64_t left;
+	uint64_t left, foreign;
 
 	if (!newest && !before)
 		return NULL;
 	newest = newest ? wr_exchange(&scheduler->injected, NULL) : NULL;
 	if (newest && !before && !wr_load_relaxed(&newest->next_ready)) {
+		newest->overflowed = false;
 		wr_run_drop_live(scheduler);
 		return newest;
 	}
 	wr_mutex_lock(&scheduler->backlog_lock);
 	backlog_append_locked(scheduler, newest);
 	entity = list_shift_locked(&scheduler->backlog, &scheduler->backlog_count);
+	if (entity) {
+		scheduler->backlog_overflow -= entity->overflowed;
+		entity->overflowed = false;
+	}
 	left = wr_load(&scheduler->backlog_count);
+	foreign = left - scheduler->backlog_overflow;
 	wr_mutex_unlock(&scheduler->backlog_lock);
-	if (left)
+	if (foreign)
+		wr_wake_one(scheduler);
+	else if (left)
 		wake_if_worth(worker, entity_gain(entity) * (int64_t)left);
 	if (entity)
 		wr_run_drop_live(scheduler);
@@ -298,6 +307,7 @@ static void ring_push_or_inject(struct wr_worker *worker, weir_entity *entity)
 
 	if (tail - wr_load_acquire(&worker->head) == WR_RING) { /* acquire: thieves have read the slot */
 		wr_live_take(&worker->scheduler->live);         /* the reference of the injector's entry */
+		entity->overflowed = true;                      /* published by the push */
 		wr_ready_inject_no_wake(worker->scheduler, entity);
 		return;
 	}
@@ -535,6 +545,7 @@ size_t wr_ready_clear(weir_scheduler *scheduler)
 	     entity = wr_load_relaxed(&entity->next_ready))
 		entries++;
 	scheduler->backlog = scheduler->due = (struct wr_ready_list){NULL, NULL};
+	scheduler->backlog_overflow = 0;
 	return entries;
 }
 

@@ -205,6 +205,7 @@ struct weir_scheduler {
 	struct wr_mutex backlog_lock; /* guards both FIFO lists */
 	struct wr_ready_list backlog; /* emptied from the injector's stack */
 	struct wr_ready_list due;     /* poked by a timer: popped first */
+	uint64_t backlog_overflow;    /* entries of `backlog` that did not fit into a ring */
 	struct wr_worker *workers;
 	unsigned worker_count, worker_asked; /* running; requested */
 

@@ -349,21 +349,6 @@ weir_status wr_host_copy(void *self, int device, void *stream, void *to, const v
 	return wr_host_copy_rows(self, device, stream, &copy);
 }
 
-weir_status wr_host_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
-{
-	weir_status status;
-	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_CALL, &status);
-
-	(void)self;
-	(void)device;
-	if (!task)
-		return status;
-	task->call.fn = fn;
-	task->call.arg = arg;
-	task->call.word = NULL;
-	return wr_host_enqueue_end(stream, task);
-}
-
 /* One task: it waits, writes the flag and makes the call. */
 weir_status wr_host_signal(void *self, int device, void *stream, const struct wr_firing *firing)
 {
@@ -381,6 +366,11 @@ weir_status wr_host_signal(void *self, int device, void *stream, const struct wr
 	task->call.word = firing->word;
 	task->call.value = firing->value;
 	return wr_host_enqueue_end(stream, task);
+}
+
+weir_status wr_host_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
+{
+	return wr_host_signal(self, device, stream, &(struct wr_firing){.fn = fn, .arg = arg});
 }
 
 weir_status wr_host_write_flag(void *self, int device, void *stream, _Atomic uint32_t *word, uint32_t value)

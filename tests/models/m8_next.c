@@ -186,7 +186,7 @@ static void begin_next(struct state *s, int w, int e)
 	s->next[w] = (uint8_t)(e + 1);
 }
 
-enum { LOOK, MOVE, WAKE, PASS_ON, TURN, AGAIN, LAZY_LOOK, LAZY_ROLE, REST_LOOK, REST_ROLE, REST_WAKE, TICK, POKE, PUSH, PUSH_LATE, CARRY, LEAVE, REQUEUE, ANNOUNCE, RECHECK, TAKE_ROLE, SLEEP, DROP_ROLE, STEAL_LATE, GONE };
+enum { LOOK, MOVE, WAKE, PASS_ON, TURN, AGAIN, LAZY_LOOK, LAZY_ROLE, TICK, POKE, PUSH, PUSH_LATE, CARRY, LEAVE, REQUEUE, ANNOUNCE, RECHECK, TAKE_ROLE, SLEEP, DROP_ROLE, STEAL_LATE, GONE };
 
 static void begin(struct state *s)
 {
@@ -283,8 +283,6 @@ static bool take_overflow(struct state *s, int w)
 	if (!s->overflows)
 		return false;
 	take(s, w, shift(s->overflow, &s->overflows), "the overflow");
-	if (mutation >= WORTH && s->overflows)
-		s->pc[w] = REST_LOOK;
 	if (mutation == WAKE_CHAIN && s->overflows) {           /* a variant: a worker that leaves entries behind wakes the next */
 		s->wakes[w] = 1;
 		s->then[w] = TURN;
@@ -546,7 +544,7 @@ static bool worker(struct state *s, int w)
 		if (mutation == BATCH_WAKES_ONE || mutation == WAKE_CHAIN)
 			s->wakes[w] = 1;
 		s->then[w] = TURN;
-		*pc = mutation == BATCH_WAKES_NOBODY ? TURN : mutation >= WORTH ? REST_LOOK : WAKE;
+		*pc = mutation == BATCH_WAKES_NOBODY ? TURN : WAKE;
 		say("moves the rest to the overflow");
 		return true;
 	case WAKE:
@@ -554,19 +552,6 @@ static bool worker(struct state *s, int w)
 			*pc = s->then[w];
 			s->then[w] = s->wakes[w] = 0;
 		}
-		return true;
-	case REST_LOOK:                                         /* WORTH: what is left in the overflow is no other's */
-		s->wakes[w] = s->then[w] = 0;
-		*pc = s->asleep ? choose(2) ? REST_ROLE : REST_WAKE : TURN;
-		say("looks whether a worker sleeps");
-		return true;
-	case REST_ROLE:
-		*pc = s->lookout || mutation == NO_LOOKOUT_WAKES_NOBODY ? TURN : REST_WAKE;
-		say("not worth a wake-up");
-		return true;
-	case REST_WAKE:
-		wake_one(s);
-		*pc = TURN;
 		return true;
 	case PASS_ON:
 		wake_one(s);
