@@ -90,7 +90,8 @@ void wr_wake_poller(weir_scheduler *scheduler)
  * little. This may be wrong: a compute that was short may take long. Hence the *lookout*: where a worker that
  * pushes, or one that goes to sleep, leaves entries to their worker, some sleeper has that role. It sleeps
  * for a time, and takes from a worker that has popped nothing since. It gives the role up before it looks, so
- * whoever saw it in the role is seen (tests/models/m8_next.c: WORTH, where any answer is right).
+ * its look finds what a push left because of the role (tests/models/m8_next.c: WORTH, where any answer is
+ * right).
  */
 
 #define WAKE_NS    5000   /* until a sleeping core runs */
@@ -152,8 +153,10 @@ __attribute__((noinline)) static void wake_if_worth(struct wr_worker *worker, in
 		wr_wake_one_of(scheduler, sleepers);
 }
 
-/* It has pushed this entity to its own queue. Mostly nobody sleeps, or computes are short and there is a
- * lookout. */
+/*
+ * The worker has pushed this entity to its own queue. Mostly no worker sleeps, or computes are short and
+ * there is a lookout.
+ */
 static inline void wake_for_own(struct wr_worker *worker, const weir_entity *pushed)
 {
 	weir_scheduler *scheduler = worker->scheduler;

@@ -403,7 +403,8 @@ static inline bool wr_ready_due_holds(weir_scheduler *scheduler)
 /*
  * === timers.c ===
  *
- * Whoever waits for the earliest time: a worker that sleeps, else the loop. Thread: the worker, or the loop.
+ * The thread that waits for the earliest time: a worker that sleeps, else the loop. Thread: the worker, or
+ * the loop.
  */
 
 void wr_timers_request(struct wr_worker *worker, weir_entity *entity, int64_t at);

@@ -154,7 +154,7 @@ void wr_timers_arm_loop(weir_scheduler *scheduler, int64_t now, int64_t until)
 	} while (wr_load(&scheduler->timers_listed));
 	if (scheduler->workers_keep_time && wr_ready_due_holds(scheduler) && wr_load(&scheduler->sleepers) &&
 	    at > wr_time_add(now, WATCH_NS)) {
-		at = wr_time_add(now, WATCH_NS); /* who poked that may count on the loop */
+		at = wr_time_add(now, WATCH_NS); /* its push may rely on the loop */
 		wr_store(&loop->until, at);
 	}
 	wr_loop_set_timer(loop, at);
@@ -338,7 +338,7 @@ int64_t wr_timers_keep(struct wr_worker *worker, int64_t until)
 		}
 		put_off_loop_locked(scheduler, earliest, INT64_MAX);
 	} while (wr_load(&scheduler->timers_listed));
-	if (wr_ready_due_holds(scheduler)) /* who poked that may count on the loop */
+	if (wr_ready_due_holds(scheduler)) /* its push may rely on the loop */
 		bring_loop_locked(scheduler, wr_time_add(wr_now(), WATCH_NS));
 	worker->was_keeper = scheduler->keeper == self;
 	wr_mutex_unlock(&scheduler->timers_lock);

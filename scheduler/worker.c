@@ -47,7 +47,7 @@ static bool become_lookout(struct wr_worker *worker)
 	return wr_cas(&worker->scheduler->lookout, &none, worker->local.index + 1);
 }
 
-/* Before it looks at the queues: whoever saw it in the role is seen. */
+/* Called before it looks at the queues: so the look finds what a push left because of the role. */
 static void end_lookout(struct wr_worker *worker, bool woken)
 {
 	wr_exchange(&worker->scheduler->lookout, 0);
@@ -91,14 +91,16 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	looks_out = left && become_lookout(worker);
 	if (!left)
 		worker->look_after = LOOK_FIRST;
-	if (looks_out)
-		until_look = wr_now() + worker->look_after < until ? wr_now() + worker->look_after : until;
+	if (looks_out) {
+		until_look = wr_now() + worker->look_after;
+		until_look = until_look < until ? until_look : until;
+	}
 	wr_run_drop_live(scheduler);
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
 	wake_at = wr_timers_keep(worker, until_look);
 	woken = wr_park(&worker->parker, wake_at);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
-	wr_store_relaxed(&worker->looked_since, INT64_MAX); /* it was no slow one meanwhile */
+	wr_store_relaxed(&worker->looked_since, INT64_MAX); /* a sleep is not slowness */
 	wr_live_take(&scheduler->live);                     /* also if CLOSED: worker_leave() drops it */
 	wr_timers_woken(worker);
 	/*

@@ -1,5 +1,5 @@
 /*
- * M17: who waits for the earliest time (docs/dev/rules.md S10, scheduler/timers.c): a worker that sleeps (the
+ * M17: which thread waits for the earliest time (docs/dev/rules.md S10, scheduler/timers.c): a worker that sleeps (the
  * keeper), the loop, or a worker that is awake and knows the time. Requests go through a lock-free list; the
  * heap has a lock (critical sections are several steps, since who requests looks at `until` and `kept` without it).
  *
