@@ -93,6 +93,13 @@ weir_status wr_flag_give_word(weir_stream *stream)
 	return status == WEIR_E_UNSUPPORTED ? WEIR_OK : status ? status : stream_give_word(stream);
 }
 
+void wr_flag_catch_up(weir_stream *stream)
+{
+	if (wr_load(&stream->word) &&
+	    (int32_t)(wr_load(wr_load(&stream->word)) - (uint32_t)wr_load(&stream->completed)) < 0)
+		wr_store(wr_load(&stream->word), (uint32_t)wr_load(&stream->completed));
+}
+
 weir_status wr_flag_word(struct wr_system *system, int device, _Atomic uint32_t **out)
 {
 	weir_status status = wr_device_can_write_flag(system, device);

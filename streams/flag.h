@@ -35,6 +35,8 @@ void wr_flag_words_finish(struct wr_system *system);
  * Thread: any.
  */
 weir_status wr_flag_word(struct wr_system *system, int device, _Atomic uint32_t **out);
+/* Of a drained stream, so that no write is pending: a flag that was lost leaves the word behind. */
+void wr_flag_catch_up(weir_stream *stream);
 /* Gives the stream a word if its device can write flags. Thread: the owner. Fails: WEIR_E_DEVICE, NOMEM. */
 weir_status wr_flag_give_word(weir_stream *stream);
 

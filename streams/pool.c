@@ -72,10 +72,7 @@ static void stream_set_id_locked(weir_stream *stream, const char *owner)
 	wr_store(&stream->dirty, false);
 	wr_store(&stream->flag_after_record, false);
 	wr_store_relaxed(&stream->flagless, false);
-	/* A flag that was lost: no write is pending, or the stream would not be known to be drained. */
-	if (wr_load(&stream->word) &&
-	    (int32_t)(wr_load(wr_load(&stream->word)) - (uint32_t)wr_load(&stream->completed)) < 0)
-		wr_store(wr_load(&stream->word), (uint32_t)wr_load(&stream->completed));
+	wr_flag_catch_up(stream);
 	if (wr_exchange(&stream->closed, false))
 		wr_fetch_sub(&stream->system->closed_count, 1);
 	wr_store(&stream->id, stream->system->serial << 48 | serial << 16 | stream->index);
