@@ -27,7 +27,7 @@ struct worker { uint8_t at, entity, time, until, token, sleeper, was_keeper, too
 struct state {
 	struct worker w[2];
 	uint8_t now, queued, parked, poked, listed, heap, time[2], due_at[2], left[2];
-	uint8_t lock, keeper, kept, until, timerfd, loop_at, loop_due, loop_earliest, endless;
+	uint8_t lock, keeper, kept, until, timerfd, look_by, loop_at, loop_due, loop_earliest, endless;
 };
 #include "explore.h"
 
@@ -44,6 +44,12 @@ static void begin(struct state *s)
 static uint8_t least(uint8_t a, uint8_t b)
 {
 	return a < b ? a : b;
+}
+
+/* WATCH after it */
+static uint8_t watched(uint8_t at)
+{
+	return at < INF - WATCH ? (uint8_t)(at + WATCH) : INF;
 }
 
 static bool lock(struct state *s, int t)
@@ -115,7 +121,7 @@ static void retract(struct state *s, int t)
 static bool worker(struct state *s, int t)
 {
 	struct worker *w = &s->w[t];
-	uint8_t bit;
+	uint8_t bit, put_off;
 
 	switch ((enum at)w->at) {
 	case IDLE:
@@ -249,8 +255,11 @@ static bool worker(struct state *s, int t)
 		say("the keeper sleeps until %d", s->kept);
 		return true;
 	case KEEP_PUT_OFF:
-		if (s->until <= w->earliest)
-			set_until(s, INF);
+		if (s->queued)
+			s->look_by = watched(s->now);
+		put_off = watched(s->queued && mutation != KEEP_FORGETS_DUE ? s->now : w->earliest);
+		if (s->until <= w->earliest && s->until < put_off)
+			set_until(s, put_off);
 		w->at = KEEP_AGAIN;
 		say("puts the loop off: %d", s->until);
 		return true;
@@ -292,8 +301,9 @@ static bool worker(struct state *s, int t)
 	case FIRE:
 		if (!lock(s, t))
 			return false;
-		if (s->until <= s->now)
-			set_until(s, (uint8_t)(s->now + WATCH));
+		put_off = s->queued ? least(watched(s->now), s->look_by) : watched(s->now);
+		if (s->until <= s->now && s->until < put_off)
+			set_until(s, put_off);                  /* it has not looked at what is queued */
 		w->at = FIRE_TAKE;
 		say("looks at the heap");
 		return true;
@@ -365,6 +375,7 @@ static bool loop(struct state *s)
 		return true;
 	case ARM_STORE:
 		s->until = s->loop_earliest < s->kept ? s->loop_earliest : INF;
+		s->look_by = watched(s->now);
 		s->loop_at = ARM_AGAIN;
 		say("waits until %d", s->until);
 		return true;

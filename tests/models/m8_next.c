@@ -32,20 +32,25 @@
  * m3_sleep's.
  * WORTH, the rule of the code: a push by a worker, or a look at another's queue, may take or leave what is there, as a
  * choice; what keeps this right is the lookout (DROP_ROLE before it looks, TAKE_ROLE after everything was looked at,
- * LAZY_ROLE: who leaves entries and sees no lookout wakes a worker). Its timed sleep may end at any moment.
+ * LAZY_ROLE: a worker that leaves entries and sees no lookout wakes another). Its timed sleep may end at any moment.
+ * LOOP_LOOKS, the same where the workers keep time: a worker that sees no lookout gives the role to the loop, which gives it up at
+ * any moment, then looks at the workers' queues one by one and wakes a worker for the first that it sees; if it sees none it
+ * may take the role again (here once), as it does while the graph is busy. A worker that leaves entries takes the
+ * role from it. (That the loop's wait ends is m17_timers'.)
  * Run: build/m8_next [-v [NAME]]
- * Result: holds (up to 1.6 million states a run). One look for a whole batch is too little with 3 workers; a
+ * Result: holds (up to 12 million states a run). One look for a whole batch is too little with 3 workers; a
  * wake-up must be passed on unless the second look has the order of the pop; the overflow comes before the
  * injector. LAZY is right too: a push into next wakes none, but before each compute the worker looks at the
  * announcements if its next slot or ring holds something.
  */
 #include <stdint.h>
-#define THREADS 5
+#define THREADS 6
 #define W 3
+#define LOOP_HAS_ROLE (W + 1)
 #define E 5
 #define ROW 2
 #define TURN_OF 3
-enum { FOREIGN_0 = 3, FOREIGN_1 };
+enum { FOREIGN_0 = 3, FOREIGN_1, LOOP };
 enum { POKED = 1, RUNNING = 2 };
 enum {
 	FINITE = 1, LONG, LONG_TWO, LONG_MIXED, BATCH, FOREIGN, PING_RING, PING_INJECTOR, PING_OVERFLOW, PINGS, PINGS_RING, ENDLESS,
@@ -57,13 +62,14 @@ enum mutation {
 	INJECTOR_BEFORE_OVERFLOW, FIRST_SKIPS_OVERFLOW, NEXT_WAKES_NOBODY, LAZY, NEXT_BY_STORE, STOLEN_BY_STORE, OLD_AFTER_WAKE,
 	RECHECK_SKIPS_OVERFLOW, WAKE_CHAIN, REVERSED, REVERSED_NO_PASS_ON, ROOM, ROOM_WAKES_NOBODY,
 	RECHECK_SKIPS_DUE, NO_TURNS, DUE_WAKES_NOBODY,
-	WORTH, NO_LOOKOUT_WAKES_NOBODY, LEFT_WITHOUT_LOOKOUT, LEAVES_STUCK, ROLE_KEPT, REST_UNTOLD
+	WORTH, NO_LOOKOUT_WAKES_NOBODY, LEFT_WITHOUT_LOOKOUT, LEAVES_STUCK, ROLE_KEPT, REST_UNTOLD,
+	LOOP_LOOKS, LOOP_WAKES_NOBODY, LOOP_NOT_TAKEN_FROM
 };
 struct state {
 	uint8_t word[E], owner[E], asked[E], ticks[E], begun, to[2];
 	uint8_t due[E], dues, was_due;
 	uint8_t ring[W][E], rings[W], next[W], stack[E], stacked, overflow[E], overflows, batch[W][E], batched[W];
-	uint8_t lookout, left[W], slept[W], timed[W];
+	uint8_t lookout, again, left[W], slept[W], timed[W];
 	uint8_t asleep, wake[W], pc[THREADS], at[W], entity[W], row[W], pops[W], poke[THREADS], carried[W], wakes[W], then[W], new[W];
 };
 #define THREAD_NAMES
@@ -71,7 +77,7 @@ struct state {
 
 static const char *thread_name(int t)
 {
-	static const char *names[] = {"worker A", "worker B", "worker C", "foreign 0", "foreign 1"};
+	static const char *names[] = {"worker A", "worker B", "worker C", "foreign 0", "foreign 1", "loop"};
 	return names[t];
 }
 
@@ -582,9 +588,11 @@ static bool worker(struct state *s, int w)
 		*pc = TICK;
 		return true;
 	case LAZY_ROLE:
-		if (!s->lookout && mutation != NO_LOOKOUT_WAKES_NOBODY)
+		if (!s->lookout && mutation >= LOOP_LOOKS)
+			s->lookout = LOOP_HAS_ROLE;             /* order: lookout rmw seq_cst, argued */
+		else if (!s->lookout && mutation != NO_LOOKOUT_WAKES_NOBODY)
 			wake_one(s);
-		say(s->lookout ? "worker %c is the lookout" : "", 'A' + s->lookout - 1);
+		say(s->lookout == LOOP_HAS_ROLE ? "the loop is the lookout" : s->lookout ? "worker %c is the lookout" : "", 'A' + s->lookout - 1);
 		*pc = TICK;
 		return true;
 	case TICK:
@@ -651,7 +659,7 @@ static bool worker(struct state *s, int w)
 		say(found < 0 ? "sleeps" : "looks again: nothing");
 		return true;
 	case TAKE_ROLE:                                         /* leaves entries to their workers */
-		if (!s->lookout)
+		if (!s->lookout || (s->lookout == LOOP_HAS_ROLE && mutation != LOOP_NOT_TAKEN_FROM))
 			s->lookout = (uint8_t)(w + 1);          /* order: lookout rmw seq_cst, argued */
 		*pc = SLEEP;
 		say(s->lookout == w + 1 ? "is the lookout, sleeps for a time" : "sleeps");
@@ -706,8 +714,37 @@ static bool foreign(struct state *s, int t)
 	}
 }
 
+/* pc: 0, or 1 + the worker whose queue it looks at next. */
+static bool loop(struct state *s)
+{
+	uint8_t *pc = &s->pc[LOOP];
+	int k = *pc - 1;
+
+	if (k < 0) {
+		if (s->lookout != LOOP_HAS_ROLE)
+			return false;
+		s->lookout = 0;                                 /* before it looks */
+		*pc = 1;
+		say("is the lookout no more");
+	} else if (s->next[k] || s->rings[k] || k + 1 == workers()) {
+		say(s->next[k] || s->rings[k] ? "sees an entry of worker %c" : "sees nothing", 'A' + k);
+		if ((s->next[k] || s->rings[k]) && mutation != LOOP_WAKES_NOBODY) {
+			wake_one(s);
+		} else if (!s->lookout && !s->again && choose(2)) {
+			s->lookout = LOOP_HAS_ROLE;             /* order: lookout rmw seq_cst, argued */
+			s->again = 1;
+		}
+		*pc = 0;
+	} else {
+		(*pc)++;
+	}
+	return true;
+}
+
 static bool step(struct state *s, int t)
 {
+	if (t == LOOP)
+		return loop(s);
 	return t >= FOREIGN_0 ? foreign(s, t) : worker(s, t);
 }
 
@@ -813,6 +850,22 @@ static const struct run runs[] = {
 	{"WORTH, two pairs for ever, one waits in a ring, 2 workers", WORTH, PINGS_RING | WORKERS_2, HOLDS},
 	{"WORTH, two pairs for ever, one waits in the injector, 2 workers", WORTH, PINGS | WORKERS_2, HOLDS},
 	{"WORTH, due: a long compute, one in next, one due, 3 workers", WORTH, LONG_MIXED | WORKERS_3 | DUE, HOLDS},
+	{"LOOP_LOOKS: the loop is the lookout if nobody is, 2 workers, late pokes", LOOP_LOOKS, FINITE | WORKERS_2, HOLDS},
+	{"LOOP_LOOKS, a long compute, one behind it", LOOP_LOOKS, LONG | WORKERS_2, HOLDS},
+	{"LOOP_LOOKS, a long compute, one behind it, 3 workers", LOOP_LOOKS, LONG | WORKERS_3, HOLDS},
+	{"LOOP_LOOKS, a long compute, two behind it, 2 workers", LOOP_LOOKS, LONG_TWO | WORKERS_2, HOLDS},
+	{"LOOP_LOOKS, long computes, two behind them, 3 workers", LOOP_LOOKS, LONG_TWO | WORKERS_3, HOLDS},
+	{"LOOP_LOOKS, a long compute, one behind it, one from outside, 3 workers", LOOP_LOOKS, LONG_MIXED | WORKERS_3, HOLDS},
+	{"LOOP_LOOKS, 2 long computes in one batch, 2 workers", LOOP_LOOKS, BATCH | WORKERS_2, HOLDS},
+	{"LOOP_LOOKS, 3 long computes in one batch, 3 workers", LOOP_LOOKS, BATCH | WORKERS_3, HOLDS},
+	{"LOOP_LOOKS, 2 long computes poked from outside, 2 workers", LOOP_LOOKS, FOREIGN | WORKERS_2, HOLDS},
+	{"LOOP_LOOKS, 3 long computes poked from outside, 3 workers", LOOP_LOOKS, FOREIGN | WORKERS_3, HOLDS},
+	{"LOOP_LOOKS, next for ever, one waits in the ring, 2 workers", LOOP_LOOKS, PING_RING | WORKERS_2, HOLDS},
+	{"LOOP_LOOKS, two pairs for ever, one waits in a ring, 2 workers", LOOP_LOOKS, PINGS_RING | WORKERS_2, HOLDS},
+	{"LOOP_LOOKS, two pairs for ever, one waits in the injector, 2 workers", LOOP_LOOKS, PINGS | WORKERS_2, HOLDS},
+	{"LOOP_LOOKS, due: a long compute, one in next, one due, 3 workers", LOOP_LOOKS, LONG_MIXED | WORKERS_3 | DUE, HOLDS},
+	{"MUTANT the loop sees entries and wakes nobody", LOOP_WAKES_NOBODY, LONG | WORKERS_2, BREAKS},
+	{"AS WRITTEN a worker that leaves entries does not take the role from the loop", LOOP_NOT_TAKEN_FROM, LONG | WORKERS_2, HOLDS},
 	{"MUTANT not worth it, and there is no lookout: wakes nobody", NO_LOOKOUT_WAKES_NOBODY, LONG | WORKERS_2, BREAKS},
 	{"MUTANT leaves entries to their worker and sleeps without a time", LEFT_WITHOUT_LOOKOUT, LONG | WORKERS_2, BREAKS},
 	{"MUTANT the lookout leaves what stands behind a long compute", LEAVES_STUCK, LONG | WORKERS_2, BREAKS},
