@@ -10,6 +10,7 @@
 
 static const char *const functions[] = {
 	"weir_cause_text",
+	"weir_context_age",
 	"weir_context_allocate_stream",
 	"weir_context_count",
 	"weir_context_count_lock",
@@ -23,6 +24,7 @@ static const char *const functions[] = {
 	"weir_context_fail",
 	"weir_context_fail_after_drain",
 	"weir_context_finish",
+	"weir_context_forward",
 	"weir_context_graph",
 	"weir_context_hold",
 	"weir_context_log",

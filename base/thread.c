@@ -396,6 +396,14 @@ void wr_cond_broadcast(struct wr_cond *cond)
 		check_no_error(pthread_cond_broadcast(&cond->handle));
 }
 
+unsigned wr_cores(void)
+{
+	cpu_set_t set; /* 1024 cores: with more, sched_getaffinity fails */
+	long cores = sched_getaffinity(0, sizeof set, &set) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
+
+	return cores < 1 ? 1 : (unsigned)cores;
+}
+
 /* --------------------------------------------------------------------------------------------- parkers -- */
 
 enum { EMPTY, TOKEN, WAITS };
@@ -428,6 +436,26 @@ bool wr_park(struct wr_parker *parker, int64_t until)
 			continue;
 	} while (futex_wait(&parker->word, until));
 	return wr_exchange(&parker->word, EMPTY) == TOKEN;
+}
+
+#define AWAY 5000 /* ns between two looks: another thread had the core */
+
+bool wr_park_awake(struct wr_parker *parker, int64_t until)
+{
+	int64_t now = wr_now(), before;
+	uint32_t seen;
+
+	if (wr_fiber_here())
+		return false;
+	do {
+		seen = TOKEN;
+		if (wr_load_relaxed(&parker->word) == TOKEN && wr_cas(&parker->word, &seen, EMPTY))
+			return true;
+		wr_thread_relax();
+		before = now;
+		now = wr_now();
+	} while (now < until && now - before < AWAY);
+	return false;
 }
 
 /*

@@ -94,7 +94,15 @@ struct wr_parker {
 
 /* returns false if `until` has passed without a token */
 bool wr_park(struct wr_parker *parker, int64_t until);
+/*
+ * Takes a token that comes before `until`, awake: wr_unpark then calls no kernel. False, too, if another
+ * thread had the core meanwhile, though a token may be there by then, and in a world.
+ */
+bool wr_park_awake(struct wr_parker *parker, int64_t until);
 void wr_unpark(struct wr_parker *parker);
+
+/* Cores that this thread may run on (sched_setaffinity, cpusets); at least 1. */
+unsigned wr_cores(void);
 
 /* Identifies the calling thread or fiber; never 0. To check whether the caller is an owner. */
 uintptr_t wr_thread_self(void);

@@ -34,7 +34,7 @@ weir_status chain_source_compute(weir_context *context, void *state)
 weir_status chain_pass_compute(weir_context *context, void *state)
 {
 	(void)state;
-	return weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
+	return weir_context_forward(context, 0, 0, 0);
 }
 
 weir_status chain_sink_compute(weir_context *context, void *state)

@@ -22,7 +22,7 @@ static const weir_port outputs[] = {{.size = sizeof(weir_port), .name = "out"}, 
 static weir_status compute(weir_context *context, void *state)
 {
 	(void)state;
-	return weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
+	return weir_context_forward(context, 0, 0, 0);
 }
 
 static const weir_operator echo = {.size = sizeof(weir_operator),

@@ -65,7 +65,7 @@ static weir_status sink_compute(weir_context *context, void *state)
 	(void)state;
 	if (weir_context_tick(context) + 1 >= frames)
 		weir_context_finish(context);
-	return weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
+	return weir_context_forward(context, 0, 0, 0);
 }
 
 static const weir_port device_in[] = {{.size = sizeof(weir_port), .name = "in", .flags = WEIR_PORT_DEVICE},

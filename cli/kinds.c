@@ -209,8 +209,24 @@ static const char *policy_name(weir_policy policy)
 		return "reject";
 	case WEIR_POLICY_FAULT:
 		return "fault";
+	case WEIR_POLICY_LATEST:
+		return "latest";
 	}
 	return "?";
+}
+
+/* A `latest` port has neither capacity nor take. */
+static void print_queue(const weir_port *port)
+{
+	if (port->policy == WEIR_POLICY_LATEST) {
+		fputs("; takes the latest again and again", stdout);
+		return;
+	}
+	if (port->take == WEIR_TAKE_ALL)
+		printf("; capacity %u, takes all", or_one(port->capacity));
+	else
+		printf("; capacity %u, takes %u", or_one(port->capacity), or_one(port->take));
+	printf(", %s when full", policy_name(port->policy));
 }
 
 static void print_inputs(const weir_operator *kind)
@@ -223,11 +239,7 @@ static void print_inputs(const weir_operator *kind)
 	for (const weir_port *port = ports; port->name; port++) {
 		printf("  %s: ", port->name);
 		print_kinds_of_messages(kinds_of(port), "any message", " or ");
-		if (port->take == WEIR_TAKE_ALL)
-			printf("; capacity %u, takes all", or_one(port->capacity));
-		else
-			printf("; capacity %u, takes %u", or_one(port->capacity), or_one(port->take));
-		printf(", %s when full", policy_name(port->policy));
+		print_queue(port);
 		print_flags(port->flags);
 		fputs(is_device_port(kind, port) ? ", device port\n" : ", host port\n", stdout);
 		print_tensors(port);
@@ -365,11 +377,11 @@ static void put_port(const weir_operator *kind, const weir_port *port, bool inpu
 	}
 	put_bool("any_size", port->flags & WEIR_PORT_ANY_SIZE);
 	put_bool("device_port", is_device_port(kind, port));
-	put_number("capacity", true, or_one(port->capacity));
+	put_number("capacity", port->policy != WEIR_POLICY_LATEST, or_one(port->capacity));
 	if (port->take == WEIR_TAKE_ALL)
 		put_text(", ", "take", "all");
 	else
-		put_number("take", true, or_one(port->take));
+		put_number("take", port->policy != WEIR_POLICY_LATEST, or_one(port->take));
 	put_text(", ", "policy", policy_name(port->policy));
 }
 

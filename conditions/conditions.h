@@ -15,11 +15,13 @@ extern const weir_condition wr_boolean;
 extern const weir_condition wr_count;
 extern const weir_condition wr_cuda_stream;
 extern const weir_condition wr_downstream_message_affordable;
+extern const weir_condition wr_expiring_message_available;
 extern const weir_condition wr_fence;
 extern const weir_condition wr_file_descriptor;
 extern const weir_condition wr_in_flight;
 extern const weir_condition wr_memory_available;
 extern const weir_condition wr_message_available;
+extern const weir_condition wr_multi_message_available;
 extern const weir_condition wr_periodic;
 
 extern const weir_condition *const wr_builtin_conditions[]; /* ends with NULL */

@@ -132,6 +132,11 @@ weir_status wr_build_default_conditions(struct wr_build *build); /* default cond
 void wr_build_gates(struct wr_build *build);                     /* which ports have an implied gate (C8) */
 void wr_build_check_gates(struct wr_build *build);               /* warnings */
 void wr_build_check_conditions(struct wr_build *build); /* min_size against take, capacity, max_emits */
+/* A port whose policy is `latest`, once its keys are read: those that are given beside it, or NULL. */
+void wr_build_latest_input(struct wr_build *build, struct wr_plan_input *input, const struct wr_at *at,
+			   const struct wr_value *capacity, const struct wr_value *take,
+			   const struct wr_value *gate);
+void wr_build_check_latest(struct wr_build *build);
 void wr_build_check_unconnected(struct wr_build *build);
 void wr_build_check_connections(struct wr_build *build);  /* sizes and kinds of both ends */
 weir_status wr_build_check_types(struct wr_build *build); /* of both ends: agree.c */

@@ -21,14 +21,7 @@ static const char *const *extra_keys(const weir_condition *kind)
 /* Conditions of Holoscan that may come; these are reported as not supported instead of unknown. */
 static bool is_planned(const char *name)
 {
-	static const char *const planned[] = {"any_of",
-					      "all_of",
-					      "not",
-					      "cuda_event",
-					      "multi_message_available",
-					      "multi_message_available_timeout",
-					      "expiring_message_available",
-					      NULL};
+	static const char *const planned[] = {"any_of", "all_of", "not", "cuda_event", NULL};
 	size_t i = 0;
 
 	while (planned[i] && strcmp(planned[i], name))
@@ -151,6 +144,9 @@ static weir_status add_condition(struct wr_build *build, struct wr_plan_entity *
 		return status;
 	}
 	entity->conditions[entity->condition_count++] = condition;
+	for (unsigned i = 0; !strcmp(kind->name, "expiring_message_available") && i < entity->input_count;
+	     i++)
+		entity->inputs[i].timed |= wr_condition_names(&condition, i, true);
 	return WEIR_OK;
 }
 

@@ -103,9 +103,10 @@ static void check_connection(struct wr_build *build, size_t i)
 	check_kinds(build, i, output, input);
 	if (c->initial_messages > input->capacity)
 		wr_build_report_connection(
-			build, WR_W_INITIAL, i,
-			"%u initial messages do not fit into the capacity %u: raise the capacity",
-			c->initial_messages, input->capacity);
+			build, WR_W_INITIAL, i, "%u initial messages do not fit into the capacity %u: %s",
+			c->initial_messages, input->capacity,
+			input->policy == WEIR_POLICY_LATEST ? "\"latest\" begins with one at the most"
+							    : "raise the capacity");
 	if (input->policy == WEIR_POLICY_BLOCK && output->max_emits > input->capacity)
 		wr_build_report_connection(
 			build, WR_W_MAX_EMITS, i,
@@ -128,18 +129,23 @@ struct condition_place {
 };
 
 static void check_input_size(struct wr_build *build, const struct condition_place *where,
-			     const struct wr_plan_input *input, int64_t size)
+			     const struct wr_plan_input *input, const char *key, int64_t size)
 {
-	if (size > input->capacity)
+	if (input->policy == WEIR_POLICY_LATEST && size > 1)
 		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
-			  "min_size %lld is larger than the capacity %u of '%s': it would wait for ever; "
+			  "%s %lld is more than the one message that \"latest\" gives at '%s': leave "
+			  "it out",
+			  key, (long long)size, input->port->name);
+	else if (size > input->capacity)
+		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
+			  "%s %lld is larger than the capacity %u of '%s': it would wait for ever; "
 			  "raise the capacity",
-			  (long long)size, input->capacity, input->port->name);
+			  key, (long long)size, input->capacity, input->port->name);
 	else if (input->take != WEIR_TAKE_ALL && size > input->take)
 		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
-			  "min_size %lld is larger than the take %u of '%s': raise the take (or make it "
+			  "%s %lld is larger than the take %u of '%s': raise the take (or make it "
 			  "\"all\")",
-			  (long long)size, input->take, input->port->name);
+			  key, (long long)size, input->take, input->port->name);
 }
 
 /* With less than max_emits, compute could emit more than the room that the condition has seen (S3). */
@@ -153,11 +159,67 @@ static void check_output_size(struct wr_build *build, const struct condition_pla
 			  (long long)size, output->max_emits, output->port->name);
 }
 
+/* Of multi_message_available: either a sum, or a size for each port, that its ports can hold and a tick can
+ * take. */
+static void check_batch(struct wr_build *build, const struct wr_plan_entity *entity,
+			const struct wr_plan_condition *condition, const struct condition_place *where)
+{
+	const struct wr_setting *ports = wr_values_setting(condition->values, "ports");
+	size_t count = weir_values_count(condition->values, "ports"),
+	       sizes = weir_values_count(condition->values, "min_sizes");
+	int64_t sum = weir_values_int(condition->values, "min_sum");
+	uint64_t held = 0, taken = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct wr_plan_input *input = &entity->inputs[ports->ports[i]];
+		double size = weir_values_number_at(condition->values, "min_sizes", i);
+
+		uint64_t queues = input->connections + input->inlet;
+
+		if (!queues && build->open_ports)
+			queues = 1;
+		held += queues * input->capacity;
+		taken += input->take == WEIR_TAKE_ALL || !queues ? queues * input->capacity : input->take;
+		if (i < sizes && (size < 1 || size > UINT32_MAX))
+			wr_report(&build->reports, WR_W_RANGE, where->at, where->place,
+				  "min_sizes has %g for '%s': a size is an integer from 1 to 4294967295",
+				  size, input->port->name);
+		else if (i < sizes && size != (double)(int64_t)size)
+			wr_report(&build->reports, WR_W_TYPE, where->at, where->place,
+				  "min_sizes has %g for '%s': a size is an integer", size, input->port->name);
+		else if (i < sizes)
+			check_input_size(build, where, input, "min_sizes", (int64_t)size);
+	}
+	if (!sizes == !sum)
+		wr_report(&build->reports, WR_W_MISSING_KEY, where->at, where->place,
+			  "condition '%s' needs one of min_sum and min_sizes, and not both", condition->name);
+	else if (sizes && sizes != count)
+		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
+			  "min_sizes has %zu number%s for %zu port%s: give one for each port", sizes,
+			  sizes == 1 ? "" : "s", count, count == 1 ? "" : "s");
+	else if (count && sum > (int64_t)held)
+		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
+			  "min_sum %lld is larger than the capacities of its ports together (%llu): it would "
+			  "wait "
+			  "for ever; raise the capacities",
+			  (long long)sum, (unsigned long long)held);
+	else if (count && sum > (int64_t)taken)
+		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
+			  "min_sum %lld is larger than what a tick takes from its ports together (%llu): "
+			  "raise the "
+			  "takes (or make them \"all\")",
+			  (long long)sum, (unsigned long long)taken);
+}
+
 static void check_condition(struct wr_build *build, uint32_t entity,
 			    const struct wr_plan_condition *condition, const struct condition_place *where)
 {
 	const struct wr_setting *size = wr_values_setting(condition->values, "min_size");
 
+	if (!strcmp(condition->kind->name, "multi_message_available"))
+		check_batch(build, &build->plan->entities[entity], condition, where);
+	if (!strcmp(condition->kind->name, "expiring_message_available"))
+		size = wr_values_setting(condition->values, "max_batch");
 	for (size_t i = 0; size && size->parameter->type == WEIR_TYPE_INT && i < condition->values->count;
 	     i++) {
 		const struct wr_setting *port = &condition->values->settings[i];
@@ -165,7 +227,7 @@ static void check_condition(struct wr_build *build, uint32_t entity,
 			if (wr_parameter_is_input(port->parameter))
 				check_input_size(build, where,
 						 &build->plan->entities[entity].inputs[port->ports[k]],
-						 size->integer);
+						 size->parameter->name, size->integer);
 			else
 				check_output_size(build, where,
 						  &build->plan->entities[entity].outputs[port->ports[k]],

@@ -79,7 +79,8 @@ static bool is_paired(const struct joins *joins, const struct wr_plan_connection
 	const struct wr_plan_input *input = &entity->inputs[c->input];
 
 	return input->connections == 1 && !input->inlet && !(input->port->flags & WEIR_PORT_ANY_SIZE) &&
-	       input->take != WEIR_TAKE_ALL && input->policy != WEIR_POLICY_FAULT && !c->initial_messages &&
+	       input->take != WEIR_TAKE_ALL && input->policy != WEIR_POLICY_FAULT &&
+	       input->policy != WEIR_POLICY_LATEST && !c->initial_messages &&
 	       wr_plan_waits_for(entity, c->input);
 }
 

@@ -330,6 +330,12 @@ static void mark_passing(const struct wr_plan *plan, bool host, bool *sends)
 	}
 }
 
+/* A `latest` port holds what it shows, the next one and the newest one. */
+static uint32_t places_of(const struct wr_plan_input *input)
+{
+	return input->policy == WEIR_POLICY_LATEST ? 3 : input->capacity;
+}
+
 /* Messages that queues and outlets behind these entities hold. */
 static uint64_t queued_behind(const struct wr_plan *plan, const bool *sends)
 {
@@ -339,7 +345,7 @@ static uint64_t queued_behind(const struct wr_plan *plan, const bool *sends)
 		const struct wr_plan_connection *c = &plan->connections[i];
 
 		if (sends[c->from] && sends_tensors(&plan->entities[c->from].outputs[c->output]))
-			held += plan->entities[c->to].inputs[c->input].capacity;
+			held += places_of(&plan->entities[c->to].inputs[c->input]);
 	}
 	for (size_t i = 0; i < plan->outlet_count; i++)
 		if (sends[plan->outlets[i].entity])

@@ -13,15 +13,17 @@
 struct wr_plan_input {
 	const weir_port *port;
 	struct wr_port_type type;
-	unsigned kinds;          /* of messages; never 0 */
-	uint32_t capacity, take; /* take: WEIR_TAKE_ALL, or n */
-	weir_policy policy;
-	uint32_t connections;  /* connections to this port; inlets are not counted */
+	unsigned kinds;                      /* of messages; never 0 */
+	uint32_t capacity, take;             /* take: WEIR_TAKE_ALL, or n */
+	weir_policy policy;                  /* LATEST: capacity and take are 1 */
+	unsigned policy_line, policy_column; /* place of the key; 0: the operator's table says so */
+	uint32_t connections;                /* connections to this port; inlets are not counted */
 	bool device;           /* device port: its messages are ordered on the device, no gate by default */
 	int gate_given;        /* "gate" in the description: 0 or 1; -1: not given */
 	unsigned line, column; /* place of "gate" in the text */
 	bool gate;             /* has an implied gate (C8) */
 	bool inlet;            /* the graph names an inlet here */
+	bool timed;            /* a condition asks how long its messages have waited */
 };
 
 struct wr_plan_output {

@@ -91,14 +91,19 @@ static void build_input(struct wr_build *build, struct wr_plan_input *input, con
 	input->take = read_take(build, &(struct wr_at){at, "take", 0}, found[TAKE], input->take);
 	if (found[POLICY]) /* in the order of weir_policy */
 		policy = wr_field_choice(&build->reports, &(struct wr_at){at, "policy", 0}, found[POLICY],
-					 "block|pop|reject|fault");
-	if (policy >= 0)
+					 "block|pop|reject|fault|latest");
+	if (policy >= 0) {
 		input->policy = (weir_policy)policy;
+		input->policy_line = found[POLICY]->place.line;
+		input->policy_column = found[POLICY]->place.column;
+	}
 	if (found[GATE]) {
 		input->gate_given = found[GATE]->boolean;
 		input->line = found[GATE]->place.line;
 		input->column = found[GATE]->place.column;
 	}
+	if (input->policy == WEIR_POLICY_LATEST)
+		wr_build_latest_input(build, input, at, found[CAPACITY], found[TAKE], found[GATE]);
 	if (input->take != WEIR_TAKE_ALL && input->take > input->capacity)
 		wr_report(
 			&build->reports, WR_W_TAKE, &(struct wr_at){at, found[TAKE] ? "take" : "capacity", 0},
@@ -223,6 +228,10 @@ static void build_gate(struct wr_build *build, size_t index, unsigned i)
 	struct wr_plan_input *input = &entity->inputs[i];
 
 	input->gate = input->gate_given < 0 ? !input->device : input->gate_given;
+	if (input->policy == WEIR_POLICY_LATEST) {
+		input->gate = true; /* what waits for a message waits until it is finished */
+		return;
+	}
 	if (!is_gated_by_condition(entity, i))
 		return;
 	input->gate = false;

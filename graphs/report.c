@@ -20,7 +20,7 @@ static bool is_warning(enum wr_error error)
 	return error == WR_W_ENDLESS_CYCLE || error == WR_W_UNUSED_RESOURCE || error == WR_W_FEW_STREAMS ||
 	       error == WR_W_NO_STREAM || error == WR_W_EFFECTS_CYCLE || error == WR_W_NO_GATE ||
 	       error == WR_W_DEVICE_PORT || error == WR_W_SMALL_POOL || error == WR_W_LOSSY_BRANCH ||
-	       error == WR_W_STUCK_JOIN || error == WR_W_SHORT_BRANCH;
+	       error == WR_W_STUCK_JOIN || error == WR_W_SHORT_BRANCH || error == WR_W_ONLY_LATEST;
 }
 
 /* Keys are escaped by RFC 6901, their control characters for terminals. */

@@ -65,7 +65,9 @@
 	X(WR_W_STUCK_JOIN, 52, "ways that meet and stop for ever (warning)")                                 \
 	X(WR_W_SHORT_BRANCH, 53, "way that holds another one back (warning)")                                \
 	X(WR_W_MAIN, 54, "main sink that cannot be")                                                         \
-	X(WR_W_PORT_TYPES, 55, "types of ports do not agree")
+	X(WR_W_PORT_TYPES, 55, "types of ports do not agree")                                                \
+	X(WR_W_LATEST, 56, "not possible beside \"latest\"")                                                 \
+	X(WR_W_ONLY_LATEST, 57, "nothing says when an entity ticks (warning)")
 
 enum wr_error {
 #define WR_ERROR_ENUM(name, number, title) name = number,

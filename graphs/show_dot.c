@@ -157,7 +157,9 @@ static void dot_queue(struct wr_text *text, const struct wr_plan_input *input, u
 {
 	struct wr_text label = {0};
 
-	if (input->capacity > 1 || input->policy != WEIR_POLICY_BLOCK)
+	if (input->policy == WEIR_POLICY_LATEST)
+		wr_text_add(&label, "\nlatest");
+	else if (input->capacity > 1 || input->policy != WEIR_POLICY_BLOCK)
 		wr_text_add(&label, "\n%s %u", wr_policy_text(input->policy), input->capacity);
 	if (input->take == WEIR_TAKE_ALL)
 		wr_text_add(&label, "\ntake all");

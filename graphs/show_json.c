@@ -57,8 +57,12 @@ static void json_ports(struct wr_text *text, const struct wr_plan_entity *entity
 
 	for (size_t i = 0; i < entity->input_count; i++, before = ", ") {
 		const struct wr_plan_input *input = &entity->inputs[i];
-		wr_text_add(text, "%s\"%s\": {\"capacity\": %u, ", before, input->port->name,
-			    input->capacity);
+		wr_text_add(text, "%s\"%s\": {", before, input->port->name);
+		if (input->policy == WEIR_POLICY_LATEST) {
+			wr_text_add(text, "\"policy\": \"latest\"}");
+			continue;
+		}
+		wr_text_add(text, "\"capacity\": %u, ", input->capacity);
 		if (input->take == WEIR_TAKE_ALL)
 			wr_text_add(text, "\"take\": \"all\", ");
 		else

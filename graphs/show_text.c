@@ -53,18 +53,25 @@ static void text_values(struct wr_text *text, const struct wr_plan_entity *entit
 	}
 }
 
-/* Names the port's own gate; a gate that is a condition is listed there. Device ports have none. */
+/*
+ * Names the port's own gate; a gate that is a condition is listed there. Device ports have none. A `latest`
+ * port has neither capacity nor take, and its gate is implied.
+ */
 static void text_ports(struct wr_text *text, const struct wr_plan_entity *entity)
 {
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const struct wr_plan_input *input = &entity->inputs[i];
-		wr_text_add(text, "  input %s: capacity %u, take ", input->port->name, input->capacity);
+		bool latest = input->policy == WEIR_POLICY_LATEST;
+		wr_text_add(text, "  input %s: ", input->port->name);
+		if (!latest)
+			wr_text_add(text, "capacity %u, take ", input->capacity);
 		if (input->take == WEIR_TAKE_ALL)
-			wr_text_add(text, "all, %s", wr_policy_text(input->policy));
-		else
-			wr_text_add(text, "%u, %s", input->take, wr_policy_text(input->policy));
-		wr_text_add(text, "%s%s\n",
-			    input->gate              ? input->gate_given < 0 ? ", gate (default)" : ", gate"
+			wr_text_add(text, "all, ");
+		else if (!latest)
+			wr_text_add(text, "%u, ", input->take);
+		wr_text_add(text, "%s%s%s\n", wr_policy_text(input->policy),
+			    latest                   ? ""
+			    : input->gate            ? input->gate_given < 0 ? ", gate (default)" : ", gate"
 			    : input->device          ? ", device"
 			    : input->gate_given == 0 ? ", no gate"
 						     : "",

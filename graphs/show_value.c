@@ -10,7 +10,7 @@
 
 const char *wr_policy_text(weir_policy policy)
 {
-	static const char *const texts[] = {"block", "pop", "reject", "fault"};
+	static const char *const texts[] = {"block", "pop", "reject", "fault", "latest"};
 
 	return texts[policy];
 }

@@ -77,8 +77,13 @@ static weir_status table_check_input(const struct subject *subject, const weir_p
 		return table_error(subject, port->name, "has a capacity of more than 65536");
 	if (take != WEIR_TAKE_ALL && take > capacity)
 		return table_error(subject, port->name, "has a take larger than its capacity");
-	if (port->policy > WEIR_POLICY_FAULT)
+	if (port->policy > WEIR_POLICY_LATEST)
 		return table_error(subject, port->name, "has an unknown policy");
+	if (port->policy == WEIR_POLICY_LATEST && (capacity > 1 || take > 1))
+		return table_error(subject, port->name,
+				   "is 'latest' with a capacity or a take: leave both 0");
+	if (port->policy == WEIR_POLICY_LATEST && port->flags & WEIR_PORT_ANY_SIZE)
+		return table_error(subject, port->name, "is both 'latest' and an any-size port");
 	if (port->flags & WEIR_PORT_DEVICE && port->flags & WEIR_PORT_HOST)
 		return table_error(subject, port->name,
 				   "is both a device port and a host port: set one of the flags");

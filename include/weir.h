@@ -916,7 +916,13 @@ WEIR_API weir_status weir_duration_parse(const char *text, int64_t *out);
 
 /* Flags of a port. */
 enum { WEIR_PORT_OPTIONAL = 1, WEIR_PORT_ANY_SIZE = 2, WEIR_PORT_DEVICE = 4, WEIR_PORT_HOST = 8 };
-typedef enum { WEIR_POLICY_BLOCK, WEIR_POLICY_POP, WEIR_POLICY_REJECT, WEIR_POLICY_FAULT } weir_policy;
+typedef enum {
+	WEIR_POLICY_BLOCK,
+	WEIR_POLICY_POP,
+	WEIR_POLICY_REJECT,
+	WEIR_POLICY_FAULT,
+	WEIR_POLICY_LATEST /* each tick receives the newest finished message; no capacity, no take */
+} weir_policy;
 #define WEIR_TAKE_ALL UINT32_MAX /* take: all messages that are queued */
 
 /*
@@ -1032,6 +1038,11 @@ WEIR_API size_t weir_context_count(const weir_context *context, unsigned input);
 /* The i-th of them. Borrowed until compute returns. */
 WEIR_API weir_message *weir_context_message(weir_context *context, unsigned input, size_t i);
 /*
+ * Of an input with the policy `latest`: ns since the message that this tick received there was pushed; -1: it
+ * received none, or the input has another policy.
+ */
+WEIR_API int64_t weir_context_age(const weir_context *context, unsigned input);
+/*
  * How many of them came by the k-th connection of the port; messages are listed connection by connection.
  */
 WEIR_API size_t weir_context_queue_count(const weir_context *context, unsigned input, size_t k);
@@ -1053,11 +1064,19 @@ WEIR_API weir_status weir_context_create_tensor(weir_context *context, const wei
 						unsigned flags, weir_message **out);
 /*
  * Emits a message; it is delivered after compute returns OK. Takes one reference of the operator's, also on
- * failure; pass on a received message by emit(..., weir_message_ref(message)). Fails: WEIR_E_INVALID: no such
- * output, more than max_emits, a kind or a tensor that the port or a receiver does not accept, or the
+ * failure; of a received message pass weir_message_ref(message), or forward it. Fails: WEIR_E_INVALID: no
+ * such output, more than max_emits, a kind or a tensor that the port or a receiver does not accept, or the
  * operator holds no reference (then none is taken).
  */
 WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
+/*
+ * Emits the i-th message that this tick received on the input, as weir_context_emit would, with the reference
+ * that the tick has of it: nothing is counted up, and down at the tick's end. The message stays borrowed
+ * until compute returns, as before, and counts as received. It goes on so once: further outputs get
+ * weir_message_ref(message), before or after. Fails: as weir_context_emit; WEIR_E_INVALID: no such message,
+ * or it was forwarded already. Then the tick still has its reference.
+ */
+WEIR_API weir_status weir_context_forward(weir_context *context, unsigned input, size_t i, unsigned output);
 /*
  * As weir_context_emit, but the message carries `fence`, an earlier point of this tick than its end: gates
  * and device waits of its receivers wait for the work before the fence alone, while its payload still

@@ -172,6 +172,12 @@ public:
 		check(weir_context_emit(own_, output, message.release()));
 	}
 
+	/* Emits the i-th message of the input without a reference of its own: once for each. */
+	void forward(unsigned input, std::size_t i, unsigned output)
+	{
+		check(weir_context_forward(own_, input, i, output));
+	}
+
 	/* With an earlier point of the tick, or a fence of weir_graph_create_fence. */
 	void emit_at(unsigned output, weir::message message, weir_fence fence)
 	{

@@ -142,8 +142,9 @@ static weir_status enqueue_copy(weir_context *context, weir_stream *stream, weir
 	return enqueue_rows(stream, &rows, weir_message_data(to), weir_message_data(from), flags);
 }
 
-weir_status wr_tensor_copy(weir_context *context, weir_message *from, bool to_host)
+static weir_status copy_or_pass(weir_context *context, size_t i, bool to_host)
 {
+	const weir_message *from = weir_context_message(context, 0, i);
 	const weir_tensor *tensor = weir_message_tensor(from);
 	weir_message *copy = NULL;
 	weir_stream *stream;
@@ -152,11 +153,21 @@ weir_status wr_tensor_copy(weir_context *context, weir_message *from, bool to_ho
 	if (status)
 		return status;
 	if (!to_host && tensor->device == weir_context_device(context))
-		return weir_context_emit(context, 0, weir_message_ref(from));
+		return weir_context_forward(context, 0, i, 0);
 	status = weir_context_stream(context, &stream);
 	if (!status)
 		status = weir_context_create_tensor(context, tensor, to_host ? WEIR_TENSOR_HOST : 0, &copy);
 	if (status)
 		return status;
 	return wr_message_written(context, copy, enqueue_copy(context, stream, copy, from));
+}
+
+weir_status wr_tensors_copy(weir_context *context, bool to_host)
+{
+	size_t count = weir_context_count(context, 0);
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < count && !status; i++)
+		status = copy_or_pass(context, i, to_host);
+	return status;
 }

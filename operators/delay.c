@@ -44,17 +44,17 @@ static weir_status delay_start(weir_context *context, void *state, const weir_va
 	return WEIR_OK;
 }
 
-static weir_status delay_pass_on(weir_context *context, void *state, weir_message *message)
-{
-	const struct delay *self = state;
-
-	weir_sleep(self->duration);
-	return weir_context_emit(context, 0, weir_message_ref(message));
-}
-
 static weir_status delay_compute(weir_context *context, void *state)
 {
-	return wr_messages_each(context, state, delay_pass_on);
+	const struct delay *self = state;
+	size_t count = weir_context_count(context, 0);
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < count && !status; i++) {
+		weir_sleep(self->duration);
+		status = weir_context_forward(context, 0, i, 0);
+	}
+	return status;
 }
 
 const weir_operator wr_delay = {

@@ -24,15 +24,10 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
-static weir_status download_message(weir_context *context, void *state, weir_message *message)
-{
-	(void)state;
-	return wr_tensor_copy(context, message, true);
-}
-
 static weir_status download_compute(weir_context *context, void *state)
 {
-	return wr_messages_each(context, state, download_message);
+	(void)state;
+	return wr_tensors_copy(context, true);
 }
 
 const weir_operator wr_download = {

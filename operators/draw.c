@@ -341,7 +341,10 @@ static bool is_stamped(weir_stamp stamp)
 	return stamp.time || stamp.tag;
 }
 
-/* What was lost on one branch alone shifts all that follows: no picture may get the result of another. */
+/*
+ * What was lost on one branch alone shifts all that follows: no picture may get the result of another. Not
+ * asked of a `latest` port, which gives that of an earlier one on purpose.
+ */
 static weir_status tags_check(weir_context *context, const weir_message *image, const char *port,
 			      const weir_message *side)
 {
@@ -361,13 +364,14 @@ static weir_status side_message(weir_context *context, unsigned port, size_t i, 
 {
 	const weir_message *message = NULL;
 	const char *name = inputs[port].name;
-	weir_status status;
+	weir_status status = WEIR_OK;
 
 	*out = NULL;
 	if (i >= weir_context_count(context, port))
 		return WEIR_OK;
 	message = weir_context_message(context, port, i);
-	status = tags_check(context, weir_context_message(context, IN, i), name, message);
+	if (weir_context_age(context, port) < 0 && weir_context_age(context, IN) < 0)
+		status = tags_check(context, weir_context_message(context, IN, i), name, message);
 	if (status)
 		return status;
 	if (weir_message_kind(message) == WEIR_KIND_PARTS)

@@ -20,15 +20,15 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
-static weir_status pass_on(weir_context *context, void *state, weir_message *message)
-{
-	(void)state;
-	return weir_context_emit(context, 0, weir_message_ref(message));
-}
-
 static weir_status pass_compute(weir_context *context, void *state)
 {
-	return wr_messages_each(context, state, pass_on);
+	size_t count = weir_context_count(context, 0);
+	weir_status status = WEIR_OK;
+
+	(void)state;
+	for (size_t i = 0; i < count && !status; i++)
+		status = weir_context_forward(context, 0, i, 0);
+	return status;
 }
 
 const weir_operator wr_pass = {

@@ -66,10 +66,10 @@ weir_status wr_port_finished(weir_context *context, const char *port, const weir
 weir_status wr_message_written(weir_context *context, weir_message *message, weir_status written);
 
 /*
- * copy.c. Emits at output 0 a dense copy, in host memory or on the device, made by the entity's stream. A
- * tensor that is on that device already is passed on.
+ * copy.c. Of each tensor received at input 0 emits at output 0 a dense copy, in host memory or on the device,
+ * made by the entity's stream. A tensor that is on that device already is passed on.
  */
-weir_status wr_tensor_copy(weir_context *context, weir_message *from, bool to_host);
+weir_status wr_tensors_copy(weir_context *context, bool to_host);
 
 /* Calls tick for each message that the tick received at input 0; stops at the first failure. */
 typedef weir_status wr_message_fn(weir_context *context, void *state, weir_message *message);

@@ -22,15 +22,10 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
-static weir_status upload_message(weir_context *context, void *state, weir_message *message)
-{
-	(void)state;
-	return wr_tensor_copy(context, message, false);
-}
-
 static weir_status upload_compute(weir_context *context, void *state)
 {
-	return wr_messages_each(context, state, upload_message);
+	(void)state;
+	return wr_tensors_copy(context, false);
 }
 
 const weir_operator wr_upload = {

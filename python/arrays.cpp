@@ -171,7 +171,7 @@ static bool is_of_message(nb::handle value)
 	nb::object at = nb::borrow(value);
 
 	for (int i = 0; i < 16 && at.is_valid() && !at.is_none(); i++) {
-		if (nb::isinstance<Message>(at))
+		if (held_by<Message>(at))
 			return true;
 		at = nb::steal(
 			PyObject_GetAttrString(at.ptr(), PyMemoryView_Check(at.ptr()) ? "obj" : "base"));
@@ -475,17 +475,17 @@ void intern_words()
 void make_message(Draft &draft, const Destination &to, nb::handle value)
 {
 	PyObject *object = value.ptr();
-	Message *message;
-	Object *wrapped;
+	Message *message = held_by<Message>(value);
+	Object *wrapped = held_by<Object>(value);
 
-	if (nb::try_cast<Message *>(value, message) && message) {
+	if (message) {
 		if (message->core.get() != to.core)
 			raise(WEIR_E_INVALID, "the message belongs to another graph");
 		message->writable = false;
 		draft.message = weir_message_ref(message->message);
 	} else if (PyLong_Check(object) || PyUnicode_Check(object) || PyTuple_Check(object)) {
 		from_object(draft, to.core, value);
-	} else if (nb::try_cast<Object *>(value, wrapped) && wrapped) {
+	} else if (wrapped) {
 		from_object(draft, to.core, wrapped->value);
 	} else if (value.is_none()) {
 		check(weir_message_create_empty(to.core->graph, &draft.message));
@@ -641,6 +641,9 @@ int get_buffer(PyObject *object, Py_buffer *view, int flags)
 		/* The protocol wants a BufferError. */
 		nb::object text = nb::str(error.value());
 		PyErr_SetObject(PyExc_BufferError, text.ptr());
+		return -1;
+	} catch (const std::bad_alloc &) { /* not through the interpreter's frames of C */
+		PyErr_NoMemory();
 		return -1;
 	}
 	view->readonly = !self.writable;

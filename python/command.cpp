@@ -59,13 +59,13 @@ static int command_begin(const cli_options *options, weir_registry *registry, we
 	nb::gil_scoped_acquire hold;
 
 	settle();
-	std::unique_ptr<Graph> made = new_graph();
-	Core *core = made->core.get();
+	nb::object made = new_graph();
+	Core *core = nb::inst_ptr<Graph>(made)->core.get(); /* checked: just made */
 	core->registry = registry;
 	core->graph = graph;
 	core->scheduler = scheduler;
 	note_backend(core, options->strict);
-	command->graph = nb::cast(made.release(), nb::rv_policy::take_ownership);
+	command->graph = made;
 	const char *entity = core->simulated ? first_of_python(core) : nullptr;
 	if (entity)
 		cli_say("%s: '%s': %s", options->argument, entity, NOT_ON_SIM);

@@ -107,13 +107,19 @@ bool is_inside(const Core *core)
 	return false;
 }
 
+/*
+ * weir calls start, compute, stop and what is captured: nothing may be thrown through its frames of C. So the
+ * functions that end such a call with an error throw nothing themselves, whatever memory there is.
+ */
+
 /* Makes one line of an exception the error text: "ValueError: no such file (operators.py:12)". */
 static weir_status fail_with(weir_context *context, nb::handle error)
 {
-	nb::object line =
-		nb::steal(PyObject_CallMethod(nb::module_::import_("weir.errors").ptr(), "line_of", "Os",
-					      error.ptr(), weir_entity_name(weir_context_entity(context))));
+	nb::object module = nb::steal(PyImport_ImportModule("weir.errors")), line;
 
+	if (module.is_valid())
+		line = nb::steal(PyObject_CallMethod(module.ptr(), "line_of", "Os", error.ptr(),
+						     weir_entity_name(weir_context_entity(context))));
 	const char *text = line.is_valid() ? PyUnicode_AsUTF8AndSize(line.ptr(), nullptr) : nullptr;
 
 	if (!text)
@@ -121,18 +127,26 @@ static weir_status fail_with(weir_context *context, nb::handle error)
 	return weir_context_fail(context, "%s", text ? text : "an exception without a text");
 }
 
-/* Keeps the exception for weir.Error. The first one of an entity stays; a later one is a note of it. */
+/*
+ * Keeps the exception for weir.Error, if there is memory. The first one of an entity stays; a later one is a
+ * note of it. own: NULL, or without a core: it was not made.
+ */
 static void keep_failure(Context *own, const nb::object &error)
 {
 	nb::object first;
 
-	if (!own->core->owner)
+	if (!own || !own->core || !own->core->owner)
 		return;
-	nb::dict failures = nb::borrow<nb::dict>(own->core->owner->failures); /* checked: made as one */
-	if (!failures.contains(own->name()))
-		failures[own->name()] = error;
-	else if (!(first = failures[own->name()]).is(error))
-		nb::module_::import_("weir.errors").attr("add_later")(first, error, own->name());
+	try {
+		nb::dict failures =
+			nb::borrow<nb::dict>(own->core->owner->failures); /* checked: made as one */
+		if (!failures.contains(own->name()))
+			failures[own->name()] = error;
+		else if (!(first = failures[own->name()]).is(error))
+			nb::module_::import_("weir.errors").attr("add_later")(first, error, own->name());
+	} catch (const std::exception &) {
+		PyErr_Clear();
+	}
 }
 
 /* Keeps the exception for weir.Error, and ends the run. */
@@ -142,6 +156,19 @@ static weir_status fail(weir_context *context, Context *own)
 
 	keep_failure(own, error);
 	return fail_with(context, error);
+}
+
+/* In a handler: makes an exception of C++ Python's. */
+static void set_error(std::exception &error)
+{
+	nb::python_error *raised = dynamic_cast<nb::python_error *>(&error);
+
+	if (raised)
+		raised->restore();
+	else if (dynamic_cast<std::bad_alloc *>(&error))
+		PyErr_NoMemory();
+	else
+		PyErr_SetString(PyExc_RuntimeError, error.what());
 }
 
 static Core *core_of(weir_graph *graph)
@@ -253,16 +280,14 @@ static void make_instance(State *state, weir_context *context, const weir_values
 
 static void make_context(State *state, weir_context *context)
 {
-	nb::object own = nb::cast(new Context(), nb::rv_policy::take_ownership);
-
-	state->own = nb::cast<Context *>(own);
+	state->context = object_of<Context>().release().ptr();
+	state->own = nb::inst_ptr<Context>(state->context); /* checked: just made */
 	state->own->kind = kind_of(context);
+	state->own->entity = weir_entity_name(weir_context_entity(context));
 	state->own->core = core_of(weir_context_graph(context));
 	state->own->hold.set(state->own->core);
-	state->own->entity = weir_entity_name(weir_context_entity(context));
 	state->own->chosen.resize(state->own->kind->ports[1].size());
 	state->own->run = state->own->core->owner ? state->own->core->owner->runs : 0;
-	state->context = own.release().ptr();
 }
 
 static void drop_state(State *state)
@@ -310,8 +335,8 @@ weir_status operator_start(weir_context *context, void *memory, const weir_value
 		make_instance(state, context, values);
 		if (!call_if_there(state, "start"))
 			status = fail(context, state->own);
-	} catch (nb::python_error &error) {
-		error.restore();
+	} catch (std::exception &error) {
+		set_error(error);
 		status = fail(context, state->own);
 	}
 	if (status)
@@ -322,11 +347,11 @@ weir_status operator_start(weir_context *context, void *memory, const weir_value
 static void refuse_returned(nb::handle result)
 {
 	nb::object name = nb::steal(PyObject_GetAttrString((PyObject *)Py_TYPE(result.ptr()), "__name__"));
-	std::string text = std::string("compute returned ") +
-			   (name.is_valid() ? nb::str(name).c_str() : "an object") +
-			   ", which nobody gets: emit it, ctx.emit(port, value)";
 
-	PyErr_SetString(PyExc_TypeError, text.c_str());
+	PyErr_Clear();
+	PyErr_Format(PyExc_TypeError,
+		     "compute returned %V, which nobody gets: emit it, ctx.emit(port, value)", name.ptr(),
+		     "an object");
 }
 
 weir_status operator_compute(weir_context *context, void *memory)
@@ -452,14 +477,22 @@ static nb::object context_sender(Context &self, nb::handle port, size_t k)
 	return text_or_none(sender);
 }
 
+static nb::object context_age(Context &self, nb::handle port)
+{
+	int64_t age = weir_context_age(self.inside(), port_of(self, 0, port));
+
+	if (age < 0)
+		return nb::none();
+	return nb::int_(age);
+}
+
 static nb::object stream_of(Context &self, weir_stream *stream, bool current = false)
 {
 	uintptr_t handle = (uintptr_t)weir_stream_native(stream);
 
 	self.natives.push_back(native_of(handle));
-	return nb::cast(Stream{stream, &self, self.run, self.calls, current, nb::find(self), handle,
-			       weir_stream_device(stream), weir_stream_id(stream)},
-			nb::rv_policy::move);
+	return object_of<Stream>(stream, &self, self.run, self.calls, current, nb::find(self), handle,
+				 weir_stream_device(stream), weir_stream_id(stream));
 }
 
 static weir_stream *usable(const Context &self, const Stream &stream)
@@ -501,13 +534,13 @@ static uintptr_t stream_handle(Stream &self)
 	return self.handle;
 }
 
-static Fence stream_record(const Stream &self)
+static nb::object stream_record(const Stream &self)
 {
 	Fence fence = {};
 
 	self.of->inside();
 	check(weir_stream_record(usable(*self.of, self), &fence.fence), self.of->name());
-	return fence;
+	return object_of<Fence>(fence);
 }
 
 static void stream_wait(const Stream &self, const Fence &fence)
@@ -605,10 +638,10 @@ static void context_emit(Context &self, nb::handle port, nb::handle value, nb::o
 	refuse_swapped(self, port, value);
 	unsigned output = port_of(self, 1, port);
 	bool later = false;
-	Fence *at = nullptr;
+	Fence *at = held_by<Fence>(when);
 	Draft draft;
 
-	if (!when.is_none() && !nb::try_cast(when, at) && !is_future(when))
+	if (!when.is_none() && !at && !is_future(when))
 		throw nb::type_error(
 			"at is a fence of this tick, or a future that says when the value is whole");
 	make_message(draft,
@@ -645,9 +678,9 @@ void tell_entity(weir_entity *entity, const char *condition, nb::handle told, co
 {
 	static const char *const words[] = {"nothing",       "ready",      "wait",
 					    "event_waiting", "event_done", "never"};
-	Fence *fence = nullptr;
+	Fence *fence = held_by<Fence>(told);
 
-	if (nb::try_cast(told, fence)) {
+	if (fence) {
 		check(weir_entity_tell_fence(entity, condition, fence->fence), name);
 		return;
 	}
@@ -789,12 +822,10 @@ static weir_status replay_enqueue(weir_context *context, weir_stream *stream, vo
 	try {
 		call->error.reset();
 		call_enqueue(call, stream);
-	} catch (nb::python_error &error) {
-		error.restore();
+	} catch (std::exception &error) {
+		set_error(error);
 		call->error = take_exception();
 		status = fail_with(context, call->error);
-	} catch (const std::exception &error) { /* not through the frames of C */
-		status = weir_context_fail(context, "%s", error.what());
 	}
 	call->state = PyEval_SaveThread();
 	return status;
@@ -862,6 +893,7 @@ void bind_streams(nb::module_ &module)
 			"stream", [](const Fence &self) { return self.fence.stream; }, "The stream's id.")
 		.def_prop_ro(
 			"value", [](const Fence &self) { return self.fence.value; }, "The place: it grows.");
+	keep_types<Stream, Fence>();
 }
 
 using ContextClass = nb::class_<Context>;
@@ -878,6 +910,10 @@ static void bind_messages(ContextClass &type)
 				return weir_context_count(self.inside(), port_of(self, 0, port));
 			},
 			arg("port"), "How many messages this tick received there.")
+		.def("age", context_age, arg("port"),
+		     "Of an input with the policy latest: nanoseconds since the message of this tick was "
+		     "pushed; "
+		     "None: there is none, or the port has another policy.")
 		.def("sender", context_sender, arg("port"), arg("connection") = 0,
 		     "The output that sends on that connection, \"read.out\"; None: there is no such "
 		     "connection.")
@@ -984,6 +1020,7 @@ void bind_context(nb::module_ &module)
 		     "What this tick emits there carries this stream instead of the current one.")
 		.def("synchronize_streams", context_synchronize_streams, arg("streams"), arg("target"),
 		     "What is enqueued on the target from now on waits for the streams.");
+	keep_types<Context>();
 }
 
 } // namespace weir_python

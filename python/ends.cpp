@@ -4,21 +4,21 @@
 namespace weir_python
 {
 
-Inlet add_inlet(Graph &self, const char *port)
+nb::object add_inlet(Graph &self, const char *port)
 {
 	weir_inlet *inlet;
 
 	check(weir_graph_add_inlet(open_core(self)->graph, port, &inlet));
-	return {inlet, self.core, port};
+	return object_of<Inlet>(inlet, self.core, port);
 }
 
-Outlet add_outlet(Graph &self, const char *port, uint32_t capacity, bool early)
+nb::object add_outlet(Graph &self, const char *port, uint32_t capacity, bool early)
 {
 	weir_outlet *outlet;
 
 	check(weir_graph_add_outlet(open_core(self)->graph, port, capacity, early ? WEIR_OUTLET_EARLY : 0,
 				    &outlet));
-	return {outlet, self.core};
+	return object_of<Outlet>(outlet, self.core);
 }
 
 static void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::object stamp, bool give)
@@ -43,10 +43,22 @@ static void inlet_push(Inlet &self, nb::handle value, nb::object timeout, nb::ob
 }
 
 /*
- * As push without waiting. None: it is pushed. If there is no room now: the message that was made of the
- * value, for the next try, which makes none.
+ * For ends in asyncio: waits without the GIL, for some microseconds, which hold up the event loop. Not in a
+ * simulated run, which the wait would execute.
  */
-static nb::object inlet_try_push(Inlet &self, nb::handle value, nb::object stamp, bool give)
+template <typename Call> static weir_status wait_briefly(Core *core, int64_t ns, Call call)
+{
+	Using use(core);
+	nb::gil_scoped_release released;
+
+	return call(core->simulated ? 0 : ns);
+}
+
+/*
+ * As push, but waits at most `wait_ns`. None: it is pushed. If there is no room then: the message that was
+ * made of the value, for the next try, which makes none.
+ */
+static nb::object inlet_try_push(Inlet &self, nb::handle value, nb::object stamp, bool give, int64_t wait_ns)
 {
 	Core *core = self.core.get();
 	weir_status status;
@@ -57,7 +69,12 @@ static nb::object inlet_try_push(Inlet &self, nb::handle value, nb::object stamp
 	if (!stamp.is_none())
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)));
 	status = weir_inlet_push(self.inlet, draft.message, 0);
-	if (status == WEIR_E_BUSY)
+	if (status == WEIR_E_BUSY && wait_ns)
+		status = wait_briefly(core, wait_ns, [&](int64_t ns) {
+			return weir_inlet_push(self.inlet, draft.message, ns);
+		});
+	/* INVALID: a worker must not wait; all else that is invalid was told before the wait. */
+	if (status == WEIR_E_BUSY || (wait_ns && (status == WEIR_E_TIMEOUT || status == WEIR_E_INVALID)))
 		return message_of(draft.take(), core);
 	check_waited(core, status);
 	draft.take();
@@ -99,8 +116,8 @@ static nb::object outlet_take(Outlet &self, nb::object timeout)
 	return taken_of(message, core);
 }
 
-/* The next message, or None if there is none now. */
-static nb::object outlet_try_take(Outlet &self)
+/* The next message, or None if none comes within `wait_ns`. */
+static nb::object outlet_try_take(Outlet &self, int64_t wait_ns)
 {
 	Core *core = self.core.get();
 	weir_message *message;
@@ -108,6 +125,10 @@ static nb::object outlet_try_take(Outlet &self)
 
 	check_open(core);
 	status = weir_outlet_take(self.outlet, 0, &message);
+	if (status == WEIR_E_TIMEOUT && wait_ns)
+		status = wait_briefly(core, wait_ns, [&](int64_t ns) {
+			return weir_outlet_take(self.outlet, ns, &message);
+		});
 	if (status == WEIR_E_TIMEOUT)
 		return nb::none();
 	check_waited(core, status);
@@ -173,15 +194,17 @@ void bind_ends(nb::module_ &module)
 	nb::class_<Inlet>(module, "Inlet")
 		.def("push", inlet_push, arg("value").none(), arg("timeout") = nb::none(),
 		     arg("stamp") = nb::none(), arg("give") = false)
-		.def("try_push", inlet_try_push, arg("value").none(), arg("stamp").none(), arg("give"))
+		.def("try_push", inlet_try_push, arg("value").none(), arg("stamp").none(), arg("give"),
+		     arg("wait_ns") = 0)
 		.def("fileno", inlet_fd)
 		.def("close", inlet_close);
 	nb::class_<Outlet>(module, "Outlet")
 		.def("take", outlet_take, arg("timeout") = nb::none())
 		.def("next_or_none", outlet_next)
-		.def("try_take", outlet_try_take)
+		.def("try_take", outlet_try_take, arg("wait_ns") = 0)
 		.def("close", outlet_close)
 		.def("fileno", outlet_fd);
+	keep_types<Inlet, Outlet>();
 }
 
 } // namespace weir_python

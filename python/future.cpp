@@ -217,8 +217,7 @@ void emit_later(Context &self, unsigned output, weir_message *given, nb::handle 
 	if (!stamp.is_none())
 		check(weir_message_set_stamp(draft.message, stamp_of(stamp)), self.name());
 	check(weir_graph_create_fence(self.core->graph, &fence), self.name());
-	nb::object completion = nb::cast(new Completion(self.core, fence, holder, self.entity, self.run),
-					 nb::rv_policy::take_ownership);
+	nb::object completion = object_of<Completion>(self.core, fence, holder, self.entity, self.run);
 	weir_status status = weir_context_emit_at(self.context, output, draft.take(), fence);
 	if (status) { /* the message and its holder are gone */
 		weir_error error = {sizeof error};
@@ -273,7 +272,7 @@ static bool waker_wake(const Waker &self)
 
 nb::object make_waker(Context &self)
 {
-	return nb::cast(Waker{Ref(self.core), weir_context_entity(self.inside())}, nb::rv_policy::move);
+	return object_of<Waker>(Ref(self.core), weir_context_entity(self.inside()));
 }
 
 void bind_futures(nb::module_ &module)
@@ -297,6 +296,7 @@ void bind_futures(nb::module_ &module)
 		.def("__repr__", [](const Waker &self) {
 			return std::string("<weir.Waker of '") + weir_entity_name(self.entity) + "'>";
 		});
+	keep_types<Completion, Waker>();
 }
 
 } // namespace weir_python

@@ -76,7 +76,7 @@ static void check_table(const Kind *kind)
 	check(status);
 }
 
-static KindHandle make_kind(nb::handle type, std::string name, std::string help, unsigned flags,
+static nb::object make_kind(nb::handle type, std::string name, std::string help, unsigned flags,
 			    nb::list inputs, nb::list outputs, nb::list parameters,
 			    std::vector<std::string> conditions)
 {
@@ -101,8 +101,9 @@ static KindHandle make_kind(nb::handle type, std::string name, std::string help,
 	kind->table.compute = operator_compute;
 	kind->table.stop = operator_stop;
 	check_table(kind.get());
+	nb::object handle = object_of<KindHandle>(kind);
 	kind->type = type.inc_ref().ptr();
-	return KindHandle(std::move(kind));
+	return handle;
 }
 
 static void add_diagnostic(const weir_diagnostic *from, void *arg)
@@ -174,14 +175,14 @@ static nb::object check_graph(std::string source, bool is_path, std::vector<std:
 	return plan.diagnostics;
 }
 
-std::unique_ptr<Graph> new_graph()
+nb::object new_graph()
 {
 	std::unique_ptr<Core> made(new Core());
-	std::unique_ptr<Graph> graph(new Graph(made.get()));
+	nb::object graph = object_of<Graph>(made.get());
 	Core *core = made.release();
 
 	core->references.fetch_sub(1); /* the first count is the object's */
-	graph->warnings = nb::list();
+	core->owner->warnings = nb::list();
 	core->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (core->ended < 0)
 		raise(WEIR_E_IO, (std::string("the graph's eventfd: ") + wr_errno_words(errno)).c_str());
@@ -191,15 +192,16 @@ std::unique_ptr<Graph> new_graph()
 	return graph;
 }
 
-static Graph *make_graph(std::string source, bool is_path, std::vector<std::string> sets,
-			 std::vector<std::string> plugins, nb::list handles, nb::dict given,
-			 bool check_writes)
+static nb::object make_graph(std::string source, bool is_path, std::vector<std::string> sets,
+			     std::vector<std::string> plugins, nb::list handles, nb::dict given,
+			     bool check_writes)
 {
 	Plan plan;
 	auto kinds = nb::cast<std::vector<KindHandle *>>(handles);
 
 	settle();
-	std::unique_ptr<Graph> graph = new_graph();
+	nb::object made = new_graph();
+	Graph *graph = nb::inst_ptr<Graph>(made); /* checked: just made */
 	graph->kinds = handles;
 	graph->given = given;
 	graph->core->check_writes = check_writes;
@@ -210,7 +212,7 @@ static Graph *make_graph(std::string source, bool is_path, std::vector<std::stri
 	graph->core->registry = plan.registry;
 	plan.registry = nullptr;
 	graph->warnings = plan.diagnostics;
-	return graph.release();
+	return made;
 }
 
 static std::string show_graph(std::string source, bool is_path, int format, std::vector<std::string> sets,
@@ -885,7 +887,8 @@ void bind_graph(nb::module_ &module)
 		     })
 		.def("inlet", add_inlet)
 		.def("outlet", add_outlet);
-	module.def("make_graph", make_graph, nb::rv_policy::take_ownership);
+	keep_types<KindHandle, Graph>();
+	module.def("make_graph", make_graph);
 	module.def("show_graph", show_graph);
 	module.def("check_graph", check_graph);
 	module.def("operator_table", operator_table);

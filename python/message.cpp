@@ -9,7 +9,7 @@ nb::object message_of(weir_message *message, Core *core, uint64_t call)
 	Message own(message, core);
 
 	own.call = call;
-	return nb::cast(std::move(own), nb::rv_policy::move);
+	return object_of<Message>(std::move(own));
 }
 
 static const char *message_kind(const Message &self)
@@ -251,6 +251,7 @@ void bind_message(nb::module_ &module)
 		.def("__repr__", [](const Object &self) {
 			return "weir.Object(" + nb::cast<std::string>(nb::repr(self.value)) + ")";
 		});
+	keep_types<Message, Object>();
 }
 
 } // namespace weir_python

@@ -96,6 +96,38 @@ template <typename T> struct type_caster<std::vector<T>> {
 namespace weir_python
 {
 
+/* The type of Python that stands for T, once `keep_types` has found it. */
+template <typename T> inline PyObject *type_of = nullptr;
+
+/* For the types of a bind function, at its end. nanobind's search for one may allocate, too: once a thread.
+ */
+template <typename... Types> void keep_types()
+{
+	((type_of<Types> = nb::borrow(nb::type<Types>()).release().ptr()), ...);
+}
+
+/* The T that the value holds; NULL: it is of another type. */
+template <typename T> T *held_by(nb::handle value)
+{
+	bool is_one = PyObject_TypeCheck(value.ptr(), (PyTypeObject *)type_of<T>) && nb::inst_ready(value);
+
+	return is_one ? nb::inst_ptr<T>(value) : nullptr; /* checked: above */
+}
+
+/*
+ * A new object of Python that holds T{arguments...}. nanobind's casts of a T enter it into a map of all
+ * instances, which may have to grow, within functions that are noexcept: without memory they would end the
+ * program. Here std::bad_alloc is raised.
+ */
+template <typename T, typename... Arguments> nb::object object_of(Arguments &&...arguments)
+{
+	nb::object made = nb::inst_alloc(type_of<T>);
+
+	new (nb::inst_ptr<T>(made)) T{std::forward<Arguments>(arguments)...}; /* checked: just made */
+	nb::inst_mark_ready(made);
+	return made;
+}
+
 constexpr int64_t SLICE_NS = 20000000;          /* how soon Ctrl-C is seen */
 constexpr int64_t SLICE_SIM_NS = 1000000000000; /* of virtual time, in which nothing else happens */
 
@@ -631,8 +663,8 @@ void bind_context(nb::module_ &module);
 /* --- graph.cpp --- */
 /* arg: a vector of KindHandle *. */
 weir_status add_kinds(weir_registry *registry, void *arg);
-/* The Python object of a new core. If its graph cannot be made it is buried like any other. */
-std::unique_ptr<Graph> new_graph();
+/* The Python object of a new core: a Graph. If its graph cannot be made it is buried like any other. */
+nb::object new_graph();
 Core *open_core(const Graph &self);
 /*
  * On sim the workers are fibers of one thread, which weir may switch inside compute; an interpreter's frames
@@ -661,8 +693,8 @@ nb::object make_waker(Context &self);
 void bind_futures(nb::module_ &module);
 
 /* --- ends.cpp --- */
-Inlet add_inlet(Graph &self, const char *port);
-Outlet add_outlet(Graph &self, const char *port, uint32_t capacity, bool early);
+nb::object add_inlet(Graph &self, const char *port);
+nb::object add_outlet(Graph &self, const char *port, uint32_t capacity, bool early);
 void bind_ends(nb::module_ &module);
 
 /* --- log.cpp --- */

@@ -160,7 +160,7 @@ static void keep_watch(Core *core, const Written &written, nb::handle value)
 {
 	nb::object owner = owner_of(value), reference;
 
-	if (!PyObject_CheckBuffer(owner.ptr()) || nb::isinstance<Message>(owner))
+	if (!PyObject_CheckBuffer(owner.ptr()) || held_by<Message>(owner))
 		return;
 	try {
 		reference = nb::module_::import_("weakref").attr("ref")(owner);

@@ -201,11 +201,21 @@ enum wr_answer wr_content_port_lacks(weir_view *view, unsigned input)
 	return answer;
 }
 
-/* Returns false if some port will never hold what a tick takes. */
-static bool ask_content_ports(weir_view *view, struct sum *sum)
+static bool latest_over(weir_view *view);
+
+/* Returns false if some port will never hold what a tick takes, or nothing new will be shown. */
+static bool ask_ports(weir_view *view, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 
+	if (entity->only_latest && latest_over(view)) {
+		wr_verdict_clear(&entity->verdict);
+		weir_verdict_never(&entity->verdict,
+				   "all senders are closed, and what they sent last was received");
+		wr_verdict_give_cause(&entity->verdict, WEIR_CAUSE_MESSAGES, WR_NO_SUBJECT);
+		sum->of = "latest";
+		return false;
+	}
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		enum wr_answer answer = wr_content_port_ask(view, i);
 		if (answer != WR_READY)
@@ -279,15 +289,124 @@ static void entity_close_fronts(weir_entity *entity)
 
 static bool wait_for_front(weir_view *view, unsigned input, bool all, weir_verdict *verdict, const char *why);
 
+static size_t add_pending(weir_entity *entity, const weir_message *message, size_t count, bool all);
+static bool wait_for_fetched(const weir_entity *entity, size_t pending, unsigned input, weir_verdict *verdict,
+			     const char *why);
+
+static struct wr_queue *latest_queue(const struct wr_input *input)
+{
+	return &input->connections[0]->queue;
+}
+
 bool wr_gate_ask(weir_view *view, unsigned input)
 {
 	weir_entity *entity = view->entity;
-	bool gate = entity->inputs[input].gate;
+	const struct wr_input *from = &entity->inputs[input];
+	const weir_message *oldest;
 
 	wr_verdict_clear(&entity->verdict);
-	if (!gate && !wr_system_has_promises(entity->graph->system))
+	if (from->latest) { /* a look: shows nothing */
+		bool shown = !from->take || wr_queue_shown(latest_queue(from), NULL);
+		oldest = shown ? NULL : wr_queue_oldest(latest_queue(from));
+		return wait_for_fetched(entity, oldest ? add_pending(entity, oldest, 0, true) : 0, input,
+					&entity->verdict, "waits for device work of the first message");
+	}
+	if (!from->gate && !wr_system_has_promises(entity->graph->system))
 		return false;
-	return wait_for_front(view, input, gate, &entity->verdict, "waits for device work");
+	return wait_for_front(view, input, from->gate, &entity->verdict, "waits for device work");
+}
+
+/* --- `latest` ports --- */
+
+static bool some_fetched_failed(const weir_entity *entity, size_t pending);
+
+/*
+ * What is finished moves on, two messages at the most: after one alone a message that was finished before
+ * this review would not be shown; without a bound a fast sender would keep the owner here for ever. Returns
+ * true if the port waits: nothing is shown, or, so that it is told, a fence of the next message has failed.
+ */
+static bool latest_ask(weir_view *view, unsigned input)
+{
+	weir_entity *entity = view->entity;
+	const weir_scheduler *scheduler = entity->graph->scheduler;
+	struct wr_queue *queue = latest_queue(&entity->inputs[input]);
+	unsigned lane = scheduler->trace ? wr_lane_here(scheduler) : 0;
+	size_t pending = 0;
+
+	wr_verdict_clear(&entity->verdict);
+	if (!entity->inputs[input].take)
+		return false;
+	for (int moved = 0; moved < 2; moved++) {
+		const weir_message *oldest = wr_queue_oldest(queue);
+		pending = oldest ? add_pending(entity, oldest, 0, true) : 0;
+		if (!oldest || pending)
+			break;
+		wr_queue_show(queue, scheduler->trace, lane);
+	}
+	if (!pending || (wr_queue_shown(queue, NULL) && !some_fetched_failed(entity, pending)))
+		return false;
+	return wait_for_fetched(entity, pending, input, &entity->verdict,
+				"waits for device work of the first message");
+}
+
+/* Of an entity with such ports alone. No other input would ever end it. */
+static bool latest_over(weir_view *view)
+{
+	const weir_entity *entity = view->entity;
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		const struct wr_input *input = &entity->inputs[i];
+		if (!input->latest)
+			continue;
+		if (!input->take || !weir_view_closed(view, i) || wr_queue_count(latest_queue(input)))
+			return false; /* `closed` is read before the count (S5) */
+	}
+	return true;
+}
+
+/*
+ * In a drain an entity with such ports alone ticks for messages that no tick has received (S7): what is shown
+ * could be taken for ever.
+ */
+static void ask_unseen(weir_entity *entity, struct sum *sum)
+{
+	bool unseen = false;
+
+	for (size_t i = 0; i < entity->input_count; i++) {
+		const struct wr_input *input = &entity->inputs[i];
+		unseen |= input->latest && (!input->take || wr_queue_front(latest_queue(input)));
+	}
+	if (unseen)
+		return;
+	wr_verdict_clear(&entity->verdict);
+	weir_verdict_wait(&entity->verdict, "draining, and what it shows was received");
+	wr_verdict_give_cause(&entity->verdict, WEIR_CAUSE_MESSAGES, WR_NO_SUBJECT);
+	add_to_sum(sum, &entity->verdict, WR_SIGNAL_CALLBACK, "latest");
+}
+
+/*
+ * What waits for a poke may wait for a newer message to be shown: its fences are armed. One that has finished
+ * since this review looked has no fence that would wake the entity: it is reviewed again.
+ */
+static void arm_oldest(weir_entity *entity, struct sum *sum)
+{
+	weir_verdict *verdict = &entity->verdict;
+
+	verdict->fence_count = verdict->fences_from = 0;
+	for (size_t i = 0; i < entity->input_count; i++) {
+		const struct wr_input *input = &entity->inputs[i];
+		bool asks = input->latest && input->take;
+		const weir_message *oldest = asks ? wr_queue_oldest(latest_queue(input)) : NULL;
+		size_t pending = oldest ? add_pending(entity, oldest, 0, true) : 0;
+		if (oldest && !pending)
+			wr_poke(entity);
+		for (size_t k = 0; k < pending; k++)
+			weir_verdict_fence(verdict, entity->fetched[k]);
+	}
+	sum->fences = verdict->fence_count;
+	sum->signal = entity->gate_signal;
+	if (sum->fences)
+		sum->rank = RANK_FENCES;
 }
 
 /* Returns true if some gate waits. */
@@ -296,14 +415,15 @@ static bool ask_gates(weir_view *view, struct sum *sum)
 	weir_entity *entity = view->entity;
 	bool waits = false;
 
-	entity->gated = true;
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		input->gate_waits = wr_gate_ask(view, i);
+		input->gate_waits = input->latest ? latest_ask(view, i) : wr_gate_ask(view, i);
 		if (input->gate_waits)
 			add_to_sum(sum, &entity->verdict, entity->gate_signal, input->plan->port->name);
 		waits |= input->gate_waits;
 	}
+	/* After what is shown was chosen (C8). */
+	entity->gated |= (wr_load_relaxed(&entity->front_checks) & WR_CHECK_GATES) != 0;
 	return waits;
 }
 
@@ -330,13 +450,23 @@ static bool ask_beside_gates(weir_view *view, struct sum *sum)
 }
 
 /* Asks the gates, then the content conditions (C8). Returns false if one of them is NEVER. */
-__attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t checks, struct sum *sum)
+__attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t checks, bool draining,
+						 struct sum *sum)
 {
 	weir_entity *entity = view->entity;
+	bool waits = checks & (WR_CHECK_GATES | WR_CHECK_LATEST) && ask_gates(view, sum), met;
 
-	if (checks & WR_CHECK_GATES && ask_gates(view, sum))
-		return ask_beside_gates(view, sum);
-	return ask_phase(view, entity->gathering_count, entity->condition_count, sum);
+	if (waits)
+		met = ask_beside_gates(view, sum);
+	else
+		met = ask_phase(view, entity->gathering_count, entity->condition_count, sum);
+	if (!met || !(checks & WR_CHECK_LATEST))
+		return met;
+	if (draining && entity->only_latest && sum->rank == RANK_READY)
+		ask_unseen(entity, sum);
+	if (sum->rank == RANK_POKE)
+		arm_oldest(entity, sum);
+	return true;
 }
 
 /*
@@ -370,7 +500,10 @@ static bool inputs_closed_and_empty(weir_view *view)
 			continue;
 		if (!entity->inputs[i].take)
 			return false;
-		if (!weir_view_closed(view, i) || weir_view_count(view, i)) /* in this order (S5) */
+		if (!weir_view_closed(view, i)) /* before the count (S5) */
+			return false;
+		if (entity->inputs[i].latest ? wr_queue_count(latest_queue(&entity->inputs[i]))
+					     : weir_view_count(view, i))
 			return false;
 	}
 	return true;
@@ -484,7 +617,7 @@ __attribute__((always_inline)) static inline enum wr_answer ask_all(weir_view *v
 	if (!gathering_conditions_known(entity, sum) &&
 	    !ask_phase(view, entity->in_flight && !entity->flight_full, entity->gathering_count, sum))
 		return WR_NEVER;
-	if (entity->has_content && !ask_content_ports(view, sum))
+	if (entity->asks_ports && !ask_ports(view, sum))
 		return WR_NEVER;
 	if (entity->output_unwatched)
 		ask_output_room(entity, sum);
@@ -500,7 +633,7 @@ __attribute__((always_inline)) static inline enum wr_answer ask_all(weir_view *v
 	checks = wr_load_relaxed(&entity->front_checks);
 	if (!checks)
 		return WR_READY;
-	if (!ask_fronts(view, checks, sum))
+	if (!ask_fronts(view, checks, draining, sum))
 		return WR_NEVER;
 	return sum->rank == RANK_READY ? WR_READY : WR_WAIT;
 }
@@ -576,6 +709,9 @@ static size_t count_messages(const struct wr_input *input)
 
 	if (input->set)
 		return wr_fan_in_messages(input->set);
+	if (input->latest)
+		return wr_queue_count(&input->connections[0]->queue) ||
+		       wr_queue_shown(&input->connections[0]->queue, NULL);
 	if (input->count == 1) /* nearly always */
 		return wr_queue_count(&input->connections[0]->queue);
 	for (size_t i = 0; i < input->count; i++)
@@ -617,6 +753,18 @@ size_t weir_view_take(weir_view *view, unsigned input)
 bool wr_view_any_size(weir_view *view, unsigned input)
 {
 	return view->entity->inputs[input].any_size;
+}
+
+int64_t wr_view_oldest_at(weir_view *view, unsigned input)
+{
+	const struct wr_input *port = &view->entity->inputs[input];
+	int64_t oldest = INT64_MAX, at;
+
+	for (size_t i = 0; i < port->count; i++) {
+		at = wr_queue_oldest_at(&port->connections[i]->queue);
+		oldest = at < oldest ? at : oldest;
+	}
+	return oldest;
 }
 
 bool weir_view_connected(weir_view *view, unsigned input)
@@ -673,7 +821,7 @@ enum wr_answer wr_view_messages(weir_view *view, unsigned input, size_t needed)
 {
 	const struct wr_input *port = &view->entity->inputs[input];
 
-	needed = needed ? needed : port->need;
+	needed = needed && port->take ? needed : port->need; /* held: none */
 	if (!port->count || wr_input_holds(port, needed))
 		return WR_READY;
 	return input_ended(port, needed) ? WR_NEVER : WR_WAIT;
@@ -723,6 +871,8 @@ static inline const weir_message *front_message(const struct wr_input *port, siz
 {
 	if (port->set)
 		return wr_fan_in_at(port->set, i);
+	if (port->latest)
+		return i ? NULL : wr_queue_shown(&port->connections[0]->queue, NULL);
 	for (size_t k = 0; k < port->count; k++) {
 		struct wr_queue *queue = &port->connections[k]->queue;
 		size_t front = wr_queue_front(queue);
@@ -771,7 +921,7 @@ __attribute__((noinline)) static size_t add_pending_of_many(weir_entity *entity,
 }
 
 /* Adds the message's incomplete fences to the `count` that were found before. */
-static inline size_t add_pending(weir_entity *entity, const weir_message *message, size_t count, bool all)
+static size_t add_pending(weir_entity *entity, const weir_message *message, size_t count, bool all)
 {
 	weir_fence fence;
 
@@ -821,11 +971,10 @@ size_t weir_view_pending(weir_view *view, unsigned input, size_t room, weir_fenc
 
 enum { FENCES = 64 }; /* of one port in one wait; further ones are waited for when these are complete */
 
-/* Without `all`: for promises alone. */
-static bool wait_for_front(weir_view *view, unsigned input, bool all, weir_verdict *verdict, const char *why)
+/* The verdict becomes a wait for the fences that were fetched. Returns false if there are none. */
+static bool wait_for_fetched(const weir_entity *entity, size_t pending, unsigned input, weir_verdict *verdict,
+			     const char *why)
 {
-	weir_entity *entity = view->entity;
-	size_t pending = fetch_pending(entity, &entity->inputs[input], all);
 	bool told = false;
 
 	if (!pending)
@@ -839,6 +988,26 @@ static bool wait_for_front(weir_view *view, unsigned input, bool all, weir_verdi
 	weir_verdict_wait(verdict, told ? "waits for a fence that the program completes" : why);
 	weir_verdict_set_cause(verdict, told ? WEIR_CAUSE_TOLD : WEIR_CAUSE_DEVICE, (int)input, 0);
 	return true;
+}
+
+/* A fence that was never recorded, or one that the program completed by a failure: arming it says so. */
+static bool some_fetched_failed(const weir_entity *entity, size_t pending)
+{
+	bool failed = false;
+
+	for (size_t i = 0; i < pending && !failed; i++) {
+		weir_status status = wr_fence_query(entity->graph->system, entity->fetched[i]);
+		failed = status && status != WEIR_E_BUSY && status != WEIR_E_DEVICE;
+	}
+	return failed;
+}
+
+/* Without `all`: for promises alone. */
+static bool wait_for_front(weir_view *view, unsigned input, bool all, weir_verdict *verdict, const char *why)
+{
+	size_t pending = fetch_pending(view->entity, &view->entity->inputs[input], all);
+
+	return wait_for_fetched(view->entity, pending, input, verdict, why);
 }
 
 bool wr_view_wait_for_device(weir_view *view, unsigned input, weir_verdict *verdict, const char *why)

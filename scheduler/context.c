@@ -96,6 +96,15 @@ size_t weir_context_count(const weir_context *context, unsigned input)
 	return input < context->entity->input_count ? context->entity->inputs[input].taken_count : 0;
 }
 
+int64_t weir_context_age(const weir_context *context, unsigned input)
+{
+	const struct wr_input *from = &context->entity->inputs[input];
+
+	if (!weir_context_count(context, input) || !from->latest)
+		return -1;
+	return wr_now() - from->connections[0]->queue.shown_since;
+}
+
 weir_message *weir_context_message(weir_context *context, unsigned input, size_t i)
 {
 	const weir_entity *entity = context->entity;
@@ -203,8 +212,6 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 	unsigned kind = message ? weir_message_kind(message) : 0;
 	struct wr_output *port;
 
-	if (!message)
-		return wr_fail_in(WEIR_E_INVALID, name, "emit needs a message");
 	if (context->capture)
 		return wr_error_blame(wr_capture_refuse(context->capture,
 							"a message was emitted in enqueue: emit it after the "
@@ -212,6 +219,8 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 				      name);
 	if (!context->computing)
 		return wr_fail_in(WEIR_E_INVALID, name, "emit is for compute only");
+	if (!message)
+		return wr_fail_in(WEIR_E_INVALID, name, "emit needs a message");
 	if (output >= entity->output_count)
 		return wr_fail_in(WEIR_E_INVALID, name, "emitted on output %u of %zu", output,
 				  entity->output_count);
@@ -286,7 +295,7 @@ static uint32_t count_tick_references(const weir_context *context, const weir_me
 
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count && k < SEARCHED_MAX; k++)
-			held += entity->inputs[i].taken[k] == message;
+			held += wr_input_refers(&entity->inputs[i], k, message);
 	for (size_t i = 0; i < entity->output_count; i++)
 		for (size_t k = 0; k < entity->outputs[i].emitted_count && k < SEARCHED_MAX; k++)
 			held += entity->outputs[i].emitted[k] == message;
@@ -330,6 +339,29 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 	port->emitted[port->emitted_count++] = message;
 	context->references++;
 	context->kept--; /* counted or not: cheaper than to ask */
+	return WEIR_OK;
+}
+
+/* The message stays among the inputs, for the operator and its fences, until the outputs are delivered. */
+weir_status weir_context_forward(weir_context *context, unsigned input, size_t i, unsigned output)
+{
+	weir_entity *entity = context->entity;
+	weir_message *message = weir_context_message(context, input, i);
+	struct wr_output *port;
+
+	if (!message && context->computing)
+		return wr_fail_in(WEIR_E_INVALID, entity->plan->name,
+				  "forward: the tick has received no message %zu on input %u", i, input);
+	if (!emit_allowed(context, output, message))
+		return refuse_emit(context, output, message);
+	if (entity->inputs[input].forwarded[i])
+		return refuse_output(context, output,
+				     "forwarded a message that this tick has forwarded already: emit "
+				     "weir_message_ref(message)");
+	port = &entity->outputs[output];
+	port->emitted[port->emitted_count++] = message;
+	entity->inputs[input].forwarded[i] = true;
+	context->forwarded++;
 	return WEIR_OK;
 }
 
@@ -542,6 +574,21 @@ void wr_context_unref_made(weir_context *context)
 	context->made_count = 0;
 }
 
+void wr_entity_leave_forwarded(weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++) {
+		struct wr_input *input = &entity->inputs[i];
+		size_t left = 0;
+		for (size_t k = 0; k < input->taken_count; k++) {
+			if (!input->forwarded[k])
+				input->taken[left++] = input->taken[k];
+			input->forwarded[k] = false;
+		}
+		input->taken_count = left;
+	}
+	entity->context.forwarded = 0;
+}
+
 void wr_entity_unref_inputs(weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->input_count; i++) {
@@ -569,6 +616,8 @@ weir_status wr_entity_drop_tick(weir_entity *entity)
 		return status;
 	}
 	entity->streams.promised_count = 0;
+	if (entity->context.forwarded)
+		wr_entity_leave_forwarded(entity);
 	for (size_t i = 0; i < entity->output_count; i++) {
 		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
 			weir_message_unref(entity->outputs[i].emitted[k]);

@@ -32,6 +32,9 @@ weir_status weir_graph_add_inlet(weir_graph *graph, const char *port, weir_inlet
 		return status;
 	if (graph->scheduler)
 		return wr_fail(WEIR_E_STATE, "%s: create inlets before the scheduler", port);
+	if (receiver->inputs[input].plan->policy == WEIR_POLICY_LATEST && receiver->inputs[input].count)
+		return wr_fail(WEIR_E_INVALID,
+			       "%s: the port has a sender, and 'latest' gives what came last by one", port);
 	inlet = wr_alloc(1, sizeof *inlet);
 	if (!inlet)
 		return WEIR_E_NOMEM;

@@ -24,6 +24,8 @@ void wr_input_hold(struct wr_input *input, bool hold)
 	input->need = all ? 1 : input->plan->take;
 	if (hold)
 		input->take = input->need = 0;
+	if (input->count && input->plan->policy == WEIR_POLICY_LATEST)
+		input->connections[0]->queue.held = hold;
 }
 
 static weir_status make_inputs(weir_entity *entity, const struct wr_plan_entity *plan)
@@ -150,6 +152,7 @@ weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 	entity->id = id;
 	entity->graph = graph;
 	wr_store_relaxed(&entity->cost, WR_COST_UNKNOWN);
+	wr_note(&entity->run_most, WR_RUN_UNKNOWN);
 	entity->plan = plan;
 	entity->context.entity = entity;
 	entity->selects_device = graph->plan->devices > 1;
@@ -215,16 +218,19 @@ static weir_status reset_input(struct wr_input *input)
 		need += input->connections[i]->queue.capacity + 1;
 	wr_free(input->taken);
 	wr_free(input->taken_by);
-	input->taken = wr_alloc(need ? need : 1, sizeof *input->taken);
+	need = need ? need : 1;
+	input->taken = wr_alloc(need, sizeof *input->taken + sizeof *input->forwarded);
 	input->taken_by = wr_alloc(input->count ? input->count : 1, sizeof *input->taken_by);
 	if (!input->taken || !input->taken_by)
 		return WEIR_E_NOMEM;
+	input->forwarded = (bool *)(input->taken + need);
 	/* The set may have to grow: inlets may have been made since the last run. */
 	if (input->set && input->set->count != input->count) {
 		wr_fan_in_destroy(input->set);
 		input->set = NULL;
 	}
-	if (!input->set && input->count > WR_FAN_IN_FEW) {
+	input->latest = input->count && input->plan->policy == WEIR_POLICY_LATEST;
+	if (!input->set && input->count > WR_FAN_IN_FEW && !input->latest) {
 		input->set = wr_fan_in_make(input->count);
 		if (!input->set)
 			return WEIR_E_NOMEM;
@@ -232,7 +238,7 @@ static weir_status reset_input(struct wr_input *input)
 	if (input->set)
 		wr_fan_in_reset(input->set, input->connections, input->any_size);
 	/* Test builds have sets of one connection: the front gets only what the set knows of. */
-	input->lone = input->count == 1 && !input->set && !wr_queue_evicts(&input->connections[0]->queue);
+	input->lone = input->count == 1 && !input->set && !input->connections[0]->queue.locked;
 	return WEIR_OK;
 }
 
@@ -330,7 +336,7 @@ static void reset_counters(struct wr_entity_counters *counters)
 weir_status wr_entity_reset(weir_entity *entity)
 {
 	int64_t in_flight = entity->plan->max_in_flight;
-	bool fed = false, rooted = false;
+	bool fed = false, rooted = false, only_latest = true;
 	weir_status status = entity->fences_pending ? wr_entity_drop_tick(entity) : WEIR_OK;
 
 	if (status)
@@ -344,7 +350,11 @@ weir_status wr_entity_reset(weir_entity *entity)
 		if (input->count && !port_is_named(entity, (unsigned)i, true))
 			entity->has_content = input->content = true;
 		status = reset_input(input);
+		if (input->latest)
+			wr_fetch_or(&entity->front_checks, WR_CHECK_LATEST);
+		only_latest &= input->latest || !input->count;
 	}
+	entity->only_latest = fed && only_latest;
 	entity->output_unwatched = false;
 	for (size_t i = 0; i < entity->output_count; i++) {
 		struct wr_output *output = &entity->outputs[i];
@@ -354,10 +364,10 @@ weir_status wr_entity_reset(weir_entity *entity)
 	}
 	entity->default_only = has_default_conditions_only(entity);
 	entity->gated = entity->has_content;
+	entity->asks_ports = entity->has_content || entity->only_latest;
 	wr_fetch_or(&entity->front_checks, entity->has_content ? WR_CHECK_CONTENT : 0);
 	entity->root = !fed || rooted;
 	wr_store(&entity->receivers_left, entity->receivers);
-	entity->overflowed = false;
 	entity->finished = entity->fronts_closed = entity->started = false;
 	entity->past_of = NULL;
 	entity->wait.at = INT64_MAX;
@@ -389,12 +399,12 @@ const char *wr_entity_subject(const weir_entity *entity, weir_cause cause, uint3
 	return entity->inputs[on].plan->port->name;
 }
 
-size_t wr_entity_queued(weir_entity *entity)
+size_t wr_entity_queued(weir_entity *entity, bool latest)
 {
 	size_t held = 0;
 
 	for (size_t i = 0; i < entity->input_count; i++)
-		for (size_t k = 0; k < entity->inputs[i].count; k++)
+		for (size_t k = 0; (latest || !entity->inputs[i].latest) && k < entity->inputs[i].count; k++)
 			held += wr_queue_count(&entity->inputs[i].connections[k]->queue);
 	return held;
 }

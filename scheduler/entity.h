@@ -29,7 +29,7 @@ enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };
  * port; set before its push (C8). CONTENT: same as has_content. Both are in one word, so that an entity with
  * neither costs one load.
  */
-enum wr_front_check { WR_CHECK_CONTENT = 1, WR_CHECK_GATES = 2 };
+enum wr_front_check { WR_CHECK_CONTENT = 1, WR_CHECK_GATES = 2, WR_CHECK_LATEST = 4 };
 
 struct wr_claim;
 
@@ -122,25 +122,34 @@ struct wr_condition {
 	struct wr_descriptor *_Atomic descriptor; /* NULL: none was watched so far */
 };
 
+/* Of 96 bytes, since a tick multiplies by that. The bits are constant in a run. */
 struct wr_input {
 	const struct wr_plan_input *plan;
 	struct wr_connection **connections; /* in connection order; inlets last */
 	size_t count;
 	weir_message **taken;         /* what the tick received; room for the largest front */
+	bool *forwarded;              /* of each: its reference is that of an output now; memory of `taken` */
 	size_t *taken_by;             /* their number per connection; with a set: in the set */
 	struct wr_fan_in *set;        /* NULL: few connections */
 	struct wr_condition *implied; /* of a default_only entity: the default condition of this port */
 	size_t taken_count;
-	size_t take;        /* the most messages that a tick receives; SIZE_MAX: all; 0: held */
-	size_t need;        /* least for a content condition: take; 1 for all; 0: held */
-	size_t next_served; /* connection that the rotation serves first next time (C4) */
-	bool any_size;      /* `take` counts per connection */
-	bool content;       /* a content condition names it */
-	bool lone;          /* one connection, no set, and its queue is read without a lock */
-	bool gate;          /* compute receives only finished messages from it (C8) */
-	bool gate_waits;    /* result of its gate in this review */
-	bool waited;        /* the current stream waits for this input already (T3) */
+	size_t take;          /* the most messages that a tick receives; SIZE_MAX: all; 0: held */
+	size_t need;          /* least for a content condition: take; 1 for all; 0: held */
+	uint32_t next_served; /* connection that the rotation serves first next time (C4) */
+	bool any_size : 1;    /* `take` counts per connection */
+	bool content : 1;     /* a content condition names it */
+	bool lone : 1;        /* one connection, no set, and its queue is read without a lock */
+	bool gate : 1;        /* compute receives only finished messages from it (C8) */
+	bool latest : 1;      /* its queue gives the newest finished message again and again */
+	bool gate_waits;      /* result of its gate in this review */
+	bool waited;          /* the current stream waits for this input already (T3) */
 };
+
+/* Returns true if the tick's k-th message is this one and its reference has not gone on to an output. */
+static inline bool wr_input_refers(const struct wr_input *input, size_t k, const weir_message *message)
+{
+	return input->taken[k] == message && !input->forwarded[k];
+}
 
 struct wr_output {
 	const struct wr_plan_output *plan;
@@ -174,6 +183,7 @@ struct weir_context {
 	bool stream_used;  /* the current stream already waits for all inputs (T3) */
 	bool stamp_set;    /* by the operator, for what this tick emits */
 	size_t references; /* of the tick: received, made, emitted */
+	size_t forwarded;  /* messages that are both received and emitted, with one reference */
 	int64_t kept; /* of a counted run: references that its computes took beyond those and have not dropped
 		       */
 	uint64_t tick;
@@ -186,6 +196,7 @@ struct weir_context {
 };
 
 #define WR_COST_UNKNOWN UINT32_MAX /* counts as long */
+#define WR_RUN_UNKNOWN  20000000   /* comes down with each run */
 
 struct weir_entity {
 	/* any thread */
@@ -198,6 +209,7 @@ struct weir_entity {
 	_Atomic(const char *) why_of;    /* and the name of the condition */
 	_Atomic uint64_t cause;          /* and wr_cause_word */
 	_Atomic unsigned brief_runs;     /* so many in a row, a hint: timers.c */
+	_Atomic uint32_t run_most;       /* ns that a run took at the most of late, a hint: timers.c */
 	_Atomic int64_t computing_since; /* start of the running compute; 0: none; 1: not measured */
 
 	/* constant during a run, unless the comment says otherwise */
@@ -223,7 +235,6 @@ struct weir_entity {
 	bool default_only;             /* its gathering conditions are those of its ports: ask.c */
 	int gate_signal;               /* enum wr_signal_kind: how implied gates wake it */
 	bool gated;                    /* owner: has_content, or asked a gate in this run */
-	bool overflowed;               /* owner of its entry: it lies in the injector, as a ring was full */
 	_Atomic uint32_t cost;         /* ns of a compute, from samples; WR_COST_UNKNOWN (S9). Relaxed */
 	bool selects_device;           /* several devices: wr_entity_enter has work to do */
 	weir_status (*compute)(weir_context *context, void *state); /* of the operator */
@@ -232,6 +243,8 @@ struct weir_entity {
 
 	/* owner */
 	bool finished, fronts_closed, started;
+	bool only_latest;            /* all its connected inputs are such, and there is one */
+	bool asks_ports;             /* has_content or only_latest */
 	bool askable;                /* its conditions were started, in this run or the last one */
 	bool stop_owed;              /* its stop function was not called yet; its streams stay */
 	bool fences_pending;         /* of its last tick's work: its messages are kept */
@@ -342,7 +355,8 @@ weir_status wr_condition_find(weir_entity *entity, const char *name, struct wr_c
 int64_t wr_told_fence_at(struct wr_condition *condition, weir_fence fence);
 /* The name of the subject of a cause (wr_cause_word): a port or a pool; NULL: there is none. Thread: any. */
 const char *wr_entity_subject(const weir_entity *entity, weir_cause cause, uint32_t on);
-size_t wr_entity_queued(weir_entity *entity); /* messages in its inboxes and fronts */
+/* Messages in its inboxes and fronts, with or without those that wait in `latest` ports. */
+size_t wr_entity_queued(weir_entity *entity, bool latest);
 /* Returns true if some `block` queue of its outputs has less room than a tick may emit. */
 bool wr_entity_lacks_room(weir_entity *entity);
 
@@ -355,6 +369,8 @@ void wr_input_hold(struct wr_input *input, bool hold);
 bool wr_context_holds_all(const weir_context *context, const weir_message *message);
 void wr_context_unref_made(weir_context *context); /* drops the tick's references to what it allocated */
 void wr_entity_unref_inputs(weir_entity *entity);  /* drops those to what it took */
+/* Forgets which of the inputs were forwarded, and these inputs: from now on the outputs alone have them. */
+void wr_entity_leave_forwarded(weir_entity *entity);
 /*
  * Ends a tick without delivery: fences the streams, then drops all messages of the tick. If a fence fails (no
  * memory; a device that failed and still works) it keeps the messages (fences_pending); call it again later.

@@ -31,6 +31,8 @@ static void visit_queue(struct wr_queue *queue, void (*visit)(weir_message *mess
 {
 	for (uint64_t i = wr_read(&queue->head), end = wr_queue_newest_tail(queue); i != end; i++)
 		visit(*wr_queue_slot(queue, i));
+	if (queue->shown)
+		visit(queue->shown);
 }
 
 static bool is_done(weir_entity *entity)
@@ -219,6 +221,15 @@ void wr_holders_reset(weir_scheduler *scheduler)
 
 /* --- where it is, for people --- */
 
+static uint64_t units_of(const struct wr_memory_pool *pool, const weir_message *message)
+{
+	uint64_t units = own_units(pool, message);
+
+	for (size_t k = 0, parts = weir_message_parts(message); k < parts; k++)
+		units += own_units(pool, weir_message_part_at(message, k));
+	return units;
+}
+
 /* Units in a queue, 0 if its receiver runs or is DONE, or it is a `pop` queue: tries to own it, waits for
  * nothing. The queue of an outlet is the program's side: under its lock. */
 static uint64_t queue_units(const struct wr_memory_pool *pool, struct wr_connection *connection,
@@ -235,13 +246,9 @@ static uint64_t queue_units(const struct wr_memory_pool *pool, struct wr_connect
 		return 0; /* its sender may evict what the loop reads */
 	else if (tried && !wr_entity_own_parked(pool->graph->scheduler, receiver))
 		return 0;
-	for (uint64_t i = wr_read(&queue->head), end = wr_queue_newest_tail(queue); i != end; i++) {
-		const weir_message *message = *wr_queue_slot(queue, i);
-
-		units += own_units(pool, message);
-		for (size_t k = 0, parts = weir_message_parts(message); k < parts; k++)
-			units += own_units(pool, weir_message_part_at(message, k));
-	}
+	for (uint64_t i = wr_read(&queue->head), end = wr_queue_newest_tail(queue); i != end; i++)
+		units += units_of(pool, *wr_queue_slot(queue, i));
+	units += queue->shown ? units_of(pool, queue->shown) : 0;
 	if (connection->outlet)
 		wr_mutex_unlock(&connection->outlet->lock);
 	else if (tried)

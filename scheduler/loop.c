@@ -94,6 +94,7 @@ weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signa
 	status = epoll_add(loop, loop->wake, "eventfd");
 	if (!status) {
 		loop->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+		loop->timer_at = INT64_MAX;
 		status = epoll_add(loop, loop->timer, "timerfd");
 	}
 	if (!status && handle_signals)
@@ -176,8 +177,9 @@ void wr_loop_set_timer(struct wr_loop *loop, int64_t at)
 {
 	struct itimerspec spec = timer_spec(at);
 
-	if (!loop->simulated)
+	if (!loop->simulated && at != loop->timer_at)
 		timerfd_settime(loop->timer, TFD_TIMER_ABSTIME, &spec, NULL);
+	loop->timer_at = at;
 }
 
 /*

@@ -19,6 +19,7 @@ struct wr_loop {
 	bool simulated, listening;
 	struct wr_parker parker;
 	_Atomic uint32_t kicked; /* bit 0: kicked; above: number of threads about to write to `wake` */
+	int64_t timer_at;        /* when the timer ends; INT64_MAX: it is off. Under timers_lock */
 	_Atomic int64_t until;   /* end of the wait; INT64_MIN while the loop thread is awake (timers.c) */
 	struct event *event;     /* of `set`, in the caller's libevent base; NULL: none */
 	void (*turn)(void *arg); /* called on the loop's thread when there is something to do */
@@ -33,7 +34,8 @@ weir_status wr_loop_open(struct wr_loop *loop, bool simulated, bool handle_signa
 /* Takes a half-opened loop. Later kicks do nothing, as long as the memory of the loop stays. */
 void wr_loop_close(struct wr_loop *loop);
 void wr_loop_kick(struct wr_loop *loop); /* Thread: any; device callbacks, signal handlers */
-/* Sets the timerfd. A simulated loop has none and waits until `until`. Under timers_lock. */
+/* Sets the timerfd, unless it is set so. A simulated loop has none and waits until `until`. Under
+ * timers_lock. */
 void wr_loop_set_timer(struct wr_loop *loop, int64_t at);
 /*
  * From now on turn(arg) is called when the loop has something to do: by the caller's event_base on its

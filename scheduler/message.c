@@ -30,6 +30,7 @@
 #include "scheduler/entity.h"
 #include "scheduler/graph.h"
 #include "scheduler/memory.h"
+#include "scheduler/scheduler.h"
 
 /* --- references --- */
 
@@ -78,6 +79,7 @@ static void message_recycle(weir_message *message)
 	void (*destroy)(void *arg) = message->destroy;
 	uint32_t uses = wr_read(&message->uses.count);
 	void *arg = message->arg;
+	struct wr_local *local = own ? wr_thread_local() : NULL;
 
 	payload_free(message);
 	if (uses)
@@ -86,9 +88,10 @@ static void message_recycle(weir_message *message)
 	wr_store_relaxed(&message->uses.count, 0);
 	wr_store_relaxed(&message->producers.count, 0);
 	wr_pool_put(message->pool, message);
+	if (local && local->undecided) /* what it has pushed must not wait for a user's function */
+		wr_ready_decide((struct wr_worker *)local);
 	if (own)
-		destroy(arg); /* last: a user's function may end its thread, and the message must not be lost
-			       */
+		destroy(arg); /* last: it may end its thread, and the message must not be lost */
 }
 
 void wr_message_finish_packs(struct wr_local *local)

@@ -14,6 +14,7 @@ struct wr_local {
 	const void *pool;      /* of its graph: only this thread uses cache `index` of it */
 	weir_context *context; /* of the running tick, until its inputs are released */
 	weir_message *freeing; /* the pack whose parts are dropped now; its `arg`: the one around it */
+	bool undecided;        /* whether to wake another worker for what this one has pushed to its queue */
 };
 
 /*

@@ -11,12 +11,15 @@
  * `pop`: the sender moves head, front_end and slots, too, so every access takes the lock. Messages are
  * unreferenced after the lock was released, since that may run a user's destructor. To evict the oldest
  * message of the inbox, the shorter of front and inbox moves by one slot.
+ *
+ * `latest`: likewise. A push that replaces takes the slot of the message that it removes, and its number.
  */
 #include "scheduler/queue.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/stack.h"
 #include "base/status.h"
@@ -33,21 +36,38 @@ weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity
 
 	if (capacity == 0 || capacity > WR_CAPACITY_MAX)
 		return wr_fail(WEIR_E_INVALID, "capacity is %u, must be 1 to %u", capacity, WR_CAPACITY_MAX);
+	if (policy == WEIR_POLICY_LATEST)
+		capacity = WR_LATEST_PLACES;
 	*queue = (struct wr_queue){.id = id, .capacity = capacity, .policy = policy};
 	while (slots < capacity + (policy == WEIR_POLICY_POP))
 		slots *= 2;
 	queue->mask = slots - 1;
-	if (policy == WEIR_POLICY_POP)
+	if (wr_queue_evicts(queue)) {
 		status = wr_mutex_init(&queue->lock);
+		queue->locked = !status;
+	}
 	if (status)
 		return status;
 	queue->slots = wr_alloc((size_t)queue->mask + 1, sizeof(*queue->slots));
-	if (!queue->slots) {
-		wr_mutex_finish(&queue->lock);
+	if (!queue->slots || (policy == WEIR_POLICY_LATEST && wr_queue_keep_times(queue))) {
+		if (queue->locked)
+			wr_mutex_finish(&queue->lock);
+		wr_free(queue->slots);
 		*queue = (struct wr_queue){0};
 		return WEIR_E_NOMEM;
 	}
 	return WEIR_OK;
+}
+
+weir_status wr_queue_keep_times(struct wr_queue *queue)
+{
+	weir_status status = queue->locked ? WEIR_OK : wr_mutex_init(&queue->lock);
+
+	if (status || queue->pushed_at)
+		return status;
+	queue->locked = true;
+	queue->pushed_at = wr_alloc((size_t)queue->mask + 1, sizeof *queue->pushed_at);
+	return queue->pushed_at ? WEIR_OK : WEIR_E_NOMEM;
 }
 
 /*
@@ -58,9 +78,19 @@ size_t wr_queue_snapshot(const struct wr_queue *queue)
 {
 	struct wr_queue *self = (struct wr_queue *)queue;
 	uint64_t head = wr_load_acquire(&self->head), filled = wr_load_acquire(&self->tail) - head;
-	size_t most = (size_t)queue->capacity + wr_queue_evicts(queue);
+	size_t most = (size_t)queue->capacity + (queue->policy == WEIR_POLICY_POP);
 
 	return filled < most ? (size_t)filled : most; /* messages may pass between the two loads */
+}
+
+/* What is shown was delivered: it is no part of any count. */
+static void queue_forget_shown(struct wr_queue *queue)
+{
+	struct weir_message *shown = queue->shown;
+
+	queue->shown = NULL;
+	if (shown)
+		weir_message_unref(shown);
 }
 
 /* Unrefs all messages and returns their number. No other thread uses the queue. */
@@ -74,6 +104,7 @@ static size_t queue_discard(struct wr_queue *queue)
 	queue->tail_seen = tail;
 	wr_store_relaxed(&queue->front_end, tail);
 	wr_store_release(&queue->head, tail);
+	queue_forget_shown(queue);
 	return n;
 }
 
@@ -82,10 +113,12 @@ void wr_queue_finish(struct wr_queue *queue)
 	if (!queue->slots)
 		return;
 	queue_discard(queue);
-	if (wr_queue_evicts(queue))
+	if (queue->locked)
 		wr_mutex_finish(&queue->lock);
 	wr_free(queue->slots);
+	wr_free(queue->pushed_at);
 	queue->slots = NULL;
+	queue->pushed_at = NULL;
 }
 
 size_t wr_queue_reset(struct wr_queue *queue)
@@ -143,6 +176,8 @@ enum wr_pushed wr_queue_push_full(struct wr_queue *queue, struct weir_message *m
 static void slot_move_locked(struct wr_queue *queue, uint64_t to, uint64_t from)
 {
 	*wr_queue_slot(queue, to) = *wr_queue_slot(queue, from);
+	if (queue->pushed_at)
+		queue->pushed_at[to & queue->mask] = queue->pushed_at[from & queue->mask];
 }
 
 /* Removes the oldest message of the inbox, which is not empty, and closes the gap from the shorter side. */
@@ -167,18 +202,51 @@ static struct weir_message *queue_evict_locked(struct wr_queue *queue)
 	return oldest;
 }
 
+/*
+ * `latest`. Returns the message that it replaces, or NULL. Observers are told inside the lock: only there it
+ * is known which number the message has.
+ */
+static struct weir_message *queue_push_latest(struct wr_queue *queue, struct weir_message *message,
+					      int64_t now)
+{
+	struct weir_message *replaced = NULL;
+	uint64_t at;
+
+	wr_mutex_lock(&queue->lock);
+	at = wr_read(&queue->tail);
+	if (at - wr_read(&queue->front_end) == WR_LATEST_PLACES - 1)
+		replaced = *wr_queue_slot(queue, --at);
+	if (queue->told && replaced)
+		wr_trace_drop(queue->told, queue->told_lane, queue->id, at);
+	if (queue->told)
+		wr_trace_deliver(queue->told, queue->told_lane, queue->id, at);
+	queue->told = NULL;
+	*wr_queue_slot(queue, at) = message;
+	queue->pushed_at[at & queue->mask] = now;
+	wr_store_release(&queue->tail, at + 1);
+	wr_count(&queue->counters.dropped, replaced != NULL); /* the receiver counts here, too */
+	wr_mutex_unlock(&queue->lock);
+	wr_count(&queue->counters.pushed, 1);
+	return replaced;
+}
+
 /* Returns the evicted message or NULL. */
 static struct weir_message *queue_push_evicting(struct wr_queue *queue, struct weir_message *message)
 {
+	int64_t now = queue->pushed_at ? wr_now() : 0;
 	struct weir_message *evicted = NULL;
 	uint64_t tail;
 
+	if (queue->policy == WEIR_POLICY_LATEST)
+		return queue_push_latest(queue, message, now);
 	wr_mutex_lock(&queue->lock);
 	tail = wr_read(&queue->tail);
 	if (tail - wr_read(&queue->head) >= queue->capacity && tail != wr_read(&queue->front_end))
 		evicted = queue_evict_locked(queue);
 	tail = wr_read(&queue->tail); /* evicting may have moved it */
 	*wr_queue_slot(queue, tail) = message;
+	if (queue->pushed_at)
+		queue->pushed_at[tail & queue->mask] = now;
 	wr_store_release(&queue->tail, tail + 1);
 	wr_mutex_unlock(&queue->lock);
 	wr_count(&queue->counters.pushed, 1);
@@ -187,10 +255,30 @@ static struct weir_message *queue_push_evicting(struct wr_queue *queue, struct w
 	return evicted;
 }
 
-enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct weir_message *message)
+/* The sender only adds; the lock is for the times. */
+static enum wr_pushed queue_push_timed(struct wr_queue *queue, struct weir_message *message)
 {
-	struct weir_message *evicted = queue_push_evicting(queue, message);
+	int64_t now = wr_now();
+	uint64_t tail = wr_read(&queue->tail);
 
+	if (!wr_queue_newest_room(queue, tail))
+		return wr_queue_push_full(queue, message);
+	wr_mutex_lock(&queue->lock);
+	*wr_queue_slot(queue, tail) = message;
+	queue->pushed_at[tail & queue->mask] = now;
+	wr_store_release(&queue->tail, tail + 1);
+	wr_mutex_unlock(&queue->lock);
+	wr_count(&queue->counters.pushed, 1);
+	return WR_PUSHED;
+}
+
+enum wr_pushed wr_queue_push_locked(struct wr_queue *queue, struct weir_message *message)
+{
+	struct weir_message *evicted;
+
+	if (!wr_queue_evicts(queue))
+		return queue_push_timed(queue, message);
+	evicted = queue_push_evicting(queue, message);
 	if (evicted)
 		weir_message_unref(evicted);
 	return evicted ? WR_PUSH_EVICTED : WR_PUSHED;
@@ -210,6 +298,16 @@ enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *me
 		return WR_PUSH_DROPPED;
 	}
 	return wr_queue_push(queue, message);
+}
+
+void wr_queue_push_to_done(struct wr_queue *queue, struct weir_message *message)
+{
+	if (queue->told) /* `latest`: no push will tell it */
+		wr_trace_deliver(queue->told, queue->told_lane, queue->id, wr_read(&queue->tail));
+	queue->told = NULL;
+	wr_count(&queue->counters.pushed, 1);
+	wr_count(&queue->counters.taken_back, 1);
+	weir_message_unref(message);
 }
 
 void wr_queue_close(struct wr_queue *queue)
@@ -247,10 +345,12 @@ size_t wr_queue_inbox(struct wr_queue *queue)
 }
 
 /* Messages of a front are closed at once, so the numbers of one follow each other. */
-void wr_queue_close_front_evicting(struct wr_queue *queue, size_t n)
+void wr_queue_close_front_locked(struct wr_queue *queue, size_t n)
 {
 	uint64_t front_end, tail;
 
+	if (queue->policy == WEIR_POLICY_LATEST)
+		return; /* the review does it, when the message is finished */
 	wr_mutex_lock(&queue->lock);
 	front_end = wr_read(&queue->front_end);
 	tail = wr_queue_newest_tail(queue);
@@ -258,9 +358,98 @@ void wr_queue_close_front_evicting(struct wr_queue *queue, size_t n)
 	if (wr_read(&queue->head) == front_end)
 		queue->front_first = front_end + queue->moved;
 	wr_store_relaxed(&queue->front_end, tail);
-	if (queue->trace && queue->id != UINT32_MAX)
+	if (queue->trace && queue->id != UINT32_MAX && wr_queue_evicts(queue))
 		wr_trace_front(queue->trace, queue->id, front_end + queue->moved, tail - front_end);
 	wr_mutex_unlock(&queue->lock);
+}
+
+size_t wr_queue_take_locked(struct wr_queue *queue, struct weir_message **out)
+{
+	bool latest = queue->policy == WEIR_POLICY_LATEST;
+	uint64_t head;
+	size_t n;
+
+	if (queue->held)
+		return 0;
+	wr_mutex_lock(&queue->lock);
+	head = wr_read(&queue->head);
+	n = wr_queue_take_front(queue, out);
+	if (latest && n) {
+		queue->shown = out[0];
+		queue->shown_since = queue->pushed_at[head & queue->mask];
+	}
+	wr_mutex_unlock(&queue->lock);
+	wr_count(&queue->counters.delivered, n);
+	if (!latest || !queue->shown)
+		return n;
+	wr_message_ref_many(queue->shown, 1);
+	out[0] = queue->shown;
+	return 1;
+}
+
+int64_t wr_queue_oldest_at(struct wr_queue *queue)
+{
+	int64_t at = INT64_MAX;
+	uint64_t head;
+
+	wr_mutex_lock(&queue->lock);
+	head = wr_read(&queue->head);
+	if (wr_queue_newest_tail(queue) != head)
+		at = queue->pushed_at[head & queue->mask];
+	wr_mutex_unlock(&queue->lock);
+	return at;
+}
+
+struct weir_message *wr_queue_oldest(struct wr_queue *queue)
+{
+	struct weir_message *oldest = NULL;
+
+	wr_mutex_lock(&queue->lock);
+	if (wr_queue_newest_tail(queue) != wr_read(&queue->front_end))
+		oldest = *wr_queue_slot(queue, wr_read(&queue->front_end));
+	wr_mutex_unlock(&queue->lock);
+	return oldest;
+}
+
+void wr_queue_show(struct wr_queue *queue, struct wr_trace *trace, unsigned lane)
+{
+	struct weir_message *unseen = NULL;
+	uint64_t head, front_end;
+
+	wr_mutex_lock(&queue->lock);
+	head = wr_read(&queue->head);
+	front_end = wr_read(&queue->front_end);
+	if (front_end != head) {
+		unseen = *wr_queue_slot(queue, head);
+		if (trace)
+			wr_trace_drop(trace, lane, queue->id, head);
+		wr_store_release(&queue->head, front_end);
+		wr_count(&queue->counters.dropped, 1);
+	}
+	wr_store_relaxed(&queue->front_end, front_end + 1);
+	wr_mutex_unlock(&queue->lock);
+	if (unseen)
+		weir_message_unref(unseen);
+	else
+		queue_forget_shown(queue);
+}
+
+struct weir_message *wr_queue_shown(struct wr_queue *queue, int64_t *since)
+{
+	struct weir_message *shown = queue->shown;
+	uint64_t head;
+
+	if (since)
+		*since = queue->shown_since;
+	wr_mutex_lock(&queue->lock);
+	head = wr_read(&queue->head);
+	if (wr_read(&queue->front_end) != head) {
+		shown = *wr_queue_slot(queue, head);
+		if (since)
+			*since = queue->pushed_at[head & queue->mask];
+	}
+	wr_mutex_unlock(&queue->lock);
+	return shown;
 }
 
 /* Drops at most the messages present at the call: the sender may still push, and takes back the rest. */
@@ -273,6 +462,7 @@ size_t wr_queue_drop(struct wr_queue *queue)
 		weir_message_unref(message);
 		n++;
 	}
+	queue_forget_shown(queue);
 	wr_count(&queue->counters.closed, n);
 	return n;
 }
@@ -297,15 +487,19 @@ struct weir_message *wr_queue_abandon_one(struct wr_queue *queue)
 
 void wr_queue_tell_push(struct wr_queue *queue, struct wr_trace *trace, unsigned lane)
 {
-	if (queue->id != UINT32_MAX)
+	if (queue->policy == WEIR_POLICY_LATEST) {
+		queue->told = queue->id != UINT32_MAX ? trace : NULL;
+		queue->told_lane = lane;
+	} else if (queue->id != UINT32_MAX) {
 		wr_trace_deliver(trace, lane, queue->id, wr_read(&queue->tail) + queue->moved);
+	}
 }
 
 void wr_queue_tell_drop(struct wr_queue *queue, struct wr_trace *trace, unsigned lane, enum wr_pushed pushed)
 {
 	bool evicted = pushed == WR_PUSH_EVICTED;
 
-	if (queue->id != UINT32_MAX)
+	if (queue->id != UINT32_MAX && queue->policy != WEIR_POLICY_LATEST) /* which has told it */
 		wr_trace_drop(trace, lane, queue->id,
 			      evicted ? queue->evicted : wr_read(&queue->tail) + queue->moved);
 }
@@ -313,7 +507,7 @@ void wr_queue_tell_drop(struct wr_queue *queue, struct wr_trace *trace, unsigned
 void wr_queue_tell_take(struct wr_queue *queue, struct wr_trace *trace, unsigned lane)
 {
 	size_t count = queue->id != UINT32_MAX ? wr_queue_front(queue) : 0;
-	uint64_t first = wr_queue_evicts(queue) ? queue->front_first : wr_read(&queue->head);
+	uint64_t first = queue->policy == WEIR_POLICY_POP ? queue->front_first : wr_read(&queue->head);
 
 	for (size_t i = 0; i < count; i++)
 		wr_trace_take(trace, lane, queue->id, first + i);
@@ -374,6 +568,8 @@ weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t ou
 	if (!connection)
 		return WEIR_E_NOMEM;
 	status = wr_queue_init(&connection->queue, (uint32_t)graph->connection_count, capacity, policy);
+	if (!status && receiver && receiver->inputs[input].plan->timed)
+		status = wr_queue_keep_times(&connection->queue);
 	connection->sender = sender;
 	connection->receiver = receiver;
 	connection->output = output;

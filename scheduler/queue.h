@@ -5,6 +5,11 @@
  * `pop` evicts under the queue's lock, and closing its front takes that lock, too. Each side is one thread
  * at a time: the owner of the sender (or the holder of the inlet's lock), the owner of the receiver (or the
  * holder of the outlet's lock).
+ *
+ * A `latest` queue has the same places and the same lock, and gives its message again and again. The inbox
+ * holds two at the most: the oldest one, which nothing replaces, and the newest one, which each push does.
+ * The owner moves the oldest one to the front when it is finished. A take leaves the message as `shown`,
+ * outside of the queue, and gives a reference; it does so again until the front holds a newer one.
  */
 #ifndef WR_SCHEDULER_QUEUE_H
 #define WR_SCHEDULER_QUEUE_H
@@ -13,7 +18,8 @@
 #include "scheduler/message.h"
 #include "trace/trace.h"
 
-#define WR_CAPACITY_MAX 65536u
+#define WR_CAPACITY_MAX  65536u
+#define WR_LATEST_PLACES 3u /* capacity of a `latest` queue: what is or will be shown, oldest, newest */
 
 struct weir_message;
 
@@ -26,7 +32,8 @@ struct wr_queue {
 	weir_policy policy;
 	struct weir_message **slots; /* mask + 1 of them: at least capacity, `pop`: capacity + 1 */
 	struct wr_trace *trace;      /* of a `pop` queue: is told of its fronts; NULL: there is none */
-	char apart[32];
+	bool locked;                 /* each access takes the lock: `pop`, `latest`, or it keeps times */
+	char apart[31];
 
 	_Atomic uint64_t tail; /* sender: end of the pushed messages */
 	uint64_t head_seen;    /* sender: head is at least this */
@@ -37,14 +44,24 @@ struct wr_queue {
 	_Atomic uint64_t front_end; /* receiver (pop: likewise): the front is [head, front_end) */
 	uint64_t tail_seen;         /* receiver: tail is at least this */
 
-	/* pop only: guards head, front_end, tail, the slots between them, and what follows */
+	/* if it is locked: guards head, front_end, tail, the slots between them, and what follows */
 	struct wr_mutex lock;
-	uint64_t moved;       /* by so much the inbox lies before the numbers of its messages */
-	uint64_t front_first; /* the number of the first message of the front */
-	uint64_t evicted;     /* sender: that of the last message that a push removed */
+	int64_t *pushed_at;   /* per slot; NULL: it keeps no times */
+	uint64_t moved;       /* pop: by so much the inbox lies before the numbers of its messages */
+	uint64_t front_first; /* pop: the number of the first message of the front */
+	uint64_t evicted;     /* pop, sender: that of the last message that a push removed */
+
+	/* latest only */
+	struct wr_trace *told;      /* sender: is told of the next push */
+	unsigned told_lane;         /* sender */
+	struct weir_message *shown; /* receiver: what the last tick received, unless the front has one */
+	int64_t shown_since;        /* receiver: when that was pushed */
+	bool held;                  /* receiver: a take gives nothing */
 };
 
 weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity, weir_policy policy);
+/* From now on it keeps when each message was pushed. Before the first run. */
+weir_status wr_queue_keep_times(struct wr_queue *queue);
 void wr_queue_finish(struct wr_queue *queue);           /* unrefs what is left; takes a zeroed one */
 size_t wr_queue_snapshot(const struct wr_queue *queue); /* approximate message count. Thread: any */
 /*
@@ -73,6 +90,8 @@ enum wr_pushed wr_queue_push_out(struct wr_queue *queue, struct weir_message *me
 static inline size_t wr_queue_room(struct wr_queue *queue);
 /* Returns true if the room is at least `needed`. A head that was read earlier may suffice: it only grows. */
 static inline bool wr_queue_has_room(struct wr_queue *queue, size_t needed);
+/* The receiver is DONE: counts the message as pushed and taken back, and unrefs it. */
+void wr_queue_push_to_done(struct wr_queue *queue, struct weir_message *message);
 void wr_queue_close(struct wr_queue *queue);
 /*
  * After the receiver became DONE and dropped the messages that it saw: unrefs and counts the rest. From then
@@ -96,8 +115,19 @@ static inline size_t wr_queue_front(struct wr_queue *queue);
 static inline void wr_queue_close_front(struct wr_queue *queue, size_t n);
 /* The i-th message of the front. */
 static inline struct weir_message *wr_queue_at(struct wr_queue *queue, size_t i);
-/* Moves the front to out[0..front), counts it as delivered and frees its room. Returns the number. */
+/*
+ * Moves the front to out[0..front), counts it as delivered and frees its room. Returns the number. `latest`:
+ * gives a reference to what is shown, and counts it the first time only.
+ */
 static inline size_t wr_queue_take(struct wr_queue *queue, struct weir_message **out);
+/* When the oldest message of a queue that keeps times was pushed; INT64_MAX: there is none. */
+int64_t wr_queue_oldest_at(struct wr_queue *queue);
+/* `latest`: the oldest message of the inbox; NULL: it is empty. It stays there until the next call: */
+struct weir_message *wr_queue_oldest(struct wr_queue *queue);
+/* `latest`: moves it to the front; what was there, or was shown, is unref'd. */
+void wr_queue_show(struct wr_queue *queue, struct wr_trace *trace, unsigned lane);
+/* `latest`: what a tick would receive now, and when that was pushed (may be NULL); NULL: nothing. */
+struct weir_message *wr_queue_shown(struct wr_queue *queue, int64_t *since);
 /* When the receiver becomes DONE: unrefs inbox and front and counts them as `closed`. */
 size_t wr_queue_drop(struct wr_queue *queue);
 /* After the run, when no other thread uses the queue: unrefs the rest and counts it as abandoned. */
@@ -121,25 +151,27 @@ void wr_queue_tell_take(struct wr_queue *queue, struct wr_trace *trace, unsigned
 
 /* --- inline, since every review and tick calls it; queue.c explains the memory orders --- */
 
-void wr_queue_close_front_evicting(struct wr_queue *queue, size_t n);
+void wr_queue_close_front_locked(struct wr_queue *queue, size_t n);
+size_t wr_queue_take_locked(struct wr_queue *queue, struct weir_message **out);
 
-enum wr_pushed wr_queue_push_evicting(struct wr_queue *queue, struct weir_message *message);
+enum wr_pushed wr_queue_push_locked(struct wr_queue *queue, struct weir_message *message);
 enum wr_pushed wr_queue_push_full(struct wr_queue *queue, struct weir_message *message);
 
+/* A push may remove a message. */
 static inline bool wr_queue_evicts(const struct wr_queue *queue)
 {
-	return queue->policy == WEIR_POLICY_POP;
+	return queue->policy == WEIR_POLICY_POP || queue->policy == WEIR_POLICY_LATEST;
 }
 
 static inline void wr_queue_lock(struct wr_queue *queue)
 {
-	if (wr_queue_evicts(queue))
+	if (queue->locked)
 		wr_mutex_lock(&queue->lock);
 }
 
 static inline void wr_queue_unlock(struct wr_queue *queue)
 {
-	if (wr_queue_evicts(queue))
+	if (queue->locked)
 		wr_mutex_unlock(&queue->lock);
 }
 
@@ -162,8 +194,8 @@ static inline enum wr_pushed wr_queue_push(struct wr_queue *queue, struct weir_m
 {
 	uint64_t tail = wr_read(&queue->tail);
 
-	if (wr_queue_evicts(queue))
-		return wr_queue_push_evicting(queue, message);
+	if (queue->locked)
+		return wr_queue_push_locked(queue, message);
 	if (tail - queue->head_seen >= queue->capacity && wr_queue_newest_room(queue, tail) == 0)
 		return wr_queue_push_full(queue, message);
 	*wr_queue_slot(queue, tail) = message;
@@ -241,8 +273,8 @@ static inline void wr_queue_close_front(struct wr_queue *queue, size_t n)
 {
 	uint64_t front_end = wr_read(&queue->front_end), tail = queue->tail_seen;
 
-	if (wr_queue_evicts(queue)) {
-		wr_queue_close_front_evicting(queue, n);
+	if (queue->locked) {
+		wr_queue_close_front_locked(queue, n);
 		return;
 	}
 	if (tail - front_end < n)
@@ -251,20 +283,27 @@ static inline void wr_queue_close_front(struct wr_queue *queue, size_t n)
 	wr_store_relaxed(&queue->front_end, tail - front_end < n ? tail : front_end + n);
 }
 
-static inline size_t wr_queue_take(struct wr_queue *queue, struct weir_message **out)
+/* Under the lock, if there is one. */
+static inline size_t wr_queue_take_front(struct wr_queue *queue, struct weir_message **out)
 {
-	uint64_t head, front_end;
+	uint64_t head = wr_read(&queue->head), front_end = wr_read(&queue->front_end);
 	size_t n;
 
-	wr_queue_lock(queue);
-	head = wr_read(&queue->head);
-	front_end = wr_read(&queue->front_end);
 	n = (size_t)(front_end - head);
 	for (size_t i = 0; i < n; i++)
 		out[i] = *wr_queue_slot(queue, head + i);
 	/* Release: the slots are read before the sender may fill them again. */
 	wr_store_release(&queue->head, front_end);
-	wr_queue_unlock(queue);
+	return n;
+}
+
+static inline size_t wr_queue_take(struct wr_queue *queue, struct weir_message **out)
+{
+	size_t n;
+
+	if (queue->locked)
+		return wr_queue_take_locked(queue, out);
+	n = wr_queue_take_front(queue, out);
 	wr_count(&queue->counters.delivered, n);
 	return n;
 }

@@ -4,7 +4,8 @@
  * Each worker has a ring (the owner pushes at the tail; the owner and thieves take at the head by CAS) and,
  * in front of it, a `next` slot, so that the receiver of a message runs on the warm core. A thief may take
  * from the slot, too. An entity that waited for room goes to the end of the ring: when it is popped it often
- * has a message as well, which saves a review.
+ * has a message as well, which saves a review. What does not fit into the ring goes to the worker's *spill*,
+ * a list behind a lock, which is popped when the ring is empty; thieves take there, too.
  *
  * Threads that are no workers, such as the driver's, push to the injector: an intrusive stack, one CAS, no
  * lock. A worker empties that stack by one exchange, reverses it and appends it to the backlog, a list behind
@@ -88,18 +89,20 @@ void wr_wake_poller(weir_scheduler *scheduler)
  * are. So a worker wakes another for what it pushes to itself only if the entries gain more than two
  * wake-ups, or wait for the compute that it is in; and a worker without work leaves to another what gains too
  * little. This may be wrong: a compute that was short may take long. Hence the *lookout*: where a worker that
- * pushes, or one that goes to sleep, leaves entries to their worker, some sleeper has that role. It sleeps
- * for a time, and takes from a worker that has popped nothing since. It gives the role up before it looks, so
- * its look finds what a push left because of the role (tests/models/m8_next.c: WORTH, where any answer is
- * right).
+ * pushes, or one that goes to sleep, leaves entries to their worker, a sleeper or the loop has that role. A
+ * sleeper sleeps for a time, and takes from a worker that has popped nothing since; the loop looks within 10
+ * ms, and wakes a worker if there are entries. The role is given up before the look, so the look finds what a
+ * push left because of the role (tests/models/m8_next.c: WORTH and LOOP_LOOKS, where any answer is right).
  */
 
-#define WAKE_NS    5000   /* until a sleeping core runs */
-#define MOVE_NS    600    /* what a tick costs more away from its data */
-#define STEAL_NS   2000   /* gain that is worth a steal */
-#define STUCK_NS   100000 /* so long a worker has popped nothing: others take from it */
-#define LOOKED     8      /* entries of a queue that stand for all */
-#define STOLEN_MAX 32
+#define WAKE_NS       5000      /* until a sleeping core runs */
+#define MOVE_NS       600       /* what a tick costs more away from its data */
+#define STEAL_NS      2000      /* gain that is worth a steal */
+#define STUCK_NS      100000    /* so long a worker has popped nothing: others take from it */
+#define BUSY_NS       100000000 /* so long after a pop the loop stays the lookout */
+#define LOOK_AGAIN_NS 2000000   /* the loop looks no sooner than so long after its last look */
+#define LOOKED        8         /* entries of a queue that stand for all */
+#define STOLEN_MAX    32
 
 /* A sample counts as little more than what is known: its thread may have been preempted. */
 void wr_cost_learn(weir_entity *entity, int64_t ns)
@@ -120,7 +123,23 @@ static int64_t entity_gain(const weir_entity *entity)
 	return cost > MOVE_NS ? cost - MOVE_NS : 0;
 }
 
-/* What the entries of the worker's own queue would gain elsewhere, in ns. A hint: they may move meanwhile. */
+/* Of the ring and the spill. */
+static uint64_t entries_behind_next(struct wr_worker *worker)
+{
+	uint64_t head = wr_load(&worker->head); /* first: it never passes a tail that is read later */
+
+	return wr_load(&worker->tail) - head + wr_load(&worker->spilled);
+}
+
+static bool worker_has_entries(struct wr_worker *worker)
+{
+	return wr_load(&worker->next) || entries_behind_next(worker);
+}
+
+/*
+ * What the entries of the worker's own queue would gain elsewhere, in ns; the first of the ring stand for
+ * all. A hint: they may move meanwhile.
+ */
 static int64_t queue_gain(struct wr_worker *worker)
 {
 	uint64_t head = wr_load(&worker->head), count = wr_load(&worker->tail) - head;
@@ -130,8 +149,14 @@ static int64_t queue_gain(struct wr_worker *worker)
 	for (uint64_t i = 0; i < looked; i++)
 		gain += entity_gain(wr_load_relaxed(&worker->ring[(head + i) % WR_RING]));
 	if (looked)
-		gain = gain * (int64_t)(count / looked);
+		gain = gain * (int64_t)(count + wr_load(&worker->spilled)) / (int64_t)looked;
 	return gain + entity_gain(wr_load_relaxed(&worker->next));
+}
+
+/* How long what is in its queue may wait for the compute that it is in. */
+static int64_t waiting_behind(struct wr_worker *worker)
+{
+	return wr_load_relaxed(&worker->running_cost);
 }
 
 /* In a simulated world half of what is not worth it is done, so that more orders are tried. */
@@ -140,7 +165,62 @@ static bool worth_it(const weir_scheduler *scheduler, bool worth)
 	return worth || (scheduler->graph->owns_world && wr_random_below(wr_sim_random(scheduler->sim), 2));
 }
 
-/* Wakes a sleeper for entries with that gain if it is worth it, or if none looks out. */
+/*
+ * Entries are left to their worker, and there is no lookout. Where workers keep time the loop becomes it: it
+ * looks within 10 ms, and costs the worker nothing if it has the role already.
+ */
+static void have_looked(weir_scheduler *scheduler)
+{
+	unsigned none = 0;
+
+	if (!scheduler->workers_keep_time)
+		wr_wake_one(scheduler);
+	else if (wr_cas(&scheduler->lookout, &none, WR_LOOP_LOOKS))
+		wr_timers_have_loop_look(scheduler, wr_now());
+}
+
+/* Workers have popped something in the last 100 ms. */
+static bool is_busy(weir_scheduler *scheduler, int64_t now)
+{
+	uint32_t pops = 0;
+
+	for (unsigned i = 0; i < scheduler->worker_count; i++)
+		pops += wr_load_relaxed(&scheduler->workers[i].pops);
+	if (pops != scheduler->looked_pops)
+		scheduler->busy_until = wr_time_add(now, BUSY_NS);
+	scheduler->looked_pops = pops;
+	return now < scheduler->busy_until;
+}
+
+int64_t wr_ready_looked_at(const weir_scheduler *scheduler, int64_t now)
+{
+	return now < wr_time_add(scheduler->looked_at, LOOK_AGAIN_NS) ? scheduler->looked_at : now;
+}
+
+/*
+ * The role is given up before the look, which therefore finds each entry that was left because of it. Not in
+ * each turn that a kick brings: mostly a worker is about to take what is queued. The loop takes it again
+ * while the graph is busy: else the next push sets the loop's timer, which is a call of the system, often
+ * before a compute.
+ */
+void wr_ready_look_out(weir_scheduler *scheduler, int64_t now)
+{
+	unsigned loop = WR_LOOP_LOOKS, none = 0;
+
+	if (now < wr_time_add(scheduler->looked_at, LOOK_AGAIN_NS) || wr_load(&scheduler->lookout) != loop ||
+	    !wr_cas(&scheduler->lookout, &loop, 0))
+		return;
+	scheduler->looked_at = now;
+	for (unsigned i = 0; i < scheduler->worker_count; i++)
+		if (worker_has_entries(&scheduler->workers[i])) {
+			wr_wake_one(scheduler); /* it becomes the lookout, unless it takes them at once */
+			return;
+		}
+	if (is_busy(scheduler, now))
+		wr_cas(&scheduler->lookout, &none, WR_LOOP_LOOKS);
+}
+
+/* Wakes a sleeper for entries with that gain if it is worth it; has them looked at if not. */
 __attribute__((noinline)) static void wake_if_worth(struct wr_worker *worker, int64_t gain)
 {
 	weir_scheduler *scheduler = worker->scheduler;
@@ -148,48 +228,81 @@ __attribute__((noinline)) static void wake_if_worth(struct wr_worker *worker, in
 
 	if (!sleepers || wr_load(&scheduler->spinners))
 		return;
-	if (worth_it(scheduler, worker->running_cost > 2 * WAKE_NS || gain > 2 * WAKE_NS) ||
-	    !wr_load(&scheduler->lookout))
+	if (worth_it(scheduler, waiting_behind(worker) > 2 * WAKE_NS || gain > 2 * WAKE_NS))
 		wr_wake_one_of(scheduler, sleepers);
+	else if (!wr_load(&scheduler->lookout))
+		have_looked(scheduler);
 }
 
 /*
  * The worker has pushed this entity to its own queue. Mostly no worker sleeps, or computes are short and
  * there is a lookout.
  */
-static inline void wake_for_own(struct wr_worker *worker, const weir_entity *pushed)
+static inline bool may_wake_for(struct wr_worker *worker, const weir_entity *pushed)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
 	if (!wr_load(&scheduler->sleepers))
-		return;
-	if (worker->running_cost > 2 * WAKE_NS || entity_gain(pushed) || !wr_load(&scheduler->lookout) ||
-	    scheduler->graph->owns_world)
+		return false;
+	return waiting_behind(worker) > 2 * WAKE_NS || entity_gain(pushed) || !wr_load(&scheduler->lookout) ||
+	       scheduler->graph->owns_world;
+}
+
+static inline void wake_for_own(struct wr_worker *worker, const weir_entity *pushed)
+{
+	if (may_wake_for(worker, pushed))
+		wake_if_worth(worker, queue_gain(worker));
+}
+
+/*
+ * A wake-up is a call of the system, and what is pushed waits for nothing but the next compute. So if that is
+ * not begun yet, or is brief, whether to wake another worker is decided before the one that follows: mostly
+ * this worker takes the entity itself before. It needs a lookout, since this may be wrong.
+ */
+static bool decide_later(struct wr_worker *worker, bool waits_for_nothing)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+
+	if (!waits_for_nothing || !scheduler->workers_keep_time)
+		return false;
+	if (!wr_load(&scheduler->lookout))
+		have_looked(scheduler);
+	worker->local.undecided = true;
+	return true;
+}
+
+void wr_ready_decide(struct wr_worker *worker)
+{
+	worker->local.undecided = false;
+	if (worker_has_entries(worker))
 		wake_if_worth(worker, queue_gain(worker));
 }
 
 /*
  * It has popped nothing for a while, or so slowly that its last entry waits for a while; found by looks that
- * are some time apart, between which it did not sleep.
+ * are some time apart, between which it did not sleep. Entries that wait no longer than it takes to move them
+ * stay.
  */
 static bool is_stuck(struct wr_worker *worker)
 {
 	uint32_t pops = wr_load_relaxed(&worker->pops);
 	int64_t now = wr_now(), since = wr_load_relaxed(&worker->looked_since), took = now - since;
 	uint32_t popped = pops - wr_load_relaxed(&worker->looked_pops);
-	int64_t waiting = (int64_t)(wr_load(&worker->tail) - wr_load(&worker->head)) + 1;
+	int64_t waiting = (int64_t)entries_behind_next(worker) + 1, moved = waiting * MOVE_NS;
+	int64_t long_enough = moved > STUCK_NS ? moved : STUCK_NS;
 
 	if (since != INT64_MAX && (!popped || took < STUCK_NS))
-		return !popped && took >= STUCK_NS;
+		return !popped && took >= long_enough;
 	wr_store_relaxed(&worker->looked_since, now);
 	wr_store_relaxed(&worker->looked_pops, pops);
-	return since != INT64_MAX && took / popped * waiting >= STUCK_NS;
+	return since != INT64_MAX && took / popped * waiting >= long_enough;
 }
 
 /* least: the gain for which something is done. */
 static bool worth_taking(struct wr_worker *from, int64_t least)
 {
-	return is_stuck(from) || worth_it(from->scheduler, queue_gain(from) > least);
+	return is_stuck(from) ||
+	       worth_it(from->scheduler, waiting_behind(from) > least || queue_gain(from) > least);
 }
 
 /* --- the injector, and the due list --- */
@@ -242,7 +355,6 @@ static void backlog_append_locked(weir_scheduler *scheduler, weir_entity *newest
 	uint64_t count = 0;
 
 	for (weir_entity *entity = newest; entity; entity = older, count++) {
-		scheduler->backlog_overflow += entity->overflowed;
 		older = wr_load_relaxed(&entity->next_ready);
 		wr_store_relaxed(&entity->next_ready, first);
 		first = entity;
@@ -263,55 +375,61 @@ bool wr_ready_injector_holds(weir_scheduler *scheduler)
  * Takes the oldest entry and drops its reference: the worker has its own. The lock is for the backlog: one
  * entry alone needs none.
  */
-static weir_entity *injector_take(struct wr_worker *worker)
+static weir_entity *injector_take(weir_scheduler *scheduler)
 {
-	weir_scheduler *scheduler = worker->scheduler;
 	weir_entity *newest = wr_load(&scheduler->injected), *entity;
 	uint64_t before = wr_load(&scheduler->backlog_count);
-	uint64_t left, foreign;
+	uint64_t left;
 
 	if (!newest && !before)
 		return NULL;
 	newest = newest ? wr_exchange(&scheduler->injected, NULL) : NULL;
 	if (newest && !before && !wr_load_relaxed(&newest->next_ready)) {
-		newest->overflowed = false;
 		wr_run_drop_live(scheduler);
 		return newest;
 	}
 	wr_mutex_lock(&scheduler->backlog_lock);
 	backlog_append_locked(scheduler, newest);
 	entity = list_shift_locked(&scheduler->backlog, &scheduler->backlog_count);
-	if (entity) {
-		scheduler->backlog_overflow -= entity->overflowed;
-		entity->overflowed = false;
-	}
 	left = wr_load(&scheduler->backlog_count);
-	foreign = left - scheduler->backlog_overflow;
 	wr_mutex_unlock(&scheduler->backlog_lock);
-	if (foreign)
+	if (left)
 		wr_wake_one(scheduler);
-	else if (left)
-		wake_if_worth(worker, entity_gain(entity) * (int64_t)left);
 	if (entity)
 		wr_run_drop_live(scheduler);
 	return entity;
 }
 
-/* --- the ring --- */
+/* --- the ring and the spill --- */
 
-static bool worker_has_entries(struct wr_worker *worker)
+__attribute__((noinline)) static void spill_push(struct wr_worker *worker, weir_entity *entity)
 {
-	return wr_load(&worker->next) || wr_load(&worker->head) != wr_load(&worker->tail);
+	wr_store_relaxed(&entity->next_ready, NULL); /* published by the lock */
+	wr_spin_lock(&worker->spill_lock);
+	list_append_locked(&worker->spill, entity, entity);
+	wr_fetch_add(&worker->spilled, 1);
+	wr_spin_unlock(&worker->spill_lock);
 }
 
-static void ring_push_or_inject(struct wr_worker *worker, weir_entity *entity)
+/* A hint will do for `spilled`: a worker that goes to sleep looks again after its announcement. */
+static weir_entity *spill_take(struct wr_worker *worker)
+{
+	weir_entity *entity;
+
+	if (!wr_load_relaxed(&worker->spilled))
+		return NULL;
+	wr_spin_lock(&worker->spill_lock);
+	entity = list_shift_locked(&worker->spill, &worker->spilled);
+	wr_spin_unlock(&worker->spill_lock);
+	return entity;
+}
+
+static void ring_push(struct wr_worker *worker, weir_entity *entity)
 {
 	uint64_t tail = wr_load_relaxed(&worker->tail); /* only the owner writes it */
 
 	if (tail - wr_load_acquire(&worker->head) == WR_RING) { /* acquire: thieves have read the slot */
-		wr_live_take(&worker->scheduler->live);         /* the reference of the injector's entry */
-		entity->overflowed = true;                      /* published by the push */
-		wr_ready_inject_no_wake(worker->scheduler, entity);
+		spill_push(worker, entity);
 		return;
 	}
 	wr_store_relaxed(&worker->ring[tail % WR_RING], entity); /* published by the tail */
@@ -335,8 +453,15 @@ static weir_entity *ring_take(struct wr_worker *worker)
 
 void wr_ready_push_last(struct wr_worker *worker, weir_entity *entity)
 {
-	ring_push_or_inject(worker, entity);
+	ring_push(worker, entity);
 	wake_for_own(worker, entity);
+}
+
+void wr_ready_push_room(struct wr_worker *worker, weir_entity *entity)
+{
+	ring_push(worker, entity);
+	if (may_wake_for(worker, entity) && !decide_later(worker, waiting_behind(worker) <= WAKE_NS))
+		wake_if_worth(worker, queue_gain(worker));
 }
 
 /*
@@ -349,7 +474,7 @@ void wr_ready_push_behind(struct wr_worker *worker, weir_entity *entity)
 	weir_entity *woken = worker->nexts < WR_NEXT_MAX ? NULL : wr_exchange(&worker->next, NULL);
 
 	if (woken)
-		ring_push_or_inject(worker, woken);
+		ring_push(worker, woken);
 	if (!worker->row_yields) {
 		wr_ready_push_last(worker, entity);
 		return;
@@ -361,10 +486,13 @@ void wr_ready_push_behind(struct wr_worker *worker, weir_entity *entity)
 void wr_ready_push_next(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_entity *before = wr_exchange(&worker->next, entity);
+	const weir_context *context = worker->local.context;
 
 	if (before)
-		ring_push_or_inject(worker, before);
-	wake_for_own(worker, entity);
+		ring_push(worker, before);
+	if (may_wake_for(worker, entity) &&
+	    !decide_later(worker, !(context && context->computing) && !entries_behind_next(worker)))
+		wake_if_worth(worker, queue_gain(worker));
 }
 
 /* The first one needs no wake-up: this worker pops it next, unless WR_NEXT_MAX is reached. */
@@ -373,7 +501,7 @@ void wr_ready_push_fired(struct wr_worker *worker, weir_entity *entity)
 	weir_entity *before = wr_exchange(&worker->next, entity);
 
 	if (before)
-		ring_push_or_inject(worker, before);
+		ring_push(worker, before);
 	else if (worker->nexts < WR_NEXT_MAX)
 		return;
 	wr_wake_one(worker->scheduler);
@@ -388,13 +516,20 @@ static weir_entity *next_take(struct wr_worker *worker)
 
 /* --- taking --- */
 
-/* Takes half of what is left in the other's ring, too. */
+static weir_entity *ring_or_spill_take(struct wr_worker *worker)
+{
+	weir_entity *entity = ring_take(worker);
+
+	return entity ? entity : spill_take(worker);
+}
+
+/* Takes half of what is left in the other's ring and spill, too. */
 static void steal_more(struct wr_worker *worker, struct wr_worker *victim)
 {
-	uint64_t left = wr_load(&victim->tail) - wr_load(&victim->head);
+	uint64_t left = entries_behind_next(victim);
 
 	for (uint64_t n = left / 2 < STOLEN_MAX ? left / 2 : STOLEN_MAX; n; n--) {
-		weir_entity *entity = ring_take(victim);
+		weir_entity *entity = ring_or_spill_take(victim);
 		if (!entity)
 			return;
 		wr_trace_steal(worker->scheduler->trace, worker->local.index, entity->id);
@@ -413,7 +548,7 @@ __attribute__((noinline)) static weir_entity *steal_entity(struct wr_worker *wor
 		weir_entity *entity;
 		if (!worker_has_entries(victim) || !worth_taking(victim, STEAL_NS))
 			continue;
-		entity = ring_take(victim);
+		entity = ring_or_spill_take(victim);
 		if (entity)
 			steal_more(worker, victim);
 		else
@@ -457,6 +592,16 @@ static inline weir_entity *due_or_next_take(struct wr_worker *worker)
 	return entity ? entity : next_take(worker);
 }
 
+/* Of the worker's spill or the injector: the queues that may wait for the ring to be empty. */
+static weir_entity *entry_of_last_queues(struct wr_worker *worker, bool spill_first)
+{
+	weir_entity *entity = spill_first ? spill_take(worker) : NULL;
+
+	if (!entity)
+		entity = injector_take(worker->scheduler);
+	return entity || spill_first ? entity : spill_take(worker);
+}
+
 weir_entity *wr_ready_pop(struct wr_worker *worker)
 {
 	weir_entity *entity = NULL;
@@ -465,7 +610,7 @@ weir_entity *wr_ready_pop(struct wr_worker *worker)
 
 	wr_store_relaxed(&worker->pops, pops);
 	if (pops % WR_INJECTOR_EVERY == 0)
-		entity = injector_take(worker);
+		entity = entry_of_last_queues(worker, pops / WR_INJECTOR_EVERY % 2);
 	if (!entity && worker->nexts < WR_NEXT_MAX && (entity = due_or_next_take(worker))) {
 		worker->nexts++;
 		return entity;
@@ -476,7 +621,7 @@ weir_entity *wr_ready_pop(struct wr_worker *worker)
 	if (!entity)
 		entity = due_or_next_take(worker);
 	if (!entity)
-		entity = injector_take(worker);
+		entity = entry_of_last_queues(worker, true);
 	return entity ? entity : steal_entity(worker);
 }
 
@@ -519,12 +664,18 @@ void wr_wake_if_more(struct wr_worker *worker)
 {
 	bool left = false;
 
+	if (worker->local.undecided)
+		wr_ready_decide(worker);
 	if (!worker->wakes_skipped)
 		return;
 	worker->wakes_skipped = false;
-	if (others_have_work(worker, 2 * WAKE_NS, &left) || (left && !wr_load(&worker->scheduler->lookout)))
+	if (others_have_work(worker, 2 * WAKE_NS, &left)) {
 		wr_wake_one(worker->scheduler);
-	else if (worker_has_entries(worker))
+		return;
+	}
+	if (left && wr_load(&worker->scheduler->sleepers) && !wr_load(&worker->scheduler->lookout))
+		have_looked(worker->scheduler);
+	if (worker_has_entries(worker))
 		wake_if_worth(worker, queue_gain(worker));
 }
 
@@ -542,13 +693,15 @@ size_t wr_ready_clear(weir_scheduler *scheduler)
 		wr_store(&worker->next, NULL);
 		wr_store(&worker->head, 0);
 		wr_store(&worker->tail, 0);
+		wr_store(&worker->spilled, 0);
+		worker->spill = (struct wr_ready_list){NULL, NULL};
 	}
 	entries += wr_exchange(&scheduler->backlog_count, 0) + wr_exchange(&scheduler->due_count, 0);
 	for (weir_entity *entity = wr_exchange(&scheduler->injected, NULL); entity;
 	     entity = wr_load_relaxed(&entity->next_ready))
 		entries++;
 	scheduler->backlog = scheduler->due = (struct wr_ready_list){NULL, NULL};
-	scheduler->backlog_overflow = 0;
+	wr_store(&scheduler->lookout, 0); /* else the loop would look on between two runs */
 	return entries;
 }
 

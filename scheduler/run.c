@@ -267,11 +267,15 @@ static void trace_graph(weir_scheduler *scheduler)
 		wr_trace_entity(trace, (uint32_t)i, wr_graph_entity_at(graph, i)->plan->name);
 	for (size_t i = 0; i < graph->connection_count; i++) {
 		struct wr_connection *connection = graph->connections[i];
+		uint32_t capacity = connection->queue.capacity;
+
+		/* A `latest` queue is never full: its sender is not held back. */
+		capacity += connection->queue.policy == WEIR_POLICY_LATEST;
 		connection->queue.trace = trace;
 		wr_trace_queue(trace, connection->queue.id,
 			       connection->sender ? connection->sender->id : UINT32_MAX,
 			       connection->receiver ? connection->receiver->id : UINT32_MAX, connection->from,
-			       connection->to, connection->queue.capacity);
+			       connection->to, capacity);
 	}
 	wr_memory_pools_watch(graph, trace ? scheduler : NULL);
 }
@@ -365,6 +369,7 @@ static weir_status start_workers(weir_scheduler *scheduler)
 	}
 	scheduler->worker_count = n;
 	scheduler->costs = n > 1;
+	scheduler->own_cores = n <= wr_cores();
 	scheduler->all_asleep = n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 	return n ? WEIR_OK : status;
 }
@@ -573,7 +578,7 @@ static bool is_done(weir_entity *entity)
 static bool is_stuck(weir_entity *entity)
 {
 	return !is_done(entity) &&
-	       (wr_entity_queued(entity) || (entity->receivers && wr_entity_lacks_room(entity)) ||
+	       (wr_entity_queued(entity, false) || (entity->receivers && wr_entity_lacks_room(entity)) ||
 		wr_claims_refused(entity));
 }
 
@@ -630,7 +635,7 @@ static bool is_deadlocked(weir_scheduler *scheduler, char **text, weir_outcome *
 		weir_entity *entity = wr_graph_entity_at(graph, i);
 		if (is_done(entity))
 			continue;
-		outcome->leftover += wr_entity_queued(entity);
+		outcome->leftover += wr_entity_queued(entity, true);
 		found |= is_stuck(entity);
 	}
 	if (!found)
@@ -676,7 +681,7 @@ static char *undrained_text(weir_scheduler *scheduler)
 		streams |= entity->streams.count > 0;
 		if (is_done(entity))
 			continue;
-		held = wr_entity_queued(entity);
+		held = wr_entity_queued(entity, true);
 		wr_text_add(&text, "%s%s", between, entity->plan->name);
 		between = ", ";
 		if (held)
@@ -832,8 +837,10 @@ static uint64_t count_held(weir_scheduler *scheduler)
 	weir_graph *graph = scheduler->graph;
 	uint64_t live = wr_pool_live(graph->pool), known = 0, held, kept = 0;
 
-	for (size_t i = 0; i < graph->connection_count; i++)
+	for (size_t i = 0; i < graph->connection_count; i++) {
 		known += wr_queue_count(&graph->connections[i]->queue);
+		known += graph->connections[i]->queue.shown != NULL;
+	}
 	/* At most so many live messages are in queues; a message of a fan-out is in several of them. */
 	known *= wr_pool_has(graph->pool, WR_POOL_PACKS) ? 1 + WEIR_PARTS_MAX : 1;
 	known += wr_system_deferred_frees(graph->system);

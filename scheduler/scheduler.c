@@ -97,10 +97,8 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 		own->max_in_flight, plan->max_in_flight < 0 ? WR_IN_FLIGHT : plan->max_in_flight);
 	scheduler->worker_asked = own->workers ? own->workers : plan->workers;
 	if (!scheduler->worker_asked) {
-		long cores = sysconf(_SC_NPROCESSORS_ONLN);
-		scheduler->worker_asked = cores < 1                ? 1
-					  : cores > WR_WORKERS_MAX ? WR_WORKERS_MAX
-								   : (unsigned)cores;
+		unsigned cores = wr_cores();
+		scheduler->worker_asked = cores < WR_WORKERS_MAX ? cores : WR_WORKERS_MAX;
 	}
 	if (scheduler->worker_asked > WR_WORKERS_MAX)
 		return wr_fail(WEIR_E_INVALID, "%u workers: use at most %d", scheduler->worker_asked,

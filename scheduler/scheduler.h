@@ -86,10 +86,16 @@ static inline void wr_live_open(wr_live *live, uint64_t references)
 
 /* === a worker: a thread that runs entities, with a ready queue of its own === */
 
-#define WR_RING           256u /* entries of a worker's own ring; the rest goes to the injector */
+#define WR_RING           256u /* entries of a worker's own ring; the rest goes to its spill */
 #define WR_NEXT_MAX       8    /* consecutive pops from the `next` slot and the due list (S9) */
 #define WR_TICKS_MAX      8    /* consecutive ticks of one entity (S2) */
 #define WR_INJECTOR_EVERY 61   /* every 61st pop looks at the injector first (S9) */
+
+struct wr_ready_list {
+	weir_entity *first, *last;
+};
+
+#define WR_LOOP_LOOKS UINT_MAX /* in `lookout`: the loop has the role (S9) */
 
 struct wr_worker {
 	struct wr_local local; /* must be first: base/thread.h keeps a pointer to it */
@@ -98,8 +104,11 @@ struct wr_worker {
 	char name[16];
 	struct wr_last_error *error; /* wr_error_here() of its thread */
 	unsigned nexts;              /* consecutive pops from `next` and the due list */
-	uint32_t running_cost;       /* of the entity that it runs: what it pushes may wait so long */
 	int64_t look_after;          /* how long it sleeps if it is the lookout */
+	unsigned more_looks;         /* as the lookout, though it leaves nothing */
+	int64_t slept;               /* ns, a mean over its last sleeps (worker.c) */
+	unsigned awake_pause;        /* sleeps without a wait awake, after one in vain */
+	unsigned awake_left;         /* of them */
 	bool was_due;                /* the last pop came from the due list: `next` is first now */
 	unsigned row;                /* ticks of the current entity since it was popped (S2) */
 	weir_entity *row_woke;       /* receiver woken in this row by a droppable message */
@@ -117,14 +126,18 @@ struct wr_worker {
 	bool took_due;   /* it has popped what was due since it slept: it will keep time */
 	bool was_keeper; /* it has gone to sleep as the keeper */
 	struct wr_parker parker;
+	struct wr_spin spill_lock;
+	struct wr_ready_list spill; /* what did not fit into the ring; under spill_lock */
 	/* Written by workers that look at its queue, relaxed: its pops at the last look, and since when. */
 	_Alignas(64) _Atomic uint32_t looked_pops;
 	_Atomic int64_t looked_since;
 	_Alignas(64) weir_entity *_Atomic next; /* any worker may take it */
 	_Atomic uint32_t pops;                  /* by the owner. Relaxed */
-	_Alignas(64) _Atomic uint64_t head;     /* any worker takes here, by CAS */
-	_Alignas(64) _Atomic uint64_t tail;     /* written by the owner only */
+	_Atomic uint32_t running_cost; /* of the entity that it runs or ran last. By the owner, relaxed */
+	_Alignas(64) _Atomic uint64_t head; /* any worker takes here, by CAS */
+	_Alignas(64) _Atomic uint64_t tail; /* written by the owner only */
 	weir_entity *_Atomic ring[WR_RING];
+	_Atomic uint64_t spilled; /* entries of `spill` */
 };
 
 /* Returns the calling thread's worker, or NULL if it is no worker of this scheduler. */
@@ -147,10 +160,6 @@ void wr_worker_main(void *worker);
 void wr_worker_died(void *worker); /* its thread exited within compute: fails the run */
 
 /* === the scheduler === */
-
-struct wr_ready_list {
-	weir_entity *first, *last;
-};
 
 /* The phase of a run. CLOSING lasts until all workers have left and the live count is 0. */
 enum wr_phase { WR_ENDED, WR_OPEN, WR_CLOSING };
@@ -181,7 +190,8 @@ struct weir_scheduler {
 	_Atomic uint64_t not_done;          /* entities */
 	_Atomic unsigned spinners;          /* workers that look at every queue: no wake-up is needed */
 	_Atomic bool standby;               /* one worker spins beside the poller */
-	_Atomic unsigned lookout;           /* 1 + the index of the worker that sleeps for a time; 0: none */
+	_Atomic unsigned lookout;           /* 1 + the index of the worker that sleeps for a time; 0: none;
+					       WR_LOOP_LOOKS */
 	_Atomic unsigned poller;            /* 1 + the index of the worker that polls flags; 0: none */
 	_Atomic bool watching;              /* the watch is scheduled. If not, a stream that becomes
 					       busy kicks, and the last sleeper need not (worker.c) */
@@ -199,13 +209,18 @@ struct weir_scheduler {
 	weir_entity **heap; /* by absolute time */
 	size_t heap_count;
 	int64_t loop_until; /* when the loop's wait ends at the latest, whatever the times */
-	unsigned keeper;    /* 1 + index of the worker that sleeps until the earliest time; 0: none */
+	int64_t look_by; /* if the loop is relied on, it must look by then; an old time: as soon as it waits
+			  */
+	unsigned keeper; /* 1 + index of the worker that sleeps until the earliest time; 0: none */
 
 	/* workers */
+	int64_t looked_at; /* by the loop as the lookout; all pops at that time, and how long it stays it
+			      (ready.c) */
+	uint32_t looked_pops;
+	int64_t busy_until;
 	struct wr_mutex backlog_lock; /* guards both FIFO lists */
 	struct wr_ready_list backlog; /* emptied from the injector's stack */
 	struct wr_ready_list due;     /* poked by a timer: popped first */
-	uint64_t backlog_overflow;    /* entries of `backlog` that did not fit into a ring */
 	struct wr_worker *workers;
 	unsigned worker_count, worker_asked; /* running; requested */
 
@@ -218,6 +233,7 @@ struct weir_scheduler {
 	int signal;             /* enum wr_signal_kind */
 	bool workers_keep_time; /* timers.c; false: the program turns the loop */
 	bool costs;             /* of computes are learned: there are several workers */
+	bool own_cores;         /* each worker can have a core */
 	int process;            /* the creator's pid: threads do not survive a fork */
 	int64_t stuck_every;    /* stuck.c: between two looks */
 	int64_t stuck_stood;    /* so long must have stood what is told */
@@ -323,6 +339,10 @@ bool wr_ready_injector_holds(weir_scheduler *scheduler);
 /* Into `next`, so that it stays on this core; to the end of the worker's own ring. Wake one if worth it. */
 void wr_ready_push_next(struct wr_worker *worker, weir_entity *entity);
 void wr_ready_push_last(struct wr_worker *worker, weir_entity *entity);
+void wr_ready_push_room(struct wr_worker *worker, weir_entity *entity); /* to the end; before a compute */
+/* If worker->local.undecided, call before it runs an entity, or another tick of it. Wakes another if worth
+ * it. */
+void wr_ready_decide(struct wr_worker *worker);
 /* Behind the receiver that it has just woken, too; if the row yields, behind the other queues' entries. */
 void wr_ready_push_behind(struct wr_worker *worker, weir_entity *entity);
 /* By the poller, which runs the first entity that fired at once. */
@@ -347,6 +367,10 @@ void wr_wake_all(weir_scheduler *scheduler);
 bool wr_poller_wanted(weir_scheduler *scheduler);
 void wr_wake_for_flags(weir_scheduler *scheduler); /* wakes a sleeper to poll if a poller is wanted */
 void wr_wake_poller(weir_scheduler *scheduler);    /* call after arming a flag */
+/* Loop thread, each turn: does what the lookout does. */
+void wr_ready_look_out(weir_scheduler *scheduler, int64_t now);
+int64_t wr_ready_looked_at(const weir_scheduler *scheduler,
+			   int64_t now); /* if it would not in this turn; else now */
 /* No worker runs. Drops all entries, returns the number of those that held a reference (the injector's). */
 size_t wr_ready_clear(weir_scheduler *scheduler);
 
@@ -391,7 +415,7 @@ static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity)
 	if (wr_fetch_or(&entity->state, WR_POKED) != WR_IDLE)
 		return;
 	wr_trace_poke(worker->scheduler->trace, worker->local.index, entity->id);
-	wr_ready_push_last(worker, entity);
+	wr_ready_push_room(worker, entity);
 }
 
 /* Exact only after the worker has announced its sleep; a hint otherwise. */
@@ -410,6 +434,8 @@ static inline bool wr_ready_due_holds(weir_scheduler *scheduler)
 void wr_timers_request(struct wr_worker *worker, weir_entity *entity, int64_t at);
 /* Runs the entity. If worker->time is INT64_MAX, wr_run_entity() will do. */
 void wr_timers_run_entity(struct wr_worker *worker, weir_entity *entity);
+/* The loop's turn comes within 10 ms from `now`. */
+void wr_timers_have_loop_look(weir_scheduler *scheduler, int64_t now);
 /* Call before the worker sleeps, after its last look at the queues. Returns when it must wake: `until`, or
  * earlier. */
 int64_t wr_timers_keep(struct wr_worker *worker, int64_t until);

@@ -248,7 +248,7 @@ static void note_member(struct proof *proof, weir_entity *entity)
 			for (uint64_t at = wr_read(&queue->head); at < tail; at++)
 				add_shares(proof, *wr_queue_slot(queue, at), entity->id);
 		}
-	proof->members[entity->id].works = wr_entity_queued(entity) || wr_claims_refused(entity) ||
+	proof->members[entity->id].works = wr_entity_queued(entity, false) || wr_claims_refused(entity) ||
 					   (entity->receivers && wr_entity_lacks_room(entity));
 }
 

@@ -157,10 +157,11 @@ take_and_compute(struct wr_worker *worker, weir_entity *entity, struct wr_trace 
 {
 	bool sampled = worker->scheduler->costs && wr_cost_is_sampled(entity->context.tick);
 	bool told = entity->gated || trace; /* gated: it may become so in a review only */
-	int64_t begin = sampled || told ? wr_now() : 1;
 	weir_status status;
+	int64_t begin;
 
 	inputs_take(worker, entity, trace);
+	begin = sampled || told ? wr_now() : 1; /* what is taken costs more the more workers share it */
 	wr_note(&entity->computing_since, told ? begin : 1);
 	status = run_compute(worker, entity, trace);
 	wr_note(&entity->computing_since, 0);
@@ -253,7 +254,8 @@ __attribute__((always_inline)) static inline weir_status push_and_poke(struct wr
 		if (before & WR_DONE) {
 			wr_queue_take_back(&connection->queue);
 			connection->sender_owns = true;
-		} else if (connection->queue.policy != WEIR_POLICY_BLOCK) {
+		} else if (connection->queue.policy != WEIR_POLICY_BLOCK &&
+			   connection->queue.policy != WEIR_POLICY_LATEST) {
 			end_row_if_full(worker, connection, before);
 		}
 		return WEIR_OK;
@@ -276,9 +278,7 @@ __attribute__((always_inline)) static inline weir_status push_and_poke(struct wr
 static void push_to_done(struct wr_worker *worker, struct wr_connection *connection, weir_message *message)
 {
 	tell_push(worker, connection, worker->scheduler->trace);
-	wr_count(&connection->queue.counters.pushed, 1);
-	wr_count(&connection->queue.counters.taken_back, 1);
-	weir_message_unref(message);
+	wr_queue_push_to_done(&connection->queue, message);
 }
 
 /* Fences of the message are signalled to the outlet's finisher, as to any other receiver. */
@@ -383,6 +383,8 @@ __attribute__((always_inline)) static inline weir_status tick(struct wr_worker *
 		wr_entity_stamp_tick(entity);
 	if (entity->wants_ticked)
 		call_ticked(entity);
+	if (entity->context.forwarded) /* once delivered, they may be gone */
+		wr_entity_leave_forwarded(entity);
 	status = entity_deliver(worker, entity, trace);
 	wr_entity_unref_inputs(entity);
 	worker->local.context = NULL;
@@ -725,7 +727,9 @@ __attribute__((always_inline)) static inline void run_entity(struct wr_worker *w
 	uint32_t running;
 
 	wr_exchange(&entity->state, WR_RUNNING);
-	worker->running_cost = wr_load_relaxed(&entity->cost);
+	wr_store_relaxed(&worker->running_cost, wr_load_relaxed(&entity->cost));
+	if (worker->local.undecided)
+		wr_ready_decide(worker);
 	worker->row = 0;
 	worker->row_woke = NULL;
 	worker->row_yields = false;
@@ -738,6 +742,8 @@ __attribute__((always_inline)) static inline void run_entity(struct wr_worker *w
 				wr_trace_ready(trace, worker->local.index, entity->id);
 			if (wait_armed(&entity->wait))
 				wr_wait_disarm(scheduler, entity);
+			if (worker->local.undecided)
+				wr_ready_decide(worker);
 			if (tick(worker, entity, trace))
 				return; /* the run has failed: this entity is not reviewed again */
 			if (++worker->row >= WR_TICKS_MAX || wr_ready_due_holds(scheduler)) {

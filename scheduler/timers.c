@@ -31,6 +31,7 @@
 #define BRIEF_RUNS 64       /* and is expected to be so after so many brief ones in a row */
 #define BRIEF_MAX  8        /* so many that are due and brief need no other worker */
 #define BESIDE_MAX 64       /* expected brief runs before the loop sees to the times all the same */
+#define SHORT_NS   200000   /* a run that takes less is not handed over for, if the time is far */
 #define WATCH_NS   10000000 /* so soon the loop looks if a run was brief in vain */
 
 /* --- the heap --- */
@@ -134,13 +135,23 @@ static void put_off_loop_locked(weir_scheduler *scheduler, int64_t soon, int64_t
 		set_loop_locked(scheduler, seen, until);
 }
 
+/* What a worker has left in a queue: the loop must look within 10 ms. */
+static bool relied_on(weir_scheduler *scheduler)
+{
+	return scheduler->workers_keep_time &&
+	       (wr_load(&scheduler->lookout) == WR_LOOP_LOOKS ||
+		(wr_ready_due_holds(scheduler) && wr_load(&scheduler->sleepers)));
+}
+
 void wr_timers_arm_loop(weir_scheduler *scheduler, int64_t now, int64_t until)
 {
 	struct wr_loop *loop = &scheduler->loop;
+	int64_t looks_at = wr_time_add(wr_ready_looked_at(scheduler, now), WATCH_NS);
 	int64_t earliest, at;
 
 	wr_mutex_lock(&scheduler->timers_lock);
 	scheduler->loop_until = until;
+	scheduler->look_by = looks_at;
 	do {
 		take_listed_locked(scheduler);
 		earliest = earliest_locked(scheduler);
@@ -152,9 +163,9 @@ void wr_timers_arm_loop(weir_scheduler *scheduler, int64_t now, int64_t until)
 		}
 		wr_store(&loop->until, at);
 	} while (wr_load(&scheduler->timers_listed));
-	if (scheduler->workers_keep_time && wr_ready_due_holds(scheduler) && wr_load(&scheduler->sleepers) &&
-	    at > wr_time_add(now, WATCH_NS)) {
-		at = wr_time_add(now, WATCH_NS); /* its push may rely on the loop */
+	if (relied_on(scheduler) && at > looks_at) {
+		bool is_set = loop->timer_at < looks_at && loop->timer_at > wr_time_add(now, WATCH_NS / 2);
+		at = is_set ? loop->timer_at : looks_at; /* a kick has woken the loop */
 		wr_store(&loop->until, at);
 	}
 	wr_loop_set_timer(loop, at);
@@ -215,7 +226,7 @@ void wr_timers_hand_over(struct wr_worker *worker)
 }
 
 /* It will be back soon. If not, as its compute takes long for once, the loop looks. */
-static void have_loop_look(weir_scheduler *scheduler, int64_t now)
+void wr_timers_have_loop_look(weir_scheduler *scheduler, int64_t now)
 {
 	if (wr_load(&scheduler->loop.until) <= wr_time_add(now, WATCH_NS))
 		return;
@@ -236,13 +247,17 @@ static struct fired fire(weir_scheduler *scheduler, struct wr_worker *worker, in
 	enum { BATCH = 64 };
 	weir_entity *due[BATCH];
 	struct fired fired = {0, 0};
+	int64_t until;
 	size_t count;
 
 	do {
 		wr_mutex_lock(&scheduler->timers_lock);
-		if (worker)
-			put_off_loop_locked(scheduler, wr_time_add(now, SLACK_NS),
-					    wr_time_add(now, WATCH_NS));
+		if (worker) {
+			until = wr_time_add(now, WATCH_NS);
+			if (relied_on(scheduler) && scheduler->look_by < until)
+				until = scheduler->look_by; /* this worker has not looked */
+			put_off_loop_locked(scheduler, wr_time_add(now, SLACK_NS), until);
+		}
 		take_listed_locked(scheduler);
 		for (count = 0; count < BATCH && (due[count] = take_due_locked(scheduler, now)); count++)
 			fired.brief += wr_read(&due[count]->brief_runs) >= BRIEF_RUNS;
@@ -260,7 +275,7 @@ static void wake_others(struct wr_worker *worker, int64_t now, struct fired fire
 	size_t wanted = fired.count > fired.brief ? fired.count - 1 : fired.count > BRIEF_MAX;
 
 	if (!wanted && fired.count > 1)
-		have_loop_look(worker->scheduler, now);
+		wr_timers_have_loop_look(worker->scheduler, now);
 	for (size_t i = 0; i < wanted; i++)
 		wr_wake_one(worker->scheduler);
 }
@@ -273,6 +288,7 @@ void wr_timers_fire_loop(weir_scheduler *scheduler, int64_t now)
 		wr_wake_one(scheduler);
 	if (!count && wr_ready_due_holds(scheduler))
 		wr_wake_one(scheduler); /* it may wait for a run that was expected to be brief */
+	wr_ready_look_out(scheduler, now);
 }
 
 bool wr_timers_fire(struct wr_worker *worker)
@@ -296,35 +312,62 @@ static void fire_beside(struct wr_worker *worker, int64_t now, bool brief)
 	wake_others(worker, now, fired);
 }
 
+/* What it takes at the most comes down slowly: it is not known before some 30 runs. */
+static void learn_run(weir_entity *entity, unsigned brief_runs, int64_t took)
+{
+	int64_t most = wr_read(&entity->run_most);
+
+	most = took > most ? took : most - (most - took) / 8;
+	wr_note(&entity->run_most, (uint32_t)(most < UINT32_MAX ? most : UINT32_MAX));
+	if (took < BRIEF_NS)
+		brief_runs += brief_runs < 2 * BRIEF_RUNS;
+	else
+		brief_runs -= brief_runs < BRIEF_RUNS ? brief_runs : BRIEF_RUNS;
+	wr_note(&entity->brief_runs, brief_runs);
+}
+
 void wr_timers_run_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	unsigned runs = wr_read(&entity->brief_runs);
-	bool brief = runs >= BRIEF_RUNS && ++worker->beside < BESIDE_MAX;
-	int64_t began = wr_now();
+	bool brief = runs >= BRIEF_RUNS && worker->beside + 1 < BESIDE_MAX;
+	int64_t began = wr_now(), most = wr_read(&entity->run_most);
 
 	if (began >= worker->time)
 		fire_beside(worker, began, brief);
-	if (brief) {
-		have_loop_look(worker->scheduler, began);
+	/* By its latest runs it ends before the time comes: no other thread need wait for that. */
+	if ((brief || (most < SHORT_NS && wr_time_add(began, 2 * most) < worker->time)) &&
+	    ++worker->beside < BESIDE_MAX) {
+		wr_timers_have_loop_look(worker->scheduler, began);
 	} else {
 		hand_over(worker, began);
 		began = wr_now(); /* a call of the system may take longer than the run */
 	}
 	wr_run_entity(worker, entity);
-	if (wr_now() - began < BRIEF_NS)
-		runs += runs < 2 * BRIEF_RUNS;
-	else
-		runs -= runs < BRIEF_RUNS ? runs : BRIEF_RUNS;
-	wr_note(&entity->brief_runs, runs);
+	learn_run(entity, runs, wr_now() - began);
 }
 
 /* --- the keeper --- */
+
+/*
+ * A keeper sleeps until `wake_at`. No further than 10 ms after that: what it runs then may be brief in vain,
+ * and the loop need not be told before that. Setting its timer is a call of the system: it must gain a while.
+ */
+static void put_off_for_keeper_locked(weir_scheduler *scheduler, int64_t wake_at)
+{
+	bool relied = relied_on(scheduler);
+	int64_t until = wr_time_add(relied ? wr_now() : wake_at, WATCH_NS);
+	int64_t soon = until - WATCH_NS / 2;
+
+	if (relied)
+		scheduler->look_by = until; /* the keeper has just looked */
+	put_off_loop_locked(scheduler, wake_at < soon ? wake_at : soon, until);
+}
 
 int64_t wr_timers_keep(struct wr_worker *worker, int64_t until)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	unsigned self = worker->local.index + 1;
-	int64_t earliest;
+	int64_t earliest, wake_at;
 
 	if (worker->time == INT64_MAX && !worker->took_due)
 		return until;
@@ -332,13 +375,14 @@ int64_t wr_timers_keep(struct wr_worker *worker, int64_t until)
 	do {
 		take_listed_locked(scheduler);
 		earliest = earliest_locked(scheduler);
+		wake_at = earliest < until ? earliest : until;
 		if (scheduler->keeper == self || earliest < wr_load(&scheduler->kept_until)) {
 			wr_store(&scheduler->kept_until, earliest);
 			scheduler->keeper = self;
 		}
-		put_off_loop_locked(scheduler, earliest, INT64_MAX);
+		put_off_for_keeper_locked(scheduler, wake_at);
 	} while (wr_load(&scheduler->timers_listed));
-	if (wr_ready_due_holds(scheduler)) /* its push may rely on the loop */
+	if (relied_on(scheduler))
 		bring_loop_locked(scheduler, wr_time_add(wr_now(), WATCH_NS));
 	worker->was_keeper = scheduler->keeper == self;
 	wr_mutex_unlock(&scheduler->timers_lock);

@@ -20,6 +20,11 @@ enum wr_answer wr_view_messages(weir_view *view, unsigned input, size_t needed);
 /* Returns true if the port is an any-size one. */
 bool wr_view_any_size(weir_view *view, unsigned input);
 /*
+ * When the oldest message of the port was pushed; INT64_MAX: it has none. Of a port whose plan is `timed`: it
+ * looks at each of its queues.
+ */
+int64_t wr_view_oldest_at(weir_view *view, unsigned input);
+/*
  * Returns true if each live `block` queue of the port has room for `needed` messages (0: what a tick may
  * emit).
  */

@@ -306,7 +306,8 @@ static void sort_messages(weir_entity *entity)
 	}
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
-			streams->sorted[streams->sorted_count++] = entity->inputs[i].taken[k];
+			if (!entity->inputs[i].forwarded[k])
+				streams->sorted[streams->sorted_count++] = entity->inputs[i].taken[k];
 	for (size_t i = 0; i < entity->output_count; i++)
 		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
 			streams->sorted[streams->sorted_count++] = entity->outputs[i].emitted[k];
@@ -334,7 +335,7 @@ static size_t count_direct(weir_entity *entity, const weir_message *message)
 	}
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
-			count += entity->inputs[i].taken[k] == message;
+			count += wr_input_refers(&entity->inputs[i], k, message);
 	for (size_t i = 0; i < entity->output_count; i++)
 		for (size_t k = 0; k < entity->outputs[i].emitted_count; k++)
 			count += entity->outputs[i].emitted[k] == message;

@@ -38,13 +38,15 @@ static bool must_stay_awake(struct wr_worker *worker, const uint64_t *version, b
 
 #define LOOK_FIRST 100000 /* ns that the lookout sleeps; twice as long each time, at most: */
 #define LOOK_MOST  1000000
+#define LOOKS_MORE 8 /* looks after the last one that left something: a push meanwhile wakes no worker */
 
 /* It leaves entries to their workers: some sleeper must look at them again (S9). */
 static bool become_lookout(struct wr_worker *worker)
 {
-	unsigned none = 0;
+	unsigned seen = wr_load(&worker->scheduler->lookout);
 
-	return wr_cas(&worker->scheduler->lookout, &none, worker->local.index + 1);
+	return (!seen || seen == WR_LOOP_LOOKS) &&
+	       wr_cas(&worker->scheduler->lookout, &seen, worker->local.index + 1);
 }
 
 /* Called before it looks at the queues: so the look finds what a push left because of the role. */
@@ -54,6 +56,40 @@ static void end_lookout(struct wr_worker *worker, bool woken)
 	worker->look_after = woken ? LOOK_FIRST : 2 * worker->look_after;
 	if (worker->look_after > LOOK_MOST)
 		worker->look_after = LOOK_MOST;
+}
+
+#define AWAKE_LEAST 1000
+#define AWAKE_MOST  50000 /* ns; a few times what it takes until a sleeping core runs */
+#define AWAKE_PAUSE 63    /* sleeps at most until it waits awake again, after waits in vain */
+
+/*
+ * Waits for a wake-up, at first awake if the last sleeps were short: a core that sleeps is late by more than
+ * the gap between two computes of a busy graph, and waking it costs its waker a system call. Awake for no
+ * longer than the last compute took, so at most half of a worker's time is spent in this way; where workers
+ * share cores, not at all. Where it shares one with the thread that would wake it, or with another program,
+ * that thread runs only when the wait is over: after a wait in vain there are pauses, twice as long each
+ * time.
+ */
+static bool park(struct wr_worker *worker, int64_t until)
+{
+	int64_t begin = wr_now(), most = wr_load_relaxed(&worker->running_cost), took;
+	bool woken = false;
+
+	if (most > AWAKE_MOST)
+		most = AWAKE_MOST;
+	if (most >= AWAKE_LEAST && worker->slept < AWAKE_MOST && worker->scheduler->own_cores &&
+	    !worker->awake_left--) {
+		woken = wr_park_awake(&worker->parker, begin + most < until ? begin + most : until);
+		worker->awake_pause = woken ? 0 : 2 * worker->awake_pause + 1;
+		if (worker->awake_pause > AWAKE_PAUSE)
+			worker->awake_pause = AWAKE_PAUSE;
+		worker->awake_left = worker->awake_pause;
+	}
+	if (!woken)
+		woken = wr_park(&worker->parker, until);
+	took = wr_now() - begin;
+	worker->slept = (3 * worker->slept + (took < 4 * AWAKE_MOST ? took : 4 * AWAKE_MOST)) / 4;
+	return woken;
 }
 
 /*
@@ -88,17 +124,20 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	if (wr_load(&scheduler->sleepers) == scheduler->all_asleep && wr_load(&scheduler->watching) &&
 	    !wr_system_outstanding(scheduler->graph->system))
 		wr_loop_kick(&scheduler->loop);
-	looks_out = left && become_lookout(worker);
-	if (!left)
+	if (left && !worker->more_looks)
 		worker->look_after = LOOK_FIRST;
+	if (left)
+		worker->more_looks = LOOKS_MORE;
+	looks_out = worker->more_looks && become_lookout(worker);
 	if (looks_out) {
+		worker->more_looks -= !left;
 		until_look = wr_now() + worker->look_after;
 		until_look = until_look < until ? until_look : until;
 	}
 	wr_run_drop_live(scheduler);
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
 	wake_at = wr_timers_keep(worker, until_look);
-	woken = wr_park(&worker->parker, wake_at);
+	woken = park(worker, wake_at);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
 	wr_store_relaxed(&worker->looked_since, INT64_MAX); /* a sleep is not slowness */
 	wr_live_take(&scheduler->live);                     /* also if CLOSED: worker_leave() drops it */
@@ -294,8 +333,10 @@ void wr_worker_main(void *arg)
 	weir_scheduler *scheduler = worker->scheduler;
 	bool idle = true;
 
-	worker->wakes_skipped = worker->took_due = worker->was_keeper = false;
+	worker->wakes_skipped = worker->local.undecided = worker->took_due = worker->was_keeper = false;
 	worker->look_after = LOOK_FIRST;
+	worker->slept = worker->more_looks = worker->awake_pause = worker->awake_left = 0;
+	wr_store_relaxed(&worker->running_cost, 0);
 	worker->time = INT64_MAX;
 	worker->error = wr_error_here();
 	wr_thread_set_local(worker);

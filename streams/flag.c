@@ -352,7 +352,10 @@ weir_status wr_flag_arm(struct wr_system *system, uint32_t entity, const weir_fe
 {
 	struct wr_poller *poller = &system->poller;
 	struct wr_waker *waker = wr_load(&system->waker);
-	struct wr_signal_request request = {.entity = entity, .fences = fences, .count = n, .by_flag = true};
+	/* Until then the fences were pending: a span may begin there (T15), so the clock is read before the
+	 * look. */
+	struct wr_signal_request request = {
+		.entity = entity, .fences = fences, .count = n, .by_flag = true, .armed_at = wr_now()};
 	struct wr_signal *signal;
 	wr_token token;
 	weir_status status;

@@ -313,7 +313,7 @@ static wr_token signal_arm(struct wr_system *system, struct wr_waker *waker,
 	signal->count = request->count;
 	for (size_t i = 0; i < request->count; i++)
 		signal->fences[i] = request->fences[i];
-	signal->armed_at = wr_now();
+	signal->armed_at = request->armed_at ? request->armed_at : wr_now();
 	signal->complete_at = 0;
 	wr_store_relaxed(&signal->enqueued, 0); /* published by the token, like the rest */
 	wr_store_relaxed(&signal->ended, 0);

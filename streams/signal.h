@@ -144,6 +144,7 @@ struct wr_signal_request {
 	struct wr_signal_stream *signal_stream; /* NULL: inline, or by flag */
 	weir_stream *stream;
 	bool bounded, by_flag, is_inline;
+	int64_t armed_at; /* by flag: before the look that found its fences pending; 0: now */
 	/* within this room: what was claimed with a place; of the first fence, NULL: it was complete */
 	struct wr_signal *signal;
 	void *event;

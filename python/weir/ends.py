@@ -4,6 +4,7 @@ import asyncio
 import collections
 import operator
 import os
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ class Inlet:
         self._graph, self._port = graph, port
         self._inlet: Any = inlet
         self._watch: _Watch | None = None
+        self._brief = _Brief()
 
     def push(self, value: Any, timeout: float | None = None, stamp: Stamp | None = None, give: bool = False) -> None:
         """Pushes an array, bytes, a dict of parts, a message of this graph, None (empty) or any object.
@@ -72,15 +74,19 @@ class Inlet:
                 self._graph._refuse_stuck(self._port)
 
     async def push_async(self, value: Any, stamp: Stamp | None = None, give: bool = False) -> None:
-        """The same in asyncio: waits for room without blocking the loop. It is woken, and asks for nothing meanwhile."""
+        """The same in asyncio. To wait for room it gives the other tasks four turns, holds up the loop until 50 µs are over, where
+        that was enough lately, then sleeps until the loop wakes it."""
         try:
             left = self._inlet.try_push(value, None if stamp is None else _stamp(stamp), give)
-            turns = 0 if left is None else _turns(self._watch)
-            while left is not None:
-                if turns:
-                    turns -= 1
+            if left is not None and self._brief.is_due(self._watch):
+                for wait in self._brief.waits():
                     await asyncio.sleep(0)
-                elif self._watch is None or self._watch.loop is not asyncio.get_running_loop():
+                    left = self._inlet.try_push(left, None, False, wait)
+                    if left is None:
+                        break
+                self._brief.note(left is None)
+            while left is not None:
+                if self._watch is None or self._watch.loop is not asyncio.get_running_loop():
                     self._watch = _Watch(self._inlet)  # a push after this that finds no room clears the descriptor
                 else:
                     await self._watch.readable()
@@ -113,6 +119,7 @@ class Outlet:
         self._graph, self._port, self._options = graph, port, options
         self._outlet: Any = outlet
         self._watch: _Watch | None = None
+        self._brief = _Brief()
         self._loops, self._left = 0, False  # that iterate; one of them was left before the end
         self._used, self._closed = False, False  # since the start
 
@@ -134,16 +141,19 @@ class Outlet:
         return None if self._closed else self._port.partition(".")[0]
 
     async def take_async(self) -> _weir.Message:
-        """The next message, in asyncio: waits without blocking the loop; raises weir.Closed when no more will come."""
+        """The next message, in asyncio: waits as `push_async` does; raises weir.Closed when no more will come."""
         self._left, self._used = False, True
         try:
             message: _weir.Message | None = self._outlet.try_take()
-            turns = 0 if message is not None else _turns(self._watch)
-            while message is None:
-                if turns:
-                    turns -= 1
+            if message is None and self._brief.is_due(self._watch):
+                for wait in self._brief.waits():
                     await asyncio.sleep(0)
-                elif self._watch is None or self._watch.loop is not asyncio.get_running_loop():
+                    message = self._outlet.try_take(wait)
+                    if message is not None:
+                        break
+                self._brief.note(message is not None)
+            while message is None:
+                if self._watch is None or self._watch.loop is not asyncio.get_running_loop():
                     self._watch = _Watch(self._outlet)
                 else:
                     await self._watch.readable()
@@ -224,8 +234,37 @@ async def readable(fd: int) -> None:
         os.close(own)
 
 
-TURNS = 8  # of the loop, in which an end is asked again before its descriptor is watched
-SOON = 100e-6  # seconds; where it takes longer, the loop rather sleeps at once
+TURNS = 4  # of the others in the loop, after each of which an end is asked again
+BRIEF = 50_000  # ns, of these turns and the wait after them
+PAUSE = 63  # waits that are not brief, at most, until one is tried again
+
+
+class _Brief:
+    """Whether the next wait of an end in asyncio is brief at first: it gives the others of the loop some turns, which is enough where
+    workers have cores of their own, and then waits in the call itself. A worker wakes that directly, or runs on this core meanwhile; by
+    the descriptor and the loop it costs several times as much. After one that did not suffice there are pauses, twice as long each time: what comes seldom, or into a loop that is
+    busy otherwise, is slept for.
+    """
+
+    def __init__(self) -> None:
+        self.pause = self.left = 0
+
+    def is_due(self, watch: "_Watch | None") -> bool:
+        if watch is not None and watch.waiting:
+            return False
+        self.left -= 1
+        return self.left < 0
+
+    def waits(self) -> Iterator[int]:
+        """How long to wait after each turn of the others: only after the last, and not at all if the others took that long."""
+        begun = time.perf_counter_ns()
+        for _ in range(TURNS - 1):
+            yield 0
+        yield max(0, BRIEF - (time.perf_counter_ns() - begun))
+
+    def note(self, enough: bool) -> None:
+        self.pause = 0 if enough else min(2 * self.pause + 1, PAUSE)
+        self.left = self.pause
 
 
 class _Watch:
@@ -238,18 +277,16 @@ class _Watch:
         self.loop, self.fd, self.watched = asyncio.get_running_loop(), os.dup(end.fileno()), False
         self.waiting: collections.deque[asyncio.Future[None]] = collections.deque()
         self.woken = self.stale = False
-        self.soon = True  # the last wait was short
 
     async def readable(self) -> None:
         """Waits until the descriptor is readable."""
-        future, begun = self.loop.create_future(), self.loop.time()
+        future = self.loop.create_future()
         self.waiting.append(future)
         self.stale, self.woken = self.woken, False
         if not self.watched:
             self.loop.add_reader(self.fd, self._ready)
             self.watched = True
         await future
-        self.soon = self.loop.time() - begun < SOON
 
     def _ready(self) -> None:
         if self.stale:
@@ -266,8 +303,3 @@ class _Watch:
 
     def __del__(self) -> None:
         os.close(self.fd)
-
-
-def _turns(watch: _Watch | None) -> int:
-    """How often to ask again, in as many turns of the loop: to be woken costs as much as several turns."""
-    return TURNS if watch is None or (watch.soon and not watch.waiting) else 0

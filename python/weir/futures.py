@@ -271,6 +271,7 @@ class AsyncContext:
 
     def __init__(self, context: _weir.Context, inputs: list[str]):
         self._received = {port: context.receive_all(port) for port in inputs}
+        self._ages = {port: context.age(port) for port in inputs}
         self.entity, self.tick, self.now = context.entity, context.tick, context.now
         self.waker = context.waker()
 
@@ -285,6 +286,10 @@ class AsyncContext:
     def count(self, port: str) -> int:
         """How many messages this tick received there."""
         return len(self._received[port])
+
+    def age(self, port: str) -> int | None:
+        """Nanoseconds since the message of a port with the policy latest was pushed, at the start of this tick; else None."""
+        return self._ages[port]
 
     def emit(self, port: str, value: Any) -> None:
         raise TypeError("an async compute returns what it emits: `return value`, or a dict by output if there are several")

@@ -15,7 +15,7 @@ from weir import _weir
 
 KINDS = {"empty": 1, "bytes": 2, "tensor": 4, "user": 8, "object": 8, "parts": 16}
 EXAMPLES = {"dtype": '"uint8" or "uint8|float32"', "place": '"host" or "device"', "shape": '"[H, W, 3]"'}
-POLICIES = ["block", "pop", "reject", "fault"]
+POLICIES = ["block", "pop", "reject", "fault", "latest"]  # in the order of weir_policy
 OPTIONAL, ANY_SIZE, DEVICE, HOST = 1, 2, 4, 8  # WEIR_PORT_...
 STREAM, EFFECTS = 1, 2  # WEIR_OPERATOR_...
 TAKE_ALL = 2**32 - 1
@@ -24,7 +24,7 @@ read_descriptor write_descriptor""".split()
 OF_PYTHON = {bool: "bool", int: "int", float: "number", str: "string", list: "numbers", tuple: "numbers"}
 VALUES: dict[str, Any] = {"bool": bool, "int": int, "number": (int, float), "choice": str, "string": str, "read_file": str,
                           "write_file": str, "read_descriptor": int, "write_descriptor": int}
-Policy = Literal["block", "pop", "reject", "fault"]
+Policy = Literal["block", "pop", "reject", "fault", "latest"]
 Thing = TypeVar("Thing", bound=Callable[..., Any])
 T = TypeVar("T")
 
@@ -40,7 +40,8 @@ class Port:
     any_size    inputs: any number of connections
     device      inputs: compute orders its work on the device and reads nothing on the host, so there is no gate
     host        inputs of operators with uses_stream: read on the host; outputs: the device writes host memory
-    capacity, take, policy   inputs: messages that wait; that a tick receives (-1: all); when a queue is full
+    capacity, take, policy   inputs: messages that wait; that a tick receives (-1: all); when a queue is full. "latest": each tick
+                receives the newest message, again and again, so there is neither capacity nor take
     max_emits   outputs: messages that a tick may emit
     dtype       "uint8", or alternatives, "uint8|float32"; None: any. So are the next two
     place       "host" or "device": where the memory of arrays is

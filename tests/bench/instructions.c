@@ -68,7 +68,7 @@ static weir_status device_compute(weir_context *context, void *state)
 static weir_status pass_compute(weir_context *context, void *state)
 {
 	(void)state;
-	return weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
+	return weir_context_forward(context, 0, 0, 0);
 }
 
 static weir_status sink_compute(weir_context *context, void *state)

@@ -1,5 +1,10 @@
-/* A plugin whose operator works in scratch memory: three ticks, which are replayed from the third on. */
+/*
+ * A plugin with an operator that works in scratch memory: three ticks, which are replayed from the third on;
+ * and with one that has a `latest` port, which prints a line for each of its ticks.
+ */
+#include <inttypes.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "weir.h"
@@ -34,9 +39,37 @@ static weir_status compute(weir_context *context, void *state)
 static const weir_operator scratch = {
 	.size = sizeof scratch, .name = "scratch", .help = "uses memory", .compute = compute};
 
+static weir_status overlay_compute(weir_context *context, void *state)
+{
+	weir_stamp frame = weir_message_stamp(weir_context_message(context, 0, 0));
+	weir_stamp last = weir_message_stamp(weir_context_message(context, 1, 0));
+
+	(void)state;
+	printf("%" PRIu64 " with %" PRIu64 ", %" PRId64 "ms old\n", frame.tag, last.tag,
+	       (weir_context_age(context, 1) + 500000) / 1000000);
+	return WEIR_OK;
+}
+
+static const weir_port overlay_inputs[] = {
+	{.size = sizeof(weir_port), .name = "in", .help = "a message a tick"},
+	{.size = sizeof(weir_port),
+	 .name = "last",
+	 .policy = WEIR_POLICY_LATEST,
+	 .help = "what is there of another stream"},
+	{.name = NULL},
+};
+static const weir_operator overlay = {.size = sizeof overlay,
+				      .name = "overlay",
+				      .help = "prints what each tick receives",
+				      .flags = WEIR_OPERATOR_PRINTS,
+				      .inputs = overlay_inputs,
+				      .compute = overlay_compute};
+
 static weir_status add(weir_registry *registry)
 {
-	return weir_registry_add_operator(registry, &scratch);
+	weir_status status = weir_registry_add_operator(registry, &scratch);
+
+	return status ? status : weir_registry_add_operator(registry, &overlay);
 }
 
 WEIR_PLUGIN(add);

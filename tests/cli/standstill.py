@@ -73,7 +73,7 @@ def xb16_after_a_time_without_a_tick_it_is_told_once(weir):
 
 STUCK = {
     "weir": 1,
-    "resources": {"p": {"type": "memory_pool", "block_size": 4096, "blocks": 2}},
+    "resources": {"p": {"type": "memory_pool", "block_size": 4096, "blocks": 1}},
     "entities": [
         {"name": "a", "operator": "ping"},
         {"name": "s1", "operator": "spin", "resources": ["p"]},
@@ -86,7 +86,7 @@ STUCK = {
 
 
 def stuck(weir, *options):
-    """A part that stands for ever beside a heartbeat."""
+    """A part that stands for ever beside a heartbeat. It stands whatever the order of the ticks: s1's first message holds the only block."""
     path = FOLDER / "stuck.json"
     path.write_text(json.dumps(STUCK))
     ended = process.run(weir, "run", str(path), "--quiet", *options)
@@ -109,7 +109,7 @@ def s06_a_drain_tells_what_stands_for_less_than_a_look(weir):
 
 def xb16_a_part_that_stands_beside_one_that_goes_on_is_explained(weir):
     code, lines = stuck(weir, "--backend", "sim", "--duration", "8s", "--explain-after", "2s")
-    told = [line for line in lines if "nothing taken from a.out -> s1.in for 2 s: circular wait: s2 waits" in line]
+    told = [line for line in lines if "nothing taken from s1.out -> s2.in for 2 s: circular wait: s2 waits" in line]
     assert code == 4 and len(told) == 1, (code, lines)
 
 

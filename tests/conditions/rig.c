@@ -59,6 +59,40 @@ unsigned weir_values_at(const weir_values *values, const char *name, size_t i)
 	return (unsigned)atoi(at);
 }
 
+double weir_values_number_at(const weir_values *values, const char *name, size_t i)
+{
+	const char *at = value_of(values, name);
+
+	while (*at && *at != ' ' && i)
+		i -= *at++ == ',';
+	return i ? 0 : strtod(at, NULL);
+}
+
+size_t weir_view_take(weir_view *view, unsigned input)
+{
+	return view->ports[input].take;
+}
+
+bool weir_view_closed(weir_view *view, unsigned input)
+{
+	return view->ports[input].closed;
+}
+
+bool weir_view_connected(weir_view *view, unsigned input)
+{
+	return !view->ports[input].unconnected;
+}
+
+int64_t wr_view_oldest_at(weir_view *view, unsigned input)
+{
+	return view->ports[input].count ? view->ports[input].oldest : INT64_MAX;
+}
+
+size_t weir_view_count(weir_view *view, unsigned input)
+{
+	return view->ports[input].count;
+}
+
 int64_t weir_view_now(weir_view *view)
 {
 	view->clock_reads++;

@@ -12,6 +12,7 @@ enum { RIG_PORTS = 4, RIG_FENCES = 4 };
 struct rig_port {
 	size_t count, least, take, room, emits, pending;
 	bool any_size, unconnected, closed;
+	int64_t oldest; /* when the oldest message was pushed */
 	weir_fence fences[RIG_FENCES];
 };
 

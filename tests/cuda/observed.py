@@ -11,7 +11,7 @@ RAW = acceptance.ROOT / "examples" / "frames.json"
 SPINS = acceptance.ROOT / "tests" / "trace" / "graphs" / "spins.json"
 KERNELS = {"short": 500_000, "long": 2_000_000, "middle": 1_000_000}  # ns of each kernel of spins.json
 ROUNDS = 9
-FRAMES = 3000
+FRAMES = 6000
 
 
 def entities_of(given, signal, folder):
@@ -56,17 +56,20 @@ def frames_per_second(given, frames, *options):
 
 
 def cost(given):
-    """Statistics with sampled GPU time, beside none: interleaved runs, each first in half of the rounds."""
-    rates = {True: [], False: []}
+    """Statistics with sampled GPU time, beside none: interleaved runs. The spread of none against itself is allowed for."""
+    rates = {"none": [], "observed": [], "none again": []}
     with tempfile.TemporaryDirectory(prefix="weir-observed-") as folder:
         frames = os.path.join(folder, "frames.rgb")
         with open(frames, "wb") as file:
             file.truncate(FRAMES * 640 * 480 * 3)
         seen = ["--gpu-time", "sample:64", "--stats-file", os.path.join(folder, "run.json")]
         for turn in range(ROUNDS):
-            for observed in (turn % 2 == 0, turn % 2 == 1):
-                rates[observed].append(frames_per_second(given, frames, *(seen if observed else ())))
-    best, middle = (of(rates[True]) / of(rates[False]) for of in (max, statistics.median))
-    rate = statistics.median(rates[False])
-    said = f"{middle:.3f} of {rate:.0f} frames/s as the medians of {ROUNDS} runs each, {best:.3f} in the best"
-    yield "12 examples/frames with statistics and sample:64", ">= 0.98 of its frames/s", said, middle >= 0.98
+            for i in range(3):
+                kind = list(rates)[(turn + i) % 3]
+                rates[kind].append(frames_per_second(given, frames, *(seen if kind == "observed" else ())))
+    rate = {kind: statistics.median(values) for kind, values in rates.items()}
+    none = (rate["none"] + rate["none again"]) / 2
+    middle, spread = rate["observed"] / none, abs(rate["none"] - rate["none again"]) / none
+    said = f"{middle:.3f} of {none:.0f} frames/s as the medians of {ROUNDS} runs each; none against itself {spread:.3f}"
+    name = "12 examples/frames with statistics and sample:64"
+    yield name, ">= 0.98 of its frames/s, less the spread", said, middle >= 0.98 - spread

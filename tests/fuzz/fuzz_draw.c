@@ -75,8 +75,11 @@ static void draw_wires(struct fz *fz, unsigned sources)
 	for (unsigned to = sources; to < fz->entity_count; to++) {
 		unsigned n = 1 + (chance(fz, 3) ? draw(fz, 3) : 0);
 
-		while (n--)
-			wire(fz, draw(fz, to), chance(fz, 4), to, draw_port(fz), 0);
+		while (n--) { /* one after another: the order of arguments is the compiler's */
+			unsigned port = draw_port(fz), output = chance(fz, 4), from = draw(fz, to);
+
+			wire(fz, from, output, to, port, 0);
+		}
 	}
 	if (!fz->tame && fz->entity_count > sources + 1 && chance(fz, 3)) { /* sometimes a cycle */
 		unsigned early = sources + draw(fz, fz->entity_count - sources - 1);
@@ -441,13 +444,14 @@ static void put_connections(struct fz *fz)
 static void put_graph(struct fz *fz)
 {
 	int bound = draw_max_in_flight(fz);
+	unsigned index = draw(fz, 2), most = 1 + draw(fz, 3);
 
 	fz->bound = bound < 0 ? 64 : (unsigned)bound;
 	ADD("{\"weir\":1,\"scheduler\":{\"signal\":\"%s\",\"max_in_flight\":%d},\n\"resources\":{\"few\":{"
 	    "\"type\":\"stream_pool\",\"max_size\":%u},"
 	    "\"parts\":{\"type\":\"green_context_pool\",\"sms_per_partition\":[2,4]},"
 	    "\"part\":{\"type\":\"green_context\",\"pool\":\"parts\",\"index\":%u}",
-	    fz->signal, fz->bound, 1 + draw(fz, 3), draw(fz, 2));
+	    fz->signal, fz->bound, most, index);
 	if (fz->blocks)
 		ADD(",\"m\":{\"type\":\"memory_pool\",\"block_size\":4096,\"blocks\":%u}", fz->blocks);
 	ADD("},\n\"entities\":[\n");

@@ -13,6 +13,9 @@
 #include "kinds.h"
 
 static bool seen[100];
+static const char *const titles[100] = {
+#define TITLE(name, number, title) [number] = title,
+	WR_ERROR_TABLE(TITLE)};
 
 struct golden {
 	struct wr_text source, said;
@@ -85,6 +88,7 @@ static void collect(const weir_diagnostic *report, void *arg)
 		    report->text, report->number, report->warning ? " warning" : "");
 	show_place(golden, report->line, report->column);
 	seen[report->number] = true;
+	assert_int_equal(report->warning, strstr(titles[report->number], "(warning)") != NULL);
 	if (golden->description && !strpbrk(report->pointer, "\\~")) /* the walk does not know escapes */
 		assert_true(is_place_of(&golden->description->root, report->pointer, report->line,
 					report->column));

@@ -109,9 +109,16 @@ static const weir_port four_outputs[] = {{PORT, .name = "out", .dtype = "float32
 					 {.name = NULL}};
 static const weir_operator four = {OPERATOR, .name = "four", .outputs = four_outputs};
 
+static const weir_port overlay_inputs[] = {
+	{PORT, .name = "in"},
+	{PORT, .name = "last", .flags = WEIR_PORT_OPTIONAL, .policy = WEIR_POLICY_LATEST},
+	{PORT, .name = "all", .flags = WEIR_PORT_OPTIONAL, .take = WEIR_TAKE_ALL},
+	{.name = NULL}};
+static const weir_operator overlay = {OPERATOR, .name = "overlay", .inputs = overlay_inputs};
+
 const weir_operator *const wr_builtin_operators[] = {
-	&bytes_sink, &camera, &copier, &filter, &four,    &gather, &idle,  &image, &network,
-	&pair,       &relay,  &sink,   &source, &spinner, &talker, &three, NULL};
+	&bytes_sink, &camera, &copier, &filter, &four,   &gather,  &idle,   &image, &network,
+	&overlay,    &pair,   &relay,  &sink,   &source, &spinner, &talker, &three, NULL};
 
 static void ask(const void *state, weir_view *view, weir_verdict *verdict)
 {

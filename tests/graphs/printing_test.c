@@ -259,6 +259,33 @@ static void what_differs_from_the_default_is_printed(void **state)
 	a_printed_graph_says_all_that_the_text_says((void *[]){(void *)text});
 }
 
+/* No capacity, no take: a port that has them is refused. A gate is implied. */
+static void a_latest_port_is_printed_as_such(void **state)
+{
+	static const char text[] =
+		"{\"weir\": 1, \"entities\": ["
+		"{\"name\": \"read\", \"operator\": \"source\"}, {\"name\": \"on\", \"operator\": "
+		"\"overlay\"},"
+		"{\"name\": \"b\", \"operator\": \"sink\", \"ports\": {\"in\": {\"policy\": \"latest\", "
+		"\"gate\": true}}, "
+		"\"conditions\": [{\"type\": \"periodic\", \"period\": \"60Hz\"}]}],"
+		"\"connections\": [{\"from\": \"read.out\", \"to\": [\"on.in\", \"on.last\", \"b.in\"]}]}";
+	char *drawn = kinds_print_text(text, WEIR_FORMAT_DOT),
+	     *words = kinds_print_text(text, WEIR_FORMAT_TEXT);
+	char *json = kinds_print_text(text, WEIR_FORMAT_JSON);
+
+	(void)state;
+	assert_non_null(strstr(drawn, "headlabel=\"last\", label=\"latest\"]"));
+	assert_non_null(strstr(words, "input last: latest\n"));
+	assert_non_null(strstr(words, "input in: latest\n"));
+	assert_non_null(strstr(json, "\"last\": {\"policy\": \"latest\"}"));
+	weir_text_free(drawn);
+	weir_text_free(words);
+	weir_text_free(json);
+	a_printed_graph_reads_as_the_same_graph((void *[]){(void *)text});
+	a_printed_graph_says_all_that_the_text_says((void *[]){(void *)text});
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +306,7 @@ int main(void)
 		cmocka_unit_test(drawing_has_gates_and_defaults_that_are_changed),
 		cmocka_unit_test(a_drawing_labels_queues_that_are_longer_or_drop),
 		cmocka_unit_test(what_differs_from_the_default_is_printed),
+		cmocka_unit_test(a_latest_port_is_printed_as_such),
 	};
 
 	return cmocka_run_group_tests_name("printing", tests, NULL, NULL);

@@ -59,6 +59,13 @@ static void a_port_that_cannot_work_is_refused(void **state)
 {
 	static const weir_port no_size[] = {{.name = "in"}, {.name = NULL}};
 	static const weir_port policy[] = {PORT(.name = "in", .policy = (weir_policy)77), {.name = NULL}};
+	static const weir_port roomy[] = {PORT(.name = "in", .policy = WEIR_POLICY_LATEST, .capacity = 2),
+					  {.name = NULL}};
+	static const weir_port several[] = {
+		PORT(.name = "in", .policy = WEIR_POLICY_LATEST, .take = WEIR_TAKE_ALL), {.name = NULL}};
+	static const weir_port any[] = {
+		PORT(.name = "in", .policy = WEIR_POLICY_LATEST, .flags = WEIR_PORT_ANY_SIZE),
+		{.name = NULL}};
 	static const weir_port both[] = {PORT(.name = "in", .flags = WEIR_PORT_DEVICE | WEIR_PORT_HOST),
 					 {.name = NULL}};
 	static const weir_port twice[] = {PORT(.name = "in"), PORT(.name = "in"), {.name = NULL}};
@@ -68,6 +75,9 @@ static void a_port_that_cannot_work_is_refused(void **state)
 	(void)state;
 	assert_port_refused(no_size, true, "'in' has a wrong size");
 	assert_port_refused(policy, true, "'in' has an unknown policy");
+	assert_port_refused(roomy, true, "'in' is 'latest' with a capacity or a take: leave both 0");
+	assert_port_refused(several, true, "'in' is 'latest' with a capacity or a take: leave both 0");
+	assert_port_refused(any, true, "'in' is both 'latest' and an any-size port");
 	assert_port_refused(both, true, "'in' is both a device port and a host port");
 	assert_port_refused(twice, true, "'in' appears twice");
 	assert_port_refused(device, false, "'out' is an output");

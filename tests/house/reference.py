@@ -23,7 +23,7 @@ THREADS = ("any", "one", "owner", "review", "the one that started")
 MAKING = {"create", "open", "read", "parse", "wrap", "pack", "allocate", "receive", "record", "print", "explain", "take", "add"}
 DOING = {
     "collect", "destroy", "free", "ref", "unref", "unwrap", "load", "set", "put", "use", "connect", "check", "poke", "tell", "watch",
-    "start", "run", "wait", "stop", "turn", "push", "close", "launch", "copy", "query", "enqueue", "emit", "finish", "complete",
+    "start", "run", "wait", "stop", "turn", "push", "close", "launch", "copy", "query", "enqueue", "emit", "forward", "finish", "complete",
     "drain", "hold", "fail", "sleep", "synchronize", "escape", "replay", "write",
 }
 NOUNS = "status|log|error|graph|entity|scheduler|inlet|outlet|message|stream|fence|context|values|view|verdict|registry|description|text|duration"

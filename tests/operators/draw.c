@@ -531,6 +531,20 @@ static void xb51_a_result_of_another_picture_is_refused(void **state)
 	rig_stop(&rig);
 }
 
+static void xb51_a_latest_port_gives_the_result_of_an_earlier_picture(void **state)
+{
+	const weir_stamp first = {5, 0}, fifth = {9, 5};
+	struct rig rig;
+
+	(void)state;
+	for (unsigned port = 0; port < 3; port++) {
+		rig_start(&rig, &wr_draw, "");
+		rig.context.latest = 1u << port;
+		assert_int_equal(tick_with_tags(&rig, fifth, first), port == 1 ? WEIR_E_FAILED : WEIR_OK);
+		rig_stop(&rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -553,6 +567,7 @@ int main(void)
 		cmocka_unit_test(a_start_that_fails_says_why),
 		cmocka_unit_test(no_memory_for_a_copy_fails_the_tick),
 		cmocka_unit_test(xb51_a_result_of_another_picture_is_refused),
+		cmocka_unit_test(xb51_a_latest_port_gives_the_result_of_an_earlier_picture),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, nothing_left);

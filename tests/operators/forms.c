@@ -200,11 +200,12 @@ static void resize_on_host_is_resize_on_the_device(void **state)
 	for (int i = 0; i < 300; i++) {
 		int height, width, to_height, to_width;
 		char parameters[96];
+		int fill = drawn(0, 255);
 
 		draw_size(&height, &width);
 		draw_size(&to_height, &to_width);
 		snprintf(parameters, sizeof parameters, "width=%d height=%d letterbox=%s fill=[%d]", to_width,
-			 to_height, drawn(0, 1) ? "true" : "false", drawn(0, 255));
+			 to_height, drawn(0, 1) ? "true" : "false", fill);
 		compare(&wr_resize, parameters, draw_image(height, width, drawn(1, 4)), resize);
 	}
 }

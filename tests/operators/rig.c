@@ -317,6 +317,11 @@ size_t weir_context_count(const weir_context *context, unsigned input)
 	return !input ? context->in_count : context->side[input - 1] != NULL;
 }
 
+int64_t weir_context_age(const weir_context *context, unsigned input)
+{
+	return context->latest >> input & 1 ? 0 : -1;
+}
+
 weir_message *weir_context_message(weir_context *context, unsigned input, size_t i)
 {
 	assert_true(i < weir_context_count(context, input));
@@ -329,6 +334,11 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 	assert_true(context->out_count < RIG_MESSAGES);
 	context->out[context->out_count++] = message;
 	return WEIR_OK;
+}
+
+weir_status weir_context_forward(weir_context *context, unsigned input, size_t i, unsigned output)
+{
+	return weir_context_emit(context, output, weir_message_ref(weir_context_message(context, input, i)));
 }
 
 weir_status weir_context_stream(weir_context *context, weir_stream **out)

@@ -28,6 +28,7 @@ struct weir_context {
 	void *state;
 	weir_message *in[RIG_MESSAGES], *out[RIG_MESSAGES];
 	weir_message *side[2]; /* of inputs 1 and 2; at most one each */
+	unsigned latest;       /* bits of the inputs with that policy */
 	size_t in_count, out_count;
 	uint64_t tick;
 	bool finished, fails_to_allocate, fails_to_launch, fails_to_pack, has_no_stream;

@@ -11,6 +11,7 @@ import argparse
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -47,7 +48,8 @@ def environment(folder):
     result = subprocess.run([base, "-m", "venv", "--clear", folder / "venv"], capture_output=True, text=True)
     if result.returncode:
         skip(f"no virtual environment (Debian: python3-venv): {last_line(result)}")
-    install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "1", *PACKAGES]
+    install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "1",
+               "--prefer-binary", *PACKAGES]  # an interpreter for which the newest release has no wheel gets an older one, not a compiler
     result = subprocess.run(install, capture_output=True, text=True)
     if result.returncode:
         skip(f"pip cannot install {', '.join(PACKAGES)}: {last_line(result)}")
@@ -126,6 +128,7 @@ def main():
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", HERE, *(others or [HERE])]
     if own.program:
         command = [python, "-B", own.program.resolve(), *others]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and tests send it
     sys.exit(subprocess.run(list(map(str, command)), env={**os.environ, **settings}, cwd=ROOT).returncode)
 
 

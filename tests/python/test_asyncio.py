@@ -3,15 +3,24 @@
 import asyncio
 import gc
 import os
+import time
 
 import pytest
 
 import weir
 
 
+@weir.operator
+class Ticks:
+    outputs = ["out"]
+
+    def compute(self, ctx):
+        ctx.emit("out", ctx.tick)
+
+
 def test_async_with_async_for_and_take_async():
     async def serve():
-        graph = weir.Graph({"weir": 1, "entities": [{"name": "e", "operator": "Ends"}]})
+        graph = weir.Graph({"weir": 1, "entities": [{"name": "e", "operator": "Ticks"}]})
         outlet = graph.outlet("e.out")
         async with graph.start(backend="host"):
             first = await outlet.take_async()
@@ -65,7 +74,79 @@ def test_push_async_is_woken_and_does_not_poll():
         return begun, before, seen
 
     begun, before, seen = asyncio.run(asyncio.wait_for(stalled(), 20))
-    assert begun == before <= 2 * (2 + weir.ends.TURNS) and seen == [0, 1, 2]
+    assert begun == before <= 2 * (3 + weir.ends.TURNS) and seen == [0, 1, 2]
+
+
+def waits_noted(outlet):
+    """The list to which each further try of the outlet adds how long it may wait."""
+    waits, own = [], outlet._outlet
+
+    class Noted:
+        fileno, close = own.fileno, own.close
+
+        def try_take(self, *wait):
+            waits.extend(wait)
+            return own.try_take(*wait)
+
+    outlet._outlet = Noted()
+    return waits
+
+
+@pytest.mark.parametrize("take", ["take_async", "async for"])
+def test_what_comes_seldom_is_slept_for(take):
+    """After a brief wait that did not suffice there are pauses."""
+    async def taken():
+        graph, inlet, outlet = of_pass()
+        graph.start(backend="host", workers=1)
+        waits = waits_noted(outlet)
+        messages = outlet.__aiter__()
+        for i in range(40):
+            taking = asyncio.ensure_future(outlet.take_async() if take == "take_async" else messages.__anext__())
+            await asyncio.sleep(0.002)
+            await inlet.push_async(i)
+            assert (await taking).object == i
+        graph.close()
+        return waits
+
+    waits = asyncio.run(asyncio.wait_for(taken(), 20))
+    waits = [wait for wait in waits if wait]
+    assert 1 <= len(waits) <= 6 and max(waits) <= weir.ends.BRIEF
+
+
+def test_a_loop_that_is_busy_is_not_held_up():
+    async def turns():
+        graph, inlet, outlet = of_pass()
+        graph.start(backend="host", workers=1)
+        waits = waits_noted(outlet)
+        taking = asyncio.create_task(outlet.take_async())
+        await asyncio.sleep(0)  # it has asked once
+        until = time.perf_counter_ns() + 2 * weir.ends.BRIEF
+        while time.perf_counter_ns() < until:
+            pass
+        await asyncio.sleep(0.001)
+        await inlet.push_async(0)
+        await taking
+        graph.close()
+        return waits
+
+    waits = asyncio.run(asyncio.wait_for(turns(), 20))
+    assert waits == [0] * weir.ends.TURNS
+
+
+def test_an_end_of_a_simulated_run_does_not_execute_it():
+    """A brief wait would."""
+    async def asked():
+        graph, inlet, outlet = of_pass()
+        graph.start(backend="sim")
+        begun = graph.now
+        taking = asyncio.create_task(outlet.take_async())
+        await asyncio.sleep(0.01)
+        found = taking.done(), graph.now - begun
+        taking.cancel()
+        graph.close()
+        return found
+
+    assert asyncio.run(asyncio.wait_for(asked(), 20)) == (False, 0)
 
 
 def test_a_value_that_waits_for_room_is_made_a_message_once():

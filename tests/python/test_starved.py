@@ -122,3 +122,42 @@ def test_f40_any_allocation_of_a_life_may_fail():
     found = script(SWEEP, LD_PRELOAD=FAILING_MALLOC)
     assert found.returncode == 0 and not found.stderr and found.stdout.endswith("done\n"), (found.stdout[-10:], found)
     assert int(found.stdout.split()[-2]) > 100
+
+
+# In a child of each step, since the map of all objects, in which nanobind finds them, grows once.
+WIDE = """
+import ctypes
+fail_at = ctypes.CDLL(None).fail_at
+for i in range(40):
+    GRAPH["entities"].append({"name": f"another_one_that_gathers_{i}", "operator": "Gather"})
+    GRAPH["connections"].append(["numbers_of_ticks_in_order.out", f"another_one_that_gathers_{i}.in"])
+
+def run(n):
+    with weir.Graph(GRAPH) as graph:
+        fail_at(n)
+        try:
+            graph.run(workers=2)
+        except (MemoryError, weir.Error) as error:
+            print(str(error) or type(error).__name__, flush=True)
+        made = fail_at(-1)
+    return GOES_ON if made > n else ENDS
+
+GOES_ON, ENDS = 2, 3
+n, code = 0, GOES_ON
+while code == GOES_ON:
+    child = os.fork()
+    if not child:
+        os._exit(run(n))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    n += 1
+print(n, code == ENDS)
+"""
+
+
+@pytest.mark.skipif(not FAILING_MALLOC, reason="run.py --failing-malloc")
+def test_f40_any_allocation_of_a_run_with_more_objects_than_before_may_fail():
+    found = script(WIDE, LD_PRELOAD=FAILING_MALLOC)
+    *texts, last = found.stdout.splitlines()
+    assert found.returncode == 0 and not found.stderr and last.endswith(" True") and len(texts) > 100, (last, found)
+    assert "std::bad_alloc" not in texts, "it went through frames of C"
+    assert any("gathers_39: MemoryError" in text for text in texts)

@@ -2,11 +2,13 @@
  * The real scheduler under seeded schedules: random small graphs on `sim`, in the build whose atomics are
  * switching points.
  *
- *	dst [--bug NAME] [--seeds N] [--start S] [--distinct N] [--regressions FILE] [--rate] [--verbose]
+ *	dst [--bug NAME] [--seeds N] [--start S] [--distinct N]
+ *	    [--regressions FILE] [--rate] [--lost] [--verbose]
  *
  * Without --bug every seed must pass. It runs N seeds, and with --distinct goes on until N different
  * schedules were seen (by a hash of their order). With --bug the seeded bug must be found within N seeds;
- * with --rate it goes on and counts the seeds that find it. A failing seed prints one line that replays it.
+ * with --rate it goes on and counts the seeds that find it. With --lost each signal may be lost, and flags
+ * are those of `auto`. A failing seed prints one line that replays it.
  */
 #include <malloc.h>
 #include <signal.h>
@@ -71,6 +73,8 @@ static struct command parse(int argc, char **argv)
 			command.verbose = true;
 		else if (!strcmp(argv[i], "--rate"))
 			command.rate = true;
+		else if (!strcmp(argv[i], "--lost"))
+			dst_signals_lost = true;
 		else if (!strcmp(argv[i], "--seeds"))
 			command.seeds = strtoull(value, NULL, 0), i++;
 		else if (!strcmp(argv[i], "--start"))
@@ -95,8 +99,9 @@ static bool seed_passes(uint64_t seed, const struct command *command, struct has
 		printf("seed %llu: %016llx, %llu switching points\n", (unsigned long long)seed,
 		       (unsigned long long)report.hash, (unsigned long long)report.switches);
 	if (!holds)
-		printf("dst --seeds 1 --start %llu%s%s: %s\n", (unsigned long long)seed,
-		       command->bug ? " --bug " : "", command->bug ? command->bug : "", report.broken);
+		printf("dst --seeds 1 --start %llu%s%s%s: %s\n", (unsigned long long)seed,
+		       dst_signals_lost ? " --lost" : "", command->bug ? " --bug " : "",
+		       command->bug ? command->bug : "", report.broken);
 	if (!holds && (command->verbose || !command->bug))
 		printf("%s\n", report.text);
 	return holds;

@@ -21,6 +21,7 @@ struct dst {
 	struct wr_random random;  /* draws the graph; the schedule has its own numbers */
 	struct wr_random streams; /* draws what its entities do with streams */
 	struct wr_random gates;   /* draws which entities wait for the device, and by which gate */
+	struct wr_random joins;   /* draws which second inputs are `latest` */
 	bool scratch;             /* their kernels use scratch memory */
 	bool packs, copies;       /* dst_parts.c */
 	char broken[512];         /* the first broken promise */
@@ -55,7 +56,8 @@ struct dst {
 /* The last number of each source that arrived by one connection. */
 struct dst_seen {
 	uint32_t next[DST_ENTITIES];
-	bool gaps; /* some were not read: they had fences, and no gate */
+	bool gaps;  /* some were not read: they had fences, and no gate */
+	bool again; /* the last one may come again */
 };
 
 struct dst_payload {
@@ -93,6 +95,7 @@ struct dst_report {
 	uint64_t hash, switches;
 	char broken[512], text[8192];
 };
+extern bool dst_signals_lost; /* each may be, and flags are those of `auto` */
 bool dst_world(uint64_t seed, struct dst_report *report);
 
 #endif

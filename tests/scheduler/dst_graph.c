@@ -59,6 +59,7 @@ struct entity {
 	bool source, last, device, gated, passes, counted;
 	enum gate { OFF, EXPLICIT, IMPLIED } gate;
 	bool in2;       /* the second port is connected */
+	bool latest;    /* and shows the newest message again */
 	bool joined;    /* paths meet somewhere */
 	unsigned take;  /* 0: drawn */
 	bool notes;     /* notes its last work, for conditions that name it */
@@ -107,26 +108,35 @@ static void put_streams(struct text *text, struct dst *dst)
 
 static void put_resources(struct text *text, struct dst *dst)
 {
+	/* Drawn one after another here and below: the order of arguments is the compiler's, and a seed is to
+	 * mean one world. */
+	unsigned index = (unsigned)draw_streams(dst, 2), reserved = (unsigned)draw_streams(dst, 3);
+	bool blocking = draw_streams(dst, 2);
+	unsigned most = 1 + (unsigned)draw_streams(dst, 2);
+
 	put(text,
 	    "\"resources\":{\"few\":{\"type\":\"stream_pool\",\"max_size\":%u},"
 	    "\"far\":{\"type\":\"stream_pool\",\"device\":1,\"flags\":\"%s\",\"reserved_size\":%u},"
 	    "\"parts\":{\"type\":\"green_context_pool\",\"sms_per_partition\":[2,4]},"
 	    "\"part\":{\"type\":\"green_context\",\"pool\":\"parts\",\"index\":%u}},",
-	    1 + (unsigned)draw_streams(dst, 2), draw_streams(dst, 2) ? "blocking" : "non_blocking",
-	    (unsigned)draw_streams(dst, 3), (unsigned)draw_streams(dst, 2));
+	    most, blocking ? "blocking" : "non_blocking", reserved, index);
 }
 
 static void put_parameters(struct text *text, struct dst *dst, const struct entity *entity, unsigned beat)
 {
+	unsigned since = dst->tiny ? (unsigned)draw_gates(dst, 4) : 0;
+	bool keeps = !draw_streams(dst, 3), in_place = entity->device && draw_streams(dst, 2);
+	unsigned work = (unsigned)draw(dst, 3) * beat,
+		 way = entity->device ? (unsigned)draw_streams(dst, DST_WAYS) : 0;
+
 	put(text,
 	    "\"parameters\":{\"id\":%u,\"graph\":%u,\"device\":%s,\"gated\":%s,\"passes\":%s,\"last\":%s,"
 	    "\"way\":%u,\"work\":\"%uns\","
-	    "\"in_place\":%s,\"keeps\":%s,\"notes\":%s,\"since\":%u,\"bound\":%u},\"max_in_flight\":%u,",
+	    "\"in_place\":%s,\"keeps\":%s,\"notes\":%s,\"since\":%u,\"bound\":%u,\"latest\":%s},"
+	    "\"max_in_flight\":%u,",
 	    entity->id, dst->graph, yes(entity->device), yes(entity->gated), yes(entity->passes),
-	    yes(entity->last), entity->device ? (unsigned)draw_streams(dst, DST_WAYS) : 0,
-	    (unsigned)draw(dst, 3) * beat, yes(entity->device && draw_streams(dst, 2)),
-	    yes(!draw_streams(dst, 3)), yes(entity->notes), dst->tiny ? (unsigned)draw_gates(dst, 4) : 0,
-	    entity->bound, entity->bound);
+	    yes(entity->last), way, work, yes(in_place), yes(keeps), yes(entity->notes), since, entity->bound,
+	    yes(entity->latest), entity->bound);
 	if (entity->device)
 		put_streams(text, dst);
 }
@@ -189,7 +199,9 @@ static void put_ports(struct text *text, struct dst *dst, const struct entity *e
 	put(text, "\"ports\":{\"in\":{\"capacity\":%u,\"policy\":\"%s\",\"take\":", capacity, policy);
 	put(text, all ? "\"all\"" : "%u", take);
 	put(text, "%s}", gate_words[entity->gate]);
-	if (entity->in2)
+	if (entity->latest)
+		put(text, ",\"in2\":{\"policy\":\"latest\"}");
+	else if (entity->in2)
 		put(text, ",\"in2\":{\"capacity\":%u%s}", dst->cycle ? 1 + (unsigned)draw(dst, 2) : 1,
 		    gate_words[entity->gate]);
 	put(text, "}");
@@ -202,7 +214,7 @@ static void put_conditions(struct text *text, struct dst *dst, const struct enti
 	put(text, ",\"conditions\":[");
 	if (entity->gate == EXPLICIT) {
 		put(text, "{\"type\":\"cuda_stream\",\"port\":%s%s}",
-		    entity->in2 ? "[\"in\",\"in2\"]" : "\"in\"", draw_signal(dst));
+		    entity->in2 && !entity->latest ? "[\"in\",\"in2\"]" : "\"in\"", draw_signal(dst));
 		comma = ",";
 	}
 	if (entity->id && !dst->tiny && !draw_streams(dst, 4)) {
@@ -295,6 +307,7 @@ static void put_any(struct text *text, struct text *wires, struct dst *dst, unsi
 		if (!joined && second == from)
 			second = id;
 		entity.in2 = second != id && (second == from || joined);
+		entity.latest = entity.in2 && wr_random_below(&dst->joins, 2);
 		if (second != id || from != id - 1)
 			dst->strict = false;
 		put(text, ",");
@@ -343,7 +356,7 @@ weir_status dst_graph(struct dst *dst, weir_registry *registry, weir_graph **out
 	static const char *const signals[] = {"callback", "callback_inline"}, *const flags[] = {"flag",
 												"auto"};
 	unsigned drawn = (unsigned)draw(dst, 2);
-	const char *signal = draw_streams(dst, 3) ? signals[drawn] : flags[drawn];
+	const char *signal = draw_streams(dst, 3) ? signals[drawn] : flags[dst_signals_lost ? 1 : drawn];
 	char connections[512] = "";
 	struct text text = {dst->text, dst->text, dst->text + sizeof dst->text};
 	struct text wires = {connections, connections, connections + sizeof connections};

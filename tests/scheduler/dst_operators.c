@@ -52,7 +52,7 @@ void dst_check(struct dst *dst, const struct dst_payload *payload, struct dst_se
 		return;
 	}
 	due = seen->next[payload->source];
-	if (payload->number < due)
+	if (payload->number < due && !(seen->again && payload->number + 1 == due))
 		dst_break(dst, "%s: number %u of source %u after %u", reader, payload->number,
 			  payload->source, due);
 	if (dst->strict && !seen->gaps && payload->number != due)
@@ -88,9 +88,7 @@ static void keep_pattern(const struct work *work, bool begin)
 static int run_work(const void *arguments)
 {
 	const struct work *work = arguments;
-
 	struct dst_payload value = work->in_place ? *work->from : work->value;
-
 	keep_pattern(work, true);
 	weir_sleep(work->ns);
 	keep_pattern(work, false);
@@ -140,6 +138,8 @@ static weir_status start(weir_context *context, void *state, const weir_values *
 	node->notes = weir_values_bool(values, "notes");
 	node->since = (uint32_t)weir_values_int(values, "since");
 	node->bound = weir_values_int(values, "bound");
+	for (size_t i = 0; i < DST_ENTITIES; i++)
+		node->seen[1][i].again = weir_values_bool(values, "latest");
 	if (!node->last || !node->dst->bad_starts)
 		return WEIR_OK;
 	node->dst->bad_starts--;
@@ -380,8 +380,9 @@ void dst_drop_kept(struct dst *dst)
 	}
 }
 
-static weir_status pass(weir_context *context, struct node *node, weir_message *message)
+static weir_status pass(weir_context *context, struct node *node, unsigned input, size_t i)
 {
+	weir_message *message = weir_context_message(context, input, i);
 	weir_message **kept = &node->dst->kept[node->id];
 	weir_message *copy = NULL;
 
@@ -390,20 +391,22 @@ static weir_status pass(weir_context *context, struct node *node, weir_message *
 					      dst_part(message), &copy);
 		return status ? status : dst_emit(node->dst, context, copy, NULL);
 	}
-
 	if (node->keeps) {
 		weir_message_unref(*kept);
 		*kept = weir_message_ref(message);
 	}
+	if (weir_context_tick(context) % 3 == 1)
+		return weir_context_forward(context, input, i, 0);
 	return dst_emit(node->dst, context,
 			weir_message_ref(weir_context_tick(context) % 3 ? message : dst_part(message)), NULL);
 }
 
 /* One message: read by a kernel, or here if it is complete by a gate or from the start; then passed on,
  * copied or dropped. */
-static weir_status receive(weir_context *context, struct node *node, weir_message *whole,
+static weir_status receive(weir_context *context, struct node *node, unsigned input, size_t i,
 			   struct dst_seen *seen, bool emits)
 {
+	weir_message *whole = weir_context_message(context, input, i);
 	weir_message *message = dst_part(whole);
 	const struct dst_payload *payload = weir_message_data(message);
 	const char *reader = weir_entity_name(weir_context_entity(context));
@@ -427,7 +430,7 @@ static weir_status receive(weir_context *context, struct node *node, weir_messag
 	}
 	if (status || !emits)
 		return status;
-	return node->passes ? pass(context, node, whole) : produce(context, node, NULL, NULL);
+	return node->passes ? pass(context, node, input, i) : produce(context, node, NULL, NULL);
 }
 
 static weir_status node_compute(weir_context *context, void *state)
@@ -437,13 +440,15 @@ static weir_status node_compute(weir_context *context, void *state)
 	weir_status status;
 
 	enter(node, context);
+	if (node->seen[1][0].again && weir_context_count(context, 1) != 1)
+		dst_break(node->dst, "%s was called, and nothing is shown",
+			  weir_entity_name(weir_context_entity(context)));
 	status = mishap(context, node);
 	for (unsigned input = 0; input < 2; input++) {
 		size_t i = 0;
 		for (size_t k = 0; !status && k < DST_ENTITIES; k++) {
 			for (size_t n = weir_context_queue_count(context, input, k); !status && n; n--) {
-				weir_message *message = weir_context_message(context, input, i++);
-				status = receive(context, node, message, &node->seen[input][k], !emitted);
+				status = receive(context, node, input, i++, &node->seen[input][k], !emitted);
 				emitted = true;
 			}
 		}
@@ -475,6 +480,7 @@ static const weir_parameter parameters[] = {
 	FLAG("notes", "notes what it enqueued last"),
 	NUMBER("bound", "its max_in_flight"),
 	FLAG("last", "mishaps are its own"),
+	FLAG("latest", "its second input shows messages again"),
 	{sizeof(weir_parameter), "work", WEIR_TYPE_DURATION, "0", "how long its kernels take", 0, 0, NULL},
 	{0},
 };
@@ -587,12 +593,8 @@ weir_status dst_register(weir_registry *registry)
 {
 	weir_status status = weir_registry_add_operator(registry, &source_operator);
 
-	if (!status)
-		status = weir_registry_add_condition(registry, &own_work);
-	if (!status)
-		status = weir_registry_add_condition(registry, &work_of_another);
-
-	if (!status)
-		status = weir_registry_add_operator(registry, &node_operator);
+	status = status ? status : weir_registry_add_condition(registry, &own_work);
+	status = status ? status : weir_registry_add_condition(registry, &work_of_another);
+	status = status ? status : weir_registry_add_operator(registry, &node_operator);
 	return status ? status : weir_registry_add_operator(registry, &gather_operator);
 }

@@ -169,6 +169,8 @@ static weir_status relay_compute(weir_context *context, void *state)
 static weir_status pass_compute(weir_context *context, void *state)
 {
 	(void)state;
+	if (weir_context_tick(context) % 2)
+		return weir_context_forward(context, 0, 0, 0);
 	return weir_context_emit(context, 0, weir_message_ref(weir_context_message(context, 0, 0)));
 }
 

@@ -50,6 +50,8 @@ static void draw_shape(struct dst_run *run, bool tiny)
 	run->early = run->seed % 4 == 0;
 }
 
+bool dst_signals_lost;
+
 static void draw_mishaps(struct dst_run *run)
 {
 	struct dst *dst = &run->dst;
@@ -67,6 +69,10 @@ static void draw_mishaps(struct dst_run *run)
 	run->knobs.after_fault = chance(run, 2);
 	run->knobs.lost = some && chance(run, 4) ? 100 : 0;
 	run->knobs.blocked = !dst->tiny && chance(run, 4) ? 50 : 0;
+	if (dst_signals_lost) {
+		run->knobs.fault = 0;
+		run->knobs.lost = 100;
+	}
 }
 
 static void draw_options(struct dst_run *run)
@@ -122,6 +128,7 @@ static void draw_run(struct dst_run *run, struct dst_world *world, uint64_t seed
 	wr_random_seed(&run->dst.random, seed, 5 + number);
 	wr_random_seed(&run->dst.streams, seed, 105 + number);
 	wr_random_seed(&run->dst.gates, seed, 305 + number);
+	wr_random_seed(&run->dst.joins, seed, 605 + number);
 	run->dst.scratch = draw_scratch(seed, number);
 	draw_parts(&run->dst, seed, number);
 	dst_use(&run->dst, number);

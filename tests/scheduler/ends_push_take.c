@@ -253,6 +253,20 @@ static void b02_inlets_and_outlets_are_made_before_the_scheduler(void **state)
 	rig_destroy(rig);
 }
 
+static void c04_b02_a_latest_port_has_one_sender(void **state)
+{
+	struct rig *rig = rig_of("f:source ticks=1 -> e:end policy=latest; e2:end policy=latest period=1ms");
+	weir_inlet *inlet = NULL;
+
+	(void)state;
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "e.in", &inlet), WEIR_E_INVALID);
+	assert_string_equal(weir_last_error(),
+			    "e.in: the port has a sender, and 'latest' gives what came last by one");
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "e2.in", &inlet), WEIR_OK);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "e2.in", &inlet), WEIR_E_INVALID);
+	rig_destroy(rig);
+}
+
 /* --- B2: outlets --- */
 
 static void take_all(void)
@@ -380,6 +394,7 @@ int main(void)
 		cmocka_unit_test(b02_many_threads_push_into_one_inlet),
 		cmocka_unit_test(b02_the_first_push_of_a_run_may_come_while_it_starts),
 		cmocka_unit_test(b02_inlets_and_outlets_are_made_before_the_scheduler),
+		cmocka_unit_test(c04_b02_a_latest_port_has_one_sender),
 		cmocka_unit_test(b02_an_outlet_gives_all_that_was_emitted),
 		cmocka_unit_test(b02_an_outlet_that_is_full_holds_its_sender_and_the_run),
 		cmocka_unit_test(b02_an_empty_outlet_times_out),

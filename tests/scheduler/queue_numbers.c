@@ -138,6 +138,69 @@ static void f25_e05_pop_moves_messages_and_not_their_numbers(void **state)
 	}
 }
 
+/* A push that replaces a message has its place and its number; what was shown stays, and is taken again
+ * untold. */
+static void e05_latest_replaces_in_place(void **state)
+{
+	struct rig *rig = *state;
+	struct wr_queue *queue = queue_of(rig, 1, WEIR_POLICY_LATEST, NEAR_WRAP);
+	struct wr_trace *trace = observed(queue);
+	weir_message *taken_now[1];
+
+	assert_int_equal(told_push(rig, trace, 0), WR_PUSHED);
+	assert_int_equal(told_push(rig, trace, 1), WR_PUSHED);
+	assert_int_equal(pushed, NEAR_WRAP + 1);
+	assert_int_equal(told_push(rig, trace, 2), WR_PUSH_EVICTED);
+	assert_int_equal(pushed, NEAR_WRAP + 1);
+	assert_int_equal(dropped, NEAR_WRAP + 1);
+	assert_int_equal(number_of(wr_queue_oldest(queue)), 0);
+	wr_queue_show(queue, trace, 0);
+	assert_told_taken(rig, trace, NEAR_WRAP, 0, 0);
+	taken_count = 0;
+	wr_queue_tell_take(queue, trace, 0);
+	assert_int_equal(taken_count, 0);
+	assert_int_equal(wr_queue_take(queue, taken_now), 1);
+	assert_int_equal(number_of(taken_now[0]), 0);
+	weir_message_unref(taken_now[0]);
+	wr_queue_show(queue, trace, 0);
+	assert_int_equal(told_push(rig, trace, 3), WR_PUSHED);
+	wr_queue_show(queue, trace, 0); /* 2 is dropped: no tick has received it */
+	assert_int_equal(dropped, NEAR_WRAP + 1);
+	assert_told_taken(rig, trace, NEAR_WRAP - 1, 3, 3);
+	assert_conserved(queue);
+	assert_int_equal(wr_read(&queue->counters.dropped), 2);
+	assert_int_equal(wr_read(&queue->counters.delivered), 2);
+	wr_trace_close(trace);
+}
+
+/* Times stay with their messages when `pop` moves these. */
+static void c04_a_queue_keeps_when_each_message_was_pushed(void **state)
+{
+	for (size_t front = 0; front <= 4; front++) {
+		struct rig *rig = *state;
+		struct wr_queue *queue = queue_of(rig, 5, WEIR_POLICY_POP, NEAR_WRAP);
+
+		assert_int_equal(wr_queue_keep_times(queue), WEIR_OK);
+		assert_true(wr_queue_oldest_at(queue) == INT64_MAX);
+		for (uint64_t i = 0; i < 5; i++) {
+			assert_int_equal(push(rig, i), WR_PUSHED);
+			queue->pushed_at[(NEAR_WRAP + i) & queue->mask] = (int64_t)i;
+		}
+		wr_queue_close_front(queue, front);
+		assert_int_equal(push(rig, 5), WR_PUSH_EVICTED);
+		assert_int_equal(wr_queue_oldest_at(queue), front ? 0 : 1);
+		if (front)
+			assert_taken(rig, 0, front - 1);
+		if (front < 4)
+			assert_int_equal(wr_queue_oldest_at(queue), front + 1);
+		wr_queue_close_front(queue, EVERYTHING);
+		assert_taken(rig, front + 1, 5);
+		wr_queue_finish(queue);
+		wr_free(queue);
+		rig->queue = NULL;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +208,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(f25_e05_a_rejected_message_leaves_its_number_to_the_next,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(f25_e05_pop_moves_messages_and_not_their_numbers, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(e05_latest_replaces_in_place, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(c04_a_queue_keeps_when_each_message_was_pushed, set_up,
 						tear_down),
 	};
 

@@ -190,23 +190,6 @@ static void s09_f20_four_threads_run_four_entities_at_once(void **state)
 	rig_destroy(rig);
 }
 
-/* More entities than a worker's queue holds: the rest goes to the injector, and each still runs. */
-static void s09_a_full_queue_overflows_into_the_injector(void **state)
-{
-	struct rig *rig = rig_of(
-		"source ticks=40 -> e0:end; source -> e1:end; source -> e2:end; source -> e3:end; source -> "
-		"e4:end; "
-		"source -> e5:end; source -> e6:end; source -> e7:end; source -> e8:end; source -> e9:end");
-
-	(void)state;
-	rig->options.backend = "host";
-	rig->options.workers = 3;
-	for (int run = 0; run < 5; run++)
-		assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_int_equal(rig->outcome.ticks, 440);
-	rig_destroy(rig);
-}
-
 /* --- S10, F36, F38 --- */
 
 static void s10_f38_a_period_of_a_millisecond_gives_a_thousand_ticks_a_second(void **state)
@@ -376,7 +359,6 @@ int main(void)
 		cmocka_unit_test(s03_freed_room_wakes_the_sender),
 		cmocka_unit_test(s09_sleeping_workers_find_what_one_of_them_pushed),
 		cmocka_unit_test(s09_f20_four_threads_run_four_entities_at_once),
-		cmocka_unit_test(s09_a_full_queue_overflows_into_the_injector),
 		cmocka_unit_test(s10_f38_a_period_of_a_millisecond_gives_a_thousand_ticks_a_second),
 		cmocka_unit_test(s10_real_timers_are_never_early),
 		cmocka_unit_test(s10_f36_after_a_stall_the_policy_says_how_many_ticks_are_made_up_for),

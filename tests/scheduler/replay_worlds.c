@@ -159,12 +159,12 @@ static struct rig *draw_rig(void)
 		world.entities[i] = (struct entity){.plus = (int64_t)wr_random_below(&world.random, 1000),
 						    .on_side = chance(50),
 						    .long_key = chance(50)};
+		int most[4]; /* drawn one after another: the order of arguments is the compiler's */
+		for (int k = 3; k >= 0; k--)
+			most[k] = 1 + (int)wr_random_below(&world.random, (uint64_t[]){3, 24, 2, 8}[k]);
 		length += snprintf(text + length, sizeof text - (size_t)length,
-				   " -> %c:call capacity=%d replay=%d,%d in_flight=%d", 'a' + (int)i,
-				   1 + (int)wr_random_below(&world.random, 3),
-				   1 + (int)wr_random_below(&world.random, 24),
-				   1 + (int)wr_random_below(&world.random, 2),
-				   1 + (int)wr_random_below(&world.random, 8));
+				   " -> %c:call capacity=%d replay=%d,%d in_flight=%d", 'a' + (int)i, most[0],
+				   most[1], most[2], most[3]);
 	}
 	snprintf(text + length, sizeof text - (size_t)length, " -> end");
 	rig = rig_of(text);

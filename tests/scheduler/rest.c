@@ -1,17 +1,37 @@
 #include "rest.h"
 
-/* What workers leave to each other is looked at again by the lookout. */
-static bool work_is_queued(weir_scheduler *scheduler)
+/* What workers leave to each other is looked at again by the lookout: a sleeper, or the loop within 10 ms. */
+static bool is_looked_out_for(weir_scheduler *scheduler)
 {
 	unsigned lookout = wr_load(&scheduler->lookout);
 
-	if (wr_ready_injector_holds(scheduler))
+	if (lookout == WR_LOOP_LOOKS)
+		return wr_load(&scheduler->loop.until) <= wr_sim_now(scheduler->sim) + 10000000;
+	return lookout && wr_load(&scheduler->sleepers) >> (lookout - 1) & 1;
+}
+
+/* A few that are due and were brief 64 times in a row wait for the worker that took the first; the loop looks
+ * within 10 ms (S10). */
+static bool due_waits(weir_scheduler *scheduler)
+{
+	bool looks = wr_load(&scheduler->loop.until) <= wr_sim_now(scheduler->sim) + 10000000;
+
+	for (weir_entity *entity = scheduler->due.first; entity; entity = wr_read(&entity->next_ready))
+		if (!looks || wr_read(&entity->brief_runs) < 64)
+			return false;
+	return wr_load(&scheduler->due_count) <= 8;
+}
+
+static bool work_is_queued(weir_scheduler *scheduler)
+{
+	if (wr_load(&scheduler->injected) || wr_load(&scheduler->backlog_count) || !due_waits(scheduler))
 		return true;
-	if (lookout && wr_load(&scheduler->sleepers) >> (lookout - 1) & 1)
+	if (is_looked_out_for(scheduler))
 		return false;
 	for (unsigned i = 0; i < scheduler->worker_count; i++) {
 		struct wr_worker *worker = &scheduler->workers[i];
-		if (wr_load(&worker->next) || wr_load(&worker->head) != wr_load(&worker->tail))
+		if (wr_load(&worker->next) || wr_load(&worker->head) != wr_load(&worker->tail) ||
+		    wr_load(&worker->spilled))
 			return true;
 	}
 	return false;

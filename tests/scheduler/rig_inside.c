@@ -430,6 +430,11 @@ bool rig_all_asleep(weir_scheduler *scheduler)
 	return wr_load(&scheduler->sleepers) == scheduler->all_asleep;
 }
 
+bool rig_one_asleep(weir_scheduler *scheduler)
+{
+	return wr_load(&scheduler->sleepers);
+}
+
 void rig_unpark(struct rig *rig, size_t worker)
 {
 	wr_unpark(&rig->scheduler->workers[worker].parker);

@@ -119,6 +119,7 @@ uint32_t rig_messages_made(struct rig *rig); /* by the graph's pool so far */
 
 uint64_t rig_live(weir_scheduler *scheduler);         /* references that hold the run open */
 bool rig_all_asleep(weir_scheduler *scheduler);       /* all workers */
+bool rig_one_asleep(weir_scheduler *scheduler);       /* at least */
 void rig_unpark(struct rig *rig, size_t worker);      /* as a thread that chose this worker for a wake-up */
 void rig_lock_outlet(weir_outlet *outlet, bool lock); /* like a thread that was interrupted inside a call */
 void rig_lock_inlet(weir_inlet *inlet, bool lock);

@@ -234,12 +234,13 @@ static weir_status count_producers_of_batch(struct rig *rig, weir_context *conte
 
 static void passing_a_batch_on(void)
 {
-	struct rig *rig = rig_of("a:call count=1 max_emits=40 -> p:call capacity=41 take=all max_emits=41 -> "
-				 "x:call capacity=41 "
-				 "take=all; a -> keep:call asynchronous=1 capacity=41; "
-				 "b:call count=1 max_emits=40 -> q:call capacity=41 take=all max_emits=41 -> "
-				 "z:call capacity=41 "
-				 "take=all");
+	struct rig *rig =
+		rig_of("a:call count=1 max_emits=40 -> p:call capacity=41 min=40 take=all max_emits=41 -> "
+		       "x:call capacity=41 min=41 "
+		       "take=all; a -> keep:call asynchronous=1 capacity=41; "
+		       "b:call count=1 max_emits=40 -> q:call capacity=41 min=40 take=all max_emits=41 -> "
+		       "z:call capacity=41 min=41 "
+		       "take=all");
 
 	rig_on(rig, "a", emit_batch);
 	rig_on(rig, "p", pass_batch_on);

@@ -42,6 +42,7 @@ static void s10_a_worker_that_sleeps_keeps_the_time_and_the_loop_does_not(void *
 
 static int64_t latest; /* how late c was in the worst of its ticks */
 static uint64_t long_tick;
+static int64_t mostly_for;
 static _Atomic uint64_t other_ticks;
 
 static weir_status note_lateness(struct rig *rig, weir_context *context)
@@ -61,8 +62,7 @@ static weir_status be_long_once(struct rig *rig, weir_context *context)
 {
 	(void)rig;
 	(void)context;
-	if (wr_fetch_add(&other_ticks, 1) == long_tick)
-		wr_thread_sleep(50 * MS);
+	wr_thread_sleep(wr_fetch_add(&other_ticks, 1) == long_tick ? 50 * MS : mostly_for);
 	return WEIR_OK;
 }
 
@@ -82,6 +82,7 @@ static void tick_beside_a_long_one(void)
 static void tick_beside_an_unknown_one(void)
 {
 	long_tick = 3;
+	mostly_for = 0;
 	tick_beside_a_long_one();
 	assert_in_range(latest, 0, 100 * US);
 }
@@ -95,14 +96,24 @@ static void s10_beside_a_run_that_may_be_long_another_thread_sees_to_the_times(v
 static void tick_beside_a_brief_one(void)
 {
 	long_tick = 201; /* not at a time of c */
+	mostly_for = 0;
 	tick_beside_a_long_one();
 	assert_in_range(latest, 0, 11 * MS);
 }
 
-static void s10_beside_a_run_that_was_brief_the_loop_looks_after_a_while(void **state)
+static void tick_beside_a_short_one(void)
+{
+	long_tick = 201;
+	mostly_for = 50 * US;
+	tick_beside_a_long_one();
+	assert_in_range(latest, 0, 11 * MS);
+}
+
+static void s10_beside_a_run_that_was_short_the_loop_looks_after_a_while(void **state)
 {
 	(void)state;
 	rig_in_worlds(SEEDS, tick_beside_a_brief_one);
+	rig_in_worlds(SEEDS, tick_beside_a_short_one);
 }
 
 /* --- the program's loop --- */
@@ -194,7 +205,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s10_a_worker_that_sleeps_keeps_the_time_and_the_loop_does_not),
 		cmocka_unit_test(s10_beside_a_run_that_may_be_long_another_thread_sees_to_the_times),
-		cmocka_unit_test(s10_beside_a_run_that_was_brief_the_loop_looks_after_a_while),
+		cmocka_unit_test(s10_beside_a_run_that_was_short_the_loop_looks_after_a_while),
 		cmocka_unit_test(s10_b03_beside_a_destructor_that_is_long_another_thread_sees_to_the_times),
 		cmocka_unit_test(s10_b01_without_a_turn_no_timer_fires_again),
 	};

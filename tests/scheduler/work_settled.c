@@ -109,6 +109,7 @@ static bool fail_record(unsigned nth, enum error error)
 	struct rig *rig = rig_of("c:call count=1 -> d:call");
 	struct wrapped wrapped = {.fails_at = -1, .longest = 50 * MS};
 	weir_status status;
+	bool hit;
 
 	device.call = RECORD;
 	device.error = error;
@@ -118,12 +119,14 @@ static bool fail_record(unsigned nth, enum error error)
 	rig->own = &wrapped;
 	rig_on(rig, "c", emit_and_lack_memory);
 	status = rig_run(rig);
+	hit = wr_load(&device.hit); /* in the run: a signal stream is recorded when its scheduler is
+				       destroyed, too */
 	rig_destroy(rig);
 	assert_int_equal(wr_load(&wrapped.destroyed), 1);
 	assert_int_equal(wr_load(&wrapped.in_use), 0);
-	assert_int_equal(status != WEIR_OK, wr_load(&device.hit));
+	assert_int_equal(status != WEIR_OK, hit);
 	device.nth = 0;
-	return wr_load(&device.hit);
+	return hit;
 }
 
 static void fail_records(void)

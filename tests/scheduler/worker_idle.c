@@ -63,9 +63,9 @@ static unsigned delay_us(void)
 static void put_sender(int chain, bool device)
 {
 	bool many = !draw(8);
+	unsigned delay = many ? 10 * draw(2) : delay_us(), ticks = many ? 200 : 3 + draw(10);
 
-	put("%ss%d:source ticks=%u delay=%uus", chain ? "; " : "", chain, many ? 200 : 3 + draw(10),
-	    many ? 10 * draw(2) : delay_us());
+	put("%ss%d:source ticks=%u delay=%uus", chain ? "; " : "", chain, ticks, delay);
 	if (!draw(4))
 		put(" period=%uus", 10 + 10 * draw(5));
 	if (device && draw(2))
@@ -83,14 +83,19 @@ static void put_gate(const char *port)
 /* A chain; it may join the last entity of the chain before, which then has several senders. */
 static void put_chain(int chain)
 {
+	unsigned capacity;
+
 	put_sender(chain, true);
-	for (unsigned i = 0, n = draw(3); i < n; i++)
-		put(" -> c%dp%u:pass delay=%uus capacity=%u", chain, i, delay_us(), 1 + draw(3));
+	for (unsigned i = 0, n = draw(3); i < n; i++) {
+		capacity = 1 + draw(3);
+		put(" -> c%dp%u:pass delay=%uus capacity=%u", chain, i, delay_us(), capacity);
+	}
 	if (chain && draw(2)) {
 		put(" -> e0.in capacity=%u", 1 + draw(2));
 		return;
 	}
-	put(" -> e%d:end delay=%uus capacity=%u take=1", chain, delay_us(), 1 + draw(2));
+	capacity = 1 + draw(2);
+	put(" -> e%d:end delay=%uus capacity=%u take=1", chain, delay_us(), capacity);
 	put_gate("in");
 }
 
@@ -112,9 +117,12 @@ static void put_gathering(void)
 /* Periods and computes on one grid: workers go to sleep at the instants at which timers and pokers push. */
 static void put_grid(void)
 {
-	for (int chain = 0, n = 2 + (int)draw(4); chain < n; chain++)
+	for (int chain = 0, n = 2 + (int)draw(4); chain < n; chain++) {
+		unsigned last = 10 + 10 * draw(2), delay = 10 + 10 * draw(2), period = 20 + 10 * draw(3);
+
 		put("%ss%d:source ticks=%u period=%uus delay=%uus -> e%d:end delay=%uus", chain ? "; " : "",
-		    chain, 5 + draw(25), 20 + 10 * draw(3), 10 + 10 * draw(2), chain, 10 + 10 * draw(2));
+		    chain, 5 + draw(25), period, delay, chain, last);
+	}
 }
 
 static void put_chains(void)

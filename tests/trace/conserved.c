@@ -63,8 +63,10 @@ static void draw_entity(struct drawing *drawing, unsigned id, const char *operat
 
 static void draw_source(struct drawing *drawing)
 {
+	bool last = !draw(3);
+
 	draw_entity(drawing, drawing->senders++, "\"ping\"");
-	draw_count(drawing, 1 + draw(20), !draw(3));
+	draw_count(drawing, 1 + draw(20), last);
 	add(drawing->entities, sizeof drawing->entities, "}");
 }
 
