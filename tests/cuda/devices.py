@@ -39,7 +39,7 @@ def f70_two_devices_give_the_bytes_of_one(given):
         two = pictures(given, TWO, given.backend, signal)
         differ = sorted(name for name in {*one, *two} if one.get(name) != two.get(name))
         assert not differ, f"{signal}: {differ} differ from what one device made"
-    acceptance.report(f"devices: {len(one)} PNGs of two devices ({given.backend}) agree with one, with three signals")
+    acceptance.report(f"devices: {len(one)} PNGs of two devices ({given.backend}) agree with one, with every signal")
 
 
 def across(graph):
@@ -63,7 +63,7 @@ def upscaled(given, backend, signal, change):
     with tempfile.TemporaryDirectory(prefix="weir-devices-") as folder:
         for name in SMALL:
             shutil.copy(acceptance.ROOT / "tests/operators/pngsuite" / name, folder)
-        settings = [f"read.path={folder}", "read.repeat=4", "letterbox.width=64", "letterbox.height=48", f"write.directory={folder}/out"]
+        settings = [f"read.path={folder}", "read.repeat=4", "letterbox.width=40", "letterbox.height=32", f"write.directory={folder}/out"]
         settings.append("write.every=1")
         options = ["--backend", backend, "--signal", signal, *(word for each in settings for word in ("--set", each))]
         output = acceptance.run_changed(given, "upscale", "upscale/upscale.json", folder, change, *options)
@@ -79,7 +79,7 @@ def f70_t13_pools_scratch_and_replay_on_the_second_device(given):
         two, hits = upscaled(given, given.backend, signal, across)
         assert two == one, f"{signal}: {sorted(name for name in {*one, *two} if one.get(name) != two.get(name))} differ"
         assert hits, f"{signal}: nothing was replayed"
-    acceptance.report(f"devices: {len(one)} pictures replayed on the second device ({given.backend}), with three signals")
+    acceptance.report(f"devices: {len(one)} pictures replayed on the second device ({given.backend}), with every signal")
 
 
 def need_two(given):
