@@ -155,7 +155,8 @@ def check_graph(nsys, weir, folder, name, backend):
         command += ["--set", f"write.directory={folder}/out"]
     output, report, path = profile(nsys, folder, name, command, backend)
     export, counted = Export(path), ticks_of(output)
-    check_all(export, counted, gated, 2)
+    check_all(export, counted, gated if backend == "host" else [], 2)  # a GPU may be done before the entity is asked
+    assert name != "spins" or len(export.process_ranges) > 1, "no tick waited for the bound"
     found = f"{sum(counted.values())} ticks, {len(export.of('sleep'))} sleeps, {len(export.marks)} marks, " \
             f"{len(export.process_ranges) - 1} signals"
     if name == "spins" and backend == "cuda":
