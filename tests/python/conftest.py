@@ -7,7 +7,7 @@ import pytest
 
 import weir
 
-SKIPS = ("run.py --long", "the sanitizer's allocator", "no openvino", "no onnx", "no torch", "this interpreter frees no class",
+SKIPS = ("run.py --long", "the sanitizer's allocator", "no openvino", "no onnx", "no torch", "no mlcommons-loadgen", "this interpreter frees no class",
          "cProfile needs the GIL")
 # Any other skip is a failure where the environment has CI.
 

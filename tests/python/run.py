@@ -18,7 +18,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PACKAGES = ["pytest", "numpy", "ml_dtypes", "nanobind>=3.1,<4"]
-EXAMPLES = ["onnxruntime", "onnx"]  # what examples/python uses, besides torch and OpenVINO, which are large
+EXAMPLES = ["onnxruntime", "onnx", "mlcommons-loadgen"]  # what examples/python and bench use, besides torch and OpenVINO, which are large
 SKIPPED = 77
 OLDEST = (3, 11)
 SANITIZE = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize=vptr"]

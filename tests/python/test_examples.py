@@ -186,3 +186,10 @@ def test_requests_of_a_library_give_what_its_own_way_gives(library, modules):
 @pytest.mark.parametrize("name", ["requests", "requests_onnx", "requests_torch"])
 def test_an_operator_on_requests_is_short(name):
     assert len((ROOT / f"examples/python/{name}.py").read_text().splitlines()) <= 40
+
+
+def test_batches_answer_the_queries_of_loadgen():
+    if not importlib.util.find_spec("mlperf_loadgen"):
+        pytest.skip("no mlcommons-loadgen")
+    found = python("-B", ROOT / "bench/loadgen.py", "--quick")
+    assert (found.returncode, found.stderr) == (0, "") and len(found.stdout.splitlines()) == 2, found.stdout + found.stderr
