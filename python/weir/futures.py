@@ -151,8 +151,8 @@ def _follow(future: Any, result: "concurrent.futures.Future[Any]") -> None:
 
 
 def _cancel_with(result: "concurrent.futures.Future[Any]", loop: asyncio.AbstractEventLoop, future: Any) -> None:
-    def cancelled(_: Any) -> None:
-        if result.cancelled():
+    def cancelled(ended: "concurrent.futures.Future[Any]") -> None:  # `result`; naming that would be a circle that only gc frees
+        if ended.cancelled():
             with contextlib.suppress(RuntimeError):  # of a loop that is closed: nothing of it goes on
                 loop.call_soon_threadsafe(future.cancel)
 
