@@ -57,7 +57,7 @@ void handles_print_note(const char *format, ...)
 static const struct handles_check *const groups[] = {handles_wrapped,  handles_default, handles_destroyed,
 						     handles_others,   handles_devices, handles_stalls,
 						     handles_programs, handles_first,   handles_early,
-						     handles_promises, handles_copies};
+						     handles_promises, handles_copies,  handles_joins};
 enum { GROUPS = sizeof groups / sizeof *groups };
 
 static const struct handles_check *find(const char *name)
