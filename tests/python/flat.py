@@ -3,8 +3,7 @@ and of async computes.
 
     flat.py [MESSAGES [KIND]...]        prints a line for each kind; exit code 1 if one grew
 
-The resident memory is looked at after a quarter of the messages and at the end, by the receiver. Without the GIL the allocator keeps
-pages of each thread, some 20 MB more or less from one look to the next: there the blocks that Python has allocated must not grow.
+The resident memory is looked at after a quarter of the messages and at the end, by the receiver.
 """
 
 import asyncio
@@ -19,16 +18,13 @@ import numpy as np
 import weir
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
-ALLOWED = 2 << 20 if GIL else 48 << 20  # bytes, of what the allocators and the collector keep: 10^6 messages that leak 3 bytes each are more
-BLOCKS = 12_000  # more than come and go; 20,000 messages that leak one each have 15,000 after the first quarter
+ALLOWED = 2 << 20  # bytes, of what the allocators and the collector keep: 10^6 messages that leak 3 bytes each are more
 
 
 def resident():
-    """Bytes, and without the GIL the blocks of Python."""
     gc.collect()
     with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * PAGE, 0 if GIL else sys.getallocatedblocks()
+        return int(file.read().split()[1]) * PAGE
 
 
 class Numbers:
@@ -131,10 +127,9 @@ def main(count="100000", *kinds):
     for kind in kinds or KINDS:
         begun = time.perf_counter()
         before = KINDS[kind](int(count))
-        spent, (growth, blocks) = time.perf_counter() - begun, (now - then for now, then in zip(resident(), before))
-        print(f"{kind:15} {int(count):,} messages, {spent * 1e6 / int(count):.1f} us each, memory {before[0] >> 10} KiB {growth / 1024:+.0f}"
-              + f", {blocks:+} blocks" * (not GIL), flush=True)
-        grew |= growth > ALLOWED or blocks > BLOCKS
+        spent, growth = time.perf_counter() - begun, resident() - before
+        print(f"{kind:15} {int(count):,} messages, {spent * 1e6 / int(count):.1f} us each, memory {before >> 10} KiB {growth / 1024:+.0f}", flush=True)
+        grew |= growth > ALLOWED
     return grew
 
 
