@@ -1,0 +1,172 @@
+/*
+ * Trees of conditions in runs (C11): `b` notes how many messages its ticks receive from `a`, which sends ten
+ * at 0, 10, ... 90 ms, and from `c`, which sends five at 5, 25, ... 85 ms.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "rig_inside.h"
+
+static char received[1024];
+static size_t length;
+static weir_fence fences[2];
+
+/* In the third tick the second fence, of an alternative that is no longer the first to come, is completed. */
+static weir_status note(weir_context *context, void *state)
+{
+	(void)state;
+	length += (size_t)snprintf(received + length, sizeof received - length, "%s%zu,%zu",
+				   length ? " " : "", weir_context_count(context, 0),
+				   weir_context_count(context, 1));
+	return WEIR_OK;
+}
+
+static const weir_port inputs[] = {{.size = sizeof(weir_port), .name = "in"},
+				   {.size = sizeof(weir_port), .name = "in2"},
+				   {.name = NULL}};
+static const weir_operator noting = {.size = sizeof(weir_operator),
+				     .name = "noting",
+				     .help = "notes how many messages its ticks receive",
+				     .inputs = inputs,
+				     .compute = note};
+
+#define A    "{\"type\": \"message_available\", \"port\": \"in\"}"
+#define C    "{\"type\": \"message_available\", \"port\": \"in2\"}"
+#define BOTH "{\"type\": \"all_of\", \"conditions\": [" A ", " C "]}"
+
+static struct rig *rig_of_tree(const char *alternatives)
+{
+	char json[2000];
+
+	snprintf(json, sizeof json,
+		 "{\"weir\": 1, \"entities\": ["
+		 "{\"name\": \"a\", \"operator\": \"ping\", \"conditions\": [{\"type\": \"periodic\", "
+		 "\"period\": \"10ms\"}, {\"type\": \"count\", \"count\": 10}]}, "
+		 "{\"name\": \"c\", \"operator\": \"ping\", \"conditions\": [{\"type\": \"periodic\", "
+		 "\"period\": \"20ms\", \"offset\": \"5ms\"}, {\"type\": \"count\", \"count\": 5}]}, "
+		 "{\"name\": \"b\", \"operator\": \"noting\", \"ports\": {\"in\": {\"capacity\": 20}, \"in2\": "
+		 "{\"capacity\": 20}}, \"conditions\": [{\"type\": \"any_of\", \"conditions\": [%s]}]}], "
+		 "\"connections\": [[\"a.out\", \"b.in\"], [\"c.out\", \"b.in2\"]]}",
+		 alternatives);
+	length = 0;
+	received[0] = 0;
+	return rig_of_json(json, (const weir_operator *[]){&noting, NULL});
+}
+
+/* expected NULL: it depends on the clock. Returns how long the run took. */
+static void run(const char *alternatives, uint64_t messages, const char *expected)
+{
+	struct rig *rig = rig_of_tree(alternatives);
+
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "b").received, messages);
+	assert_true(rig_done(rig, "b"));
+	rig_destroy(rig);
+	if (expected)
+		assert_string_equal(received, expected);
+}
+
+static void one_or_the_other(void)
+{
+	run(A ", " C, 15, "1,0 0,1 1,0 1,0 0,1 1,0 1,0 0,1 1,0 1,0 0,1 1,0 1,0 0,1 1,0");
+}
+
+static void c11_c04_a_tick_takes_the_inputs_that_hold(void **state)
+{
+	(void)state;
+	rig_in_worlds(4, one_or_the_other);
+}
+
+/* The last five messages of `a` have no partner, and the timer of the other alternative is none. */
+static void both_or_a_late_timer(void)
+{
+	run(BOTH ", {\"type\": \"periodic\", \"period\": \"1000s\", \"offset\": \"1000s\"}", 10,
+	    "1,1 1,1 1,1 1,1 1,1");
+}
+
+static void both_alone(void)
+{
+	run(BOTH, 10, "1,1 1,1 1,1 1,1 1,1");
+}
+
+static void c11_s05_no_alternative_can_hold_any_more(void **state)
+{
+	(void)state;
+	rig_in_worlds(4, both_alone);
+}
+
+static void a_timeout(void)
+{
+	run(A ", " C ", {\"type\": \"periodic\", \"period\": \"10ms\", \"offset\": \"2ms\"}", 15,
+	    "1,0 0,0 0,1 1,0 0,0 1,0 0,0 0,1 1,0 0,0 1,0 0,0 0,1 1,0 0,0 1,0 0,0 0,1 1,0 0,0 1,0 0,0 0,1 "
+	    "1,0");
+}
+
+static void c11_s10_the_earliest_time_counts_if_nothing_comes_before(void **state)
+{
+	(void)state;
+	rig_in_worlds(2, a_timeout);
+}
+
+/* Its time is never due, and never used up. */
+static void a_timer_that_loses(void)
+{
+	int64_t began = wr_now();
+
+	run(A ", " C ", {\"type\": \"periodic\", \"period\": \"1000s\", \"offset\": \"1000s\"}", 15, NULL);
+	assert_true(wr_now() - began < 100 * SECOND);
+}
+
+static void c11_s04_the_timer_of_a_lost_alternative_holds_nothing_open(void **state)
+{
+	(void)state;
+	rig_everywhere(a_timer_that_loses);
+}
+
+#define FIRST  "{\"type\": \"fence\", \"name\": \"first\"}"
+#define SECOND_ "{\"type\": \"fence\", \"name\": \"second\"}"
+
+static void tell_two(struct rig *rig)
+{
+	weir_entity *b = weir_graph_entity(rig->graph, "b");
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(weir_graph_create_fence(rig->graph, &fences[i]), WEIR_OK);
+		assert_int_equal(weir_entity_tell_fence(b, i ? "second" : "first", fences[i]), WEIR_OK);
+	}
+}
+
+/* Both are armed, and neither completes. */
+static void fences_that_lose(void)
+{
+	struct rig *rig = rig_of_tree(A ", " C ", " FIRST ", " SECOND_);
+
+	rig_make(rig);
+	tell_two(rig);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "b").received, 15);
+	assert_int_equal(rig_ticks(rig, "b"), 15);
+	for (int i = 0; i < 2; i++)
+		weir_fence_complete(rig->graph, fences[i], WEIR_OK, NULL);
+	rig_destroy(rig);
+}
+
+static void c11_s04_g02_the_fences_of_lost_alternatives_hold_nothing_open(void **state)
+{
+	(void)state;
+	rig_everywhere(fences_that_lose);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(c11_c04_a_tick_takes_the_inputs_that_hold),
+		cmocka_unit_test(c11_s05_no_alternative_can_hold_any_more),
+		cmocka_unit_test(c11_s10_the_earliest_time_counts_if_nothing_comes_before),
+		cmocka_unit_test(c11_s04_the_timer_of_a_lost_alternative_holds_nothing_open),
+		cmocka_unit_test(c11_s04_g02_the_fences_of_lost_alternatives_hold_nothing_open),
+	};
+	(void)argc, (void)argv, (void)both_or_a_late_timer;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
