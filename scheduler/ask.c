@@ -434,8 +434,8 @@ static bool ask_gates(weir_view *view, struct sum *sum)
 
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		input->gate_waits = input->latest     ? latest_ask(view, i)
-				    : !input->untaken && wr_gate_ask(view, i);
+		input->gate_waits =
+			input->latest ? latest_ask(view, i) : !input->untaken && wr_gate_ask(view, i);
 		if (input->gate_waits)
 			add_to_sum(sum, &entity->verdict, entity->gate_signal, input->plan->port->name);
 		waits |= input->gate_waits;
@@ -476,7 +476,7 @@ __attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t check
 
 	if (checks & WR_CHECK_TREES) {
 		wr_entity_close_chosen(entity);
-		checks = wr_load_relaxed(&entity->front_checks); /* after that (C8) */
+		checks |= wr_load_relaxed(&entity->front_checks); /* after that (C8) */
 	}
 	waits = checks & (WR_CHECK_GATES | WR_CHECK_LATEST) && ask_gates(view, sum);
 	if (waits)

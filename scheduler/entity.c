@@ -101,7 +101,8 @@ static weir_status add_condition(weir_entity *entity, const struct wr_plan_condi
 	return WEIR_OK;
 }
 
-/* An any_of in the list, and each condition inside it behind the list. Of n alternatives all may name fences. */
+/* An any_of in the list, and each condition inside it behind the list. Of n alternatives all may name fences.
+ */
 static weir_status make_trees(weir_entity *entity, const struct wr_plan_entity *plan)
 {
 	weir_status status = WEIR_OK;

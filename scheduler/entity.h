@@ -26,8 +26,8 @@ enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };
 
 /*
  * What a review asks after it closed the fronts. GATES: in this run a message with fences was sent to a gated
- * port; set before its push (C8). CONTENT: same as has_content. TREES: a review closes some fronts only. All are
- * in one word, so that an entity with none costs one load.
+ * port; set before its push (C8). CONTENT: same as has_content. TREES: a review closes some fronts only. All
+ * are in one word, so that an entity with none costs one load.
  */
 enum wr_front_check { WR_CHECK_CONTENT = 1, WR_CHECK_GATES = 2, WR_CHECK_LATEST = 4, WR_CHECK_TREES = 8 };
 
@@ -123,8 +123,8 @@ struct wr_condition {
 	_Atomic int told;       /* any thread: weir_told */
 	struct wr_told_fences fences;
 	struct wr_descriptor *_Atomic descriptor; /* NULL: none was watched so far */
-	struct wr_condition *inside; /* of any_of: the first of its conditions */
-	bool held;                   /* owner: as an alternative of any_of, in the last review */
+	struct wr_condition *inside;              /* of any_of: the first of its conditions */
+	bool held;                                /* owner: as an alternative of any_of, in the last review */
 };
 
 /* Of 96 bytes, since a tick multiplies by that. The bits are constant in a run. */
@@ -145,12 +145,12 @@ struct wr_input {
 	bool content : 1;     /* a content condition names it */
 	bool lone : 1;        /* one connection, no set, and its queue is read without a lock */
 	bool gate : 1;        /* compute receives only finished messages from it (C8) */
-	bool chosen : 1;      /* a tree names it, no other condition does: it is taken if an alternative says so
-			       */
-	bool latest : 1;      /* its queue gives the newest finished message again and again */
-	bool gate_waits;      /* result of its gate in this review */
-	bool untaken;         /* no alternative that holds names it: the tick leaves its front (C11) */
-	bool waited;          /* the current stream waits for this input already (T3) */
+	bool chosen : 1; /* a tree names it, no other condition does: it is taken if an alternative says so
+			  */
+	bool latest : 1; /* its queue gives the newest finished message again and again */
+	bool gate_waits; /* result of its gate in this review */
+	bool untaken;    /* no alternative that holds names it: the tick leaves its front (C11) */
+	bool waited;     /* the current stream waits for this input already (T3) */
 };
 
 /* Returns true if the tick's k-th message is this one and its reference has not gone on to an output. */

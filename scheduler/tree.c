@@ -3,8 +3,8 @@
  *
  * All alternatives are asked, since what each of them says decides which inputs the tick takes. If none
  * holds, the wait is for the first that could: the earliest time, what is told from outside, and the fences
- * of each alternative, in groups (WR_ALTERNATIVES), each of which gets a signal of its own. One signal for all
- * of them would fire with the last one. An alternative whose inputs are held says nothing.
+ * of each alternative, in groups (WR_ALTERNATIVES), each of which gets a signal of its own. One signal for
+ * all of them would fire with the last one. An alternative whose inputs are held says nothing.
  *
  * The conditions inside trees are in the entity's list behind all that a review asks, in the order of the
  * text: all_of is followed by its own.
@@ -85,8 +85,8 @@ static struct said ask_all_of(weir_view *view, struct wr_condition *all_of)
 			verdict->fence_count = from;
 			return said;
 		}
-		if (said.rank > chosen.rank || (said.rank == WR_RANK_TIME && chosen.rank == WR_RANK_TIME &&
-						said.at > chosen.at)) {
+		if (said.rank > chosen.rank ||
+		    (said.rank == WR_RANK_TIME && chosen.rank == WR_RANK_TIME && said.at > chosen.at)) {
 			if (said.fences && chosen.fences)
 				memmove(verdict->fences + from, verdict->fences + from + chosen.fences,
 					said.fences * sizeof *verdict->fences);
@@ -136,7 +136,7 @@ static struct said ask_alternatives(weir_view *view, struct wr_condition *tree)
 		neutral |= said.neutral;
 		if (said.answer == WR_WAIT)
 			wait_for_it_too(&any, &said);
-		else if (said.answer == WR_NEVER && !any.why)
+		else if (said.answer == WR_NEVER && any.answer == WR_NEVER && !any.why)
 			any = said;
 		if (said.answer == WR_WAIT && said.fences) {
 			end_group(verdict);
