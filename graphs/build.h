@@ -83,9 +83,6 @@ size_t wr_tree_count(const struct wr_value *conditions); /* of a list, with thos
 /* Returns true if the kind may stand there: in no tree, or directly inside `inside`. Else it reports why. */
 bool wr_tree_allows(struct wr_build *build, const weir_condition *kind, const weir_condition *inside,
 		    const struct wr_at *at, struct wr_place place);
-/* Adds what is inside the condition at index `tree`, the last of the list so far. */
-weir_status wr_build_tree(struct wr_build *build, struct wr_plan_entity *entity, size_t tree,
-			  const struct wr_value *value, const struct wr_at *at);
 /* Those that its operator brings: brought.c. */
 size_t wr_brought_count(const weir_operator *kind);
 weir_status wr_build_brought(struct wr_build *build, struct wr_plan_entity *entity);

@@ -153,6 +153,32 @@ static weir_status add_condition(struct wr_build *build, struct wr_plan_entity *
 	return WEIR_OK;
 }
 
+/* Adds what is inside the condition at index `tree`, the last of the list so far. */
+static weir_status build_tree(struct wr_build *build, struct wr_plan_entity *entity, size_t tree,
+			      const struct wr_value *value, const struct wr_at *up)
+{
+	const weir_condition *kind = entity->conditions[tree].kind;
+	const struct wr_value *inside = wr_value_find(value, "conditions");
+	struct wr_at all = {up, "conditions", 0};
+	weir_status status = WEIR_OK;
+
+	if (!inside) {
+		wr_report(&build->reports, WR_W_MISSING_KEY, up, value->place,
+			  "'%s' needs the key 'conditions', a list of conditions", kind->name);
+		return WEIR_OK;
+	}
+	if (!wr_type_check(&build->reports, &all, inside, WR_ARRAY))
+		return WEIR_OK;
+	if (!wr_value_count(inside))
+		wr_report(&build->reports, WR_W_RANGE, &all, inside->place,
+			  "'%s' of no conditions: write at least one, or remove it", kind->name);
+	for (size_t i = 0; i < wr_value_count(inside) && !status; i++)
+		status = wr_build_condition(build, entity, &wr_value_at(inside, i)->value,
+					    &(struct wr_at){&all, NULL, i}, kind);
+	entity->conditions[tree].span = entity->condition_count - tree - 1;
+	return status;
+}
+
 weir_status wr_build_condition(struct wr_build *build, struct wr_plan_entity *entity,
 			       const struct wr_value *value, const struct wr_at *at,
 			       const weir_condition *inside)
@@ -172,7 +198,7 @@ weir_status wr_build_condition(struct wr_build *build, struct wr_plan_entity *en
 	if (status)
 		return status;
 	entity->conditions[before].inner = inside;
-	return wr_is_tree(kind) ? wr_build_tree(build, entity, before, value, at) : WEIR_OK;
+	return wr_is_tree(kind) ? build_tree(build, entity, before, value, at) : WEIR_OK;
 }
 
 weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *entity,

@@ -28,26 +28,16 @@ size_t wr_tree_count(const struct wr_value *conditions)
 	return count;
 }
 
-static bool names_outputs(const weir_condition *kind)
-{
-	for (size_t i = 0; kind->parameters && kind->parameters[i].name; i++)
-		if (wr_parameter_is_output(&kind->parameters[i]))
-			return true;
-	return false;
-}
-
-/* Room, memory and the bound of ticks in flight are needed whatever else holds (S3, T8). */
-static bool is_needed_always(const weir_condition *kind)
-{
-	return !kind->ask || names_outputs(kind) || !strcmp(kind->name, "in_flight");
-}
-
 bool wr_tree_allows(struct wr_build *build, const weir_condition *kind, const weir_condition *inside,
 		    const struct wr_at *up, struct wr_place place)
 {
 	bool any_of = !strcmp(kind->name, "any_of"), all_of = !strcmp(kind->name, "all_of");
 	struct wr_at at = {up, "type", 0};
+	/* Room, memory and the bound of ticks in flight (S3, T8). */
+	bool always = !kind->ask || !strcmp(kind->name, "in_flight");
 
+	for (size_t i = 0; kind->parameters && kind->parameters[i].name; i++)
+		always |= wr_parameter_is_output(&kind->parameters[i]);
 	if (!inside && all_of)
 		wr_report(&build->reports, WR_W_UNSUPPORTED, &at, place,
 			  "all conditions of an entity must hold: write those of 'all_of' into its list");
@@ -57,7 +47,7 @@ bool wr_tree_allows(struct wr_build *build, const weir_condition *kind, const we
 	else if (inside && all_of && !strcmp(inside->name, "all_of"))
 		wr_report(&build->reports, WR_W_DEPTH, &at, place,
 			  "'all_of' inside 'all_of': write its conditions into the outer one");
-	else if (inside && is_needed_always(kind))
+	else if (inside && always)
 		wr_report(&build->reports, WR_W_UNSUPPORTED, &at, place,
 			  "each tick needs what '%s' says: write it beside any_of", kind->name);
 	else if (inside && kind->phase != WEIR_PHASE_GATHERING)
@@ -68,31 +58,6 @@ bool wr_tree_allows(struct wr_build *build, const weir_condition *kind, const we
 	else
 		return true;
 	return false;
-}
-
-weir_status wr_build_tree(struct wr_build *build, struct wr_plan_entity *entity, size_t tree,
-			  const struct wr_value *value, const struct wr_at *up)
-{
-	const weir_condition *kind = entity->conditions[tree].kind;
-	const struct wr_value *inside = wr_value_find(value, "conditions");
-	struct wr_at all = {up, "conditions", 0};
-	weir_status status = WEIR_OK;
-
-	if (!inside) {
-		wr_report(&build->reports, WR_W_MISSING_KEY, up, value->place,
-			  "'%s' needs the key 'conditions', a list of conditions", kind->name);
-		return WEIR_OK;
-	}
-	if (!wr_type_check(&build->reports, &all, inside, WR_ARRAY))
-		return WEIR_OK;
-	if (!wr_value_count(inside))
-		wr_report(&build->reports, WR_W_RANGE, &all, inside->place,
-			  "'%s' of no conditions: write at least one, or remove it", kind->name);
-	for (size_t i = 0; i < wr_value_count(inside) && !status; i++)
-		status = wr_build_condition(build, entity, &wr_value_at(inside, i)->value,
-					    &(struct wr_at){&all, NULL, i}, kind);
-	entity->conditions[tree].span = entity->condition_count - tree - 1;
-	return status;
 }
 
 int wr_condition_depth(const struct wr_plan_entity *entity, size_t i)

@@ -277,27 +277,19 @@ static void entity_close_fronts(weir_entity *entity)
 	entity->fronts_closed = true;
 }
 
-/* A front that was closed for another review stays as it is, for the tick that takes it. */
-static bool input_has_front(const struct wr_input *input)
-{
-	if (input->set)
-		return input->set->front_messages;
-	for (size_t k = 0; k < input->count; k++)
-		if (wr_queue_front(&input->connections[k]->queue))
-			return true;
-	return false;
-}
-
 void wr_entity_close_chosen(weir_entity *entity)
 {
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		bool taken = !input->chosen;
+		bool taken = !input->chosen, closed = input->set && input->set->front_messages;
 		for (size_t k = entity->asked_count; !taken && k < entity->condition_count; k++)
 			taken = entity->conditions[k].held &&
 				wr_condition_names(entity->conditions[k].plan, i, true);
 		input->untaken = !taken;
-		if (taken && !input_has_front(input))
+		/* A front that was closed for another review stays as it is, for the tick that takes it. */
+		for (size_t k = 0; !input->set && k < input->count; k++)
+			closed |= wr_queue_front(&input->connections[k]->queue) > 0;
+		if (taken && !closed)
 			input_close_front(input);
 	}
 }

@@ -116,6 +116,13 @@ static weir_status make_trees(weir_entity *entity, const struct wr_plan_entity *
 	}
 	if (status)
 		return status;
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		bool by[2] = {false, false}; /* a condition outside trees, or inside, names it */
+		for (size_t k = 0; k < entity->condition_count; k++)
+			by[k >= entity->asked_count] |=
+				wr_condition_names(entity->conditions[k].plan, i, true);
+		entity->inputs[i].chosen = by[1] && !by[0];
+	}
 	entity->wait.others =
 		wr_alloc(entity->condition_count - entity->asked_count, sizeof *entity->wait.others);
 	if (!entity->wait.others)
@@ -311,17 +318,6 @@ static bool port_is_named(const weir_entity *entity, unsigned port, bool input)
 	return false;
 }
 
-/* Returns true if conditions inside trees name the input, and no other ones do. */
-static bool is_chosen_by_trees(const weir_entity *entity, unsigned port)
-{
-	bool named = false, inside = false;
-
-	for (size_t i = 0; i < entity->condition_count; i++)
-		if (wr_condition_names(entity->conditions[i].plan, port, true))
-			*(i < entity->asked_count ? &named : &inside) = true;
-	return inside && !named;
-}
-
 /*
  * Returns true if ask.c can decide the gathering conditions by reading the queues, without their locks. An
  * implied condition, other than the in-flight bound, says that a port has what a tick takes or may emit.
@@ -391,7 +387,6 @@ weir_status wr_entity_reset(weir_entity *entity)
 			rooted |= input->connections[k]->initial_messages > 0;
 		if (input->count && !port_is_named(entity, (unsigned)i, true))
 			entity->has_content = input->content = true;
-		input->chosen = entity->has_trees && is_chosen_by_trees(entity, (unsigned)i);
 		input->untaken = false;
 		status = reset_input(input);
 		if (input->latest)

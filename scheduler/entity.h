@@ -463,12 +463,9 @@ void wr_verdict_refuse(weir_view *view);
  */
 bool wr_view_inputs_over(weir_view *view);
 
-/* --- trees: tree.c; Thread: owner --- */
-
-/* Closes the fronts that the next tick takes; those of other alternatives stay as they are. */
+/* Of an entity with trees (C11). Closes the fronts that the next tick takes; those of other alternatives stay
+ * as they are. */
 void wr_entity_close_chosen(weir_entity *entity);
-/* Writes what each condition of the any_of says. */
-void wr_tree_describe(weir_view *view, struct wr_condition *tree, char *text, size_t room);
 
 void wr_verdict_check_new_cause(weir_view *view, struct wr_condition *condition);
 /* Completes and checks the cause of the condition that was asked last and does not hold. */

@@ -77,6 +77,45 @@ static void detail_in_flight(const weir_entity *entity, char *text, size_t room)
 		 owner);
 }
 
+/* Drops the fences of other conditions first. */
+static void ask_condition(weir_view *view, struct wr_condition *condition)
+{
+	view->entity->verdict.fence_count = 0;
+	wr_condition_ask(view, condition);
+	wr_verdict_check_cause(view, condition);
+}
+
+/* "message_available on in: too few messages or (boolean: holds and periodic: the period is not over)" */
+static void detail_tree(weir_view *view, const struct wr_condition *tree, char *text, size_t room)
+{
+	const weir_verdict *verdict = &view->entity->verdict;
+	struct wr_words words = wr_words_in(text, room);
+	size_t last = 0; /* of the all_of that the condition is in; 0: it is in none */
+	unsigned port;
+	bool input;
+
+	for (size_t i = 0; i < tree->plan->span; i++) {
+		struct wr_condition *condition = &tree->inside[i];
+		bool named = wr_condition_port(condition->plan, &port, &input) && input;
+
+		wr_words_add(&words, "%s", !i ? "" : last ? " and " : " or ");
+		if (condition->plan->span) {
+			last = i + condition->plan->span;
+			wr_words_add(&words, "(");
+			condition = &tree->inside[++i];
+			named = wr_condition_port(condition->plan, &port, &input) && input;
+		}
+		ask_condition(view, condition);
+		wr_words_add(&words, "%s%s%s: %s%s", condition->plan->name, named ? " on " : "",
+			     named ? view->entity->inputs[port].plan->port->name : "",
+			     verdict->answer == WR_READY ? "holds"
+			     : verdict->why              ? verdict->why
+							 : "not ready",
+			     last && i == last ? ")" : "");
+		last = i == last ? 0 : last;
+	}
+}
+
 static enum wr_says verdict_says(const weir_verdict *verdict)
 {
 	switch (verdict->answer) {
@@ -111,7 +150,7 @@ static void explain_verdict(weir_view *view, struct wr_unmet *unmet, wr_unmet_fn
 	unmet->needed = verdict->needed;
 	unmet->detail = detail;
 	if (unmet->asked && unmet->asked->inside) {
-		wr_tree_describe(view, unmet->asked, detail, sizeof detail);
+		detail_tree(view, unmet->asked, detail, sizeof detail);
 	} else if (told_at) {
 		detail_fences(entity, fences, sizeof fences);
 		snprintf(detail, sizeof detail, "told %s ago: %s",
@@ -170,14 +209,6 @@ static void explain_gates(weir_view *view, bool *met, wr_unmet_fn *fn, void *arg
 				      .input = &entity->inputs[i]},
 		   arg);
 	}
-}
-
-/* Drops the fences of other conditions first. */
-static void ask_condition(weir_view *view, struct wr_condition *condition)
-{
-	view->entity->verdict.fence_count = 0;
-	wr_condition_ask(view, condition);
-	wr_verdict_check_cause(view, condition);
 }
 
 weir_status wr_entity_refuse_fence(weir_entity *entity)

@@ -625,17 +625,6 @@ __attribute__((noinline)) static weir_status arm_alternatives(struct wr_worker *
 	return status;
 }
 
-static weir_status arm_signal(struct wr_worker *worker, weir_entity *entity)
-{
-	const weir_verdict *verdict = &entity->verdict;
-
-	if (verdict->external & WR_ALTERNATIVES)
-		return arm_alternatives(worker, entity);
-	if (entity->wait.more)
-		cancel_others(worker->scheduler, &entity->wait, 0);
-	return arm_group(worker, entity, &entity->wait.armed, verdict->fences, verdict->fence_count);
-}
-
 static inline bool verdict_arms(const weir_verdict *verdict)
 {
 	return verdict->external || verdict->fence_count || verdict->at != INT64_MAX;
@@ -651,10 +640,16 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 	wait_set_live(scheduler, &entity->wait, verdict_arms(verdict));
 	entity->wait.at = verdict->at;
 	entity->wait.watches = verdict->external & WR_DESCRIPTOR;
-	if (verdict->fence_count)
-		status = arm_signal(worker, entity);
-	else
+	if (!verdict->fence_count) {
 		cancel_signal(scheduler, entity);
+	} else if (verdict->external & WR_ALTERNATIVES) {
+		status = arm_alternatives(worker, entity);
+	} else {
+		if (entity->wait.more)
+			cancel_others(scheduler, &entity->wait, 0);
+		status =
+			arm_group(worker, entity, &entity->wait.armed, verdict->fences, verdict->fence_count);
+	}
 	if (verdict->at != INT64_MAX)
 		wr_timers_request(worker, entity, verdict->at);
 	if (!status && verdict->external & WR_DESCRIPTOR)

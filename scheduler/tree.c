@@ -9,11 +9,9 @@
  * The conditions inside trees are in the entity's list behind all that a review asks, in the order of the
  * text: all_of is followed by its own.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/words.h"
 #include "scheduler/entity.h"
 
 /* The answer of one alternative. Its fences are the last ones of the verdict. */
@@ -97,33 +95,14 @@ static struct said ask_all_of(weir_view *view, struct wr_condition *all_of)
 	return chosen;
 }
 
-/* Not by weir_verdict_fence, which drops what is complete. */
-static void end_group(weir_verdict *verdict)
-{
-	if (wr_grow(&verdict->fences, &verdict->fence_room, verdict->fence_count + 1,
-		    sizeof *verdict->fences))
-		verdict->failed = WEIR_E_NOMEM;
-	else
-		verdict->fences[verdict->fence_count++] = (weir_fence){0, 0};
-}
-
-/* `any` has the reason of the first alternative that waits. */
-static void wait_for_it_too(struct said *any, const struct said *said)
-{
-	int64_t at = any->answer == WR_WAIT && any->at < said->at ? any->at : said->at;
-	uint8_t external = any->answer == WR_WAIT ? any->external : 0;
-
-	if (any->answer != WR_WAIT)
-		*any = *said;
-	any->at = at;
-	any->external = external | said->external;
-}
-
+/* The reason is that of the first alternative that waits. Behind the fences of each one stands {0, 0}. */
 static struct said ask_alternatives(weir_view *view, struct wr_condition *tree)
 {
 	weir_verdict *verdict = &view->entity->verdict;
 	struct wr_condition *end = tree->inside + tree->plan->span;
-	struct said any = {.answer = WR_NEVER, .at = INT64_MAX};
+	struct said any = {.answer = WR_NEVER};
+	int64_t at_first = INT64_MAX;
+	uint8_t external = 0;
 	bool ready = false, neutral = false;
 	size_t from = verdict->fence_count, groups = 0;
 
@@ -134,14 +113,21 @@ static struct said ask_alternatives(weir_view *view, struct wr_condition *tree)
 			at[i].held = at->held;
 		ready |= at->held;
 		neutral |= said.neutral;
-		if (said.answer == WR_WAIT)
-			wait_for_it_too(&any, &said);
-		else if (said.answer == WR_NEVER && any.answer == WR_NEVER && !any.why)
+		if (said.answer == WR_NEVER && any.answer == WR_NEVER && !any.why)
 			any = said;
-		if (said.answer == WR_WAIT && said.fences) {
-			end_group(verdict);
-			groups++;
-		}
+		if (said.answer != WR_WAIT)
+			continue;
+		at_first = said.at < at_first ? said.at : at_first;
+		external |= said.external;
+		any = any.answer == WR_WAIT ? any : said;
+		if (!said.fences)
+			continue;
+		if (wr_grow(&verdict->fences, &verdict->fence_room, verdict->fence_count + 1,
+			    sizeof *verdict->fences))
+			verdict->failed = WEIR_E_NOMEM;
+		else
+			verdict->fences[verdict->fence_count++] = (weir_fence){0, 0};
+		groups++;
 	}
 	if (ready || (any.answer == WR_NEVER && neutral))
 		any.answer = WR_READY;
@@ -149,6 +135,8 @@ static struct said ask_alternatives(weir_view *view, struct wr_condition *tree)
 		verdict->fence_count = from;
 	else if (groups)
 		verdict->fence_count--;
+	any.at = at_first;
+	any.external = external;
 	any.external |= groups > 1 ? WR_ALTERNATIVES : 0;
 	return any;
 }
@@ -193,44 +181,6 @@ void wr_view_any_of_ticked(weir_view *view)
 		view->condition = condition;
 		if (condition->held && kind->ticked)
 			kind->ticked(condition->state, view);
-	}
-	view->condition = tree;
-}
-
-/* --- in words --- */
-
-static void describe_one(weir_view *view, struct wr_condition *condition, struct wr_words *words)
-{
-	const weir_verdict *verdict = &view->entity->verdict;
-	struct said said;
-	unsigned port;
-	bool input;
-
-	view->entity->verdict.fence_count = 0;
-	said = ask_one(view, condition);
-	wr_words_add(words, "%s", condition->plan->name);
-	if (wr_condition_port(condition->plan, &port, &input) && input)
-		wr_words_add(words, " on %s", view->entity->inputs[port].plan->port->name);
-	wr_words_add(words, ": %s",
-		     said.answer == WR_READY ? "holds"
-		     : verdict->why          ? verdict->why
-					     : "not ready");
-}
-
-void wr_tree_describe(weir_view *view, struct wr_condition *tree, char *text, size_t room)
-{
-	struct wr_condition *end = tree->inside + tree->plan->span;
-	struct wr_words words = wr_words_in(text, room);
-
-	for (struct wr_condition *at = tree->inside; at < end; at += 1 + at->plan->span) {
-		wr_words_add(&words, "%s", at == tree->inside ? "" : " or ");
-		if (!at->plan->span)
-			describe_one(view, at, &words);
-		for (size_t i = 1; i <= at->plan->span; i++) {
-			wr_words_add(&words, "%s", i == 1 ? "(" : " and ");
-			describe_one(view, &at[i], &words);
-		}
-		wr_words_add(&words, "%s", at->plan->span ? ")" : "");
 	}
 	view->condition = tree;
 }

@@ -7,6 +7,9 @@
 
 #include "base/clock.h"
 #include "rig_inside.h"
+#ifdef WR_SEAM
+#include "tests/bugs/bug.h"
+#endif
 
 static char received[1024];
 static size_t length;
@@ -182,22 +185,28 @@ static void c11_s04_g02_the_fences_of_lost_alternatives_hold_nothing_open(void *
 	rig_everywhere(fences_that_lose);
 }
 
-/* Each alternative wakes it, whichever is complete first. */
-static void fences_in_any_order(void)
+static struct rig *rig_of_waiter(void)
 {
-	static const char json[] =
+	struct rig *rig = rig_of_json(
 		"{\"weir\": 1, \"entities\": [{\"name\": \"w\", \"operator\": \"counting\", \"conditions\": "
 		"[{\"type\": \"any_of\", \"conditions\": [" FIRST ", " LATER "]}]}, "
 		"{\"name\": \"t\", \"operator\": \"telling\", \"conditions\": [{\"type\": \"count\", "
 		"\"count\": 2}, "
 		"{\"type\": \"periodic\", \"period\": \"10ms\", \"offset\": \"10ms\"}]}], \"connections\": "
-		"[]}";
+		"[]}",
+		(const weir_operator *[]){&telling, &counting, NULL});
 
+	length = waited_ticks = 0;
+	rig_make(rig);
+	tell_two(rig, "w");
+	return rig;
+}
+
+/* Each alternative wakes it, whichever is complete first. */
+static void fences_in_any_order(void)
+{
 	for (first = 0; first < 2; first++) {
-		struct rig *rig = rig_of_json(json, (const weir_operator *[]){&telling, &counting, NULL});
-		length = waited_ticks = 0;
-		rig_make(rig);
-		tell_two(rig, "w");
+		struct rig *rig = rig_of_waiter();
 		assert_int_equal(rig_run(rig), WEIR_OK);
 		assert_int_equal(waited_ticks, 1);
 		assert_int_equal(length, 2);
@@ -211,6 +220,35 @@ static void c11_g02_the_fences_of_each_alternative_wake_the_entity(void **state)
 	rig_everywhere(fences_in_any_order);
 }
 
+#ifdef WR_SEAM
+static bool one_tick;
+
+static void lose_a_fence(void)
+{
+	struct rig *rig = rig_of_waiter();
+
+	rig_run(rig);
+	one_tick = waited_ticks == 1 && length == 2;
+	rig_destroy(rig);
+}
+
+/* Fences: a signal of the last alternative alone, or one for all, does not wake the entity for the first. */
+static void c11_the_seeded_bugs_are_found(void **state)
+{
+	static const enum wr_bug bugs[] = {WR_BUG_TREE_LAST_ALTERNATIVE, WR_BUG_TREE_ALL_FENCES,
+					   WR_BUG_TREE_USES_LOST};
+
+	(void)state;
+	first = 0;
+	for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
+		wr_bug_active = bugs[i];
+		rig_in_world(1, lose_a_fence);
+		wr_bug_active = WR_BUG_NONE;
+		assert_false(one_tick);
+	}
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +258,9 @@ int main(void)
 		cmocka_unit_test(c11_s04_the_timer_of_a_lost_alternative_holds_nothing_open),
 		cmocka_unit_test(c11_g02_the_fences_of_each_alternative_wake_the_entity),
 		cmocka_unit_test(c11_s04_g02_the_fences_of_lost_alternatives_hold_nothing_open),
+#ifdef WR_SEAM
+		cmocka_unit_test(c11_the_seeded_bugs_are_found),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
