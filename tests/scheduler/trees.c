@@ -220,6 +220,56 @@ static void c11_g02_the_fences_of_each_alternative_wake_the_entity(void **state)
 	rig_everywhere(fences_in_any_order);
 }
 
+/* 10 ms after the start the alternative of `in` stops to hold, after 20 ms it holds again. */
+static weir_status tell_go(weir_context *context, void *state)
+{
+	weir_told told = weir_context_tick(context) ? WEIR_TOLD_READY : WEIR_TOLD_WAIT;
+
+	(void)state;
+	return weir_entity_tell(weir_graph_entity(weir_context_graph(context), "b"), "go", told);
+}
+
+static const weir_operator going = {
+	.size = sizeof(weir_operator), .name = "going", .help = "tells whether to go", .compute = tell_go};
+
+/* The device works on the message of `a` for 30 ms; that of `c` comes after 15 ms. */
+static void a_front_that_stays(void)
+{
+	struct rig *rig = rig_of_json(
+		"{\"weir\": 1, \"entities\": ["
+		"{\"name\": \"a\", \"operator\": \"spin\", \"parameters\": {\"duration\": \"30ms\"}, "
+		"\"conditions\": [{\"type\": \"count\", \"count\": 1}]}, "
+		"{\"name\": \"c\", \"operator\": \"ping\", \"conditions\": [{\"type\": \"periodic\", "
+		"\"period\": "
+		"\"1s\", \"offset\": \"15ms\"}, {\"type\": \"count\", \"count\": 1}]}, "
+		"{\"name\": \"t\", \"operator\": \"going\", \"conditions\": [{\"type\": \"periodic\", "
+		"\"period\": \"10ms\", \"offset\": \"10ms\"}, {\"type\": \"count\", \"count\": 2}]}, "
+		"{\"name\": \"b\", \"operator\": \"noting\", \"conditions\": [{\"type\": \"any_of\", "
+		"\"conditions\": ["
+		"{\"type\": \"all_of\", \"conditions\": [{\"type\": \"boolean\", \"name\": \"go\"}, " A
+		"]}, " C "]}]}], \"connections\": [[\"a.out\", \"b.in\"], [\"c.out\", \"b.in2\"]]}",
+		(const weir_operator *[]){&noting, &going, NULL});
+
+	length = 0;
+	received[0] = 0;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "b").received, 2);
+	rig_destroy(rig);
+}
+
+static void a_front_that_stays_in_time(void)
+{
+	a_front_that_stays();
+	assert_string_equal(received, "0,1 1,0");
+}
+
+static void c11_c08_a_front_of_an_alternative_that_is_lost_stays_and_its_gate_is_not_asked(void **state)
+{
+	(void)state;
+	rig_in_worlds(4, a_front_that_stays_in_time);
+	rig_on_host(a_front_that_stays);
+}
+
 #ifdef WR_SEAM
 static bool one_tick;
 
@@ -246,6 +296,10 @@ static void c11_the_seeded_bugs_are_found(void **state)
 		wr_bug_active = WR_BUG_NONE;
 		assert_false(one_tick);
 	}
+	wr_bug_active = WR_BUG_TREE_TAKES_ALL;
+	rig_in_world(1, a_front_that_stays);
+	wr_bug_active = WR_BUG_NONE;
+	assert_string_not_equal(received, "0,1 1,0");
 }
 #endif
 
@@ -258,6 +312,8 @@ int main(void)
 		cmocka_unit_test(c11_s04_the_timer_of_a_lost_alternative_holds_nothing_open),
 		cmocka_unit_test(c11_g02_the_fences_of_each_alternative_wake_the_entity),
 		cmocka_unit_test(c11_s04_g02_the_fences_of_lost_alternatives_hold_nothing_open),
+		cmocka_unit_test(
+			c11_c08_a_front_of_an_alternative_that_is_lost_stays_and_its_gate_is_not_asked),
 #ifdef WR_SEAM
 		cmocka_unit_test(c11_the_seeded_bugs_are_found),
 #endif
