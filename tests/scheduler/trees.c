@@ -202,6 +202,29 @@ static struct rig *rig_of_waiter(void)
 	return rig;
 }
 
+/* It waits for two fences, none of which completes. */
+static void stopped_in_its_wait(void)
+{
+	struct rig *rig = rig_of_tree(FIRST ", " LATER ", {\"type\": \"all_of\", \"conditions\": [" A ", " C
+					    ", {\"type\": \"boolean\", \"enable_tick\": false}]}");
+
+	rig_make(rig);
+	tell_two(rig, "b");
+	rig_start(rig);
+	weir_scheduler_stop(rig->scheduler, 0);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "b"), 0);
+	for (int i = 0; i < 2; i++)
+		weir_fence_complete(rig->graph, fences[i], WEIR_OK, NULL);
+	rig_destroy(rig);
+}
+
+static void c11_s07_a_run_is_stopped_in_a_wait_for_alternatives(void **state)
+{
+	(void)state;
+	rig_everywhere(stopped_in_its_wait);
+}
+
 /* Each alternative wakes it, whichever is complete first. */
 static void fences_in_any_order(void)
 {
@@ -310,6 +333,7 @@ int main(void)
 		cmocka_unit_test(c11_s05_no_alternative_can_hold_any_more),
 		cmocka_unit_test(c11_s10_the_earliest_time_counts_if_nothing_comes_before),
 		cmocka_unit_test(c11_s04_the_timer_of_a_lost_alternative_holds_nothing_open),
+		cmocka_unit_test(c11_s07_a_run_is_stopped_in_a_wait_for_alternatives),
 		cmocka_unit_test(c11_g02_the_fences_of_each_alternative_wake_the_entity),
 		cmocka_unit_test(c11_s04_g02_the_fences_of_lost_alternatives_hold_nothing_open),
 		cmocka_unit_test(
