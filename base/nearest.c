@@ -54,6 +54,7 @@ static const struct {
 	{"ExpiringMessageAvailableCondition", "expiring_message_available", NULL},
 	{"DownstreamMessageAffordableCondition", "downstream_message_affordable", NULL},
 	{"CudaStreamCondition", "cuda_stream", NULL},
+	{"OrConditionCombiner", "any_of", NULL},
 	{"CountCondition", "count", NULL},
 	{"PeriodicCondition", "periodic", NULL},
 	{"BooleanCondition", "boolean", NULL},

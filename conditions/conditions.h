@@ -10,6 +10,8 @@
 
 #include "weir.h"
 
+extern const weir_condition wr_all_of;
+extern const weir_condition wr_any_of;
 extern const weir_condition wr_asynchronous;
 extern const weir_condition wr_boolean;
 extern const weir_condition wr_count;

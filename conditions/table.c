@@ -1,6 +1,8 @@
 #include "conditions/conditions.h"
 
 const weir_condition *const wr_builtin_conditions[] = {
+	&wr_all_of,
+	&wr_any_of,
 	&wr_asynchronous,
 	&wr_boolean,
 	&wr_count,

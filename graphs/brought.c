@@ -50,8 +50,11 @@ static weir_status add_brought(struct wr_build *build, struct wr_plan_entity *en
 	*twice = false;
 	for (size_t i = 0; name && i < before; i++)
 		*twice |= !strcmp(entity->conditions[i].name, name);
-	if (!*twice)
-		status = wr_build_condition(build, entity, &value, NULL);
+	if (!*twice && value.type == WR_OBJECT && wr_value_find(&value, "conditions"))
+		wr_report(&build->reports, WR_W_UNSUPPORTED, NULL, value.place,
+			  "an operator brings no tree of conditions: write it in the graph file");
+	else if (!*twice)
+		status = wr_build_condition(build, entity, &value, NULL, NULL);
 	if (entity->condition_count > before)
 		entity->conditions[before].brought = true;
 	wr_value_finish(&value);

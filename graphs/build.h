@@ -75,7 +75,14 @@ weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *e
 				const struct wr_value *conditions, const struct wr_at *at);
 /* Adds one condition, or reports its error. The entity's list has room for it. */
 weir_status wr_build_condition(struct wr_build *build, struct wr_plan_entity *entity,
-			       const struct wr_value *value, const struct wr_at *at);
+			       const struct wr_value *value, const struct wr_at *at,
+			       const weir_condition *inside); /* any_of or all_of; NULL: in no tree */
+/* Trees: tree.c. */
+bool wr_is_tree(const weir_condition *kind);
+size_t wr_tree_count(const struct wr_value *conditions); /* of a list, with those inside trees */
+/* Returns true if the kind may stand there: in no tree, or directly inside `inside`. Else it reports why. */
+bool wr_tree_allows(struct wr_build *build, const weir_condition *kind, const weir_condition *inside,
+		    const struct wr_at *at, struct wr_place place);
 /* Those that its operator brings: brought.c. */
 size_t wr_brought_count(const weir_operator *kind);
 weir_status wr_build_brought(struct wr_build *build, struct wr_plan_entity *entity);

@@ -11,17 +11,20 @@
 
 /* The keys of a condition that are not parameters. */
 static const char *const common_keys[] = {"type", "name", NULL};
+static const char *const tree_keys[] = {"type", "name", "conditions", NULL};
 static const char *const cuda_keys[] = {"type", "name", "signal", NULL};
 
 static const char *const *extra_keys(const weir_condition *kind)
 {
+	if (wr_is_tree(kind))
+		return tree_keys;
 	return strcmp(kind->name, "cuda_stream") ? common_keys : cuda_keys;
 }
 
 /* Conditions of Holoscan that may come; these are reported as not supported instead of unknown. */
 static bool is_planned(const char *name)
 {
-	static const char *const planned[] = {"any_of", "all_of", "not", "cuda_event", NULL};
+	static const char *const planned[] = {"not", "cuda_event", NULL};
 	size_t i = 0;
 
 	while (planned[i] && strcmp(planned[i], name))
@@ -150,34 +153,70 @@ static weir_status add_condition(struct wr_build *build, struct wr_plan_entity *
 	return WEIR_OK;
 }
 
-weir_status wr_build_condition(struct wr_build *build, struct wr_plan_entity *entity,
-			       const struct wr_value *value, const struct wr_at *at)
+/* Adds what is inside the condition at index `tree`, the last of the list so far. */
+static weir_status build_tree(struct wr_build *build, struct wr_plan_entity *entity, size_t tree,
+			      const struct wr_value *value, const struct wr_at *up)
 {
+	const weir_condition *kind = entity->conditions[tree].kind;
+	const struct wr_value *inside = wr_value_find(value, "conditions");
+	struct wr_at all = {up, "conditions", 0};
+	weir_status status = WEIR_OK;
+
+	if (!inside) {
+		wr_report(&build->reports, WR_W_MISSING_KEY, up, value->place,
+			  "'%s' needs the key 'conditions', a list of conditions", kind->name);
+		return WEIR_OK;
+	}
+	if (!wr_type_check(&build->reports, &all, inside, WR_ARRAY))
+		return WEIR_OK;
+	if (!wr_value_count(inside))
+		wr_report(&build->reports, WR_W_RANGE, &all, inside->place,
+			  "'%s' of no conditions: write at least one, or remove it", kind->name);
+	for (size_t i = 0; i < wr_value_count(inside) && !status; i++)
+		status = wr_build_condition(build, entity, &wr_value_at(inside, i)->value,
+					    &(struct wr_at){&all, NULL, i}, kind);
+	entity->conditions[tree].span = entity->condition_count - tree - 1;
+	return status;
+}
+
+weir_status wr_build_condition(struct wr_build *build, struct wr_plan_entity *entity,
+			       const struct wr_value *value, const struct wr_at *at,
+			       const weir_condition *inside)
+{
+	size_t before = entity->condition_count;
 	const struct wr_value *type;
 	const weir_condition *kind;
+	weir_status status;
 
 	if (!wr_type_check(&build->reports, at, value, WR_OBJECT))
 		return WEIR_OK;
 	type = required_type(build, value, at);
 	kind = type ? find_condition(build, type, at) : NULL;
-	return kind ? add_condition(build, entity, kind, value, at) : WEIR_OK;
+	if (!kind || !wr_tree_allows(build, kind, inside, at, type->place))
+		return WEIR_OK;
+	status = add_condition(build, entity, kind, value, at);
+	if (status)
+		return status;
+	entity->conditions[before].inner = inside;
+	return wr_is_tree(kind) ? build_tree(build, entity, before, value, at) : WEIR_OK;
 }
 
 weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *entity,
 				const struct wr_value *conditions, const struct wr_at *up)
 {
 	size_t count = conditions ? wr_value_count(conditions) : 0;
+	size_t all_levels = conditions ? wr_tree_count(conditions) : 0;
 	size_t defaults = entity->input_count + entity->output_count + WR_PLACES;
 	struct wr_at all = {up, "conditions", 0};
 	weir_status status = WEIR_OK;
 
 	entity->conditions =
-		wr_alloc(count + wr_brought_count(entity->kind) + defaults, sizeof(*entity->conditions));
+		wr_alloc(all_levels + wr_brought_count(entity->kind) + defaults, sizeof(*entity->conditions));
 	if (!entity->conditions)
 		return WEIR_E_NOMEM;
 	for (size_t i = 0; i < count && !status; i++)
 		status = wr_build_condition(build, entity, &wr_value_at(conditions, i)->value,
-					    &(struct wr_at){&all, NULL, i});
+					    &(struct wr_at){&all, NULL, i}, NULL);
 	return status ? status : wr_build_brought(build, entity);
 }
 
@@ -212,7 +251,8 @@ bool wr_plan_waits_for(const struct wr_plan_entity *entity, unsigned input)
 	for (size_t i = 0; i < entity->condition_count; i++) {
 		const char *kind = entity->conditions[i].kind->name;
 
-		if ((!strcmp(kind, "message_available") || !strcmp(kind, "cuda_stream")) &&
+		if (!entity->conditions[i].inner &&
+		    (!strcmp(kind, "message_available") || !strcmp(kind, "cuda_stream")) &&
 		    wr_condition_names(&entity->conditions[i], input, true))
 			return true;
 	}
@@ -308,23 +348,35 @@ weir_status wr_build_imply_claim(struct wr_build *build, struct wr_plan_entity *
 				     build->plan->memory_pools[memory->pool].name, (int64_t)memory->units);
 }
 
-/* The plan has the conditions of the text in their order, without those whose type was an error. */
-void wr_build_each_condition(struct wr_build *build, size_t index, wr_build_condition_fn *fn)
+/* Those of a list, which the plan has in [next, end), and those inside them. */
+static void each_condition(struct wr_build *build, size_t index, const struct wr_value *holder,
+			   const struct wr_at *up, size_t next, size_t end, wr_build_condition_fn *fn)
 {
 	const struct wr_plan_entity *entity = &build->plan->entities[index];
-	const struct wr_value *list =
-		wr_value_find(&wr_value_at(build->entities, index)->value, "conditions");
-	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, index},
-		     conditions = {&at, "conditions", 0};
-	size_t next = 0;
+	const struct wr_value *list = wr_value_find(holder, "conditions");
+	struct wr_at conditions = {up, "conditions", 0};
 
-	for (size_t i = 0; list && i < wr_value_count(list) && next < entity->condition_count; i++) {
+	for (size_t i = 0; list && i < wr_value_count(list) && next < end; i++) {
 		const struct wr_value *value = &wr_value_at(list, i)->value;
 		const struct wr_value *type = value->type == WR_OBJECT ? wr_value_find(value, "type") : NULL;
 		struct wr_at item = {&conditions, NULL, i};
+		size_t after = next + 1 + entity->conditions[next].span;
 
-		if (type && type->type == WR_STRING &&
-		    !strcmp(type->string, entity->conditions[next].kind->name))
-			fn(build, index, next++, value, &item);
+		if (!type || type->type != WR_STRING ||
+		    strcmp(type->string, entity->conditions[next].kind->name) != 0)
+			continue;
+		fn(build, index, next, value, &item);
+		if (after > next + 1)
+			each_condition(build, index, value, &item, next + 1, after, fn);
+		next = after;
 	}
+}
+
+/* The plan has the conditions of the text in their order, without those whose type was an error. */
+void wr_build_each_condition(struct wr_build *build, size_t index, wr_build_condition_fn *fn)
+{
+	struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, index};
+
+	each_condition(build, index, &wr_value_at(build->entities, index)->value, &at, 0,
+		       build->plan->entities[index].condition_count, fn);
 }

@@ -200,7 +200,8 @@ static void survey_parts(const struct search *search, struct part *parts)
 		part->first = (uint32_t)e;
 		part->size++;
 		for (size_t i = 0; i < entity->condition_count; i++)
-			part->bounded |= !strcmp(entity->conditions[i].kind->name, "count");
+			part->bounded |= !entity->conditions[i].inner &&
+					 !strcmp(entity->conditions[i].kind->name, "count");
 		if (entity->effects)
 			part->effects = (uint32_t)e + 1;
 	}

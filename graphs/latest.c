@@ -60,6 +60,10 @@ static void check_beside(struct wr_build *build, size_t entity, unsigned port, c
 	for (size_t i = 0; i < plan->condition_count; i++)
 		if (!wr_condition_names(&plan->conditions[i], port, true))
 			continue;
+		else if (plan->conditions[i].inner)
+			wr_report(&build->reports, WR_W_LATEST, at, place_of(build, entity, input),
+				  "\"latest\" gives '%s' to every tick: leave it out of any_of",
+				  input->port->name);
 		else if (!strcmp(plan->conditions[i].kind->name, "multi_message_available") ||
 			 !strcmp(plan->conditions[i].kind->name, "expiring_message_available"))
 			wr_report(&build->reports, WR_W_LATEST, at, place_of(build, entity, input),

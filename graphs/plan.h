@@ -63,6 +63,8 @@ struct wr_plan_condition {
 	bool implied; /* a default, not in the description */
 	bool brought; /* by the operator, not in the description */
 	bool claims;  /* memory_available, which has no ask: the scheduler claims memory (S3) */
+	bool inner;   /* inside any_of */
+	size_t span;  /* of any_of and all_of: the conditions inside it, which follow it in the list */
 	int signal;   /* cuda_stream: enum wr_signal_kind; -1: the scheduler's */
 };
 
@@ -193,6 +195,8 @@ const struct wr_plan_input *wr_plan_inlet(const struct wr_plan *plan, size_t i);
 const struct wr_plan_output *wr_plan_outlet(const struct wr_plan *plan, size_t i);
 /* Returns true if a parameter of the condition names that input, or output. */
 bool wr_condition_names(const struct wr_plan_condition *condition, unsigned port, bool input);
+/* The number of trees that the i-th condition is in. */
+int wr_condition_depth(const struct wr_plan_entity *entity, size_t i);
 /* The first port that a parameter of the condition names; returns false if there is none. */
 bool wr_condition_port(const struct wr_plan_condition *condition, unsigned *port, bool *input);
 /*

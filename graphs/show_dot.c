@@ -99,15 +99,15 @@ static bool is_usual(const struct wr_plan_condition *condition)
 }
 
 static void label_condition(struct wr_text *label, const struct wr_plan_entity *entity,
-			    const struct wr_plan_condition *condition)
+			    const struct wr_plan_condition *condition, int depth)
 {
 	struct holder holder = {entity, condition->values};
 	struct wr_text settings = {0};
 	size_t changed = label_settings(&settings, &holder, " ");
 
 	take_status(label, settings.status);
-	if (changed || !is_usual(condition)) {
-		wr_text_add(label, "\nwhen %s", condition->kind->name);
+	if (changed || depth || !is_usual(condition)) {
+		wr_text_add(label, "\n%*s%s %s", 2 * depth, "", depth ? "-" : "when", condition->kind->name);
 		if (strcmp(condition->name, condition->kind->name))
 			wr_text_add(label, " '%s'", condition->name);
 		wr_text_add(label, "%s", settings.text ? settings.text : "");
@@ -142,7 +142,8 @@ static void dot_entity(struct wr_text *text, const struct wr_plan *plan, const s
 		wr_text_add(&label, "\nmain");
 	for (size_t i = 0; i < entity->condition_count; i++)
 		if (!entity->conditions[i].implied)
-			label_condition(&label, entity, &entity->conditions[i]);
+			label_condition(&label, entity, &entity->conditions[i],
+					wr_condition_depth(entity, i));
 	take_status(text, label.status);
 	wr_text_add(text, "  \"%s\" [label=\"", entity->name);
 	dot_escaped(text, &label);

@@ -171,6 +171,25 @@ static void json_streams(struct wr_text *text, const struct wr_plan *plan,
 		wr_text_add(text, ",\n     \"use_default_stream\": true");
 }
 
+/* Of a list in [from, to), with the trees in it; `before` begins the list. */
+static void json_conditions(struct wr_text *text, const struct wr_plan_entity *entity, size_t from, size_t to,
+			    const char *before, const char *between)
+{
+	for (size_t i = from; i < to; i += 1 + entity->conditions[i].span) {
+		const struct wr_plan_condition *condition = &entity->conditions[i];
+
+		wr_text_add(text, "%s{\"type\": \"%s\"", i > from ? between : before, condition->kind->name);
+		if (strcmp(condition->name, condition->kind->name))
+			wr_text_add(text, ", \"name\": \"%s\"", condition->name);
+		if (condition->signal >= 0)
+			wr_text_add(text, ", \"signal\": \"%s\"", wr_signal_text(condition->signal));
+		json_values(text, entity, condition->values, ", ");
+		json_conditions(text, entity, i + 1, i + 1 + condition->span, ", \"conditions\": [", ", ");
+		wr_text_add(text, "}");
+	}
+	wr_text_add(text, "%s", from < to ? "]" : "");
+}
+
 static void json_entity(struct wr_text *text, const struct wr_plan *plan, const struct wr_plan_entity *entity)
 {
 	wr_text_add(text, "    {\"name\": \"%s\", \"operator\": \"%s\"", entity->name, entity->kind->name);
@@ -192,20 +211,9 @@ static void json_entity(struct wr_text *text, const struct wr_plan *plan, const 
 		wr_text_add(text, ",\n     \"main\": true");
 	json_ports(text, entity);
 	/* Implied conditions too: written out they mean the same. */
-	for (size_t i = 0; i < entity->condition_count; i++) {
-		const struct wr_plan_condition *condition = &entity->conditions[i];
-
-		wr_text_add(text, "%s{\"type\": \"%s\"",
-			    i ? ",\n                    " : ",\n     \"conditions\": [",
-			    condition->kind->name);
-		if (strcmp(condition->name, condition->kind->name))
-			wr_text_add(text, ", \"name\": \"%s\"", condition->name);
-		if (condition->signal >= 0)
-			wr_text_add(text, ", \"signal\": \"%s\"", wr_signal_text(condition->signal));
-		json_values(text, entity, condition->values, ", ");
-		wr_text_add(text, "}");
-	}
-	wr_text_add(text, "%s}", entity->condition_count ? "]" : "");
+	json_conditions(text, entity, 0, entity->condition_count, ",\n     \"conditions\": [",
+			",\n                    ");
+	wr_text_add(text, "}");
 }
 
 static void json_ends(struct wr_text *text, const struct wr_plan *plan)

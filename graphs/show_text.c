@@ -85,9 +85,9 @@ static void text_ports(struct wr_text *text, const struct wr_plan_entity *entity
 }
 
 static void text_condition(struct wr_text *text, const struct wr_plan_entity *entity,
-			   const struct wr_plan_condition *condition)
+			   const struct wr_plan_condition *condition, int depth)
 {
-	wr_text_add(text, "  when %s", condition->kind->name);
+	wr_text_add(text, "  %*s%s %s", 2 * depth, "", depth ? "-" : "when", condition->kind->name);
 	if (strcmp(condition->name, condition->kind->name))
 		wr_text_add(text, " '%s'", condition->name);
 	text_values(text, entity, condition->values);
@@ -246,7 +246,7 @@ static void text_entity(struct wr_text *text, const struct wr_plan_entity *entit
 		wr_text_add(text, "  main: what it receives are the frames of a run\n");
 	text_ports(text, entity);
 	for (size_t i = 0; i < entity->condition_count; i++)
-		text_condition(text, entity, &entity->conditions[i]);
+		text_condition(text, entity, &entity->conditions[i], wr_condition_depth(entity, i));
 }
 
 void wr_show_text(struct wr_text *text, const struct wr_plan *plan)

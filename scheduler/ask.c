@@ -23,24 +23,12 @@
 #include "scheduler/graph.h"
 #include "scheduler/scheduler.h"
 
-enum rank { RANK_READY, RANK_TIME, RANK_FENCES, RANK_EXTERNAL, RANK_POKE };
-
-/* Of a WAIT. */
-static enum rank verdict_rank(const weir_verdict *verdict)
-{
-	if (verdict->external)
-		return RANK_EXTERNAL;
-	if (verdict->fence_count > verdict->fences_from)
-		return RANK_FENCES;
-	return verdict->at == INT64_MAX ? RANK_POKE : RANK_TIME;
-}
-
 /*
  * The combined result of the conditions asked so far. Fences are collected in the entity's verdict; those of
  * a condition that is not chosen are removed again.
  */
 struct sum {
-	enum rank rank;
+	enum wr_rank rank;
 	int64_t at;
 	uint8_t external;
 	size_t fences;
@@ -51,7 +39,7 @@ struct sum {
 };
 
 /* Of the chosen condition only: a missing message may never come. */
-static inline void sum_choose(struct sum *sum, const weir_verdict *child, enum rank rank, int signal,
+static inline void sum_choose(struct sum *sum, const weir_verdict *child, enum wr_rank rank, int signal,
 			      const char *of)
 {
 	sum->at = child->at;
@@ -69,10 +57,10 @@ static inline void sum_choose(struct sum *sum, const weir_verdict *child, enum r
 __attribute__((noinline)) static void add_another(struct sum *sum, weir_verdict *child, int signal,
 						  const char *of)
 {
-	enum rank rank = verdict_rank(child);
+	enum wr_rank rank = wr_verdict_rank(child);
 	int64_t at = sum->at;
 
-	if (rank == RANK_FENCES && sum->rank == RANK_FENCES) {
+	if (rank == WR_RANK_FENCES && sum->rank == WR_RANK_FENCES) {
 		/* Flags are armed where they were written; what has none is left to a callback. */
 		bool flag = wr_flagging_of(sum->signal) || wr_flagging_of(signal);
 		int joined = flag ? WR_SIGNAL_FLAG : sum->signal == signal ? signal : WR_SIGNAL_CALLBACK;
@@ -85,12 +73,12 @@ __attribute__((noinline)) static void add_another(struct sum *sum, weir_verdict 
 		sum->at = at < child->at ? at : child->at;
 		return;
 	}
-	if (rank > RANK_FENCES && rank > sum->rank && sum->fences) { /* which must not be armed then */
+	if (rank > WR_RANK_FENCES && rank > sum->rank && sum->fences) { /* which must not be armed then */
 		child->fence_count -= sum->fences;
 		memmove(child->fences, child->fences + sum->fences,
 			child->fence_count * sizeof *child->fences);
 	}
-	if (rank > sum->rank || (rank == RANK_TIME && rank == sum->rank && child->at > at))
+	if (rank > sum->rank || (rank == WR_RANK_TIME && rank == sum->rank && child->at > at))
 		sum_choose(sum, child, rank, signal, of);
 	else
 		child->fence_count = sum->fences;
@@ -100,22 +88,21 @@ __attribute__((noinline)) static void add_another(struct sum *sum, weir_verdict 
 __attribute__((noinline)) static void add_to_sum(struct sum *sum, weir_verdict *child, int signal,
 						 const char *of)
 {
-	if (sum->rank == RANK_READY)
-		sum_choose(sum, child, verdict_rank(child), signal, of);
-	else if (sum->rank == RANK_POKE)
+	if (sum->rank == WR_RANK_READY)
+		sum_choose(sum, child, wr_verdict_rank(child), signal, of);
+	else if (sum->rank == WR_RANK_POKE)
 		child->fence_count = sum->fences;
 	else
 		add_another(sum, child, signal, of);
 }
 
-__attribute__((noinline)) static bool refuse_verdict(weir_view *view)
+__attribute__((noinline)) void wr_verdict_refuse(weir_view *view)
 {
 	bool silent = view->entity->verdict.answer == WR_SILENT;
 
 	wr_view_misuse(view,
 		       silent ? "gave no verdict: each ask must call one of weir_verdict_..."
 			      : "said READY or NEVER beside another verdict: each ask gives one answer");
-	return false;
 }
 
 weir_status wr_entity_verdict_failure(const weir_entity *entity)
@@ -173,14 +160,16 @@ __attribute__((always_inline)) static inline bool ask_phase(weir_view *view, siz
 		wr_condition_ask(view, condition);
 		if (entity->verdict.answer == WR_READY)
 			continue;
-		if (entity->verdict.answer >= WR_SILENT)
-			return refuse_verdict(view);
+		if (entity->verdict.answer >= WR_SILENT) {
+			wr_verdict_refuse(view);
+			return false;
+		}
 		wr_verdict_check_cause(view, condition);
 		if (entity->verdict.answer == WR_NEVER) {
 			sum->of = condition->plan->name;
 			return false;
 		}
-		if (verdict_rank(&entity->verdict) == RANK_POKE &&
+		if (wr_verdict_rank(&entity->verdict) == WR_RANK_POKE &&
 		    condition->cause_checked == wr_cause_word(entity->verdict.cause, entity->verdict.on))
 			condition->poke_why = entity->verdict.why;
 		add_to_sum(sum, &entity->verdict, condition->signal, condition->plan->name);
@@ -270,19 +259,39 @@ static void input_close_front_in_turn(struct wr_input *input, size_t n)
 	}
 }
 
+static inline void input_close_front(struct wr_input *input)
+{
+	if (input->set)
+		wr_fan_in_close_fronts(input->set, input->take);
+	else if (input->count > 1 && input->take != SIZE_MAX && !input->any_size)
+		input_close_front_in_turn(input, input->take);
+	else
+		for (size_t k = 0; k < input->count; k++)
+			wr_queue_close_front(&input->connections[k]->queue, input->take);
+}
+
 static void entity_close_fronts(weir_entity *entity)
 {
-	for (size_t i = 0; i < entity->input_count; i++) {
-		struct wr_input *input = &entity->inputs[i];
-		if (input->set)
-			wr_fan_in_close_fronts(input->set, input->take);
-		else if (input->count > 1 && input->take != SIZE_MAX && !input->any_size)
-			input_close_front_in_turn(input, input->take);
-		else
-			for (size_t k = 0; k < input->count; k++)
-				wr_queue_close_front(&input->connections[k]->queue, input->take);
-	}
+	for (size_t i = 0; i < entity->input_count; i++)
+		input_close_front(&entity->inputs[i]);
 	entity->fronts_closed = true;
+}
+
+void wr_entity_close_chosen(weir_entity *entity)
+{
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		struct wr_input *input = &entity->inputs[i];
+		bool taken = !input->chosen, closed = input->set && input->set->front_messages;
+		for (size_t k = entity->asked_count; !taken && k < entity->condition_count; k++)
+			taken = entity->conditions[k].held &&
+				wr_condition_names(entity->conditions[k].plan, i, true);
+		input->untaken = !taken;
+		/* A front that was closed for another review stays as it is, for the tick that takes it. */
+		for (size_t k = 0; !input->set && k < input->count; k++)
+			closed |= wr_queue_front(&input->connections[k]->queue) > 0;
+		if (taken && !closed)
+			input_close_front(input);
+	}
 }
 
 /* --- implied gates --- */
@@ -406,7 +415,7 @@ static void arm_oldest(weir_entity *entity, struct sum *sum)
 	sum->fences = verdict->fence_count;
 	sum->signal = entity->gate_signal;
 	if (sum->fences)
-		sum->rank = RANK_FENCES;
+		sum->rank = WR_RANK_FENCES;
 }
 
 /* Returns true if some gate waits. */
@@ -417,7 +426,8 @@ static bool ask_gates(weir_view *view, struct sum *sum)
 
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		input->gate_waits = input->latest ? latest_ask(view, i) : wr_gate_ask(view, i);
+		input->gate_waits =
+			input->latest ? latest_ask(view, i) : !input->untaken && wr_gate_ask(view, i);
 		if (input->gate_waits)
 			add_to_sum(sum, &entity->verdict, entity->gate_signal, input->plan->port->name);
 		waits |= input->gate_waits;
@@ -436,7 +446,7 @@ static bool ask_beside_gates(weir_view *view, struct sum *sum)
 	weir_entity *entity = view->entity;
 	bool met = true;
 
-	for (size_t i = entity->gathering_count; met && i < entity->condition_count; i++) {
+	for (size_t i = entity->gathering_count; met && i < entity->asked_count; i++) {
 		bool names = false, waits = false;
 		for (unsigned k = 0; k < entity->input_count; k++) {
 			bool here = wr_condition_names(entity->conditions[i].plan, k, true);
@@ -454,17 +464,22 @@ __attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t check
 						 struct sum *sum)
 {
 	weir_entity *entity = view->entity;
-	bool waits = checks & (WR_CHECK_GATES | WR_CHECK_LATEST) && ask_gates(view, sum), met;
+	bool waits, met;
 
+	if (checks & WR_CHECK_TREES) {
+		wr_entity_close_chosen(entity);
+		checks |= wr_load_relaxed(&entity->front_checks); /* after that (C8) */
+	}
+	waits = checks & (WR_CHECK_GATES | WR_CHECK_LATEST) && ask_gates(view, sum);
 	if (waits)
 		met = ask_beside_gates(view, sum);
 	else
-		met = ask_phase(view, entity->gathering_count, entity->condition_count, sum);
+		met = ask_phase(view, entity->gathering_count, entity->asked_count, sum);
 	if (!met || !(checks & WR_CHECK_LATEST))
 		return met;
-	if (draining && entity->only_latest && sum->rank == RANK_READY)
+	if (draining && entity->only_latest && sum->rank == WR_RANK_READY)
 		ask_unseen(entity, sum);
-	if (sum->rank == RANK_POKE)
+	if (sum->rank == WR_RANK_POKE)
 		arm_oldest(entity, sum);
 	return true;
 }
@@ -487,11 +502,10 @@ __attribute__((noinline)) static bool repeats_past_time(weir_view *view, int64_t
 }
 
 /*
- * Returns true if all connected inputs are closed and empty, and none is held, by a compute that has not
- * finished with what it took. During a drain such an entity that waits for a
- * time only must end: its conditions look at no sender, so it would go on for ever (S7).
+ * During a drain such an entity that waits for a time only must end: its conditions look at no sender, so it
+ * would go on for ever (S7).
  */
-static bool inputs_closed_and_empty(weir_view *view)
+bool wr_view_inputs_over(weir_view *view)
 {
 	const weir_entity *entity = view->entity;
 
@@ -582,7 +596,7 @@ static inline bool gathering_conditions_known(const weir_entity *entity, struct 
 		return true;
 	if (!waits->poke_why)
 		return false;
-	sum->rank = RANK_POKE;
+	sum->rank = WR_RANK_POKE;
 	sum->cause = wr_cause_of_word(waits->cause_checked);
 	sum->on = wr_subject_of_word(waits->cause_checked);
 	sum->why = waits->poke_why;
@@ -622,10 +636,10 @@ __attribute__((always_inline)) static inline enum wr_answer ask_all(weir_view *v
 	if (entity->output_unwatched)
 		ask_output_room(entity, sum);
 	/* What the entity waits for may come again and again, for ever. */
-	if (draining && (sum->rank == RANK_TIME || sum->external & WR_DESCRIPTOR) &&
-	    inputs_closed_and_empty(view))
+	if (draining && (sum->rank == WR_RANK_TIME || sum->external & WR_DESCRIPTOR) &&
+	    wr_view_inputs_over(view))
 		return never_again(entity, draining);
-	if (sum->rank != RANK_READY)
+	if (sum->rank != WR_RANK_READY)
 		return WR_WAIT;
 	if (!entity->fronts_closed)
 		entity_close_fronts(entity);
@@ -635,12 +649,12 @@ __attribute__((always_inline)) static inline enum wr_answer ask_all(weir_view *v
 		return WR_READY;
 	if (!ask_fronts(view, checks, draining, sum))
 		return WR_NEVER;
-	return sum->rank == RANK_READY ? WR_READY : WR_WAIT;
+	return sum->rank == WR_RANK_READY ? WR_READY : WR_WAIT;
 }
 
 enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 {
-	struct sum sum = {.rank = RANK_READY, .at = INT64_MAX};
+	struct sum sum = {.rank = WR_RANK_READY, .at = INT64_MAX};
 	weir_view view = {.entity = entity};
 
 	entity->verdict.fence_count = 0;

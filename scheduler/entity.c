@@ -86,7 +86,10 @@ static weir_status add_condition(weir_entity *entity, const struct wr_plan_condi
 		return WEIR_E_NOMEM;
 	entity->condition_count++;
 	entity->wants_ticked |= plan->kind->ticked != NULL;
+	entity->has_trees |= plan->span;
 	entity->timed |= plan->kind->ticked && !(plan->kind->flags & WEIR_CONDITION_TIMELESS);
+	if (plan->inner)
+		return WEIR_OK; /* asked by its tree */
 	if (plan->kind->phase == WEIR_PHASE_GATHERING) {
 		entity->gathering_count++;
 	} else {
@@ -95,6 +98,36 @@ static weir_status add_condition(weir_entity *entity, const struct wr_plan_condi
 		for (unsigned i = 0; i < entity->input_count; i++)
 			entity->inputs[i].content |= wr_condition_names(plan, i, true);
 	}
+	return WEIR_OK;
+}
+
+/* An any_of in the list, and each condition inside it behind the list. Of n alternatives all may name fences.
+ */
+static weir_status make_trees(weir_entity *entity, const struct wr_plan_entity *plan)
+{
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; !status && i < plan->condition_count; i++) {
+		for (size_t k = 0; plan->conditions[i].span && k < entity->asked_count; k++)
+			if (entity->conditions[k].plan == &plan->conditions[i])
+				entity->conditions[k].inside = &entity->conditions[entity->condition_count];
+		if (plan->conditions[i].inner)
+			status = add_condition(entity, &plan->conditions[i]);
+	}
+	if (status)
+		return status;
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		bool by[2] = {false, false}; /* a condition outside trees, or inside, names it */
+		for (size_t k = 0; k < entity->condition_count; k++)
+			by[k >= entity->asked_count] |=
+				wr_condition_names(entity->conditions[k].plan, i, true);
+		entity->inputs[i].chosen = by[1] && !by[0];
+	}
+	entity->wait.others =
+		wr_alloc(entity->condition_count - entity->asked_count, sizeof *entity->wait.others);
+	if (!entity->wait.others)
+		return WEIR_E_NOMEM;
+	entity->wait.other_count = entity->condition_count - entity->asked_count;
 	return WEIR_OK;
 }
 
@@ -112,9 +145,11 @@ static weir_status make_conditions(weir_entity *entity, const struct wr_plan_ent
 	}
 	for (int phase = WEIR_PHASE_GATHERING; phase <= WEIR_PHASE_CONTENT; phase++)
 		for (size_t i = 0; !status && i < count; i++)
-			if ((int)plan->conditions[i].kind->phase == phase && !plan->conditions[i].claims)
+			if ((int)plan->conditions[i].kind->phase == phase && !plan->conditions[i].claims &&
+			    !plan->conditions[i].inner)
 				status = add_condition(entity, &plan->conditions[i]);
-	return status;
+	entity->asked_count = entity->condition_count;
+	return status || !entity->has_trees ? status : make_trees(entity, plan);
 }
 
 /* A `memory_available` is not asked: it is a claim, made when all other conditions hold (S3). */
@@ -195,7 +230,10 @@ void wr_entity_finish(weir_entity *entity)
 	wr_free(entity->operator_state);
 	wr_free(entity->verdict.fences);
 	wr_free(entity->fetched);
-	wr_free(entity->wait.fences);
+	wr_free(entity->wait.armed.fences);
+	for (size_t i = 0; i < entity->wait.other_count; i++)
+		wr_free(entity->wait.others[i].fences);
+	wr_free(entity->wait.others);
 	wr_free(entity->context.made);
 	wr_flight_finish(&entity->flight);
 	wr_gpu_time_finish(entity->gpu_time);
@@ -230,7 +268,7 @@ static weir_status reset_input(struct wr_input *input)
 		input->set = NULL;
 	}
 	input->latest = input->count && input->plan->policy == WEIR_POLICY_LATEST;
-	if (!input->set && input->count > WR_FAN_IN_FEW && !input->latest) {
+	if (!input->set && input->count > WR_FAN_IN_FEW && !input->latest && !input->chosen) {
 		input->set = wr_fan_in_make(input->count);
 		if (!input->set)
 			return WEIR_E_NOMEM;
@@ -349,6 +387,7 @@ weir_status wr_entity_reset(weir_entity *entity)
 			rooted |= input->connections[k]->initial_messages > 0;
 		if (input->count && !port_is_named(entity, (unsigned)i, true))
 			entity->has_content = input->content = true;
+		input->untaken = false;
 		status = reset_input(input);
 		if (input->latest)
 			wr_fetch_or(&entity->front_checks, WR_CHECK_LATEST);
@@ -368,7 +407,9 @@ weir_status wr_entity_reset(weir_entity *entity)
 	wr_fetch_or(&entity->front_checks, entity->has_content ? WR_CHECK_CONTENT : 0);
 	entity->root = !fed || rooted;
 	wr_store(&entity->receivers_left, entity->receivers);
-	entity->finished = entity->fronts_closed = entity->started = false;
+	entity->finished = entity->started = false;
+	entity->fronts_closed = entity->has_trees; /* its reviews close one front or the other */
+	wr_fetch_or(&entity->front_checks, entity->has_trees ? WR_CHECK_TREES : 0);
 	entity->past_of = NULL;
 	entity->wait.at = INT64_MAX;
 	entity->wait.watches = false;

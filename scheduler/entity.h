@@ -26,15 +26,18 @@ enum wr_state { WR_IDLE = 0, WR_POKED = 1, WR_RUNNING = 2, WR_DONE = 4 };
 
 /*
  * What a review asks after it closed the fronts. GATES: in this run a message with fences was sent to a gated
- * port; set before its push (C8). CONTENT: same as has_content. Both are in one word, so that an entity with
- * neither costs one load.
+ * port; set before its push (C8). CONTENT: same as has_content. TREES: a review closes some fronts only. All
+ * are in one word, so that an entity with none costs one load.
  */
-enum wr_front_check { WR_CHECK_CONTENT = 1, WR_CHECK_GATES = 2, WR_CHECK_LATEST = 4 };
+enum wr_front_check { WR_CHECK_CONTENT = 1, WR_CHECK_GATES = 2, WR_CHECK_LATEST = 4, WR_CHECK_TREES = 8 };
 
 struct wr_claim;
 
-/* Bits of weir_verdict.external. */
-enum { WR_OUTSIDE = 1, WR_DESCRIPTOR = 2 };
+/*
+ * Bits of weir_verdict.external. ALTERNATIVES: the fences are in groups, of which the first that is complete
+ * ends the wait; a fence {0, 0} stands between two groups.
+ */
+enum { WR_OUTSIDE = 1, WR_DESCRIPTOR = 2, WR_ALTERNATIVES = 4 };
 
 #define WR_NO_SUBJECT UINT32_MAX
 /*
@@ -120,6 +123,8 @@ struct wr_condition {
 	_Atomic int told;       /* any thread: weir_told */
 	struct wr_told_fences fences;
 	struct wr_descriptor *_Atomic descriptor; /* NULL: none was watched so far */
+	struct wr_condition *inside;              /* of any_of: the first of its conditions */
+	bool held;                                /* owner: as an alternative of any_of, in the last review */
 };
 
 /* Of 96 bytes, since a tick multiplies by that. The bits are constant in a run. */
@@ -140,9 +145,12 @@ struct wr_input {
 	bool content : 1;     /* a content condition names it */
 	bool lone : 1;        /* one connection, no set, and its queue is read without a lock */
 	bool gate : 1;        /* compute receives only finished messages from it (C8) */
-	bool latest : 1;      /* its queue gives the newest finished message again and again */
-	bool gate_waits;      /* result of its gate in this review */
-	bool waited;          /* the current stream waits for this input already (T3) */
+	bool chosen : 1; /* a tree names it, no other condition does: it is taken if an alternative says so
+			  */
+	bool latest : 1; /* its queue gives the newest finished message again and again */
+	bool gate_waits; /* result of its gate in this review */
+	bool untaken;    /* no alternative that holds names it: the tick leaves its front (C11) */
+	bool waited;     /* the current stream waits for this input already (T3) */
 };
 
 /* Returns true if the tick's k-th message is this one and its reference has not gone on to an output. */
@@ -165,16 +173,24 @@ struct wr_output {
 	uint64_t total; /* emitted in this run while connected (E5) */
 };
 
+/* One token, and what it is armed for. */
+struct wr_armed {
+	wr_token token;
+	bool promised; /* it is of a promise (T17) */
+	weir_fence *fences;
+	size_t fence_count, fence_room;
+};
+
 /* The armed wait of a parked entity. */
 struct wr_wait {
 	bool holds_live; /* one live reference (S4) */
 	bool watches;    /* a descriptor */
 	int64_t at;      /* when its timer is due; INT64_MAX: it has none */
 	bool in_fifo;    /* queued in a signal's FIFO (G2) */
-	wr_token token;
-	bool promised;      /* the token is of a promise (T17) */
-	weir_fence *fences; /* of the token */
-	size_t fence_count, fence_room;
+	bool more;       /* some of `others` may be armed */
+	struct wr_armed armed;
+	struct wr_armed *others; /* of an entity with trees: the alternatives after the first (C11) */
+	size_t other_count;
 };
 
 struct weir_context {
@@ -221,6 +237,7 @@ struct weir_entity {
 	struct wr_condition *conditions;
 	size_t input_count, output_count, condition_count;
 	size_t gathering_count;         /* gathering conditions; they precede the others */
+	size_t asked_count;             /* conditions that a review asks; those inside trees follow them */
 	struct wr_condition *in_flight; /* the implied in-flight bound (T8), conditions[0]; or NULL */
 	struct wr_claim *claims;        /* of shared resources, in ascending order (S3) */
 	uint8_t claim_count;
@@ -243,6 +260,7 @@ struct weir_entity {
 
 	/* owner */
 	bool finished, fronts_closed, started;
+	bool has_trees;              /* any_of: reviews close the fronts that its alternatives name */
 	bool only_latest;            /* all its connected inputs are such, and there is one */
 	bool asks_ports;             /* has_content or only_latest */
 	bool askable;                /* its conditions were started, in this run or the last one */
@@ -424,6 +442,30 @@ static inline void wr_verdict_give_cause(weir_verdict *verdict, weir_cause cause
 	verdict->on = on;
 	verdict->needed = 0;
 }
+
+/* In the order of preference, of which an AND chooses one: ask.c. */
+enum wr_rank { WR_RANK_READY, WR_RANK_TIME, WR_RANK_FENCES, WR_RANK_EXTERNAL, WR_RANK_POKE };
+/* Of a WAIT. */
+static inline enum wr_rank wr_verdict_rank(const weir_verdict *verdict)
+{
+	if (verdict->external)
+		return WR_RANK_EXTERNAL;
+	if (verdict->fence_count > verdict->fences_from)
+		return WR_RANK_FENCES;
+	return verdict->at == INT64_MAX ? WR_RANK_POKE : WR_RANK_TIME;
+}
+
+/* The condition asked last gave no answer, or two: that fails the run. */
+void wr_verdict_refuse(weir_view *view);
+/*
+ * Returns true if all connected inputs are closed and empty, and none is held by a compute that has not
+ * finished with what it took.
+ */
+bool wr_view_inputs_over(weir_view *view);
+
+/* Of an entity with trees (C11). Closes the fronts that the next tick takes; those of other alternatives stay
+ * as they are. */
+void wr_entity_close_chosen(weir_entity *entity);
 
 void wr_verdict_check_new_cause(weir_view *view, struct wr_condition *condition);
 /* Completes and checks the cause of the condition that was asked last and does not hold. */

@@ -77,6 +77,45 @@ static void detail_in_flight(const weir_entity *entity, char *text, size_t room)
 		 owner);
 }
 
+/* Drops the fences of other conditions first. */
+static void ask_condition(weir_view *view, struct wr_condition *condition)
+{
+	view->entity->verdict.fence_count = 0;
+	wr_condition_ask(view, condition);
+	wr_verdict_check_cause(view, condition);
+}
+
+/* "message_available on in: too few messages or (boolean: holds and periodic: the period is not over)" */
+static void detail_tree(weir_view *view, const struct wr_condition *tree, char *text, size_t room)
+{
+	const weir_verdict *verdict = &view->entity->verdict;
+	struct wr_words words = wr_words_in(text, room);
+	size_t last = 0; /* of the all_of that the condition is in; 0: it is in none */
+	unsigned port;
+	bool input;
+
+	for (size_t i = 0; i < tree->plan->span; i++) {
+		struct wr_condition *condition = &tree->inside[i];
+		bool named = wr_condition_port(condition->plan, &port, &input) && input;
+
+		wr_words_add(&words, "%s", !i ? "" : last ? " and " : " or ");
+		if (condition->plan->span) {
+			last = i + condition->plan->span;
+			wr_words_add(&words, "(");
+			condition = &tree->inside[++i];
+			named = wr_condition_port(condition->plan, &port, &input) && input;
+		}
+		ask_condition(view, condition);
+		wr_words_add(&words, "%s%s%s: %s%s", condition->plan->name, named ? " on " : "",
+			     named ? view->entity->inputs[port].plan->port->name : "",
+			     verdict->answer == WR_READY ? "holds"
+			     : verdict->why              ? verdict->why
+							 : "not ready",
+			     last && i == last ? ")" : "");
+		last = i == last ? 0 : last;
+	}
+}
+
 static enum wr_says verdict_says(const weir_verdict *verdict)
 {
 	switch (verdict->answer) {
@@ -96,8 +135,9 @@ static enum wr_says verdict_says(const weir_verdict *verdict)
 }
 
 /* Adds verdict and detail to what is unmet, and reports it. */
-static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unmet_fn *fn, void *arg)
+static void explain_verdict(weir_view *view, struct wr_unmet *unmet, wr_unmet_fn *fn, void *arg)
 {
+	weir_entity *entity = view->entity;
 	const weir_verdict *verdict = &entity->verdict;
 	int64_t told_at = unmet->asked && verdict->fence_count == 1
 				  ? wr_told_fence_at(unmet->asked, verdict->fences[0])
@@ -109,7 +149,9 @@ static void explain_verdict(weir_entity *entity, struct wr_unmet *unmet, wr_unme
 	unmet->on = verdict->on;
 	unmet->needed = verdict->needed;
 	unmet->detail = detail;
-	if (told_at) {
+	if (unmet->asked && unmet->asked->inside) {
+		detail_tree(view, unmet->asked, detail, sizeof detail);
+	} else if (told_at) {
 		detail_fences(entity, fences, sizeof fences);
 		snprintf(detail, sizeof detail, "told %s ago: %s",
 			 wr_time_shown(wr_system_now(entity->graph->system) - told_at).text, fences);
@@ -150,7 +192,7 @@ static void explain_gates(weir_view *view, bool *met, wr_unmet_fn *fn, void *arg
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		const char *port = entity->inputs[i].plan->port->name;
 		entity->verdict.fence_count = 0;
-		if (!wr_gate_ask(view, i))
+		if (entity->inputs[i].untaken || !wr_gate_ask(view, i))
 			continue;
 		*met = false;
 		snprintf(name, sizeof name, "gate on %s", port);
@@ -169,17 +211,9 @@ static void explain_gates(weir_view *view, bool *met, wr_unmet_fn *fn, void *arg
 	}
 }
 
-/* Drops the fences of other conditions first. */
-static void ask_condition(weir_view *view, struct wr_condition *condition)
-{
-	view->entity->verdict.fence_count = 0;
-	wr_condition_ask(view, condition);
-	wr_verdict_check_cause(view, condition);
-}
-
 weir_status wr_entity_refuse_fence(weir_entity *entity)
 {
-	size_t count = entity->fronts_closed ? entity->condition_count : entity->gathering_count;
+	size_t count = entity->fronts_closed ? entity->asked_count : entity->gathering_count;
 	const char *name = wr_load_relaxed(&entity->why_of);
 	weir_view view = {.entity = entity};
 	bool found = false;
@@ -233,10 +267,10 @@ bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const 
 		return false;
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		entity->verdict.fence_count = 0;
-		if (wr_gate_ask(&view, i))
+		if (!entity->inputs[i].untaken && wr_gate_ask(&view, i))
 			return false;
 	}
-	return find_outside_wait(&view, entity->gathering_count, entity->condition_count, condition, why);
+	return find_outside_wait(&view, entity->gathering_count, entity->asked_count, condition, why);
 }
 
 static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, wr_unmet_fn *fn, void *arg)
@@ -256,7 +290,7 @@ static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, wr
 			port = unmet.output ? unmet.output->plan->port : unmet.input->plan->port;
 		snprintf(name, sizeof name, "%s%s%s", unmet.plan->name, port ? " on " : "",
 			 port ? port->name : "");
-		explain_verdict(entity, &unmet, fn, arg);
+		explain_verdict(view, &unmet, fn, arg);
 	}
 }
 
@@ -271,7 +305,7 @@ static void explain_content_ports(weir_view *view, bool *met, wr_unmet_fn *fn, v
 		if (wr_content_port_ask(view, i) == WR_READY)
 			continue;
 		*met = false;
-		explain_verdict(entity, &unmet, fn, arg);
+		explain_verdict(view, &unmet, fn, arg);
 	}
 }
 
@@ -303,7 +337,7 @@ void wr_entity_explain(weir_entity *entity, bool draining, wr_unmet_fn *fn, void
 	if (met && entity->fronts_closed)
 		explain_gates(&view, &met, fn, arg);
 	if (met && entity->fronts_closed)
-		explain_phase(&view, entity->gathering_count, entity->condition_count, &met, fn, arg);
+		explain_phase(&view, entity->gathering_count, entity->asked_count, &met, fn, arg);
 	if (met && entity->fronts_closed)
 		explain_claims(entity, fn, arg);
 	if (met && draining && entity->root)

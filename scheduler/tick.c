@@ -77,6 +77,10 @@ __attribute__((always_inline)) static inline void inputs_take(struct wr_worker *
 	for (size_t i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
 		input->taken_count = 0;
+		if (input->untaken) {
+			memset(input->taken_by, 0, input->count * sizeof *input->taken_by);
+			continue;
+		}
 		for (size_t k = 0; input->set && k < input->set->front_count; k++)
 			front_take(worker, input, input->set->fronts[k], trace);
 		if (input->set)
@@ -87,7 +91,7 @@ __attribute__((always_inline)) static inline void inputs_take(struct wr_worker *
 		wr_count(&entity->counters.received, input->taken_count);
 	}
 	entity->context.references = held;
-	entity->fronts_closed = false;
+	entity->fronts_closed = entity->has_trees;
 }
 
 /* --- compute --- */
@@ -144,7 +148,7 @@ static void call_ticked(weir_entity *entity)
 {
 	weir_view view = {.entity = entity};
 
-	for (size_t i = 0; i < entity->condition_count; i++) {
+	for (size_t i = 0; i < entity->asked_count; i++) {
 		const weir_condition *kind = entity->conditions[i].plan->kind;
 		view.condition = &entity->conditions[i];
 		if (kind->ticked)
@@ -476,36 +480,47 @@ static void wait_set_live(weir_scheduler *scheduler, struct wr_wait *wait, bool 
  * one of many completes (G2). A token that has fired is of no use, even if a fence is not yet seen complete:
  * it will not fire again.
  */
-static bool token_covers_verdict(struct wr_system *system, const struct wr_wait *wait,
-				 const weir_verdict *verdict)
+static bool token_covers(struct wr_system *system, const struct wr_armed *armed, const weir_fence *fences,
+			 size_t count)
 {
 	size_t found = 0;
 
-	if (!wr_signal_pending(wait->token))
+	if (!wr_signal_pending(armed->token))
 		return false;
-	for (size_t i = 0; i < wait->fence_count; i++) {
-		weir_fence fence = wait->fences[i];
+	for (size_t i = 0; i < armed->fence_count; i++) {
+		weir_fence fence = armed->fences[i];
 
-		if (found < verdict->fence_count && fence.stream == verdict->fences[found].stream &&
-		    fence.value == verdict->fences[found].value)
+		if (found < count && fence.stream == fences[found].stream &&
+		    fence.value == fences[found].value)
 			found++; /* both sets are in the order of the fronts */
 		else if (!wr_fence_known_complete(system, fence))
 			return false;
 	}
-	return found == verdict->fence_count;
+	return found == count;
 }
 
-static void cancel_token(weir_scheduler *scheduler, struct wr_wait *wait)
+static void cancel_token(weir_scheduler *scheduler, struct wr_armed *armed)
 {
-	if (wait->token)
-		wr_signal_cancel(scheduler->graph->system, wait->token);
-	wait->token = 0;
-	wait->fence_count = 0;
+	if (armed->token)
+		wr_signal_cancel(scheduler->graph->system, armed->token);
+	armed->token = 0;
+	armed->fence_count = 0;
+}
+
+/* Those of the alternatives from `first` on. */
+__attribute__((noinline)) static void cancel_others(weir_scheduler *scheduler, struct wr_wait *wait,
+						    size_t first)
+{
+	for (size_t i = first; i < wait->other_count; i++)
+		cancel_token(scheduler, &wait->others[i]);
+	wait->more = first > 0;
 }
 
 static void cancel_signal(weir_scheduler *scheduler, weir_entity *entity)
 {
-	cancel_token(scheduler, &entity->wait);
+	cancel_token(scheduler, &entity->wait.armed);
+	if (entity->wait.more)
+		cancel_others(scheduler, &entity->wait, 0);
 	if (entity->wait.in_fifo)
 		wr_signal_leave_fifo(scheduler->graph->system, entity->id);
 	entity->wait.in_fifo = false;
@@ -517,19 +532,18 @@ static void cancel_signal(weir_scheduler *scheduler, weir_entity *entity)
  * callback on their common stream (callback_inline). What these two do not support is armed by callback,
  * which takes any fence.
  */
-static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity, enum wr_trace_signal *armed)
+static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity, struct wr_armed *wait,
+			       const weir_fence *fences, size_t count, enum wr_trace_signal *armed)
 {
 	struct wr_system *system = scheduler->graph->system;
 	const weir_verdict *verdict = &entity->verdict;
-	const weir_fence *fences = verdict->fences;
-	size_t count = verdict->fence_count;
-	wr_token *token = &entity->wait.token;
+	wr_token *token = &wait->token;
 	weir_status status = WEIR_E_UNSUPPORTED;
 
 	*armed = WR_TRACE_CALLBACK;
 	if (wr_system_has_promises(system)) {
 		status = wr_promise_arm(system, entity->id, fences, count, token);
-		entity->wait.promised = !status;
+		wait->promised = !status;
 		if (!status && entity->wait.in_fifo)
 			wr_signal_leave_fifo(system, entity->id);
 		if (status != WEIR_E_UNSUPPORTED)
@@ -550,22 +564,23 @@ static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity, e
 	return wr_signal_arm(system, entity->id, fences, count, token);
 }
 
-static weir_status arm_signal(struct wr_worker *worker, weir_entity *entity)
+/* One signal, for all of the fences. */
+static weir_status arm_group(struct wr_worker *worker, weir_entity *entity, struct wr_armed *group,
+			     const weir_fence *fences, size_t count)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	struct wr_wait *wait = &entity->wait;
-	const weir_verdict *verdict = &entity->verdict;
 	enum wr_trace_signal armed;
 	weir_status status;
 
-	if (token_covers_verdict(scheduler->graph->system, wait, verdict))
+	if (token_covers(scheduler->graph->system, group, fences, count))
 		return WEIR_OK;
 	/* A refused entity keeps its place in the FIFO until it has a token: a poke must not cost it (G2). */
-	cancel_token(scheduler, wait);
-	status = wr_grow(&wait->fences, &wait->fence_room, verdict->fence_count, sizeof *wait->fences);
+	cancel_token(scheduler, group);
+	status = wr_grow(&group->fences, &group->fence_room, count, sizeof *group->fences);
 	if (status)
 		return status;
-	status = arm_by_kind(scheduler, entity, &armed);
+	status = arm_by_kind(scheduler, entity, group, fences, count, &armed);
 	if (status == WEIR_E_INVALID)
 		return wr_entity_refuse_fence(entity);
 	if (status == WEIR_E_BUSY) {
@@ -575,11 +590,39 @@ static weir_status arm_signal(struct wr_worker *worker, weir_entity *entity)
 	if (status)
 		return status;
 	wait->in_fifo = false;
-	memcpy(wait->fences, verdict->fences, sizeof *wait->fences * verdict->fence_count);
-	wait->fence_count = verdict->fence_count;
-	if (scheduler->trace && !wait->promised) /* no signal of the device */
-		wr_trace_arm(scheduler->trace, worker->local.index, entity->id, wait->token, armed);
+	memcpy(group->fences, fences, sizeof *fences * count);
+	group->fence_count = count;
+	if (scheduler->trace && !group->promised) /* no signal of the device */
+		wr_trace_arm(scheduler->trace, worker->local.index, entity->id, group->token, armed);
 	return WEIR_OK;
+}
+
+/*
+ * A signal for each alternative (C11). If one is refused, the entity is in the FIFO, and those after it are
+ * armed by the review that follows: an arming that succeeds would take the entity out of the FIFO again.
+ */
+__attribute__((noinline)) static weir_status arm_alternatives(struct wr_worker *worker, weir_entity *entity)
+{
+	const weir_verdict *verdict = &entity->verdict;
+	struct wr_wait *wait = &entity->wait;
+	weir_status status = WEIR_OK;
+	bool refused = false;
+	size_t armed = 0;
+
+	for (size_t from = 0, end; from < verdict->fence_count && !status && !refused; from = end + 1) {
+		const weir_fence *fences = verdict->fences + from;
+		struct wr_armed *group = armed ? &wait->others[armed - 1] : &wait->armed;
+
+		for (end = from; end < verdict->fence_count; end++)
+			if (!verdict->fences[end].stream && !verdict->fences[end].value)
+				break;
+		status = arm_group(worker, entity, group, fences, end - from);
+		refused = !group->token;
+		armed++;
+	}
+	cancel_others(worker->scheduler, wait, armed ? armed - 1 : 0);
+	wait->more = true;
+	return status;
 }
 
 static inline bool verdict_arms(const weir_verdict *verdict)
@@ -597,10 +640,16 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 	wait_set_live(scheduler, &entity->wait, verdict_arms(verdict));
 	entity->wait.at = verdict->at;
 	entity->wait.watches = verdict->external & WR_DESCRIPTOR;
-	if (verdict->fence_count)
-		status = arm_signal(worker, entity);
-	else
+	if (!verdict->fence_count) {
 		cancel_signal(scheduler, entity);
+	} else if (verdict->external & WR_ALTERNATIVES) {
+		status = arm_alternatives(worker, entity);
+	} else {
+		if (entity->wait.more)
+			cancel_others(scheduler, &entity->wait, 0);
+		status =
+			arm_group(worker, entity, &entity->wait.armed, verdict->fences, verdict->fence_count);
+	}
 	if (verdict->at != INT64_MAX)
 		wr_timers_request(worker, entity, verdict->at);
 	if (!status && verdict->external & WR_DESCRIPTOR)

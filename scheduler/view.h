@@ -60,4 +60,9 @@ void wr_view_add_lost(weir_view *view, uint64_t ticks);
 /* As weir_view_watched. A wait for the descriptor that is as long is logged, and its end; 0: none is. */
 weir_watched wr_view_watched(weir_view *view, int64_t warn_after);
 
+/* The answer of the any_of that is asked: of its conditions the first that holds will do (C11). */
+void wr_view_ask_any_of(weir_view *view, weir_verdict *verdict);
+/* Only inside ticked: tells those of its conditions that held of the tick. */
+void wr_view_any_of_ticked(weir_view *view);
+
 #endif

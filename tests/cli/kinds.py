@@ -7,7 +7,7 @@ OPERATORS = {"png_read", "upload", "resize", "normalize", "convert", "top", "dra
              "sink", "frames_read", "frames_write"}
 CONDITIONS = {
     "in_flight", "message_available", "downstream_message_affordable", "count", "periodic", "boolean", "asynchronous",
-    "cuda_stream", "fence", "file_descriptor",
+    "cuda_stream", "fence", "file_descriptor", "any_of", "all_of",
 }
 
 

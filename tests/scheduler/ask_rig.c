@@ -70,13 +70,19 @@ void must(weir_status status)
 		fail_msg("%s: %s", weir_status_text(status), weir_last_error());
 }
 
+void reset_graph(weir_graph *graph)
+{
+	size_t discarded = 0;
+
+	must(wr_graph_reset(graph, &discarded));
+}
+
 struct world make_world(struct shape shape, bool device)
 {
 	struct world world = {.shape = shape};
 	weir_description *description = NULL;
 	weir_scheduler_options options = {.size = sizeof options, .backend = "host", .workers = 1};
 	char text[4096];
-	size_t discarded = 0;
 
 	write_graph(&shape, text, sizeof text);
 	must(weir_registry_create(&world.registry));
@@ -87,7 +93,7 @@ struct world make_world(struct shape shape, bool device)
 	weir_description_destroy(description);
 	if (device)
 		must(weir_scheduler_create(world.graph, &options, &world.scheduler));
-	must(wr_graph_reset(world.graph, &discarded));
+	reset_graph(world.graph);
 	world.x = weir_graph_entity(world.graph, "x");
 	return world;
 }

@@ -53,6 +53,7 @@ struct answer {
 };
 
 void must(weir_status status);
+void reset_graph(weir_graph *graph); /* as a start does */
 /* On `host` with a device, else without a scheduler. */
 struct world make_world(struct shape shape, bool device);
 void destroy_world(struct world *world);

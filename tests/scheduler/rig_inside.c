@@ -96,7 +96,7 @@ weir_entity *rig_first_refused(struct rig *rig, size_t n)
 
 uint64_t rig_token(struct rig *rig, const char *entity)
 {
-	return weir_graph_entity(rig->graph, entity)->wait.token;
+	return weir_graph_entity(rig->graph, entity)->wait.armed.token;
 }
 
 size_t rig_pending(struct rig *rig, const char *entity)
@@ -111,7 +111,7 @@ uint32_t rig_waits_on(struct rig *rig, const char *entity)
 
 size_t rig_waits_for(struct rig *rig, const char *entity)
 {
-	return weir_graph_entity(rig->graph, entity)->wait.fence_count;
+	return weir_graph_entity(rig->graph, entity)->wait.armed.fence_count;
 }
 
 size_t rig_promise_places(struct rig *rig)
