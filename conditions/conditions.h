@@ -10,6 +10,7 @@
 
 #include "weir.h"
 
+extern const weir_condition wr_aligned;
 extern const weir_condition wr_asynchronous;
 extern const weir_condition wr_boolean;
 extern const weir_condition wr_count;

@@ -114,6 +114,7 @@ struct wr_condition {
 	void *state;
 	const struct wr_plan_condition *plan;
 	uint64_t cause_checked; /* wr_cause_word: a cause that it gave and that is right as it is; owner */
+	struct wr_align *align; /* of an `aligned`; or NULL */
 	const char *poke_why;   /* why it waits for a poke, as it said with that cause; NULL: not said so far;
 				   owner */
 	int signal;             /* enum wr_signal_kind: how its fences wake the entity */
@@ -140,6 +141,8 @@ struct wr_input {
 	bool content : 1;     /* a content condition names it */
 	bool lone : 1;        /* one connection, no set, and its queue is read without a lock */
 	bool gate : 1;        /* compute receives only finished messages from it (C8) */
+	bool aligned : 1;     /* a condition `aligned` names it: its owner may drop what is queued */
+	bool held : 1;        /* by a compute (weir_context_hold) */
 	bool latest : 1;      /* its queue gives the newest finished message again and again */
 	bool gate_waits;      /* result of its gate in this review */
 	bool waited;          /* the current stream waits for this input already (T3) */
@@ -278,6 +281,7 @@ struct weir_entity {
 struct weir_view {
 	weir_entity *entity;
 	struct wr_condition *condition;
+	bool looks; /* no review: drops nothing, notes nothing (C11) */
 	int64_t now;
 	bool has_now;
 };
