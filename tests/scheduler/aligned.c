@@ -55,6 +55,12 @@ static weir_status pair_compute(weir_context *context, void *state)
 		const char *before = i ? "," : length ? " " : "";
 		char tag[24] = "-";
 
+		weir_fence fences[4];
+		size_t fence_count = message ? weir_message_fences(message, 4, fences) : 0;
+
+		for (size_t k = 0; k < fence_count; k++) /* C8 */
+			if (weir_fence_query(weir_context_graph(context), fences[k]))
+				return weir_context_fail(context, "is not finished");
 		if (message)
 			snprintf(tag, sizeof tag, "%llu",
 				 (unsigned long long)weir_message_stamp(message).tag);
@@ -99,7 +105,11 @@ static void fill(size_t list, const char *times)
 	lists[list][count] = (weir_stamp){0, 0};
 }
 
-static struct rig *rig_with(const char *condition, const char *port_settings, const char *extra)
+static bool spins; /* what comes at `a` is device work */
+
+#define SPIN "{\"name\": \"s\", \"operator\": \"spin\", \"parameters\": {\"duration\": \"300us\"}},"
+
+static struct rig *rig_with(const char *condition, const char *port_settings)
 {
 	char json[1600];
 
@@ -109,10 +119,11 @@ static struct rig *rig_with(const char *condition, const char *port_settings, co
 		 "{\"weir\": 1, \"entities\": ["
 		 "{\"name\": \"l\", \"operator\": \"camera\", \"parameters\": {\"list\": 0}},"
 		 "{\"name\": \"r\", \"operator\": \"camera\", \"parameters\": {\"list\": 1}},"
-		 "{\"name\": \"p\", \"operator\": \"pair\", \"ports\": {%s}, \"conditions\": "
-		 "[{\"type\": \"aligned\", %s}]}], \"connections\": [[\"l.out\", \"p.a\"], [\"r.out\", "
+		 "%s{\"name\": \"p\", \"operator\": \"pair\", \"ports\": {%s}, \"conditions\": "
+		 "[{\"type\": \"aligned\", %s}]}], \"connections\": [[\"l.out\", \"%s\"], [\"r.out\", "
 		 "\"p.b\"]%s]}",
-		 port_settings, condition, extra);
+		 spins ? SPIN : "", port_settings, condition, spins ? "s.in" : "p.a",
+		 spins ? ", [\"s.out\", \"p.a\"]" : "");
 	return rig_of_json(json, (const weir_operator *[]){&camera, &pair, NULL});
 }
 
@@ -134,7 +145,7 @@ static void run(void)
 
 	fill(0, now->a);
 	fill(1, now->b);
-	rig = rig_with(now->condition, now->ports, "");
+	rig = rig_with(now->condition, now->ports);
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	a = rig_queue(rig, "p.a");
 	b = rig_queue(rig, "p.b");
@@ -207,11 +218,23 @@ static void c11_ticks_come_without_what_cannot_come(void **state)
 		expect(&cases[i]);
 }
 
+/* --- device work --- */
+
+/* Stamps are compared while the device works; compute receives what is finished. */
+static void c11_c08_gates_wait_for_the_set(void **state)
+{
+	(void)state;
+	spins = true;
+	expect(&(struct expected){BOTH "\"by\": \"time\", \"within\": \"2ms\", \"nearest\": true", FOUR,
+				  "10 20 30 40 50", "11 31 41 51", "1,1 3,2 4,3 5,4", 1});
+	spins = false;
+}
+
 /* --- failures --- */
 
 static void fails(const char *condition, const char *line)
 {
-	struct rig *rig = rig_with(condition, FOUR, "");
+	struct rig *rig = rig_with(condition, FOUR);
 
 	assert_int_equal(rig_run(rig), WEIR_E_INVALID);
 	assert_non_null(strstr(rig->outcome.text, line));
@@ -249,7 +272,7 @@ static void run_with_bug(void)
 
 	fill(0, "1 2 3 4 5 6 7 8 9");
 	fill(1, "10");
-	rig = rig_with(BOTH "\"by\": \"time\", \"within\": \"1ms\"", ONE, "");
+	rig = rig_with(BOTH "\"by\": \"time\", \"within\": \"1ms\"", ONE);
 	rig_run(rig);
 	rig_destroy(rig);
 }
@@ -276,6 +299,7 @@ int main(void)
 		cmocka_unit_test(c11_s03_queues_of_one_place_never_block),
 		cmocka_unit_test(c11_s05_a_source_that_ends_early_ends_the_sets),
 		cmocka_unit_test(c11_ticks_come_without_what_cannot_come),
+		cmocka_unit_test(c11_c08_gates_wait_for_the_set),
 		cmocka_unit_test(c11_bad_stamps_fail_the_run_by_one_line),
 #ifdef WR_SEAM
 		cmocka_unit_test(c11_the_seeded_bugs_are_found),
