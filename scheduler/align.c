@@ -1,5 +1,5 @@
 /*
- * Chooses sets of messages that belong together, for the condition `aligned` (C11).
+ * Chooses sets of messages that belong together, for the condition `aligned` (C12).
  *
  * With all ports in a set, p is the latest of the heads' keys. No message that comes later at that port has a
  * lesser key, so a head that is further before p than `within` has no partner there: it is dropped. Of

@@ -1,5 +1,5 @@
 /*
- * Sets of messages that belong together (C11): which message of each aligned port a tick receives, and which
+ * Sets of messages that belong together (C12): which message of each aligned port a tick receives, and which
  * can have no partner any more. Messages are compared by their keys, times or tags, alone.
  */
 #ifndef WR_SCHEDULER_ALIGN_H

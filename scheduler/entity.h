@@ -281,7 +281,7 @@ struct weir_entity {
 struct weir_view {
 	weir_entity *entity;
 	struct wr_condition *condition;
-	bool looks; /* no review: drops nothing, notes nothing (C11) */
+	bool looks; /* no review: drops nothing, notes nothing (C12) */
 	int64_t now;
 	bool has_now;
 };

@@ -84,7 +84,7 @@ void wr_statistics_on_drop(void *self, int64_t at, unsigned lane, uint32_t id, u
 	(void)lane, (void)number;
 	if (!queue || wr_read(&queue->closed_at))
 		return;
-	/* The receiver drops, too, while the sender does (C11). */
+	/* The receiver drops, too, while the sender does (C12). */
 	wr_fetch_add(&queue->dropped, 1);
 	wr_fetch_add(&queue->dropped_sum, (uint64_t)at);
 }

@@ -218,7 +218,7 @@ static void compare(size_t count, bool empty, size_t times)
 	assert_true(sets > 5 * times);
 }
 
-static void c11_sets_of_all_ports_are_those_of_the_reference(void **state)
+static void c12_sets_of_all_ports_are_those_of_the_reference(void **state)
 {
 	(void)state;
 	seed = 1;
@@ -226,7 +226,7 @@ static void c11_sets_of_all_ports_are_those_of_the_reference(void **state)
 	compare(3, false, 100000);
 }
 
-static void c11_sets_of_some_ports_are_those_of_the_reference(void **state)
+static void c12_sets_of_some_ports_are_those_of_the_reference(void **state)
 {
 	(void)state;
 	seed = 2;
@@ -262,7 +262,7 @@ static void earliest(size_t count)
 	}
 }
 
-static void c11_the_earliest_complete_set_is_chosen_of_what_has_arrived(void **state)
+static void c12_the_earliest_complete_set_is_chosen_of_what_has_arrived(void **state)
 {
 	(void)state;
 	seed = 3;
@@ -301,7 +301,7 @@ static void expect(struct wr_align_rules rules, const uint64_t a[], const uint64
 #define KEYS(...) ((const uint64_t[]){__VA_ARGS__, 0})
 
 /* The default input policy of MediaPipe: equal times; a tick at each time that any stream has. */
-static void c11_cases_of_mediapipes_default_policy(void **state)
+static void c12_cases_of_mediapipes_default_policy(void **state)
 {
 	const struct wr_align_rules rules = {.within = 0, .empty = true};
 
@@ -313,7 +313,7 @@ static void c11_cases_of_mediapipes_default_policy(void **state)
 }
 
 /* Each set is around the latest head, its pivot, and has what is nearest to it. */
-static void c11_cases_of_ros_approximate_time(void **state)
+static void c12_cases_of_ros_approximate_time(void **state)
 {
 	const struct wr_align_rules rules = {.within = 10, .nearest = true};
 
@@ -327,7 +327,7 @@ static void c11_cases_of_ros_approximate_time(void **state)
 
 /* --- bounds --- */
 
-static void c11_keys_at_the_ends_of_their_range(void **state)
+static void c12_keys_at_the_ends_of_their_range(void **state)
 {
 	static const uint64_t a[] = {1, UINT64_MAX - 5}, b[] = {UINT64_MAX};
 	struct world world = {.count = 2, .rules = {.within = 5}};
@@ -343,7 +343,7 @@ static void c11_keys_at_the_ends_of_their_range(void **state)
 	assert_false(choose_next(&world, true));
 }
 
-static void c11_a_late_set_waits_for_nothing(void **state)
+static void c12_a_late_set_waits_for_nothing(void **state)
 {
 	struct stream one = {.keys = {7}, .count = 1, .arrived = 1}, none = {0};
 	struct wr_align_rules rules = {.within = 3, .nearest = true, .empty = true};
@@ -363,13 +363,13 @@ static void c11_a_late_set_waits_for_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(c11_sets_of_all_ports_are_those_of_the_reference),
-		cmocka_unit_test(c11_sets_of_some_ports_are_those_of_the_reference),
-		cmocka_unit_test(c11_the_earliest_complete_set_is_chosen_of_what_has_arrived),
-		cmocka_unit_test(c11_cases_of_mediapipes_default_policy),
-		cmocka_unit_test(c11_cases_of_ros_approximate_time),
-		cmocka_unit_test(c11_keys_at_the_ends_of_their_range),
-		cmocka_unit_test(c11_a_late_set_waits_for_nothing),
+		cmocka_unit_test(c12_sets_of_all_ports_are_those_of_the_reference),
+		cmocka_unit_test(c12_sets_of_some_ports_are_those_of_the_reference),
+		cmocka_unit_test(c12_the_earliest_complete_set_is_chosen_of_what_has_arrived),
+		cmocka_unit_test(c12_cases_of_mediapipes_default_policy),
+		cmocka_unit_test(c12_cases_of_ros_approximate_time),
+		cmocka_unit_test(c12_keys_at_the_ends_of_their_range),
+		cmocka_unit_test(c12_a_late_set_waits_for_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

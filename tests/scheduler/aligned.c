@@ -165,7 +165,7 @@ static void expect(const struct expected *expected)
 
 /* --- sets of all --- */
 
-static void c11_ticks_receive_what_belongs_together(void **state)
+static void c12_ticks_receive_what_belongs_together(void **state)
 {
 	static const struct expected cases[] = {
 		{BOTH "\"by\": \"time\", \"within\": \"5ms\", \"nearest\": true", FOUR, "10 20 30 40 50",
@@ -180,7 +180,7 @@ static void c11_ticks_receive_what_belongs_together(void **state)
 }
 
 /* The other port's message cannot come before there is room, nor its own partner. */
-static void c11_s03_queues_of_one_place_never_block(void **state)
+static void c12_s03_queues_of_one_place_never_block(void **state)
 {
 	static const struct expected cases[] = {
 		{BOTH "\"by\": \"time\"", ONE, "1 2 3 4 5 6 7 8 9", "9", "9,1", 8},
@@ -192,7 +192,7 @@ static void c11_s03_queues_of_one_place_never_block(void **state)
 		expect(&cases[i]);
 }
 
-static void c11_s05_a_source_that_ends_early_ends_the_sets(void **state)
+static void c12_s05_a_source_that_ends_early_ends_the_sets(void **state)
 {
 	(void)state;
 	expect(&(struct expected){BOTH "\"by\": \"time\", \"nearest\": true", FOUR, "10 20 30 40 50 60 70",
@@ -202,7 +202,7 @@ static void c11_s05_a_source_that_ends_early_ends_the_sets(void **state)
 
 /* --- sets of some --- */
 
-static void c11_ticks_come_without_what_cannot_come(void **state)
+static void c12_ticks_come_without_what_cannot_come(void **state)
 {
 	static const struct expected cases[] = {
 		{BOTH "\"by\": \"time\", \"missing\": \"empty\"", FOUR, "10 20 30", "20 25",
@@ -221,7 +221,7 @@ static void c11_ticks_come_without_what_cannot_come(void **state)
 /* --- device work --- */
 
 /* Stamps are compared while the device works; compute receives what is finished. */
-static void c11_c08_gates_wait_for_the_set(void **state)
+static void c12_c08_gates_wait_for_the_set(void **state)
 {
 	(void)state;
 	spins = true;
@@ -257,7 +257,7 @@ static void failing(void)
 	fails(BOTH "\"by\": \"tag\"", "a message of r.out has no stamp at 'b'");
 }
 
-static void c11_bad_stamps_fail_the_run_by_one_line(void **state)
+static void c12_bad_stamps_fail_the_run_by_one_line(void **state)
 {
 	(void)state;
 	rig_in_worlds(20, failing);
@@ -277,7 +277,7 @@ static void run_with_bug(void)
 	rig_destroy(rig);
 }
 
-static void c11_the_seeded_bugs_are_found(void **state)
+static void c12_the_seeded_bugs_are_found(void **state)
 {
 	(void)state;
 	rig_in_world(1, run_with_bug);
@@ -295,14 +295,14 @@ static void c11_the_seeded_bugs_are_found(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(c11_ticks_receive_what_belongs_together),
-		cmocka_unit_test(c11_s03_queues_of_one_place_never_block),
-		cmocka_unit_test(c11_s05_a_source_that_ends_early_ends_the_sets),
-		cmocka_unit_test(c11_ticks_come_without_what_cannot_come),
-		cmocka_unit_test(c11_c08_gates_wait_for_the_set),
-		cmocka_unit_test(c11_bad_stamps_fail_the_run_by_one_line),
+		cmocka_unit_test(c12_ticks_receive_what_belongs_together),
+		cmocka_unit_test(c12_s03_queues_of_one_place_never_block),
+		cmocka_unit_test(c12_s05_a_source_that_ends_early_ends_the_sets),
+		cmocka_unit_test(c12_ticks_come_without_what_cannot_come),
+		cmocka_unit_test(c12_c08_gates_wait_for_the_set),
+		cmocka_unit_test(c12_bad_stamps_fail_the_run_by_one_line),
 #ifdef WR_SEAM
-		cmocka_unit_test(c11_the_seeded_bugs_are_found),
+		cmocka_unit_test(c12_the_seeded_bugs_are_found),
 #endif
 	};
 

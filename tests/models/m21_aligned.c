@@ -1,12 +1,12 @@
 /*
- * M20: a review that drops messages without a partner, beside senders that push and wait for room (C11, S2, S3, S5).
+ * M21: a review that drops messages without a partner, beside senders that push and wait for room (C12, S2, S3, S5).
  *
  * Two senders, a queue of each, one receiver whose tick takes a message of each queue if their keys are equal. The
  * keys of a sender ascend, each by 1 or 2. A head that is less than the other one is dropped: the head moves, then its sender
  * is poked. A sender without room parks.
  * Properties: all end; a message is dropped only if no partner is there or will come; nothing that has a partner
  * is left when the receiver ends; E5.
- * Run: build/m20_aligned [-v]
+ * Run: build/m21_aligned [-v]
  */
 #include <stdint.h>
 #define THREADS 3
