@@ -131,10 +131,11 @@ static void print_queues(weir_scheduler *scheduler)
 	for (size_t i = 0; !weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
 		const char *before = ": ";
 
-		if (!(counts.dropped | counts.closed | counts.queued | counts.abandoned))
+		if (!(counts.dropped | counts.unmatched | counts.closed | counts.queued | counts.abandoned))
 			continue;
 		printf("  %s -> %s", counts.from, counts.to);
 		print_count(&before, counts.dropped, "dropped");
+		print_count(&before, counts.unmatched, "unmatched");
 		print_count(&before, counts.closed, "closed");
 		print_count(&before, counts.queued, "left over");
 		print_count(&before, counts.abandoned, "abandoned");

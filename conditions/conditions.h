@@ -10,6 +10,7 @@
 
 #include "weir.h"
 
+extern const weir_condition wr_aligned;
 extern const weir_condition wr_all_of;
 extern const weir_condition wr_any_of;
 extern const weir_condition wr_asynchronous;

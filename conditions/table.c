@@ -1,6 +1,7 @@
 #include "conditions/conditions.h"
 
 const weir_condition *const wr_builtin_conditions[] = {
+	&wr_aligned,
 	&wr_all_of,
 	&wr_any_of,
 	&wr_asynchronous,

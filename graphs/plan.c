@@ -258,6 +258,7 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 	wr_build_check_connections(build);
 	wr_build_check_gates(build);
 	wr_build_check_latest(build);
+	wr_build_check_aligned(build);
 	wr_build_check_main(build);
 	if (!build->open_ports && !build->unresolved)
 		wr_build_check_unconnected(build);

@@ -55,6 +55,9 @@ bool wr_tree_allows(struct wr_build *build, const weir_condition *kind, const we
 			  "'%s' looks into messages, of which any_of has chosen none yet: write it beside "
 			  "any_of",
 			  kind->name);
+	else if (inside && !strcmp(kind->name, "aligned"))
+		wr_report(&build->reports, WR_W_UNSUPPORTED, &at, place,
+			  "'aligned' chooses the messages of every tick: write it beside any_of");
 	else
 		return true;
 	return false;

@@ -556,12 +556,13 @@ typedef struct {
 	 */
 	uint64_t held;
 } weir_entity_counts;
-/* At every stop: pushed = delivered + dropped + closed + queued + abandoned. */
+/* At every stop: pushed = delivered + dropped + unmatched + closed + queued + abandoned. */
 typedef struct {
 	size_t size;
 	const char *from, *to; /* "blur.out" ("inlet" for an inlet), "write.in" ("outlet") */
 	uint64_t pushed, delivered, dropped, closed, queued, abandoned;
 	uint32_t capacity;
+	uint64_t unmatched; /* dropped by a condition `aligned`, as they belong to no other message */
 } weir_queue_counts;
 /*
  * Snapshots of the current or last run: of the i-th entity. Thread: any. Fails: WEIR_E_INVALID: past the end.

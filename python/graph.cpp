@@ -749,6 +749,7 @@ static nb::object queue_counts(Graph &self)
 		out["pushed"] = counts.pushed;
 		out["delivered"] = counts.delivered;
 		out["dropped"] = counts.dropped;
+		out["unmatched"] = counts.unmatched;
 		out["closed"] = counts.closed;
 		out["queued"] = counts.queued;
 		out["abandoned"] = counts.abandoned;

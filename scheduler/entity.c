@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graphs/parameter.h"
+#include "scheduler/align.h"
 #include "scheduler/gpu_time.h"
 #include "scheduler/graph.h"
 #include "scheduler/memory.h"
@@ -22,6 +23,7 @@ void wr_input_hold(struct wr_input *input, bool hold)
 
 	input->take = all ? SIZE_MAX : input->plan->take;
 	input->need = all ? 1 : input->plan->take;
+	input->held = hold;
 	if (hold)
 		input->take = input->need = 0;
 	if (input->count && input->plan->policy == WEIR_POLICY_LATEST)
@@ -85,6 +87,8 @@ static weir_status add_condition(weir_entity *entity, const struct wr_plan_condi
 	if (make_state(&condition->state, plan->kind->state_size))
 		return WEIR_E_NOMEM;
 	entity->condition_count++;
+	if (!strcmp(plan->kind->name, "aligned") && wr_align_create(&condition->align, entity, plan))
+		return WEIR_E_NOMEM;
 	entity->wants_ticked |= plan->kind->ticked != NULL;
 	entity->has_trees |= plan->span;
 	entity->timed |= plan->kind->ticked && !(plan->kind->flags & WEIR_CONDITION_TIMELESS);
@@ -96,7 +100,8 @@ static weir_status add_condition(weir_entity *entity, const struct wr_plan_condi
 		entity->has_content = true;
 		/* The ports that it names: each must hold `need` messages before it is asked (C4). */
 		for (unsigned i = 0; i < entity->input_count; i++)
-			entity->inputs[i].content |= wr_condition_names(plan, i, true);
+			entity->inputs[i].content |=
+				!entity->inputs[i].aligned && wr_condition_names(plan, i, true);
 	}
 	return WEIR_OK;
 }
@@ -221,8 +226,10 @@ void wr_entity_finish(weir_entity *entity)
 		wr_free(entity->outputs[i].connections);
 		wr_free(entity->outputs[i].emitted);
 	}
-	for (size_t i = 0; i < entity->condition_count; i++)
+	for (size_t i = 0; i < entity->condition_count; i++) {
 		wr_free(entity->conditions[i].state);
+		wr_align_destroy(entity->conditions[i].align);
+	}
 	wr_free(entity->inputs);
 	wr_free(entity->outputs);
 	wr_free(entity->claims);
@@ -268,7 +275,8 @@ static weir_status reset_input(struct wr_input *input)
 		input->set = NULL;
 	}
 	input->latest = input->count && input->plan->policy == WEIR_POLICY_LATEST;
-	if (!input->set && input->count > WR_FAN_IN_FEW && !input->latest && !input->chosen) {
+	if (!input->set && input->count > WR_FAN_IN_FEW && !input->latest && !input->chosen &&
+	    !input->aligned) {
 		input->set = wr_fan_in_make(input->count);
 		if (!input->set)
 			return WEIR_E_NOMEM;
@@ -289,6 +297,10 @@ static weir_status reset_conditions(weir_entity *entity)
 		const struct wr_condition *condition = &entity->conditions[i];
 		const struct wr_plan_condition *plan = condition->plan;
 		clear_state(condition->state, plan->kind->state_size);
+		if (condition->align)
+			status = wr_align_reset(condition->align, entity);
+		if (status)
+			return status;
 		if (plan->kind->start) {
 			wr_error_clear(wr_error_here());
 			status = plan->kind->start(condition->state, plan->values);

@@ -117,6 +117,7 @@ struct wr_condition {
 	void *state;
 	const struct wr_plan_condition *plan;
 	uint64_t cause_checked; /* wr_cause_word: a cause that it gave and that is right as it is; owner */
+	struct wr_align *align; /* of an `aligned`; or NULL */
 	const char *poke_why;   /* why it waits for a poke, as it said with that cause; NULL: not said so far;
 				   owner */
 	int signal;             /* enum wr_signal_kind: how its fences wake the entity */
@@ -145,12 +146,13 @@ struct wr_input {
 	bool content : 1;     /* a content condition names it */
 	bool lone : 1;        /* one connection, no set, and its queue is read without a lock */
 	bool gate : 1;        /* compute receives only finished messages from it (C8) */
-	bool chosen : 1; /* a tree names it, no other condition does: it is taken if an alternative says so
-			  */
-	bool latest : 1; /* its queue gives the newest finished message again and again */
-	bool gate_waits; /* result of its gate in this review */
-	bool untaken;    /* no alternative that holds names it: the tick leaves its front (C11) */
-	bool waited;     /* the current stream waits for this input already (T3) */
+	bool chosen : 1;      /* only trees name it: it is taken if an alternative that holds says so */
+	bool aligned : 1;     /* a condition `aligned` names it: its owner may drop what is queued */
+	bool held : 1;        /* by a compute (weir_context_hold) */
+	bool latest : 1;      /* its queue gives the newest finished message again and again */
+	bool gate_waits;      /* result of its gate in this review */
+	bool untaken;         /* no alternative that holds names it: the tick leaves its front (C11) */
+	bool waited;          /* the current stream waits for this input already (T3) */
 };
 
 /* Returns true if the tick's k-th message is this one and its reference has not gone on to an output. */
@@ -296,6 +298,7 @@ struct weir_entity {
 struct weir_view {
 	weir_entity *entity;
 	struct wr_condition *condition;
+	bool looks; /* no review: drops nothing, notes nothing (C12) */
 	int64_t now;
 	bool has_now;
 };

@@ -132,6 +132,7 @@ size_t wr_queue_reset(struct wr_queue *queue)
 	wr_store_relaxed(&counters->delivered, 0);
 	wr_store_relaxed(&counters->closed, 0);
 	wr_store_relaxed(&counters->abandoned, 0);
+	wr_store_relaxed(&counters->unmatched, 0);
 	wr_store_release(&queue->closed, false);
 	return n;
 }
@@ -385,6 +386,22 @@ size_t wr_queue_take_locked(struct wr_queue *queue, struct weir_message **out)
 	wr_message_ref_many(queue->shown, 1);
 	out[0] = queue->shown;
 	return 1;
+}
+
+void wr_queue_drop_unmatched(struct wr_queue *queue, size_t n, struct wr_trace *trace, unsigned lane)
+{
+	uint64_t head = wr_read(&queue->head);
+
+	for (size_t i = 0; i < n; i++) {
+		struct weir_message *message = *wr_queue_slot(queue, head);
+		if (trace && queue->id != UINT32_MAX)
+			wr_trace_drop(trace, lane, queue->id, head);
+		wr_store_relaxed(&queue->front_end, ++head);
+		/* Release: the slot is read before the sender may fill it again. */
+		wr_store_release(&queue->head, head);
+		weir_message_unref(message);
+	}
+	wr_count(&queue->counters.unmatched, n);
 }
 
 int64_t wr_queue_oldest_at(struct wr_queue *queue)

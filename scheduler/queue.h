@@ -120,6 +120,11 @@ static inline struct weir_message *wr_queue_at(struct wr_queue *queue, size_t i)
  * gives a reference to what is shown, and counts it the first time only.
  */
 static inline size_t wr_queue_take(struct wr_queue *queue, struct weir_message **out);
+/*
+ * Not locked, and with an empty front: drops the n oldest messages, counts them as unmatched and frees their
+ * room. The caller pokes the sender. `trace`: NULL: none.
+ */
+void wr_queue_drop_unmatched(struct wr_queue *queue, size_t n, struct wr_trace *trace, unsigned lane);
 /* When the oldest message of a queue that keeps times was pushed; INT64_MAX: there is none. */
 int64_t wr_queue_oldest_at(struct wr_queue *queue);
 /* `latest`: the oldest message of the inbox; NULL: it is empty. It stays there until the next call: */

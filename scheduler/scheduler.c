@@ -740,6 +740,7 @@ weir_status weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, wei
 		.queued = wr_queue_snapshot(&connection->queue),
 		.abandoned = wr_read(&counters->abandoned),
 		.capacity = connection->queue.capacity,
+		.unmatched = wr_read(&counters->unmatched),
 	};
 	return wr_struct_fill(out, &counts, sizeof counts, "weir_queue_counts");
 }

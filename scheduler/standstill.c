@@ -215,7 +215,7 @@ weir_status wr_entity_refuse_fence(weir_entity *entity)
 {
 	size_t count = entity->fronts_closed ? entity->asked_count : entity->gathering_count;
 	const char *name = wr_load_relaxed(&entity->why_of);
-	weir_view view = {.entity = entity};
+	weir_view view = {.entity = entity, .looks = true};
 	bool found = false;
 
 	for (size_t i = 0; i < count && !found; i++) {
@@ -259,7 +259,7 @@ static bool find_outside_wait(weir_view *view, size_t from, size_t to, const cha
 
 bool wr_entity_waits_outside(weir_entity *entity, const char **condition, const char **why)
 {
-	weir_view view = {.entity = entity};
+	weir_view view = {.entity = entity, .looks = true};
 
 	if (find_outside_wait(&view, 0, entity->gathering_count, condition, why))
 		return true;
@@ -329,7 +329,7 @@ static void explain_claims(weir_entity *entity, wr_unmet_fn *fn, void *arg)
 
 void wr_entity_explain(weir_entity *entity, bool draining, wr_unmet_fn *fn, void *arg)
 {
-	weir_view view = {.entity = entity};
+	weir_view view = {.entity = entity, .looks = true};
 	bool met = true;
 
 	explain_phase(&view, 0, entity->gathering_count, &met, fn, arg);

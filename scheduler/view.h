@@ -20,6 +20,12 @@ enum wr_answer wr_view_messages(weir_view *view, unsigned input, size_t needed);
 /* Returns true if the port is an any-size one. */
 bool wr_view_any_size(weir_view *view, unsigned input);
 /*
+ * Of an `aligned` (C12): chooses the messages of the next tick. A review drops those without a partner; a
+ * look does not. Call the other in `ticked`.
+ */
+void wr_view_align(weir_view *view, weir_verdict *verdict);
+void wr_view_align_ticked(weir_view *view);
+/*
  * When the oldest message of the port was pushed; INT64_MAX: it has none. Of a port whose plan is `timed`: it
  * looks at each of its queues.
  */

@@ -84,8 +84,9 @@ void wr_statistics_on_drop(void *self, int64_t at, unsigned lane, uint32_t id, u
 	(void)lane, (void)number;
 	if (!queue || wr_read(&queue->closed_at))
 		return;
-	wr_count(&queue->dropped, 1);
-	wr_count(&queue->dropped_sum, (uint64_t)at);
+	/* The receiver drops, too, while the sender does (C12). */
+	wr_fetch_add(&queue->dropped, 1);
+	wr_fetch_add(&queue->dropped_sum, (uint64_t)at);
 }
 
 void wr_statistics_on_take(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t number)

@@ -109,7 +109,7 @@ bool wr_counts_conserved(const struct wr_queue_counters *counters, uint64_t queu
 	uint64_t in = wr_read(&counters->pushed);
 	uint64_t out = wr_read(&counters->delivered) + wr_read(&counters->dropped) +
 		       wr_read(&counters->closed) + wr_read(&counters->taken_back) +
-		       wr_read(&counters->abandoned);
+		       wr_read(&counters->abandoned) + wr_read(&counters->unmatched);
 
 	return in == out + queued;
 }

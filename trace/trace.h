@@ -170,6 +170,7 @@ struct wr_queue_counters {
 	_Atomic uint64_t delivered;  /* receiver: to a compute or an outlet's caller */
 	_Atomic uint64_t closed;     /* receiver: dropped on becoming DONE */
 	_Atomic uint64_t abandoned;  /* the thread that cuts the run short, when no other runs */
+	_Atomic uint64_t unmatched;  /* receiver: dropped by a review, as it belongs to no other message */
 };
 /* How old messages with a stamp were when they arrived where nothing follows. */
 struct wr_latencies {
@@ -200,7 +201,7 @@ struct wr_entity_counters {
 #undef WR_COUNTER
 	struct wr_latencies latencies;
 };
-/* pushed = delivered + dropped + closed + taken back + queued + abandoned. */
+/* pushed = delivered + dropped + unmatched + closed + taken back + queued + abandoned. */
 bool wr_counts_conserved(const struct wr_queue_counters *counters, uint64_t queued);
 
 #endif

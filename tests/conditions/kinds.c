@@ -486,7 +486,7 @@ TEST(c01_every_kind_has_a_name_a_help_a_size_and_an_answer)
 		if (count)
 			assert_true(strcmp(wr_builtin_conditions[count - 1]->name, kind->name) < 0);
 	}
-	assert_int_equal(count, 15);
+	assert_int_equal(count, 16);
 }
 
 int main(void)

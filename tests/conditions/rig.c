@@ -148,6 +148,17 @@ enum wr_answer wr_view_messages(weir_view *view, unsigned input, size_t needed)
 	return port->closed ? WR_NEVER : WR_WAIT;
 }
 
+void wr_view_align(weir_view *view, weir_verdict *verdict)
+{
+	(void)view;
+	weir_verdict_ready(verdict);
+}
+
+void wr_view_align_ticked(weir_view *view)
+{
+	(void)view;
+}
+
 bool wr_view_any_size(weir_view *view, unsigned input)
 {
 	return view->ports[input].any_size;

@@ -159,6 +159,18 @@ static const weir_parameter cuda_parameters[] = {{PARAMETER, .name = "port", .ty
 static const weir_condition cuda_stream = {CONDITION, .name = "cuda_stream", .parameters = cuda_parameters,
 					   .phase = WEIR_PHASE_CONTENT};
 
+static const weir_parameter aligned_parameters[] = {
+	{PARAMETER, .name = "ports", .type = WEIR_TYPE_INPUTS},
+	{PARAMETER, .name = "by", .type = WEIR_TYPE_CHOICE, .choices = "time|tag"},
+	{PARAMETER, .name = "within", .type = WEIR_TYPE_DURATION, .fallback = "0", .max = INT64_MAX},
+	{PARAMETER, .name = "within_tags", .type = WEIR_TYPE_INT, .fallback = "0", .max = INT64_MAX},
+	{PARAMETER, .name = "missing", .type = WEIR_TYPE_CHOICE, .fallback = "\"wait\"",
+	 .choices = "wait|empty"},
+	{PARAMETER, .name = "nearest", .type = WEIR_TYPE_BOOL, .fallback = "false"},
+	{PARAMETER, .name = "timeout", .type = WEIR_TYPE_DURATION, .fallback = "0", .max = INT64_MAX},
+	{.name = NULL}};
+static const weir_condition aligned = {CONDITION, .name = "aligned", .parameters = aligned_parameters};
+
 static const weir_parameter memory_parameters[] = {
 	{PARAMETER, .name = "pool", .type = WEIR_TYPE_STRING, .fallback = "\"\""},
 	{PARAMETER, .name = "min_blocks", .type = WEIR_TYPE_INT, .fallback = "0", .max = INT64_MAX},
@@ -171,8 +183,8 @@ static const weir_condition memory_available = {.size = sizeof(weir_condition), 
 static const weir_condition any_of = {CONDITION, .name = "any_of"}, all_of = {CONDITION, .name = "all_of"};
 
 const weir_condition *const wr_builtin_conditions[] = {
-	&all_of,   &any_of, &count, &cuda_stream, &downstream, &memory_available, &message_available,
-	&periodic, NULL};
+	&aligned,           &all_of,   &any_of, &count, &cuda_stream, &downstream, &memory_available,
+	&message_available, &periodic, NULL};
 
 const char good_graph[] =
 	"{\"weir\": 1, \"name\": \"edges\",\n"

@@ -17,6 +17,7 @@ MAY = [
     ("tests/scheduler/dst*.h", ("scheduler", "streams"), "the rig of simulated worlds"),
     ("tests/scheduler/queue_rig.h", ("scheduler",), "the rig of queues, which have no public form"),
     ("tests/scheduler/ask_*.[ch]", ("scheduler",), "states of queues are plain data: they are what is enumerated"),
+    ("tests/scheduler/align.c", ("scheduler",), "the choice of a set is a function of plain data"),
     ("tests/scheduler/message_rig.h", ("scheduler",), "the rig of messages without a graph"),
     ("tests/scheduler/memory_claims_rig.h", ("scheduler",), "the rig of claims, which have no public form"),
     ("tests/scheduler/memory_blocks_rig.h", ("scheduler",), "the rig of blocks, which have no public form"),

@@ -136,8 +136,8 @@ uint64_t dst_left_over(weir_scheduler *scheduler)
 	uint64_t queued = 0;
 
 	for (size_t i = 0; !weir_scheduler_queue_counts(scheduler, i, &counts); i++) {
-		if (counts.pushed !=
-		    counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned)
+		if (counts.pushed != counts.delivered + counts.dropped + counts.unmatched + counts.closed +
+					     counts.queued + counts.abandoned)
 			dst_fails("%s -> %s: messages were lost", counts.from, counts.to);
 		queued += counts.queued;
 	}

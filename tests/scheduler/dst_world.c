@@ -184,8 +184,8 @@ static void check_counts(struct dst_run *run, bool whole)
 	struct dst *dst = &run->dst;
 
 	for (size_t i = 0; !weir_scheduler_queue_counts(run->scheduler, i, &counts); i++) {
-		if (counts.pushed !=
-		    counts.delivered + counts.dropped + counts.closed + counts.queued + counts.abandoned)
+		if (counts.pushed != counts.delivered + counts.dropped + counts.unmatched + counts.closed +
+					     counts.queued + counts.abandoned)
 			dst_break(dst, "%s -> %s: messages were lost", counts.from, counts.to);
 		if (whole && (counts.pushed != dst->beats || counts.delivered != counts.pushed))
 			dst_break(dst, "%s -> %s: %llu of %u came, %llu were delivered", counts.from,

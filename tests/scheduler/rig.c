@@ -143,8 +143,8 @@ static void assert_conserved(struct rig *rig)
 	weir_queue_counts counts = {.size = sizeof counts};
 
 	for (size_t i = 0; !weir_scheduler_queue_counts(rig->scheduler, i, &counts); i++)
-		assert_int_equal(counts.pushed, counts.delivered + counts.dropped + counts.closed +
-							counts.queued + counts.abandoned);
+		assert_int_equal(counts.pushed, counts.delivered + counts.dropped + counts.unmatched +
+							counts.closed + counts.queued + counts.abandoned);
 }
 
 weir_status rig_wait(struct rig *rig)
