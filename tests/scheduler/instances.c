@@ -88,6 +88,24 @@ static weir_status to_compute(weir_context *context, void *state)
 	return WEIR_OK;
 }
 
+/* Takes two messages of `in` and what there is of `more`, and passes all on. */
+static weir_status pair_compute(weir_context *context, void *state)
+{
+	int64_t set = (int64_t)weir_context_tick(context);
+	weir_status status = WEIR_OK;
+
+	(void)state;
+	weir_sleep(set * 7 % 5 * MS);
+	for (size_t i = 0; i < weir_context_count(context, 0); i++)
+		if (rig_value(weir_context_message(context, 0, i)) != 2 * set + (int64_t)i)
+			return weir_context_fail(context, "set %lld is mixed", (long long)set);
+	for (size_t i = 0; !status && i < weir_context_count(context, 0); i++)
+		status = weir_context_forward(context, 0, i, 0);
+	for (size_t i = 0; i < weir_context_count(context, 1); i++)
+		wr_fetch_add(&seen.ticks[0], 1);
+	return status;
+}
+
 static weir_status fail_compute(weir_context *context, void *state)
 {
 	(void)state;
@@ -123,7 +141,14 @@ static const weir_operator to = {OPERATOR, .name = "to", MAY, .compute = to_comp
 static const weir_operator failing = {OPERATOR, .name = "failing", MAY, .compute = fail_compute};
 static const weir_operator finishing = {OPERATOR, .name = "finishing", MAY, .compute = finish_compute};
 static const weir_operator holding = {OPERATOR, .name = "holding", MAY, .compute = hold_compute};
-static const weir_operator *const operators[] = {&from, &work, &to, &failing, &finishing, &holding, NULL};
+static const weir_port pair_in[] = {
+	{PORT, .name = "in", .capacity = 4, .take = 2},
+	{PORT, .name = "more", .flags = WEIR_PORT_OPTIONAL, .take = WEIR_TAKE_ALL},
+	{.name = NULL}};
+static const weir_operator pair = {OPERATOR,          .name = "pair", .flags = WEIR_OPERATOR_INSTANCES,
+				   .inputs = pair_in, .outputs = two, .compute = pair_compute};
+static const weir_operator *const operators[] = {&from,      &work,    &to,   &failing,
+						 &finishing, &holding, &pair, NULL};
 
 static unsigned instances;
 
@@ -227,6 +252,35 @@ TEST(c11_s07_a_drain_ends_when_the_last_set_is_through)
 	rig_everywhere(check_stopped);
 }
 
+static void check_pairs(void)
+{
+	struct rig *rig;
+
+	memset(&seen, 0, sizeof seen);
+	rig = rig_of_json(
+		"{\"weir\":1,\"entities\":[{\"name\":\"a\",\"operator\":\"from\"},"
+		"{\"name\":\"c\",\"operator\":\"from\"},"
+		"{\"name\":\"x\",\"operator\":\"pair\",\"instances\":3,\"ports\":{\"more\":{\"capacity\":64}}"
+		","
+		"\"conditions\":[{\"type\":\"message_available\",\"port\":\"in\"},"
+		"{\"type\":\"message_available\",\"port\":\"more\",\"min_size\":0}]},"
+		"{\"name\":\"b\",\"operator\":\"to\",\"ports\":{\"in\":{\"capacity\":4}}}],"
+		"\"connections\":[[\"a.out\",\"x.in\"],[\"c.out\",\"x.more\"],[\"x.out\",\"b.in\"]]}",
+		operators);
+	rig->options.workers = 3;
+	if (rig_run(rig))
+		fail_msg("%s", rig->outcome.text);
+	assert_int_equal(wr_load(&seen.gaps), 0);
+	assert_int_equal(wr_load(&seen.received), rig_counts(rig, "x").emitted);
+	rig_destroy(rig);
+}
+
+TEST(c11_a_set_of_several_messages_and_inputs_stays_together)
+{
+	(void)state_;
+	rig_everywhere(check_pairs);
+}
+
 /* --- what ends a run, by the name of the entity --- */
 
 static void assert_fails(const char *operator, const char * part)
@@ -266,6 +320,7 @@ int main(void)
 		cmocka_unit_test(c11_several_ticks_compute_at_once),
 		cmocka_unit_test(c11_s08_a_run_is_repeated_from_the_first_instance),
 		cmocka_unit_test(c11_s07_a_drain_ends_when_the_last_set_is_through),
+		cmocka_unit_test(c11_a_set_of_several_messages_and_inputs_stays_together),
 		cmocka_unit_test(c11_an_instance_that_fails_ends_the_run_by_the_name_of_its_entity),
 	};
 
