@@ -1,5 +1,5 @@
 /*
- * M19: several ticks of one entity at once, outputs in the order of the inputs (rule C11). The *dealer*
+ * M19: several ticks of one entity at once, outputs in the order of the inputs (rule C13). The *dealer*
  * passes the set of each of its ticks to one *instance*, in turn, if the one place of that instance is free.
  * An instance ticks when its set is there and its place at the joiner is free, and claims for itself; it
  * frees its place when it takes the set, and gives a record for each, also for one that made nothing. The

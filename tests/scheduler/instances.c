@@ -1,4 +1,4 @@
-/* Several ticks of one entity at once (C11): the operator `work` does what a test says, and may have
+/* Several ticks of one entity at once (C13): the operator `work` does what a test says, and may have
  * instances. */
 #include <stdio.h>
 #include <string.h>
@@ -189,7 +189,7 @@ static void check_order(void)
 	rig_destroy(rig);
 }
 
-TEST(c11_outputs_keep_the_order_of_the_inputs)
+TEST(c13_outputs_keep_the_order_of_the_inputs)
 {
 	(void)state_;
 	for (instances = 1; instances <= 5; instances++)
@@ -205,7 +205,7 @@ static void check_several(void)
 	rig_destroy(rig);
 }
 
-TEST(c11_several_ticks_compute_at_once)
+TEST(c13_several_ticks_compute_at_once)
 {
 	(void)state_;
 	instances = 3;
@@ -224,7 +224,7 @@ static void check_again(void)
 	rig_destroy(rig);
 }
 
-TEST(c11_s08_a_run_is_repeated_from_the_first_instance)
+TEST(c13_s08_a_run_is_repeated_from_the_first_instance)
 {
 	(void)state_;
 	instances = 3;
@@ -245,7 +245,7 @@ static void check_stopped(void)
 	rig_destroy(rig);
 }
 
-TEST(c11_s07_a_drain_ends_when_the_last_set_is_through)
+TEST(c13_s07_a_drain_ends_when_the_last_set_is_through)
 {
 	(void)state_;
 	instances = 4;
@@ -275,7 +275,7 @@ static void check_pairs(void)
 	rig_destroy(rig);
 }
 
-TEST(c11_a_set_of_several_messages_and_inputs_stays_together)
+TEST(c13_a_set_of_several_messages_and_inputs_stays_together)
 {
 	(void)state_;
 	rig_everywhere(check_pairs);
@@ -307,7 +307,7 @@ static void check_failures(void)
 	assert_fails("holding", "cannot hold an input");
 }
 
-TEST(c11_an_instance_that_fails_ends_the_run_by_the_name_of_its_entity)
+TEST(c13_an_instance_that_fails_ends_the_run_by_the_name_of_its_entity)
 {
 	(void)state_;
 	rig_everywhere(check_failures);
@@ -316,12 +316,12 @@ TEST(c11_an_instance_that_fails_ends_the_run_by_the_name_of_its_entity)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(c11_outputs_keep_the_order_of_the_inputs),
-		cmocka_unit_test(c11_several_ticks_compute_at_once),
-		cmocka_unit_test(c11_s08_a_run_is_repeated_from_the_first_instance),
-		cmocka_unit_test(c11_s07_a_drain_ends_when_the_last_set_is_through),
-		cmocka_unit_test(c11_a_set_of_several_messages_and_inputs_stays_together),
-		cmocka_unit_test(c11_an_instance_that_fails_ends_the_run_by_the_name_of_its_entity),
+		cmocka_unit_test(c13_outputs_keep_the_order_of_the_inputs),
+		cmocka_unit_test(c13_several_ticks_compute_at_once),
+		cmocka_unit_test(c13_s08_a_run_is_repeated_from_the_first_instance),
+		cmocka_unit_test(c13_s07_a_drain_ends_when_the_last_set_is_through),
+		cmocka_unit_test(c13_a_set_of_several_messages_and_inputs_stays_together),
+		cmocka_unit_test(c13_an_instance_that_fails_ends_the_run_by_the_name_of_its_entity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

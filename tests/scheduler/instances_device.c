@@ -1,4 +1,4 @@
-/* Device work of several instances (C11): streams, gates, and memory pools of exactly the size that the load
+/* Device work of several instances (C13): streams, gates, and memory pools of exactly the size that the load
  * requires. */
 #include <stdio.h>
 #include <string.h>
@@ -121,7 +121,7 @@ static void check_device(void)
 	rig_destroy(rig);
 }
 
-TEST(c11_c08_s03_instances_have_streams_and_a_pool_of_a_claim_for_each_is_enough)
+TEST(c13_c08_s03_instances_have_streams_and_a_pool_of_a_claim_for_each_is_enough)
 {
 	(void)state_;
 	for (instances = 2; instances <= 4; instances++) {
@@ -133,7 +133,7 @@ TEST(c11_c08_s03_instances_have_streams_and_a_pool_of_a_claim_for_each_is_enough
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(c11_c08_s03_instances_have_streams_and_a_pool_of_a_claim_for_each_is_enough),
+		cmocka_unit_test(c13_c08_s03_instances_have_streams_and_a_pool_of_a_claim_for_each_is_enough),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
