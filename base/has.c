@@ -34,6 +34,7 @@ static const char *const functions[] = {
 	"weir_context_queue_count",
 	"weir_context_receive_stream",
 	"weir_context_receive_streams",
+	"weir_context_received",
 	"weir_context_replay",
 	"weir_context_scratch",
 	"weir_context_sender",

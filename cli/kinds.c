@@ -284,6 +284,8 @@ static void print_operator(const weir_registry *registry, size_t i)
 		puts("\nhas side effects: ends with its inputs, not when its receivers are done");
 	if (kind->flags & WEIR_OPERATOR_PRINTS)
 		puts("\nprints lines on standard output");
+	if (kind->flags & WEIR_OPERATOR_INSTANCES)
+		puts("\nmay have several instances, whose computes run at the same time");
 	print_parameters(kind->parameters);
 	print_inputs(kind);
 	print_outputs(kind->outputs);
@@ -410,6 +412,7 @@ static void put_operator(const char *before, const weir_operator *kind)
 	put_bool("stream", kind->flags & WEIR_OPERATOR_STREAM);
 	put_bool("effects", kind->flags & WEIR_OPERATOR_EFFECTS);
 	put_bool("prints", kind->flags & WEIR_OPERATOR_PRINTS);
+	put_bool("instances", kind->flags & WEIR_OPERATOR_INSTANCES);
 	put_parameters(kind->parameters);
 	put_ports(kind, kind->inputs, true);
 	put_ports(kind, kind->outputs, false);

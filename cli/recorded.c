@@ -121,6 +121,7 @@ static const struct field entity_fields[] = {
 	FIELD(cli_entity, COUNT, lost),
 	FIELD(cli_entity, COUNT, most_in_flight),
 	FIELD(cli_entity, COUNT, max_in_flight),
+	FIELD(cli_entity, COUNT, instances),
 	SHAPED(cli_entity, OBJECT, stamped, stamped),
 	SHAPED(cli_entity, OBJECT, submit, histogram),
 	SHAPED(cli_entity, OBJECT, blocked, histogram),
@@ -573,9 +574,11 @@ static bool check_figures(const struct cli_recorded *recorded, char fault[512])
 
 	for (size_t i = 0; recorded->has_outcome && i < recorded->entities.count; i++) {
 		const struct cli_entity *owner = cli_recorded_entity(recorded, i);
+		int64_t instances = owner->instances > 1 ? owner->instances : 1;
+		int64_t all = most > INT64_MAX / instances ? INT64_MAX : most * instances;
 
-		if (!waits_agree(owner, most) || !times_agree(&owner->submit, most) ||
-		    !times_agree(&owner->ready_to_compute, most) || !times_agree(&owner->blocked, most) ||
+		if (!waits_agree(owner, most) || !times_agree(&owner->submit, all) ||
+		    !times_agree(&owner->ready_to_compute, most) || !times_agree(&owner->blocked, all) ||
 		    !times_agree(&owner->gpu_span, INT64_MAX) ||
 		    !times_agree(&owner->done_latency, INT64_MAX))
 			return fail_figures(fault, "entity", owner->name, most);

@@ -61,6 +61,7 @@ struct cli_stamped {
 struct cli_entity {
 	char *name,
 		*operator, * resource; /* resource: of its streams; NULL: the default stream pool, or none */
+	int64_t instances;             /* 0: none, one tick at a time */
 	int64_t ticks, received, emitted, lost, most_in_flight, max_in_flight;
 	struct cli_stamped stamped;
 	struct cli_histogram submit, blocked, gpu_span, done_latency, ready_to_compute, waited;

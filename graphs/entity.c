@@ -86,7 +86,8 @@ enum {
 	IN_FLIGHT,
 	REPLAY,
 	MAIN,
-	KEYS = 17
+	INSTANCES,
+	KEYS = 18
 };
 static const struct wr_field entity_fields[KEYS] = {
 	{"name", WR_STRING, true},
@@ -101,6 +102,7 @@ static const struct wr_field entity_fields[KEYS] = {
 	{"max_in_flight", WR_INTEGER, false},
 	{"replay", WR_OBJECT | WR_BOOL, false},
 	{"main", WR_BOOL, false},
+	{"instances", WR_INTEGER, false},
 	{"device", 0, false},
 	{"on_error", 0, false},
 	{"priority", 0, false},
@@ -157,6 +159,7 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 			wr_field_integer(&build->reports, &(struct wr_at){at, "max_in_flight", 0},
 					 found[IN_FLIGHT], 0, WR_IN_FLIGHT_MAX, 0);
 	build_replay(build, entity, found[REPLAY], at);
+	wr_build_instances(build, entity, found[INSTANCES], at);
 	entity->main = found[MAIN] && found[MAIN]->boolean;
 	build->unresolved_resource |= !found[RESOURCES] && wr_value_index(value, "resources") != WR_NO_INDEX;
 	if (!status)

@@ -145,7 +145,7 @@ weir_status wr_files_add_plan(struct wr_files *files, const struct wr_plan *plan
 
 		status = wr_files_add(files, &file, "a plugin");
 	}
-	for (size_t i = 0; !status && i < plan->entity_count; i++)
+	for (size_t i = 0; !status && i < plan->shown_count; i++)
 		status = add_entity(files, plan, i, &printed);
 	return status;
 }

@@ -260,6 +260,7 @@ static weir_status build_all(struct wr_build *build, const struct wr_value *root
 	wr_build_check_latest(build);
 	wr_build_check_aligned(build);
 	wr_build_check_main(build);
+	wr_build_check_instances(build);
 	if (!build->open_ports && !build->unresolved)
 		wr_build_check_unconnected(build);
 	status = wr_build_check_types(build);
@@ -295,6 +296,10 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 	delivered = wr_reports_deliver(&build.reports, status ? NULL : fn, arg);
 	if (!status)
 		status = delivered;
+	if (build.plan) {
+		build.plan->shown_count = build.plan->entity_count;
+		build.plan->shown_connections = build.plan->connection_count;
+	}
 	wr_names_finish(&build.resource_names);
 	wr_free(build.resources);
 	wr_free(build.origins);
@@ -309,6 +314,8 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 
 static void finish_entity(struct wr_plan_entity *entity)
 {
+	bool hidden = entity->role == WR_INSTANCE || entity->role == WR_JOINER;
+
 	for (size_t i = 0; i < entity->condition_count; i++) {
 		wr_free(entity->conditions[i].name);
 		wr_values_destroy(entity->conditions[i].values);
@@ -321,8 +328,10 @@ static void finish_entity(struct wr_plan_entity *entity)
 	wr_scope_finish(&entity->scope);
 	wr_free(entity->inputs);
 	wr_free(entity->outputs);
-	wr_values_destroy(entity->values);
-	wr_free(entity->name);
+	if (!hidden) /* else these are the dealer's */
+		wr_values_destroy(entity->values);
+	if (!hidden)
+		wr_free(entity->name);
 }
 
 static void finish_resources(struct wr_plan *plan)

@@ -102,6 +102,12 @@ struct wr_plan_green_context {
 
 #define WR_PLACES 2 /* at which an entity may use a memory pool: its device and the host */
 
+#define WR_INSTANCES_MAX 1024
+#define WR_NO_JOINER     UINT32_MAX
+
+/* What an entity of the graph with instances is (instances.c); PLAIN: of itself. */
+enum wr_role { WR_PLAIN, WR_DEALER, WR_INSTANCE, WR_JOINER };
+
 struct wr_plan_entity {
 	char *name;
 	const weir_operator *kind;
@@ -120,7 +126,11 @@ struct wr_plan_entity {
 	struct wr_plan_input *inputs; /* one per port of the kind, in its order */
 	struct wr_plan_output *outputs;
 	size_t input_count, output_count;
-	struct wr_scope scope;                /* the names of sizes in the types of its ports */
+	uint32_t instances;      /* at least 1, which means none beside itself */
+	enum wr_role role;       /* PLAIN before wr_plan_expand */
+	uint32_t first, number;  /* index of the first instance; of an INSTANCE: which one it is */
+	uint32_t dealer, joiner; /* indices; joiner: WR_NO_JOINER if there are no outputs */
+	struct wr_scope scope;   /* the names of sizes in the types of its ports */
 	struct wr_plan_condition *conditions; /* as in the text, then those that the operator
 						 brings, then the implied ones: inputs, outputs */
 	size_t condition_count;
@@ -164,12 +174,12 @@ struct wr_plan {
 	size_t memory_pool_count;
 	int devices; /* 1 + the highest device that a pool names */
 	struct wr_plan_entity *entities;
-	size_t entity_count;
-	struct wr_names names;                  /* of the entities, sorted */
-	struct wr_plan_condition in_flight;     /* implied for every entity, beside its own list */
-	struct wr_plan_connection *connections; /* as in the text: "connection order" */
-	size_t connection_count;
-	struct wr_plan_end *inlets, *outlets; /* as in the text */
+	size_t entity_count, shown_count;           /* after the shown ones: instances and joiners */
+	struct wr_names names;                      /* of the entities, sorted */
+	struct wr_plan_condition in_flight;         /* implied for every entity, beside its own list */
+	struct wr_plan_connection *connections;     /* as in the text: "connection order" */
+	size_t connection_count, shown_connections; /* after these: those of instances */
+	struct wr_plan_end *inlets, *outlets;       /* as in the text */
 	size_t inlet_count, outlet_count;
 };
 
@@ -190,6 +200,11 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 			   const weir_description *description, bool open_ports, weir_diagnostic_fn *fn,
 			   void *arg);
 void wr_plan_destroy(struct wr_plan *plan);
+/*
+ * Makes the instances of the plan's entities, their joiners and connections (instances.c): for a graph that
+ * runs. `condition` is what dealers, instances and joiners wait for. Fails: WEIR_E_NOMEM.
+ */
+weir_status wr_plan_expand(struct wr_plan *plan, const weir_condition *condition);
 /* The port of the i-th inlet, or outlet, that the text names. */
 const struct wr_plan_input *wr_plan_inlet(const struct wr_plan *plan, size_t i);
 const struct wr_plan_output *wr_plan_outlet(const struct wr_plan *plan, size_t i);

@@ -3,6 +3,7 @@
  * defaults, and the conditions that are not defaults; a connection with its queue and its gate.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -124,10 +125,13 @@ static void dot_entity(struct wr_text *text, const struct wr_plan *plan, const s
 {
 	const char *resource = wr_plan_used_resource(plan, entity);
 	struct wr_text label = {0};
+	char several[16] = "";
 
 	for (size_t i = 0; i < entity->condition_count; i++)
 		gated |= !strcmp(entity->conditions[i].kind->name, "cuda_stream");
-	wr_text_add(&label, "%s\n%s%s%s", entity->name, entity->kind->name, resource ? "\n" : "",
+	if (entity->instances > 1)
+		snprintf(several, sizeof several, " x%u", entity->instances);
+	wr_text_add(&label, "%s\n%s%s%s%s", entity->name, entity->kind->name, several, resource ? "\n" : "",
 		    resource ? resource : "");
 	for (size_t i = 0; i < entity->memory_count; i++)
 		wr_text_add(&label, "\n%s", plan->memory_pools[entity->memory[i].pool].name);

@@ -209,6 +209,8 @@ static void json_entity(struct wr_text *text, const struct wr_plan *plan, const 
 		wr_text_add(text, ",\n     \"replay\": false");
 	if (entity->main)
 		wr_text_add(text, ",\n     \"main\": true");
+	if (entity->instances > 1)
+		wr_text_add(text, ",\n     \"instances\": %u", entity->instances);
 	json_ports(text, entity);
 	/* Implied conditions too: written out they mean the same. */
 	json_conditions(text, entity, 0, entity->condition_count, ",\n     \"conditions\": [",

@@ -223,6 +223,8 @@ static void text_resources(struct wr_text *text, const struct wr_plan *plan)
 static void text_entity(struct wr_text *text, const struct wr_plan_entity *entity)
 {
 	wr_text_add(text, "%s: %s", entity->name, entity->kind->name);
+	if (entity->instances > 1)
+		wr_text_add(text, " x%u", entity->instances);
 	text_values(text, entity, entity->values);
 	wr_text_add(text, "\n");
 	if (entity->use_default_stream)

@@ -974,8 +974,16 @@ typedef struct {
  * and drops what its inputs still hold; how many messages it received before that depends on timing. A graph
  * file can override the flag for an entity ("effects"). PRINTS: it prints lines on standard output, unless it
  * has a boolean parameter `quiet` that is true; other entities may print, but none may write there otherwise.
+ * INSTANCES: a tick needs nothing that an earlier tick left in the state, so a graph file may give an entity
+ * several instances ("instances"): each has a state, a start and a stop of its own, and their computes run at
+ * the same time; weir_context_tick and weir_context_received count the entity's, not the instance's.
  */
-enum { WEIR_OPERATOR_STREAM = 1, WEIR_OPERATOR_EFFECTS = 2, WEIR_OPERATOR_PRINTS = 4 };
+enum {
+	WEIR_OPERATOR_STREAM = 1,
+	WEIR_OPERATOR_EFFECTS = 2,
+	WEIR_OPERATOR_PRINTS = 4,
+	WEIR_OPERATOR_INSTANCES = 8
+};
 
 /*
  * An operator: a const table. The library allocates `state_size` zeroed bytes per entity; with 0 the state
@@ -1026,6 +1034,12 @@ WEIR_API weir_graph *weir_context_graph(weir_context *context);
 WEIR_API weir_entity *weir_context_entity(weir_context *context);
 /* Number of this tick: the entity's ticks in this run before it. */
 WEIR_API uint64_t weir_context_tick(const weir_context *context);
+/*
+ * How many messages the input had received in this run before this tick: so the number, from 0, of the tick's
+ * first one there. With instances all that the entity received, whichever instance got it. No such input: 0.
+ * Thread: owner.
+ */
+WEIR_API uint64_t weir_context_received(const weir_context *context, unsigned input);
 /* The run's clock, ns. */
 WEIR_API int64_t weir_context_now(const weir_context *context);
 /*

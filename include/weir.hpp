@@ -157,6 +157,7 @@ public:
 	weir_graph *graph() const { return weir_context_graph(own_); }
 	const char *name() const { return weir_entity_name(weir_context_entity(own_)); }
 	std::uint64_t tick() const { return weir_context_tick(own_); }
+	std::uint64_t received(unsigned input) const { return weir_context_received(own_, input); }
 	std::int64_t now() const { return weir_context_now(own_); }
 	bool stopping() const { return weir_context_stopping(own_); }
 	std::size_t count(unsigned input = 0) const { return weir_context_count(own_, input); }

@@ -562,7 +562,7 @@ const weir_operator wr_convert = {
 		"same "
 		"bytes "
 		"on every backend",
-	.flags = WEIR_OPERATOR_STREAM,
+	.flags = WEIR_OPERATOR_STREAM | WEIR_OPERATOR_INSTANCES,
 	.state_size = sizeof(struct convert),
 	.parameters = parameters,
 	.inputs = inputs,

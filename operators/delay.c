@@ -61,6 +61,7 @@ const weir_operator wr_delay = {
 	.size = sizeof(weir_operator),
 	.name = "delay",
 	.help = "simulates host work: keeps its worker busy for a time, then passes the message on",
+	.flags = WEIR_OPERATOR_INSTANCES,
 	.state_size = sizeof(struct delay),
 	.parameters = parameters,
 	.inputs = inputs,

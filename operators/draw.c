@@ -496,6 +496,7 @@ const weir_operator wr_draw = {
 	.size = sizeof(weir_operator),
 	.name = "draw",
 	.help = "draws boxes and text on uint8 images, on the host",
+	.flags = WEIR_OPERATOR_INSTANCES,
 	.state_size = sizeof(struct draw),
 	.parameters = parameters,
 	.inputs = inputs,

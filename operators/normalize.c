@@ -241,7 +241,7 @@ const weir_operator wr_normalize = {
 	.name = "normalize",
 	.help = "makes floats of a uint8 image for a network, channel by channel: the same bits on every "
 		"backend",
-	.flags = WEIR_OPERATOR_STREAM,
+	.flags = WEIR_OPERATOR_STREAM | WEIR_OPERATOR_INSTANCES,
 	.state_size = sizeof(struct normalize),
 	.parameters = parameters,
 	.inputs = wr_image_inputs,

@@ -15,7 +15,7 @@
 struct png_write {
 	const char *directory, *prefix;
 	int compression;
-	uint64_t every, received, written;
+	uint64_t every, next;   /* next: number of the message, of all that the entity receives */
 	int folder;             /* descriptor of `directory` */
 	char *name, *temporary; /* "directory/prefix000000.png", ".prefix000000.png.1234" */
 	size_t room;            /* size of each buffer */
@@ -168,11 +168,10 @@ static weir_status png_write_start(weir_context *context, void *state, const wei
  * Writes under a temporary name first, so that the folder only ever shows complete pictures. An existing
  * file of the temporary name was left by a killed process with the same id.
  */
-static weir_status write_file(weir_context *context, struct png_write *self, const uint8_t *data,
-			      struct wr_image image)
+static weir_status write_file(weir_context *context, struct png_write *self, uint64_t number,
+			      const uint8_t *data, struct wr_image image)
 {
 	char text[WR_PICTURE_TEXT];
-	uint64_t number = self->written++;
 	const char *own;
 
 	snprintf(self->name, self->room, "%s/%s%06" PRIu64 ".png", self->directory, self->prefix, number);
@@ -195,18 +194,24 @@ static weir_status write_message(weir_context *context, void *state, weir_messag
 	struct wr_image image;
 	weir_status status;
 
-	if (self->received++ % self->every)
+	uint64_t number = self->next++;
+
+	if (number % self->every)
 		return WEIR_OK;
 	status = wr_tensor_image(context, tensor, &image);
 	if (!status)
 		status = wr_tensor_on_host(context, tensor);
 	if (!status)
 		status = wr_message_finished(context, message);
-	return status ? status : write_file(context, self, weir_message_data(message), image);
+	return status ? status
+		      : write_file(context, self, number / self->every, weir_message_data(message), image);
 }
 
 static weir_status png_write_compute(weir_context *context, void *state)
 {
+	struct png_write *self = state;
+
+	self->next = weir_context_received(context, 0);
 	return wr_messages_each(context, state, write_message);
 }
 
@@ -214,7 +219,7 @@ const weir_operator wr_png_write = {
 	.size = sizeof(weir_operator),
 	.name = "png_write",
 	.help = "writes each image, or every n-th, to a PNG file of its own, numbered from 0 in each run",
-	.flags = WEIR_OPERATOR_EFFECTS,
+	.flags = WEIR_OPERATOR_EFFECTS | WEIR_OPERATOR_INSTANCES,
 	.state_size = sizeof(struct png_write),
 	.parameters = parameters,
 	.inputs = inputs,

@@ -33,7 +33,7 @@ const weir_operator wr_upload = {
 	.name = "upload",
 	.help = "copies tensors from host memory, or from another device, to its own device, "
 		"on a stream of its own",
-	.flags = WEIR_OPERATOR_STREAM,
+	.flags = WEIR_OPERATOR_STREAM | WEIR_OPERATOR_INSTANCES,
 	.inputs = inputs,
 	.outputs = outputs,
 	.compute = upload_compute,

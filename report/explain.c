@@ -3,6 +3,7 @@
  */
 #include "base/status.h"
 #include "scheduler/ends.h"
+#include "scheduler/instances.h"
 #include "scheduler/run.h"
 #include "scheduler/standstill.h"
 
@@ -11,6 +12,8 @@ static void explain_cause(const struct wr_standstill *s, const struct wr_cause *
 			  void *arg)
 {
 	const weir_entity *entity = wr_graph_entity_at(s->graph, cause->entity);
+	const weir_entity *blames =
+		cause->blames == WR_NO_ENTITY ? NULL : wr_graph_entity_at(s->graph, cause->blames);
 	struct wr_text detail = {0};
 	weir_unmet unmet = {.size = sizeof unmet,
 			    .entity = entity->plan->name,
@@ -19,14 +22,16 @@ static void explain_cause(const struct wr_standstill *s, const struct wr_cause *
 			    .condition = cause->condition,
 			    .verdict = wr_says_text(cause->says)};
 
+	if (blames && wr_instances_share(entity, blames))
+		return; /* it is shown as one: what its parts wait for among themselves is not told */
 	wr_text_add(&detail, "%s", cause->detail);
 	if (cause->connection) {
 		wr_text_add(&detail, ": ");
 		wr_cause_print_queue(cause, &detail);
 	}
 	unmet.detail = detail.status ? cause->detail : detail.text;
-	if (cause->blames != WR_NO_ENTITY)
-		unmet.blames = wr_graph_entity_at(s->graph, cause->blames)->plan->name;
+	if (blames)
+		unmet.blames = blames->plan->name;
 	fn(&unmet, arg);
 	wr_text_finish(&detail);
 }

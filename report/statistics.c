@@ -2,12 +2,15 @@
  * The statistics of a run as JSON text: what trace/statistics.c collects, and what the scheduler counts.
  */
 #include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "graphs/show.h"
 #include "scheduler/ends.h"
+#include "scheduler/instances.h"
 #include "scheduler/memory.h"
 #include "scheduler/scheduler.h"
 #include "trace/statistics.h"
@@ -201,20 +204,20 @@ static void add_processor(struct wr_text *text, struct wr_entity_statistics *tim
 
 static void add_counts(struct wr_text *text, weir_entity *entity)
 {
-	struct wr_entity_counters *counters = &entity->counters;
 	int64_t own = entity->plan->max_in_flight; /* entity->flight has the same, and belongs to the run */
+	weir_entity_counts counts;
 
+	wr_instances_count(entity, &counts);
 	wr_text_add(text,
 		    ",\"ticks\":%" PRIu64 ",\"received\":%" PRIu64 ",\"emitted\":%" PRIu64
 		    ",\"lost\":%" PRIu64 ",\"most_in_flight\":%" PRIu64 ",\"max_in_flight\":%zu",
-		    wr_read(&counters->ticks), wr_read(&counters->received), wr_read(&counters->emitted),
-		    wr_read(&counters->lost), wr_read(&counters->most_in_flight),
+		    counts.ticks, counts.received, counts.emitted, counts.lost, counts.most_in_flight,
 		    own < 0 ? entity->graph->max_in_flight : (size_t)own);
 	wr_text_add(text,
 		    ",\"replay\":{\"hits\":%" PRIu64 ",\"captures\":%" PRIu64 ",\"evictions\":%" PRIu64
 		    ",\"failures\":%" PRIu64 "}",
-		    wr_read(&counters->replay_hits), wr_read(&counters->replay_captures),
-		    wr_read(&counters->replay_evictions), wr_read(&counters->replay_failures));
+		    counts.replay_hits, counts.replay_captures, counts.replay_evictions,
+		    counts.replay_failures);
 }
 
 /* How old messages with a stamp were where they ended. */
@@ -226,24 +229,61 @@ static void add_stamped(struct wr_text *text, struct wr_latencies *latencies)
 			    wr_read(&latencies->count), wr_read(&latencies->sum), wr_read(&latencies->max));
 }
 
+/* Adds the times of all instances together; without instances those of the entity. */
+static void add_times(struct wr_text *text, const char *before, const weir_entity *entity,
+		      struct wr_statistics *statistics, size_t offset)
+{
+	struct wr_histogram all = {0};
+	const weir_entity *instance;
+
+	for (uint32_t k = 0; (instance = wr_instance_at(entity, k)); k++)
+		wr_histogram_merge(
+			&all, (struct wr_histogram *)((char *)&statistics->entities[instance->id] + offset));
+	if (wr_instance_at(entity, 0))
+		add_histogram(text, before, &all);
+	else
+		add_histogram(text, before,
+			      (struct wr_histogram *)((char *)&statistics->entities[entity->id] + offset));
+	wr_histogram_finish(&all);
+}
+
 static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_statistics *statistics)
 {
+	weir_entity *instance = wr_instance_at(entity, 0);
+	struct wr_latencies stamped = {0}; /* of the instances of a sink */
+	uint64_t gpu_ticks = 0;
 	struct wr_entity_statistics *times = &statistics->entities[entity->id];
-	const char *source = wr_statistics_source(times);
+	const char *source = wr_statistics_source(instance ? &statistics->entities[instance->id] : times);
 
+	for (uint32_t k = 0; (instance = wr_instance_at(entity, k)); k++) {
+		struct wr_latencies *own = &instance->counters.latencies;
+		int64_t max = wr_read(&own->max);
+
+		wr_count(&stamped.count, wr_read(&own->count));
+		wr_count(&stamped.sum, wr_read(&own->sum));
+		wr_note(&stamped.max, max > wr_read(&stamped.max) ? max : wr_read(&stamped.max));
+		gpu_ticks += wr_read(&statistics->entities[instance->id].gpu_span.count);
+	}
+	instance = wr_instance_at(entity, 0);
+	gpu_ticks += instance ? 0 : wr_read(&times->gpu_span.count);
 	add_name(text, "{\"name\":", entity->plan->name);
 	add_name(text, ",\"operator\":", entity->plan->kind->name);
 	add_name(text, ",\"resource\":", wr_plan_used_resource(entity->graph->plan, entity->plan));
 	add_counts(text, entity);
-	add_stamped(text, &entity->counters.latencies);
-	add_histogram(text, ",\n \"submit\":", &times->submit);
-	add_histogram(text, ",\n \"blocked\":", &times->blocked);
+	if (instance)
+		wr_text_add(text, ",\"instances\":%u", entity->plan->instances);
+	add_stamped(text, instance ? &stamped : &entity->counters.latencies);
+	add_times(text, ",\n \"submit\":", entity, statistics, offsetof(struct wr_entity_statistics, submit));
+	add_times(text, ",\n \"blocked\":", entity, statistics,
+		  offsetof(struct wr_entity_statistics, blocked));
 	add_processor(text, times);
-	add_histogram(text, ",\n \"gpu_span\":", &times->gpu_span);
-	add_histogram(text, ",\n \"done_latency\":", &times->done_latency);
+	add_times(text, ",\n \"gpu_span\":", entity, statistics,
+		  offsetof(struct wr_entity_statistics, gpu_span));
+	add_times(text, ",\n \"done_latency\":", entity, statistics,
+		  offsetof(struct wr_entity_statistics, done_latency));
 	if (source)
 		add_name(text, ",\"done_source\":", source);
-	wr_text_add(text, ",\"gpu_ticks\":%" PRIu64, wr_read(&times->gpu_span.count));
+	wr_text_add(text, ",\"gpu_ticks\":%" PRIu64, gpu_ticks);
 	add_histogram(text, ",\n \"ready_to_compute\":", &times->queued);
 	add_waits(text, entity, statistics);
 	add_conditions(text, entity->plan);
@@ -379,9 +419,19 @@ static void add_end(struct wr_text *text, const char *what, const char *port)
 	wr_free(name);
 }
 
+/* One for each row of names: paths through different instances have the same ones. */
+struct path_row {
+	struct wr_text names;
+	bool other;
+	uint64_t count, measured;
+	struct wr_histogram latency;
+};
+
 struct path_list {
 	struct list list;
 	const weir_graph *graph;
+	struct path_row *rows;
+	size_t row_count, row_room;
 	uint64_t count, measured;
 };
 
@@ -393,30 +443,55 @@ static void add_prefix(struct list *list, const weir_graph *graph, const struct 
 		add_comma(list, ",");
 		add_end(list->text, "inlet:", graph->connections[prefix->inlet]->to);
 	}
+	if (prefix->before && graph->entities[prefix->entity].plan->role > WR_DEALER)
+		return; /* the dealer is there */
 	add_comma(list, ",");
 	wr_text_string(list->text, graph->entities[prefix->entity].plan->name);
+}
+
+/* Takes the names. NULL: no memory. */
+static struct path_row *row_of(struct path_list *paths, struct wr_text *names, bool other)
+{
+	struct path_row *row;
+
+	/* Without instances no two paths have the same names. */
+	for (size_t i = paths->graph->entity_count > paths->graph->plan->shown_count ? 0 : paths->row_count;
+	     !names->status && i < paths->row_count; i++) {
+		row = &paths->rows[i];
+		if (row->other != other || strcmp(row->names.text, names->text) != 0)
+			continue;
+		wr_text_finish(names);
+		return row;
+	}
+	if (names->status ||
+	    wr_grow(&paths->rows, &paths->row_room, paths->row_count + 1, sizeof *paths->rows)) {
+		wr_text_finish(names);
+		paths->list.text->status = WEIR_E_NOMEM;
+		return NULL;
+	}
+	row = &paths->rows[paths->row_count++];
+	*row = (struct path_row){.names = *names, .other = other};
+	return row;
 }
 
 static void add_path(const struct wr_prefix *prefix, struct wr_path *path, void *arg)
 {
 	struct path_list *paths = arg;
-	struct wr_text *text = paths->list.text;
-	struct list names = {text, false};
+	struct wr_text text = {0};
+	struct list names = {&text, false};
+	struct path_row *row;
 
-	add_comma(&paths->list, ",\n");
-	wr_text_add(text, "{\"entities\":[");
 	add_prefix(&names, paths->graph, prefix);
 	if (path->outlet != WR_NO_QUEUE) {
 		add_comma(&names, ",");
-		add_end(text, "outlet:", paths->graph->connections[path->outlet]->from);
+		add_end(&text, "outlet:", paths->graph->connections[path->outlet]->from);
 	}
-	wr_text_add(text, "]%s,\"count\":%" PRIu64 ",\"measured\":%" PRIu64,
-		    prefix->other ? ",\"other\":true" : "", wr_read(&path->count),
-		    wr_read(&path->latency.count));
-	add_histogram(text, ",\"latency\":", &path->latency);
-	wr_text_add(text, "}");
-	paths->count += wr_read(&path->count);
-	paths->measured += wr_read(&path->latency.count);
+	row = row_of(paths, &text, prefix->other);
+	if (!row)
+		return;
+	row->count += wr_read(&path->count);
+	row->measured += wr_read(&path->latency.count);
+	wr_histogram_merge(&row->latency, &path->latency);
 }
 
 /* paths: what was added of them. */
@@ -508,14 +583,14 @@ void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statist
 	sink = wr_graph_main(graph, &frames);
 	add_name(text, ",\n\"main\":", sink ? sink->plan->name : NULL);
 	wr_text_add(text, ",\"frames\":%" PRIu64 ",\n\"entities\":[\n", frames);
-	for (size_t i = 0; i < graph->entity_count; i++) {
+	for (size_t i = 0; i < graph->plan->shown_count; i++) {
 		add_comma(&entities, ",\n");
 		add_entity(text, &graph->entities[i], statistics);
 	}
 	wr_text_add(text, "],\n\"queues\":[\n");
-	for (size_t i = 0; i < graph->connection_count; i++) {
+	for (size_t i = 0, at; (at = wr_graph_shown_connection(graph, i)) < graph->connection_count; i++) {
 		add_comma(&queues, ",\n");
-		add_queue(text, graph->connections[i], statistics);
+		add_queue(text, graph->connections[at], statistics);
 	}
 	wr_text_add(text, "]");
 	add_pools(text, graph, statistics);
@@ -523,6 +598,20 @@ void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statist
 	add_signals(text, statistics);
 	wr_text_add(text, ",\n\"paths\":[");
 	wr_paths_each(&statistics->paths, add_path, &paths);
+	for (size_t i = 0; i < paths.row_count; i++) {
+		struct path_row *row = &paths.rows[i];
+
+		add_comma(&paths.list, ",\n");
+		wr_text_add(text, "{\"entities\":[%s]%s,\"count\":%" PRIu64 ",\"measured\":%" PRIu64,
+			    row->names.text, row->other ? ",\"other\":true" : "", row->count, row->measured);
+		add_histogram(text, ",\"latency\":", &row->latency);
+		wr_text_add(text, "}");
+		paths.count += row->count;
+		paths.measured += row->measured;
+		wr_histogram_finish(&row->latency);
+		wr_text_finish(&row->names);
+	}
+	wr_free(paths.rows);
 	wr_text_add(text, "]");
 	add_notes(text, statistics, &paths, wr_signals_late(scheduler->graph->system));
 	wr_text_add(text, "}\n");

@@ -28,7 +28,9 @@ weir_entity *weir_context_entity(weir_context *context)
 
 uint64_t weir_context_tick(const weir_context *context)
 {
-	return context->tick;
+	const struct wr_plan_entity *plan = context->entity->plan;
+
+	return plan->role == WR_PLAIN ? context->tick : context->tick * plan->instances + plan->number;
 }
 
 int64_t weir_context_now(const weir_context *context)
@@ -513,6 +515,10 @@ weir_status weir_context_scratch(weir_context *context, weir_stream *stream, siz
 
 weir_status weir_context_finish(weir_context *context)
 {
+	if (context->entity->plan->role != WR_PLAIN)
+		return wr_fail_in(
+			WEIR_E_STATE, context->entity->plan->name,
+			"one of several instances cannot finish the entity: leave \"instances\" out");
 	context->entity->finished = true;
 	return WEIR_OK;
 }
@@ -526,6 +532,9 @@ weir_status weir_context_hold(weir_context *context, unsigned input, unsigned fl
 		return status;
 	if (input >= entity->input_count)
 		return wr_fail(WEIR_E_INVALID, "%s has no input %u to hold", entity->plan->name, input);
+	if (entity->plan->role != WR_PLAIN)
+		return wr_fail_in(WEIR_E_STATE, entity->plan->name,
+				  "one of several instances cannot hold an input: leave \"instances\" out");
 	wr_input_hold(&entity->inputs[input], !(flags & WEIR_HOLD_END));
 	return WEIR_OK;
 }

@@ -15,6 +15,7 @@
 #include "scheduler/align.h"
 #include "scheduler/gpu_time.h"
 #include "scheduler/graph.h"
+#include "scheduler/instances.h"
 #include "scheduler/memory.h"
 
 void wr_input_hold(struct wr_input *input, bool hold)
@@ -196,7 +197,9 @@ weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 	entity->plan = plan;
 	entity->context.entity = entity;
 	entity->selects_device = graph->plan->devices > 1;
-	entity->compute = plan->kind->compute ? plan->kind->compute : compute_nothing;
+	entity->compute = wr_instances_compute(plan->role);
+	if (!entity->compute)
+		entity->compute = plan->kind->compute ? plan->kind->compute : compute_nothing;
 	status = make_state(&entity->operator_state, plan->kind->state_size);
 	if (!status)
 		status = make_inputs(entity, plan);
@@ -204,6 +207,10 @@ weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 		status = make_outputs(entity, plan);
 	if (!status)
 		status = make_claims(entity, plan);
+	if (!status && plan->role == WR_INSTANCE) {
+		entity->dealt = wr_alloc(2 * plan->input_count, sizeof *entity->dealt);
+		status = entity->dealt ? WEIR_OK : WEIR_E_NOMEM;
+	}
 	return status ? status : make_conditions(entity, plan);
 }
 
@@ -235,6 +242,7 @@ void wr_entity_finish(weir_entity *entity)
 	wr_free(entity->claims);
 	wr_free(entity->conditions);
 	wr_free(entity->operator_state);
+	wr_free(entity->dealt);
 	wr_free(entity->verdict.fences);
 	wr_free(entity->fetched);
 	wr_free(entity->wait.armed.fences);
@@ -322,6 +330,8 @@ static weir_status reset_conditions(weir_entity *entity)
  */
 static bool port_is_named(const weir_entity *entity, unsigned port, bool input)
 {
+	if (wr_instances_watch(entity->plan->role, input))
+		return true;
 	for (size_t i = 0; i < entity->condition_count; i++) {
 		const struct wr_plan_condition *plan = entity->conditions[i].plan;
 		if ((input || plan->implied) && wr_condition_names(plan, port, input))
@@ -385,7 +395,7 @@ static void reset_counters(struct wr_entity_counters *counters)
 
 weir_status wr_entity_reset(weir_entity *entity)
 {
-	int64_t in_flight = entity->plan->max_in_flight;
+	size_t in_flight = wr_instances_bound(entity);
 	bool fed = false, rooted = false, only_latest = true;
 	weir_status status = entity->fences_pending ? wr_entity_drop_tick(entity) : WEIR_OK;
 
@@ -431,11 +441,12 @@ weir_status wr_entity_reset(weir_entity *entity)
 	entity->context.tick = 0;
 	entity->context.stamp_set = false;
 	entity->context.kept = 0;
-	wr_flight_reset(&entity->flight, in_flight < 0 ? entity->graph->max_in_flight : (size_t)in_flight);
+	wr_flight_reset(&entity->flight, in_flight);
 	entity->flight_full = false;
 	wr_claims_reset(entity);
 	reset_counters(&entity->counters);
 	clear_state(entity->operator_state, entity->plan->kind->state_size);
+	wr_instances_reset(entity);
 	return status ? status : reset_conditions(entity);
 }
 

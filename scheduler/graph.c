@@ -16,6 +16,7 @@
 #include "graphs/parameter.h"
 #include "graphs/registry.h"
 #include "scheduler/ends.h"
+#include "scheduler/instances.h"
 #include "scheduler/memory.h"
 #include "sim/simulation.h"
 
@@ -61,6 +62,8 @@ weir_status weir_graph_create(const weir_registry *registry, const weir_descript
 		return WEIR_E_NOMEM;
 	graph->registry = registry;
 	status = wr_description_plan(&graph->plan, registry, description);
+	if (!status)
+		status = wr_plan_expand(graph->plan, &wr_instances_condition);
 	if (!status)
 		status = wr_pool_create(&graph->pool);
 	if (!status)
@@ -171,6 +174,10 @@ static weir_status check_connected(const weir_entity *entity)
 
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const weir_port *port = entity->inputs[i].plan->port;
+		if (entity->plan->role == WR_DEALER && entity->inputs[i].count > 1)
+			return wr_fail_port(WEIR_E_INVALID, name, port->name,
+					    "an input of instances has one connection: give it one inlet, or "
+					    "leave \"instances\" out");
 		if (port_lacks_connection(entity->inputs[i].count, port))
 			return wr_fail_port(WEIR_E_INVALID, name, port->name,
 					    "nothing is connected to this input; "
@@ -367,6 +374,7 @@ weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entit
 
 	if (status)
 		return status;
+	*entity = wr_instances_sender(*entity);
 	for (uint32_t i = 0; i < (*entity)->output_count; i++) {
 		if (!strcmp((*entity)->outputs[i].plan->port->name, port)) {
 			*output = i;
@@ -389,7 +397,7 @@ static bool count_frames(const weir_entity *entity, uint64_t *frames)
 		if (entity->inputs[i].count &&
 		    (!input || entity->inputs[i].plan->policy != WEIR_POLICY_LATEST))
 			input = &entity->inputs[i];
-	if (!input || entity->receivers)
+	if (!input || wr_instances_receivers(entity))
 		return false;
 	*frames = wr_read(&entity->counters.ticks);
 	if (input->plan->policy == WEIR_POLICY_LATEST) /* what it shows it shows several times */
@@ -406,7 +414,7 @@ const weir_entity *wr_graph_main(const weir_graph *graph, uint64_t *frames)
 	uint64_t count;
 
 	*frames = 0;
-	for (size_t i = 0; i < graph->entity_count && !(found && found->plan->main); i++) {
+	for (size_t i = 0; i < graph->plan->shown_count && !(found && found->plan->main); i++) {
 		const weir_entity *entity = &graph->entities[i];
 		uint32_t depth = entity->plan->depth, most = found ? found->plan->depth : 0;
 
@@ -899,6 +907,10 @@ static weir_status check_given_stream(const weir_entity *entity, const weir_stre
 		return wr_fail_in(WEIR_E_INVALID, name, "create a scheduler before giving it a stream");
 	if (wr_system_running(system))
 		return wr_fail_in(WEIR_E_STATE, name, "a run is on: give it a stream between runs");
+	if (stream && entity->plan->role != WR_PLAIN)
+		return wr_fail_in(
+			WEIR_E_INVALID, name,
+			"each of its instances has a stream: leave \"instances\" out to give it one");
 	if (!stream)
 		return WEIR_OK;
 	if (wr_stream_find(system, weir_stream_id(stream)) != stream)

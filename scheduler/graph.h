@@ -45,6 +45,13 @@ static inline size_t wr_graph_count_all(const weir_graph *graph)
 {
 	return graph->entity_count + graph->finisher_count;
 }
+/* The index of the i-th connection without those of instances, which are the last ones of the plan. */
+static inline size_t wr_graph_shown_connection(const weir_graph *graph, size_t i)
+{
+	return i < graph->plan->shown_connections
+		       ? i
+		       : i + graph->plan->connection_count - graph->plan->shown_connections;
+}
 weir_entity *wr_graph_entity_at(const weir_graph *graph, size_t id); /* id < wr_graph_count_all() */
 /*
  * Checks, after all inlets and outlets were made, that required ports are connected. Fails: WEIR_E_INVALID.

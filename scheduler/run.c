@@ -22,6 +22,7 @@
 #include "scheduler/gpu_time.h"
 #include "scheduler/graph.h"
 #include "scheduler/holders.h"
+#include "scheduler/instances.h"
 #include "scheduler/memory.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/standstill.h"
@@ -182,7 +183,8 @@ static bool uses_device(const struct wr_plan *plan, int device)
 
 static bool works_on(const weir_entity *entity, int device)
 {
-	return entity->plan->kind->flags & WEIR_OPERATOR_STREAM && entity->plan->device == device;
+	return entity->plan->kind->flags & WEIR_OPERATOR_STREAM && wr_instances_operates(entity) &&
+	       entity->plan->device == device;
 }
 
 /* Returns true if the entity will wait for work of the device: by a condition, or by an implied gate (C8). */
@@ -287,7 +289,8 @@ static weir_status open_streams(weir_scheduler *scheduler)
 
 	for (size_t i = 0; !status && i < graph->entity_count; i++) {
 		weir_entity *entity = &graph->entities[i];
-		if (entity->plan->kind->flags & WEIR_OPERATOR_STREAM && !entity->current_stream)
+		if (entity->plan->kind->flags & WEIR_OPERATOR_STREAM && wr_instances_operates(entity) &&
+		    !entity->current_stream)
 			status = wr_entity_take_stream(entity);
 		if (!status && entity->current_stream)
 			status = wr_stream_reserve(entity->current_stream, entity->flight.bound);
@@ -305,7 +308,7 @@ static weir_status start_operator(weir_entity *entity)
 
 	wr_entity_enter(entity);
 	wr_error_clear(wr_error_here());
-	if (kind->start)
+	if (kind->start && wr_instances_operates(entity))
 		status = kind->start(&entity->context, entity->operator_state, entity->plan->values);
 	if (status)
 		status = wr_failure_explain(status, "start");
@@ -880,7 +883,7 @@ static void call_stop(weir_entity *entity)
 
 static void call_or_owe_stop(weir_entity *entity)
 {
-	if (!entity->started || !entity->plan->kind->stop)
+	if (!entity->started || !entity->plan->kind->stop || !wr_instances_operates(entity))
 		return;
 	if (!has_device_work(entity)) {
 		call_stop(entity);

@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "base/words.h"
+#include "scheduler/instances.h"
 #include "scheduler/memory.h"
 #include "scheduler/run.h"
 #include "trace/timeline.h"
@@ -702,20 +703,11 @@ weir_backend weir_scheduler_backend(const weir_scheduler *scheduler)
 
 weir_status weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, weir_entity_counts *out)
 {
-	weir_entity *entity;
 	weir_entity_counts counts;
 
-	if (i >= scheduler->graph->entity_count)
+	if (i >= scheduler->graph->plan->shown_count)
 		return WEIR_E_INVALID;
-	entity = &scheduler->graph->entities[i];
-	counts = (weir_entity_counts){
-		.size = sizeof counts,
-		.entity = entity->plan->name,
-		.done = wr_load(&entity->state) & WR_DONE,
-	};
-#define COPY(name) counts.name = wr_read(&entity->counters.name);
-	WR_ENTITY_COUNTERS(COPY)
-#undef COPY
+	wr_instances_count(&scheduler->graph->entities[i], &counts);
 	return wr_struct_fill(out, &counts, sizeof counts, "weir_entity_counts");
 }
 
@@ -725,6 +717,7 @@ weir_status weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, wei
 	struct wr_queue_counters *counters;
 	weir_queue_counts counts;
 
+	i = wr_graph_shown_connection(scheduler->graph, i);
 	if (i >= scheduler->graph->connection_count)
 		return WEIR_E_INVALID;
 	connection = scheduler->graph->connections[i];

@@ -860,7 +860,8 @@ static void follow_all(struct wr_standstill *s, bool (*from)(weir_entity *entity
 		wr_text_finish(&one);
 	}
 	for (size_t i = 0; i < wr_graph_count_all(s->graph); i++)
-		behind += s->marks[i] == WR_BEHIND;
+		behind +=
+			s->marks[i] == WR_BEHIND && wr_graph_entity_at(s->graph, i)->plan->role <= WR_DEALER;
 	if (found > PRINTED_MOST)
 		wr_text_add(text, "; and %zu more causes", found - PRINTED_MOST);
 	if (behind)

@@ -16,7 +16,7 @@ from weir.functions import class_of_function
 from weir.operators import ATTRIBUTES, Parameter, check_class, check_constructor, class_of, make_kind, registered, word_of
 
 UNFINISHED = (27, 28, 29, 33, 54)  # of an entity alone: what depends on its connections, and on what they set of its ports
-SETTINGS = ("effects", "max_in_flight", "replay", "main", "default_stream_pool", "use_default_stream")
+SETTINGS = ("effects", "max_in_flight", "replay", "main", "instances", "default_stream_pool", "use_default_stream")
 OF_INPUTS = ("capacity", "take", "policy", "gate")
 OBJECT = "its object is one of the program, and is not in this file"
 CLASS = "its operator is one of the program: a run of this file needs it registered, by weir.operator"

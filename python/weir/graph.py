@@ -125,7 +125,7 @@ class Graph:
     def add(self, operator: object, /, *, name: str | None = None, parameters: Json | None = None,
             conditions: Sequence[Any] = (), resources: Sequence[str] = (), ports: Mapping[str, Json] | None = None,
             effects: bool | None = None, max_in_flight: int | None = None, replay: bool | Json | None = None,
-            main: bool | None = None, default_stream_pool: bool | None = None, use_default_stream: bool | None = None,
+            main: bool | None = None, instances: int | None = None, default_stream_pool: bool | None = None, use_default_stream: bool | None = None,
             **others: Any) -> Entity:
         """Adds an entity and returns it. operator: the name of one, an object with compute(self, ctx), a class of such, or a
         function (weir.operator). Further keywords are its parameters; parameters= has those whose names are taken here.
@@ -144,6 +144,7 @@ class Graph:
             "max_in_flight": max_in_flight,
             "replay": replay,
             "main": main,
+            "instances": instances,
             "default_stream_pool": default_stream_pool,
             "use_default_stream": use_default_stream,
         }

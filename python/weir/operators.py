@@ -17,7 +17,7 @@ KINDS = {"empty": 1, "bytes": 2, "tensor": 4, "user": 8, "object": 8, "parts": 1
 EXAMPLES = {"dtype": '"uint8" or "uint8|float32"', "place": '"host" or "device"', "shape": '"[H, W, 3]"'}
 POLICIES = ["block", "pop", "reject", "fault", "latest"]  # in the order of weir_policy
 OPTIONAL, ANY_SIZE, DEVICE, HOST = 1, 2, 4, 8  # WEIR_PORT_...
-STREAM, EFFECTS = 1, 2  # WEIR_OPERATOR_...
+STREAM, EFFECTS, INSTANCES = 1, 2, 8  # WEIR_OPERATOR_...
 TAKE_ALL = 2**32 - 1
 TYPES = """bool int number string duration size choice input output inputs outputs numbers read_file write_file
 read_descriptor write_descriptor""".split()
@@ -211,7 +211,7 @@ def check_class(cls: Any) -> None:
         if not callable(getattr(cls, method, cls)):
             raise _wrong(cls, method, "it is not a method")
         _check_arguments(cls, method)
-    for flag in ("uses_stream", "effects"):
+    for flag in ("uses_stream", "effects", "instances"):
         if not isinstance(getattr(cls, flag, False), bool):
             raise _wrong(cls, flag, "it is True or False")
 
@@ -244,6 +244,7 @@ def _check_arguments(cls: Any, method: Any) -> None:
 def make_kind(cls: Any, name: Any) -> _weir.Kind:
     """The handle of an operator in the module."""
     flags = STREAM * getattr(cls, "uses_stream", False) | EFFECTS * getattr(cls, "effects", False)
+    flags |= INSTANCES * getattr(cls, "instances", False)
     text = (cls.__doc__ or "").strip().splitlines()
     inputs = _ports(cls, "inputs")
     outputs = _ports(cls, "outputs")
@@ -349,7 +350,7 @@ def _parameters(cls: Any) -> list[dict[str, Any]]:
     return [_parameter(cls, name, value) for name, value in {**attributes, **listed}.items()]
 
 
-ATTRIBUTES = ("inputs", "outputs", "parameters", "conditions", "uses_stream", "effects")
+ATTRIBUTES = ("inputs", "outputs", "parameters", "conditions", "uses_stream", "effects", "instances")
 
 
 def _parameter(cls: Any, name: Any, value: Any) -> dict[str, Any]:

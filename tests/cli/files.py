@@ -262,6 +262,22 @@ def f98_pictures_before_a_broken_one_arrive(weir):
     assert len(os.listdir(FOLDER / "out")) == 3
 
 
+def c13_instances_write_the_same_files_as_one_entity(weir):
+    fresh()
+    pictures = pathlib.Path(__file__).resolve().parents[2] / "examples" / "images"
+    entities = [{"name": "r", "operator": "png_read", "parameters": {"path": str(pictures), "repeat": 4}},
+                {"name": "w", "operator": "png_write", "parameters": {"compression": 0, "every": 2}}]
+    for instances in (1, 3):
+        entities[1]["instances"] = instances
+        entities[1]["parameters"]["directory"] = f"out{instances}"
+        (FOLDER / "p.json").write_text(json.dumps({"weir": 1, "entities": entities, "connections": [["r.out", "w.in"]]}))
+        assert run(weir, "p.json").returncode == 0
+    names = sorted(os.listdir(FOLDER / "out1"))
+    assert len(names) == 6 and names == sorted(os.listdir(FOLDER / "out3"))
+    for name in names:
+        assert (FOLDER / "out1" / name).read_bytes() == (FOLDER / "out3" / name).read_bytes(), name
+
+
 def f99_a_graph_reaches_no_descriptor_of_the_command_s_own(weir):
     fresh()
     graph()
@@ -278,5 +294,5 @@ process.main([
     f96_a_report_keeps_what_it_reads, f96_pictures_do_not_replace_those_that_are_read, f96_the_root_is_where_paths_begin,
     f97_an_output_is_as_it_was_until_the_first_frame, f97_a_run_that_ends_well_without_a_frame_leaves_an_empty_file,
     f98_frames_before_broken_input_arrive, f98_pictures_before_a_broken_one_arrive,
-    f99_a_graph_reaches_no_descriptor_of_the_command_s_own,
+    f99_a_graph_reaches_no_descriptor_of_the_command_s_own, c13_instances_write_the_same_files_as_one_entity,
 ])

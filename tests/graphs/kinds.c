@@ -34,7 +34,7 @@ static const weir_parameter filter_parameters[] = {
 static const weir_port filter_inputs[] = {{PORT, .name = "in", .kinds = WEIR_KIND_TENSOR}, {.name = NULL}};
 static const weir_operator filter = {OPERATOR,
 				     .name = "filter",
-				     .flags = WEIR_OPERATOR_STREAM,
+				     .flags = WEIR_OPERATOR_STREAM | WEIR_OPERATOR_INSTANCES,
 				     .parameters = filter_parameters,
 				     .inputs = filter_inputs,
 				     .outputs = source_outputs};
@@ -86,7 +86,8 @@ static const weir_operator copier = {OPERATOR, .name = "copier", .flags = WEIR_O
 /* With types. */
 static const weir_port image_outputs[] = {
 	{PORT, .name = "out", .dtype = "uint8", .place = "host", .shape = "[H, W, 3]"}, {.name = NULL}};
-static const weir_operator image = {OPERATOR, .name = "image", .outputs = image_outputs};
+static const weir_operator image = {OPERATOR, .name = "image", .flags = WEIR_OPERATOR_INSTANCES,
+				    .outputs = image_outputs};
 static const weir_port network_inputs[] = {
 	{PORT, .name = "in", .dtype = "float32", .place = "device", .shape = "[1, 3, N, N]"}, {.name = NULL}};
 static const weir_port network_outputs[] = {
@@ -101,7 +102,8 @@ static const weir_operator pair = {OPERATOR, .name = "pair", .inputs = pair_inpu
 static const weir_port gather_inputs[] = {
 	{PORT, .name = "in", .flags = WEIR_PORT_ANY_SIZE, .dtype = "float32", .shape = "[N]"},
 	{.name = NULL}};
-static const weir_operator gather = {OPERATOR, .name = "gather", .inputs = gather_inputs};
+static const weir_operator gather = {OPERATOR, .name = "gather", .flags = WEIR_OPERATOR_INSTANCES,
+				     .inputs = gather_inputs};
 static const weir_port three_outputs[] = {{PORT, .name = "out", .dtype = "float32", .shape = "[3]"},
 					  {.name = NULL}};
 static const weir_operator three = {OPERATOR, .name = "three", .outputs = three_outputs};
@@ -114,7 +116,8 @@ static const weir_port overlay_inputs[] = {
 	{PORT, .name = "last", .flags = WEIR_PORT_OPTIONAL, .policy = WEIR_POLICY_LATEST},
 	{PORT, .name = "all", .flags = WEIR_PORT_OPTIONAL, .take = WEIR_TAKE_ALL},
 	{.name = NULL}};
-static const weir_operator overlay = {OPERATOR, .name = "overlay", .inputs = overlay_inputs};
+static const weir_operator overlay = {OPERATOR, .name = "overlay", .flags = WEIR_OPERATOR_INSTANCES,
+				      .inputs = overlay_inputs};
 
 const weir_operator *const wr_builtin_operators[] = {
 	&bytes_sink, &camera, &copier, &filter, &four,   &gather,  &idle,   &image, &network,

@@ -1,27 +1,29 @@
 /*
- * M19: several ticks of one entity at once, outputs in the order of the inputs (docs/dev/future.md, Instances). The entity that the
- * graph shows is the *dealer*: it has the conditions, and claims what a tick needs of its pool, set by set in sequence. It hands
- * set and claim to an *instance*, an entity of its own. The *joiner* emits in sequence what the instances made; an instance gives it a
- * record for each set, also for one that made nothing. The dealer deals no more sets than the joiner has places for.
+ * M19: several ticks of one entity at once, outputs in the order of the inputs (rule C13). The *dealer*
+ * passes the set of each of its ticks to one *instance*, in turn, if the one place of that instance is free.
+ * An instance ticks when its set is there and its place at the joiner is free, and claims for itself; it
+ * frees its place when it takes the set, and gives a record for each, also for one that made nothing. The
+ * *joiner* emits in the same turn what the instances made.
  *
- * Actors: the dealer, two instances, the joiner, a sink behind a queue of one place; the sink frees the block of what it takes. Four sets of
- * inputs are there, a tick makes one message of a block, or nothing. The pool has 1 to 3 blocks. How a poke wakes an entity is M1's and M2's: here each
- * moves when it can.
- * Properties: outputs in the order of the inputs, none lost; a place for each record; never more blocks in use than there are;
- * everything ends, with all blocks back.
- * Run: build/m19_instances [-v]
+ * Actors: the dealer, two instances, the joiner, a sink behind a queue of one place; the sink frees the block
+ * of what it takes. Five sets of inputs are there, a tick makes one message of a block, or nothing. The pool
+ * has 1 to 3 blocks; it needs one for each instance: a set is not dealt before the one that is as many
+ * earlier as there are instances was claimed. How a poke wakes an entity is M1's and M2's: here each moves
+ * when it can. Properties: outputs in the order of the inputs, none lost; no place holds two; never more
+ * blocks in use than there are; everything ends, with all blocks back. Run: build/m19_instances [-v]
  */
 #include <stdint.h>
 #define THREADS 5
 enum { DEALER, FIRST, SECOND, JOINER, SINK };
-enum { INSTANCES = 2, SETS = 4, PLACES = 3 };
-enum mutation { NONE, INSTANCE_CLAIMS, AS_IT_COMES, NO_EMPTY_RECORD, NO_PLACES, CLAIM_KEPT, DEALT_BY_TURNS };
-enum made { NOT_YET, NOTHING, MESSAGE };
+enum { INSTANCES = 2, SETS = 5 };
+enum mutation { NONE, AS_IT_COMES, NO_EMPTY_RECORD, NO_ROOM, DEALT_TO_ANY, DEALT_AHEAD, CLAIM_KEPT };
 struct state {
-	uint8_t dealt, emitted, set[INSTANCES], claimed[INSTANCES], made[INSTANCES];
-	uint8_t records[SETS], order[SETS], came; /* what each set made; the sets as their records came */
-	uint8_t in_use, queued, taken, due[SETS]; /* due: a message was made of this set */
+	uint8_t dealt, emitted;
+	uint8_t place[INSTANCES], set[INSTANCES], made[INSTANCES]; /* dealt; in compute; what that has made */
+	uint8_t record[INSTANCES], of[INSTANCES]; /* at the joiner: what was made, of which set */
+	uint8_t in_use, queued, taken, known[SETS], due[SETS]; /* due: a message was made of this set */
 };
+enum made { NOT_YET, NOTHING, MESSAGE };
 #define THREAD_NAMES
 #include "explore.h"
 
@@ -36,65 +38,66 @@ static void begin(struct state *s)
 	(void)s;
 }
 
-static bool claim(struct state *s)
+static bool dealer(struct state *s)
 {
-	if (s->in_use == setting)
+	int i = mutation == DEALT_TO_ANY ? choose(INSTANCES) : s->dealt % INSTANCES;
+
+	if (s->dealt == SETS || (s->place[i] && mutation != DEALT_AHEAD))
 		return false;
-	s->in_use++;
+	if (s->place[i])
+		fail("sets %d and %d are mixed", s->place[i], s->dealt + 1);
+	s->place[i] = ++s->dealt;
+	say("deals set %d to %c", s->dealt, 'A' + i);
 	return true;
 }
 
-static bool dealer(struct state *s)
+static bool instance_takes(struct state *s, int i)
 {
-	bool places = mutation == NO_PLACES || s->dealt - s->emitted < PLACES;
-	int i = mutation == DEALT_BY_TURNS ? s->dealt % INSTANCES : s->set[0] ? 1 : s->set[1] ? 0 : choose(INSTANCES);
-
-	if (s->dealt == SETS || !places || s->set[i] || (mutation != INSTANCE_CLAIMS && !claim(s)))
+	if (!s->place[i] || (s->record[i] && mutation != NO_ROOM) || s->in_use == setting)
 		return false;
-	s->claimed[i] = mutation != INSTANCE_CLAIMS;
-	s->set[i] = ++s->dealt;
-	say("deals set %d to %c", s->dealt, 'A' + i);
+	s->in_use++;
+	s->set[i] = s->place[i];
+	s->place[i] = 0;
+	say("claims and takes set %d", s->set[i]);
 	return true;
 }
 
 static bool instance(struct state *s, int i)
 {
-	uint8_t set = s->set[i];
-
-	if (!set)
-		return false;
-	if (!s->claimed[i]) {
-		if (!claim(s))
-			return false;
-		s->claimed[i] = 1;
-		say("claims");
-	} else if (!s->made[i]) {
+	if (!s->set[i])
+		return instance_takes(s, i);
+	if (!s->made[i]) {
 		s->made[i] = choose(2) ? MESSAGE : NOTHING;
-		say(s->made[i] == MESSAGE ? "makes a message of set %d" : "makes nothing of set %d", set);
-	} else {
-		s->due[set - 1] = s->made[i] == MESSAGE;
-		if (s->made[i] == NOTHING && mutation != CLAIM_KEPT)
-			s->in_use--;
-		if (s->made[i] == MESSAGE || mutation != NO_EMPTY_RECORD) {
-			s->records[set - 1] = s->made[i];
-			s->order[s->came++] = set;
-		}
-		s->set[i] = s->made[i] = s->claimed[i] = 0;
-		say("gives the record of set %d", set);
+		say(s->made[i] == MESSAGE ? "makes a message of set %d" : "makes nothing of set %d",
+		    s->set[i]);
+		return true;
 	}
+	if (s->record[i])
+		fail("there is no place for the record of set %d", s->set[i]);
+	s->known[s->set[i] - 1] = 1;
+	s->due[s->set[i] - 1] = s->made[i] == MESSAGE;
+	if (s->made[i] == NOTHING && mutation != CLAIM_KEPT)
+		s->in_use--;
+	if (s->made[i] == MESSAGE || mutation != NO_EMPTY_RECORD) {
+		s->record[i] = s->made[i];
+		s->of[i] = s->set[i];
+	}
+	say("gives the record of set %d", s->set[i]);
+	s->set[i] = s->made[i] = 0;
 	return true;
 }
 
 static bool joiner(struct state *s)
 {
-	uint8_t set = mutation == AS_IT_COMES ? s->order[s->emitted] : (uint8_t)(s->emitted + 1);
+	int i = mutation == AS_IT_COMES ? choose(INSTANCES) : s->emitted % INSTANCES;
 
-	if (s->emitted == SETS || !set || !s->records[set - 1] || (s->records[set - 1] == MESSAGE && s->queued))
+	if (!s->record[i] || (s->record[i] == MESSAGE && s->queued))
 		return false;
-	if (s->records[set - 1] == MESSAGE)
-		s->queued = set;
+	if (s->record[i] == MESSAGE)
+		s->queued = s->of[i];
 	s->emitted++;
-	say(s->queued == set ? "emits that of set %d" : "has nothing of set %d", set);
+	say(s->record[i] == MESSAGE ? "emits that of set %d" : "has nothing of set %d", s->of[i]);
+	s->record[i] = s->of[i] = 0;
 	return true;
 }
 
@@ -103,7 +106,7 @@ static bool sink(struct state *s)
 	if (!s->queued)
 		return false;
 	for (int k = s->taken; k < s->queued - 1; k++)
-		if (s->due[k] || !s->records[k])
+		if (s->due[k] || !s->known[k])
 			fail("set %d overtakes set %d", s->queued, k + 1);
 	if (s->queued <= s->taken)
 		fail("set %d comes after set %d", s->queued, s->taken);
@@ -126,8 +129,8 @@ static bool step(struct state *s, int t)
 
 static void check(const struct state *s)
 {
-	if (s->came - s->emitted > PLACES)
-		fail("there is no place for the record of set %d", s->order[s->came - 1]);
+	if (s->in_use > setting)
+		fail("%d blocks of %d are in use", s->in_use, setting);
 }
 
 static void at_end(const struct state *s)
@@ -139,14 +142,13 @@ static void at_end(const struct state *s)
 }
 
 static const struct run runs[] = {
-	{"rules, 1 block", NONE, 1, HOLDS},
-	{"rules, 2 blocks", NONE, 2, HOLDS},
+	{"rules, a block for each instance", NONE, 2, HOLDS},
 	{"rules, 3 blocks", NONE, 3, HOLDS},
-	{"instances in turn, 2 blocks: right, and waits for a slow one", DEALT_BY_TURNS, 2, HOLDS},
-	{"MUTANT each instance claims for itself", INSTANCE_CLAIMS, 1, BREAKS},
+	{"MUTANT one block less than instances", NONE, 1, BREAKS},
 	{"MUTANT the joiner emits records as they come", AS_IT_COMES, 2, BREAKS},
-	{"MUTANT no record of a tick that made nothing", NO_EMPTY_RECORD, 1, BREAKS},
-	{"MUTANT more sets are dealt than there are places", NO_PLACES, 3, BREAKS},
-	{"MUTANT a tick that made nothing keeps its claim", CLAIM_KEPT, 1, BREAKS},
-	{0}
-};
+	{"MUTANT no record of a tick that made nothing", NO_EMPTY_RECORD, 2, BREAKS},
+	{"MUTANT an instance ticks without a place at the joiner", NO_ROOM, 3, BREAKS},
+	{"MUTANT a set goes to any instance that is free", DEALT_TO_ANY, 2, BREAKS},
+	{"MUTANT a set is dealt behind one that is not taken", DEALT_AHEAD, 2, BREAKS},
+	{"MUTANT a tick that made nothing keeps its claim", CLAIM_KEPT, 2, BREAKS},
+	{0}};

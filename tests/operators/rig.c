@@ -312,6 +312,12 @@ uint64_t weir_context_tick(const weir_context *context)
 	return context->tick;
 }
 
+uint64_t weir_context_received(const weir_context *context, unsigned input)
+{
+	assert_int_equal(input, 0);
+	return context->received;
+}
+
 size_t weir_context_count(const weir_context *context, unsigned input)
 {
 	return !input ? context->in_count : context->side[input - 1] != NULL;
@@ -548,6 +554,7 @@ weir_status rig_tick(struct rig *rig)
 	if (!status)
 		status = context->failed;
 	context->tick++;
+	context->received += context->in_count;
 	release_inputs(context);
 	return status;
 }

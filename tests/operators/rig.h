@@ -30,7 +30,7 @@ struct weir_context {
 	weir_message *side[2]; /* of inputs 1 and 2; at most one each */
 	unsigned latest;       /* bits of the inputs with that policy */
 	size_t in_count, out_count;
-	uint64_t tick;
+	uint64_t tick, received; /* received: on input 0, by the ticks before */
 	bool finished, fails_to_allocate, fails_to_launch, fails_to_pack, has_no_stream;
 	size_t copies;       /* of its streams so far */
 	unsigned copy_flags; /* of the last ones */
