@@ -5,7 +5,8 @@
  * lesser key, so a head that is further before p than `within` has no partner there: it is dropped. Of
  * several messages of one port up to p only the nearest can be chosen, now or for a later p: the older ones
  * are dropped, too, also while other ports are empty. So of what fills a queue all but one has gone when
- * another port is waited for.
+ * another port is waited for. One that is later than p is nearer at times; it is chosen if it is within of
+ * all heads that are left, else the set would be wider than that.
  *
  * With `empty`, a set begins with the earliest head, and has the ports whose heads are within; p is the
  * latest of these. A port takes no part once its next key is known to be further away, or there is none. Only
@@ -45,8 +46,8 @@ static uint64_t key_at(const struct wr_align_port *port, size_t i)
 	return port->key(port->queue, i);
 }
 
-/* The message that is nearest to p; of two that are as near the older one. `upto`: among those up to p. */
-static size_t nearest_to(const struct wr_align_port *port, uint64_t p, bool upto)
+/* The message that is nearest to p, of those up to `limit`; of two that are as near the older one. */
+static size_t nearest_to(const struct wr_align_port *port, uint64_t p, uint64_t limit)
 {
 	size_t best = port->drop;
 	uint64_t least = UINT64_MAX;
@@ -54,7 +55,7 @@ static size_t nearest_to(const struct wr_align_port *port, uint64_t p, bool upto
 	for (size_t i = port->drop; i < port->count; i++) {
 		uint64_t key = key_at(port, i), far = key > p ? key - p : p - key;
 
-		if (i > port->drop && key > p && (upto || far >= least))
+		if (i > port->drop && (key > limit || (key > p && far >= least)))
 			break;
 		if (i == port->drop || far < least) {
 			best = i;
@@ -64,21 +65,35 @@ static size_t nearest_to(const struct wr_align_port *port, uint64_t p, bool upto
 	return best;
 }
 
+/* No later key can be in the set: it would be too far from the least of its heads. */
+static uint64_t limit_of(const struct wr_align_port *ports, size_t count, uint64_t p, uint64_t within)
+{
+	uint64_t least = p;
+
+	for (size_t i = 0; i < count; i++)
+		if (ports[i].in && key_at(&ports[i], ports[i].drop) < least)
+			least = key_at(&ports[i], ports[i].drop);
+	return within > UINT64_MAX - least ? UINT64_MAX : least + within;
+}
+
 /* The set has all ports that are `in`. */
 static struct wr_align_choice choose_nearest(const struct wr_align_rules *rules, struct wr_align_port *ports,
 					     size_t count, uint64_t p)
 {
+	uint64_t limit = limit_of(ports, count, p, rules->within);
+
 	for (size_t i = 0; rules->nearest && i < count; i++) {
 		const struct wr_align_port *port = &ports[i];
-		uint64_t best = port->in ? key_at(port, nearest_to(port, p, false)) : p;
+		uint64_t best = port->in ? key_at(port, nearest_to(port, p, limit)) : p;
+		bool full = port->full && !port->drop;
 
 		/* Only a greater key proves that no nearer one will come; to a full queue none does. */
-		if (best < p && !port->closed && !port->full && key_at(port, port->count - 1) == best)
+		if (best < p && !port->closed && !full && key_at(port, port->count - 1) == best)
 			return (struct wr_align_choice){WR_ALIGN_WAIT, i, port->count - port->drop + 1};
 	}
 	for (size_t i = 0; i < count; i++)
 		if (ports[i].in)
-			ports[i].drop = nearest_to(&ports[i], p, false);
+			ports[i].drop = nearest_to(&ports[i], p, limit);
 	return (struct wr_align_choice){WR_ALIGN_SET, 0, 0};
 }
 
@@ -111,7 +126,7 @@ static struct wr_align_choice choose_all(const struct wr_align_rules *rules, str
 
 		port->in = !port->out;
 		if (has_head(port)) {
-			port->drop = nearest_to(port, p, true);
+			port->drop = nearest_to(port, p, p);
 		} else if (!port->out && choice.says != WR_ALIGN_NEVER) {
 			choice.says = port->closed ? WR_ALIGN_NEVER : WR_ALIGN_WAIT;
 			choice.lacks = i;
@@ -181,6 +196,9 @@ struct known {
 	uint64_t checked; /* messages before this position were looked at */
 	uint64_t last;    /* key of the last of them */
 	bool left_out;    /* of the chosen set */
+	/* with a timeout: when the message of this position, modulo `room`, was seen first */
+	int64_t *seen;
+	size_t room;
 };
 
 struct wr_align {
@@ -191,10 +209,6 @@ struct wr_align {
 	struct known *known;
 	struct wr_align_port *ports; /* while it chooses */
 	bool chosen;                 /* the heads are a set, for the next tick */
-	/* the head with which the set begins that is waited for, and the review that first saw it */
-	size_t first_port; /* count: none */
-	uint64_t first_position;
-	int64_t since;
 };
 
 weir_status wr_align_create(struct wr_align **out, weir_entity *entity, const struct wr_plan_condition *plan)
@@ -221,6 +235,7 @@ weir_status wr_align_create(struct wr_align **out, weir_entity *entity, const st
 	for (size_t i = 0; i < count; i++) {
 		align->known[i].input = weir_values_at(values, "ports", i);
 		entity->inputs[align->known[i].input].aligned = true;
+		entity->inputs[align->known[i].input].by_tag = align->by_tag;
 	}
 	return WEIR_OK;
 }
@@ -229,15 +244,34 @@ void wr_align_destroy(struct wr_align *align)
 {
 	if (!align)
 		return;
+	for (size_t i = 0; align->known && i < align->count; i++)
+		wr_free(align->known[i].seen);
 	wr_free(align->known);
 	wr_free(align->ports);
 	wr_free(align);
 }
 
+static weir_status known_reset(struct known *known, const struct wr_input *input, bool times)
+{
+	size_t room = times && input->count ? input->connections[0]->queue.capacity : 0;
+
+	if (room > known->room) {
+		wr_free(known->seen);
+		known->room = 0;
+		known->seen = wr_alloc(room, sizeof *known->seen);
+		if (!known->seen)
+			return WEIR_E_NOMEM;
+		known->room = room;
+	}
+	*known = (struct known){.input = known->input, .seen = known->seen, .room = known->room};
+	if (input->count)
+		known->checked = wr_read(&input->connections[0]->queue.head);
+	return WEIR_OK;
+}
+
 weir_status wr_align_reset(struct wr_align *align, weir_entity *entity)
 {
 	align->chosen = false;
-	align->first_port = align->count;
 	for (size_t i = 0; i < align->count; i++) {
 		struct known *known = &align->known[i];
 		const struct wr_input *input = &entity->inputs[known->input];
@@ -247,9 +281,8 @@ weir_status wr_align_reset(struct wr_align *align, weir_entity *entity)
 					  "'%s' has %zu connections, and an aligned port has one: make no "
 					  "inlet there",
 					  input->plan->port->name, input->count);
-		*known = (struct known){.input = known->input};
-		if (input->count)
-			known->checked = wr_read(&input->connections[0]->queue.head);
+		if (known_reset(known, input, align->timeout))
+			return WEIR_E_NOMEM;
 	}
 	return WEIR_OK;
 }
@@ -293,7 +326,7 @@ static weir_status fail_key(const struct wr_align *align, const weir_view *view,
 }
 
 /* Looks at the messages that have come since the last review. */
-static weir_status check_keys(struct wr_align *align, const weir_view *view, struct known *known,
+static weir_status check_keys(struct wr_align *align, weir_view *view, struct known *known,
 			      const struct wr_align_port *port)
 {
 	struct wr_queue *queue = (struct wr_queue *)port->queue;
@@ -307,6 +340,8 @@ static weir_status check_keys(struct wr_align *align, const weir_view *view, str
 		if ((!stamp.time && !(align->by_tag && stamp.tag)) || key < known->last)
 			return fail_key(align, view, known, stamp);
 		known->last = key;
+		if (align->timeout)
+			known->seen[known->checked % known->room] = weir_view_now(view);
 	}
 	return WEIR_OK;
 }
@@ -341,19 +376,21 @@ static uint64_t head_position(const void *queue)
 	return wr_read(&((struct wr_queue *)queue)->head);
 }
 
-/* From the review on that first saw the head with which the set begins. */
-static bool is_late(struct wr_align *align, weir_view *view)
+/* When the longest seen of all heads has waited for long enough; INT64_MAX: there is none, or no timeout. */
+static int64_t late_at(const struct wr_align *align)
 {
-	size_t first = align->timeout ? earliest_of(align->ports, align->count) : align->count;
-	uint64_t position = first == align->count ? 0 : head_position(align->ports[first].queue);
+	int64_t since = INT64_MAX;
 
-	if (!view->looks && (first != align->first_port || position != align->first_position)) {
-		align->first_port = first;
-		align->first_position = position;
-		align->since = first == align->count ? 0 : weir_view_now(view);
+	for (size_t i = 0; align->timeout && i < align->count; i++) {
+		const struct known *known = &align->known[i];
+		uint64_t head =
+			has_head(&align->ports[i]) ? head_position(align->ports[i].queue) : known->checked;
+
+		/* A look may find one that no review has seen. */
+		if (head < known->checked && known->seen[head % known->room] < since)
+			since = known->seen[head % known->room];
 	}
-	return first != align->count && first == align->first_port && position == align->first_position &&
-	       weir_view_now(view) >= wr_time_add(align->since, align->timeout);
+	return since == INT64_MAX ? since : wr_time_add(since, align->timeout);
 }
 
 /*
@@ -390,6 +427,7 @@ void wr_view_align(weir_view *view, weir_verdict *verdict)
 {
 	struct wr_align *align = view->condition->align;
 	struct wr_align_choice choice = {WR_ALIGN_WAIT, 0, 1};
+	int64_t late = INT64_MAX;
 	weir_status status;
 
 	if (align->chosen) {
@@ -401,8 +439,9 @@ void wr_view_align(weir_view *view, weir_verdict *verdict)
 	if (status) {
 		verdict->failed = status;
 	} else {
-		bool late = is_late(align, view);
-		choice = wr_align_choose(&align->rules, align->ports, align->count, late);
+		late = late_at(align);
+		choice = wr_align_choose(&align->rules, align->ports, align->count,
+					 late < INT64_MAX && weir_view_now(view) >= late);
 		if (!view->looks)
 			apply_choice(align, view->entity, &choice);
 	}
@@ -414,8 +453,8 @@ void wr_view_align(weir_view *view, weir_verdict *verdict)
 		weir_verdict_never(verdict, "no message will come that belongs to the others");
 	} else {
 		weir_verdict_wait(verdict, "no messages that belong together");
-		if (align->timeout && align->first_port < align->count)
-			weir_verdict_until(verdict, wr_time_add(align->since, align->timeout));
+		if (late < INT64_MAX)
+			weir_verdict_until(verdict, late);
 	}
 	weir_verdict_set_cause(verdict, WEIR_CAUSE_MESSAGES, (int)align->known[choice.lacks].input,
 			       choice.needed);
@@ -426,7 +465,6 @@ void wr_view_align_ticked(weir_view *view)
 	struct wr_align *align = view->condition->align;
 
 	align->chosen = false;
-	align->first_port = align->count;
 	for (size_t i = 0; i < align->count; i++) {
 		struct known *known = &align->known[i];
 		struct wr_input *input = &view->entity->inputs[known->input];

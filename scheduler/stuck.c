@@ -107,6 +107,13 @@ static bool has_receiver_inside(const weir_entity *entity)
 	return false;
 }
 
+/* A set of an `aligned` has the port that it waits for, unless it may lack ports (C12). */
+static bool needs_all_ports(const struct wr_plan_condition *condition)
+{
+	return !strcmp(condition->kind->name, "aligned") &&
+	       !strcmp(weir_values_string(condition->values, "missing"), "wait");
+}
+
 /* Returns true if nothing but the entity's own ticks, its senders and its receivers can end it. */
 static bool ends_by_graph_alone(const weir_entity *entity)
 {
@@ -124,7 +131,7 @@ static bool ends_by_graph_alone(const weir_entity *entity)
 
 		while (k < sizeof kinds / sizeof kinds[0] && strcmp(kinds[k], name))
 			k++;
-		if (k == sizeof kinds / sizeof kinds[0])
+		if (k == sizeof kinds / sizeof kinds[0] && !needs_all_ports(entity->conditions[i].plan))
 			return false;
 	}
 	return true;
