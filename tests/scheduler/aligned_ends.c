@@ -1,6 +1,6 @@
 /*
- * Runs with the condition `aligned` at its ends: small queues, more than two ports, timeouts, and what
- * follows behind it.
+ * Runs with the condition `aligned` at its ends: small queues, more than two ports, timeouts, what
+ * follows behind it, and graphs that stand.
  */
 #include <stdio.h>
 #include <string.h>
@@ -119,6 +119,13 @@ static const weir_operator join = {.size = sizeof(weir_operator),
 				   .inputs = inputs,
 				   .outputs = camera_outputs,
 				   .compute = join_compute};
+static const weir_port group_inputs[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
+static const weir_operator group = {.size = sizeof(weir_operator),
+				    .name = "group",
+				    .help = "emits one message for all that a tick takes",
+				    .inputs = group_inputs,
+				    .outputs = camera_outputs,
+				    .compute = join_compute};
 static const weir_operator silent = {.size = sizeof(weir_operator),
 				     .name = "silent",
 				     .help = "emits what a list says, and is silent then",
@@ -148,8 +155,8 @@ static struct rig *begin(void)
 	noted[0] = 0;
 	for (size_t i = 0; i < LISTS; i++)
 		fill(i, lines[i]);
-	return rig_of_json(graph,
-			   (const weir_operator *[]){&camera, &two, &three, &when, &join, &silent, NULL});
+	return rig_of_json(
+		graph, (const weir_operator *[]){&camera, &two, &three, &when, &join, &group, &silent, NULL});
 }
 
 static void run(void)
@@ -255,6 +262,59 @@ static void c12_what_a_tick_emits_has_the_stamp_of_its_earliest_message(void **s
 	       "12", "11 11", "11 12", "11,11 11,12");
 }
 
+/* --- graphs that stand --- */
+
+static char said[1000];
+
+static void note_errors(weir_log_level level, int64_t at, const char *line, void *arg)
+{
+	(void)at, (void)arg;
+	if (level == WEIR_LOG_ERROR && strlen(said) + strlen(line) < sizeof said)
+		strcat(said, line);
+}
+
+/* g takes 8 at once, while p has room for 4 of the same; r goes on beside them. */
+#define STANDING(missing)                                                                                    \
+	"{\"weir\": 1, \"entities\": [{\"name\": \"r\", \"operator\": \"camera\", \"parameters\": "          \
+	"{\"list\": 1}, \"conditions\": [{\"type\": \"periodic\", \"period\": \"100ms\"}]}, "                \
+	"{\"name\": \"e\", \"operator\": \"sink\"}, " SOURCE(                                                \
+		"s", "camera",                                                                               \
+		"0") "{\"name\": \"g\", \"operator\": \"group\", \"ports\": {\"in\": {\"capacity\": 8, "     \
+		     "\"take\": 8}}, \"conditions\": [{\"type\": \"message_available\", \"port\": \"in\", "  \
+		     "\"min_size\": 8}]}, " JOIN(                                                            \
+			     "p", "two", "4", BOTH missing) "], \"connections\": [[\"r.out\", \"e.in\"], "   \
+							    "{\"from\": \"s.out\", \"to\": "                 \
+							    "[\"p.a\", \"g.in\"]}, [\"g.out\", \"p.b\"]]}"
+
+static void stand(void)
+{
+	struct rig *rig = begin();
+
+	said[0] = 0;
+	weir_log_set(note_errors, NULL);
+	rig_run(rig);
+	weir_log_set(NULL, NULL);
+	rig_destroy(rig);
+	if (*expected)
+		assert_non_null(strstr(said, expected));
+	else
+		assert_null(strstr(said, "stands for ever"));
+}
+
+static void c12_s06_a_set_that_waits_for_its_own_graph_stands(void **state)
+{
+	(void)state;
+	lines[0] = "1 2 3 4 5 6 7 8 9 10 11 12";
+	lines[1] = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20";
+	graph = STANDING("");
+	expected = "a part of the graph stands for ever while the rest goes on: ";
+	rig_in_worlds(5, stand);
+	/* with a timeout it goes on */
+	graph = STANDING(", \"missing\": \"empty\", \"timeout\": \"1500ms\"");
+	expected = "";
+	rig_in_worlds(5, stand);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +323,7 @@ int main(void)
 		cmocka_unit_test(c12_no_set_is_wider_than_within),
 		cmocka_unit_test(c12_a_timeout_counts_for_each_message_from_when_it_was_seen),
 		cmocka_unit_test(c12_what_a_tick_emits_has_the_stamp_of_its_earliest_message),
+		cmocka_unit_test(c12_s06_a_set_that_waits_for_its_own_graph_stands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
