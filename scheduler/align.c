@@ -52,23 +52,16 @@ static size_t nearest_to(const struct wr_align_port *port, uint64_t p, uint64_t 
 	return best;
 }
 
-/* No later key can be in the set: it would be too far from the least of its heads. */
-static uint64_t limit_of(const struct wr_align_port *ports, size_t count, uint64_t p, uint64_t within)
-{
-	uint64_t least = p;
-
-	for (size_t i = 0; i < count; i++)
-		if (ports[i].in && key_at(&ports[i], ports[i].drop) < least)
-			least = key_at(&ports[i], ports[i].drop);
-	return within > UINT64_MAX - least ? UINT64_MAX : least + within;
-}
-
 /* The set has all ports that are `in`. */
 static struct wr_align_choice choose_nearest(const struct wr_align_rules *rules, struct wr_align_port *ports,
 					     size_t count, uint64_t p)
 {
-	uint64_t limit = limit_of(ports, count, p, rules->within);
+	uint64_t least = p, limit; /* beyond it a key is too far from the least of the heads */
 
+	for (size_t i = 0; i < count; i++)
+		if (ports[i].in && key_at(&ports[i], ports[i].drop) < least)
+			least = key_at(&ports[i], ports[i].drop);
+	limit = rules->within > UINT64_MAX - least ? UINT64_MAX : least + rules->within;
 	for (size_t i = 0; rules->nearest && i < count; i++) {
 		const struct wr_align_port *port = &ports[i];
 		uint64_t best = port->in ? key_at(port, nearest_to(port, p, limit)) : p;
@@ -217,38 +210,32 @@ void wr_align_destroy(struct wr_align *align)
 	wr_free(align);
 }
 
-static weir_status known_reset(struct wr_align_known *known, const struct wr_input *input, bool times)
-{
-	size_t room = times && input->count ? input->connections[0]->queue.capacity : 0;
-
-	if (room > known->room) {
-		wr_free(known->seen);
-		known->room = 0;
-		known->seen = wr_alloc(room, sizeof *known->seen);
-		if (!known->seen)
-			return WEIR_E_NOMEM;
-		known->room = room;
-	}
-	*known = (struct wr_align_known){.input = known->input, .seen = known->seen, .room = known->room};
-	if (input->count)
-		known->checked = wr_read(&input->connections[0]->queue.head);
-	return WEIR_OK;
-}
-
 weir_status wr_align_reset(struct wr_align *align, weir_entity *entity)
 {
 	align->chosen = false;
 	for (size_t i = 0; i < align->count; i++) {
 		struct wr_align_known *known = &align->known[i];
 		const struct wr_input *input = &entity->inputs[known->input];
+		size_t room;
 
 		if (input->count > 1)
 			return wr_fail_in(WEIR_E_INVALID, entity->plan->name,
 					  "'%s' has %zu connections, and an aligned port has one: make no "
 					  "inlet there",
 					  input->plan->port->name, input->count);
-		if (known_reset(known, input, align->timeout))
-			return WEIR_E_NOMEM;
+		room = align->timeout && input->count ? input->connections[0]->queue.capacity : 0;
+		if (room > known->room) {
+			wr_free(known->seen);
+			known->room = 0;
+			known->seen = wr_alloc(room, sizeof *known->seen);
+			if (!known->seen)
+				return WEIR_E_NOMEM;
+			known->room = room;
+		}
+		*known = (struct wr_align_known){
+			.input = known->input, .seen = known->seen, .room = known->room};
+		if (input->count)
+			known->checked = wr_read(&input->connections[0]->queue.head);
 	}
 	return WEIR_OK;
 }

@@ -101,11 +101,6 @@ static weir_status read_ports(struct wr_align *align, weir_view *view)
 	return status;
 }
 
-static uint64_t head_position(const void *queue)
-{
-	return wr_read(&((struct wr_queue *)queue)->head);
-}
-
 /* When the longest seen of all heads has waited for long enough; INT64_MAX: there is none, or no timeout. */
 static int64_t late_at(const struct wr_align *align)
 {
@@ -113,8 +108,8 @@ static int64_t late_at(const struct wr_align *align)
 
 	for (size_t i = 0; align->timeout && i < align->count; i++) {
 		const struct wr_align_known *known = &align->known[i];
-		uint64_t head = wr_align_has_head(&align->ports[i]) ? head_position(align->ports[i].queue)
-								    : known->checked;
+		struct wr_queue *queue = (struct wr_queue *)align->ports[i].queue;
+		uint64_t head = wr_align_has_head(&align->ports[i]) ? wr_read(&queue->head) : known->checked;
 
 		/* A look may find one that no review has seen. */
 		if (head < known->checked && known->seen[head % known->room] < since)
@@ -157,7 +152,6 @@ void wr_view_align(weir_view *view, weir_verdict *verdict)
 {
 	struct wr_align *align = view->condition->align;
 	struct wr_align_choice choice = {WR_ALIGN_WAIT, 0, 1};
-	int64_t late = INT64_MAX;
 	weir_status status;
 
 	if (align->chosen) {
@@ -165,13 +159,11 @@ void wr_view_align(weir_view *view, weir_verdict *verdict)
 		return;
 	}
 	status = read_ports(align, view);
-
 	if (status) {
 		verdict->failed = status;
 	} else {
-		late = late_at(align);
 		choice = wr_align_choose(&align->rules, align->ports, align->count,
-					 late < INT64_MAX && weir_view_now(view) >= late);
+					 align->timeout && weir_view_now(view) >= late_at(align));
 		if (!view->looks)
 			apply_choice(align, view->entity, &choice);
 	}
@@ -183,8 +175,8 @@ void wr_view_align(weir_view *view, weir_verdict *verdict)
 		weir_verdict_never(verdict, "no message will come that belongs to the others");
 	} else {
 		weir_verdict_wait(verdict, "no messages that belong together");
-		if (late < INT64_MAX)
-			weir_verdict_until(verdict, late);
+		if (!status && align->timeout)
+			weir_verdict_until(verdict, late_at(align));
 	}
 	weir_verdict_set_cause(verdict, WEIR_CAUSE_MESSAGES, (int)align->known[choice.lacks].input,
 			       choice.needed);

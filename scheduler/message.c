@@ -1403,36 +1403,23 @@ weir_status weir_context_set_stamp(weir_context *context, weir_stamp stamp)
 
 /* --- what a tick emits --- */
 
-static bool is_earlier(const weir_message *message, const weir_message *than, bool by_tag)
+/* Of a set (C12) the earliest gives it: a set may lack ports, and the stamps of its first would go back. */
+static bool find_stamp(const weir_entity *entity, weir_stamp *out)
 {
-	return by_tag ? message->stamp_tag < than->stamp_tag : message->stamp_time < than->stamp_time;
-}
-
-/*
- * Of a set (C12) the earliest: a set may lack ports, and the stamps of its first message would go back. NULL:
- * the tick received none.
- */
-static const weir_message *stamp_giver(const weir_entity *entity)
-{
-	const weir_message *first = NULL, *earliest = NULL;
+	const weir_message *first = NULL, *earliest = NULL; /* received */
 
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const struct wr_input *input = &entity->inputs[i];
+		const weir_message *message = input->taken_count ? input->taken[0] : NULL;
 
-		if (!input->taken_count)
-			continue;
 		if (!first)
-			first = input->taken[0];
-		if (input->aligned && (!earliest || is_earlier(input->taken[0], earliest, input->by_tag)))
-			earliest = input->taken[0];
+			first = message;
+		if (message && input->aligned &&
+		    (!earliest || (input->by_tag ? message->stamp_tag < earliest->stamp_tag
+						 : message->stamp_time < earliest->stamp_time)))
+			earliest = message;
 	}
-	return earliest ? earliest : first;
-}
-
-static bool find_stamp(const weir_entity *entity, weir_stamp *out)
-{
-	const weir_message *first = stamp_giver(entity); /* received */
-
+	first = earliest ? earliest : first;
 	if (entity->context.stamp_set)
 		*out = entity->context.stamp;
 	else if (first && is_stamped(first))

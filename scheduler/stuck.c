@@ -107,13 +107,6 @@ static bool has_receiver_inside(const weir_entity *entity)
 	return false;
 }
 
-/* A set of an `aligned` has the port that it waits for, unless it may lack ports (C12). */
-static bool needs_all_ports(const struct wr_plan_condition *condition)
-{
-	return !strcmp(condition->kind->name, "aligned") &&
-	       !strcmp(weir_values_string(condition->values, "missing"), "wait");
-}
-
 /* Returns true if nothing but the entity's own ticks, its senders and its receivers can end it. */
 static bool ends_by_graph_alone(const weir_entity *entity)
 {
@@ -126,12 +119,16 @@ static bool ends_by_graph_alone(const weir_entity *entity)
 					    "memory_available"};
 
 	for (size_t i = 0; i < entity->condition_count; i++) {
-		const char *name = entity->conditions[i].plan->kind->name;
+		const struct wr_plan_condition *plan = entity->conditions[i].plan;
+		const char *name = plan->kind->name;
 		size_t k = 0;
 
+		/* A set has the port that it waits for, unless it may lack ports (C12). */
+		if (!strcmp(name, "aligned") && !strcmp(weir_values_string(plan->values, "missing"), "wait"))
+			continue;
 		while (k < sizeof kinds / sizeof kinds[0] && strcmp(kinds[k], name))
 			k++;
-		if (k == sizeof kinds / sizeof kinds[0] && !needs_all_ports(entity->conditions[i].plan))
+		if (k == sizeof kinds / sizeof kinds[0])
 			return false;
 	}
 	return true;
