@@ -118,6 +118,19 @@ static void check_written(struct wr_build *build, size_t entity, size_t conditio
 
 void wr_build_check_aligned(struct wr_build *build)
 {
+	for (size_t i = 0; i < build->plan->connection_count; i++) {
+		const struct wr_plan_connection *c = &build->plan->connections[i];
+		const struct wr_plan_entity *to = &build->plan->entities[c->to];
+
+		for (size_t k = 0; c->initial_messages && k < to->condition_count; k++)
+			if (!strcmp(to->conditions[k].kind->name, "aligned") &&
+			    wr_condition_names(&to->conditions[k], c->input, true))
+				wr_build_report_connection(build, WR_W_ALIGNED, i,
+							   "initial messages have no stamps, and '%s' is "
+							   "aligned: put \"initial_messages\" on another "
+							   "connection",
+							   to->inputs[c->input].port->name);
+	}
 	for (size_t i = 0; i < build->plan->entity_count; i++) {
 		const struct wr_plan_entity *entity = &build->plan->entities[i];
 		struct wr_at all = {NULL, "entities", 0}, at = {&all, NULL, i};

@@ -16,7 +16,7 @@ void wr_build_report_origin(struct wr_build *build, enum wr_error error, size_t 
 				 : origin->to == WR_ORIGIN_STRING ? &to
 								  : &listed;
 
-	if (error == WR_W_INITIAL)
+	if (error == WR_W_INITIAL || error == WR_W_ALIGNED)
 		wr_report(&build->reports, error, &initial, origin->initial, "%s", line);
 	else
 		wr_report(&build->reports, error, at, origin->place, "%s", line);

@@ -816,10 +816,10 @@ WEIR_API weir_message *weir_message_part(const weir_message *message, const char
 
 /*
  * A stamp travels with the data: what a tick emits gets the stamp of the first message of the first input
- * that received any, so that results can be matched to requests and their age is known. A stamp that was set
- * wins: that of the message, then that of the tick (weir_context_set_stamp). A message that is passed on, and
- * a part of one, keep their own. A part without a stamp gets that of the message in which it is emitted or
- * pushed. {0, 0}: no stamp.
+ * that received any, so that results can be matched to requests and their age is known; with a condition
+ * `aligned`, of the earliest message of the aligned inputs. A stamp that was set wins: that of the message,
+ * then that of the tick (weir_context_set_stamp). A message that is passed on, and a part of one, keep their
+ * own. A part without a stamp gets that of the message in which it is emitted or pushed. {0, 0}: no stamp.
  */
 typedef struct {
 	int64_t time; /* when the data came to be, ns on the clock of weir_context_now and

@@ -33,6 +33,11 @@ struct wr_align_port {
 	bool in;     /* the one after them belongs to the set */
 };
 
+static inline bool wr_align_has_head(const struct wr_align_port *port)
+{
+	return !port->out && port->drop < port->count;
+}
+
 enum wr_align_says { WR_ALIGN_SET, WR_ALIGN_WAIT, WR_ALIGN_NEVER };
 
 struct wr_align_choice {
@@ -50,7 +55,27 @@ struct wr_align_choice wr_align_choose(const struct wr_align_rules *rules, struc
 
 /* --- of a condition `aligned` --- */
 
-struct wr_align;
+/* What is known of a port between two reviews. */
+struct wr_align_known {
+	unsigned input;
+	uint64_t checked; /* messages before this position were looked at */
+	uint64_t last;    /* key of the last of them */
+	bool left_out;    /* of the chosen set */
+	/* with a timeout: when the message of this position, modulo `room`, was seen first */
+	int64_t *seen;
+	size_t room;
+};
+
+struct wr_align {
+	struct wr_align_rules rules;
+	bool by_tag;
+	int64_t timeout; /* 0: none */
+	size_t count;    /* of the ports */
+	struct wr_align_known *known;
+	struct wr_align_port *ports; /* while it chooses */
+	bool chosen;                 /* the heads are a set, for the next tick */
+};
+
 struct weir_entity;
 
 /* Fails: WEIR_E_NOMEM. */

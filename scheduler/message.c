@@ -1403,13 +1403,23 @@ weir_status weir_context_set_stamp(weir_context *context, weir_stamp stamp)
 
 /* --- what a tick emits --- */
 
+/* Of a set (C12) the earliest gives it: a set may lack ports, and the stamps of its first would go back. */
 static bool find_stamp(const weir_entity *entity, weir_stamp *out)
 {
-	const weir_message *first = NULL; /* received */
+	const weir_message *first = NULL, *earliest = NULL; /* received */
 
-	for (size_t i = 0; i < entity->input_count && !first; i++)
-		if (entity->inputs[i].taken_count)
-			first = entity->inputs[i].taken[0];
+	for (size_t i = 0; i < entity->input_count; i++) {
+		const struct wr_input *input = &entity->inputs[i];
+		const weir_message *message = input->taken_count ? input->taken[0] : NULL;
+
+		if (!first)
+			first = message;
+		if (message && input->aligned &&
+		    (!earliest || (input->by_tag ? message->stamp_tag < earliest->stamp_tag
+						 : message->stamp_time < earliest->stamp_time)))
+			earliest = message;
+	}
+	first = earliest ? earliest : first;
 	if (entity->context.stamp_set)
 		*out = entity->context.stamp;
 	else if (first && is_stamped(first))

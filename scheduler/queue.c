@@ -395,7 +395,7 @@ void wr_queue_drop_unmatched(struct wr_queue *queue, size_t n, struct wr_trace *
 	for (size_t i = 0; i < n; i++) {
 		struct weir_message *message = *wr_queue_slot(queue, head);
 		if (trace && queue->id != UINT32_MAX)
-			wr_trace_drop(trace, lane, queue->id, head);
+			wr_trace_unmatched(trace, lane, queue->id, head);
 		wr_store_relaxed(&queue->front_end, ++head);
 		/* Release: the slot is read before the sender may fill it again. */
 		wr_store_release(&queue->head, head);

@@ -599,6 +599,7 @@ const struct wr_observer wr_nvtx = {
 	.deliver = nvtx_deliver,
 	.take = nvtx_leave_queue,
 	.drop = nvtx_leave_queue,
+	.unmatched = nvtx_leave_queue,
 	.flight = nvtx_flight,
 	.pool_used = nvtx_pool_used,
 	.sleep_begin = nvtx_sleep_begin,

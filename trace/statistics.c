@@ -628,6 +628,7 @@ const struct wr_observer wr_statistics = {
 	.entity_done = on_entity_done,
 	.deliver = wr_statistics_on_deliver,
 	.drop = wr_statistics_on_drop,
+	.unmatched = wr_statistics_on_unmatched,
 	.take = wr_statistics_on_take,
 	.arm = on_arm,
 	.fire = on_fire,

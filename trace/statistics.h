@@ -115,8 +115,8 @@ struct wr_queue_statistics {
 	_Atomic uint64_t full_taken; /* + 1; 0: it was not full yet */
 
 	/* receiver */
-	_Alignas(64) _Atomic uint64_t taken, taken_sum;
-	_Atomic int64_t full_time, closed_at; /* closed: the receiver is DONE; 0: it is not */
+	_Alignas(64) _Atomic uint64_t taken, taken_sum; /* or unmatched */
+	_Atomic int64_t full_time, closed_at;           /* closed: the receiver is DONE; 0: it is not */
 };
 
 /* Owner: the worker; `wakes`: any. */

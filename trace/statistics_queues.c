@@ -45,10 +45,10 @@ void wr_statistics_begin_queues(struct wr_statistics *statistics)
 /* --- messages --- */
 
 /*
- * The sender says when the queue became full, and after how many takes; the receiver's next take ends that
- * time if no other take has come between, which the sender may not have seen yet. full_taken is written last
- * and read first: what the receiver reads then belongs together, since the sender says it again only after a
- * take.
+ * The sender says when the queue became full, and after how many takes; the receiver's next take, or drop,
+ * ends that time if no other take has come between, which the sender may not have seen yet. full_taken is
+ * written last and read first: what the receiver reads then belongs together, since the sender says it again
+ * only after a take.
  */
 static void note_depth(struct wr_queue_statistics *queue, int64_t at)
 {
@@ -84,9 +84,27 @@ void wr_statistics_on_drop(void *self, int64_t at, unsigned lane, uint32_t id, u
 	(void)lane, (void)number;
 	if (!queue || wr_read(&queue->closed_at))
 		return;
-	/* The receiver drops, too, while the sender does (C12). */
-	wr_fetch_add(&queue->dropped, 1);
-	wr_fetch_add(&queue->dropped_sum, (uint64_t)at);
+	wr_count(&queue->dropped, 1);
+	wr_count(&queue->dropped_sum, (uint64_t)at);
+}
+
+/* The receiver has removed one. */
+static void note_less(struct wr_queue_statistics *queue, int64_t at)
+{
+	if (wr_load_acquire(&queue->full_taken) == wr_read(&queue->taken) + 1)
+		wr_count(&queue->full_time, at - wr_read(&queue->full_at));
+	wr_count(&queue->taken, 1);
+	wr_count(&queue->taken_sum, (uint64_t)at);
+}
+
+/* Of the sums it is a take (C12): the sender may write what is dropped meanwhile. */
+void wr_statistics_on_unmatched(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t number)
+{
+	struct wr_queue_statistics *queue = queue_of(self, id);
+
+	(void)lane, (void)number;
+	if (queue)
+		note_less(queue, at);
 }
 
 void wr_statistics_on_take(void *self, int64_t at, unsigned lane, uint32_t id, uint64_t number)
@@ -98,10 +116,7 @@ void wr_statistics_on_take(void *self, int64_t at, unsigned lane, uint32_t id, u
 	if (!queue)
 		return;
 	wr_paths_on_take(&statistics->paths, id, number);
-	if (wr_load_acquire(&queue->full_taken) == wr_read(&queue->taken) + 1)
-		wr_count(&queue->full_time, at - wr_read(&queue->full_at));
-	wr_count(&queue->taken, 1);
-	wr_count(&queue->taken_sum, (uint64_t)at);
+	note_less(queue, at);
 }
 
 /* The receiver drops what its queues hold. */

@@ -11,6 +11,7 @@ void wr_statistics_on_queue(void *self, uint32_t queue, uint32_t sender, uint32_
 			    const char *to, uint32_t capacity);
 void wr_statistics_on_deliver(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t number);
 void wr_statistics_on_drop(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t number);
+void wr_statistics_on_unmatched(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t number);
 void wr_statistics_on_take(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t number);
 void wr_statistics_on_entity_done(void *self, int64_t at, unsigned lane, uint32_t entity);
 

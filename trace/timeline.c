@@ -206,6 +206,7 @@ const struct wr_observer wr_timeline = {
 	.entity_done = timeline_entity_done,
 	.deliver = timeline_deliver,
 	.drop = timeline_drop,
+	.unmatched = timeline_drop,
 	.take = timeline_take,
 	.arm = timeline_arm,
 	.fire = timeline_fire,

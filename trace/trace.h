@@ -65,15 +65,16 @@ enum wr_trace_source {
  * MEMORY the pool, for ROOM an output, else an input, by number, or UINT32_MAX. For people `of` names the
  * condition, the port or what else was not met, `why` the reason; both live as long as the graph. deliver: a
  * message is about to be pushed; `number` is its place in the queue: those that were refused, the next push
- * has again. drop: this or an earlier one was refused or removed, by the policy. take: it is about to become
- * part of a tick. arm: a signal was armed, in place of the one before. fire: one fired; the device may be
- * faster than the thread that arms, so this may come before `arm` of the same token, and after that of the
- * next one. Signals that were replaced before they fired do not. complete: the device work of the tick is
- * known to be complete. device_work: it lasted from `begin` to `end` on one stream (the name lives as long as
- * the graph), whose queue of the device has this number. lock: an operator's compute has waited so long for a
- * lock, whose name is a literal. blocked: so much of the tick's compute went to calls that enqueued and had
- * to wait; both come before `complete` of a tick whose GPU time is measured (T15). wake: `worker` is woken.
- * replay_begin, replay_end: around a capture and around the launch of captured work.
+ * has again. drop: this or an earlier one was refused or removed, by the policy. unmatched: the receiver is
+ * about to drop it. take: it is about to become part of a tick. arm: a signal was armed, in place of the one
+ * before. fire: one fired; the device may be faster than the thread that arms, so this may come before `arm`
+ * of the same token, and after that of the next one. Signals that were replaced before they fired do not.
+ * complete: the device work of the tick is known to be complete. device_work: it lasted from `begin` to `end`
+ * on one stream (the name lives as long as the graph), whose queue of the device has this number. lock: an
+ * operator's compute has waited so long for a lock, whose name is a literal. blocked: so much of the tick's
+ * compute went to calls that enqueued and had to wait; both come before `complete` of a tick whose GPU time
+ * is measured (T15). wake: `worker` is woken. replay_begin, replay_end: around a capture and around the
+ * launch of captured work.
  */
 #define WR_TRACE_EVENTS(X)                                                                                   \
 	X(run_begin, (unsigned workers), (workers))                                                          \
@@ -88,6 +89,7 @@ enum wr_trace_source {
 	X(entity_done, (unsigned lane, uint32_t entity), (lane, entity))                                     \
 	X(deliver, (unsigned lane, uint32_t queue, uint64_t number), (lane, queue, number))                  \
 	X(drop, (unsigned lane, uint32_t queue, uint64_t number), (lane, queue, number))                     \
+	X(unmatched, (unsigned lane, uint32_t queue, uint64_t number), (lane, queue, number))                \
 	X(take, (unsigned lane, uint32_t queue, uint64_t number), (lane, queue, number))                     \
 	X(arm, (unsigned lane, uint32_t entity, uint64_t token, enum wr_trace_signal kind),                  \
 	  (lane, entity, token, kind))                                                                       \

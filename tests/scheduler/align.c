@@ -65,10 +65,28 @@ static size_t nearest(const struct stream *stream, uint64_t p, uint64_t upto)
 	return best;
 }
 
+/*
+ * The latest key that the next set may have. One of all ports begins with the earliest of those that are the
+ * nearest up to p.
+ */
+static uint64_t limit_of(const struct world *world, uint64_t p, bool all, uint64_t first)
+{
+	uint64_t least = p;
+
+	if (world->rules.empty)
+		return first + world->rules.within;
+	for (size_t i = 0; all && i < world->count; i++) {
+		const struct stream *stream = &world->streams[i];
+		uint64_t key = stream->keys[nearest(stream, p, p)];
+		least = key < least ? key : least;
+	}
+	return all ? least + world->rules.within : p;
+}
+
 /* Returns false if no set follows. */
 static bool refer_next(struct world *world)
 {
-	uint64_t first = UINT64_MAX, p = 0, lonely = 0;
+	uint64_t first = UINT64_MAX, p = 0, lonely = 0, limit;
 	struct stream *streams = world->streams;
 	bool all = true, any = false;
 
@@ -91,11 +109,12 @@ static bool refer_next(struct world *world)
 		}
 	if (lonely)
 		return true;
+	limit = limit_of(world, p, all, first);
 	for (size_t i = 0; i < world->count; i++) {
 		bool in = left(&streams[i]) &&
 			  (!world->rules.empty ||
 			   streams[i].keys[streams[i].begin] - first <= world->rules.within);
-		size_t chosen = in ? nearest(&streams[i], p, all || world->rules.empty ? UINT64_MAX : p) : 0;
+		size_t chosen = in ? nearest(&streams[i], p, limit) : 0;
 		while (in && streams[i].begin < chosen)
 			lose(&streams[i]);
 		world->sets[world->set_count][i] = in ? (uint8_t)chosen : ABSENT;

@@ -352,6 +352,27 @@ static void a_queue_that_drops_stays_full(void **state)
 	see->close(self);
 }
 
+/* What the receiver drops has left it, as what it takes has (C12). */
+static void a_queue_is_full_no_more_when_its_receiver_drops(void **state)
+{
+	struct wr_statistics *self = make(0);
+	struct wr_depth depth;
+
+	(void)state;
+	see->deliver(self, 1100, 0, 0, 0);
+	see->deliver(self, 1200, 0, 0, 1);
+	see->unmatched(self, 1250, 1, 0, 0);
+	see->deliver(self, 1400, 0, 0, 2);
+	see->take(self, 1430, 1, 0, 1);
+	see->unmatched(self, 1500, 1, 0, 2);
+	see->run_end(self, 2000, 2);
+	depth = wr_statistics_depth(self, 0);
+	assert_true(depth.mean == (100 + 2 * 50 + 150 + 2 * 30 + 70) / 1000.0);
+	assert_int_equal(depth.most, 2);
+	assert_int_equal(depth.full_time, 50 + 30);
+	see->close(self);
+}
+
 static void a_queue_holds_nothing_once_its_receiver_is_done(void **state)
 {
 	struct wr_statistics *self = make(0);
@@ -560,6 +581,7 @@ int main(void)
 		cmocka_unit_test(the_first_ticks_are_left_out_with_their_waits),
 		cmocka_unit_test(depth_is_weighted_by_time),
 		cmocka_unit_test(a_queue_that_drops_stays_full),
+		cmocka_unit_test(a_queue_is_full_no_more_when_its_receiver_drops),
 		cmocka_unit_test(a_queue_holds_nothing_once_its_receiver_is_done),
 		cmocka_unit_test(a_signal_lasts_from_arming_to_firing),
 		cmocka_unit_test(a_signal_that_fires_before_its_arming_is_told_took_no_time),
