@@ -15,7 +15,7 @@
 static int64_t received, with_newer; /* by the ticks of the only reader */
 
 struct send {
-	int64_t duration;
+	int64_t duration, step;
 };
 
 static const weir_parameter send_parameters[] = {{.size = sizeof(weir_parameter),
@@ -23,32 +23,52 @@ static const weir_parameter send_parameters[] = {{.size = sizeof(weir_parameter)
 						  .type = WEIR_TYPE_DURATION,
 						  .fallback = "0",
 						  .help = "of its kernel"},
+						 {.size = sizeof(weir_parameter),
+						  .name = "step",
+						  .type = WEIR_TYPE_INT,
+						  .fallback = "1",
+						  .help = "from number to number"},
 						 {.name = NULL}};
 
 static weir_status send_start(weir_context *context, void *state, const weir_values *values)
 {
+	struct send *self = state;
+
 	(void)context;
-	((struct send *)state)->duration = weir_values_int(values, "duration");
+	self->duration = weir_values_int(values, "duration");
+	self->step = weir_values_int(values, "step");
 	return WEIR_OK;
 }
 
-static weir_status send_compute(weir_context *context, void *state)
+/* Gives words that hold the poison; NULL after a failure. */
+static weir_message *poisoned(weir_context *context)
 {
 	static const int64_t shape = WORDS;
 	const weir_tensor like = {
 		.size = sizeof like, .dimensions = 1, .shape = &shape, .code = 1, .bits = 32};
-	uint32_t number = (uint32_t)weir_context_tick(context) + 1, *words;
-	weir_message *message = NULL;
-	weir_status status = weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, &message);
+	weir_message *message;
+	uint32_t *words;
 
-	if (status)
-		return status;
+	if (weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, &message))
+		return NULL;
 	words = weir_message_data(message);
 	for (int i = 0; i < WORDS; i++)
 		words[i] = POISON;
+	return message;
+}
+
+static weir_status send_compute(weir_context *context, void *state)
+{
+	const struct send *self = state;
+	uint32_t number = (uint32_t)(weir_context_tick(context) * (uint64_t)self->step) + 1;
+	weir_message *message = poisoned(context);
+	weir_status status;
+
+	if (!message)
+		return WEIR_E_FAILED;
 	status = weir_stream_launch(
 		current_stream(context), &handles_fill_kernel,
-		&(struct handles_fill){words, WORDS, ((struct send *)state)->duration, number * WORDS},
+		&(struct handles_fill){weir_message_data(message), WORDS, self->duration, number * WORDS},
 		sizeof(struct handles_fill));
 	if (!status)
 		status = weir_message_set_stamp(message, (weir_stamp){.time = 0, .tag = number});
@@ -88,6 +108,58 @@ static weir_status newest_compute(weir_context *context, void *state)
 	return WEIR_OK;
 }
 
+static weir_status pair_compute(weir_context *context, void *state)
+{
+	uint32_t left = number_of(context, 0), right = left ? number_of(context, 1) : 0;
+
+	(void)state;
+	if (!right)
+		return WEIR_E_FAILED;
+	received++;
+	return left == right ? WEIR_OK : weir_context_fail(context, "message %u beside %u", left, right);
+}
+
+/* One of several instances: each number n of what is received becomes 3 n + 1, after a while. */
+static weir_status work_compute(weir_context *context, void *state)
+{
+	const weir_message *from = weir_context_message(context, 0, 0);
+	weir_stream *stream = current_stream(context);
+	weir_message *message = poisoned(context);
+	weir_status status;
+
+	(void)state;
+	if (!message)
+		return WEIR_E_FAILED;
+	status = weir_stream_launch(
+		stream, &handles_fill_kernel,
+		&(struct handles_fill){weir_message_data(message), WORDS, 50000, (uint32_t)POISON},
+		sizeof(struct handles_fill));
+	if (!status)
+		status = weir_stream_launch(
+			stream, &handles_triple_kernel,
+			&(struct handles_triple){weir_message_data(from), weir_message_data(message), WORDS},
+			sizeof(struct handles_triple));
+	if (!status)
+		status = weir_message_set_stamp(message, weir_message_stamp(from));
+	if (!status)
+		return weir_context_emit(context, 0, message);
+	weir_message_unref(message);
+	return status;
+}
+
+static weir_status order_compute(weir_context *context, void *state)
+{
+	const weir_message *message = weir_context_message(context, 0, 0);
+	const uint32_t *words = weir_message_data(message);
+	uint32_t number = (uint32_t)++received;
+
+	(void)state;
+	for (uint32_t i = 0; i < WORDS; i++)
+		if (words[i] != 3 * (number * WORDS + i) + 1)
+			return weir_context_fail(context, "word %u of result %u is %#x", i, number, words[i]);
+	return WEIR_OK;
+}
+
 static const weir_port outputs[] = {{.size = sizeof *outputs, .name = "out"}, {.name = NULL}};
 static const weir_port inputs[] = {
 	{.size = sizeof *inputs, .name = "in"}, {.size = sizeof *inputs, .name = "with"}, {.name = NULL}};
@@ -105,6 +177,35 @@ static const weir_operator newest = {.size = sizeof newest,
 				     .inputs = inputs,
 				     .compute = newest_compute};
 
+static const weir_operator pair = {
+	.size = sizeof pair, .name = "pair", .inputs = inputs, .compute = pair_compute};
+static const weir_port one[] = {{.size = sizeof *one, .name = "in", .capacity = 4}, {.name = NULL}};
+static const weir_operator work = {.size = sizeof work,
+				   .name = "work",
+				   .flags = WEIR_OPERATOR_STREAM | WEIR_OPERATOR_INSTANCES,
+				   .inputs = one,
+				   .outputs = outputs,
+				   .compute = work_compute};
+static const weir_operator order = {
+	.size = sizeof order, .name = "order", .inputs = one, .compute = order_compute};
+
+/* Runs the graph, whose first entity makes so many messages, to its end. */
+static void run_joined(const char *graph, int64_t count)
+{
+	static const weir_operator *const all[] = {&sends, &newest, &pair, &work, &order};
+	struct handles_rig rig;
+
+	handles_begin(&rig, graph);
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		handles_expect(!weir_registry_add_operator(rig.registry, all[i]), "%s: %s", all[i]->name,
+			       weir_last_error());
+	handles_put(&rig, "/entities/0/conditions", "[{\"type\": \"count\", \"count\": %lld}]",
+		    (long long)count);
+	if (handles_open(&rig) && handles_start(&rig))
+		handles_wait(&rig, 50 * SECOND);
+	handles_close(&rig);
+}
+
 static const char latest[] =
 	"{\"weir\": 1, \"name\": \"latest\", \"entities\": ["
 	"{\"name\": \"frames\", \"operator\": \"send_numbers\", \"parameters\": {\"duration\": \"20us\"}},"
@@ -114,26 +215,48 @@ static const char latest[] =
 
 static void c04_what_a_latest_port_shows_is_whole(void)
 {
-	struct handles_rig rig;
+	run_joined(latest, handles_settings.frames);
+	handles_expect(received == handles_settings.frames && with_newer > 1,
+		       "%" PRId64 " of %" PRId64 " frames came, with %" PRId64 " others", received,
+		       handles_settings.frames, with_newer);
+	printf("told %" PRId64 " frames with %" PRId64 " newest messages, all whole\n", received, with_newer);
+}
 
-	handles_begin(&rig, latest);
-	handles_expect(!weir_registry_add_operator(rig.registry, &sends) &&
-			       !weir_registry_add_operator(rig.registry, &newest),
-		       "the operators: %s", weir_last_error());
-	handles_put(&rig, "/entities/0/conditions", "[{\"type\": \"count\", \"count\": %lld}]",
-		    (long long)handles_settings.frames);
-	if (handles_open(&rig) && handles_start(&rig)) {
-		handles_wait(&rig, 50 * SECOND);
-		handles_expect(received == handles_settings.frames && with_newer > 1,
-			       "%" PRId64 " of %" PRId64 " frames came, with %" PRId64 " others", received,
-			       handles_settings.frames, with_newer);
-		printf("told %" PRId64 " frames with %" PRId64 " newest messages, all whole\n", received,
-		       with_newer);
-	}
-	handles_close(&rig);
+static const char aligned[] =
+	"{\"weir\": 1, \"name\": \"aligned\", \"entities\": ["
+	"{\"name\": \"third\", \"operator\": \"send_numbers\","
+	" \"parameters\": {\"duration\": \"60us\", \"step\": 3}},"
+	"{\"name\": \"each\", \"operator\": \"send_numbers\", \"parameters\": {\"duration\": \"20us\"}},"
+	"{\"name\": \"pair\", \"operator\": \"pair\","
+	" \"conditions\": [{\"type\": \"aligned\", \"ports\": [\"in\", \"with\"], \"by\": \"tag\"}]}],"
+	" \"connections\": [[\"third.out\", \"pair.in\"], [\"each.out\", \"pair.with\"]]}";
+
+static void c12_what_belongs_together_is_whole(void)
+{
+	int64_t wanted = handles_settings.frames / 3;
+
+	run_joined(aligned, wanted);
+	handles_expect(received == wanted, "%" PRId64 " of %" PRId64 " pairs came", received, wanted);
+}
+
+static const char instances[] =
+	"{\"weir\": 1, \"name\": \"instances\", \"entities\": ["
+	"{\"name\": \"send\", \"operator\": \"send_numbers\", \"parameters\": {\"duration\": \"20us\"}},"
+	"{\"name\": \"work\", \"operator\": \"work\", \"instances\": 3},"
+	"{\"name\": \"order\", \"operator\": \"order\"}],"
+	" \"connections\": [[\"send.out\", \"work.in\"], [\"work.out\", \"order.in\"]]}";
+
+static void c13_results_of_instances_are_whole_and_in_order(void)
+{
+	run_joined(instances, handles_settings.frames);
+	handles_expect(received == handles_settings.frames, "%" PRId64 " of %" PRId64 " results came",
+		       received, handles_settings.frames);
 }
 
 const struct handles_check handles_joins[] = {
 	{"c04_what_a_latest_port_shows_is_whole", c04_what_a_latest_port_shows_is_whole, 0},
+	{"c12_what_belongs_together_is_whole", c12_what_belongs_together_is_whole, 0},
+	{"c13_results_of_instances_are_whole_and_in_order", c13_results_of_instances_are_whole_and_in_order,
+	 0},
 	{.name = NULL},
 };
