@@ -149,6 +149,7 @@ void wr_build_check_aligned(struct wr_build *build); /* what `aligned` names */
 void wr_build_instances(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_value *value,
 			const struct wr_at *at);
 void wr_build_check_instances(struct wr_build *build);
+uint64_t wr_instances_places(const struct wr_plan_entity *entity); /* of messages, in queues that it hides */
 void wr_build_check_unconnected(struct wr_build *build);
 void wr_build_check_connections(struct wr_build *build);  /* sizes and kinds of both ends */
 weir_status wr_build_check_types(struct wr_build *build); /* of both ends: agree.c */

@@ -72,29 +72,61 @@ static void check_inputs(struct wr_build *build, const struct wr_plan_entity *en
 	}
 }
 
-/*
- * While the joiner waits for the earliest set, each other instance keeps at most what one tick claims: one
- * that has a set in the queue before the joiner claims no more. So the earliest gets its own in the end.
- */
-static void check_pools(struct wr_build *build, const struct wr_plan_entity *entity, const struct wr_at *at,
-			struct wr_place place)
+/* The most messages that a tick takes from the port. */
+static uint32_t largest_set(const struct wr_plan_input *input)
 {
-	for (size_t i = 0; i < entity->memory_count; i++) {
-		const struct wr_plan_memory *memory = &entity->memory[i];
-		const struct wr_plan_memory_pool *pool = &build->plan->memory_pools[memory->pool];
-		uint64_t all = pool->blocks ? pool->blocks : pool->max_size;
-		uint64_t needed = memory->units * entity->instances;
+	if (input->take != WEIR_TAKE_ALL)
+		return input->take;
+	return input->capacity + (input->policy == WEIR_POLICY_POP);
+}
 
-		if (!all || all >= needed)
-			continue;
-		wr_report(
-			&build->reports, WR_W_INSTANCES, at, place,
-			"pool '%s' has %llu %s, but %u instances that claim %llu for a tick need %llu: raise "
-			"\"%s\", or lower \"instances\"",
-			wr_shown(pool->name).text, (unsigned long long)all, pool->blocks ? "blocks" : "bytes",
-			entity->instances, (unsigned long long)memory->units, (unsigned long long)needed,
-			pool->blocks ? "blocks" : "max_size");
-	}
+uint64_t wr_instances_places(const struct wr_plan_entity *entity)
+{
+	uint64_t places = 0;
+
+	for (size_t i = 0; i < entity->input_count; i++)
+		places += largest_set(&entity->inputs[i]);
+	for (size_t i = 0; i < entity->output_count; i++)
+		places += entity->outputs[i].max_emits;
+	return entity->instances > 1 ? entity->instances * places : 0;
+}
+
+/* The dealer has the conditions: what they say of a tick must hold for the compute that an instance begins
+ * later. */
+static void check_condition(struct wr_build *build, const struct wr_plan_entity *entity,
+			    const struct wr_plan_condition *condition, const struct wr_at *at,
+			    struct wr_place place)
+{
+	const char *kind = condition->kind->name;
+	bool inputs = false, outputs = false;
+
+	for (unsigned i = 0; i < entity->input_count; i++)
+		inputs |= wr_condition_names(condition, i, true);
+	for (unsigned i = 0; i < entity->output_count; i++)
+		outputs |= wr_condition_names(condition, i, false);
+	if (!strcmp(kind, "asynchronous") || !strcmp(kind, "file_descriptor"))
+		wr_report(&build->reports, WR_W_INSTANCES, at, place,
+			  "condition '%s' speaks of one compute at a time: leave \"instances\" out",
+			  wr_shown(condition->name).text);
+	else if (condition->kind->phase != WEIR_PHASE_GATHERING && strcmp(kind, "cuda_stream") != 0)
+		wr_report(&build->reports, WR_W_INSTANCES, at, place,
+			  "condition '%s' looks into messages, which instances wait for later: give it to a "
+			  "`pass` before, or leave \"instances\" out",
+			  wr_shown(condition->name).text);
+	else if (inputs && outputs)
+		wr_report(&build->reports, WR_W_INSTANCES, at, place,
+			  "condition '%s' names inputs and outputs, which are at two ends of the instances: "
+			  "leave \"instances\" out",
+			  wr_shown(condition->name).text);
+}
+
+static bool is_connected(const struct wr_plan_entity *entity)
+{
+	bool connected = false;
+
+	for (size_t i = 0; i < entity->input_count; i++)
+		connected |= entity->inputs[i].connections || entity->inputs[i].inlet;
+	return connected;
 }
 
 void wr_build_check_instances(struct wr_build *build)
@@ -110,7 +142,12 @@ void wr_build_check_instances(struct wr_build *build)
 			continue;
 		value = wr_value_find(&wr_value_at(build->entities, i)->value, "instances");
 		check_inputs(build, entity, &at, value->place);
-		check_pools(build, entity, &at, value->place);
+		for (size_t k = 0; k < entity->condition_count; k++)
+			check_condition(build, entity, &entity->conditions[k], &at, value->place);
+		if (!is_connected(entity))
+			wr_report(&build->reports, WR_W_INSTANCES, &at, value->place,
+				  "no input is connected, so there is nothing to deal to instances: leave "
+				  "\"instances\" out");
 	}
 }
 
@@ -150,14 +187,6 @@ static struct wr_plan_output hidden_output(const weir_port *port, uint32_t max_e
 		.max_emits = max_emits,
 		.connections = 1,
 	};
-}
-
-/* The most messages that a tick takes from the port. */
-static uint32_t largest_set(const struct wr_plan_input *input)
-{
-	if (input->take != WEIR_TAKE_ALL)
-		return input->take;
-	return input->capacity + (input->policy == WEIR_POLICY_POP);
 }
 
 static weir_status add_condition(const struct expansion *expansion, struct wr_plan_entity *entity)

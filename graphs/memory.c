@@ -353,6 +353,28 @@ static uint64_t queued_behind(const struct wr_plan *plan, const bool *sends)
 	return held;
 }
 
+/*
+ * What entities with instances keep beside the queues: the earliest set may wait for memory that later ones
+ * have claimed, or that lies in their queues.
+ */
+static uint64_t hidden_in_instances(const struct wr_plan *plan, uint32_t index, const bool *sends)
+{
+	uint64_t hidden = 0;
+
+	for (size_t i = 0; i < plan->entity_count; i++) {
+		const struct wr_plan_entity *entity = &plan->entities[i];
+		bool reached = sends[i];
+		uint64_t claims = 0;
+		for (size_t k = 0; k < plan->connection_count; k++)
+			reached |= plan->connections[k].to == i && sends[plan->connections[k].from];
+		for (size_t k = 0; k < entity->memory_count; k++)
+			claims += entity->memory[k].pool == index ? entity->memory[k].units : 0;
+		if (entity->instances > 1 && (reached || claims))
+			hidden += wr_instances_places(entity) + (entity->instances - 1) * claims;
+	}
+	return hidden;
+}
+
 static weir_status size_pool(struct wr_plan *plan, uint32_t index)
 {
 	struct wr_plan_memory_pool *pool = &plan->memory_pools[index];
@@ -370,8 +392,36 @@ static weir_status size_pool(struct wr_plan *plan, uint32_t index)
 	pool->queued = queued_behind(plan, sends);
 	mark_passing(plan, pool->device == WEIR_DEVICE_HOST, sends);
 	pool->reached = queued_behind(plan, sends);
+	pool->hidden = hidden_in_instances(plan, index, sends);
 	wr_free(sends);
 	return WEIR_OK;
+}
+
+/* Beside instances a pool that may stall is refused: without them it need not. */
+static void check_pool_of_instances(struct wr_build *build, const struct wr_resource *resource,
+				    const struct wr_at *at)
+{
+	const struct wr_plan_memory_pool *pool = &build->plan->memory_pools[resource->index];
+	const char *key = pool->blocks ? "blocks" : "max_size";
+	uint64_t needed = pool->reached + pool->claimed + pool->hidden;
+	const struct wr_value *value = wr_value_find(&resource->member->value, key);
+
+	if (!value)
+		return;
+	if (!pool->blocks)
+		wr_report(&build->reports, WR_W_INSTANCES, &(struct wr_at){at, key, 0}, value->place,
+			  "messages of pool '%s' pass through entities with \"instances\", which need a pool "
+			  "of "
+			  "blocks: write \"blocks\" and \"block_size\", or leave \"instances\" out",
+			  wr_shown(pool->name).text);
+	else if (pool->blocks < needed)
+		wr_report(
+			&build->reports, WR_W_INSTANCES, &(struct wr_at){at, key, 0}, value->place,
+			"pool '%s' has %u block%s, but queues and instances behind it may hold all while one "
+			"waits: with %llu blocks it cannot stall; raise \"blocks\", or lower capacities or "
+			"\"instances\"",
+			wr_shown(pool->name).text, pool->blocks, pool->blocks == 1 ? "" : "s",
+			(unsigned long long)needed);
 }
 
 static void check_pool_size(struct wr_build *build, const struct wr_resource *resource)
@@ -379,6 +429,10 @@ static void check_pool_size(struct wr_build *build, const struct wr_resource *re
 	const struct wr_plan_memory_pool *pool = &build->plan->memory_pools[resource->index];
 	struct wr_at all = {NULL, "resources", 0}, at = {&all, resource->member->key, 0};
 
+	if (pool->hidden) {
+		check_pool_of_instances(build, resource, &at);
+		return;
+	}
 	if (!pool->blocks || !pool->users || pool->blocks >= pool->queued)
 		return;
 	wr_report(

@@ -48,6 +48,8 @@ struct wr_plan_memory_pool {
 	uint64_t queued;  /* messages that the queues behind its users hold */
 	uint64_t reached; /* the same, with queues behind entities that may pass them on */
 	uint64_t claimed; /* what one tick of each user claims, in sum */
+	uint64_t hidden;  /* messages in queues of instances that it reaches, and what further instances claim
+			   */
 };
 
 /* The memory pool of one place that an entity uses, and what each tick claims of it: blocks, or bytes. */

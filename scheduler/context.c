@@ -21,9 +21,17 @@ weir_graph *weir_context_graph(weir_context *context)
 	return context->entity->graph;
 }
 
+/* Of an instance the program knows the dealer, whose conditions and inputs are those of the graph. */
+static weir_entity *shown_entity(const weir_context *context)
+{
+	weir_entity *entity = context->entity;
+
+	return entity->plan->role == WR_INSTANCE ? &entity->graph->entities[entity->plan->dealer] : entity;
+}
+
 weir_entity *weir_context_entity(weir_context *context)
 {
-	return context->entity;
+	return shown_entity(context);
 }
 
 uint64_t weir_context_tick(const weir_context *context)
@@ -95,7 +103,10 @@ bool weir_context_stopping(const weir_context *context)
 
 size_t weir_context_count(const weir_context *context, unsigned input)
 {
-	return input < context->entity->input_count ? context->entity->inputs[input].taken_count : 0;
+	const weir_entity *entity = context->entity;
+	size_t ports = entity->input_count - (entity->plan->role == WR_INSTANCE); /* without `turn` */
+
+	return input < ports ? entity->inputs[input].taken_count : 0;
 }
 
 int64_t weir_context_age(const weir_context *context, unsigned input)
@@ -126,7 +137,7 @@ size_t weir_context_queue_count(const weir_context *context, unsigned input, siz
 
 const char *weir_context_sender(const weir_context *context, unsigned input, size_t k)
 {
-	const weir_entity *entity = context->entity;
+	const weir_entity *entity = shown_entity(context);
 	const struct wr_input *port = input < entity->input_count ? &entity->inputs[input] : NULL;
 
 	return port && k < port->count ? port->connections[k]->from : NULL;

@@ -1486,7 +1486,8 @@ void wr_entity_stamp_tick(weir_entity *entity)
 		}
 	}
 	entity->context.stamp_set = false;
-	for (size_t i = 0; !entity->receivers && i < entity->input_count; i++)
+	size_t inputs = entity->input_count - (entity->plan->role == WR_INSTANCE); /* without `turn` */
+	for (size_t i = 0; !entity->receivers && i < inputs; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
 			wr_latencies_add(&entity->counters.latencies, entity->inputs[i].taken[k], &now);
 }
