@@ -501,6 +501,18 @@ __attribute__((noinline)) static bool repeats_past_time(weir_view *view, int64_t
 	return again;
 }
 
+/* Only alternatives that are NEVER name the input (C11). */
+static bool is_never_taken(const weir_entity *entity, unsigned input)
+{
+	if (!entity->inputs[input].chosen)
+		return false;
+	for (size_t i = entity->asked_count; i < entity->condition_count; i++)
+		if (!entity->conditions[i].never &&
+		    wr_condition_names(entity->conditions[i].plan, input, true))
+			return false;
+	return true;
+}
+
 /*
  * During a drain such an entity that waits for a time only must end: its conditions look at no sender, so it
  * would go on for ever (S7).
@@ -516,8 +528,9 @@ bool wr_view_inputs_over(weir_view *view)
 			return false;
 		if (!weir_view_closed(view, i)) /* before the count (S5) */
 			return false;
-		if (entity->inputs[i].latest ? wr_queue_count(latest_queue(&entity->inputs[i]))
-					     : weir_view_count(view, i))
+		if ((entity->inputs[i].latest ? wr_queue_count(latest_queue(&entity->inputs[i]))
+					      : weir_view_count(view, i)) &&
+		    !is_never_taken(entity, i))
 			return false;
 	}
 	return true;
@@ -655,7 +668,7 @@ __attribute__((always_inline)) static inline enum wr_answer ask_all(weir_view *v
 enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 {
 	struct sum sum = {.rank = WR_RANK_READY, .at = INT64_MAX};
-	weir_view view = {.entity = entity};
+	weir_view view = {.entity = entity, .draining = draining};
 
 	entity->verdict.fence_count = 0;
 	switch (ask_all(&view, draining, &sum)) {
