@@ -277,21 +277,47 @@ static void entity_close_fronts(weir_entity *entity)
 	entity->fronts_closed = true;
 }
 
+/*
+ * An alternative that holds names the input. *lost: one for which its front may have been closed holds no
+ * longer.
+ */
+static bool is_chosen(const weir_entity *entity, unsigned port, bool *lost)
+{
+	bool taken = false;
+
+	*lost = false;
+	for (size_t i = entity->asked_count; i < entity->condition_count; i++) {
+		const struct wr_condition *condition = &entity->conditions[i];
+		if (!(condition->held || condition->closed) ||
+		    !wr_condition_names(condition->plan, port, true))
+			continue;
+		taken |= condition->held;
+		*lost |= !condition->held;
+	}
+	return taken && entity->inputs[port].take;
+}
+
+/*
+ * What the next tick does not take is an inbox again, and so is a front that was closed for an alternative
+ * that holds no longer: it may have fewer messages than those that hold now need.
+ */
 void wr_entity_close_chosen(weir_entity *entity)
 {
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		bool taken = !input->chosen, closed = input->set && input->set->front_messages;
-		for (size_t k = entity->asked_count; !taken && k < entity->condition_count; k++)
-			taken = entity->conditions[k].held &&
-				wr_condition_names(entity->conditions[k].plan, i, true);
+		bool lost = false, taken = !input->chosen || is_chosen(entity, i, &lost);
+		bool closed = input->set && input->set->front_messages;
 		input->untaken = !taken;
-		/* A front that was closed for another review stays as it is, for the tick that takes it. */
+		for (size_t k = 0; (lost || !taken) && k < input->count; k++)
+			wr_queue_reopen_front(&input->connections[k]->queue);
+		/* One that was closed for another review stays as it is, for the tick that takes it. */
 		for (size_t k = 0; !input->set && k < input->count; k++)
 			closed |= wr_queue_front(&input->connections[k]->queue) > 0;
 		if (taken && !closed)
 			input_close_front(input);
 	}
+	for (size_t i = entity->asked_count; i < entity->condition_count; i++)
+		entity->conditions[i].closed = entity->conditions[i].held;
 }
 
 /* --- implied gates --- */
@@ -912,7 +938,9 @@ static inline const weir_message *front_message(const struct wr_input *port, siz
 
 const weir_message *weir_view_message(weir_view *view, unsigned input, size_t i)
 {
-	return has_input(view, input) ? front_message(&view->entity->inputs[input], i) : NULL;
+	if (!has_input(view, input) || view->entity->inputs[input].untaken)
+		return NULL;
+	return front_message(&view->entity->inputs[input], i);
 }
 
 /* Without `all`: of promises alone. */
@@ -988,7 +1016,7 @@ size_t weir_view_pending(weir_view *view, unsigned input, size_t room, weir_fenc
 	weir_entity *entity = view->entity;
 	size_t count;
 
-	if (!has_input(view, input))
+	if (!has_input(view, input) || entity->inputs[input].untaken)
 		return 0;
 	count = fetch_pending(entity, &entity->inputs[input], true);
 	for (size_t i = 0; i < count && i < room; i++)

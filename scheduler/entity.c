@@ -302,7 +302,7 @@ static weir_status reset_conditions(weir_entity *entity)
 	for (size_t i = 0; !status && i < entity->condition_count; i++) {
 		struct wr_condition *condition = &entity->conditions[i];
 		const struct wr_plan_condition *plan = condition->plan;
-		condition->held = condition->never = false;
+		condition->held = condition->never = condition->closed = false;
 		clear_state(condition->state, plan->kind->state_size);
 		if (condition->align)
 			status = wr_align_reset(condition->align, entity);

@@ -131,6 +131,7 @@ struct wr_condition {
 	size_t groups;
 	/* owner: as a part of an alternative: what that said in the last review */
 	bool held, never;
+	bool closed; /* and whether it held when fronts were closed last */
 };
 
 /* Of 96 bytes, since a tick multiplies by that. The bits are constant in a run. */
@@ -473,8 +474,8 @@ void wr_verdict_refuse(weir_view *view);
  */
 bool wr_view_inputs_over(weir_view *view);
 
-/* Of an entity with trees (C11). Closes the fronts that the next tick takes; those of other alternatives stay
- * as they are. */
+/* Of an entity with trees (C11). Closes the fronts that the next tick takes; the others become inboxes again.
+ */
 void wr_entity_close_chosen(weir_entity *entity);
 
 void wr_verdict_check_new_cause(weir_view *view, struct wr_condition *condition);

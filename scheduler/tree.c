@@ -6,9 +6,9 @@
  * of each alternative, in groups (WR_ALTERNATIVES), each of which gets a signal of its own. One signal for
  * all of them would fire with the last one.
  *
- * An alternative that cannot lead to messages says nothing: all connected inputs that it names are held, or
- * it names inputs and none is connected. In a drain, neither does one that names no input, once nothing but
- * what is queued can come (S7): the tick that it asks for would take nothing.
+ * An alternative without messages says nothing: all connected inputs that it names are held, and the rest of
+ * it holds; or it names inputs and none is connected. In a drain, neither does one that names no input, once
+ * nothing but what is queued can come (S7): the tick that it asks for would take nothing.
  *
  * The conditions inside trees are in the entity's list behind all that a review asks, in the order of the
  * text: all_of is followed by its own.
@@ -31,16 +31,32 @@ struct said {
 	const char *why;
 };
 
-/* FREE: it names no input. HELD: a compute holds what it names; ABSENT: that is not connected. */
+/* What names no port, and may say when a tick is due. */
+static bool decides(const struct wr_plan_condition *plan)
+{
+	const char *kind = plan->kind->name;
+	unsigned port;
+	bool input;
+
+	return !wr_condition_port(plan, &port, &input) && strcmp(kind, "in_flight") != 0 &&
+	       strcmp(kind, "count") != 0 && strcmp(kind, "boolean") != 0 && strcmp(kind, "any_of") != 0 &&
+	       strcmp(kind, "all_of") != 0;
+}
+
+/*
+ * FREE: it names no input. HELD: a compute holds what it names, and nothing in it decides when to tick.
+ * ABSENT: nothing that it names is connected.
+ */
 enum standing { ASKED, FREE, HELD, ABSENT };
 
 static enum standing standing_of(const weir_entity *entity, const struct wr_condition *alternative)
 {
-	bool names = false, held = false;
+	bool names = false, held = false, decided = false;
 
-	for (unsigned i = 0; i < entity->input_count; i++) {
-		const struct wr_input *input = &entity->inputs[i];
-		for (size_t k = 0; k <= alternative->plan->span; k++) {
+	for (size_t k = 0; k <= alternative->plan->span; k++) {
+		decided |= decides(alternative[k].plan);
+		for (unsigned i = 0; i < entity->input_count; i++) {
+			const struct wr_input *input = &entity->inputs[i];
 			if (!wr_condition_names(alternative[k].plan, i, true))
 				continue;
 			if (input->count && input->take)
@@ -49,7 +65,9 @@ static enum standing standing_of(const weir_entity *entity, const struct wr_cond
 			held |= input->count > 0;
 		}
 	}
-	return held ? HELD : names ? ABSENT : FREE;
+	if (held)
+		return decided ? ASKED : HELD;
+	return names ? ABSENT : FREE;
 }
 
 /* In a drain: nothing comes any more, and what is queued is in inputs that trees choose. */
@@ -71,26 +89,15 @@ static bool is_drained(weir_view *view)
 	return true;
 }
 
-/*
- * Something beside the trees says when the next tick is due: as for an input that is held without a tree,
- * that alone decides then. What neither names a port nor waits for anything does not.
- */
+/* As for an input that is held without a tree, what stands beside the trees decides then when to tick. */
 static bool decided_elsewhere(const weir_entity *entity)
 {
-	unsigned port;
-	bool input;
-
 	for (size_t i = 0; i < entity->input_count; i++)
 		if (entity->inputs[i].count && entity->inputs[i].take && !entity->inputs[i].chosen)
 			return true;
-	for (size_t i = 0; i < entity->asked_count; i++) {
-		const struct wr_plan_condition *plan = entity->conditions[i].plan;
-		const char *kind = plan->kind->name;
-		if (!plan->span && !wr_condition_port(plan, &port, &input) &&
-		    strcmp(kind, "in_flight") != 0 && strcmp(kind, "count") != 0 &&
-		    strcmp(kind, "boolean") != 0)
+	for (size_t i = 0; i < entity->asked_count; i++)
+		if (decides(entity->conditions[i].plan))
 			return true;
-	}
 	return false;
 }
 
@@ -182,26 +189,27 @@ static struct any ask_alternatives(weir_view *view, struct wr_condition *tree)
 	for (struct wr_condition *at = tree->inside; at < end; at += 1 + at->plan->span) {
 		enum standing standing = standing_of(view->entity, at);
 		struct said said = {.answer = WR_WAIT};
-		bool asks = standing == ASKED || standing == FREE;
-		if (asks)
+		bool holds;
+		if (standing != ABSENT)
 			said = at->plan->span ? ask_all_of(view, at) : ask_one(view, at);
+		holds = said.answer == WR_READY;
 		for (size_t i = 0; i <= at->plan->span; i++) {
-			at[i].held = said.answer == WR_READY;
+			at[i].held = holds && standing != HELD;
 			at[i].never = said.answer == WR_NEVER;
 		}
-		asked |= asks;
-		any.held |= standing == HELD;
-		if (!asks)
+		asked |= standing != ABSENT;
+		any.held |= standing == HELD && holds;
+		if (standing == ABSENT || (standing == HELD && holds))
 			continue;
 		if (standing == FREE && drained) {
 			any.passed_over |= said.answer != WR_NEVER;
 			verdict->fence_count -= said.fences;
 			continue;
 		}
-		any.ready |= said.answer == WR_READY;
+		any.ready |= holds;
 		add_alternative(verdict, tree, &said, from, &any);
 	}
-	any.ready |= !asked && !any.held; /* as a condition of an input without a connection */
+	any.ready |= !asked; /* as a condition of an input without a connection */
 	return any;
 }
 
