@@ -278,26 +278,6 @@ static void entity_close_fronts(weir_entity *entity)
 }
 
 /*
- * An alternative that holds names the input. *lost: one for which its front may have been closed holds no
- * longer.
- */
-static bool is_chosen(const weir_entity *entity, unsigned port, bool *lost)
-{
-	bool taken = false;
-
-	*lost = false;
-	for (size_t i = entity->asked_count; i < entity->condition_count; i++) {
-		const struct wr_condition *condition = &entity->conditions[i];
-		if (!(condition->held || condition->closed) ||
-		    !wr_condition_names(condition->plan, port, true))
-			continue;
-		taken |= condition->held;
-		*lost |= !condition->held;
-	}
-	return taken && entity->inputs[port].take;
-}
-
-/*
  * What the next tick does not take is an inbox again, and so is a front that was closed for an alternative
  * that holds no longer: it may have fewer messages than those that hold now need.
  */
@@ -305,8 +285,16 @@ void wr_entity_close_chosen(weir_entity *entity)
 {
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		bool lost = false, taken = !input->chosen || is_chosen(entity, i, &lost);
+		bool taken = !input->chosen, lost = false;
 		bool closed = input->set && input->set->front_messages;
+		for (size_t k = entity->asked_count; input->chosen && k < entity->condition_count; k++) {
+			const struct wr_condition *condition = &entity->conditions[k];
+			if (!(condition->held || condition->closed) ||
+			    !wr_condition_names(condition->plan, i, true))
+				continue;
+			taken |= condition->held && input->take;
+			lost |= !condition->held;
+		}
 		input->untaken = !taken;
 		for (size_t k = 0; (lost || !taken) && k < input->count; k++)
 			wr_queue_reopen_front(&input->connections[k]->queue);
@@ -527,36 +515,32 @@ __attribute__((noinline)) static bool repeats_past_time(weir_view *view, int64_t
 	return again;
 }
 
-/* Only alternatives that are NEVER name the input (C11). */
-static bool is_never_taken(const weir_entity *entity, unsigned input)
-{
-	if (!entity->inputs[input].chosen)
-		return false;
-	for (size_t i = entity->asked_count; i < entity->condition_count; i++)
-		if (!entity->conditions[i].never &&
-		    wr_condition_names(entity->conditions[i].plan, input, true))
-			return false;
-	return true;
-}
-
 /*
  * During a drain such an entity that waits for a time only must end: its conditions look at no sender, so it
  * would go on for ever (S7).
  */
-bool wr_view_inputs_over(weir_view *view)
+bool wr_view_inputs_over(weir_view *view, bool but_chosen)
 {
 	const weir_entity *entity = view->entity;
 
 	for (unsigned i = 0; i < entity->input_count; i++) {
-		if (!entity->inputs[i].count)
+		const struct wr_input *input = &entity->inputs[i];
+		bool kept;
+		if (!input->count)
 			continue;
-		if (!entity->inputs[i].take)
+		if (!input->take)
 			return false;
 		if (!weir_view_closed(view, i)) /* before the count (S5) */
 			return false;
-		if ((entity->inputs[i].latest ? wr_queue_count(latest_queue(&entity->inputs[i]))
-					      : weir_view_count(view, i)) &&
-		    !is_never_taken(entity, i))
+		kept = input->latest ? wr_queue_count(latest_queue(input)) : weir_view_count(view, i);
+		if (!kept || (but_chosen && input->chosen))
+			continue;
+		/* No tick takes it if only alternatives name it that are NEVER. */
+		kept = !input->chosen;
+		for (size_t k = entity->asked_count; !kept && k < entity->condition_count; k++)
+			kept = !entity->conditions[k].never &&
+			       wr_condition_names(entity->conditions[k].plan, i, true);
+		if (kept)
 			return false;
 	}
 	return true;
@@ -676,7 +660,7 @@ __attribute__((always_inline)) static inline enum wr_answer ask_all(weir_view *v
 		ask_output_room(entity, sum);
 	/* What the entity waits for may come again and again, for ever. */
 	if (draining && (sum->rank == WR_RANK_TIME || sum->external & WR_DESCRIPTOR) &&
-	    wr_view_inputs_over(view))
+	    wr_view_inputs_over(view, false))
 		return never_again(entity, draining);
 	if (sum->rank != WR_RANK_READY)
 		return WR_WAIT;

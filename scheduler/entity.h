@@ -470,9 +470,9 @@ void wr_verdict_refuse(weir_view *view);
 /*
  * Returns true if all connected inputs are closed and hold nothing that a tick could take, and none is held
  * by a compute that has not finished with what it took. What only alternatives name that can never hold again
- * is not taken (C11).
+ * is not taken (C11). `but_chosen`: ports that trees choose may hold anything.
  */
-bool wr_view_inputs_over(weir_view *view);
+bool wr_view_inputs_over(weir_view *view, bool but_chosen);
 
 /* Of an entity with trees (C11). Closes the fronts that the next tick takes; the others become inboxes again.
  */

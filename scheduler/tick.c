@@ -607,23 +607,6 @@ static struct wr_armed *group_at(struct wr_wait *wait, size_t i)
 	return i ? &wait->others[i - 1] : &wait->armed;
 }
 
-/* A token that covers the fences of group i comes to its place, from that of a later one. */
-static void find_token(struct wr_system *system, struct wr_wait *wait, size_t i, const weir_fence *fences,
-		       size_t count)
-{
-	struct wr_armed *group = group_at(wait, i), kept = *group;
-
-	if (token_covers(system, group, fences, count))
-		return;
-	for (size_t k = i; k < wait->other_count; k++) {
-		if (!token_covers(system, &wait->others[k], fences, count))
-			continue;
-		*group = wait->others[k];
-		wait->others[k] = kept;
-		return;
-	}
-}
-
 /*
  * Arms each group. *refused: one of them was. Returns true if one that was armed after that took the entity
  * out of the FIFO.
@@ -638,12 +621,19 @@ static bool arm_each(struct wr_worker *worker, weir_entity *entity, const struct
 	*refused = false;
 	for (size_t i = 0, from = 0; i < tree->groups && !*status; from = tree->ends[i++]) {
 		const weir_fence *fences = entity->verdict.fences + from;
-		struct wr_armed *group = group_at(wait, i);
+		struct wr_armed *group = group_at(wait, i), kept = *group;
+		size_t count = tree->ends[i] - from, at = i;
 		wr_token before;
 
-		find_token(system, wait, i, fences, tree->ends[i] - from);
+		/* A token that covers these fences comes here, from the place of a later alternative. */
+		while (at <= wait->other_count && !token_covers(system, group_at(wait, at), fences, count))
+			at++;
+		if (at > i && at <= wait->other_count) {
+			*group = *group_at(wait, at);
+			*group_at(wait, at) = kept;
+		}
 		before = group->token;
-		*status = arm_group(worker, entity, group, fences, tree->ends[i] - from);
+		*status = arm_group(worker, entity, group, fences, count);
 		left |= *refused && group->token && group->token != before;
 		*refused |= !group->token;
 	}

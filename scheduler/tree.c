@@ -70,25 +70,6 @@ static enum standing standing_of(const weir_entity *entity, const struct wr_cond
 	return names ? ABSENT : FREE;
 }
 
-/* In a drain: nothing comes any more, and what is queued is in inputs that trees choose. */
-static bool is_drained(weir_view *view)
-{
-	const weir_entity *entity = view->entity;
-
-	if (!view->draining || entity->root)
-		return false;
-	for (unsigned i = 0; i < entity->input_count; i++) {
-		const struct wr_input *input = &entity->inputs[i];
-		if (!input->count)
-			continue;
-		if (!input->take || !weir_view_closed(view, i)) /* before the count (S5) */
-			return false;
-		if (!input->chosen && weir_view_count(view, i))
-			return false;
-	}
-	return true;
-}
-
 /* As for an input that is held without a tree, what stands beside the trees decides then when to tick. */
 static bool decided_elsewhere(const weir_entity *entity)
 {
@@ -159,31 +140,15 @@ struct any {
 	bool ready, held, passed_over;
 };
 
-static void add_alternative(weir_verdict *verdict, struct wr_condition *tree, const struct said *said,
-			    size_t from, struct any *any)
-{
-	bool waits = any->first.answer == WR_WAIT;
-
-	if (said->answer == WR_NEVER && !waits && !any->first.why)
-		any->first = *said;
-	if (said->answer != WR_WAIT)
-		return;
-	any->at = said->at < any->at ? said->at : any->at;
-	any->external |= said->external;
-	any->rank = said->rank < any->rank ? said->rank : any->rank;
-	if (!waits)
-		any->first = *said;
-	if (said->fences)
-		tree->ends[tree->groups++] = verdict->fence_count - from;
-}
-
 static struct any ask_alternatives(weir_view *view, struct wr_condition *tree)
 {
 	weir_verdict *verdict = &view->entity->verdict;
 	struct wr_condition *end = tree->inside + tree->plan->span;
 	struct any any = {.first = {.answer = WR_NEVER}, .rank = WR_RANK_POKE, .at = INT64_MAX};
 	size_t from = verdict->fence_count;
-	bool drained = is_drained(view), asked = false;
+	bool asked = false;
+	/* Nothing comes any more, and all that is queued is in inputs that trees choose. */
+	bool drained = view->draining && !view->entity->root && wr_view_inputs_over(view, true);
 
 	tree->groups = 0;
 	for (struct wr_condition *at = tree->inside; at < end; at += 1 + at->plan->span) {
@@ -207,19 +172,19 @@ static struct any ask_alternatives(weir_view *view, struct wr_condition *tree)
 			continue;
 		}
 		any.ready |= holds;
-		add_alternative(verdict, tree, &said, from, &any);
+		if (said.answer == WR_NEVER && any.first.answer != WR_WAIT && !any.first.why)
+			any.first = said;
+		if (said.answer != WR_WAIT)
+			continue;
+		any.at = said.at < any.at ? said.at : any.at;
+		any.external |= said.external;
+		any.rank = said.rank < any.rank ? said.rank : any.rank;
+		any.first = any.first.answer == WR_WAIT ? any.first : said;
+		if (said.fences)
+			tree->ends[tree->groups++] = verdict->fence_count - from;
 	}
 	any.ready |= !asked; /* as a condition of an input without a connection */
 	return any;
-}
-
-/* A held input needs no message, so another condition decides; if there is none, an alternative. */
-static enum wr_answer answer_of(const weir_entity *entity, const struct any *any)
-{
-	if (any->ready || (any->held && (any->first.answer == WR_NEVER || decided_elsewhere(entity))))
-		return WR_READY;
-	/* What waits for a poke may wait for ever, while what was passed over would tick for ever. */
-	return any->passed_over && any->rank == WR_RANK_POKE ? WR_NEVER : any->first.answer;
 }
 
 /* The reason is that of the first alternative that waits. */
@@ -229,7 +194,14 @@ void wr_view_ask_any_of(weir_view *view, weir_verdict *verdict)
 	struct wr_condition *tree = view->condition;
 	size_t from = verdict->fence_count;
 	struct any any = ask_alternatives(view, tree);
-	enum wr_answer answer = answer_of(entity, &any);
+	enum wr_answer answer = any.first.answer;
+
+	/* A held input needs no message, so another condition decides; if there is none, an alternative. */
+	if (any.ready || (any.held && (answer == WR_NEVER || decided_elsewhere(entity))))
+		answer = WR_READY;
+	/* What waits for a poke may wait for ever, while what was passed over would tick for ever. */
+	else if (any.passed_over && any.rank == WR_RANK_POKE)
+		answer = WR_NEVER;
 
 	view->condition = tree;
 	wr_verdict_clear(verdict);
@@ -239,7 +211,7 @@ void wr_view_ask_any_of(weir_view *view, weir_verdict *verdict)
 		tree->groups = 0;
 	}
 	/* An alternative that looks at no sender would let it tick for ever. */
-	if (answer != WR_NEVER && !entity->root && wr_view_inputs_over(view)) {
+	if (answer != WR_NEVER && !entity->root && wr_view_inputs_over(view, false)) {
 		verdict->fence_count = from;
 		tree->groups = 0;
 		weir_verdict_never(verdict,

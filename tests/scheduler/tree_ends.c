@@ -258,6 +258,107 @@ static void c11_c04_a_front_that_is_not_taken_is_inbox_again(void **state)
 	rig_conditions = NULL;
 }
 
+/* --- a refused alternative --- */
+
+static weir_fence promise;
+static int64_t completed_at, ticked_at;
+
+static int nap(const void *arguments)
+{
+	(void)arguments;
+	weir_sleep(900 * MS);
+	return 0;
+}
+
+/* `b` waits for this work, too. */
+static weir_status work(weir_context *context, void *state)
+{
+	static const weir_kernel napping = {.size = sizeof(weir_kernel), .name = "napping", .host = nap};
+	weir_stream *stream = NULL;
+	weir_fence fence = {0, 0};
+	weir_status status = weir_context_stream(context, &stream);
+
+	(void)state;
+	if (!status)
+		status = weir_stream_launch(stream, &napping, "", 1);
+	if (!status)
+		status = weir_stream_record(stream, &fence);
+	return status ? status
+		      : weir_entity_tell_fence(weir_graph_entity(weir_context_graph(context), "b"), "first",
+					       fence);
+}
+
+static weir_status complete(weir_context *context, void *state)
+{
+	(void)state;
+	completed_at = wr_now();
+	return weir_fence_complete(weir_context_graph(context), promise, WEIR_OK, NULL);
+}
+
+static weir_status tick_once(weir_context *context, void *state)
+{
+	(void)state;
+	if (!ticked_at)
+		ticked_at = wr_now();
+	return weir_context_finish(context);
+}
+
+static const weir_operator working = {.size = sizeof(weir_operator),
+				      .name = "working",
+				      .help = "works",
+				      .flags = WEIR_OPERATOR_STREAM,
+				      .compute = work};
+static const weir_operator completing = {
+	.size = sizeof(weir_operator), .name = "completing", .help = "completes", .compute = complete};
+static const weir_operator ticking = {.size = sizeof(weir_operator),
+				      .name = "ticking",
+				      .help = "notes when it ticks",
+				      .compute = tick_once};
+
+#define FIRST "{\"type\": \"fence\", \"name\": \"first\"}"
+#define LATER "{\"type\": \"fence\", \"name\": \"second\"}"
+
+/* The one callback of the device is `e`'s, for 900 ms. */
+static void refused(const char *alternatives)
+{
+	char json[3000];
+	struct rig *rig;
+
+	snprintf(json, sizeof json,
+		 "{\"weir\": 1, \"entities\": [" SOURCE("a", SPIN("900ms"), "1s", "0ms", "1")
+			 SOURCE("w", "\"working\"", "1s", "50ms", "1")
+				 SOURCE("t", "\"completing\"", "1s", "150ms",
+					"1") "{\"name\": \"e\", \"operator\": \"print\"}, {\"name\": \"b\", "
+					     "\"operator\": "
+					     "\"ticking\", \"conditions\": [{\"type\": \"any_of\", "
+					     "\"conditions\": [%s]}]}], "
+					     "\"connections\": [[\"a.out\", \"e.in\"]]}",
+		 alternatives);
+	rig = rig_of_json(json, (const weir_operator *[]){&working, &completing, &ticking, NULL});
+	rig->options.signal = "callback";
+	rig_make(rig);
+	rig_bound_signals(rig, 1);
+	assert_int_equal(weir_graph_create_fence(rig->graph, &promise), WEIR_OK);
+	assert_int_equal(weir_entity_tell_fence(weir_graph_entity(rig->graph, "b"), "second", promise),
+			 WEIR_OK);
+	ticked_at = 0;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_in_range(ticked_at - completed_at, 0, 10 * MS);
+	rig_destroy(rig);
+}
+
+static void refused_before_and_after(void)
+{
+	refused(FIRST ", " LATER);
+	refused(LATER ", " FIRST);
+}
+
+static void c11_g02_what_follows_a_refused_alternative_is_armed(void **state)
+{
+	(void)state;
+	rig_in_worlds(2, refused_before_and_after);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +369,7 @@ int main(void)
 		cmocka_unit_test(c11_c04_a_compute_that_holds_ticks_as_another_condition_says),
 		cmocka_unit_test(c11_c04_a_front_has_what_the_alternative_that_holds_needs),
 		cmocka_unit_test(c11_c04_a_front_that_is_not_taken_is_inbox_again),
+		cmocka_unit_test(c11_g02_what_follows_a_refused_alternative_is_armed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
