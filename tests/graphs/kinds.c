@@ -184,8 +184,9 @@ static const weir_condition any_of = {CONDITION, .name = "any_of"}, all_of = {CO
 			    boolean = {CONDITION, .name = "boolean"};
 
 const weir_condition *const wr_builtin_conditions[] = {
-	&aligned,    &all_of,           &boolean,           &any_of,   &count, &cuda_stream,
-	&downstream, &memory_available, &message_available, &periodic, NULL};
+	&aligned,     &all_of,     &any_of,           &boolean,           &count,
+	&cuda_stream, &downstream, &memory_available, &message_available, &periodic,
+	NULL};
 
 const char good_graph[] =
 	"{\"weir\": 1, \"name\": \"edges\",\n"
