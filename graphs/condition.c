@@ -98,6 +98,29 @@ static const char *condition_name(struct wr_build *build, const struct wr_plan_e
 	return name->string;
 }
 
+/*
+ * What a program tells is addressed by name: two of a kind, of which one is inside any_of, need names to be
+ * told apart.
+ */
+static void check_told_name(struct wr_build *build, const struct wr_plan_entity *entity,
+			    const struct wr_value *value, const struct wr_at *at)
+{
+	const struct wr_plan_condition *last = &entity->conditions[entity->condition_count - 1];
+	const char *kind = last->kind->name;
+
+	if (wr_value_find(value, "name") ||
+	    (strcmp(kind, "boolean") != 0 && strcmp(kind, "fence") != 0 && strcmp(kind, "asynchronous") != 0))
+		return;
+	for (const struct wr_plan_condition *other = entity->conditions; other < last; other++)
+		if (!strcmp(other->name, last->name) && (other->inner || last->inner)) {
+			wr_report(&build->reports, WR_W_DUPLICATE_NAME, at, value->place,
+				  "a condition of this entity has the name '%s' already, and a program tells "
+				  "it by that: give this one a \"name\"",
+				  last->name);
+			return;
+		}
+}
+
 /* enum wr_signal_kind; -1: the scheduler's. */
 static int condition_signal(struct wr_build *build, const struct wr_value *value, const weir_condition *kind,
 			    const struct wr_at *up)
@@ -198,6 +221,7 @@ weir_status wr_build_condition(struct wr_build *build, struct wr_plan_entity *en
 	if (status)
 		return status;
 	entity->conditions[before].inner = inside;
+	check_told_name(build, entity, value, at);
 	return wr_is_tree(kind) ? build_tree(build, entity, before, value, at) : WEIR_OK;
 }
 

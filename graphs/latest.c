@@ -99,6 +99,20 @@ static bool paces(const struct wr_plan_condition *condition)
 	return true;
 }
 
+/* A tree does if each of its alternatives does: one that does not lets the entity tick. */
+static bool tree_paces(const struct wr_plan_condition *tree)
+{
+	for (size_t i = 1, last; i <= tree->span; i = last + 1) {
+		bool any = false;
+		last = i + tree[i].span;
+		for (size_t k = i; k <= last; k++)
+			any |= !tree[k].span && paces(&tree[k]);
+		if (!any)
+			return false;
+	}
+	return true;
+}
+
 static bool is_paced(const struct wr_build *build, size_t entity)
 {
 	const struct wr_plan_entity *plan = &build->plan->entities[entity];
@@ -108,7 +122,8 @@ static bool is_paced(const struct wr_build *build, size_t entity)
 		    plan->inputs[i].policy != WEIR_POLICY_LATEST)
 			return true;
 	for (size_t i = 0; i < plan->condition_count; i++)
-		if (paces(&plan->conditions[i]))
+		if (!plan->conditions[i].inner && (plan->conditions[i].span ? tree_paces(&plan->conditions[i])
+									    : paces(&plan->conditions[i])))
 			return true;
 	for (size_t i = 0; i < plan->output_count; i++)
 		if (plan->outputs[i].outlet)

@@ -277,21 +277,35 @@ static void entity_close_fronts(weir_entity *entity)
 	entity->fronts_closed = true;
 }
 
+/*
+ * What the next tick does not take is an inbox again, and so is a front that was closed for an alternative
+ * that holds no longer: it may have fewer messages than those that hold now need.
+ */
 void wr_entity_close_chosen(weir_entity *entity)
 {
 	for (unsigned i = 0; i < entity->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
-		bool taken = !input->chosen, closed = input->set && input->set->front_messages;
-		for (size_t k = entity->asked_count; !taken && k < entity->condition_count; k++)
-			taken = entity->conditions[k].held &&
-				wr_condition_names(entity->conditions[k].plan, i, true);
+		bool taken = !input->chosen, lost = false;
+		bool closed = input->set && input->set->front_messages;
+		for (size_t k = entity->asked_count; input->chosen && k < entity->condition_count; k++) {
+			const struct wr_condition *condition = &entity->conditions[k];
+			if (!(condition->held || condition->closed) ||
+			    !wr_condition_names(condition->plan, i, true))
+				continue;
+			taken |= condition->held && input->take;
+			lost |= !condition->held;
+		}
 		input->untaken = !taken;
-		/* A front that was closed for another review stays as it is, for the tick that takes it. */
+		for (size_t k = 0; (lost || !taken) && k < input->count; k++)
+			wr_queue_reopen_front(&input->connections[k]->queue);
+		/* One that was closed for another review stays as it is, for the tick that takes it. */
 		for (size_t k = 0; !input->set && k < input->count; k++)
 			closed |= wr_queue_front(&input->connections[k]->queue) > 0;
 		if (taken && !closed)
 			input_close_front(input);
 	}
+	for (size_t i = entity->asked_count; i < entity->condition_count; i++)
+		entity->conditions[i].closed = entity->conditions[i].held;
 }
 
 /* --- implied gates --- */
@@ -505,19 +519,28 @@ __attribute__((noinline)) static bool repeats_past_time(weir_view *view, int64_t
  * During a drain such an entity that waits for a time only must end: its conditions look at no sender, so it
  * would go on for ever (S7).
  */
-bool wr_view_inputs_over(weir_view *view)
+bool wr_view_inputs_over(weir_view *view, bool but_chosen)
 {
 	const weir_entity *entity = view->entity;
 
 	for (unsigned i = 0; i < entity->input_count; i++) {
-		if (!entity->inputs[i].count)
+		const struct wr_input *input = &entity->inputs[i];
+		bool kept;
+		if (!input->count)
 			continue;
-		if (!entity->inputs[i].take)
+		if (!input->take)
 			return false;
 		if (!weir_view_closed(view, i)) /* before the count (S5) */
 			return false;
-		if (entity->inputs[i].latest ? wr_queue_count(latest_queue(&entity->inputs[i]))
-					     : weir_view_count(view, i))
+		kept = input->latest ? wr_queue_count(latest_queue(input)) : weir_view_count(view, i);
+		if (!kept || (but_chosen && input->chosen))
+			continue;
+		/* No tick takes it if only alternatives name it that are NEVER. */
+		kept = !input->chosen;
+		for (size_t k = entity->asked_count; !kept && k < entity->condition_count; k++)
+			kept = !entity->conditions[k].never &&
+			       wr_condition_names(entity->conditions[k].plan, i, true);
+		if (kept)
 			return false;
 	}
 	return true;
@@ -637,7 +660,7 @@ __attribute__((always_inline)) static inline enum wr_answer ask_all(weir_view *v
 		ask_output_room(entity, sum);
 	/* What the entity waits for may come again and again, for ever. */
 	if (draining && (sum->rank == WR_RANK_TIME || sum->external & WR_DESCRIPTOR) &&
-	    wr_view_inputs_over(view))
+	    wr_view_inputs_over(view, false))
 		return never_again(entity, draining);
 	if (sum->rank != WR_RANK_READY)
 		return WR_WAIT;
@@ -655,7 +678,7 @@ __attribute__((always_inline)) static inline enum wr_answer ask_all(weir_view *v
 enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 {
 	struct sum sum = {.rank = WR_RANK_READY, .at = INT64_MAX};
-	weir_view view = {.entity = entity};
+	weir_view view = {.entity = entity, .draining = draining};
 
 	entity->verdict.fence_count = 0;
 	switch (ask_all(&view, draining, &sum)) {
@@ -899,7 +922,9 @@ static inline const weir_message *front_message(const struct wr_input *port, siz
 
 const weir_message *weir_view_message(weir_view *view, unsigned input, size_t i)
 {
-	return has_input(view, input) ? front_message(&view->entity->inputs[input], i) : NULL;
+	if (!has_input(view, input) || view->entity->inputs[input].untaken)
+		return NULL;
+	return front_message(&view->entity->inputs[input], i);
 }
 
 /* Without `all`: of promises alone. */
@@ -975,7 +1000,7 @@ size_t weir_view_pending(weir_view *view, unsigned input, size_t room, weir_fenc
 	weir_entity *entity = view->entity;
 	size_t count;
 
-	if (!has_input(view, input))
+	if (!has_input(view, input) || entity->inputs[input].untaken)
 		return 0;
 	count = fetch_pending(entity, &entity->inputs[input], true);
 	for (size_t i = 0; i < count && i < room; i++)

@@ -114,10 +114,15 @@ static weir_status make_trees(weir_entity *entity, const struct wr_plan_entity *
 	weir_status status = WEIR_OK;
 
 	for (size_t i = 0; !status && i < plan->condition_count; i++) {
-		for (size_t k = 0; plan->conditions[i].span && k < entity->asked_count; k++)
-			if (entity->conditions[k].plan == &plan->conditions[i])
-				entity->conditions[k].inside = &entity->conditions[entity->condition_count];
-		if (plan->conditions[i].inner)
+		for (size_t k = 0; plan->conditions[i].span && k < entity->asked_count; k++) {
+			struct wr_condition *tree = &entity->conditions[k];
+			if (tree->plan != &plan->conditions[i])
+				continue;
+			tree->inside = &entity->conditions[entity->condition_count];
+			tree->ends = wr_alloc(tree->plan->span, sizeof *tree->ends);
+			status = tree->ends ? WEIR_OK : WEIR_E_NOMEM;
+		}
+		if (!status && plan->conditions[i].inner)
 			status = add_condition(entity, &plan->conditions[i]);
 	}
 	if (status)
@@ -235,6 +240,7 @@ void wr_entity_finish(weir_entity *entity)
 	}
 	for (size_t i = 0; i < entity->condition_count; i++) {
 		wr_free(entity->conditions[i].state);
+		wr_free(entity->conditions[i].ends);
 		wr_align_destroy(entity->conditions[i].align);
 	}
 	wr_free(entity->inputs);
@@ -302,8 +308,9 @@ static weir_status reset_conditions(weir_entity *entity)
 
 	entity->askable = false;
 	for (size_t i = 0; !status && i < entity->condition_count; i++) {
-		const struct wr_condition *condition = &entity->conditions[i];
+		struct wr_condition *condition = &entity->conditions[i];
 		const struct wr_plan_condition *plan = condition->plan;
+		condition->held = condition->never = condition->closed = false;
 		clear_state(condition->state, plan->kind->state_size);
 		if (condition->align)
 			status = wr_align_reset(condition->align, entity);

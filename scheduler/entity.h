@@ -35,7 +35,7 @@ struct wr_claim;
 
 /*
  * Bits of weir_verdict.external. ALTERNATIVES: the fences are in groups, of which the first that is complete
- * ends the wait; a fence {0, 0} stands between two groups.
+ * ends the wait: those of the first any_of of the entity that has some (wr_condition.ends).
  */
 enum { WR_OUTSIDE = 1, WR_DESCRIPTOR = 2, WR_ALTERNATIVES = 4 };
 
@@ -125,7 +125,13 @@ struct wr_condition {
 	struct wr_told_fences fences;
 	struct wr_descriptor *_Atomic descriptor; /* NULL: none was watched so far */
 	struct wr_condition *inside;              /* of any_of: the first of its conditions */
-	bool held;                                /* owner: as an alternative of any_of, in the last review */
+	/* owner: of any_of: behind the fences of each alternative that waits for some, from its first one on
+	 */
+	size_t *ends;
+	size_t groups;
+	/* owner: as a part of an alternative: what that said in the last review */
+	bool held, never;
+	bool closed; /* and whether it held when fronts were closed last */
 };
 
 /* Of 96 bytes, since a tick multiplies by that. The bits are constant in a run. */
@@ -301,6 +307,7 @@ struct weir_view {
 	weir_entity *entity;
 	struct wr_condition *condition;
 	bool looks; /* no review: drops nothing, notes nothing (C12) */
+	bool draining;
 	int64_t now;
 	bool has_now;
 };
@@ -463,13 +470,14 @@ static inline enum wr_rank wr_verdict_rank(const weir_verdict *verdict)
 /* The condition asked last gave no answer, or two: that fails the run. */
 void wr_verdict_refuse(weir_view *view);
 /*
- * Returns true if all connected inputs are closed and empty, and none is held by a compute that has not
- * finished with what it took.
+ * Returns true if all connected inputs are closed and hold nothing that a tick could take, and none is held
+ * by a compute that has not finished with what it took. What only alternatives name that can never hold again
+ * is not taken (C11). `but_chosen`: ports that trees choose may hold anything.
  */
-bool wr_view_inputs_over(weir_view *view);
+bool wr_view_inputs_over(weir_view *view, bool but_chosen);
 
-/* Of an entity with trees (C11). Closes the fronts that the next tick takes; those of other alternatives stay
- * as they are. */
+/* Of an entity with trees (C11). Closes the fronts that the next tick takes; the others become inboxes again.
+ */
 void wr_entity_close_chosen(weir_entity *entity);
 
 void wr_verdict_check_new_cause(weir_view *view, struct wr_condition *condition);

@@ -364,6 +364,13 @@ void wr_queue_close_front_locked(struct wr_queue *queue, size_t n)
 	wr_mutex_unlock(&queue->lock);
 }
 
+void wr_queue_reopen_front(struct wr_queue *queue)
+{
+	wr_queue_lock(queue);
+	wr_store_relaxed(&queue->front_end, wr_read(&queue->head));
+	wr_queue_unlock(queue);
+}
+
 size_t wr_queue_take_locked(struct wr_queue *queue, struct weir_message **out)
 {
 	bool latest = queue->policy == WEIR_POLICY_LATEST;

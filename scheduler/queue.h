@@ -113,6 +113,11 @@ size_t wr_queue_inbox(struct wr_queue *queue);
 static inline size_t wr_queue_front(struct wr_queue *queue);
 /* Moves up to n from the inbox to the front. */
 static inline void wr_queue_close_front(struct wr_queue *queue, size_t n);
+/*
+ * Not `latest`: the front is inbox again. The messages of a `pop` queue that were in it get numbers anew: if
+ * others were evicted meanwhile, observers take them for these.
+ */
+void wr_queue_reopen_front(struct wr_queue *queue);
 /* The i-th message of the front. */
 static inline struct weir_message *wr_queue_at(struct wr_queue *queue, size_t i);
 /*

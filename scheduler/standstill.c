@@ -329,7 +329,7 @@ static void explain_claims(weir_entity *entity, wr_unmet_fn *fn, void *arg)
 
 void wr_entity_explain(weir_entity *entity, bool draining, wr_unmet_fn *fn, void *arg)
 {
-	weir_view view = {.entity = entity, .looks = true};
+	weir_view view = {.entity = entity, .looks = true, .draining = draining};
 	bool met = true;
 
 	explain_phase(&view, 0, entity->gathering_count, &met, fn, arg);

@@ -516,14 +516,19 @@ __attribute__((noinline)) static void cancel_others(weir_scheduler *scheduler, s
 	wait->more = first > 0;
 }
 
+static void leave_fifo(weir_scheduler *scheduler, weir_entity *entity)
+{
+	if (entity->wait.in_fifo)
+		wr_signal_leave_fifo(scheduler->graph->system, entity->id);
+	entity->wait.in_fifo = false;
+}
+
 static void cancel_signal(weir_scheduler *scheduler, weir_entity *entity)
 {
 	cancel_token(scheduler, &entity->wait.armed);
 	if (entity->wait.more)
 		cancel_others(scheduler, &entity->wait, 0);
-	if (entity->wait.in_fifo)
-		wr_signal_leave_fifo(scheduler->graph->system, entity->id);
-	entity->wait.in_fifo = false;
+	leave_fifo(scheduler, entity);
 }
 
 /*
@@ -597,31 +602,63 @@ static weir_status arm_group(struct wr_worker *worker, weir_entity *entity, stru
 	return WEIR_OK;
 }
 
+static struct wr_armed *group_at(struct wr_wait *wait, size_t i)
+{
+	return i ? &wait->others[i - 1] : &wait->armed;
+}
+
 /*
- * A signal for each alternative (C11). If one is refused, the entity is in the FIFO, and those after it are
- * armed by the review that follows: an arming that succeeds would take the entity out of the FIFO again.
+ * Arms each group. *refused: one of them was. Returns true if one that was armed after that took the entity
+ * out of the FIFO.
+ */
+static bool arm_each(struct wr_worker *worker, weir_entity *entity, const struct wr_condition *tree,
+		     bool *refused, weir_status *status)
+{
+	struct wr_system *system = worker->scheduler->graph->system;
+	struct wr_wait *wait = &entity->wait;
+	bool left = false;
+
+	*refused = false;
+	for (size_t i = 0, from = 0; i < tree->groups && !*status; from = tree->ends[i++]) {
+		const weir_fence *fences = entity->verdict.fences + from;
+		struct wr_armed *group = group_at(wait, i), kept = *group;
+		size_t count = tree->ends[i] - from, at = i;
+		wr_token before;
+
+		/* A token that covers these fences comes here, from the place of a later alternative. */
+		while (at <= wait->other_count && !token_covers(system, group_at(wait, at), fences, count))
+			at++;
+		if (at > i && at <= wait->other_count) {
+			*group = *group_at(wait, at);
+			*group_at(wait, at) = kept;
+		}
+		before = group->token;
+		*status = arm_group(worker, entity, group, fences, count);
+		left |= *refused && group->token && group->token != before;
+		*refused |= !group->token;
+	}
+	return left;
+}
+
+/*
+ * A signal for each alternative (C11). While one is refused, the entity is in the FIFO: an arming that
+ * succeeds takes it out, so what was refused before is then tried again. A token that fires meanwhile pokes.
  */
 __attribute__((noinline)) static weir_status arm_alternatives(struct wr_worker *worker, weir_entity *entity)
 {
-	const weir_verdict *verdict = &entity->verdict;
+	const struct wr_condition *tree = entity->conditions;
 	struct wr_wait *wait = &entity->wait;
 	weir_status status = WEIR_OK;
-	bool refused = false;
-	size_t armed = 0;
+	bool refused, again = true;
 
-	for (size_t from = 0, end; from < verdict->fence_count && !status && !refused; from = end + 1) {
-		const weir_fence *fences = verdict->fences + from;
-		struct wr_armed *group = armed ? &wait->others[armed - 1] : &wait->armed;
-
-		for (end = from; end < verdict->fence_count; end++)
-			if (!verdict->fences[end].stream && !verdict->fences[end].value)
-				break;
-		status = arm_group(worker, entity, group, fences, end - from);
-		refused = !group->token;
-		armed++;
-	}
-	cancel_others(worker->scheduler, wait, armed ? armed - 1 : 0);
+	while (tree->groups < 2) /* the first tree of the list that has some was chosen (C2) */
+		tree++;
+	for (size_t i = 0; i <= tree->groups && again && !status; i++)
+		again = arm_each(worker, entity, tree, &refused, &status);
+	cancel_others(worker->scheduler, wait, tree->groups - 1);
 	wait->more = true;
+	if (!refused)
+		leave_fifo(worker->scheduler, entity);
 	return status;
 }
 
@@ -649,6 +686,8 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 			cancel_others(scheduler, &entity->wait, 0);
 		status =
 			arm_group(worker, entity, &entity->wait.armed, verdict->fences, verdict->fence_count);
+		if (entity->wait.armed.token)
+			leave_fifo(scheduler, entity); /* where another wait had entered it */
 	}
 	if (verdict->at != INT64_MAX)
 		wr_timers_request(worker, entity, verdict->at);

@@ -4,7 +4,11 @@
  * All alternatives are asked, since what each of them says decides which inputs the tick takes. If none
  * holds, the wait is for the first that could: the earliest time, what is told from outside, and the fences
  * of each alternative, in groups (WR_ALTERNATIVES), each of which gets a signal of its own. One signal for
- * all of them would fire with the last one. An alternative whose inputs are held says nothing.
+ * all of them would fire with the last one.
+ *
+ * An alternative without messages says nothing: all connected inputs that it names are held, and the rest of
+ * it holds; or it names inputs and none is connected. In a drain, neither does one that names no input, once
+ * nothing but what is queued can come (S7): the tick that it asks for would take nothing.
  *
  * The conditions inside trees are in the entity's list behind all that a review asks, in the order of the
  * text: all_of is followed by its own.
@@ -17,7 +21,6 @@
 /* The answer of one alternative. Its fences are the last ones of the verdict. */
 struct said {
 	enum wr_answer answer;
-	bool neutral; /* its inputs are held */
 	enum wr_rank rank;
 	int64_t at;
 	uint8_t external;
@@ -28,27 +31,61 @@ struct said {
 	const char *why;
 };
 
-static bool inputs_are_held(const weir_view *view, const struct wr_condition *condition)
+/* What names no port, and may say when a tick is due. */
+static bool decides(const struct wr_plan_condition *plan)
 {
-	const weir_entity *entity = view->entity;
-	bool held = false;
+	const char *kind = plan->kind->name;
+	unsigned port;
+	bool input;
 
-	for (unsigned i = 0; i < entity->input_count; i++) {
-		if (!wr_condition_names(condition->plan, i, true))
-			continue;
-		if (entity->inputs[i].take)
-			return false;
-		held = true;
+	return !wr_condition_port(plan, &port, &input) && strcmp(kind, "in_flight") != 0 &&
+	       strcmp(kind, "count") != 0 && strcmp(kind, "boolean") != 0 && strcmp(kind, "any_of") != 0 &&
+	       strcmp(kind, "all_of") != 0;
+}
+
+/*
+ * FREE: it names no input. HELD: a compute holds what it names, and nothing in it decides when to tick.
+ * ABSENT: nothing that it names is connected.
+ */
+enum standing { ASKED, FREE, HELD, ABSENT };
+
+static enum standing standing_of(const weir_entity *entity, const struct wr_condition *alternative)
+{
+	bool names = false, held = false, decided = false;
+
+	for (size_t k = 0; k <= alternative->plan->span; k++) {
+		decided |= decides(alternative[k].plan);
+		for (unsigned i = 0; i < entity->input_count; i++) {
+			const struct wr_input *input = &entity->inputs[i];
+			if (!wr_condition_names(alternative[k].plan, i, true))
+				continue;
+			if (input->count && input->take)
+				return ASKED;
+			names = true;
+			held |= input->count > 0;
+		}
 	}
-	return held;
+	if (held)
+		return decided ? ASKED : HELD;
+	return names ? ABSENT : FREE;
+}
+
+/* As for an input that is held without a tree, what stands beside the trees decides then when to tick. */
+static bool decided_elsewhere(const weir_entity *entity)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		if (entity->inputs[i].count && entity->inputs[i].take && !entity->inputs[i].chosen)
+			return true;
+	for (size_t i = 0; i < entity->asked_count; i++)
+		if (decides(entity->conditions[i].plan))
+			return true;
+	return false;
 }
 
 static struct said ask_one(weir_view *view, struct wr_condition *condition)
 {
 	weir_verdict *verdict = &view->entity->verdict;
 
-	if (inputs_are_held(view, condition))
-		return (struct said){.answer = WR_READY, .neutral = true};
 	wr_condition_ask(view, condition);
 	if (verdict->answer >= WR_SILENT) {
 		wr_verdict_refuse(view);
@@ -74,11 +111,10 @@ static struct said ask_all_of(weir_view *view, struct wr_condition *all_of)
 {
 	weir_verdict *verdict = &view->entity->verdict;
 	size_t from = verdict->fence_count;
-	struct said chosen = {.answer = WR_READY, .neutral = true};
+	struct said chosen = {.answer = WR_READY};
 
 	for (size_t i = 1; i <= all_of->plan->span; i++) {
 		struct said said = ask_one(view, &all_of[i]);
-		chosen.neutral &= said.neutral;
 		if (said.answer == WR_NEVER) {
 			verdict->fence_count = from;
 			return said;
@@ -95,79 +131,110 @@ static struct said ask_all_of(weir_view *view, struct wr_condition *all_of)
 	return chosen;
 }
 
-/* The reason is that of the first alternative that waits. Behind the fences of each one stands {0, 0}. */
-static struct said ask_alternatives(weir_view *view, struct wr_condition *tree)
+/* What all alternatives together say so far. */
+struct any {
+	struct said first; /* that waits; else that is NEVER */
+	enum wr_rank rank; /* of all that wait, the lowest, for which no poke is needed */
+	int64_t at;
+	uint8_t external;
+	bool ready, held, passed_over;
+};
+
+static struct any ask_alternatives(weir_view *view, struct wr_condition *tree)
 {
 	weir_verdict *verdict = &view->entity->verdict;
 	struct wr_condition *end = tree->inside + tree->plan->span;
-	struct said any = {.answer = WR_NEVER};
-	int64_t at_first = INT64_MAX;
-	uint8_t external = 0;
-	bool ready = false, neutral = false;
-	size_t from = verdict->fence_count, groups = 0;
+	struct any any = {.first = {.answer = WR_NEVER}, .rank = WR_RANK_POKE, .at = INT64_MAX};
+	size_t from = verdict->fence_count;
+	bool asked = false;
+	/* Nothing comes any more, and all that is queued is in inputs that trees choose. */
+	bool drained = view->draining && !view->entity->root && wr_view_inputs_over(view, true);
 
+	tree->groups = 0;
 	for (struct wr_condition *at = tree->inside; at < end; at += 1 + at->plan->span) {
-		struct said said = at->plan->span ? ask_all_of(view, at) : ask_one(view, at);
-		at->held = said.answer == WR_READY && !said.neutral;
-		for (size_t i = 1; i <= at->plan->span; i++)
-			at[i].held = at->held;
-		ready |= at->held;
-		neutral |= said.neutral;
-		if (said.answer == WR_NEVER && any.answer == WR_NEVER && !any.why)
-			any = said;
+		enum standing standing = standing_of(view->entity, at);
+		struct said said = {.answer = WR_WAIT};
+		bool holds;
+		if (standing != ABSENT)
+			said = at->plan->span ? ask_all_of(view, at) : ask_one(view, at);
+		holds = said.answer == WR_READY;
+		for (size_t i = 0; i <= at->plan->span; i++) {
+			at[i].held = holds && standing != HELD;
+			at[i].never = said.answer == WR_NEVER;
+		}
+		asked |= standing != ABSENT;
+		any.held |= standing == HELD && holds;
+		if (standing == ABSENT || (standing == HELD && holds))
+			continue;
+		if (standing == FREE && drained) {
+			any.passed_over |= said.answer != WR_NEVER;
+			verdict->fence_count -= said.fences;
+			continue;
+		}
+		any.ready |= holds;
+		if (said.answer == WR_NEVER && any.first.answer != WR_WAIT && !any.first.why)
+			any.first = said;
 		if (said.answer != WR_WAIT)
 			continue;
-		at_first = said.at < at_first ? said.at : at_first;
-		external |= said.external;
-		any = any.answer == WR_WAIT ? any : said;
-		if (!said.fences)
-			continue;
-		if (wr_grow(&verdict->fences, &verdict->fence_room, verdict->fence_count + 1,
-			    sizeof *verdict->fences))
-			verdict->failed = WEIR_E_NOMEM;
-		else
-			verdict->fences[verdict->fence_count++] = (weir_fence){0, 0};
-		groups++;
+		any.at = said.at < any.at ? said.at : any.at;
+		any.external |= said.external;
+		any.rank = said.rank < any.rank ? said.rank : any.rank;
+		any.first = any.first.answer == WR_WAIT ? any.first : said;
+		if (said.fences)
+			tree->ends[tree->groups++] = verdict->fence_count - from;
 	}
-	if (ready || (any.answer == WR_NEVER && neutral))
-		any.answer = WR_READY;
-	if (any.answer != WR_WAIT)
-		verdict->fence_count = from;
-	else if (groups)
-		verdict->fence_count--;
-	any.at = at_first;
-	any.external = external;
-	any.external |= groups > 1 ? WR_ALTERNATIVES : 0;
+	any.ready |= !asked; /* as a condition of an input without a connection */
 	return any;
 }
 
+/* The reason is that of the first alternative that waits. */
 void wr_view_ask_any_of(weir_view *view, weir_verdict *verdict)
 {
 	const weir_entity *entity = view->entity;
 	struct wr_condition *tree = view->condition;
 	size_t from = verdict->fence_count;
-	struct said any = ask_alternatives(view, tree);
+	struct any any = ask_alternatives(view, tree);
+	enum wr_answer answer = any.first.answer;
+
+	/* A held input needs no message, so another condition decides; if there is none, an alternative. */
+	if (any.ready || (any.held && (answer == WR_NEVER || decided_elsewhere(entity))))
+		answer = WR_READY;
+	/* What waits for a poke may wait for ever, while what was passed over would tick for ever. */
+	else if (any.passed_over && any.rank == WR_RANK_POKE)
+		answer = WR_NEVER;
 
 	view->condition = tree;
 	wr_verdict_clear(verdict);
 	verdict->fences_from = from;
-	/* An alternative that looks at no sender would let it tick for ever. */
-	if (any.answer != WR_NEVER && !entity->root && wr_view_inputs_over(view)) {
+	if (answer != WR_WAIT) {
 		verdict->fence_count = from;
-		weir_verdict_never(verdict, "all inputs are closed and empty");
+		tree->groups = 0;
+	}
+	/* An alternative that looks at no sender would let it tick for ever. */
+	if (answer != WR_NEVER && !entity->root && wr_view_inputs_over(view, false)) {
+		verdict->fence_count = from;
+		tree->groups = 0;
+		weir_verdict_never(verdict,
+				   "all inputs are closed, and no alternative can take what they hold");
 		wr_verdict_give_cause(verdict, WEIR_CAUSE_MESSAGES, WR_NO_SUBJECT);
 		return;
 	}
-	verdict->answer = any.answer;
-	if (any.answer == WR_READY)
+	verdict->answer = answer;
+	if (answer == WR_READY)
 		return;
-	verdict->why = any.why;
-	verdict->cause = any.cause;
-	verdict->on = any.on;
-	verdict->needed = any.needed;
-	if (any.answer == WR_WAIT) {
+	if (answer == WR_NEVER && any.passed_over) {
+		verdict->why = "draining, and no alternative takes what the inputs hold";
+		wr_verdict_give_cause(verdict, WEIR_CAUSE_DRAIN, WR_NO_SUBJECT);
+		return;
+	}
+	verdict->why = any.first.why;
+	verdict->cause = any.first.cause;
+	verdict->on = any.first.on;
+	verdict->needed = any.first.needed;
+	if (answer == WR_WAIT) {
 		verdict->at = any.at;
 		verdict->external = any.external;
+		verdict->external |= tree->groups > 1 ? WR_ALTERNATIVES : 0;
 	}
 }
 

@@ -183,11 +183,13 @@ static const weir_condition memory_available = {.size = sizeof(weir_condition), 
 						.name = "memory_available",
 						.parameters = memory_parameters};
 
-static const weir_condition any_of = {CONDITION, .name = "any_of"}, all_of = {CONDITION, .name = "all_of"};
+static const weir_condition any_of = {CONDITION, .name = "any_of"}, all_of = {CONDITION, .name = "all_of"},
+			    boolean = {CONDITION, .name = "boolean"};
 
 const weir_condition *const wr_builtin_conditions[] = {
-	&aligned,           &all_of,   &any_of, &count, &cuda_stream, &downstream, &memory_available,
-	&message_available, &periodic, NULL};
+	&aligned,     &all_of,     &any_of,           &boolean,           &count,
+	&cuda_stream, &downstream, &memory_available, &message_available, &periodic,
+	NULL};
 
 const char good_graph[] =
 	"{\"weir\": 1, \"name\": \"edges\",\n"

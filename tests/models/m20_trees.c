@@ -7,7 +7,9 @@
  * is outstanding at first, the loop (ends the run at a count of 0). `setting` tokens may be outstanding; a cancelled one counts until
  * it has fired. A refused entity is in the FIFO with a live reference; a released token takes it out and pokes it.
  * With one token both fences complete: a fence without a token is looked at when a token is released. Setting STUCK: no device work
- * completes, and the run must still end.
+ * completes, and the run must still end. Setting KINDS: the token of fence 2 is of another kind, without a bound (a flag, a promise);
+ * arming it takes the entity out of the FIFO, so what was refused before is tried again. KEPT, with KINDS: only fence 2 completes, and the
+ * other entity's token is never released.
  * Properties: if an alternative holds, the entity ticks, once; after the tick nothing that was lost holds the run open; the run does not
  * end while a fence is waited for that will complete; no poke reaches an entity of an ended run.
  * Run: build/m20_trees [-v]
@@ -15,8 +17,8 @@
 #include <stdint.h>
 #define THREADS 5
 enum { WORKER, DEVICE, SENDER, OTHER, LOOP };
-enum { FENCES = 2, STUCK = 4 };
-enum mutation { NONE, ARMS_ON, LAST_ALONE, FIRST_ALONE, JOINED, TOKEN_HOLDS, FIFO_KEPT, WAIT_KEPT, NO_WAIT_LIVE, POKE_BLIND };
+enum { FENCES = 2, STUCK = 4, KINDS = 8, KEPT = 16 };
+enum mutation { NONE, STOPS, LEAVES, LAST_ALONE, FIRST_ALONE, JOINED, TOKEN_HOLDS, FIFO_KEPT, WAIT_KEPT, NO_WAIT_LIVE, POKE_BLIND };
 enum token { FREE, PENDING, CANCELLED, FIRING };
 enum entity { IDLE, POKED = 1, RUNNING = 2, DONE = 4 };
 struct state {
@@ -53,8 +55,10 @@ static void poke(struct state *s)
 	s->live += before == IDLE;
 }
 
-static void release(struct state *s)
+static void release(struct state *s, int i)
 {
+	if (setting & KINDS && i == 1)
+		return; /* of no bound */
 	s->outstanding--;
 	if (!s->fifo)
 		return;
@@ -83,19 +87,46 @@ static bool skipped(int i)
 	return (mutation == LAST_ALONE && i < FENCES - 1) || ((mutation == FIRST_ALONE || mutation == JOINED) && i > 0);
 }
 
-static void arm(struct state *s, int i)
+static void refuse(struct state *s)
 {
-	if (s->token[i] != FREE || skipped(i) || (s->refused && mutation != ARMS_ON))
+	s->refused = 1;
+	s->live += !s->fifo;
+	s->fifo = 1;
+}
+
+/* Of another kind: it has no bound. */
+static void arm_other_kind(struct state *s)
+{
+	s->token[1] = PENDING;
+	say("arms fence 2");
+	s->live -= s->fifo;
+	s->fifo = 0;
+	if (!s->refused || mutation == LEAVES)
 		return;
 	if (s->outstanding < (setting & 3)) {
+		s->token[0] = PENDING;
+		s->outstanding++;
+		s->refused = 0;
+		say("arms fence 1 now");
+	} else {
+		refuse(s);
+		say("is refused a token for fence 1 again");
+	}
+}
+
+static void arm(struct state *s, int i)
+{
+	if (s->token[i] != FREE || skipped(i) || (s->refused && mutation == STOPS))
+		return;
+	if (setting & KINDS && i)
+		arm_other_kind(s);
+	else if (s->outstanding < (setting & 3)) {
 		s->token[i] = PENDING;
 		s->outstanding++;
 		s->live += mutation == TOKEN_HOLDS;
 		say("arms fence %d", i + 1);
 	} else {
-		s->refused = 1;
-		s->live += !s->fifo;
-		s->fifo = 1;
+		refuse(s);
 		say("is refused a token for fence %d", i + 1);
 	}
 }
@@ -152,7 +183,7 @@ static bool device(struct state *s)
 
 	if (!s->chosen) {
 		s->chosen = 1;
-		s->will = setting & STUCK ? 0 : setting == 1 ? 3 : (uint8_t)choose(4);
+		s->will = setting & STUCK ? 0 : setting & KEPT ? 2 : setting == 1 ? 3 : (uint8_t)choose(4);
 		return true;
 	}
 	i = choose(FENCES);
@@ -174,13 +205,13 @@ static bool device(struct state *s)
 		poke(s);
 		s->token[i] = FREE;
 		s->live -= mutation == TOKEN_HOLDS;
-		release(s);
+		release(s, i);
 		say("pokes, token %d is released", i + 1);
 		return true;
 	case CANCELLED:
 		s->token[i] = FREE;
 		s->live -= mutation == TOKEN_HOLDS;
-		release(s);
+		release(s, i);
 		say("token %d was cancelled, and is released", i + 1);
 		return true;
 	}
@@ -203,10 +234,10 @@ static bool step(struct state *s, int t)
 		}
 		return true;
 	case OTHER:
-		if (!s->other || setting & STUCK)
+		if (!s->other || setting & (STUCK | KEPT))
 			return false;
 		s->other = 0;
-		release(s);
+		release(s, FENCES);
 		say("the other entity's token is released");
 		return true;
 	default:
@@ -243,7 +274,10 @@ static const struct run runs[] = {
 	{"rules, 2 tokens, one of them another entity's", NONE, 2, HOLDS},
 	{"rules, 1 token, another entity's", NONE, 1, HOLDS},
 	{"rules, 2 tokens, no device work ever completes", NONE, 2 | STUCK, HOLDS},
-	{"what follows a refused alternative is armed, too: right, as a release pokes", ARMS_ON, 2, HOLDS},
+	{"rules, 1 token, another entity's; fence 2 has one of another kind", NONE, 1 | KINDS, HOLDS},
+	{"rules, the same, and the token is not released", NONE, 1 | KINDS | KEPT, HOLDS},
+	{"MUTANT what follows a refused alternative is not armed", STOPS, 1 | KINDS | KEPT, BREAKS},
+	{"MUTANT a token of another kind takes the entity out of the FIFO for good", LEAVES, 1 | KINDS, BREAKS},
 	{"MUTANT the last alternative alone is armed", LAST_ALONE, 3, BREAKS},
 	{"MUTANT the first alternative alone is armed", FIRST_ALONE, 3, BREAKS},
 	{"MUTANT one token, which fires when all fences are complete", JOINED, 3, BREAKS},

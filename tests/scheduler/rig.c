@@ -79,6 +79,8 @@ struct rig *rig_of_json(const char *json, const weir_operator *const *operators)
 	assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
 	for (; *operators; operators++)
 		assert_int_equal(weir_registry_add_operator(rig->registry, *operators), WEIR_OK);
+	for (const weir_condition *const *kind = rig_conditions; kind && *kind; kind++)
+		assert_int_equal(weir_registry_add_condition(rig->registry, *kind), WEIR_OK);
 	assert_int_equal(weir_description_parse(json, strlen(json), NULL, NULL, &description), WEIR_OK);
 	assert_int_equal(weir_graph_create(rig->registry, description, &rig->graph), WEIR_OK);
 	weir_description_destroy(description);
