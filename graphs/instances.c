@@ -53,9 +53,12 @@ void wr_build_instances(struct wr_build *build, struct wr_plan_entity *entity, c
 static void check_inputs(struct wr_build *build, const struct wr_plan_entity *entity, const struct wr_at *at,
 			 struct wr_place place)
 {
+	bool connected = !entity->input_count; /* that was said */
+
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const struct wr_plan_input *input = &entity->inputs[i];
 
+		connected |= input->connections || input->inlet;
 		if (input->port->flags & WEIR_PORT_ANY_SIZE || input->connections + input->inlet > 1)
 			wr_report(
 				&build->reports, WR_W_INSTANCES, at, place,
@@ -70,6 +73,10 @@ static void check_inputs(struct wr_build *build, const struct wr_plan_entity *en
 				  "policy, or leave \"instances\" out",
 				  input->port->name);
 	}
+	if (!connected)
+		wr_report(&build->reports, WR_W_INSTANCES, at, place,
+			  "no input is connected, so there is nothing to deal to instances: leave "
+			  "\"instances\" out");
 }
 
 /* The most messages that a tick takes from the port. */
@@ -120,15 +127,6 @@ static void check_condition(struct wr_build *build, const struct wr_plan_entity 
 			  wr_shown(condition->name).text);
 }
 
-static bool is_connected(const struct wr_plan_entity *entity)
-{
-	bool connected = false;
-
-	for (size_t i = 0; i < entity->input_count; i++)
-		connected |= entity->inputs[i].connections || entity->inputs[i].inlet;
-	return connected;
-}
-
 void wr_build_check_instances(struct wr_build *build)
 {
 	struct wr_at all = {NULL, "entities", 0};
@@ -144,10 +142,6 @@ void wr_build_check_instances(struct wr_build *build)
 		check_inputs(build, entity, &at, value->place);
 		for (size_t k = 0; k < entity->condition_count; k++)
 			check_condition(build, entity, &entity->conditions[k], &at, value->place);
-		if (!is_connected(entity))
-			wr_report(&build->reports, WR_W_INSTANCES, &at, value->place,
-				  "no input is connected, so there is nothing to deal to instances: leave "
-				  "\"instances\" out");
 	}
 }
 

@@ -398,50 +398,36 @@ static weir_status size_pool(struct wr_plan *plan, uint32_t index)
 }
 
 /* Beside instances a pool that may stall is refused: without them it need not. */
-static void check_pool_of_instances(struct wr_build *build, const struct wr_resource *resource,
-				    const struct wr_at *at)
-{
-	const struct wr_plan_memory_pool *pool = &build->plan->memory_pools[resource->index];
-	const char *key = pool->blocks ? "blocks" : "max_size";
-	uint64_t needed = pool->reached + pool->claimed + pool->hidden;
-	const struct wr_value *value = wr_value_find(&resource->member->value, key);
-
-	if (!value)
-		return;
-	if (!pool->blocks)
-		wr_report(&build->reports, WR_W_INSTANCES, &(struct wr_at){at, key, 0}, value->place,
-			  "messages of pool '%s' pass through entities with \"instances\", which need a pool "
-			  "of "
-			  "blocks: write \"blocks\" and \"block_size\", or leave \"instances\" out",
-			  wr_shown(pool->name).text);
-	else if (pool->blocks < needed)
-		wr_report(
-			&build->reports, WR_W_INSTANCES, &(struct wr_at){at, key, 0}, value->place,
-			"pool '%s' has %u block%s, but queues and instances behind it may hold all while one "
-			"waits: with %llu blocks it cannot stall; raise \"blocks\", or lower capacities or "
-			"\"instances\"",
-			wr_shown(pool->name).text, pool->blocks, pool->blocks == 1 ? "" : "s",
-			(unsigned long long)needed);
-}
-
 static void check_pool_size(struct wr_build *build, const struct wr_resource *resource)
 {
 	const struct wr_plan_memory_pool *pool = &build->plan->memory_pools[resource->index];
-	struct wr_at all = {NULL, "resources", 0}, at = {&all, resource->member->key, 0};
+	const char *key = pool->blocks ? "blocks" : "max_size";
+	const struct wr_shown name = wr_shown(pool->name);
+	const struct wr_value *value = wr_value_find(&resource->member->value, key);
+	struct wr_at all = {NULL, "resources", 0}, of = {&all, resource->member->key, 0}, at = {&of, key, 0};
+	unsigned long long enough = pool->reached + pool->claimed + pool->hidden;
 
-	if (pool->hidden) {
-		check_pool_of_instances(build, resource, &at);
+	if (!value || !pool->users)
 		return;
-	}
-	if (!pool->blocks || !pool->users || pool->blocks >= pool->queued)
-		return;
-	wr_report(
-		&build->reports, WR_W_SMALL_POOL, &(struct wr_at){&at, "blocks", 0},
-		wr_value_find(&resource->member->value, "blocks")->place,
-		"pool '%s' has %u block%s, but the queues behind it hold %llu messages: with %llu blocks it "
-		"cannot stall; raise \"blocks\", or lower their capacities",
-		wr_shown(pool->name).text, pool->blocks, pool->blocks == 1 ? "" : "s",
-		(unsigned long long)pool->queued, (unsigned long long)(pool->reached + pool->claimed));
+	if (pool->hidden && !pool->blocks)
+		wr_report(&build->reports, WR_W_INSTANCES, &at, value->place,
+			  "messages of pool '%s' pass through entities with \"instances\", which need a pool "
+			  "of "
+			  "blocks: write \"blocks\" and \"block_size\", or leave \"instances\" out",
+			  name.text);
+	else if (pool->hidden && pool->blocks < enough)
+		wr_report(
+			&build->reports, WR_W_INSTANCES, &at, value->place,
+			"pool '%s' has %u block%s, but queues and instances behind it may hold all while one "
+			"waits: with %llu blocks it cannot stall; raise \"blocks\", or lower capacities or "
+			"\"instances\"",
+			name.text, pool->blocks, pool->blocks == 1 ? "" : "s", enough);
+	else if (pool->blocks && pool->blocks < pool->queued)
+		wr_report(&build->reports, WR_W_SMALL_POOL, &at, value->place,
+			  "pool '%s' has %u block%s, but the queues behind it hold %llu messages: with %llu "
+			  "blocks it cannot stall; raise \"blocks\", or lower their capacities",
+			  name.text, pool->blocks, pool->blocks == 1 ? "" : "s",
+			  (unsigned long long)pool->queued, enough);
 }
 
 weir_status wr_build_check_memory(struct wr_build *build)
