@@ -155,8 +155,8 @@ struct wr_input {
 	bool chosen : 1;      /* only trees name it: it is taken if an alternative that holds says so */
 	bool aligned : 1;     /* a condition `aligned` names it: its owner may drop what is queued */
 	bool by_tag : 1;      /* aligned: its keys are tags, not times */
-	bool held : 1;        /* by a compute (weir_context_hold) */
 	bool latest : 1;      /* its queue gives the newest finished message again and again */
+	bool held;            /* by a compute (weir_context_hold); no bit, for senders read those above */
 	bool gate_waits;      /* result of its gate in this review */
 	bool untaken;         /* no alternative that holds names it: the tick leaves its front (C11) */
 	bool waited;          /* the current stream waits for this input already (T3) */

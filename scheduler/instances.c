@@ -26,14 +26,14 @@ static struct turn turn_of(const weir_entity *entity, size_t ports)
 
 /* --- the condition --- */
 
-static void ask_room(weir_view *view, size_t output, weir_verdict *verdict)
+/* Looks at the room once: after a second look, which may find some, the set would not be asked about. */
+static bool waits_for_room(weir_view *view, size_t output, weir_verdict *verdict)
 {
-	if (wr_view_has_room(view, (unsigned)output, 1)) {
-		weir_verdict_ready(verdict);
-		return;
-	}
+	if (wr_view_has_room(view, (unsigned)output, 1))
+		return false;
 	weir_verdict_wait(verdict, "the instance whose turn it is has a set before it");
 	weir_verdict_set_cause(verdict, WEIR_CAUSE_ROOM, (int)output, 1);
+	return true;
 }
 
 static void ask_set(weir_view *view, size_t input, weir_verdict *verdict)
@@ -58,15 +58,14 @@ static void instances_ask(const void *state, weir_view *view, weir_verdict *verd
 	(void)state;
 	switch (entity->plan->role) {
 	case WR_DEALER:
-		ask_room(view, turn_of(entity, entity->output_count).last, verdict);
+		if (!waits_for_room(view, turn_of(entity, entity->output_count).last, verdict))
+			weir_verdict_ready(verdict);
 		break;
 	case WR_JOINER:
 		ask_set(view, turn_of(entity, entity->input_count).last, verdict);
 		break;
 	case WR_INSTANCE:
-		if (entity->output_count && !wr_view_has_room(view, (unsigned)entity->output_count - 1, 1))
-			ask_room(view, entity->output_count - 1, verdict);
-		else
+		if (!entity->output_count || !waits_for_room(view, entity->output_count - 1, verdict))
 			ask_set(view, entity->input_count - 1, verdict);
 		break;
 	case WR_PLAIN:
