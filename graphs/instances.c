@@ -74,7 +74,7 @@ static void check_inputs(struct wr_build *build, const struct wr_plan_entity *en
 				  input->port->name);
 	}
 	if (!connected)
-		wr_report(&build->reports, WR_W_INSTANCES, at, place,
+		wr_report(&build->reports, WR_W_UNCONNECTED, at, place,
 			  "no input is connected, so there is nothing to deal to instances: leave "
 			  "\"instances\" out");
 }
