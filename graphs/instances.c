@@ -53,12 +53,9 @@ void wr_build_instances(struct wr_build *build, struct wr_plan_entity *entity, c
 static void check_inputs(struct wr_build *build, const struct wr_plan_entity *entity, const struct wr_at *at,
 			 struct wr_place place)
 {
-	bool connected = !entity->input_count; /* that was said */
-
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const struct wr_plan_input *input = &entity->inputs[i];
 
-		connected |= input->connections || input->inlet;
 		if (input->port->flags & WEIR_PORT_ANY_SIZE || input->connections + input->inlet > 1)
 			wr_report(
 				&build->reports, WR_W_INSTANCES, at, place,
@@ -73,10 +70,6 @@ static void check_inputs(struct wr_build *build, const struct wr_plan_entity *en
 				  "policy, or leave \"instances\" out",
 				  input->port->name);
 	}
-	if (!connected)
-		wr_report(&build->reports, WR_W_UNCONNECTED, at, place,
-			  "no input is connected, so there is nothing to deal to instances: leave "
-			  "\"instances\" out");
 }
 
 /* The most messages that a tick takes from the port. */
