@@ -130,6 +130,7 @@ static const char *const functions[] = {
 	"weir_scheduler_explain_line",
 	"weir_scheduler_fd",
 	"weir_scheduler_frames",
+	"weir_scheduler_metrics",
 	"weir_scheduler_now",
 	"weir_scheduler_pool_counts",
 	"weir_scheduler_print_statistics",

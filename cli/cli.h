@@ -49,6 +49,7 @@ enum {
 	CLI_GPU_TIME = 1 << 20,
 	CLI_DRAIN = 1 << 21,
 	CLI_STRICT = 1 << 22,
+	CLI_METRICS = 1 << 23,
 	CLI_OUTPUT = 1 << 24,
 	CLI_MAX_FILE = 1 << 25,
 };
@@ -66,6 +67,7 @@ struct cli_options {
 	const char *trace;      /* a file; NULL: none */
 	size_t trace_events;    /* 0: not given */
 	const char *stats_file; /* NULL: none */
+	const char *metrics;    /* an address; NULL: none */
 	uint64_t stats_skip;
 	bool stats; /* the tables */
 	uint64_t seed;

@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/metrics.h"
 
 struct row {
 	unsigned bit;
@@ -180,6 +181,12 @@ static bool take_stats_skip(struct cli_options *options, const char *value)
 	return true;
 }
 
+static bool take_metrics(struct cli_options *options, const char *value)
+{
+	options->metrics = value;
+	return cli_metrics_address(value);
+}
+
 static bool take_quiet(struct cli_options *options, const char *value)
 {
 	(void)value;
@@ -280,6 +287,9 @@ static const struct row rows[] = {
 	 "a file"},
 	{CLI_STATS_SKIP, "stats-skip", "N", "leaves the first N ticks of each entity out of its times",
 	 take_stats_skip, "a number from 0 to 4294967295"},
+	{CLI_METRICS, "metrics", "ADDRESS",
+	 "serves the run's metrics for Prometheus: 127.0.0.1:9464, or a port alone (loopback)", take_metrics,
+	 "an address in digits with a port, such as 127.0.0.1:9464, [::1]:9464 or 9464"},
 	{CLI_QUIET, "quiet", NULL, "prints errors only", take_quiet, NULL},
 	{CLI_JSON, "json", NULL, "prints JSON", take_json, NULL},
 	{CLI_DOT, "dot", NULL, "prints a drawing for Graphviz", take_dot, NULL},

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/metrics.h"
 #include "cli/recorded.h"
 
 struct run {
@@ -12,6 +13,7 @@ struct run {
 	weir_graph *graph;
 	weir_scheduler *scheduler;
 	struct cli_output trace, statistics;
+	struct cli_metrics *metrics; /* NULL: none are served */
 };
 
 /* Returns their number. run->files stays NULL if there is no memory. */
@@ -53,9 +55,11 @@ static int make_run(struct run *run, const struct cli_options *options)
 		.max_in_flight = options->max_in_flight,
 		.gpu_time = options->gpu_time,
 		.strict = options->strict,
-		.observe = (options->stats || options->stats_file ? WEIR_OBSERVE_STATISTICS : 0u) |
-			   (options->quiet ? 0u : WEIR_OBSERVE_COMPUTE) |
-			   (options->trace ? WEIR_OBSERVE_TRACE : 0u),
+		.observe =
+			(options->stats || options->stats_file || options->metrics ? WEIR_OBSERVE_STATISTICS
+										   : 0u) |
+			(options->quiet ? 0u : WEIR_OBSERVE_COMPUTE) |
+			(options->trace ? WEIR_OBSERVE_TRACE : 0u),
 		.trace_events = options->trace_events,
 		.skip = options->stats_skip,
 		.files = run->files,
@@ -239,9 +243,14 @@ static int run_graph(const struct cli_options *options)
 	if (!code)
 		code = cli_output_begin(&run.statistics, "stats-file", options->stats_file);
 	if (!code)
+		code = cli_metrics_open(options->metrics, options->quiet, &run.metrics);
+	if (!code)
+		code = cli_metrics_serve(run.metrics, run.scheduler);
+	if (!code)
 		code = run_to_the_end(&run, options);
 	cli_output_give_up(&run.trace);
 	cli_output_give_up(&run.statistics);
+	cli_metrics_close(run.metrics);
 	hung = finish_run(&run);
 	code = code_if_stopped(code);
 	cli_signals_unblock();
@@ -266,6 +275,6 @@ const struct cli_command cli_run = {
 	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_WORKERS | CLI_BACKEND | CLI_SIGNAL | CLI_SEED |
 		   CLI_MAX_IN_FLIGHT | CLI_GPU_TIME | CLI_STRICT | CLI_DURATION | CLI_DRAIN |
 		   CLI_EXPLAIN_AFTER | CLI_ROOT | CLI_MAX_FILE | CLI_TRACE | CLI_TRACE_EVENTS | CLI_STATS |
-		   CLI_STATS_FILE | CLI_STATS_SKIP | CLI_QUIET,
+		   CLI_STATS_FILE | CLI_STATS_SKIP | CLI_METRICS | CLI_QUIET,
 	.run = run_graph,
 };

@@ -1,9 +1,9 @@
-# External packages: libevent, jansson and libpng are required, a CUDA toolkit is optional.
+# External packages: libevent (the command: its HTTP server, too), jansson and libpng are required, a CUDA toolkit is optional.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)	# a project that adds this folder links them, too
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
-foreach(name libevent_core jansson libpng)
+foreach(name libevent_core libevent_extra jansson libpng)
 	pkg_check_modules(${name} IMPORTED_TARGET GLOBAL ${name})
 	if(NOT ${name}_FOUND)
 		message(FATAL_ERROR "${name} is missing: run scripts/install-deps")

@@ -602,6 +602,13 @@ WEIR_API weir_status weir_scheduler_frames(weir_scheduler *scheduler, weir_frame
  */
 WEIR_API weir_status weir_scheduler_print_statistics(weir_scheduler *scheduler, char **out);
 /*
+ * Gives the metrics of the current or last run in the text format of Prometheus (docs/metrics.md), for a
+ * program that has an HTTP server; free it with weir_text_free. Counters and queues are always in it, times
+ * with options.observe: those in compute with WEIR_OBSERVE_COMPUTE, all with WEIR_OBSERVE_STATISTICS. Thread:
+ * any. Fails: WEIR_E_NOMEM.
+ */
+WEIR_API weir_status weir_scheduler_metrics(weir_scheduler *scheduler, char **out);
+/*
  * Stops a run that is on and destroys the scheduler. NULL is allowed. Thread: one, and no other thread may be
  * inside or enter a call about the scheduler or its graph's entities, inlets and outlets: before this call,
  * join every thread that may still poke, push or take. Fails: WEIR_E_INVALID: called on a worker of the run;

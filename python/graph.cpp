@@ -686,6 +686,15 @@ static std::string statistics_text(Graph &self)
 	return text;
 }
 
+static std::string metrics_text(Graph &self)
+{
+	char *text;
+
+	check(weir_scheduler_metrics(running_core(self)->scheduler, &text));
+	std::unique_ptr<char, void (*)(char *)> guard(text, weir_text_free);
+	return text;
+}
+
 /* Returns how many records were dropped. */
 static uint64_t write_trace(Graph &self, const char *path)
 {
@@ -876,6 +885,7 @@ void bind_graph(nb::module_ &module)
 		.def("explain_line", explain_line)
 		.def("entity_counts", entity_counts)
 		.def("statistics", statistics_text)
+		.def("metrics", metrics_text)
 		.def("write_trace", write_trace)
 		.def("queue_counts", queue_counts)
 		.def("pool_counts", pool_counts)

@@ -9,6 +9,8 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "graphs/show.h"
+#include "report/paths.h"
+#include "report/times.h"
 #include "scheduler/ends.h"
 #include "scheduler/instances.h"
 #include "scheduler/memory.h"
@@ -229,21 +231,14 @@ static void add_stamped(struct wr_text *text, struct wr_latencies *latencies)
 			    wr_read(&latencies->count), wr_read(&latencies->sum), wr_read(&latencies->max));
 }
 
-/* Adds the times of all instances together; without instances those of the entity. */
+/* Of all instances together. */
 static void add_times(struct wr_text *text, const char *before, const weir_entity *entity,
 		      struct wr_statistics *statistics, size_t offset)
 {
 	struct wr_histogram all = {0};
-	const weir_entity *instance;
 
-	for (uint32_t k = 0; (instance = wr_instance_at(entity, k)); k++)
-		wr_histogram_merge(
-			&all, (struct wr_histogram *)((char *)&statistics->entities[instance->id] + offset));
-	if (wr_instance_at(entity, 0))
-		add_histogram(text, before, &all);
-	else
-		add_histogram(text, before,
-			      (struct wr_histogram *)((char *)&statistics->entities[entity->id] + offset));
+	wr_entity_times(entity, statistics, offset, &all);
+	add_histogram(text, before, &all);
 	wr_histogram_finish(&all);
 }
 
@@ -410,95 +405,43 @@ static void add_signals(struct wr_text *text, struct wr_statistics *statistics)
 
 /* --- paths, notes --- */
 
-/* "inlet:blur.in" */
-static void add_end(struct wr_text *text, const char *what, const char *port)
+static void add_path(struct wr_text *text, struct wr_path_row *row)
 {
-	char *name = wr_format("%s%s", what, port);
+	struct list names = {text, false};
 
-	wr_text_string(text, name ? name : what);
-	wr_free(name);
-}
-
-/* One for each row of names: paths through different instances have the same ones. */
-struct path_row {
-	struct wr_text names;
-	bool other;
-	uint64_t count, measured;
-	struct wr_histogram latency;
-};
-
-struct path_list {
-	struct list list;
-	const weir_graph *graph;
-	struct path_row *rows;
-	size_t row_count, row_room;
-	uint64_t count, measured;
-};
-
-static void add_prefix(struct list *list, const weir_graph *graph, const struct wr_prefix *prefix)
-{
-	if (prefix->before)
-		add_prefix(list, graph, prefix->before);
-	if (prefix->inlet != WR_NO_QUEUE) {
-		add_comma(list, ",");
-		add_end(list->text, "inlet:", graph->connections[prefix->inlet]->to);
-	}
-	if (prefix->before && graph->entities[prefix->entity].plan->role > WR_DEALER)
-		return; /* the dealer is there */
-	add_comma(list, ",");
-	wr_text_string(list->text, graph->entities[prefix->entity].plan->name);
-}
-
-/* Takes the names. NULL: no memory. */
-static struct path_row *row_of(struct path_list *paths, struct wr_text *names, bool other)
-{
-	struct path_row *row;
-
-	/* Without instances no two paths have the same names. */
-	for (size_t i = paths->graph->entity_count > paths->graph->plan->shown_count ? 0 : paths->row_count;
-	     !names->status && i < paths->row_count; i++) {
-		row = &paths->rows[i];
-		if (row->other != other || strcmp(row->names.text, names->text) != 0)
-			continue;
-		wr_text_finish(names);
-		return row;
-	}
-	if (names->status ||
-	    wr_grow(&paths->rows, &paths->row_room, paths->row_count + 1, sizeof *paths->rows)) {
-		wr_text_finish(names);
-		paths->list.text->status = WEIR_E_NOMEM;
-		return NULL;
-	}
-	row = &paths->rows[paths->row_count++];
-	*row = (struct path_row){.names = *names, .other = other};
-	return row;
-}
-
-static void add_path(const struct wr_prefix *prefix, struct wr_path *path, void *arg)
-{
-	struct path_list *paths = arg;
-	struct wr_text text = {0};
-	struct list names = {&text, false};
-	struct path_row *row;
-
-	add_prefix(&names, paths->graph, prefix);
-	if (path->outlet != WR_NO_QUEUE) {
+	wr_text_add(text, "{\"entities\":[");
+	for (const char *name = row->names.text; name; name = wr_path_name_after(row, name)) {
 		add_comma(&names, ",");
-		add_end(&text, "outlet:", paths->graph->connections[path->outlet]->from);
+		wr_text_string(text, name);
 	}
-	row = row_of(paths, &text, prefix->other);
-	if (!row)
-		return;
-	row->count += wr_read(&path->count);
-	row->measured += wr_read(&path->latency.count);
-	wr_histogram_merge(&row->latency, &path->latency);
+	wr_text_add(text, "]%s,\"count\":%" PRIu64 ",\"measured\":%" PRIu64,
+		    row->other ? ",\"other\":true" : "", row->count, row->measured);
+	add_histogram(text, ",\"latency\":", &row->latency);
+	wr_text_add(text, "}");
 }
 
-/* paths: what was added of them. */
-static void add_notes(struct wr_text *text, struct wr_statistics *statistics, const struct path_list *paths,
-		      uint64_t late)
+static void add_paths(struct wr_text *text, const struct wr_path_rows *paths)
 {
 	struct list list = {text, false};
+
+	wr_text_add(text, ",\n\"paths\":[");
+	for (size_t i = 0; i < paths->count; i++) {
+		add_comma(&list, ",\n");
+		add_path(text, &paths->at[i]);
+	}
+	wr_text_add(text, "]");
+}
+
+static void add_notes(struct wr_text *text, struct wr_statistics *statistics,
+		      const struct wr_path_rows *paths, uint64_t late)
+{
+	struct list list = {text, false};
+	uint64_t count = 0, measured = 0;
+
+	for (size_t i = 0; i < paths->count; i++) {
+		count += paths->at[i].count;
+		measured += paths->at[i].measured;
+	}
 
 	wr_text_add(text, ",\n\"notes\":[");
 	if (wr_read(&statistics->paths.folded)) {
@@ -508,13 +451,13 @@ static void add_notes(struct wr_text *text, struct wr_statistics *statistics, co
 			"\"paths beyond %d of an entity and %d in all are one path 'other' of each sink\"",
 			WR_PREFIXES, WR_PREFIXES_ALL);
 	}
-	if (paths->measured < paths->count) {
+	if (measured < count) {
 		add_comma(&list, ",");
 		wr_text_add(text,
 			    "\"%" PRIu64 " of %" PRIu64
 			    " ends of paths have device work whose end was not measured "
 			    "(gpu_time)\"",
-			    paths->count - paths->measured, paths->count);
+			    count - measured, count);
 	}
 	if (late) {
 		add_comma(&list, ",");
@@ -561,7 +504,7 @@ static void add_outcome(struct wr_text *text, weir_scheduler *scheduler, struct 
 void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statistics, struct wr_text *text)
 {
 	weir_graph *graph = scheduler->graph;
-	struct path_list paths = {.list = {text, false}, .graph = graph};
+	struct wr_path_rows paths;
 	struct list entities = {text, false}, queues = {text, false};
 	const weir_entity *sink;
 	uint64_t frames;
@@ -596,23 +539,10 @@ void wr_statistics_text(weir_scheduler *scheduler, struct wr_statistics *statist
 	add_pools(text, graph, statistics);
 	add_workers(text, statistics);
 	add_signals(text, statistics);
-	wr_text_add(text, ",\n\"paths\":[");
-	wr_paths_each(&statistics->paths, add_path, &paths);
-	for (size_t i = 0; i < paths.row_count; i++) {
-		struct path_row *row = &paths.rows[i];
-
-		add_comma(&paths.list, ",\n");
-		wr_text_add(text, "{\"entities\":[%s]%s,\"count\":%" PRIu64 ",\"measured\":%" PRIu64,
-			    row->names.text, row->other ? ",\"other\":true" : "", row->count, row->measured);
-		add_histogram(text, ",\"latency\":", &row->latency);
-		wr_text_add(text, "}");
-		paths.count += row->count;
-		paths.measured += row->measured;
-		wr_histogram_finish(&row->latency);
-		wr_text_finish(&row->names);
-	}
-	wr_free(paths.rows);
-	wr_text_add(text, "]");
+	if (wr_path_rows_read(graph, statistics, &paths))
+		text->status = WEIR_E_NOMEM;
+	add_paths(text, &paths);
 	add_notes(text, statistics, &paths, wr_signals_late(scheduler->graph->system));
+	wr_path_rows_finish(&paths);
 	wr_text_add(text, "}\n");
 }

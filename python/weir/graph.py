@@ -369,6 +369,12 @@ class Graph:
         found: dict[str, Any] = json.loads(self._core.statistics())
         return found
 
+    def metrics(self) -> str:
+        """Metrics of the current or last run in Prometheus' text format, for a program that has an HTTP server:
+        docs/metrics.md. With start(statistics=True) also times.
+        """
+        return self._core.metrics()
+
     def write_trace(self, path: Path) -> int:
         """Writes the timeline of the last run, of start(trace=True), in Chrome's trace event format, which
         Perfetto opens: docs/profiling.md. Returns how many records had no room (trace_events): the oldest.

@@ -6,7 +6,7 @@ import source
 
 DOORS = [
     (re.compile(r"nanobind|Python\.h$"), "nanobind", re.compile(re.escape(source.MODULE) + "$")),
-    (re.compile(r"event2/|event\.h$|evutil"), "libevent", re.compile(r"scheduler/loop\.c$")),
+    (re.compile(r"event2/|event\.h$|evutil"), "libevent", re.compile(r"(scheduler/loop|cli/metrics)\.c$")),
     (re.compile(r"jansson"), "jansson", re.compile(r"graphs/json\.c$")),
     (re.compile(r"png(conf)?\.h$"), "libpng", re.compile(r"operators/png\.c$")),
     (re.compile(r"sanitizer/"), "the sanitizers' interface", re.compile(r"sim/coroutine\.c$")),

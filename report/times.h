@@ -1,0 +1,17 @@
+/*
+ * The times of an entity as texts show them: those of its instances are one.
+ */
+#ifndef WR_REPORT_TIMES_H
+#define WR_REPORT_TIMES_H
+
+#include "scheduler/entity.h"
+#include "trace/statistics.h"
+
+/*
+ * Adds to `into`, which is the caller's, the histogram at this offset of struct wr_entity_statistics: of the
+ * entity or, if it has instances, of all of them. Thread: any.
+ */
+void wr_entity_times(const weir_entity *entity, struct wr_statistics *statistics, size_t offset,
+		     struct wr_histogram *into);
+
+#endif
