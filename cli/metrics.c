@@ -69,7 +69,8 @@ static void answer(struct evhttp_request *request, void *arg)
 	struct evbuffer *body = evhttp_request_get_output_buffer(request);
 	char *text = NULL;
 
-	if (weir_scheduler_metrics(metrics->scheduler, &text) || evbuffer_add(body, text, strlen(text))) {
+	if (weir_scheduler_print_metrics(metrics->scheduler, &text) ||
+	    evbuffer_add(body, text, strlen(text))) {
 		weir_text_free(text);
 		evhttp_send_error(request, HTTP_SERVUNAVAIL, "out of memory");
 		return;

@@ -1,6 +1,6 @@
 /*
  * `weir run --metrics ADDRESS`: a thread that answers GET /metrics with the run's metrics
- * (weir_scheduler_metrics), and the only user of libevent's HTTP server.
+ * (weir_scheduler_print_metrics), and the only user of libevent's HTTP server.
  */
 #ifndef CLI_METRICS_H
 #define CLI_METRICS_H

@@ -607,7 +607,7 @@ WEIR_API weir_status weir_scheduler_print_statistics(weir_scheduler *scheduler, 
  * with options.observe: those in compute with WEIR_OBSERVE_COMPUTE, all with WEIR_OBSERVE_STATISTICS. Thread:
  * any. Fails: WEIR_E_NOMEM.
  */
-WEIR_API weir_status weir_scheduler_metrics(weir_scheduler *scheduler, char **out);
+WEIR_API weir_status weir_scheduler_print_metrics(weir_scheduler *scheduler, char **out);
 /*
  * Stops a run that is on and destroys the scheduler. NULL is allowed. Thread: one, and no other thread may be
  * inside or enter a call about the scheduler or its graph's entities, inlets and outlets: before this call,

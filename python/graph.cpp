@@ -690,7 +690,7 @@ static std::string metrics_text(Graph &self)
 {
 	char *text;
 
-	check(weir_scheduler_metrics(running_core(self)->scheduler, &text));
+	check(weir_scheduler_print_metrics(running_core(self)->scheduler, &text));
 	std::unique_ptr<char, void (*)(char *)> guard(text, weir_text_free);
 	return text;
 }

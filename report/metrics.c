@@ -216,43 +216,29 @@ static void add_waits(struct metrics *metrics, const struct family *family)
 
 /* --- connections, pools --- */
 
-/* The number tells apart two inlets of one port. */
-static void add_queue(struct metrics *metrics, const struct family *family, size_t i, uint64_t number)
+/* Of a number in weir_queue_counts, 32 or 64 bits wide. The queue's number tells apart two inlets of one
+ * port. */
+static void add_queues(struct metrics *metrics, const struct family *family, bool wide)
 {
-	const struct wr_connection *connection = metrics->graph->connections[i];
+	weir_queue_counts counts = {.size = sizeof counts};
+	const char *number = (const char *)&counts + family->offset;
 
-	wr_text_add(&metrics->text, "%s{queue=\"%zu\"", family->name, i);
-	add_label(metrics, ",from", connection->from);
-	add_label(metrics, ",to", connection->to);
-	add_number(metrics, number);
+	for (size_t i = 0; !weir_scheduler_queue_counts(metrics->scheduler, i, &counts); i++) {
+		wr_text_add(&metrics->text, "%s{queue=\"%zu\"", family->name, i);
+		add_label(metrics, ",from", counts.from);
+		add_label(metrics, ",to", counts.to);
+		add_number(metrics, wide ? *(const uint64_t *)number : *(const uint32_t *)number);
+	}
 }
 
-static void add_queued(struct metrics *metrics, const struct family *family)
+static void add_queue_counts(struct metrics *metrics, const struct family *family)
 {
-	weir_graph *graph = metrics->graph;
-
-	for (size_t i = 0, at; (at = wr_graph_shown_connection(graph, i)) < graph->connection_count; i++)
-		add_queue(metrics, family, at, wr_queue_snapshot(&graph->connections[at]->queue));
+	add_queues(metrics, family, true);
 }
 
 static void add_capacity(struct metrics *metrics, const struct family *family)
 {
-	weir_graph *graph = metrics->graph;
-
-	for (size_t i = 0, at; (at = wr_graph_shown_connection(graph, i)) < graph->connection_count; i++)
-		add_queue(metrics, family, at, graph->connections[at]->queue.capacity);
-}
-
-/* Of a number in struct wr_queue_counters. */
-static void add_queue_counts(struct metrics *metrics, const struct family *family)
-{
-	weir_graph *graph = metrics->graph;
-
-	for (size_t i = 0, at; (at = wr_graph_shown_connection(graph, i)) < graph->connection_count; i++) {
-		char *counters = (char *)&graph->connections[at]->queue.counters;
-
-		add_queue(metrics, family, at, wr_read((_Atomic uint64_t *)(counters + family->offset)));
-	}
+	add_queues(metrics, family, false);
 }
 
 /* Of a number in weir_pool_counts. */
@@ -323,7 +309,7 @@ static void add_paths(struct metrics *metrics, const struct family *family)
 
 #define OF_ENTITY(field) add_entity_counts, offsetof(weir_entity_counts, field)
 #define TIMES(field)     add_entity_times, offsetof(struct wr_entity_statistics, field)
-#define OF_QUEUE(field)  add_queue_counts, offsetof(struct wr_queue_counters, field)
+#define OF_QUEUE(field)  add_queue_counts, offsetof(weir_queue_counts, field)
 #define OF_POOL(field)   add_pool_counts, offsetof(weir_pool_counts, field)
 
 static const struct family families[] = {
@@ -339,8 +325,9 @@ static const struct family families[] = {
 	{"weir_lost_ticks_total", "counter", "Periods in which an entity did not tick", OF_ENTITY(lost)},
 	{"weir_replay_hits_total", "counter", "Ticks whose captured device work was launched again",
 	 OF_ENTITY(replay_hits)},
-	{"weir_queue_messages", "gauge", "Messages in a queue", add_queued, 0},
-	{"weir_queue_capacity", "gauge", "Messages that a queue has room for", add_capacity, 0},
+	{"weir_queue_messages", "gauge", "Messages in a queue", OF_QUEUE(queued)},
+	{"weir_queue_capacity", "gauge", "Messages that a queue has room for", add_capacity,
+	 offsetof(weir_queue_counts, capacity)},
 	{"weir_queue_pushed_total", "counter", "Messages that were put into a queue", OF_QUEUE(pushed)},
 	{"weir_queue_delivered_total", "counter", "Messages that the receiver took", OF_QUEUE(delivered)},
 	{"weir_queue_dropped_total", "counter", "Messages dropped by the policy of a queue",
@@ -380,7 +367,7 @@ static void add_family(struct metrics *metrics, const struct family *family)
 	text->text[before] = '\0';
 }
 
-weir_status weir_scheduler_metrics(weir_scheduler *scheduler, char **out)
+weir_status weir_scheduler_print_metrics(weir_scheduler *scheduler, char **out)
 {
 	struct metrics metrics = {.scheduler = scheduler,
 				  .graph = scheduler->graph,

@@ -38,12 +38,6 @@ struct reading {
 	weir_status status;
 };
 
-static bool same_path(const struct wr_path_row *row, const struct wr_text *names, bool other)
-{
-	return row->other == other && row->names.length == names->length &&
-	       !memcmp(row->names.text, names->text, names->length);
-}
-
 /* Takes the names. NULL: no memory. */
 static struct wr_path_row *row_of(struct reading *reading, struct wr_text *names, bool other)
 {
@@ -52,10 +46,13 @@ static struct wr_path_row *row_of(struct reading *reading, struct wr_text *names
 	bool plain = reading->graph->entity_count == reading->graph->plan->shown_count;
 
 	for (size_t i = plain ? rows->count : 0; !names->status && i < rows->count; i++) {
-		if (!same_path(&rows->at[i], names, other))
+		struct wr_path_row *row = &rows->at[i];
+
+		if (row->other != other || row->names.length != names->length ||
+		    memcmp(row->names.text, names->text, names->length) != 0)
 			continue;
 		wr_text_finish(names);
-		return &rows->at[i];
+		return row;
 	}
 	if (names->status || wr_grow(&rows->at, &rows->room, rows->count + 1, sizeof *rows->at)) {
 		wr_text_finish(names);

@@ -11,7 +11,7 @@ static char *metrics_of(struct rig *rig)
 {
 	char *text = NULL;
 
-	assert_int_equal(weir_scheduler_metrics(rig->scheduler, &text), WEIR_OK);
+	assert_int_equal(weir_scheduler_print_metrics(rig->scheduler, &text), WEIR_OK);
 	return text;
 }
 
