@@ -60,8 +60,8 @@ char *pipeline_error_text(GstMessage *message)
 	char *text;
 
 	gst_message_parse_error(message, &error, &debug);
-	detail = debug ? strchr(debug, '\n') : NULL; /* behind the line that says where in the source */
-	detail = detail ? detail + 1 : debug;
+	detail = debug ? strchr(debug, '\n') : NULL; /* what is before it says where in GStreamer's source */
+	detail = detail ? detail + 1 : NULL;
 	text = g_strdup_printf("%s: %s%s%s%s", GST_MESSAGE_SRC_NAME(message), error->message,
 			       detail && *detail ? " (" : "", detail ? detail : "",
 			       detail && *detail ? ")" : "");
@@ -142,16 +142,29 @@ static GstPad *open_pad(GstElement *element, GstPadDirection direction)
 	return found;
 }
 
+/* Pads that come while the pipeline runs, as those of a decodebin, are linked then. */
+static bool has_later_pads(GstElement *element)
+{
+	for (const GList *at = gst_element_get_pad_template_list(element); at; at = at->next)
+		if (GST_PAD_TEMPLATE_DIRECTION(at->data) == GST_PAD_SRC &&
+		    GST_PAD_TEMPLATE_PRESENCE(at->data) == GST_PAD_SOMETIMES)
+			return true;
+	return false;
+}
+
 /* Names an element by what is left over of the description; NULL: nothing is. */
 static char *leftover_text(GstElement *bin, const GstElement *end)
 {
+	bool later = false;
 	char *text = NULL;
 
 	GST_OBJECT_LOCK(bin);
+	for (GList *at = GST_BIN_CHILDREN(bin); at && !later; at = at->next)
+		later = has_later_pads(at->data);
 	for (GList *at = GST_BIN_CHILDREN(bin); at && !text; at = at->next) {
 		GstElement *element = at->data;
 		GstPad *from = element == end ? NULL : open_pad(element, GST_PAD_SRC);
-		GstPad *to = element == end || from ? NULL : open_pad(element, GST_PAD_SINK);
+		GstPad *to = element == end || from || later ? NULL : open_pad(element, GST_PAD_SINK);
 		if (from)
 			text = g_strdup_printf("the output of '%s' is open: link it, or end it in a sink, as "
 					       "! fakesink",
@@ -190,11 +203,10 @@ static char *own_end(const char *description, enum end end)
 static char *refused_text(GError *error, GstParseContext *context, const char *description, enum end end)
 {
 	gchar **missing = gst_parse_context_get_missing_elements(context);
-	char *name = NULL, *text;
+	bool link = g_error_matches(error, GST_PARSE_ERROR, GST_PARSE_ERROR_LINK);
+	char *name = link ? own_end(description, end) : NULL, *text;
 
-	if (!(missing && *missing) && g_error_matches(error, GST_PARSE_ERROR, GST_PARSE_ERROR_LINK))
-		name = own_end(description, end);
-	if (missing && *missing)
+	if (g_error_matches(error, GST_PARSE_ERROR, GST_PARSE_ERROR_NO_SUCH_ELEMENT) && missing && *missing)
 		text = missing_text(*missing);
 	else if (name && end == END_SINK)
 		text = g_strdup_printf("the pipeline ends in the sink '%s': leave it out, since gst_read "
@@ -205,7 +217,10 @@ static char *refused_text(GError *error, GstParseContext *context, const char *d
 				       "gst_write is the beginning",
 				       name);
 	else
-		text = g_strdup_printf("pipeline: %s", error ? error->message : "not one of GStreamer's");
+		text = g_strdup_printf("pipeline: %s%s", error ? error->message : "not one of GStreamer's",
+				       !link             ? ""
+				       : end == END_SINK ? ", which is gst_read"
+							 : ", where weir_source is gst_write");
 	g_strfreev(missing);
 	g_free(name);
 	return one_line(text);

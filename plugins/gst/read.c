@@ -96,9 +96,9 @@ static const weir_parameter parameters[] = {
 		.type = WEIR_TYPE_CHOICE,
 		.fallback = "\"fail\"",
 		.choices = "fail|reconnect",
-		.help = "an error of the pipeline, and the end of a live one: the run fails, or the pipeline "
-			"is "
-			"made anew",
+		.help = "an error of the pipeline fails the run, or the pipeline is made anew, also after "
+			"the "
+			"end of a live one",
 	},
 	{
 		.size = sizeof(weir_parameter),
@@ -154,19 +154,6 @@ static GstFlowReturn on_sample(GstAppSink *sink, gpointer arg)
 	return GST_FLOW_OK;
 }
 
-static void on_end(GstAppSink *sink, gpointer arg)
-{
-	struct gst_read *self = arg;
-
-	(void)sink;
-	pthread_mutex_lock(&self->lock);
-	if (!self->deaf) {
-		self->ended = true;
-		mark_locked(self);
-	}
-	pthread_mutex_unlock(&self->lock);
-}
-
 /* Takes the text. The first loss is the cause of those that follow. */
 static void lose(struct gst_read *self, char *text)
 {
@@ -180,10 +167,21 @@ static void lose(struct gst_read *self, char *text)
 	g_free(text);
 }
 
+/* The end is that of all sinks, so that a branch of the pipeline that ends in a file is complete, too. */
 static void hear(void *arg, GstMessage *message)
 {
+	struct gst_read *self = arg;
+
 	if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR)
-		lose(arg, pipeline_error_text(message));
+		lose(self, pipeline_error_text(message));
+	if (GST_MESSAGE_TYPE(message) != GST_MESSAGE_EOS)
+		return;
+	pthread_mutex_lock(&self->lock);
+	if (!self->deaf) {
+		self->ended = true;
+		mark_locked(self);
+	}
+	pthread_mutex_unlock(&self->lock);
 }
 
 /* --- making and starting the pipeline: the thread that starts the run, or our own --- */
@@ -208,7 +206,7 @@ static char *other_caps_text(const struct gst_read *self)
 
 static void set_sink(struct gst_read *self)
 {
-	GstAppSinkCallbacks callbacks = {.eos = on_end, .new_sample = on_sample};
+	GstAppSinkCallbacks callbacks = {.new_sample = on_sample};
 	GstAppSink *sink = GST_APP_SINK(self->pipeline.end);
 
 	g_object_set(sink, "caps", self->wanted, "sync", self->sync, "max-buffers", self->queue,

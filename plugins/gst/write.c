@@ -206,9 +206,14 @@ static weir_status set_timer(weir_context *context, struct gst_write *self)
 	return weir_entity_watch(self->entity, "gst_output", self->timer, WEIR_WATCH_READ);
 }
 
-/* A pipeline that got no frame has nothing to finish, and many elements take that for an error. */
+/*
+ * A pipeline that got no frame has nothing to finish, and many elements take that for an error. The input,
+ * which is closed, is held, so that a drain waits for the end of the stream, too.
+ */
 static weir_status begin_end(weir_context *context, struct gst_write *self)
 {
+	weir_status status;
+
 	if (!self->frames)
 		return weir_context_finish(context);
 	pthread_mutex_lock(&self->lock);
@@ -216,7 +221,8 @@ static weir_status begin_end(weir_context *context, struct gst_write *self)
 	tell_locked(self);
 	pthread_mutex_unlock(&self->lock);
 	send_end(self);
-	return set_timer(context, self);
+	status = set_timer(context, self);
+	return status ? status : weir_context_hold(context, 0, 0);
 }
 
 /* --- start and stop --- */
