@@ -238,7 +238,9 @@ def a_file_waits_for_a_slow_receiver_and_a_camera_drops(weir):
     live = "videotestsrc is-live=true num-buffers=120 ! video/x-raw,width=64,height=48,framerate=400/1"
     drops = run(weir, chain(reader(live, queue=2), slow, SINK))
     assert drops.returncode == 0, drops
-    dropped, total = re.search(r"(\d+) of (\d+) frames were dropped", drops.stderr).groups()
+    said = re.search(r"(\d+) of (\d+) frames were dropped", drops.stderr)
+    assert said, drops
+    dropped, total = said.groups()
     assert counts(drops, "end")[0] == 120 - int(dropped) and total == "120" and int(dropped) > 0, drops
     keeps = run(weir, chain(reader(live, queue=2, full="wait"), slow, SINK))
     assert keeps.returncode == 0 and counts(keeps, "end")[0] == 120 and not keeps.stderr, keeps
@@ -272,25 +274,30 @@ def whole_frames(file):
     return len(times(file))
 
 
+def slow_file(file):
+    """Frames wait in front of an element that takes 30 ms for each."""
+    return writer(f"identity sleep-time=30000 ! videoconvert ! jpegenc ! matroskamux ! filesink location={file}")
+
+
 def a_drain_finishes_the_file(weir):
     file = FOLDER / "live.mkv"
-    graph = chain(reader(LIVE), writer(f"videoconvert ! jpegenc ! matroskamux ! filesink location={file}"))
-    child = started(weir, graph, file)
+    child = started(weir, chain(reader(LIVE), slow_file(file)), file)
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=process.LIMIT)
     assert child.returncode == 130, (child.returncode, err)
     received = int(re.search(r"\n  write +\d+ +(\d+)", out).group(1))
-    assert whole_frames(file) == received > 0, (received, err)
+    assert whole_frames(file) == received > 0, (whole_frames(file), received, err)
 
 
 def a_failure_elsewhere_finishes_the_file(weir):
     file = FOLDER / "failed.mkv"
-    graph = chain(reader(LIVE), writer(f"videoconvert ! jpegenc ! matroskamux ! filesink location={file}"))
-    graph["entities"] += [reader(LIVE + " ! identity error-after=30", "other"), SINK]
-    graph["connections"].append(["other.out", "end.in"])
-    ended = run(weir, graph, "--quiet")
-    assert ended.returncode == 1 and "'other': identity0: Failed" in ended.stderr, ended
-    assert whole_frames(file) > 0
+    graph = chain(reader(LIVE), slow_file(file))
+    other = chain(reader(LIVE, "other"), writer("identity error-after=60 ! fakesink", "fails"))
+    graph["entities"] += other["entities"]
+    graph["connections"] += other["connections"]
+    ended = run(weir, graph)
+    assert ended.returncode == 1 and re.search(r"'fails': identity\d: Failed", ended.stderr), ended
+    assert whole_frames(file) == counts(ended, "write")[0] > 0, (whole_frames(file), ended)
 
 
 def two_readers_and_two_writers_in_one_graph(weir):
