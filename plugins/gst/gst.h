@@ -6,7 +6,9 @@
 #ifndef GST_GST_H
 #define GST_GST_H
 
+#include <pthread.h>
 #include <stdbool.h>
+#include <time.h>
 
 #include <gst/gst.h>
 #include <gst/video/video.h>
@@ -47,6 +49,19 @@ size_t format_dense_bytes(const GstVideoInfo *info);
 weir_status gst_begin(weir_context *context);
 /* A pipeline opens files by itself: fails if the run is confined to a folder (--root). */
 weir_status gst_check_root(weir_context *context);
+
+/* --- a lock that GStreamer's threads take, too; waits are timed by CLOCK_MONOTONIC --- */
+
+struct monitor {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool made;
+};
+
+void monitor_make(struct monitor *monitor);
+void monitor_end(struct monitor *monitor); /* also of one that was not made */
+/* The time in so many ns, for pthread_cond_timedwait. */
+struct timespec monitor_deadline(int64_t ns);
 
 /* --- a pipeline --- */
 

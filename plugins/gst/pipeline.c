@@ -1,7 +1,6 @@
 /* A pipeline made of a description, with weir's element at its open end; its bus; the plugin itself. */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,6 +40,40 @@ weir_status gst_check_root(weir_context *context)
 		return weir_context_fail(context, "a pipeline of GStreamer may open any file, which --root "
 						  "cannot prevent: run it without --root");
 	return WEIR_OK;
+}
+
+/* --- the lock --- */
+
+void monitor_make(struct monitor *monitor)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&monitor->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	pthread_mutex_init(&monitor->lock, NULL);
+	monitor->made = true;
+}
+
+void monitor_end(struct monitor *monitor)
+{
+	if (!monitor->made)
+		return;
+	pthread_cond_destroy(&monitor->changed);
+	pthread_mutex_destroy(&monitor->lock);
+	monitor->made = false;
+}
+
+struct timespec monitor_deadline(int64_t ns)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	ns += time.tv_nsec;
+	time.tv_sec += ns / 1000000000;
+	time.tv_nsec = ns % 1000000000;
+	return time;
 }
 
 /* --- texts --- */

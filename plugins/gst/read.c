@@ -11,11 +11,9 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <gst/app/gstappsink.h>
@@ -32,11 +30,10 @@ struct gst_read {
 	int fd;
 	struct pipeline pipeline;
 	pthread_t thread, before; /* that makes the pipeline anew; the last one, which it joins */
-	bool has_thread, has_before, has_lock;
+	bool has_thread, has_before;
 
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	/* guarded by lock */
+	struct monitor monitor;
+	/* guarded by monitor */
 	unsigned ready; /* samples that a tick may take */
 	uint64_t dropped;
 	char *lost; /* why the pipeline ended */
@@ -141,7 +138,7 @@ static GstFlowReturn on_sample(GstAppSink *sink, gpointer arg)
 	struct gst_read *self = arg;
 	GstSample *oldest = NULL;
 
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	if (self->drops && self->ready == self->queue && !self->deaf) {
 		oldest = gst_app_sink_try_pull_sample(sink, 0);
 		self->dropped++;
@@ -149,7 +146,7 @@ static GstFlowReturn on_sample(GstAppSink *sink, gpointer arg)
 		self->ready++;
 		mark_locked(self);
 	}
-	pthread_mutex_unlock(&self->lock);
+	pthread_mutex_unlock(&self->monitor.lock);
 	g_clear_pointer(&oldest, gst_sample_unref);
 	return GST_FLOW_OK;
 }
@@ -157,13 +154,13 @@ static GstFlowReturn on_sample(GstAppSink *sink, gpointer arg)
 /* Takes the text. The first loss is the cause of those that follow. */
 static void lose(struct gst_read *self, char *text)
 {
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	if (!self->lost && !self->deaf) {
 		self->lost = text;
 		text = NULL;
 		mark_locked(self);
 	}
-	pthread_mutex_unlock(&self->lock);
+	pthread_mutex_unlock(&self->monitor.lock);
 	g_free(text);
 }
 
@@ -176,12 +173,12 @@ static void hear(void *arg, GstMessage *message)
 		lose(self, pipeline_error_text(message));
 	if (GST_MESSAGE_TYPE(message) != GST_MESSAGE_EOS)
 		return;
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	if (!self->deaf) {
 		self->ended = true;
 		mark_locked(self);
 	}
-	pthread_mutex_unlock(&self->lock);
+	pthread_mutex_unlock(&self->monitor.lock);
 }
 
 /* --- making and starting the pipeline: the thread that starts the run, or our own --- */
@@ -221,10 +218,10 @@ static bool play(struct gst_read *self)
 	GstStateChangeReturn paused = gst_element_set_state(pipeline->bin, GST_STATE_PAUSED);
 	bool drops;
 
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	self->live = paused == GST_STATE_CHANGE_NO_PREROLL;
 	self->drops = drops = self->drop || (!self->wait && self->live);
-	pthread_mutex_unlock(&self->lock);
+	pthread_mutex_unlock(&self->monitor.lock);
 	if (drops)
 		gst_app_sink_set_max_buffers(GST_APP_SINK(pipeline->end), 0); /* on_sample bounds them */
 	return paused != GST_STATE_CHANGE_FAILURE &&
@@ -258,10 +255,10 @@ static void end_thread(struct gst_read *self)
 {
 	if (!self->has_thread)
 		return;
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	self->stopping = true;
-	pthread_cond_signal(&self->changed);
-	pthread_mutex_unlock(&self->lock);
+	pthread_cond_signal(&self->monitor.changed);
+	pthread_mutex_unlock(&self->monitor.lock);
 	pthread_join(self->thread, NULL);
 	self->has_thread = false;
 }
@@ -288,22 +285,7 @@ static void gst_read_stop(weir_context *context, void *state)
 	g_clear_pointer(&self->wanted, gst_caps_unref);
 	g_clear_pointer(&self->caps, gst_caps_unref);
 	g_clear_pointer(&self->lost, g_free);
-	if (self->has_lock) {
-		pthread_cond_destroy(&self->changed);
-		pthread_mutex_destroy(&self->lock);
-	}
-}
-
-static void make_lock(struct gst_read *self)
-{
-	pthread_condattr_t monotonic;
-
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&self->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	pthread_mutex_init(&self->lock, NULL);
-	self->has_lock = true;
+	monitor_end(&self->monitor);
 }
 
 static void read_values(struct gst_read *self, const weir_values *values)
@@ -341,7 +323,7 @@ static weir_status gst_read_start(weir_context *context, void *state, const weir
 		status = gst_check_root(context);
 	if (status)
 		return status;
-	make_lock(self);
+	monitor_make(&self->monitor);
 	read_values(self, values);
 	self->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (self->fd < 0)
@@ -374,20 +356,15 @@ static void gst_read_progress(const void *state, size_t room, char *out)
 /* Waits for the time of the next try. Returns true if the run stops. */
 static bool sleep_to_retry(struct gst_read *self)
 {
-	struct timespec until;
+	struct timespec until = monitor_deadline(self->retry);
 	bool stopping;
 	int waited = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += self->retry / 1000000000;
-	until.tv_nsec += self->retry % 1000000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	while (!self->stopping && !waited)
-		waited = pthread_cond_timedwait(&self->changed, &self->lock, &until);
+		waited = pthread_cond_timedwait(&self->monitor.changed, &self->monitor.lock, &until);
 	stopping = self->stopping;
-	pthread_mutex_unlock(&self->lock);
+	pthread_mutex_unlock(&self->monitor.lock);
 	return stopping;
 }
 
@@ -401,11 +378,11 @@ static void *restart(void *arg)
 	pipeline_end(&self->pipeline);
 	if (sleep_to_retry(self))
 		return NULL;
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	self->deaf = self->ended = false;
 	self->ready = 0;
 	g_clear_pointer(&self->lost, g_free);
-	pthread_mutex_unlock(&self->lock);
+	pthread_mutex_unlock(&self->monitor.lock);
 	make_and_play(self);
 	return NULL;
 }
@@ -420,9 +397,9 @@ static weir_status try_again(weir_context *context, struct gst_read *self, char 
 	if (!self->lost_at)
 		self->lost_at = weir_context_now(context);
 	self->tries++;
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	self->deaf = true;
-	pthread_mutex_unlock(&self->lock);
+	pthread_mutex_unlock(&self->monitor.lock);
 	self->has_before = self->has_thread;
 	self->before = self->thread;
 	error = pthread_create(&self->thread, NULL, restart, self);
@@ -631,7 +608,7 @@ static weir_status gst_read_compute(weir_context *context, void *state)
 	bool ended = false;
 	char *lost = NULL;
 
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	number = self->frames + self->dropped;
 	self->paced = self->live;
 	if (self->ready) {
@@ -643,7 +620,7 @@ static weir_status gst_read_compute(weir_context *context, void *state)
 	}
 	if (!self->ready && ((!self->lost && !self->ended) || !sample) && self->marked)
 		self->marked = read(self->fd, &none, sizeof none) != sizeof none;
-	pthread_mutex_unlock(&self->lock);
+	pthread_mutex_unlock(&self->monitor.lock);
 	if (sample)
 		return emit_sample(context, self, sample, number);
 	return lost || ended ? end_input(context, self, lost) : WEIR_OK;

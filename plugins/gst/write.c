@@ -6,11 +6,9 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <gst/app/gstappsrc.h>
@@ -27,11 +25,9 @@ struct gst_write {
 	unsigned queue;
 	struct pipeline pipeline;
 	int timer; /* of the end; -1: none */
-	bool has_lock;
 
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	/* guarded by lock */
+	struct monitor monitor;
+	/* guarded by monitor */
 	unsigned waiting;   /* buffers in the appsrc */
 	bool ending, ended; /* the end was sent; all sinks have it */
 	char *lost;
@@ -137,25 +133,25 @@ static GstPadProbeReturn on_taken(GstPad *pad, GstPadProbeInfo *info, gpointer a
 
 	(void)pad;
 	(void)info;
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	if (self->waiting)
 		self->waiting--;
 	tell_locked(self);
-	pthread_mutex_unlock(&self->lock);
+	pthread_mutex_unlock(&self->monitor.lock);
 	return GST_PAD_PROBE_OK;
 }
 
 /* Takes the text; the first one is kept. */
 static void lose(struct gst_write *self, char *text)
 {
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	if (!self->lost) {
 		self->lost = text;
 		text = NULL;
 	}
 	tell_locked(self);
-	pthread_cond_signal(&self->changed);
-	pthread_mutex_unlock(&self->lock);
+	pthread_cond_signal(&self->monitor.changed);
+	pthread_mutex_unlock(&self->monitor.lock);
 	g_free(text);
 }
 
@@ -167,11 +163,11 @@ static void hear(void *arg, GstMessage *message)
 		lose(self, pipeline_error_text(message));
 	if (GST_MESSAGE_TYPE(message) != GST_MESSAGE_EOS)
 		return;
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	self->ended = true;
 	tell_locked(self);
-	pthread_cond_signal(&self->changed);
-	pthread_mutex_unlock(&self->lock);
+	pthread_cond_signal(&self->monitor.changed);
+	pthread_mutex_unlock(&self->monitor.lock);
 }
 
 /* --- the end of the stream --- */
@@ -216,10 +212,10 @@ static weir_status begin_end(weir_context *context, struct gst_write *self)
 
 	if (!self->frames)
 		return weir_context_finish(context);
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	self->ending = true;
 	tell_locked(self);
-	pthread_mutex_unlock(&self->lock);
+	pthread_mutex_unlock(&self->monitor.lock);
 	send_end(self);
 	status = set_timer(context, self);
 	return status ? status : weir_context_hold(context, 0, 0);
@@ -230,24 +226,17 @@ static weir_status begin_end(weir_context *context, struct gst_write *self)
 /* Of a run that was cut short: what it wrote is finished, if that does not take long. */
 static void finish_late(weir_context *context, struct gst_write *self)
 {
-	enum { LATE_S = 2 };
-	struct timespec until;
+	const int64_t late = 2000000000;
+	struct timespec until = monitor_deadline(self->patience < late ? self->patience : late);
 	int waited = 0;
 	bool ended;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	if (self->patience < LATE_S * INT64_C(1000000000))
-		until.tv_nsec += self->patience % 1000000000, until.tv_sec += self->patience / 1000000000;
-	else
-		until.tv_sec += LATE_S;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	send_end(self);
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	while (!self->ended && !self->lost && !waited)
-		waited = pthread_cond_timedwait(&self->changed, &self->lock, &until);
+		waited = pthread_cond_timedwait(&self->monitor.changed, &self->monitor.lock, &until);
 	ended = self->ended;
-	pthread_mutex_unlock(&self->lock);
+	pthread_mutex_unlock(&self->monitor.lock);
 	if (!ended)
 		weir_context_log(context, WEIR_LOG_WARN, "the pipeline could not finish: %s",
 				 self->lost ? self->lost : "it takes too long; its files may be incomplete");
@@ -277,10 +266,7 @@ static void gst_write_stop(weir_context *context, void *state)
 		close(self->timer);
 	g_clear_pointer(&self->caps, gst_caps_unref);
 	g_clear_pointer(&self->lost, g_free);
-	if (self->has_lock) {
-		pthread_cond_destroy(&self->changed);
-		pthread_mutex_destroy(&self->lock);
-	}
+	monitor_end(&self->monitor);
 }
 
 static weir_status read_rate(weir_context *context, struct gst_write *self, const char *text)
@@ -307,18 +293,6 @@ static weir_status read_values(weir_context *context, struct gst_write *self, co
 	self->queue = (unsigned)weir_values_int(values, "queue");
 	self->patience = weir_values_int(values, "finish");
 	return read_rate(context, self, weir_values_string(values, "fps"));
-}
-
-static void make_lock(struct gst_write *self)
-{
-	pthread_condattr_t monotonic;
-
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&self->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	pthread_mutex_init(&self->lock, NULL);
-	self->has_lock = true;
 }
 
 static bool make_and_play(struct gst_write *self)
@@ -354,11 +328,11 @@ static weir_status gst_write_start(weir_context *context, void *state, const wei
 		status = read_values(context, self, values);
 	if (status)
 		return status;
-	make_lock(self);
+	monitor_make(&self->monitor);
 	if (make_and_play(self)) {
-		pthread_mutex_lock(&self->lock);
+		pthread_mutex_lock(&self->monitor.lock);
 		tell_locked(self);
-		pthread_mutex_unlock(&self->lock);
+		pthread_mutex_unlock(&self->monitor.lock);
 		return WEIR_OK;
 	}
 	weir_context_fail(context, "%s", self->lost);
@@ -553,10 +527,10 @@ static weir_status push(weir_context *context, struct gst_write *self, weir_mess
 		return status;
 	}
 	self->frames++;
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	self->waiting++;
 	tell_locked(self);
-	pthread_mutex_unlock(&self->lock);
+	pthread_mutex_unlock(&self->monitor.lock);
 	flow = gst_app_src_push_buffer(GST_APP_SRC(self->pipeline.end), buffer);
 	if (flow == GST_FLOW_OK || flow == GST_FLOW_EOS) /* then `ended` comes, or has come */
 		return WEIR_OK;
@@ -579,11 +553,11 @@ static weir_status gst_write_compute(weir_context *context, void *state)
 	bool ended, ending;
 	char *lost;
 
-	pthread_mutex_lock(&self->lock);
+	pthread_mutex_lock(&self->monitor.lock);
 	lost = self->lost; /* which is kept until stop */
 	ended = self->ended;
 	ending = self->ending;
-	pthread_mutex_unlock(&self->lock);
+	pthread_mutex_unlock(&self->monitor.lock);
 	if (lost)
 		return fail_pipeline(context, self, lost);
 	if (ended)
