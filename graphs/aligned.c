@@ -83,10 +83,21 @@ static void check_port(const struct aligned *aligned, unsigned port)
 		refuse(aligned, "ports", "'%s' is named by %s, too: remove one of the two", name, other);
 }
 
+/* Not one that is 0 because it could not be read, which was reported. */
+static bool is_zero(const struct wr_value *value)
+{
+	int64_t ns;
+
+	if (value->type == WR_STRING)
+		return !weir_duration_parse(value->string, &ns) && !ns;
+	return value->type == WR_INTEGER && !value->integer;
+}
+
 /* Of the two that say how old what is given again may be; the other one is for other keys. */
 static void check_age(const struct aligned *aligned, const char *key, const char *other, bool reuse)
 {
 	const weir_values *values = aligned->condition->values;
+	const struct wr_value *written = aligned->value ? wr_value_find(aligned->value, key) : NULL;
 	bool tags = !strcmp(other, "max_age");
 
 	if (weir_values_int(values, other) != -1)
@@ -98,7 +109,7 @@ static void check_age(const struct aligned *aligned, const char *key, const char
 		       "\"%s\" says how old a message may be that is given again: add \"missing\": "
 		       "\"reuse\", or leave it out",
 		       key);
-	else if (!weir_values_int(values, key))
+	else if (!weir_values_int(values, key) && (!written || is_zero(written)))
 		refuse(aligned, key,
 		       "a message of the age 0 belongs to the set, so none would be given again: leave "
 		       "\"%s\" "
