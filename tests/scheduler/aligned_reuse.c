@@ -464,6 +464,57 @@ static void c12_s07_e01_what_is_kept_is_given_back_at_each_end(void **state)
 	fails_at = drains_at = 0;
 }
 
+/* --- what is said of it --- */
+
+#define FED                                                                                                  \
+	"{\"weir\": 1, \"inlets\": [\"p.a\"], \"entities\": ["                                               \
+	"{\"name\": \"r\", \"operator\": \"film\", \"parameters\": {\"list\": 1}},"                          \
+	"{\"name\": \"p\", \"operator\": \"see\", " PORTS                                                    \
+	"\"conditions\": [{\"type\": \"aligned\", %s}]}], \"connections\": [[\"r.out\", \"p.b\"]]}"
+
+static void push(struct rig *rig, weir_inlet *inlet, int64_t ms)
+{
+	weir_message *message = NULL;
+
+	assert_int_equal(weir_message_create_empty(rig->graph, &message), WEIR_OK);
+	assert_int_equal(weir_message_set_stamp(message, (weir_stamp){ms * MS, 1}), WEIR_OK);
+	assert_int_equal(weir_inlet_push(inlet, message, -1), WEIR_OK);
+}
+
+static void explain_what_is_kept(void)
+{
+	struct rig *rig = begin();
+	weir_inlet *inlet = NULL;
+
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "p.a", &inlet), WEIR_OK);
+	rig_start(rig);
+	push(rig, inlet, 10);
+	weir_sleep(20 * MS);
+	push(rig, inlet, 20);
+	weir_sleep(10 * MS);
+	assert_string_equal(seen, now.sets);
+	assert_says(rig_explain(rig), "p: aligned on a: WAIT (no messages that belong together, 'a' shows a "
+				      "message of 10");
+	assert_says(rig->explained, ", 'b' shows a message of 30");
+	weir_inlet_close(inlet);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig->outcome.held, 0);
+	rig_destroy(rig);
+	check_given_back();
+}
+
+static void c12_c05_it_is_explained_how_old_what_is_kept_is(void **state)
+{
+	(void)state;
+	now.graph = FED;
+	now.capacity = 4;
+	now.condition = BOTH;
+	now.a = "";
+	now.b = "10";
+	now.sets = "10,10 20,10+";
+	rig_in_worlds(10, explain_what_is_kept);
+}
+
 /* --- the seeded bugs --- */
 
 #ifdef WR_SEAM
@@ -530,6 +581,7 @@ int main(void)
 		cmocka_unit_test(c12_s03_a_pool_of_the_least_size_does_not_stall),
 		cmocka_unit_test(c12_s03_a_pool_whose_only_block_is_kept_is_told),
 		cmocka_unit_test(c12_s07_e01_what_is_kept_is_given_back_at_each_end),
+		cmocka_unit_test(c12_c05_it_is_explained_how_old_what_is_kept_is),
 #ifdef WR_SEAM
 		cmocka_unit_test(c12_the_seeded_bugs_are_found),
 #endif
