@@ -83,23 +83,20 @@ static void check_port(const struct aligned *aligned, unsigned port)
 		refuse(aligned, "ports", "'%s' is named by %s, too: remove one of the two", name, other);
 }
 
-/* Not one that is 0 because it could not be read, which was reported. */
-static bool is_zero(const struct wr_value *value)
-{
-	int64_t ns;
-
-	if (value->type == WR_STRING)
-		return !weir_duration_parse(value->string, &ns) && !ns;
-	return value->type == WR_INTEGER && !value->integer;
-}
-
 /* Of the two that say how old what is given again may be; the other one is for other keys. */
 static void check_age(const struct aligned *aligned, const char *key, const char *other, bool reuse)
 {
 	const weir_values *values = aligned->condition->values;
 	const struct wr_value *written = aligned->value ? wr_value_find(aligned->value, key) : NULL;
 	bool tags = !strcmp(other, "max_age");
+	bool zero = !weir_values_int(values, key);
+	int64_t ns;
 
+	/* What could not be read is 0, too, and was reported. */
+	if (written && written->type == WR_STRING)
+		zero = !weir_duration_parse(written->string, &ns) && !ns;
+	else if (written)
+		zero = written->type == WR_INTEGER && !written->integer;
 	if (weir_values_int(values, other) != -1)
 		refuse(aligned, other,
 		       tags ? "\"max_age\" is a time, and tags are compared: use \"max_age_tags\""
@@ -109,7 +106,7 @@ static void check_age(const struct aligned *aligned, const char *key, const char
 		       "\"%s\" says how old a message may be that is given again: add \"missing\": "
 		       "\"reuse\", or leave it out",
 		       key);
-	else if (!weir_values_int(values, key) && (!written || is_zero(written)))
+	else if (zero)
 		refuse(aligned, key,
 		       "a message of the age 0 belongs to the set, so none would be given again: leave "
 		       "\"%s\" "

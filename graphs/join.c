@@ -98,11 +98,6 @@ static const struct wr_plan_condition *set_behind(const struct joins *joins, uin
 	return set_of(&joins->plan->entities[c->to], c->input);
 }
 
-static bool waits_for_all(const struct wr_plan_condition *set)
-{
-	return !strcmp(weir_values_string(set->values, "missing"), "wait");
-}
-
 static bool is_paired(const struct joins *joins, const struct wr_plan_connection *c)
 {
 	const struct wr_plan_entity *entity = &joins->plan->entities[c->to];
@@ -237,36 +232,33 @@ static void report_starved(struct joins *joins, const struct way *slow, const st
 		input_name(joins, full->connection), raised_capacity(joins, full, wanted - full->span.room));
 }
 
-static void report_between(struct joins *joins, const struct way *slow, const struct way *full,
-			   uint64_t wanted)
-{
-	const struct wr_plan_connection *c = &joins->plan->connections[slow->connection];
-	const struct wr_plan_entity *fork = &joins->plan->entities[slow->at];
-
-	wr_build_report_connection(
-		joins->build, WR_W_STUCK_JOIN, full->connection,
-		"up to %llu messages of '%s.%s' lie here until the next one comes at '%s', and this way has "
-		"room "
-		"for %llu: then nothing moves any more; raise the capacity of '%s.%s' to %llu",
-		(unsigned long long)wanted, fork->name, fork->outputs[slow->output].port->name,
-		input_name(joins, slow->connection), (unsigned long long)full->span.room,
-		joins->plan->entities[c->to].name, input_name(joins, full->connection),
-		raised_capacity(joins, full, wanted - full->span.room));
-}
-
-/* The same for two ways into one set. */
+/*
+ * The same for two ways into one set: between two messages of `slow` others lie on `full` whose turn as
+ * partners never comes.
+ */
 static bool check_stuck_set(struct joins *joins, const struct wr_plan_condition *set, const struct way *slow,
 			    const struct way *full)
 {
+	const struct wr_plan_connection *c = &joins->plan->connections[full->connection];
+	const struct wr_plan_entity *fork = &joins->plan->entities[slow->at];
 	uint64_t between = slow->span.taken - full->span.taken, wanted = slow->span.needed + between;
 
 	if (slow->span.taken < full->span.taken || wanted <= full->span.room ||
 	    weir_values_int(set->values, "timeout"))
 		return false;
-	if (between && slow->span.needed <= full->span.room)
-		report_between(joins, slow, full, wanted);
-	else
+	if (slow->span.needed > full->span.room)
 		report_starved(joins, slow, full, wanted);
+	else
+		wr_build_report_connection(
+			joins->build, WR_W_STUCK_JOIN, full->connection,
+			"up to %llu messages of '%s.%s' lie here until the next one comes at '%s', and this "
+			"way has room for %llu: then nothing moves any more; raise the capacity of '%s.%s' "
+			"to "
+			"%llu",
+			(unsigned long long)wanted, fork->name, fork->outputs[slow->output].port->name,
+			input_name(joins, slow->connection), (unsigned long long)full->span.room,
+			joins->plan->entities[c->to].name, input_name(joins, full->connection),
+			raised_capacity(joins, full, wanted - full->span.room));
 	return true;
 }
 
@@ -435,7 +427,8 @@ static void enter_join(struct joins *joins, uint32_t entity, const struct join *
 		}
 	}
 	first.span = all;
-	if (!set || !lossy || (lossy < join->count && !waits_for_all(set))) {
+	if (!set || !lossy ||
+	    (lossy < join->count && strcmp(weir_values_string(set->values, "missing"), "wait") != 0)) {
 		first.span.lossy = NONE;
 		first.span.least = ENDLESS;
 	}
