@@ -115,6 +115,7 @@ static const weir_operator when = {.size = sizeof(weir_operator),
 				   .compute = when_compute};
 static const weir_operator join = {.size = sizeof(weir_operator),
 				   .name = "join",
+				   .flags = WEIR_OPERATOR_INSTANCES,
 				   .help = "emits one message for each set",
 				   .inputs = inputs,
 				   .outputs = camera_outputs,
@@ -262,6 +263,21 @@ static void c12_what_a_tick_emits_has_the_stamp_of_its_earliest_message(void **s
 	       "12", "11 11", "11 12", "11,11 11,12");
 }
 
+/* An instance emits with the stamps of the set that it got. */
+static void c12_c13_instances_emit_with_the_stamp_of_the_earliest_message(void **state)
+{
+	(void)state;
+	expect("{\"weir\": 1, \"entities\": [" SOURCE("l", "camera", "0") SOURCE("r", "camera", "1")
+		       SOURCE("s", "camera",
+			      "2") "{\"name\": \"j\", \"operator\": \"join\", \"instances\": 2, "
+				   "\"conditions\": [{\"type\": \"aligned\", " BOTH
+				   ", \"within\": \"3ms\", \"missing\": \"empty\"}]}, " JOIN(
+					   "p", "two", "4",
+					   BOTH) "], \"connections\": [[\"l.out\", \"j.a\"], [\"r.out\", "
+						 "\"j.b\"], [\"j.out\", \"p.a\"], [\"s.out\", \"p.b\"]]}",
+	       "12 20", "11 21", "11 20", "11,11 20,20");
+}
+
 /* --- graphs that stand --- */
 
 static char said[1000];
@@ -361,6 +377,7 @@ int main(void)
 		cmocka_unit_test(c12_no_set_is_wider_than_within),
 		cmocka_unit_test(c12_a_timeout_counts_for_each_message_from_when_it_was_seen),
 		cmocka_unit_test(c12_what_a_tick_emits_has_the_stamp_of_its_earliest_message),
+		cmocka_unit_test(c12_c13_instances_emit_with_the_stamp_of_the_earliest_message),
 		cmocka_unit_test(c12_s06_a_set_that_waits_for_its_own_graph_stands),
 		cmocka_unit_test(c12_s06_what_lies_between_two_partners_needs_room),
 	};
