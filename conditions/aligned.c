@@ -40,8 +40,9 @@ static const weir_parameter parameters[] = {
 		.name = "missing",
 		.type = WEIR_TYPE_CHOICE,
 		.fallback = "\"wait\"",
-		.choices = "wait|empty",
-		.help = "wait: a tick has all ports; empty: also less, if no partner can come",
+		.choices = "wait|empty|reuse",
+		.help = "wait: a tick has all ports; empty: also less, if no partner can come; reuse: then a "
+			"port gives its last message again",
 	},
 	{
 		.size = sizeof(weir_parameter),
@@ -56,8 +57,28 @@ static const weir_parameter parameters[] = {
 		.type = WEIR_TYPE_DURATION,
 		.fallback = "0",
 		.max = INT64_MAX,
-		.help = "with \"empty\": waits no longer for partners of a message that it has seen; 0: as "
-			"long as it takes",
+		.help = "with \"empty\" and \"reuse\": waits no longer for partners of a message that it has "
+			"seen; 0: as long as it takes",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "max_age",
+		.type = WEIR_TYPE_DURATION,
+		.fallback = "-1",
+		.min = -1,
+		.max = INT64_MAX,
+		.help = "with \"reuse\", by time: so far before the set the message may be that is given "
+			"again; "
+			"-1: any time",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "max_age_tags",
+		.type = WEIR_TYPE_INT,
+		.fallback = "-1",
+		.min = -1,
+		.max = INT64_MAX,
+		.help = "with \"reuse\", by tag: likewise, in tags",
 	},
 	{.name = NULL},
 };

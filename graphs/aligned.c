@@ -83,9 +83,41 @@ static void check_port(const struct aligned *aligned, unsigned port)
 		refuse(aligned, "ports", "'%s' is named by %s, too: remove one of the two", name, other);
 }
 
+/* Of the two that say how old what is given again may be; the other one is for other keys. */
+static void check_age(const struct aligned *aligned, const char *key, const char *other, bool reuse)
+{
+	const weir_values *values = aligned->condition->values;
+	const struct wr_value *written = aligned->value ? wr_value_find(aligned->value, key) : NULL;
+	bool tags = !strcmp(other, "max_age");
+	bool zero = !weir_values_int(values, key);
+	int64_t ns;
+
+	/* What could not be read is 0, too, and was reported. */
+	if (written && written->type == WR_STRING)
+		zero = !weir_duration_parse(written->string, &ns) && !ns;
+	else if (written)
+		zero = written->type == WR_INTEGER && !written->integer;
+	if (weir_values_int(values, other) != -1)
+		refuse(aligned, other,
+		       tags ? "\"max_age\" is a time, and tags are compared: use \"max_age_tags\""
+			    : "\"max_age_tags\" is for tags, and times are compared: use \"max_age\"");
+	else if (weir_values_int(values, key) != -1 && !reuse)
+		refuse(aligned, key,
+		       "\"%s\" says how old a message may be that is given again: add \"missing\": "
+		       "\"reuse\", or leave it out",
+		       key);
+	else if (zero)
+		refuse(aligned, key,
+		       "a message of the age 0 belongs to the set, so none would be given again: leave "
+		       "\"%s\" "
+		       "out for any age, or write \"missing\": \"empty\"",
+		       key);
+}
+
 static void check_parameters(const struct aligned *aligned)
 {
 	const weir_values *values = aligned->condition->values;
+	const char *missing = weir_values_string(values, "missing");
 	const struct wr_setting *ports = wr_values_setting(values, "ports");
 	const struct wr_value *written = aligned->value ? wr_value_find(aligned->value, "ports") : NULL;
 	bool tags = !strcmp(weir_values_string(values, "by"), "tag");
@@ -98,12 +130,17 @@ static void check_parameters(const struct aligned *aligned)
 		refuse(aligned, tags ? "within" : "within_tags",
 		       tags ? "\"within\" is a time, and tags are compared: use \"within_tags\""
 			    : "\"within_tags\" is for tags, and times are compared: use \"within\"");
-	if (weir_values_int(values, "timeout") && strcmp(weir_values_string(values, "missing"), "empty") != 0)
+	if (weir_values_int(values, "timeout") && !strcmp(missing, "wait"))
 		refuse(aligned, "timeout",
 		       "\"timeout\" says when a tick comes without a port: add \"missing\": \"empty\", or "
 		       "leave it out");
-	for (size_t i = 0; ports && i < ports->port_count; i++)
+	check_age(aligned, tags ? "max_age_tags" : "max_age", tags ? "max_age" : "max_age_tags",
+		  !strcmp(missing, "reuse"));
+	for (size_t i = 0; ports && i < ports->port_count; i++) {
 		check_port(aligned, ports->ports[i]);
+		if (!strcmp(missing, "reuse"))
+			aligned->entity->inputs[ports->ports[i]].reused = true;
+	}
 }
 
 static void check_written(struct wr_build *build, size_t entity, size_t condition,

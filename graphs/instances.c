@@ -108,6 +108,13 @@ static void check_condition(struct wr_build *build, const struct wr_plan_entity 
 		wr_report(&build->reports, WR_W_INSTANCES, at, place,
 			  "condition '%s' speaks of one compute at a time: leave \"instances\" out",
 			  wr_shown(condition->name).text);
+	else if (!strcmp(kind, "aligned") &&
+		 !strcmp(weir_values_string(condition->values, "missing"), "reuse"))
+		wr_report(&build->reports, WR_W_INSTANCES, at, place,
+			  "condition '%s' gives a message to several ticks: write \"missing\": \"empty\", or "
+			  "leave "
+			  "\"instances\" out",
+			  wr_shown(condition->name).text);
 	else if (condition->kind->phase != WEIR_PHASE_GATHERING && strcmp(kind, "cuda_stream") != 0)
 		wr_report(&build->reports, WR_W_INSTANCES, at, place,
 			  "condition '%s' looks into messages, which instances wait for later: give it to a "

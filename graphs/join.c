@@ -17,6 +17,13 @@
  * independent second input. A join whose ways all part at one output is passed like one entity, so ways may
  * be nested.
  *
+ * Inputs of one condition `aligned` (C12) are compared by stamps, and what has no partner is dropped, so a
+ * queue that drops is harmless there. Where one way delivers one message for several, what lies between two
+ * of these has no partner and is dropped, but only when the second has come: until then it needs room. With a
+ * timeout nothing is waited for without end. Behind such a join the i-th message belongs to the i-th before
+ * it only if all its ways part at one output; if it waits for all ports, what one way drops is lost behind
+ * it, too.
+ *
  * All numbers of a way count messages of the output where it begins. Its room is the sum of its capacities:
  * what an entity has taken and not yet emitted has its place in the queue behind it (S3). The output is never
  * further ahead of the join than the room of one way, so no more than that can be on the other way, either.
@@ -29,6 +36,7 @@
 
 #include "base/memory.h"
 #include "graphs/build.h"
+#include "graphs/parameter.h"
 
 #define NONE      UINT32_MAX
 #define ENDLESS   (UINT64_C(1) << 40) /* more than any sum of capacities; sums of it do not overflow */
@@ -73,6 +81,23 @@ static uint64_t bounded(uint64_t count)
 	return count < ENDLESS ? count : ENDLESS;
 }
 
+/* The condition `aligned` that names the input; NULL: none does. */
+static const struct wr_plan_condition *set_of(const struct wr_plan_entity *entity, unsigned input)
+{
+	for (size_t i = 0; i < entity->condition_count; i++)
+		if (!strcmp(entity->conditions[i].kind->name, "aligned") &&
+		    wr_condition_names(&entity->conditions[i], input, true))
+			return &entity->conditions[i];
+	return NULL;
+}
+
+static const struct wr_plan_condition *set_behind(const struct joins *joins, uint32_t connection)
+{
+	const struct wr_plan_connection *c = &joins->plan->connections[connection];
+
+	return set_of(&joins->plan->entities[c->to], c->input);
+}
+
 static bool is_paired(const struct joins *joins, const struct wr_plan_connection *c)
 {
 	const struct wr_plan_entity *entity = &joins->plan->entities[c->to];
@@ -81,7 +106,7 @@ static bool is_paired(const struct joins *joins, const struct wr_plan_connection
 	return input->connections == 1 && !input->inlet && !(input->port->flags & WEIR_PORT_ANY_SIZE) &&
 	       input->take != WEIR_TAKE_ALL && input->policy != WEIR_POLICY_FAULT &&
 	       input->policy != WEIR_POLICY_LATEST && !c->initial_messages &&
-	       wr_plan_waits_for(entity, c->input);
+	       (wr_plan_waits_for(entity, c->input) || set_of(entity, c->input));
 }
 
 /* The next paired connection into an entity; NONE after the last. */
@@ -191,7 +216,8 @@ static void report_uneven(struct joins *joins, const struct way *slow, const str
 				   input_name(joins, fast->connection));
 }
 
-static void report_starved(struct joins *joins, const struct way *slow, const struct way *full)
+static void report_starved(struct joins *joins, const struct way *slow, const struct way *full,
+			   uint64_t wanted)
 {
 	const struct wr_plan_connection *c = &joins->plan->connections[slow->connection];
 	const struct wr_plan_entity *fork = &joins->plan->entities[slow->at];
@@ -203,17 +229,50 @@ static void report_starved(struct joins *joins, const struct way *slow, const st
 		"%llu; raise the capacity of '%s.%s' to %llu",
 		join, input_name(joins, slow->connection), (unsigned long long)slow->span.needed, fork->name,
 		fork->outputs[slow->output].port->name, (unsigned long long)full->span.room, join,
-		input_name(joins, full->connection),
-		raised_capacity(joins, full, slow->span.needed - full->span.room));
+		input_name(joins, full->connection), raised_capacity(joins, full, wanted - full->span.room));
+}
+
+/*
+ * The same for two ways into one set: between two messages of `slow` others lie on `full` whose turn as
+ * partners never comes.
+ */
+static bool check_stuck_set(struct joins *joins, const struct wr_plan_condition *set, const struct way *slow,
+			    const struct way *full)
+{
+	const struct wr_plan_connection *c = &joins->plan->connections[full->connection];
+	const struct wr_plan_entity *fork = &joins->plan->entities[slow->at];
+	uint64_t between = slow->span.taken - full->span.taken, wanted = slow->span.needed + between;
+
+	if (slow->span.taken < full->span.taken || wanted <= full->span.room ||
+	    weir_values_int(set->values, "timeout"))
+		return false;
+	if (slow->span.needed > full->span.room)
+		report_starved(joins, slow, full, wanted);
+	else
+		wr_build_report_connection(
+			joins->build, WR_W_STUCK_JOIN, full->connection,
+			"up to %llu messages of '%s.%s' lie here until the next one comes at '%s', and this "
+			"way has room for %llu: then nothing moves any more; raise the capacity of '%s.%s' "
+			"to "
+			"%llu",
+			(unsigned long long)wanted, fork->name, fork->outputs[slow->output].port->name,
+			input_name(joins, slow->connection), (unsigned long long)full->span.room,
+			joins->plan->entities[c->to].name, input_name(joins, full->connection),
+			raised_capacity(joins, full, wanted - full->span.room));
+	return true;
 }
 
 /* Returns true if the join stops for ever because `slow` needs more than fits on `full`. */
 static bool check_stuck(struct joins *joins, const struct way *slow, const struct way *full)
 {
+	const struct wr_plan_condition *set = set_behind(joins, slow->connection);
+
+	if (set && set == set_behind(joins, full->connection))
+		return check_stuck_set(joins, set, slow, full);
 	if (slow->span.taken > full->span.taken && full->span.room < ENDLESS)
 		report_uneven(joins, slow, full);
 	else if (slow->span.taken == full->span.taken && slow->span.needed > full->span.room)
-		report_starved(joins, slow, full);
+		report_starved(joins, slow, full, slow->span.needed);
 	else
 		return false;
 	return true;
@@ -264,6 +323,7 @@ static void report_lossy(struct joins *joins, const struct way *way, const struc
 static void check_way(struct joins *joins, struct join *join, size_t i)
 {
 	struct way busy = {0}, limited = {0}, losing = {0}, kept = {0};
+	const struct wr_plan_condition *set;
 	uint32_t harmless = NONE;
 	uint64_t most = 0;
 
@@ -278,9 +338,10 @@ static void check_way(struct joins *joins, struct join *join, size_t i)
 			limited = way;
 			busy = other;
 		}
+		set = set_behind(joins, way.connection);
 		if (other.span.room <= way.span.least) {
 			harmless = way.span.lossy;
-		} else if (way.span.lossy != NONE) {
+		} else if (way.span.lossy != NONE && !(set && set == set_behind(joins, other.connection))) {
 			losing = way;
 			kept = other;
 		}
@@ -315,11 +376,35 @@ static void enter_node(struct joins *joins, uint32_t entity, const struct way *w
 	node->span = way->span;
 }
 
-/* The fork of all ways into a join stands for its senders, if there is one. */
+/* Returns false if the join drops messages of its ways, or ticks twice for one, by another way or a time. */
+static bool set_is_whole(const struct joins *joins, const struct join *join)
+{
+	const struct wr_plan_connection *c = &joins->plan->connections[join->ways[0].connection];
+	const struct wr_plan_entity *entity = &joins->plan->entities[c->to];
+
+	for (unsigned i = 0; i < entity->input_count; i++) {
+		const struct wr_plan_condition *set = set_of(entity, i);
+		bool found = false;
+
+		for (size_t k = 0; k < join->count; k++)
+			found |= joins->plan->connections[join->ways[k].connection].input == i;
+		if (set && ((!found && entity->inputs[i].connections + entity->inputs[i].inlet) ||
+			    weir_values_int(set->values, "timeout")))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The fork of all ways into a join stands for its senders, if there is one. Of a set that needs all its ports
+ * what one way drops is lost; one that does not loses what all ways drop.
+ */
 static void enter_join(struct joins *joins, uint32_t entity, const struct join *join)
 {
+	const struct wr_plan_condition *set = set_behind(joins, join->ways[0].connection);
 	struct way first = join->ways[0];
 	struct span all;
+	size_t lossy;
 
 	for (size_t i = 1; i < join->count; i++) {
 		struct way way = join->ways[i];
@@ -328,16 +413,25 @@ static void enter_join(struct joins *joins, uint32_t entity, const struct join *
 			return;
 	}
 	all = first.span;
+	lossy = first.span.lossy != NONE;
 	for (size_t i = 1; i < join->count; i++) {
 		struct way way = join->ways[i], up = first;
 
 		if (!ways_meet(joins, &way, &up) || up.at != first.at)
 			return;
 		span_merge(&all, &way.span);
+		lossy += way.span.lossy != NONE;
+		if (way.span.least < all.least) {
+			all.least = way.span.least;
+			all.lossy = way.span.lossy;
+		}
 	}
 	first.span = all;
-	first.span.lossy = NONE;
-	first.span.least = ENDLESS;
+	if (!set || !lossy ||
+	    (lossy < join->count && strcmp(weir_values_string(set->values, "missing"), "wait") != 0)) {
+		first.span.lossy = NONE;
+		first.span.least = ENDLESS;
+	}
 	enter_node(joins, entity, &first);
 }
 
@@ -353,13 +447,14 @@ static void visit(struct joins *joins, uint32_t entity)
 		join.ways[join.count] = way_begin(joins, connection);
 		connection = next_paired(joins, joins->next[connection]);
 	}
-	if (join.count == 1)
+	if (join.count == 1 && !set_behind(joins, join.ways[0].connection))
 		enter_node(joins, entity, &join.ways[0]);
 	if (join.count < 2 || connection != NONE)
 		return;
 	for (size_t i = 0; i < join.count; i++)
 		check_way(joins, &join, i);
-	enter_join(joins, entity, &join);
+	if (set_is_whole(joins, &join))
+		enter_join(joins, entity, &join);
 }
 
 static weir_status joins_make(struct joins *joins)

@@ -24,6 +24,7 @@ struct wr_plan_input {
 	bool gate;             /* has an implied gate (C8) */
 	bool inlet;            /* the graph names an inlet here */
 	bool timed;            /* a condition asks how long its messages have waited */
+	bool reused;           /* a condition `aligned` gives its last message again: it is kept */
 };
 
 struct wr_plan_output {

@@ -563,6 +563,7 @@ typedef struct {
 	uint64_t pushed, delivered, dropped, closed, queued, abandoned;
 	uint32_t capacity;
 	uint64_t unmatched; /* dropped by a condition `aligned`, as they belong to no other message */
+	uint64_t reused;    /* ticks to which it gave the last message again; no part of the sum */
 } weir_queue_counts;
 /*
  * Snapshots of the current or last run: of the i-th entity. Thread: any. Fails: WEIR_E_INVALID: past the end.
@@ -824,9 +825,10 @@ WEIR_API weir_message *weir_message_part(const weir_message *message, const char
 /*
  * A stamp travels with the data: what a tick emits gets the stamp of the first message of the first input
  * that received any, so that results can be matched to requests and their age is known; with a condition
- * `aligned`, of the earliest message of the aligned inputs. A stamp that was set wins: that of the message,
- * then that of the tick (weir_context_set_stamp). A message that is passed on, and a part of one, keep their
- * own. A part without a stamp gets that of the message in which it is emitted or pushed. {0, 0}: no stamp.
+ * `aligned`, of the earliest message of the set that is new in it. A stamp that was set wins: that of the
+ * message, then that of the tick (weir_context_set_stamp). A message that is passed on, and a part of one,
+ * keep their own. A part without a stamp gets that of the message in which it is emitted or pushed. {0, 0}:
+ * no stamp.
  */
 typedef struct {
 	int64_t time; /* when the data came to be, ns on the clock of weir_context_now and
@@ -1060,8 +1062,9 @@ WEIR_API size_t weir_context_count(const weir_context *context, unsigned input);
 /* The i-th of them. Borrowed until compute returns. */
 WEIR_API weir_message *weir_context_message(weir_context *context, unsigned input, size_t i);
 /*
- * Of an input with the policy `latest`: ns since the message that this tick received there was pushed; -1: it
- * received none, or the input has another policy.
+ * How old a message is that does not come with the others: ns since the one that this tick received on the
+ * input was pushed there. Of an input with the policy `latest`, and of one of a condition `aligned` with
+ * "reuse" that gives the message again. -1: none came, or it is a new one of any other input.
  */
 WEIR_API int64_t weir_context_age(const weir_context *context, unsigned input);
 /*

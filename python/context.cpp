@@ -911,9 +911,9 @@ static void bind_messages(ContextClass &type)
 			},
 			arg("port"), "How many messages this tick received there.")
 		.def("age", context_age, arg("port"),
-		     "Of an input with the policy latest: nanoseconds since the message of this tick was "
-		     "pushed; "
-		     "None: there is none, or the port has another policy.")
+		     "Of an input with the policy latest, or whose last message aligned gives again: "
+		     "nanoseconds since the message of this tick was pushed; None: there is none, or it is a "
+		     "new one of any other input.")
 		.def("sender", context_sender, arg("port"), arg("connection") = 0,
 		     "The output that sends on that connection, \"read.out\"; None: there is no such "
 		     "connection.")

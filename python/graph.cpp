@@ -759,6 +759,7 @@ static nb::object queue_counts(Graph &self)
 		out["delivered"] = counts.delivered;
 		out["dropped"] = counts.dropped;
 		out["unmatched"] = counts.unmatched;
+		out["reused"] = counts.reused;
 		out["closed"] = counts.closed;
 		out["queued"] = counts.queued;
 		out["abandoned"] = counts.abandoned;

@@ -302,9 +302,10 @@ static void add_queue(struct wr_text *text, struct wr_connection *connection,
 	add_name(text, ",\"policy\":", wr_policy_text(connection->queue.policy));
 	wr_text_add(text,
 		    ",\"pushed\":%" PRIu64 ",\"delivered\":%" PRIu64 ",\"dropped\":%" PRIu64
-		    ",\"unmatched\":%" PRIu64 ",\"closed\":%" PRIu64 ",\"queued\":%zu,\"abandoned\":%" PRIu64,
+		    ",\"unmatched\":%" PRIu64 ",\"reused\":%" PRIu64 ",\"closed\":%" PRIu64
+		    ",\"queued\":%zu,\"abandoned\":%" PRIu64,
 		    wr_read(&counters->pushed), wr_read(&counters->delivered), wr_read(&counters->dropped),
-		    wr_read(&counters->unmatched),
+		    wr_read(&counters->unmatched), wr_read(&counters->reused),
 		    wr_read(&counters->closed) + wr_read(&counters->taken_back),
 		    wr_queue_snapshot(&connection->queue), wr_read(&counters->abandoned));
 	if (connection->outlet)

@@ -10,7 +10,8 @@
  *
  * With `empty`, a set begins with the earliest head, and has the ports whose heads are within; p is the
  * latest of these. A port takes no part once its next key is known to be further away, or there is none. Only
- * what the chosen messages replace is dropped.
+ * what the chosen messages replace is dropped. `reuse` is the same; to a set that lacks a port it adds what
+ * that port gave last.
  */
 #include "scheduler/align.h"
 
@@ -128,10 +129,23 @@ static size_t earliest_of(const struct wr_align_port *ports, size_t count)
 	return earliest;
 }
 
+/* Of ports that the set lacks. What comes late may be earlier than what was kept before: that is young. */
+static void choose_again(const struct wr_align_rules *rules, struct wr_align_port *ports, size_t count)
+{
+	uint64_t key = UINT64_MAX;
+
+	for (size_t i = 0; i < count; i++)
+		if (ports[i].in && key_at(&ports[i], ports[i].drop) < key)
+			key = key_at(&ports[i], ports[i].drop);
+	for (size_t i = 0; i < count; i++)
+		ports[i].again = !ports[i].in && !ports[i].out && ports[i].has_kept &&
+				 !is_beyond(key, ports[i].kept, rules->oldest);
+}
+
 static struct wr_align_choice choose_some(const struct wr_align_rules *rules, struct wr_align_port *ports,
 					  size_t count, bool late)
 {
-	struct wr_align_rules now = {rules->within, rules->nearest && !late, true};
+	struct wr_align_rules now = {.within = rules->within, .nearest = rules->nearest && !late};
 	struct wr_align_choice choice = {WR_ALIGN_SET, 0, 1};
 	size_t earliest = earliest_of(ports, count);
 	uint64_t from, p;
@@ -155,7 +169,10 @@ static struct wr_align_choice choose_some(const struct wr_align_rules *rules, st
 		    !is_beyond(next, from, rules->within))
 			return (struct wr_align_choice){WR_ALIGN_WAIT, i, 1};
 	}
-	return choose_nearest(&now, ports, count, p);
+	choice = choose_nearest(&now, ports, count, p);
+	if (choice.says == WR_ALIGN_SET && rules->reuse)
+		choose_again(rules, ports, count);
+	return choice;
 }
 
 struct wr_align_choice wr_align_choose(const struct wr_align_rules *rules, struct wr_align_port *ports,
@@ -163,7 +180,7 @@ struct wr_align_choice wr_align_choose(const struct wr_align_rules *rules, struc
 {
 	for (size_t i = 0; i < count; i++) {
 		ports[i].drop = 0;
-		ports[i].in = false;
+		ports[i].in = ports[i].again = false;
 	}
 	return rules->empty ? choose_some(rules, ports, count, late) : choose_all(rules, ports, count);
 }
@@ -173,7 +190,9 @@ struct wr_align_choice wr_align_choose(const struct wr_align_rules *rules, struc
 weir_status wr_align_create(struct wr_align **out, weir_entity *entity, const struct wr_plan_condition *plan)
 {
 	const weir_values *values = plan->values;
+	const char *missing = weir_values_string(values, "missing");
 	size_t count = weir_values_count(values, "ports");
+	int64_t oldest;
 	struct wr_align *align = wr_alloc(1, sizeof *align);
 
 	*out = align;
@@ -185,10 +204,13 @@ weir_status wr_align_create(struct wr_align **out, weir_entity *entity, const st
 	if (!align->known || !align->ports)
 		return WEIR_E_NOMEM;
 	align->by_tag = !strcmp(weir_values_string(values, "by"), "tag");
+	oldest = weir_values_int(values, align->by_tag ? "max_age_tags" : "max_age");
 	align->rules = (struct wr_align_rules){
 		.within = (uint64_t)weir_values_int(values, align->by_tag ? "within_tags" : "within"),
 		.nearest = weir_values_bool(values, "nearest"),
-		.empty = !strcmp(weir_values_string(values, "missing"), "empty"),
+		.empty = strcmp(missing, "wait") != 0,
+		.reuse = !strcmp(missing, "reuse"),
+		.oldest = oldest < 0 ? UINT64_MAX : (uint64_t)oldest,
 	};
 	align->timeout = weir_values_int(values, "timeout");
 	for (size_t i = 0; i < count; i++) {

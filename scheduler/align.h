@@ -17,6 +17,8 @@ struct wr_align_rules {
 	uint64_t within; /* a partner's key is that far from the latest front's at the most */
 	bool nearest;    /* waits for proof that no nearer message will come */
 	bool empty;      /* a set may lack ports, but not all; else it has all of them */
+	bool reuse;      /* empty: a port that a set lacks gives its last message again... */
+	uint64_t oldest; /* ...if its key is so far before that of the set at the most */
 };
 
 /* One port: what is queued, whose keys do not descend; then what was chosen. */
@@ -28,9 +30,12 @@ struct wr_align_port {
 	bool closed;   /* nothing more will come; read before the count */
 	bool full;     /* nothing more comes before one of these is taken or dropped */
 	bool out;      /* takes no part: it is not connected, or held */
+	bool has_kept; /* its last message is there */
+	uint64_t kept; /* then: that one's key */
 
 	size_t drop; /* so many from the head on are unmatched */
 	bool in;     /* the one after them belongs to the set */
+	bool again;  /* reuse: the set lacks the port, which gives its last message */
 };
 
 static inline bool wr_align_has_head(const struct wr_align_port *port)
@@ -47,8 +52,9 @@ struct wr_align_choice {
 };
 
 /*
- * Fills in the results of all ports. What it drops is right whatever comes later, also with WAIT. `late`: the
- * set has waited for long enough (`empty` alone). Thread: any.
+ * Fills in the results of all ports. The key of a set is that of its earliest new message. What it drops is
+ * right whatever comes later, also with WAIT. `late`: the set has waited for long enough (`empty` alone).
+ * Thread: any.
  */
 struct wr_align_choice wr_align_choose(const struct wr_align_rules *rules, struct wr_align_port *ports,
 				       size_t count, bool late);

@@ -3,8 +3,9 @@
  * drops what has no partner.
  *
  * A set is chosen in one review and stays until the tick, whatever comes meanwhile: only then the fronts are
- * closed, when the other conditions hold. The review drops by the receiver's end of the queue, as a tick
- * takes: the room is freed, then the sender is poked.
+ * closed, when the other conditions hold. What a port gives again is the queue's `shown`, outside of front
+ * and inbox. The review drops by the receiver's end of the queue, as a tick takes: the room is freed, then
+ * the sender is poked.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -18,16 +19,21 @@
 #include "scheduler/view.h"
 
 /* Times may be negative; as keys they have the same order. */
+static uint64_t key_of(const weir_message *message, bool by_tag)
+{
+	weir_stamp stamp = weir_message_stamp(message);
+
+	return by_tag ? stamp.tag : (uint64_t)stamp.time ^ (UINT64_C(1) << 63);
+}
+
 static uint64_t time_key(const void *queue, size_t i)
 {
-	const weir_message *message = wr_queue_at((struct wr_queue *)queue, i);
-
-	return (uint64_t)weir_message_stamp(message).time ^ (UINT64_C(1) << 63);
+	return key_of(wr_queue_at((struct wr_queue *)queue, i), false);
 }
 
 static uint64_t tag_key(const void *queue, size_t i)
 {
-	return weir_message_stamp(wr_queue_at((struct wr_queue *)queue, i)).tag;
+	return key_of(wr_queue_at((struct wr_queue *)queue, i), true);
 }
 
 static weir_status fail_key(const struct wr_align *align, const weir_view *view,
@@ -94,6 +100,8 @@ static weir_status read_ports(struct wr_align *align, weir_view *view)
 		port->closed = weir_view_closed(view, known->input); /* before the count (S5) */
 		port->count = weir_view_count(view, known->input);
 		port->full = port->count >= input->connections[0]->queue.capacity;
+		port->has_kept = input->connections[0]->queue.shown;
+		port->kept = port->has_kept ? key_of(input->connections[0]->queue.shown, align->by_tag) : 0;
 		if (!view->looks)
 			status = check_keys(align, view, known, port);
 		port->last = known->last;
@@ -120,7 +128,7 @@ static int64_t late_at(const struct wr_align *align)
 
 /*
  * A drop frees its room at once, then pokes the sender: else a full queue would hold it for ever (S3). The
- * ports that a set lacks give nothing to its tick.
+ * ports that a set lacks give its tick what they gave last, or nothing.
  */
 static void apply_choice(struct wr_align *align, weir_entity *entity, const struct wr_align_choice *choice)
 {
@@ -134,9 +142,13 @@ static void apply_choice(struct wr_align *align, weir_entity *entity, const stru
 		struct wr_input *input = &entity->inputs[align->known[i].input];
 		struct wr_connection *connection = input->count ? input->connections[0] : NULL;
 
+		if (align->chosen && connection && connection->queue.shows)
+			connection->queue.again = port->again;
 		if (align->chosen && !port->out && !port->in) {
 			align->known[i].left_out = true;
 			input->take = input->need = 0;
+			if (!port->again) /* too old for this set, and so for those that follow */
+				wr_queue_forget_shown(&connection->queue);
 		}
 		if (!port->drop)
 			continue;

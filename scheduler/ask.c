@@ -908,7 +908,7 @@ static inline const weir_message *front_message(const struct wr_input *port, siz
 {
 	if (port->set)
 		return wr_fan_in_at(port->set, i);
-	if (port->latest)
+	if (port->latest || (port->aligned && port->count && port->connections[0]->queue.again))
 		return i ? NULL : wr_queue_shown(&port->connections[0]->queue, NULL);
 	for (size_t k = 0; k < port->count; k++) {
 		struct wr_queue *queue = &port->connections[k]->queue;

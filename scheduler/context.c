@@ -113,7 +113,7 @@ int64_t weir_context_age(const weir_context *context, unsigned input)
 {
 	const struct wr_input *from = &context->entity->inputs[input];
 
-	if (!weir_context_count(context, input) || !from->latest)
+	if (!weir_context_count(context, input) || !from->connections[0]->queue.again)
 		return -1;
 	return wr_now() - from->connections[0]->queue.shown_since;
 }

@@ -1403,20 +1403,27 @@ weir_status weir_context_set_stamp(weir_context *context, weir_stamp stamp)
 
 /* --- what a tick emits --- */
 
-/* Of a set (C12) the earliest gives it: a set may lack ports, and the stamps of its first would go back. */
+/*
+ * Of a set (C12) the earliest that is new gives it: a set may lack ports, and the stamps of its first would
+ * go back. An instance receives a set of its dealer's.
+ */
 static bool find_stamp(const weir_entity *entity, weir_stamp *out)
 {
 	const weir_message *first = NULL, *earliest = NULL; /* received */
+	bool dealt = entity->plan->role == WR_INSTANCE;
+	const struct wr_input *sets =
+		dealt ? entity->graph->entities[entity->plan->dealer].inputs : entity->inputs;
+	size_t inputs = entity->input_count - dealt; /* without `turn` */
 
-	for (size_t i = 0; i < entity->input_count; i++) {
+	for (size_t i = 0; i < inputs; i++) {
 		const struct wr_input *input = &entity->inputs[i];
 		const weir_message *message = input->taken_count ? input->taken[0] : NULL;
 
 		if (!first)
 			first = message;
-		if (message && input->aligned &&
-		    (!earliest || (input->by_tag ? message->stamp_tag < earliest->stamp_tag
-						 : message->stamp_time < earliest->stamp_time)))
+		if (message && sets[i].aligned && !input->connections[0]->queue.again &&
+		    (!earliest || (sets[i].by_tag ? message->stamp_tag < earliest->stamp_tag
+						  : message->stamp_time < earliest->stamp_time)))
 			earliest = message;
 	}
 	first = earliest ? earliest : first;

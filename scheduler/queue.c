@@ -39,6 +39,7 @@ weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity
 	if (policy == WEIR_POLICY_LATEST)
 		capacity = WR_LATEST_PLACES;
 	*queue = (struct wr_queue){.id = id, .capacity = capacity, .policy = policy};
+	queue->shows = queue->again = policy == WEIR_POLICY_LATEST;
 	while (slots < capacity + (policy == WEIR_POLICY_POP))
 		slots *= 2;
 	queue->mask = slots - 1;
@@ -83,8 +84,7 @@ size_t wr_queue_snapshot(const struct wr_queue *queue)
 	return filled < most ? (size_t)filled : most; /* messages may pass between the two loads */
 }
 
-/* What is shown was delivered: it is no part of any count. */
-static void queue_forget_shown(struct wr_queue *queue)
+void wr_queue_forget_shown(struct wr_queue *queue)
 {
 	struct weir_message *shown = queue->shown;
 
@@ -104,7 +104,7 @@ static size_t queue_discard(struct wr_queue *queue)
 	queue->tail_seen = tail;
 	wr_store_relaxed(&queue->front_end, tail);
 	wr_store_release(&queue->head, tail);
-	queue_forget_shown(queue);
+	wr_queue_forget_shown(queue);
 	return n;
 }
 
@@ -133,6 +133,7 @@ size_t wr_queue_reset(struct wr_queue *queue)
 	wr_store_relaxed(&counters->closed, 0);
 	wr_store_relaxed(&counters->abandoned, 0);
 	wr_store_relaxed(&counters->unmatched, 0);
+	wr_store_relaxed(&counters->reused, 0);
 	wr_store_release(&queue->closed, false);
 	return n;
 }
@@ -373,7 +374,7 @@ void wr_queue_reopen_front(struct wr_queue *queue)
 
 size_t wr_queue_take_locked(struct wr_queue *queue, struct weir_message **out)
 {
-	bool latest = queue->policy == WEIR_POLICY_LATEST;
+	struct weir_message *before = NULL;
 	uint64_t head;
 	size_t n;
 
@@ -382,14 +383,18 @@ size_t wr_queue_take_locked(struct wr_queue *queue, struct weir_message **out)
 	wr_mutex_lock(&queue->lock);
 	head = wr_read(&queue->head);
 	n = wr_queue_take_front(queue, out);
-	if (latest && n) {
+	if (queue->shows && n) {
+		before = queue->shown;
 		queue->shown = out[0];
 		queue->shown_since = queue->pushed_at[head & queue->mask];
 	}
 	wr_mutex_unlock(&queue->lock);
 	wr_count(&queue->counters.delivered, n);
-	if (!latest || !queue->shown)
+	if (before)
+		weir_message_unref(before);
+	if (!queue->shows || !queue->shown || !(n || queue->again))
 		return n;
+	wr_count(&queue->counters.reused, !n && queue->policy != WEIR_POLICY_LATEST);
 	wr_message_ref_many(queue->shown, 1);
 	out[0] = queue->shown;
 	return 1;
@@ -455,7 +460,7 @@ void wr_queue_show(struct wr_queue *queue, struct wr_trace *trace, unsigned lane
 	if (unseen)
 		weir_message_unref(unseen);
 	else
-		queue_forget_shown(queue);
+		wr_queue_forget_shown(queue);
 }
 
 struct weir_message *wr_queue_shown(struct wr_queue *queue, int64_t *since)
@@ -486,7 +491,7 @@ size_t wr_queue_drop(struct wr_queue *queue)
 		weir_message_unref(message);
 		n++;
 	}
-	queue_forget_shown(queue);
+	wr_queue_forget_shown(queue);
 	wr_count(&queue->counters.closed, n);
 	return n;
 }
@@ -592,8 +597,10 @@ weir_status wr_graph_connect(weir_graph *graph, weir_entity *sender, uint32_t ou
 	if (!connection)
 		return WEIR_E_NOMEM;
 	status = wr_queue_init(&connection->queue, (uint32_t)graph->connection_count, capacity, policy);
-	if (!status && receiver && receiver->inputs[input].plan->timed)
+	if (!status && receiver &&
+	    (receiver->inputs[input].plan->timed || receiver->inputs[input].plan->reused))
 		status = wr_queue_keep_times(&connection->queue);
+	connection->queue.shows |= receiver && receiver->inputs[input].plan->reused;
 	connection->sender = sender;
 	connection->receiver = receiver;
 	connection->output = output;

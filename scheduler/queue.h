@@ -10,6 +10,9 @@
  * holds two at the most: the oldest one, which nothing replaces, and the newest one, which each push does.
  * The owner moves the oldest one to the front when it is finished. A take leaves the message as `shown`,
  * outside of the queue, and gives a reference; it does so again until the front holds a newer one.
+ *
+ * Any other queue whose input is `reused` (C12) leaves what was taken last as `shown`, too, and gives it
+ * again to a tick whose set says so.
  */
 #ifndef WR_SCHEDULER_QUEUE_H
 #define WR_SCHEDULER_QUEUE_H
@@ -52,11 +55,15 @@ struct wr_queue {
 	uint64_t evicted;     /* pop, sender: that of the last message that a push removed */
 
 	/* latest only */
-	struct wr_trace *told;      /* sender: is told of the next push */
-	unsigned told_lane;         /* sender */
-	struct weir_message *shown; /* receiver: what the last tick received, unless the front has one */
-	int64_t shown_since;        /* receiver: when that was pushed */
-	bool held;                  /* receiver: a take gives nothing */
+	struct wr_trace *told; /* sender: is told of the next push */
+	unsigned told_lane;    /* sender */
+	bool held;             /* receiver: a take gives nothing */
+
+	/* latest, reused; receiver */
+	bool shows;                 /* a take leaves what it gives as `shown`; keeps times. Constant */
+	bool again;                 /* and a take of an empty front gives that again */
+	struct weir_message *shown; /* what the last tick received, unless the front has one */
+	int64_t shown_since;        /* when that was pushed */
 };
 
 weir_status wr_queue_init(struct wr_queue *queue, uint32_t id, uint32_t capacity, weir_policy policy);
@@ -121,13 +128,13 @@ void wr_queue_reopen_front(struct wr_queue *queue);
 /* The i-th message of the front. */
 static inline struct weir_message *wr_queue_at(struct wr_queue *queue, size_t i);
 /*
- * Moves the front to out[0..front), counts it as delivered and frees its room. Returns the number. `latest`:
- * gives a reference to what is shown, and counts it the first time only.
+ * Moves the front to out[0..front), counts it as delivered and frees its room. Returns the number. `shows`:
+ * gives a reference to what is shown, and counts it as delivered the first time only.
  */
 static inline size_t wr_queue_take(struct wr_queue *queue, struct weir_message **out);
 /*
- * Not locked, and with an empty front: drops the n oldest messages, counts them as unmatched and frees their
- * room. The caller pokes the sender. `trace`: NULL: none.
+ * Neither `pop` nor `latest`, and with an empty front: drops the n oldest messages, counts them as unmatched
+ * and frees their room. The caller pokes the sender. `trace`: NULL: none.
  */
 void wr_queue_drop_unmatched(struct wr_queue *queue, size_t n, struct wr_trace *trace, unsigned lane);
 /* When the oldest message of a queue that keeps times was pushed; INT64_MAX: there is none. */
@@ -136,7 +143,9 @@ int64_t wr_queue_oldest_at(struct wr_queue *queue);
 struct weir_message *wr_queue_oldest(struct wr_queue *queue);
 /* `latest`: moves it to the front; what was there, or was shown, is unref'd. */
 void wr_queue_show(struct wr_queue *queue, struct wr_trace *trace, unsigned lane);
-/* `latest`: what a tick would receive now, and when that was pushed (may be NULL); NULL: nothing. */
+/* Unrefs what is shown, which was delivered: it is no part of any count. */
+void wr_queue_forget_shown(struct wr_queue *queue);
+/* `shows`: what a tick would receive now, and when that was pushed (may be NULL); NULL: nothing. */
 struct weir_message *wr_queue_shown(struct wr_queue *queue, int64_t *since);
 /* When the receiver becomes DONE: unrefs inbox and front and counts them as `closed`. */
 size_t wr_queue_drop(struct wr_queue *queue);

@@ -734,6 +734,7 @@ weir_status weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, wei
 		.abandoned = wr_read(&counters->abandoned),
 		.capacity = connection->queue.capacity,
 		.unmatched = wr_read(&counters->unmatched),
+		.reused = wr_read(&counters->reused),
 	};
 	return wr_struct_fill(out, &counts, sizeof counts, "weir_queue_counts");
 }

@@ -358,6 +358,7 @@ struct collecting {
 	struct wr_standstill *standstill;
 	weir_entity *entity;
 	bool room; /* a condition named an output */
+	bool aged; /* a cause of it says how old messages are */
 };
 
 static void add_cause(struct wr_standstill *standstill, const struct wr_cause *cause)
@@ -470,11 +471,30 @@ static void collect_claim(struct collecting *collecting, const struct wr_unmet *
 	wr_text_finish(&detail);
 }
 
+/* ", 'boxes' shows a message of 1.2 s ago": once for an entity, of ports that give a message again. */
+static void detail_ages(struct collecting *collecting, char *text, size_t room)
+{
+	weir_entity *entity = collecting->entity;
+
+	for (size_t i = 0; !collecting->aged && i < entity->input_count; i++) {
+		const struct wr_input *input = &entity->inputs[i];
+		size_t used = strlen(text);
+		int64_t since;
+
+		if (!input->count || !input->connections[0]->queue.shows ||
+		    !wr_queue_shown(&input->connections[0]->queue, &since))
+			continue;
+		snprintf(text + used, room - used, ", '%s' shows a message of %s ago",
+			 input->plan->port->name, wr_time_shown(wr_now() - since).text);
+	}
+	collecting->aged = true;
+}
+
 static void collect_condition(const struct wr_unmet *unmet, void *arg)
 {
 	struct collecting *collecting = arg;
 	struct wr_cause cause = cause_of(collecting, unmet);
-	char text[256];
+	char text[400];
 	int64_t left = collecting->entity->verdict.at;
 	bool of_queue;
 
@@ -488,6 +508,7 @@ static void collect_condition(const struct wr_unmet *unmet, void *arg)
 		snprintf(text, sizeof text, "%s, due in %s", unmet->detail,
 			 wr_time_shown(left > 0 ? left : 0).text);
 	}
+	detail_ages(collecting, text, sizeof text);
 	cause.detail = text;
 	of_queue = unmet->says == WR_SAYS_WAIT && wr_cause_is_of_queue(unmet->cause);
 	if (of_queue && unmet->input)
@@ -524,7 +545,7 @@ static void collect_room(struct collecting *collecting)
 
 void wr_standstill_add_owned(struct wr_standstill *standstill, weir_entity *entity, bool draining)
 {
-	struct collecting collecting = {standstill, entity, false};
+	struct collecting collecting = {.standstill = standstill, .entity = entity};
 
 	wr_entity_explain(entity, draining, collect_condition, &collecting);
 	if (!(draining && entity->root) && !collecting.room && wr_entity_lacks_room(entity))

@@ -173,6 +173,7 @@ struct wr_queue_counters {
 	_Atomic uint64_t closed;     /* receiver: dropped on becoming DONE */
 	_Atomic uint64_t abandoned;  /* the thread that cuts the run short, when no other runs */
 	_Atomic uint64_t unmatched;  /* receiver: dropped by a review, as it belongs to no other message */
+	_Atomic uint64_t reused;     /* receiver: ticks that were given a message again (C12) */
 };
 /* How old messages with a stamp were when they arrived where nothing follows. */
 struct wr_latencies {

@@ -288,7 +288,7 @@ class AsyncContext:
         return len(self._received[port])
 
     def age(self, port: str) -> int | None:
-        """Nanoseconds since the message of a port with the policy latest was pushed, at the start of this tick; else None."""
+        """Nanoseconds since a message that is latest, or given again by aligned, was pushed, at the start of this tick; else None."""
         return self._ages[port]
 
     def emit(self, port: str, value: Any) -> None:

@@ -39,13 +39,18 @@ static weir_status compute(weir_context *context, void *state)
 static const weir_operator scratch = {
 	.size = sizeof scratch, .name = "scratch", .help = "uses memory", .compute = compute};
 
+/* -1: nothing came there. */
+static int64_t tag_of(weir_context *context, unsigned input)
+{
+	weir_message *message = weir_context_message(context, input, 0);
+
+	return message ? (int64_t)weir_message_stamp(message).tag : -1;
+}
+
 static weir_status overlay_compute(weir_context *context, void *state)
 {
-	weir_stamp frame = weir_message_stamp(weir_context_message(context, 0, 0));
-	weir_stamp last = weir_message_stamp(weir_context_message(context, 1, 0));
-
 	(void)state;
-	printf("%" PRIu64 " with %" PRIu64 ", %" PRId64 "ms old\n", frame.tag, last.tag,
+	printf("%" PRId64 " with %" PRId64 ", %" PRId64 "ms old\n", tag_of(context, 0), tag_of(context, 1),
 	       (weir_context_age(context, 1) + 500000) / 1000000);
 	return WEIR_OK;
 }

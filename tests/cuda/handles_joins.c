@@ -119,6 +119,26 @@ static weir_status pair_compute(weir_context *context, void *state)
 	return left == right ? WEIR_OK : weir_context_fail(context, "message %u beside %u", left, right);
 }
 
+/*
+ * The last whole message of each third number, beside each number: that it is given again does not free it,
+ * or let its block be written anew.
+ */
+static weir_status again_compute(weir_context *context, void *state)
+{
+	uint32_t third = number_of(context, 0), each = third ? number_of(context, 1) : 0;
+	bool is_new = weir_context_age(context, 0) == -1;
+
+	(void)state;
+	if (!each)
+		return WEIR_E_FAILED;
+	if (each != ++received || third != each - (each - 1) % 3 || is_new != (third == each) ||
+	    weir_message_unique(weir_context_message(context, 0, 0)))
+		return weir_context_fail(context, "message %u beside %u, %s", each, third,
+					 is_new ? "new" : "again");
+	with_newer += !is_new;
+	return received == handles_settings.frames ? weir_context_finish(context) : WEIR_OK;
+}
+
 /* One of several instances: each number n of what is received becomes 3 n + 1, after a while. */
 static weir_status work_compute(weir_context *context, void *state)
 {
@@ -179,6 +199,8 @@ static const weir_operator newest = {.size = sizeof newest,
 
 static const weir_operator pair = {
 	.size = sizeof pair, .name = "pair", .inputs = inputs, .compute = pair_compute};
+static const weir_operator again = {
+	.size = sizeof again, .name = "again", .inputs = inputs, .compute = again_compute};
 static const weir_port one[] = {{.size = sizeof *one, .name = "in", .capacity = 4}, {.name = NULL}};
 static const weir_operator work = {.size = sizeof work,
 				   .name = "work",
@@ -192,7 +214,7 @@ static const weir_operator order = {
 /* Runs the graph, whose first entity makes so many messages, to its end. */
 static void run_joined(const char *graph, int64_t count)
 {
-	static const weir_operator *const all[] = {&sends, &newest, &pair, &work, &order};
+	static const weir_operator *const all[] = {&sends, &newest, &pair, &again, &work, &order};
 	struct handles_rig rig;
 
 	handles_begin(&rig, graph);
@@ -239,6 +261,29 @@ static void c12_what_belongs_together_is_whole(void)
 	handles_expect(received == wanted, "%" PRId64 " of %" PRId64 " pairs came", received, wanted);
 }
 
+/* A pool of the least size: a block in the queue, one that is kept, one that is claimed. */
+static const char reused[] =
+	"{\"weir\": 1, \"name\": \"reused\", \"resources\": {\"blocks\": {\"type\": \"memory_pool\","
+	" \"place\": \"host\", \"block_size\": 256, \"blocks\": 3}}, \"entities\": ["
+	"{\"name\": \"each\", \"operator\": \"send_numbers\", \"parameters\": {\"duration\": \"20us\"}},"
+	"{\"name\": \"third\", \"operator\": \"send_numbers\", \"resources\": [\"blocks\"],"
+	" \"parameters\": {\"duration\": \"60us\", \"step\": 3}},"
+	"{\"name\": \"again\", \"operator\": \"again\", \"ports\": {\"with\": {\"capacity\": 4}}, "
+	"\"conditions\":"
+	" [{\"type\": \"aligned\", \"ports\": [\"in\", \"with\"], \"by\": \"tag\", \"missing\": "
+	"\"reuse\"}]}],"
+	" \"connections\": [[\"third.out\", \"again.in\"], [\"each.out\", \"again.with\"]]}";
+
+static void c12_what_is_given_again_is_whole(void)
+{
+	int64_t frames = handles_settings.frames;
+
+	run_joined(reused, frames);
+	handles_expect(received == frames && with_newer == frames - (frames + 2) / 3,
+		       "%" PRId64 " of %" PRId64 " messages came, %" PRId64 " with one that was there before",
+		       received, frames, with_newer);
+}
+
 static const char instances[] =
 	"{\"weir\": 1, \"name\": \"instances\", \"entities\": ["
 	"{\"name\": \"send\", \"operator\": \"send_numbers\", \"parameters\": {\"duration\": \"20us\"}},"
@@ -256,6 +301,7 @@ static void c13_results_of_instances_are_whole_and_in_order(void)
 const struct handles_check handles_joins[] = {
 	{"c04_what_a_latest_port_shows_is_whole", c04_what_a_latest_port_shows_is_whole, 0},
 	{"c12_what_belongs_together_is_whole", c12_what_belongs_together_is_whole, 0},
+	{"c12_what_is_given_again_is_whole", c12_what_is_given_again_is_whole, 0},
 	{"c13_results_of_instances_are_whole_and_in_order", c13_results_of_instances_are_whole_and_in_order,
 	 0},
 	{.name = NULL},

@@ -168,9 +168,13 @@ static const weir_parameter aligned_parameters[] = {
 	{PARAMETER, .name = "within", .type = WEIR_TYPE_DURATION, .fallback = "0", .max = INT64_MAX},
 	{PARAMETER, .name = "within_tags", .type = WEIR_TYPE_INT, .fallback = "0", .max = INT64_MAX},
 	{PARAMETER, .name = "missing", .type = WEIR_TYPE_CHOICE, .fallback = "\"wait\"",
-	 .choices = "wait|empty"},
+	 .choices = "wait|empty|reuse"},
 	{PARAMETER, .name = "nearest", .type = WEIR_TYPE_BOOL, .fallback = "false"},
 	{PARAMETER, .name = "timeout", .type = WEIR_TYPE_DURATION, .fallback = "0", .max = INT64_MAX},
+	{PARAMETER, .name = "max_age", .type = WEIR_TYPE_DURATION, .fallback = "-1", .min = -1,
+	 .max = INT64_MAX},
+	{PARAMETER, .name = "max_age_tags", .type = WEIR_TYPE_INT, .fallback = "-1", .min = -1,
+	 .max = INT64_MAX},
 	{.name = NULL}};
 static const weir_condition aligned = {CONDITION, .name = "aligned", .parameters = aligned_parameters};
 

@@ -4,25 +4,35 @@
  * Two senders, a queue of each, one receiver whose tick takes a message of each queue if their keys are equal. The
  * keys of a sender ascend, each by 1 or 2. A head that is less than the other one is dropped: the head moves, then its sender
  * is poked. A sender without room parks.
- * Properties: all end; a message is dropped only if no partner is there or will come; nothing that has a partner
- * is left when the receiver ends; E5.
+ *
+ * With reuse a tick takes the lesser head alone once the other queue's next key is known to be greater, or its sender
+ * is closed and it is empty; it is shown what the other queue gave last, if that is not older than AGE. The receiver keeps
+ * what each queue gave last, with a reference of its own, until the queue gives another one, a set finds it too old, or
+ * the receiver ends. Each sender has a pool of as many blocks as its queue has places, and one for what is kept.
+ * Properties: all end; a message is dropped, or a set lacks one, only if no partner is there or will come; nothing that
+ * has a partner is left when the receiver ends; a tick without a message of a queue has none that it could show; what a tick
+ * is shown is alive; each message is given back once; what is kept grows younger only; E5.
  * Run: build/m21_aligned [-v]
  */
 #include <stdint.h>
 #define THREADS 3
 enum { LEFT, RIGHT, RECEIVER };
-enum { ONE_PLACE, TWO_PLACES };
-enum { PUSHES = 3, ROOM = 2 };
+enum { ONE_PLACE, TWO_PLACES, REUSE, REUSE_TWO };
+enum { PUSHES = 3, ROOM = 2, KEYS = 2 * PUSHES + 1, AGE = 2 };
 enum { POKED = 1, RUNNING = 2 };
-enum mutation { NONE, NO_POKE, POKE_FIRST, DROPPED_EARLY, CLOSED_LAST, NO_POKE_OF_TAKE };
-enum at { REST, CLOSED, COUNTS, DECIDE, MOVED, TOLD, LEAVE, DONE };
+enum mutation { NONE, NO_POKE, POKE_FIRST, DROPPED_EARLY, CLOSED_LAST, NO_POKE_OF_TAKE,
+		KEPT_UNOWNED, KEPT_LOST, AGE_REVERSED, HOLDS_OPEN, SMALL_POOL };
+enum at { REST, CLOSED, COUNTS, DECIDE, GIVE_BACK, COMPUTE, MOVED, TOLD, LEAVE, DONE };
 struct queue {
 	uint8_t keys[ROOM], count, last, pushes, closed;
 	uint8_t seen, seen_closed, pushed, taken, dropped;
+	/* reuse: references by key; keys: the last seen, what is kept, what was, what the tick is shown; 0: none */
+	uint8_t references[KEYS], known, kept, before, shown;
 };
 struct state {
 	struct queue queues[2];
 	uint8_t word[THREADS], at[THREADS], port, moves, poked_first; /* moves: bits of the queues whose senders are to be poked */
+	uint8_t key; /* of the set of the tick; 0: none */
 };
 #define THREAD_NAMES
 #include "explore.h"
@@ -35,7 +45,27 @@ static const char *thread_name(int t)
 
 static int capacity(void)
 {
-	return setting == TWO_PLACES ? 2 : 1;
+	return setting == TWO_PLACES || setting == REUSE_TWO ? 2 : 1;
+}
+
+static bool reuses(void)
+{
+	return setting >= REUSE;
+}
+
+static bool has_block(const struct queue *queue)
+{
+	int alive = 0;
+
+	for (int key = 0; key < KEYS; key++)
+		alive += queue->references[key] > 0;
+	return !reuses() || alive < capacity() + (mutation != SMALL_POOL);
+}
+
+static void give_back(struct queue *queue, uint8_t key)
+{
+	if (key && !queue->references[key]--)
+		fail("%d is given back twice", key);
 }
 
 static void begin(struct state *s)
@@ -64,8 +94,12 @@ static bool sender(struct state *s, int t)
 		} else if (queue->count == capacity()) {
 			s->at[t] = LEAVE;
 			say("finds no room");
+		} else if (!has_block(queue)) {
+			s->at[t] = LEAVE;
+			say("finds no block");
 		} else {
 			queue->last += 1 + choose(2);
+			queue->references[queue->last] += reuses();
 			queue->keys[queue->count++] = queue->last;
 			queue->pushes--;
 			queue->pushed++;
@@ -123,6 +157,84 @@ static void poke_sender(struct state *s, int i)
 {
 	s->word[i] |= POKED;
 	s->moves &= (uint8_t)~(1 << i);
+}
+
+/* The set has the head of the queue, or what the queue gave last. */
+static void show(struct queue *queue, uint8_t key, bool in)
+{
+	bool young = mutation == AGE_REVERSED ? key - queue->kept > AGE : key - queue->kept <= AGE;
+
+	queue->before = queue->kept;
+	if (in) {
+		queue->kept = queue->shown = key;
+		queue->references[key] += mutation != KEPT_UNOWNED;
+		queue->taken++;
+		queue->seen--;
+		move_head(queue);
+	} else if (queue->kept && young) {
+		queue->shown = queue->kept;
+		queue->references[queue->kept]++;
+		queue->before = 0;
+	} else {
+		queue->kept = 0;
+	}
+	if (queue->kept && queue->before > queue->kept)
+		fail("%d is kept after %d", queue->kept, queue->before);
+}
+
+static void end_reuse(struct state *s)
+{
+	s->at[RECEIVER] = DONE;
+	for (int i = 0; mutation != KEPT_LOST && i < 2; i++) {
+		give_back(&s->queues[i], s->queues[i].kept);
+		s->queues[i].kept = 0;
+	}
+	say("NEVER");
+}
+
+/* A tick for the lesser head, with the other one if they are equal; or it waits for that one, or ends. */
+static void decide_reuse(struct state *s)
+{
+	struct queue *left = &s->queues[LEFT], *right = &s->queues[RIGHT];
+	struct queue *first = left->seen && (!right->seen || left->keys[0] <= right->keys[0]) ? left : right;
+	struct queue *other = first == left ? right : left;
+	uint8_t key = first->keys[0];
+	bool both = other->seen && other->keys[0] == key;
+
+	s->at[RECEIVER] = LEAVE;
+	if (!first->seen) {
+		if (left->seen_closed && right->seen_closed && !(mutation == HOLDS_OPEN && (left->kept || right->kept)))
+			end_reuse(s);
+		return;
+	}
+	if (!other->seen && !other->seen_closed && other->known <= key)
+		return;
+	if (!both && may_come(other, key))
+		fail("a set has %d alone, and a partner may come", key);
+	show(first, key, true);
+	show(other, key, both);
+	s->key = key;
+	s->moves = both ? 3 : (uint8_t)(1 << (first == right));
+	s->at[RECEIVER] = GIVE_BACK;
+	say("a set of %d: %d and %d", key, left->shown, right->shown);
+}
+
+static void compute(struct state *s)
+{
+	for (int i = 0; i < 2; i++) {
+		struct queue *queue = &s->queues[i];
+		if (queue->shown && !queue->references[queue->shown])
+			fail("%d is shown, and was given back", queue->shown);
+		if (queue->shown && s->key - queue->shown > AGE)
+			fail("%d is shown at %d", queue->shown, s->key);
+		if (!queue->shown && queue->before && s->key - queue->before <= AGE)
+			fail("%d is not shown at %d", queue->before, s->key);
+		give_back(queue, queue->shown);
+		queue->shown = queue->before = 0;
+	}
+	s->key = 0;
+	s->at[RECEIVER] = CLOSED;
+	say("computes");
 }
 
 /* One drop, or a tick, or neither. */
@@ -189,11 +301,25 @@ static bool receiver(struct state *s)
 			queue->seen_closed = queue->closed;
 		else
 			queue->seen = queue->count;
+		if (queue->seen)
+			queue->known = queue->keys[queue->seen - 1];
 		s->at[RECEIVER] = s->port == LEFT ? CLOSED : DECIDE;
 		s->port = s->port == LEFT ? RIGHT : LEFT;
 		return true;
 	case DECIDE:
-		decide(s);
+		if (reuses())
+			decide_reuse(s);
+		else
+			decide(s);
+		return true;
+	case GIVE_BACK: /* the room is free; now the block, then the senders */
+		give_back(&s->queues[LEFT], s->queues[LEFT].before);
+		give_back(&s->queues[RIGHT], s->queues[RIGHT].before);
+		s->moves |= (uint8_t)((s->queues[LEFT].before > 0) | (s->queues[RIGHT].before > 0) << 1);
+		s->at[RECEIVER] = MOVED;
+		return true;
+	case COMPUTE:
+		compute(s);
 		return true;
 	case MOVED: /* the room is free; now the senders */
 		if (s->moves && mutation != NO_POKE_OF_TAKE)
@@ -201,7 +327,7 @@ static bool receiver(struct state *s)
 		else
 			s->moves = 0;
 		if (!s->moves)
-			s->at[RECEIVER] = CLOSED;
+			s->at[RECEIVER] = s->key ? COMPUTE : CLOSED;
 		return true;
 	case LEAVE:
 		s->at[RECEIVER] = s->word[RECEIVER] == RUNNING ? REST : CLOSED;
@@ -229,6 +355,10 @@ static void at_end(const struct state *s)
 	for (int i = 0; i < 2; i++)
 		if (s->queues[i].taken + s->queues[i].dropped > s->queues[i].pushed)
 			fail("more is taken than was pushed");
+	for (int i = 0; i < 2; i++)
+		for (int key = 0; key < KEYS; key++)
+			if (s->queues[i].references[key])
+				fail("%d is never given back", key);
 }
 
 static const struct run runs[] = {
@@ -239,5 +369,13 @@ static const struct run runs[] = {
 	{"MUTANT a partner dropped too early", DROPPED_EARLY, TWO_PLACES, BREAKS},
 	{"MUTANT a sender is seen closed after its queue was looked at", CLOSED_LAST, TWO_PLACES, BREAKS},
 	{"MUTANT a tick pokes no sender", NO_POKE_OF_TAKE, ONE_PLACE, BREAKS},
+	{"reuse: one place", NONE, REUSE, HOLDS},
+	{"reuse: two places", NONE, REUSE_TWO, HOLDS},
+	{"MUTANT reuse: closed is read after the queue", CLOSED_LAST, REUSE, BREAKS},
+	{"MUTANT what is kept has no reference of its own", KEPT_UNOWNED, REUSE, BREAKS},
+	{"MUTANT what is kept is not given back at the end", KEPT_LOST, REUSE, BREAKS},
+	{"MUTANT the age is compared the wrong way", AGE_REVERSED, REUSE, BREAKS},
+	{"MUTANT what is kept holds the receiver open", HOLDS_OPEN, REUSE, BREAKS},
+	{"MUTANT the pool has no block for what is kept", SMALL_POOL, REUSE, BREAKS},
 	{0},
 };

@@ -25,7 +25,9 @@ struct stream {
 struct world {
 	struct stream streams[PORTS];
 	size_t count, set_count;
-	uint8_t sets[SETS][PORTS]; /* index in the stream, or ABSENT */
+	uint8_t sets[SETS][PORTS];  /* index in the stream, or ABSENT */
+	uint8_t again[SETS][PORTS]; /* likewise, of what a port gives again */
+	uint8_t kept[PORTS];        /* likewise, of what it could */
 	struct wr_align_rules rules;
 };
 
@@ -83,6 +85,25 @@ static uint64_t limit_of(const struct world *world, uint64_t p, bool all, uint64
 	return all ? least + world->rules.within : p;
 }
 
+/* What ports that the last set lacks give again. */
+static void refer_again(struct world *world)
+{
+	const uint8_t *set = world->sets[world->set_count - 1];
+	uint8_t *again = world->again[world->set_count - 1];
+	uint64_t key = UINT64_MAX;
+
+	for (size_t i = 0; i < world->count; i++)
+		if (set[i] != ABSENT && world->streams[i].keys[set[i]] < key)
+			key = world->streams[i].keys[set[i]];
+	for (size_t i = 0; i < world->count; i++) {
+		bool old = world->kept[i] != ABSENT &&
+			   key > world->streams[i].keys[world->kept[i]] + world->rules.oldest;
+		if (set[i] != ABSENT || old)
+			world->kept[i] = set[i];
+		again[i] = set[i] == ABSENT && world->rules.reuse ? world->kept[i] : ABSENT;
+	}
+}
+
 /* Returns false if no set follows. */
 static bool refer_next(struct world *world)
 {
@@ -124,6 +145,7 @@ static bool refer_next(struct world *world)
 	if (!(world->rules.empty ? any : all))
 		return false;
 	world->set_count++;
+	refer_again(world);
 	return true;
 }
 
@@ -150,14 +172,22 @@ static bool choose_next(struct world *world, bool closed)
 			.count = stream->arrived - stream->begin,
 			.last = stream->arrived ? stream->keys[stream->arrived - 1] : 0,
 			.closed = closed || (stream->arrived == stream->count && below(2)),
+			.has_kept = world->kept[i] != ABSENT,
+			.kept = world->kept[i] == ABSENT ? 0 : stream->keys[world->kept[i]],
 		};
 	}
 	choice = wr_align_choose(&world->rules, ports, world->count, false);
 	for (size_t i = 0; i < world->count; i++)
 		for (size_t k = 0; k < ports[i].drop; k++)
 			lose(&world->streams[i]);
-	for (size_t i = 0; choice.says == WR_ALIGN_SET && i < world->count; i++)
+	for (size_t i = 0; choice.says == WR_ALIGN_SET && i < world->count; i++) {
+		bool stays = ports[i].in || ports[i].again;
+		world->again[world->set_count][i] = ports[i].again ? world->kept[i] : ABSENT;
 		world->sets[world->set_count][i] = ports[i].in ? (uint8_t)world->streams[i].begin++ : ABSENT;
+		world->kept[i] = ports[i].in ? world->sets[world->set_count][i]
+				 : stays     ? world->kept[i]
+					     : ABSENT;
+	}
 	world->set_count += choice.says == WR_ALIGN_SET;
 	if (closed)
 		assert_int_not_equal(choice.says, WR_ALIGN_WAIT);
@@ -198,41 +228,55 @@ static void draw_stream(struct stream *stream, uint64_t period, size_t count, ui
 	}
 }
 
-static void draw(struct world *world, size_t count, bool empty)
+enum missing { WAIT, EMPTY, REUSE };
+
+static void draw(struct world *world, size_t count, enum missing missing)
 {
 	uint64_t grain = below(2) ? 1 : 16667; /* coarse ones are often equal */
 
 	*world = (struct world){.count = count};
+	memset(world->kept, ABSENT, sizeof world->kept);
 	for (size_t i = 0; i < count; i++) {
 		bool fast = below(2);
 		draw_stream(&world->streams[i], fast ? 16667 : 33333, fast ? 48 : 24, grain);
 	}
-	world->rules = (struct wr_align_rules){below(4) ? below(25000) / grain : 0, true, empty};
+	world->rules = (struct wr_align_rules){.within = below(4) ? below(25000) / grain : 0,
+					       .nearest = true,
+					       .empty = missing != WAIT,
+					       .reuse = missing == REUSE,
+					       .oldest = 1 + below(150000) / grain};
 }
 
 static void check(const struct world *chosen, const struct world *expected)
 {
 	assert_int_equal(chosen->set_count, expected->set_count);
 	assert_memory_equal(chosen->sets, expected->sets, chosen->set_count * sizeof *chosen->sets);
+	assert_memory_equal(chosen->again, expected->again, chosen->set_count * sizeof *chosen->again);
 	for (size_t i = 0; i < chosen->count; i++) {
 		assert_int_equal(chosen->streams[i].begin, expected->streams[i].begin);
 		assert_memory_equal(chosen->streams[i].dropped, expected->streams[i].dropped, MOST);
 	}
 }
 
-static void compare(size_t count, bool empty, size_t times)
+static size_t reused; /* in all sets */
+
+static void compare(size_t count, enum missing missing, size_t times)
 {
 	struct world chosen, expected;
 	size_t sets = 0;
 
+	reused = 0;
 	for (size_t i = 0; i < times; i++) {
-		draw(&chosen, count, empty);
+		draw(&chosen, count, missing);
 		expected = chosen;
 		while (refer_next(&expected))
 			;
 		arrive(&chosen);
 		check(&chosen, &expected);
 		sets += chosen.set_count;
+		for (size_t k = 0; k < chosen.set_count; k++)
+			for (size_t port = 0; port < count; port++)
+				reused += chosen.again[k][port] != ABSENT;
 	}
 	assert_true(sets > 5 * times);
 }
@@ -241,16 +285,28 @@ static void c12_sets_of_all_ports_are_those_of_the_reference(void **state)
 {
 	(void)state;
 	seed = 1;
-	compare(2, false, 100000);
-	compare(3, false, 100000);
+	compare(2, WAIT, 100000);
+	compare(3, WAIT, 100000);
+	assert_int_equal(reused, 0);
 }
 
 static void c12_sets_of_some_ports_are_those_of_the_reference(void **state)
 {
 	(void)state;
 	seed = 2;
-	compare(2, true, 100000);
-	compare(3, true, 100000);
+	compare(2, EMPTY, 100000);
+	compare(3, EMPTY, 100000);
+	assert_int_equal(reused, 0);
+}
+
+static void c12_what_is_given_again_is_that_of_the_reference(void **state)
+{
+	(void)state;
+	seed = 5;
+	for (size_t count = 2; count <= PORTS; count++) {
+		compare(count, REUSE, 50000);
+		assert_true(reused > 50000);
+	}
 }
 
 /* --- the earliest complete set --- */
@@ -260,7 +316,7 @@ static void earliest(size_t count)
 {
 	struct world chosen, expected;
 
-	draw(&chosen, count, false);
+	draw(&chosen, count, WAIT);
 	chosen.rules.nearest = false;
 	expected = chosen;
 	for (size_t i = 0; i < count; i++)
@@ -291,10 +347,10 @@ static void c12_the_earliest_complete_set_is_chosen_of_what_has_arrived(void **s
 
 /* --- tables --- */
 
-/* "1 2|2 3": keys of two streams; "1,1 -,2": sets of keys; in the order of arrival of a review at the end. */
+/* Sets of keys, "1,1 0,2": 0: none; "1+": of a message that is given again. */
 static void expect(struct wr_align_rules rules, const uint64_t a[], const uint64_t b[], const char *sets)
 {
-	struct world world = {.count = 2, .rules = rules};
+	struct world world = {.count = 2, .rules = rules, .kept = {ABSENT, ABSENT}};
 	char text[200] = "";
 	size_t length = 0;
 
@@ -306,13 +362,14 @@ static void expect(struct wr_align_rules rules, const uint64_t a[], const uint64
 	arrive(&world);
 	for (size_t i = 0; i < world.set_count; i++)
 		for (size_t k = 0; k < 2; k++) {
-			uint8_t at = world.sets[i][k];
+			bool again = world.again[i][k] != ABSENT;
+			uint8_t at = again ? world.again[i][k] : world.sets[i][k];
 			uint64_t key = at == ABSENT ? 0 : world.streams[k].keys[at];
-			length += (size_t)snprintf(text + length, sizeof text - length, "%s%u",
+			length += (size_t)snprintf(text + length, sizeof text - length, "%s%u%s",
 						   k        ? ","
 						   : length ? " "
 							    : "",
-						   (unsigned)key);
+						   (unsigned)key, again ? "+" : "");
 		}
 	assert_string_equal(text, sets);
 }
@@ -329,6 +386,49 @@ static void c12_cases_of_mediapipes_default_policy(void **state)
 	expect(rules, KEYS(10, 20, 30), KEYS(20), "10,0 20,20 30,0");
 	expect(rules, KEYS(10, 30), KEYS(20, 40), "10,0 0,20 30,0 0,40");
 	expect(rules, KEYS(5), KEYS(1, 2, 5, 6), "0,1 0,2 5,5 0,6");
+}
+
+/* A slow stream beside a fast one; each value until there is a newer one, or it is too old. */
+static void c12_cases_of_reuse(void **state)
+{
+	struct wr_align_rules rules = {.empty = true, .reuse = true, .oldest = UINT64_MAX};
+
+	(void)state;
+	expect(rules, KEYS(10, 20, 30, 40), KEYS(20), "10,0 20,20 30,20+ 40,20+");
+	expect(rules, KEYS(10, 30), KEYS(20, 40), "10,0 10+,20 30,20+ 30+,40");
+	rules.oldest = 10;
+	expect(rules, KEYS(10, 20, 30, 31), KEYS(10, 31), "10,10 20,10+ 30,0 31,31");
+	rules.within = 3; /* the age is that of the earliest message of the set, not of the latest */
+	expect(rules, KEYS(10, 20, 40), KEYS(10, 43), "10,10 20,10+ 40,43");
+	expect(rules, KEYS(14, 20, 24), KEYS(17), "14,17 20,17+ 24,17+");
+	rules.oldest = 6;
+	expect(rules, KEYS(14, 20, 24), KEYS(17), "14,17 20,17+ 24,0");
+	rules.oldest = 7;
+	expect(rules, KEYS(14, 24), KEYS(17), "14,17 24,17+");
+}
+
+/* A set that was chosen late may be followed by one of an earlier key. */
+static void c12_what_is_later_than_the_set_is_young(void **state)
+{
+	struct stream one = {.keys = {7}, .count = 1, .arrived = 1}, none = {0};
+	struct wr_align_rules rules = {.empty = true, .reuse = true, .oldest = 1};
+	struct wr_align_port ports[2] = {
+		{.queue = &one, .key = key_of, .count = 1},
+		{.queue = &none, .key = key_of, .last = 9, .has_kept = true, .kept = 9}};
+
+	(void)state;
+	assert_int_equal(wr_align_choose(&rules, ports, 2, false).says, WR_ALIGN_SET);
+	assert_true(ports[0].in && !ports[0].again && !ports[1].in && ports[1].again);
+	ports[1].kept = 6;
+	wr_align_choose(&rules, ports, 2, false);
+	assert_true(ports[1].again);
+	ports[1].kept = 5;
+	wr_align_choose(&rules, ports, 2, false);
+	assert_false(ports[1].again);
+	ports[1].kept = 9;
+	ports[1].out = true; /* held: it gives nothing */
+	wr_align_choose(&rules, ports, 2, false);
+	assert_false(ports[1].again);
 }
 
 /* Each set is around the latest head, its pivot, and has what is nearest to it. */
@@ -349,7 +449,7 @@ static void c12_cases_of_ros_approximate_time(void **state)
 static void c12_keys_at_the_ends_of_their_range(void **state)
 {
 	static const uint64_t a[] = {1, UINT64_MAX - 5}, b[] = {UINT64_MAX};
-	struct world world = {.count = 2, .rules = {.within = 5}};
+	struct world world = {.count = 2, .rules = {.within = 5}, .kept = {ABSENT, ABSENT}};
 
 	(void)state;
 	memcpy(world.streams[0].keys, a, sizeof a);
@@ -384,8 +484,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c12_sets_of_all_ports_are_those_of_the_reference),
 		cmocka_unit_test(c12_sets_of_some_ports_are_those_of_the_reference),
+		cmocka_unit_test(c12_what_is_given_again_is_that_of_the_reference),
 		cmocka_unit_test(c12_the_earliest_complete_set_is_chosen_of_what_has_arrived),
 		cmocka_unit_test(c12_cases_of_mediapipes_default_policy),
+		cmocka_unit_test(c12_cases_of_reuse),
+		cmocka_unit_test(c12_what_is_later_than_the_set_is_young),
 		cmocka_unit_test(c12_cases_of_ros_approximate_time),
 		cmocka_unit_test(c12_keys_at_the_ends_of_their_range),
 		cmocka_unit_test(c12_a_late_set_waits_for_nothing),

@@ -115,6 +115,7 @@ static const weir_operator when = {.size = sizeof(weir_operator),
 				   .compute = when_compute};
 static const weir_operator join = {.size = sizeof(weir_operator),
 				   .name = "join",
+				   .flags = WEIR_OPERATOR_INSTANCES,
 				   .help = "emits one message for each set",
 				   .inputs = inputs,
 				   .outputs = camera_outputs,
@@ -262,6 +263,21 @@ static void c12_what_a_tick_emits_has_the_stamp_of_its_earliest_message(void **s
 	       "12", "11 11", "11 12", "11,11 11,12");
 }
 
+/* An instance emits with the stamps of the set that it got. */
+static void c12_c13_instances_emit_with_the_stamp_of_the_earliest_message(void **state)
+{
+	(void)state;
+	expect("{\"weir\": 1, \"entities\": [" SOURCE("l", "camera", "0") SOURCE("r", "camera", "1")
+		       SOURCE("s", "camera",
+			      "2") "{\"name\": \"j\", \"operator\": \"join\", \"instances\": 2, "
+				   "\"conditions\": [{\"type\": \"aligned\", " BOTH
+				   ", \"within\": \"3ms\", \"missing\": \"empty\"}]}, " JOIN(
+					   "p", "two", "4",
+					   BOTH) "], \"connections\": [[\"l.out\", \"j.a\"], [\"r.out\", "
+						 "\"j.b\"], [\"j.out\", \"p.a\"], [\"s.out\", \"p.b\"]]}",
+	       "12 20", "11 21", "11 20", "11,11 20,20");
+}
+
 /* --- graphs that stand --- */
 
 static char said[1000];
@@ -315,6 +331,44 @@ static void c12_s06_a_set_that_waits_for_its_own_graph_stands(void **state)
 	rig_in_worlds(5, stand);
 }
 
+/* g gives one message for 4: what lies between two of these waits at p until the second comes (W052). */
+#define BETWEEN(capacity, missing)                                                                           \
+	"{\"weir\": 1, \"entities\": [" SOURCE(                                                              \
+		"s", "camera",                                                                               \
+		"0") "{\"name\": \"g\", \"operator\": "                                                      \
+		     "\"group\", \"ports\": {\"in\": {\"capacity\": 4, \"take\": 4}}, \"conditions\": "      \
+		     "[{\"type\": "                                                                          \
+		     "\"message_available\", \"port\": \"in\", \"min_size\": 4}]}, " JOIN(                   \
+			     "p", "two", capacity,                                                           \
+			     BOTH missing) "], \"connections\": [{\"from\": \"s.out\", \"to\": "             \
+					   "[\"p.a\", \"g.in\"]}, [\"g.out\", \"p.b\"]]}"
+
+static void run_into_standstill(void)
+{
+	struct rig *rig = begin();
+
+	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
+	rig_destroy(rig);
+	assert_string_equal(noted, expected);
+}
+
+static void c12_s06_what_lies_between_two_partners_needs_room(void **state)
+{
+	(void)state;
+	expect(BETWEEN("7", ""), "1 2 3 4 5 6 7 8 9 10 11 12", "", "", "1,1 5,5 9,9");
+	graph = BETWEEN("6", "");
+	expected = "1,1";
+	rig_in_worlds(20, run_into_standstill);
+	expect(BETWEEN("7", ", \"missing\": \"reuse\""), "1 2 3 4 5 6 7 8", "", "",
+	       "1,1 2,1 3,1 4,1 5,5 6,5 7,5 8,5");
+	graph = BETWEEN("6", ", \"missing\": \"reuse\"");
+	expected = "1,1";
+	rig_in_worlds(20, run_into_standstill);
+	/* with a timeout it goes on */
+	expect(BETWEEN("6", ", \"missing\": \"reuse\", \"timeout\": \"1s\""), "1 2 3 4 5", "", "",
+	       "1,1 2,1 3,1 4,1 5,1");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,7 +377,9 @@ int main(void)
 		cmocka_unit_test(c12_no_set_is_wider_than_within),
 		cmocka_unit_test(c12_a_timeout_counts_for_each_message_from_when_it_was_seen),
 		cmocka_unit_test(c12_what_a_tick_emits_has_the_stamp_of_its_earliest_message),
+		cmocka_unit_test(c12_c13_instances_emit_with_the_stamp_of_the_earliest_message),
 		cmocka_unit_test(c12_s06_a_set_that_waits_for_its_own_graph_stands),
+		cmocka_unit_test(c12_s06_what_lies_between_two_partners_needs_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
