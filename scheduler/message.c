@@ -1407,15 +1407,17 @@ weir_status weir_context_set_stamp(weir_context *context, weir_stamp stamp)
 static bool find_stamp(const weir_entity *entity, weir_stamp *out)
 {
 	const weir_message *first = NULL, *earliest = NULL; /* received */
+	bool dealt = entity->plan->role == WR_INSTANCE; /* then its dealer has the condition, and no `turn` */
+	const weir_entity *aligns = dealt ? &entity->graph->entities[entity->plan->dealer] : entity;
 
-	for (size_t i = 0; i < entity->input_count; i++) {
-		const struct wr_input *input = &entity->inputs[i];
+	for (size_t i = 0; i < aligns->input_count; i++) {
+		const struct wr_input *input = &entity->inputs[i], *given = &aligns->inputs[i];
 		const weir_message *message = input->taken_count ? input->taken[0] : NULL;
 
 		if (!first)
 			first = message;
-		if (message && input->aligned &&
-		    (!earliest || (input->by_tag ? message->stamp_tag < earliest->stamp_tag
+		if (message && given->aligned &&
+		    (!earliest || (given->by_tag ? message->stamp_tag < earliest->stamp_tag
 						 : message->stamp_time < earliest->stamp_time)))
 			earliest = message;
 	}
