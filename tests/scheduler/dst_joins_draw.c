@@ -108,7 +108,7 @@ static void draw_tree(struct dst_joins_entity *join, unsigned ports)
 		join->alternative[0].ports |= all & ~named;
 	if (draw(2)) {
 		join->alternative[join->alternatives - 1] = (struct dst_joins_alternative){
-			.period = draw(2) ? FAR : 12000 + draw(20000)};
+			.period = draw(2) ? FAR : 50000 + draw(50000)};
 		named = 0;
 		for (unsigned i = 0; i + 1 < join->alternatives; i++)
 			named |= join->alternative[i].ports;
