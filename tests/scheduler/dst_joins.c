@@ -1,6 +1,7 @@
 /*
  * What joins messages, and what deals them out, under seeded schedules (C4, C11, C12, C13, S3 to S7, E5):
- * random trees of sources, relays, joins and sinks, on `sim`, in the build whose atomics are switching points.
+ * random trees of sources, relays, joins and sinks, on `sim`, in the build whose atomics are switching
+ *points.
  *
  *	dst_joins [--bug NAME] [--seeds N] [--start S] [--rate]
  *		[--shape any|aligned|trees|batches|latest|instances]
@@ -32,7 +33,8 @@ static void check_end(weir_status status, const weir_outcome *outcome)
 	if (outcome->duration_ns > 1000 * MS)
 		dst_fails("the run took %lld ms", (long long)(outcome->duration_ns / MS));
 	if (status && !(joins.failed && status == WEIR_E_FAILED))
-		dst_fails("%s: %s", weir_status_text(status), outcome->text ? outcome->text : weir_last_error());
+		dst_fails("%s: %s", weir_status_text(status),
+			  outcome->text ? outcome->text : weir_last_error());
 	if (!status && joins.failed && !joins.stop_after)
 		dst_fails("a failure was not told");
 }
@@ -79,7 +81,10 @@ static void check_entity(unsigned id, bool cut)
 		/* An entity that is shown nothing ends when nothing can come there. */
 		found.whole &= entity->port[p].policy != WEIR_POLICY_LATEST || counts.pushed;
 		/* What instances have made is not pushed if all receivers have ended. */
-		if (!cut && ends_by_inputs((unsigned)entity->port[p].from) | !joins.entity[entity->port[p].from].instances && counts.pushed != joins.log[entity->port[p].from].sent_count)
+		if (!cut &&
+		    ends_by_inputs((unsigned)entity->port[p].from) |
+			    !joins.entity[entity->port[p].from].instances &&
+		    counts.pushed != joins.log[entity->port[p].from].sent_count)
 			dst_fails("e%d sent %u, and %llu were pushed to e%u.%c", entity->port[p].from,
 				  joins.log[entity->port[p].from].sent_count,
 				  (unsigned long long)counts.pushed, id, 'a' + p);
@@ -157,7 +162,8 @@ static bool raise_pool(const char *text)
 	const char *pool = strstr(text, "pool 'p"), *with = strstr(text, ": with ");
 	unsigned id, blocks;
 
-	if (!pool || !with || sscanf(pool, "pool 'p%u'", &id) != 1 || sscanf(with, ": with %u blocks", &blocks) != 1)
+	if (!pool || !with || sscanf(pool, "pool 'p%u'", &id) != 1 ||
+	    sscanf(with, ": with %u blocks", &blocks) != 1)
 		return false;
 	joins.entity[id].blocks = blocks;
 	return true;
@@ -171,7 +177,8 @@ static weir_status make_graph(weir_registry *registry)
 		weir_description *description = NULL;
 
 		dst_joins_put();
-		status = weir_description_parse(dst_said.json, strlen(dst_said.json), NULL, NULL, &description);
+		status = weir_description_parse(dst_said.json, strlen(dst_said.json), NULL, NULL,
+						&description);
 		if (!status)
 			status = weir_graph_create(registry, description, &joins.graph);
 		weir_description_destroy(description);
@@ -183,7 +190,8 @@ static weir_status make(weir_registry *registry)
 {
 	weir_scheduler_options options = {.seed = joins.seed,
 					  .workers = joins.workers,
-					  .deadlock_grace_ns = 100 * MS, /* what is disabled is enabled before */
+					  .deadlock_grace_ns =
+						  100 * MS, /* what is disabled is enabled before */
 					  .drain_ns = 1000 * MS};
 	weir_status status = make_graph(registry);
 	char port[16];

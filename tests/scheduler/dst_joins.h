@@ -21,15 +21,15 @@ struct dst_joins_payload {
 /* --- drawn --- */
 
 struct dst_joins_port {
-	int from; /* the sender; NONE: not connected */
+	int from;                /* the sender; NONE: not connected */
 	unsigned capacity, take; /* take 0: all */
 	weir_policy policy;
 	unsigned size; /* SIZES */
 };
 
 struct dst_joins_alternative {
-	unsigned ports;  /* as bits; 0: a beat */
-	bool told;       /* with a boolean that the program sets */
+	unsigned ports; /* as bits; 0: a beat */
+	bool told;      /* with a boolean that the program sets */
 	int64_t period;
 };
 
@@ -75,8 +75,8 @@ struct dst_joins_log {
 	uint64_t base[PORTS];    /* of its queues: their tail before the run */
 	unsigned visible[PORTS]; /* for the next tick */
 	unsigned started;        /* its instances, so far */
-	weir_stamp last;       /* that it has set */
-	int64_t longest;       /* until what it made was finished */
+	weir_stamp last;         /* that it has set */
+	int64_t longest;         /* until what it made was finished */
 };
 
 struct dst_joins_world {
@@ -89,7 +89,7 @@ struct dst_joins_world {
 	int64_t stop_after; /* 0: not stopped */
 	bool drain, pokes, early;
 	bool by_tag;   /* what sets share */
-	int outlet; /* of this entity; NONE: there is none */
+	int outlet;    /* of this entity; NONE: there is none */
 	int64_t delay; /* of what the program completes */
 	weir_graph *graph;
 	weir_scheduler *scheduler;

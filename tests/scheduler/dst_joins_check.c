@@ -60,8 +60,8 @@ static void check_order(struct walk *walk, unsigned p)
 
 /*
  * C4: what is shown does not go back. Let all device work of a sender be finished `longest` after the push. A
- * review that came after `from` saw of what was older than that by `longest` the newest, or left one behind it
- * that was finished `longest` later: a tick whose review came then shows that or a later one.
+ * review that came after `from` saw of what was older than that by `longest` the newest, or left one behind
+ * it that was finished `longest` later: a tick whose review came then shows that or a later one.
  */
 static void check_latest(struct walk *walk, unsigned p)
 {
@@ -149,7 +149,9 @@ static void check_tree_end(const struct walk *walk)
 {
 	for (unsigned i = 0; i < walk->entity->alternatives; i++) {
 		const struct dst_joins_alternative *alternative = &walk->entity->alternative[i];
-		if (alternative->ports && holds(walk, alternative->ports, (unsigned[]){pushed(walk, 0), pushed(walk, 1), pushed(walk, 2)}))
+		if (alternative->ports &&
+		    holds(walk, alternative->ports,
+			  (unsigned[]){pushed(walk, 0), pushed(walk, 1), pushed(walk, 2)}))
 			dst_fails("e%u has ended, and alternative %u holds", walk->id, i);
 	}
 }
@@ -176,8 +178,9 @@ static struct batch look_at_batch(const struct walk *walk)
 		batch.over |= walk->entity->kind == SIZES && left(walk, p) < walk->entity->port[p].size;
 		if (count < beyond(walk->tick->visible[p], walk->at[p]) ||
 		    count > beyond(walk->tick->arrived[p], walk->at[p]))
-			dst_fails("tick %u of e%u takes %u at '%c', and at least %u are there", number_of(walk),
-				  walk->id, count, 'a' + p, beyond(walk->tick->visible[p], walk->at[p]));
+			dst_fails("tick %u of e%u takes %u at '%c', and at least %u are there",
+				  number_of(walk), walk->id, count, 'a' + p,
+				  beyond(walk->tick->visible[p], walk->at[p]));
 	}
 	batch.met &= walk->entity->kind == SIZES || sum >= walk->entity->sum;
 	if (!sum)
@@ -235,7 +238,8 @@ static void check_plain(struct walk *walk)
 		if (!is_queued(walk, p))
 			continue;
 		if (port->take ? count != port->take : !count || count < least)
-			dst_fails("tick %u of e%u takes %u at '%c'", number_of(walk), walk->id, count, 'a' + p);
+			dst_fails("tick %u of e%u takes %u at '%c'", number_of(walk), walk->id, count,
+				  'a' + p);
 	}
 }
 
@@ -245,7 +249,8 @@ static void check_plain_end(const struct walk *walk)
 
 	for (unsigned p = 0; p < PORTS; p++)
 		over |= is_queued(walk, p) &&
-			(walk->entity->port[p].policy == WEIR_POLICY_BLOCK ? left(walk, p) : 0) < (walk->entity->port[p].take ? walk->entity->port[p].take : 1);
+			(walk->entity->port[p].policy == WEIR_POLICY_BLOCK ? left(walk, p) : 0) <
+				(walk->entity->port[p].take ? walk->entity->port[p].take : 1);
 	if (!over)
 		dst_fails("e%u has ended, and its next tick has all that it needs", walk->id);
 }
@@ -317,7 +322,8 @@ static void check_counts(const struct walk *walk, bool complete)
 		if (walk->entity->port[p].from == NONE)
 			continue;
 		if (complete)
-			expect(walk, p, "delivered", found->delivered[p], walk->received[p], walk->received[p]);
+			expect(walk, p, "delivered", found->delivered[p], walk->received[p],
+			       walk->received[p]);
 		if (walk->entity->kind == ALIGNED && is_queued(walk, p))
 			continue;
 		expect(walk, p, "unmatched", found->unmatched[p], 0, 0);

@@ -59,16 +59,16 @@ static int add_relay(int from)
 	struct dst_joins_entity *relay = add(RELAY);
 
 	relay->port[0].from = from;
-	relay->forwards = draw(2);
 	relay->skips = !draw(3);
 	draw_instances(relay);
+	relay->forwards = draw(relay->instances ? 4 : 2) == 1;
 	if (!relay->instances && !draw(6)) {
 		relay->port[0].policy = draw(2) ? WEIR_POLICY_POP : WEIR_POLICY_REJECT;
 		relay->port[0].take = 1;
 	} else if (!draw(5)) {
 		relay->port[0].take = draw(2) ? 0 : 1 + draw(relay->port[0].capacity);
 	}
-	relay->blocks = relay->forwards || draw(2) ? 0 : 1;
+	relay->blocks = relay->forwards || (!relay->instances && draw(2)) ? 0 : 1;
 	return (int)id_of(relay);
 }
 
@@ -77,6 +77,26 @@ static int add_chain(void)
 	int last = add_source();
 
 	return draw(2) ? add_relay(last) : last;
+}
+
+/* Instances alone, with a pool: their sets are finished in any order, and there are no others. */
+static int add_few(void)
+{
+	struct dst_joins_entity *source, *relay;
+
+	source = &joins.entity[add_source()];
+	source->device = false;
+	source->blocks = 0;
+	source->promises = draw(4) > 0;
+	source->period = 0;
+	source->count = 8 + draw(16);
+	relay = &joins.entity[add_relay((int)id_of(source))];
+	relay->instances = 3 + draw(2);
+	relay->blocks = 1;
+	relay->forwards = relay->skips = false;
+	relay->port[0].policy = WEIR_POLICY_BLOCK;
+	relay->port[0].capacity = relay->port[0].take = 1;
+	return (int)id_of(relay);
 }
 
 /* --- joins --- */
@@ -93,7 +113,8 @@ static void draw_aligned(struct dst_joins_entity *join)
 			join->port[i].capacity = 2;
 }
 
-/* A beat is longer than a tick: what is always due goes before all others. With one nothing may stand behind a queue that no alternative can empty: the queues hold all. */
+/* A beat is longer than a tick: what is always due goes before all others. With one nothing may stand behind
+ * a queue that no alternative can empty: the queues hold all. */
 static void draw_tree(struct dst_joins_entity *join, unsigned ports)
 {
 	unsigned all = (1U << ports) - 1, named = 0;
@@ -107,8 +128,8 @@ static void draw_tree(struct dst_joins_entity *join, unsigned ports)
 	if (named != all && joins.entities < ENTITIES)
 		join->alternative[0].ports |= all & ~named;
 	if (draw(2)) {
-		join->alternative[join->alternatives - 1] = (struct dst_joins_alternative){
-			.period = draw(2) ? FAR : 50000 + draw(50000)};
+		join->alternative[join->alternatives - 1] =
+			(struct dst_joins_alternative){.period = draw(2) ? FAR : 50000 + draw(50000)};
 		named = 0;
 		for (unsigned i = 0; i + 1 < join->alternatives; i++)
 			named |= join->alternative[i].ports;
@@ -223,6 +244,18 @@ static void draw_stamps(void)
 	}
 }
 
+static bool instances_behind(unsigned id)
+{
+	bool some = joins.entity[id].instances > 0;
+
+	for (unsigned i = 0; i < joins.entities; i++)
+		for (unsigned p = 0; p < PORTS; p++)
+			some |= joins.entity[i].port[p].from == (int)id &&
+				(joins.entity[i].instances ||
+				 (joins.entity[i].forwards && instances_behind(i)));
+	return some;
+}
+
 /* As many as may lie behind an entity, and one for its tick. */
 static unsigned places_behind(unsigned id)
 {
@@ -258,11 +291,11 @@ void dst_joins_draw(uint64_t seed)
 	joins.seed = seed;
 	wr_random_seed(&joins.shape, seed, 51);
 	joins.by_tag = !draw(3);
-	last = add_join(NONE);
+	last = joins_shape == INSTANCES_SHAPE && draw(2) ? add_few() : add_join(NONE);
 	last = draw(3) ? last : add_relay(last);
 	if (!draw(3) && joins.entities <= 8)
 		last = add_join(last);
-	last = draw(3) ? last : add_relay(last);
+	last = draw(joins_shape == INSTANCES_SHAPE ? 2 : 3) ? last : add_relay(last);
 	draw_stamps();
 	before = joins.entities;
 	joins.outlet = draw(3) ? NONE : last;
@@ -273,14 +306,16 @@ void dst_joins_draw(uint64_t seed)
 	if (!draw(12))
 		joins.entity[draw(joins.entities)].fails_at = 1 + draw(6);
 	joins.signal = signals[draw(4)];
-	joins.workers = 1 + draw(3);
+	joins.workers = 1 + draw(joins_shape == INSTANCES_SHAPE ? 5 : 3);
 	joins.stop_after = draw(5) ? 0 : 1 + draw(30000);
 	joins.drain = draw(3);
 	joins.pokes = !draw(6);
 	joins.early = draw(2);
 	joins.delay = (int64_t)1 << (4 + draw(9));
-	for (unsigned i = 0; i < joins.entities; i++)
-		joins.entity[i].blocks += joins.entity[i].blocks ? places_behind(i) : 0;
+	for (unsigned i = 0; i < joins.entities;
+	     i++) /* beside instances as few as are accepted (make_graph) */
+		joins.entity[i].blocks +=
+			joins.entity[i].blocks && !instances_behind(i) ? places_behind(i) : 0;
 }
 
 /* --- the text --- */
@@ -437,7 +472,10 @@ static void put_entity(unsigned id)
 	const struct dst_joins_entity *entity = &joins.entity[id];
 
 	dst_put("%s{\"name\":\"e%u\",\"operator\":\"%s\",\"parameters\":{\"id\":%u}", id ? "," : "", id,
-		entity->role == SOURCE ? "start" : entity->device ? "on_device" : "on_host", id);
+		entity->role == SOURCE ? "start"
+		: entity->device       ? "on_device"
+				       : "on_host",
+		id);
 	if (entity->blocks)
 		dst_put(",\"resources\":[\"p%u\"]", id);
 	if (entity->role != SOURCE)

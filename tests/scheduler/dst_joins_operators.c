@@ -40,8 +40,8 @@ static struct dst_joins_payload payload_of(uint32_t maker, uint32_t number)
 
 static void check_payload(const struct dst_joins_payload *payload, struct dst_joins_payload due, unsigned id)
 {
-	if (payload && (payload->maker != due.maker || payload->number != due.number ||
-			payload->mark != due.mark))
+	if (payload &&
+	    (payload->maker != due.maker || payload->number != due.number || payload->mark != due.mark))
 		dst_fails("e%u read a payload of e%u before it was written, or of another one", id,
 			  due.maker);
 }
@@ -336,7 +336,9 @@ static weir_status node_compute(weir_context *context, void *state)
 	pause_some(node);
 	silent |= entity->skips && sent.number % 3 == 1;
 	if (!status && !dst_said.broken[0])
-		status = !silent ? emit(context, node, &work, tick) : entity->device ? launch(context, &work) : 0;
+		status = !silent          ? emit(context, node, &work, tick)
+			 : entity->device ? launch(context, &work)
+					  : 0;
 	for (unsigned p = 0; p < PORTS; p++)
 		if (entity->port[p].from != NONE)
 			node->log->visible[p] = pushed_to(node, p, false);

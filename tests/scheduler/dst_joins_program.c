@@ -7,37 +7,46 @@ enum { JOBS = 256 };
 static struct job {
 	weir_fence fence;
 	struct dst_joins_payload *to, value;
-	int64_t due;
+	int64_t made, due;
 	bool ended;
 } jobs[JOBS];
 static unsigned job_count;
+static struct wr_random when;
 
 void dst_joins_forget(void)
 {
 	job_count = 0;
+	wr_random_seed(&when, joins.seed, 75);
 }
 
 weir_status dst_joins_promise(struct dst_joins_payload *to, struct dst_joins_payload value, weir_fence *out)
 {
 	weir_status status = weir_graph_create_fence(joins.graph, out);
+	int64_t now = wr_now();
 
 	if (!status && job_count == JOBS)
 		dst_fails("too many promises");
 	else if (!status)
-		jobs[job_count++] = (struct job){*out, to, value, wr_now() + joins.delay, false};
+		jobs[job_count++] =
+			(struct job){*out,
+				     to,
+				     value,
+				     now,
+				     now + 1 + (int64_t)wr_random_below(&when, (uint64_t)joins.delay),
+				     false};
 	return status;
 }
 
 static void finish_job(struct job *job)
 {
 	struct dst_joins_log *log = &joins.log[job->value.maker];
-	int64_t took = wr_now() - (job->due - joins.delay);
+	int64_t took;
 
 	job->ended = true;
 	*job->to = job->value;
 	if (weir_fence_complete(joins.graph, job->fence, WEIR_OK, NULL))
 		dst_fails("a fence was not completed: %s", weir_last_error());
-	took = wr_now() - (job->due - joins.delay);
+	took = wr_now() - job->made;
 	log->longest = took > log->longest ? took : log->longest;
 }
 
@@ -48,7 +57,7 @@ void dst_joins_complete_rest(void)
 			finish_job(&jobs[i]);
 }
 
-/* Each when it is due, a while after it was made. */
+/* Each when it is due, a while after it was made: in any order. */
 static void complete(void *arg)
 {
 	int64_t idle = 100;

@@ -1,8 +1,8 @@
 /*
- * Compares the ticks of an entity with `aligned` with the sets that there are (C12), found by another way than
- * the library's: from the keys of all that was pushed, not of what a review sees. Which messages a set is
- * about is the same then, whenever the reviews came; without `nearest`, which of several that are near it has
- * depends on what had come, and lies between what was visible and what had arrived.
+ * Compares the ticks of an entity with `aligned` with the sets that there are (C12), found by another way
+ * than the library's: from the keys of all that was pushed, not of what a review sees. Which messages a set
+ * is about is the same then, whenever the reviews came; without `nearest`, which of several that are near it
+ * has depends on what had come, and lies between what was visible and what had arrived.
  */
 #include "dst_joins.h"
 
@@ -53,15 +53,16 @@ static uint64_t drop_far(const struct sets *sets, unsigned *heads, const unsigne
 			if (heads[i] < ends[i] && key(sets, &sets->port[i], heads[i]) > p)
 				p = key(sets, &sets->port[i], heads[i]);
 		for (unsigned i = 0; i < sets->ports; i++)
-			for (; heads[i] < ends[i] && is_far(sets, p, key(sets, &sets->port[i], heads[i])); moved = true)
+			for (; heads[i] < ends[i] && is_far(sets, p, key(sets, &sets->port[i], heads[i]));
+			     moved = true)
 				heads[i]++;
 	}
 	return p;
 }
 
 /*
- * The messages of a set that is about p, if of each port those before `ends` are known, and `in` are the ports
- * that it has.
+ * The messages of a set that is about p, if of each port those before `ends` are known, and `in` are the
+ * ports that it has.
  */
 static void choose(const struct sets *sets, unsigned *chosen, const unsigned *ends, unsigned in, uint64_t p)
 {
@@ -127,7 +128,8 @@ static struct about about_of(const struct sets *sets)
 		if (about.heads[i] < ends[i] && key(sets, &sets->port[i], about.heads[i]) < from)
 			from = key(sets, &sets->port[i], about.heads[i]);
 	for (unsigned i = 0; i < sets->ports; i++) {
-		if (about.heads[i] == ends[i] || is_far(sets, key(sets, &sets->port[i], about.heads[i]), from))
+		if (about.heads[i] == ends[i] ||
+		    is_far(sets, key(sets, &sets->port[i], about.heads[i]), from))
 			continue;
 		about.in |= 1U << i;
 		about.none = false;
@@ -176,14 +178,14 @@ static void take_late(const struct sets *sets, const struct dst_joins_tick *tick
 		const struct port *port = &sets->port[i];
 		if (!(about->in >> i & 1) && port->at < tick->visible[port->p] &&
 		    !is_far(sets, key(sets, port, port->at), from))
-			dst_fails("tick %u of e%u lacks message %u of '%c', which belongs to it", sets->number,
-				  sets->id, port->at, 'a' + port->p);
+			dst_fails("tick %u of e%u lacks message %u of '%c', which belongs to it",
+				  sets->number, sets->id, port->at, 'a' + port->p);
 	}
 }
 
 /*
- * `nearest` waits for a later key, unless the queue is full before, of what its own review leaves there, or what
- * comes is at its end.
+ * `nearest` waits for a later key, unless the queue is full before, of what its own review leaves there, or
+ * what comes is at its end.
  */
 static bool is_certain(const struct sets *sets, const struct port *port, unsigned best)
 {
@@ -238,7 +240,8 @@ static void check_set(struct sets *sets, const struct dst_joins_tick *tick)
 	for (unsigned i = 0; i < sets->ports; i++) {
 		const struct port *port = &sets->port[i];
 		least[i] = most[i] = all[i] = about.heads[i];
-		visible[i] = tick->visible[port->p] > about.heads[i] ? tick->visible[port->p] : about.heads[i] + 1;
+		visible[i] =
+			tick->visible[port->p] > about.heads[i] ? tick->visible[port->p] : about.heads[i] + 1;
 		arrived[i] = tick->arrived[port->p] < port->count ? tick->arrived[port->p] : port->count;
 		visible[i] = visible[i] < port->count ? visible[i] : port->count;
 		pushed[i] = port->count;
@@ -250,12 +253,13 @@ static void check_set(struct sets *sets, const struct dst_joins_tick *tick)
 		certain &= !(in >> i & 1) || is_certain(sets, &sets->port[i], all[i]);
 	for (unsigned i = 0; i < sets->ports; i++) {
 		struct port *port = &sets->port[i];
-		unsigned is = tick->first[port->p], from = certain ? all[i] : least[i], to = certain ? all[i] : most[i];
+		unsigned is = tick->first[port->p], from = certain ? all[i] : least[i],
+			 to = certain ? all[i] : most[i];
 		if (!(in >> i & 1))
 			continue;
 		if (is < from || is > to)
-			dst_fails("tick %u of e%u has message %u of '%c', not %u to %u", sets->number, sets->id,
-				  is, 'a' + port->p, from, to);
+			dst_fails("tick %u of e%u has message %u of '%c', not %u to %u", sets->number,
+				  sets->id, is, 'a' + port->p, from, to);
 		port->unmatched += is - port->at;
 		port->at = is + 1;
 	}
