@@ -246,13 +246,11 @@ static void c12_a_timeout_counts_for_each_message_from_when_it_was_seen(void **s
 /* The first input's stamps would be 12, 11: a set may lack a. */
 #define STAMPS(instances)                                                                                    \
 	"{\"weir\": 1, \"entities\": [" SOURCE("l", "camera", "0") SOURCE("r", "camera", "1")                \
-		SOURCE(                                                                                      \
-			"s", "camera",                                                                       \
-			"2") SEVERAL(instances, "j", "join", "4",                                            \
-				     BOTH ", \"within\": \"3ms\", \"missing\": \"empty\", \"nearest\": "     \
-					  "true") ", " JOIN("p", "two", "4",                                 \
-							    BOTH                                             \
-							    ", \"within\": \"3ms\"") "], \"connections\": "  \
+		SOURCE("s", "camera", "2")                                                                   \
+			SEVERAL(instances, "j", "join", "4",                                                 \
+				BOTH ", \"within\": \"3ms\", \"missing\": \"empty\", \"nearest\": "          \
+				     "true") ", " JOIN("p", "two", "4",                                      \
+						       BOTH ", \"within\": \"3ms\"") "], \"connections\": "  \
 										     "[[\"l.out\", "         \
 										     "\"j.a\"], "            \
 										     "[\"r.out\", "          \
