@@ -532,7 +532,10 @@ bool wr_view_inputs_over(weir_view *view, bool but_chosen)
 			return false;
 		if (!weir_view_closed(view, i)) /* before the count (S5) */
 			return false;
-		kept = input->latest ? wr_queue_count(latest_queue(input)) : weir_view_count(view, i);
+		/* No alternative names a `latest` port: what comes there makes no tick due beside other
+		 * inputs. */
+		kept = input->latest ? entity->only_latest && wr_queue_count(latest_queue(input))
+				     : weir_view_count(view, i);
 		if (!kept || (but_chosen && input->chosen))
 			continue;
 		/* No tick takes it if only alternatives name it that are NEVER. */

@@ -19,7 +19,7 @@
 
 /* Of the present world: its graph, and the first broken promise. */
 struct dst_said {
-	char json[4096], broken[512];
+	char json[8192], broken[512];
 };
 extern struct dst_said dst_said;
 
@@ -28,7 +28,7 @@ void dst_put(const char *format, ...) WEIR_PRINTF(1, 2); /* appends to `json` */
 
 struct dst_command {
 	const char *name;
-	const char *shapes[4]; /* the list ends with NULL */
+	const char *shapes[8]; /* the list ends with NULL */
 	unsigned *shape;       /* the chosen one */
 	void (*draw)(uint64_t seed);
 	void (*run)(

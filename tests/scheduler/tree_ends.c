@@ -50,6 +50,7 @@ static const weir_operator going = {
 #define GO              "{\"type\": \"boolean\", \"name\": \"go\"}"
 #define ALL(conditions) "{\"type\": \"all_of\", \"conditions\": [" conditions "]}"
 #define PERIODIC        "{\"type\": \"periodic\", \"period\": \"10ms\"}"
+#define LATE            "{\"type\": \"periodic\", \"period\": \"100s\", \"offset\": \"100s\"}"
 #define DISABLED        "{\"type\": \"boolean\", \"enable_tick\": false}"
 
 /* An entity with what it has beside its name, and a tick every `period` from `offset` on, `count` of them. */
@@ -108,6 +109,26 @@ static void c11_s05_messages_that_no_alternative_can_take_keep_no_run(void **sta
 {
 	(void)state;
 	rig_everywhere(without_a_partner);
+}
+
+/* Of `c`, which no alternative names, the last message comes after those of `a`. */
+static void newest_unseen(void)
+{
+	struct rig *rig =
+		rig_of_tree(SOURCE("a", PING, "1ms", "0ms", "5") SOURCE("c", PING, "10ms", "1ms", "3"),
+			    "\"in2\": {\"policy\": \"latest\"}", ANY(A ", " LATE), BOTH);
+	int64_t began = wr_now();
+
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_true(wr_now() - began < 3 * SECOND);
+	assert_int_equal(rig_ticks(rig, "b"), 5);
+	rig_destroy(rig);
+}
+
+static void c11_c04_s05_what_no_tick_shows_keeps_no_run(void **state)
+{
+	(void)state;
+	rig_in_worlds(4, newest_unseen);
 }
 
 /* What takes messages waits for the program; the time alone goes on. */
@@ -363,6 +384,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c11_s05_messages_that_no_alternative_can_take_keep_no_run),
+		cmocka_unit_test(c11_c04_s05_what_no_tick_shows_keeps_no_run),
 		cmocka_unit_test(c11_s07_a_time_alone_keeps_no_drain_alive),
 		cmocka_unit_test(c11_an_input_without_a_connection_lets_nothing_tick),
 		cmocka_unit_test(c11_c04_an_alternative_that_is_held_lets_nothing_tick),

