@@ -286,6 +286,8 @@ static void print_operator(const weir_registry *registry, size_t i)
 		puts("\nprints lines on standard output");
 	if (kind->flags & WEIR_OPERATOR_INSTANCES)
 		puts("\nmay have several instances, whose computes run at the same time");
+	if (kind->describe)
+		puts("\nits parameters decide on ports: `weir show` lists them");
 	print_parameters(kind->parameters);
 	print_inputs(kind);
 	print_outputs(kind->outputs);
@@ -413,6 +415,8 @@ static void put_operator(const char *before, const weir_operator *kind)
 	put_bool("effects", kind->flags & WEIR_OPERATOR_EFFECTS);
 	put_bool("prints", kind->flags & WEIR_OPERATOR_PRINTS);
 	put_bool("instances", kind->flags & WEIR_OPERATOR_INSTANCES);
+	if (kind->describe) /* of few operators */
+		put_bool("describes_ports", true);
 	put_parameters(kind->parameters);
 	put_ports(kind, kind->inputs, true);
 	put_ports(kind, kind->outputs, false);

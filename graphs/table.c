@@ -233,6 +233,14 @@ static weir_status table_check_name(const struct subject *subject)
 	return WEIR_OK;
 }
 
+static bool names_ports(const weir_parameter *parameters)
+{
+	for (; parameters && parameters->name; parameters++)
+		if (wr_parameter_is_input(parameters) || wr_parameter_is_output(parameters))
+			return true;
+	return false;
+}
+
 weir_status wr_operator_check(const weir_operator *table)
 {
 	struct subject subject = {"an operator", table->name};
@@ -253,6 +261,9 @@ weir_status wr_operator_check(const weir_operator *table)
 	if (!status)
 		status = table_check_types(&subject, table->outputs, &scope);
 	wr_scope_finish(&scope);
+	if (!status && table->describe && names_ports(table->parameters))
+		status = table_error(&subject, table->name,
+				     "describes its ports and has a parameter that names one: use a string");
 	for (size_t i = 0; !status && i < wr_port_count(table->inputs); i++)
 		if (wr_port_index(table->outputs, table->inputs[i].name) >= 0)
 			status = table_error(&subject, table->inputs[i].name,
