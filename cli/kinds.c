@@ -181,9 +181,11 @@ static void print_tensors(const weir_port *port)
 	bool host = port->place && strstr(port->place, "host"),
 	     device = port->place && strstr(port->place, "device");
 
-	if (!port->dtype && !port->shape && host == device)
+	if (!port->dtype && !port->shape && !port->like && host == device)
 		return;
 	fputs("      tensors:", stdout);
+	if (port->like)
+		printf(" as at '%s'", port->like);
 	if (port->dtype)
 		printf(" %s", port->dtype);
 	if (port->shape)
@@ -400,6 +402,8 @@ static void put_ports(const weir_operator *kind, const weir_port *ports, bool in
 		put_text(", ", "dtype", port->dtype);
 		put_text(", ", "place", port->place);
 		put_text(", ", "shape", port->shape);
+		if (port->like) /* of few outputs */
+			put_text(", ", "like", port->like);
 		put_port(kind, port, input);
 		put_text(", ", "help", port->help);
 		putchar('}');

@@ -14,7 +14,7 @@
 #include "graphs/parameter.h"
 #include "graphs/table.h"
 
-enum { TEXTS = 5 }; /* of a port */
+enum { TEXTS = 6 }; /* of a port */
 
 /* A list that ends with a NULL name. */
 struct ports {
@@ -67,7 +67,8 @@ static weir_status add(weir_ports *ports, struct ports *list, const weir_port *g
 {
 	weir_port port;
 	weir_status status = wr_layout_port(given, ports->kind.name, &port);
-	const char **texts[TEXTS] = {&port.name, &port.help, &port.dtype, &port.place, &port.shape};
+	const char **texts[TEXTS] = {&port.name,  &port.help,  &port.dtype,
+				     &port.place, &port.shape, &port.like};
 
 	for (int i = 0; !status && i < TEXTS; i++)
 		status = keep_text(ports, texts[i]);

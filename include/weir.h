@@ -950,6 +950,9 @@ typedef enum {
  * `kinds` means tensors; messages of other kinds have no type. Refused: a connection whose ends have no
  * tensor in common, and a tensor that is emitted or pushed and does not fit the port, or that of a receiver.
  * There a name is compared within one tensor only.
+ *
+ * `like` is for outputs that send what an input received, or a copy: a connection from there is compared with
+ * what the sender of that input says, through any number of such operators.
  */
 typedef struct {
 	size_t size;
@@ -965,6 +968,7 @@ typedef struct {
 	const char *dtype; /* NULL: any; so are the next two */
 	const char *place;
 	const char *shape;
+	const char *like; /* outputs: an input, whose dtypes and shapes what is sent here has */
 } weir_port;
 
 /*

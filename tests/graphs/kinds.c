@@ -59,6 +59,9 @@ static const weir_port relay_outputs[] = {
 static const weir_operator relay = {OPERATOR, .name = "relay", .inputs = relay_inputs,
 				    .outputs = relay_outputs};
 
+static const weir_port forward_outputs[] = {{PORT, .name = "out", .like = "in"}, {.name = NULL}};
+static const weir_operator forward = {OPERATOR, .name = "forward", .inputs = sink_inputs,
+				      .outputs = forward_outputs};
 static const weir_operator idle = {OPERATOR, .name = "idle"};
 
 static const weir_port talker_outputs[] = {{PORT, .name = "out", .kinds = WEIR_KIND_BYTES, .max_emits = 2},
@@ -143,8 +146,8 @@ static const weir_operator shaped = {OPERATOR, .name = "shaped", .parameters = s
 				     .outputs = source_outputs, .describe = shaped_describe};
 
 const weir_operator *const wr_builtin_operators[] = {
-	&bytes_sink, &camera, &copier, &filter, &four,   &gather,  &idle,   &image, &network, &overlay,
-	&pair,       &relay,  &shaped, &sink,   &source, &spinner, &talker, &three, NULL};
+	&bytes_sink, &camera, &copier, &filter, &forward, &four,   &gather,  &idle,   &image, &network,
+	&overlay,    &pair,   &relay,  &shaped, &sink,    &source, &spinner, &talker, &three, NULL};
 
 static void ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
