@@ -179,26 +179,31 @@ static void say_interval(struct wr_words *words, struct wr_interval in)
 		wr_words_add(words, "is %" PRId64 " to %" PRId64, in.least, in.most);
 }
 
-/* " (N is 3 by a.out -> b.in)", of the first name of the end's shapes that a connection has narrowed. */
-static void say_name(const struct wr_plan *plan, const struct end *end, struct wr_words *words)
+/* " (H is 3, W is 4 by a.out -> b.in)", of the names of the end's shapes that one connection has narrowed. */
+static void say_names(const struct wr_plan *plan, const struct end *end, struct wr_words *words)
 {
+	const struct wr_plan_connection *c;
+	size_t by = WR_NO_INDEX;
+	uint64_t said = 0; /* WR_SIZE_NAMES_MAX bits */
+
 	for (int i = 0; i < end->type->count && !end->alone; i++)
 		for (int k = 0; k < end->type->shapes[i].rank; k++) {
 			int index = end->type->shapes[i].sizes[k].name;
 			const struct wr_size_name *name = index < 0 ? NULL : &end->scope->names[index];
-			const struct wr_plan_connection *by;
 
-			if (!name || name->by == WR_NO_INDEX)
+			if (!name || name->by == WR_NO_INDEX || said >> index & 1 || (said && name->by != by))
 				continue;
-			by = &plan->connections[name->by];
-			wr_words_add(words, " (%.*s ", (int)name->length, name->text);
+			by = name->by;
+			wr_words_add(words, "%s%.*s ", said ? ", " : " (", (int)name->length, name->text);
 			say_interval(words, name->in);
-			wr_words_add(words, " by %s.%s -> %s.%s)", plan->entities[by->from].name,
-				     plan->entities[by->from].outputs[by->output].port->name,
-				     plan->entities[by->to].name,
-				     plan->entities[by->to].inputs[by->input].port->name);
-			return;
+			said |= UINT64_C(1) << index;
 		}
+	if (!said)
+		return;
+	c = &plan->connections[by];
+	wr_words_add(words, " by %s.%s -> %s.%s)", plan->entities[c->from].name,
+		     plan->entities[c->from].outputs[c->output].port->name, plan->entities[c->to].name,
+		     plan->entities[c->to].inputs[c->input].port->name);
 }
 
 static void say_remedy(const struct ends *ends, bool shapes, struct wr_words *words)
@@ -231,8 +236,8 @@ static void report_types(struct wr_build *build, size_t connection, const struct
 
 	sent.places = ends->places;
 	if (!shapes) {
-		say_name(build->plan, &ends->from, &from);
-		say_name(build->plan, &ends->to, &to);
+		say_names(build->plan, &ends->from, &from);
+		say_names(build->plan, &ends->to, &to);
 	}
 	say_remedy(ends, shapes, &remedy);
 	wr_build_report_connection(build, WR_W_PORT_TYPES, connection,

@@ -495,20 +495,41 @@ static weir_status check_stream(const struct tick *tick)
 					   "give its stream pool one for each entity");
 }
 
+/* A graph file may let a tick receive something else than the ports say. */
+static weir_status check_counts(const struct tick *tick)
+{
+	const struct onnx *onnx = tick->onnx;
+
+	for (size_t i = 0; i < onnx->model.input_count; i++) {
+		size_t count = weir_context_count(tick->context, (unsigned)i);
+		if (!count || count > onnx->batch)
+			return weir_context_fail(
+				tick->context,
+				"input '%s' received %zu messages in a tick, and a run takes at "
+				"least 1 and at most %zu: change its \"take\", or \"batch\"",
+				onnx->model.inputs[i].port, count, onnx->batch);
+	}
+	return WEIR_OK;
+}
+
 static weir_status onnx_compute(weir_context *context, void *state)
 {
 	struct onnx *onnx = state;
 	const struct model *model = &onnx->model;
 	struct tick tick = {.context = context, .onnx = onnx};
-	struct request *request = calloc(1, sizeof *request);
+	struct request *request;
 	weir_status status = WEIR_OK;
 
+	memset(tick.sizes, -1, sizeof tick.sizes);
+	tick.count = weir_context_count(context, 0);
+	status = check_counts(&tick);
+	if (status)
+		return status;
+	request = calloc(1, sizeof *request);
 	if (!request)
 		return WEIR_E_NOMEM;
 	request->onnx = onnx;
 	request->graph = weir_context_graph(context);
-	memset(tick.sizes, -1, sizeof tick.sizes);
-	tick.count = onnx->batch > 1 ? weir_context_count(context, 0) : 1;
 	if (onnx->batch > 1)
 		tick.rows = model->inputs[0].sizes[0] > 0 ? model->inputs[0].sizes[0] : (int64_t)tick.count;
 	if (onnx->on_cuda)
@@ -721,7 +742,8 @@ static weir_status add_port(weir_ports *ports, const struct model *model, const 
 		return weir_ports_add_output(ports, &port);
 	}
 	port.flags = cuda ? WEIR_PORT_DEVICE : 0;
-	port.capacity = port.take = batch;
+	port.capacity = batch;
+	port.take = batch > 1 ? WEIR_TAKE_ALL : 1; /* what is there, also less at the end */
 	return weir_ports_add_input(ports, &port);
 }
 
