@@ -2,6 +2,7 @@
  * Ports that parameters decide (C14): what an operator's `describe` adds, behind the ports of its table. The
  * entity then has a kind of its own, a copy of the table with these lists, so that nothing else knows of it.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -86,9 +87,17 @@ weir_status weir_ports_add_output(weir_ports *ports, const weir_port *port)
 }
 
 /* O_NONBLOCK: a FIFO without a writer must not hold up a check. */
-int weir_ports_open(const weir_ports *ports, const char *path)
+weir_status weir_ports_open(const weir_ports *ports, const char *path, int *out)
 {
-	return wr_root_open_file(ports->root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK, 0);
+	int fd = wr_root_open_file(ports->root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK, 0), error = errno;
+
+	if (fd < 0) {
+		wr_fail(WEIR_E_IO, "'%s': %s", wr_shown(path).text, wr_errno_words(error));
+		errno = error;
+		return WEIR_E_IO;
+	}
+	*out = fd;
+	return WEIR_OK;
 }
 
 weir_status weir_ports_fail(weir_ports *ports, const char *format, ...)

@@ -1035,7 +1035,7 @@ struct weir_operator {
  * order. Such an operator has no parameter that names a port, and the conditions that it brings name those
  * of its table alone.
  *
- * Default. Thread: that of the check. Fails: WEIR_E_NOMEM.
+ * Default. Thread: one, that of the check. Fails: WEIR_E_NOMEM.
  */
 
 /*
@@ -1046,10 +1046,11 @@ WEIR_API weir_status weir_ports_add_input(weir_ports *ports, const weir_port *po
 WEIR_API weir_status weir_ports_add_output(weir_ports *ports, const weir_port *port);
 /*
  * Opens a file for reading, as weir_context_open would in a run: beneath the folder of
- * weir_description_set_root, if there is one. Returns the descriptor, which the caller closes, or -1 with
- * errno.
+ * weir_description_set_root, if there is one. Gives a descriptor, which the caller closes; opening does not
+ * wait for a FIFO's writer. Fails: WEIR_E_IO: the system's reason is in the text and in errno (EXDEV: the
+ * path leads out).
  */
-WEIR_API int weir_ports_open(const weir_ports *ports, const char *path);
+WEIR_API weir_status weir_ports_open(const weir_ports *ports, const char *path, int *out);
 /*
  * Says in one line why there can be no ports: what is wrong and the remedy. It is an error of the graph
  * (W060), at the entity's parameters. Returns WEIR_E_FAILED.

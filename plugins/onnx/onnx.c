@@ -754,12 +754,12 @@ static weir_status onnx_describe(const weir_values *values, weir_ports *ports)
 	struct model *model = calloc(1, sizeof *model);
 	char why[RUNTIME_WHY];
 	weir_status status = WEIR_OK;
-	int fd = model ? weir_ports_open(ports, path) : -1;
+	int fd = -1;
 
 	if (!model)
 		return WEIR_E_NOMEM;
-	if (fd < 0) {
-		status = weir_ports_fail(ports, "model '%s': %s", path, strerror(errno));
+	if (weir_ports_open(ports, path, &fd)) {
+		status = weir_ports_fail(ports, "model %s", weir_last_error());
 		free(model);
 		return status;
 	}

@@ -23,7 +23,7 @@ static void *load(const char *path)
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* The first match that loads. Providers (libonnxruntime_providers_cuda.so) do not match. */
+/* The first match that loads. Libraries of providers have other names and do not match. */
 static void *load_glob(const char *pattern, const char *folder)
 {
 	char path[4096];
@@ -119,7 +119,9 @@ bool runtime_good(const OrtApi *ort, OrtStatus *status, const char *what, char w
 	if (!status)
 		return true;
 	snprintf(why, RUNTIME_WHY, "%s: %s", what, ort->GetErrorMessage(status));
-	why[strcspn(why, "\n")] = '\0';
+	for (char *at = why; *at; at++) /* a line */
+		if (*at == '\n')
+			*at = ' ';
 	ort->ReleaseStatus(status);
 	return false;
 }

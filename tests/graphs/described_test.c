@@ -117,9 +117,9 @@ static void c14_a_parameter_cannot_name_a_port_that_parameters_decide(void **sta
 
 static weir_status open_it(const weir_values *values, weir_ports *ports)
 {
-	int fd = weir_ports_open(ports, weir_values_string(values, "path"));
+	int fd = -1;
 
-	if (fd < 0)
+	if (weir_ports_open(ports, weir_values_string(values, "path"), &fd))
 		return weir_ports_fail(ports, "%s", errno == EXDEV ? "outside" : "missing");
 	close(fd);
 	return WEIR_OK;
