@@ -30,6 +30,54 @@ int wr_file_open_beneath(int folder, const char *path, int flags, unsigned mode)
 	return (int)fd;
 }
 
+static weir_status fail_root(const char *path)
+{
+	return wr_fail(WEIR_E_IO, "root '%s': %s", wr_shown(path).text,
+		       errno == ENOSYS ? "this kernel cannot confine paths: use Linux 5.6 or newer"
+				       : wr_errno_words(errno));
+}
+
+weir_status wr_root_open(struct wr_root *out, const char *path)
+{
+	char *whole = realpath(path, NULL);
+	int probe;
+
+	if (!whole)
+		return fail_root(path);
+	out->folder = -1;
+	out->path = wr_strdup(whole);
+	wr_free(whole);
+	if (!out->path)
+		return WEIR_E_NOMEM;
+	out->folder = open(out->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	probe = out->folder < 0 ? -1 : wr_file_open_beneath(out->folder, ".", O_PATH | O_CLOEXEC, 0);
+	if (probe < 0)
+		return fail_root(path);
+	close(probe);
+	return WEIR_OK;
+}
+
+int wr_root_open_file(const struct wr_root *root, const char *path, int flags, unsigned mode)
+{
+	size_t length = root->path ? strlen(root->path) : 0;
+
+	if (!root->path)
+		return open(path, flags | O_CLOEXEC, mode);
+	if (!strncmp(path, root->path, length) && (!path[length] || path[length] == '/')) {
+		path += length + strspn(path + length, "/");
+		path = *path ? path : ".";
+	}
+	return wr_file_open_beneath(root->folder, path, flags | O_CLOEXEC, mode);
+}
+
+void wr_root_close(struct wr_root *root)
+{
+	if (root->path && root->folder >= 0)
+		close(root->folder);
+	wr_free(root->path);
+	*root = (struct wr_root){0};
+}
+
 static weir_status read_all(struct wr_text *text, int fd, size_t most)
 {
 	while (text->length <= most) {

@@ -19,4 +19,15 @@ weir_status wr_file_read(struct wr_text *out, const char *path, size_t most);
  */
 int wr_file_open_beneath(int folder, const char *path, int flags, unsigned mode);
 
+/* A folder that paths of a graph file are confined to. All zero: none, any path may be opened. */
+struct wr_root {
+	char *path; /* NULL: none */
+	int folder;
+};
+/* Fails: WEIR_E_IO, WEIR_E_NOMEM; *out is then to be closed all the same. */
+weir_status wr_root_open(struct wr_root *out, const char *path);
+/* As open with O_CLOEXEC: a relative path begins at the root, an absolute one must lie beneath it. */
+int wr_root_open_file(const struct wr_root *root, const char *path, int flags, unsigned mode);
+void wr_root_close(struct wr_root *root);
+
 #endif

@@ -181,9 +181,11 @@ static void print_tensors(const weir_port *port)
 	bool host = port->place && strstr(port->place, "host"),
 	     device = port->place && strstr(port->place, "device");
 
-	if (!port->dtype && !port->shape && host == device)
+	if (!port->dtype && !port->shape && !port->like && host == device)
 		return;
 	fputs("      tensors:", stdout);
+	if (port->like)
+		printf(" as at '%s'", port->like);
 	if (port->dtype)
 		printf(" %s", port->dtype);
 	if (port->shape)
@@ -286,6 +288,8 @@ static void print_operator(const weir_registry *registry, size_t i)
 		puts("\nprints lines on standard output");
 	if (kind->flags & WEIR_OPERATOR_INSTANCES)
 		puts("\nmay have several instances, whose computes run at the same time");
+	if (kind->describe)
+		puts("\nits parameters decide on ports: `weir show` lists them");
 	print_parameters(kind->parameters);
 	print_inputs(kind);
 	print_outputs(kind->outputs);
@@ -398,6 +402,8 @@ static void put_ports(const weir_operator *kind, const weir_port *ports, bool in
 		put_text(", ", "dtype", port->dtype);
 		put_text(", ", "place", port->place);
 		put_text(", ", "shape", port->shape);
+		if (port->like) /* of few outputs */
+			put_text(", ", "like", port->like);
 		put_port(kind, port, input);
 		put_text(", ", "help", port->help);
 		putchar('}');
@@ -413,6 +419,8 @@ static void put_operator(const char *before, const weir_operator *kind)
 	put_bool("effects", kind->flags & WEIR_OPERATOR_EFFECTS);
 	put_bool("prints", kind->flags & WEIR_OPERATOR_PRINTS);
 	put_bool("instances", kind->flags & WEIR_OPERATOR_INSTANCES);
+	if (kind->describe) /* of few operators */
+		put_bool("describes_ports", true);
 	put_parameters(kind->parameters);
 	put_ports(kind, kind->inputs, true);
 	put_ports(kind, kind->outputs, false);

@@ -13,6 +13,17 @@
 
 #define ROUNDS_MAX 64 /* a long chain that is listed backwards stays unfinished: less is found */
 
+/*
+ * What an output that is like an input sends is what another entity has sent, so connections from there are
+ * compared with that one's port: by entity, the connection that brings it; WR_NO_CONNECTION: not known. Only
+ * where one connection leads to the input, and no inlet.
+ */
+#define WR_NO_CONNECTION UINT32_MAX
+struct brought {
+	const struct wr_plan *plan;
+	uint32_t *by;
+};
+
 /* One end of a connection. */
 struct end {
 	struct wr_port_type *type;
@@ -24,15 +35,66 @@ struct end {
 
 struct ends {
 	struct end from, to;
+	uint8_t places; /* of the sender's own port */
 };
 
-static void find_ends(struct wr_build *build, size_t i, struct ends *ends)
+static bool is_like(const struct brought *brought, const struct wr_plan_connection *c)
 {
-	const struct wr_plan_connection *c = &build->plan->connections[i];
-	struct wr_plan_entity *from = &build->plan->entities[c->from], *to = &build->plan->entities[c->to];
+	return brought->plan->entities[c->from].outputs[c->output].port->like &&
+	       brought->by[c->from] != WR_NO_CONNECTION;
+}
+
+/* The connection whose sender says what travels on this one. Ways are shortened for those that ask later. */
+static const struct wr_plan_connection *source_of(const struct brought *brought, size_t i)
+{
+	const struct wr_plan_connection *all = brought->plan->connections, *c = &all[i];
+	size_t steps = 0;
+
+	while (is_like(brought, c)) {
+		uint32_t entity = c->from;
+
+		c = &all[brought->by[entity]];
+		if (steps++ > brought->plan->entity_count)
+			return &all[i]; /* a circle */
+		if (is_like(brought, c))
+			brought->by[entity] = brought->by[c->from];
+	}
+	return c;
+}
+
+static bool leads_to_like(const struct wr_plan_entity *to, uint32_t input)
+{
+	for (size_t i = 0; i < to->output_count; i++)
+		if (to->outputs[i].port->like &&
+		    !strcmp(to->outputs[i].port->like, to->inputs[input].port->name))
+			return to->inputs[input].connections == 1 && !to->inputs[input].inlet;
+	return false;
+}
+
+static weir_status find_brought(struct brought *brought)
+{
+	const struct wr_plan *plan = brought->plan;
+
+	brought->by = wr_alloc(plan->entity_count, sizeof *brought->by);
+	if (!brought->by)
+		return WEIR_E_NOMEM;
+	for (size_t i = 0; i < plan->entity_count; i++)
+		brought->by[i] = WR_NO_CONNECTION;
+	for (size_t i = 0; i < plan->connection_count; i++)
+		if (leads_to_like(&plan->entities[plan->connections[i].to], plan->connections[i].input))
+			brought->by[plan->connections[i].to] = (uint32_t)i;
+	return WEIR_OK;
+}
+
+static void find_ends(struct wr_build *build, const struct brought *brought, size_t i, struct ends *ends)
+{
+	const struct wr_plan_connection *c = &build->plan->connections[i], *source = source_of(brought, i);
+	struct wr_plan_entity *from = &build->plan->entities[source->from],
+			      *to = &build->plan->entities[c->to];
 	struct wr_plan_input *input = &to->inputs[c->input];
 
-	ends->from.type = &from->outputs[c->output].type;
+	ends->places = build->plan->entities[c->from].outputs[c->output].type.places;
+	ends->from.type = &from->outputs[source->output].type;
 	ends->from.scope = &from->scope;
 	ends->from.alone = false;
 	ends->to.type = &input->type;
@@ -117,26 +179,31 @@ static void say_interval(struct wr_words *words, struct wr_interval in)
 		wr_words_add(words, "is %" PRId64 " to %" PRId64, in.least, in.most);
 }
 
-/* " (N is 3 by a.out -> b.in)", of the first name of the end's shapes that a connection has narrowed. */
-static void say_name(const struct wr_plan *plan, const struct end *end, struct wr_words *words)
+/* " (H is 3, W is 4 by a.out -> b.in)", of the names of the end's shapes that one connection has narrowed. */
+static void say_names(const struct wr_plan *plan, const struct end *end, struct wr_words *words)
 {
+	const struct wr_plan_connection *c;
+	size_t by = WR_NO_INDEX;
+	uint64_t said = 0; /* WR_SIZE_NAMES_MAX bits */
+
 	for (int i = 0; i < end->type->count && !end->alone; i++)
 		for (int k = 0; k < end->type->shapes[i].rank; k++) {
 			int index = end->type->shapes[i].sizes[k].name;
 			const struct wr_size_name *name = index < 0 ? NULL : &end->scope->names[index];
-			const struct wr_plan_connection *by;
 
-			if (!name || name->by == WR_NO_INDEX)
+			if (!name || name->by == WR_NO_INDEX || said >> index & 1 || (said && name->by != by))
 				continue;
-			by = &plan->connections[name->by];
-			wr_words_add(words, " (%.*s ", (int)name->length, name->text);
+			by = name->by;
+			wr_words_add(words, "%s%.*s ", said ? ", " : " (", (int)name->length, name->text);
 			say_interval(words, name->in);
-			wr_words_add(words, " by %s.%s -> %s.%s)", plan->entities[by->from].name,
-				     plan->entities[by->from].outputs[by->output].port->name,
-				     plan->entities[by->to].name,
-				     plan->entities[by->to].inputs[by->input].port->name);
-			return;
+			said |= UINT64_C(1) << index;
 		}
+	if (!said)
+		return;
+	c = &plan->connections[by];
+	wr_words_add(words, " by %s.%s -> %s.%s)", plan->entities[c->from].name,
+		     plan->entities[c->from].outputs[c->output].port->name, plan->entities[c->to].name,
+		     plan->entities[c->to].inputs[c->input].port->name);
 }
 
 static void say_remedy(const struct ends *ends, bool shapes, struct wr_words *words)
@@ -146,8 +213,8 @@ static void say_remedy(const struct ends *ends, bool shapes, struct wr_words *wo
 	bool floats = from->dtypes == UINT8 && !(to->dtypes & ~FLOATS);
 	const char *and = "";
 
-	if (!(from->places & to->places)) {
-		wr_words_add(words, from->places == WR_PLACE_DEVICE ? "a 'download'" : "an 'upload'");
+	if (!(ends->places & to->places)) {
+		wr_words_add(words, ends->places == WR_PLACE_DEVICE ? "a 'download'" : "an 'upload'");
 		and = " and ";
 	}
 	if (!(from->dtypes & to->dtypes)) {
@@ -165,15 +232,17 @@ static void report_types(struct wr_build *build, size_t connection, const struct
 	struct wr_words from = wr_words_in(from_text, sizeof(from_text));
 	struct wr_words to = wr_words_in(to_text, sizeof(to_text));
 	struct wr_words remedy = wr_words_in(remedy_text, sizeof(remedy_text));
+	struct wr_port_type sent = *ends->from.type;
 
+	sent.places = ends->places;
 	if (!shapes) {
-		say_name(build->plan, &ends->from, &from);
-		say_name(build->plan, &ends->to, &to);
+		say_names(build->plan, &ends->from, &from);
+		say_names(build->plan, &ends->to, &to);
 	}
 	say_remedy(ends, shapes, &remedy);
 	wr_build_report_connection(build, WR_W_PORT_TYPES, connection,
 				   "sends %s%s, but the input takes %s%s: put %s between them",
-				   wr_port_type_text(ends->from.type).text, from_text,
+				   wr_port_type_text(&sent).text, from_text,
 				   wr_port_type_text(ends->to.type).text, to_text, remedy_text);
 }
 
@@ -184,7 +253,8 @@ struct compared {
 	size_t *list, count, room;
 };
 
-static weir_status check_first(struct wr_build *build, size_t i, struct compared *compared)
+static weir_status check_first(struct wr_build *build, const struct brought *brought, size_t i,
+			       struct compared *compared)
 {
 	const struct wr_plan_connection *c = &build->plan->connections[i];
 	unsigned kinds = build->plan->entities[c->from].outputs[c->output].kinds &
@@ -192,12 +262,12 @@ static weir_status check_first(struct wr_build *build, size_t i, struct compared
 	weir_status status = WEIR_OK;
 	struct ends ends;
 
-	find_ends(build, i, &ends);
-	if (!wr_port_type_says(ends.from.type) || !wr_port_type_says(ends.to.type) ||
+	find_ends(build, brought, i, &ends);
+	if ((!wr_port_type_says(ends.from.type) && ends.places == WR_PLACE_ANY) ||
+	    !wr_port_type_says(ends.to.type) ||
 	    kinds != WEIR_KIND_TENSOR) /* others, which both ends may have in common, have no type */
 		return WEIR_OK;
-	if (!(ends.from.type->places & ends.to.type->places) ||
-	    !(ends.from.type->dtypes & ends.to.type->dtypes))
+	if (!(ends.places & ends.to.type->places) || !(ends.from.type->dtypes & ends.to.type->dtypes))
 		report_types(build, i, &ends, shapes_agree(&ends));
 	else if (ends.from.type->count && ends.to.type->count) {
 		status = wr_grow(&compared->list, &compared->room, compared->count + 1,
@@ -209,7 +279,7 @@ static weir_status check_first(struct wr_build *build, size_t i, struct compared
 }
 
 /* Returns true if something has changed. A connection that cannot be is reported and compared no more. */
-static bool check_round(struct wr_build *build, struct compared *compared)
+static bool check_round(struct wr_build *build, const struct brought *brought, struct compared *compared)
 {
 	size_t count = compared->count;
 	bool changed = false;
@@ -219,7 +289,7 @@ static bool check_round(struct wr_build *build, struct compared *compared)
 		size_t connection = compared->list[i];
 		struct ends ends;
 
-		find_ends(build, connection, &ends);
+		find_ends(build, brought, connection, &ends);
 		if (!shapes_agree(&ends)) {
 			report_types(build, connection, &ends, false);
 			continue;
@@ -233,14 +303,16 @@ static bool check_round(struct wr_build *build, struct compared *compared)
 
 weir_status wr_build_check_types(struct wr_build *build)
 {
+	struct brought brought = {.plan = build->plan};
 	struct compared compared = {0};
-	weir_status status = WEIR_OK;
+	weir_status status = find_brought(&brought);
 	bool changed = true;
 
 	for (size_t i = 0; i < build->plan->connection_count && !status; i++)
-		status = check_first(build, i, &compared);
+		status = check_first(build, &brought, i, &compared);
 	for (int i = 0; i < ROUNDS_MAX && changed && !status; i++)
-		changed = check_round(build, &compared);
+		changed = check_round(build, &brought, &compared);
+	wr_free(brought.by);
 	wr_free(compared.list);
 	return status;
 }

@@ -6,6 +6,7 @@
 #ifndef WR_GRAPHS_BUILD_H
 #define WR_GRAPHS_BUILD_H
 
+#include "base/file.h"
 #include "graphs/field.h"
 #include "graphs/plan.h"
 
@@ -47,6 +48,7 @@ struct wr_resource {
 struct wr_build {
 	struct wr_plan *plan;
 	const weir_registry *registry;
+	const struct wr_root *root; /* what operators that describe their ports may open */
 	struct wr_reports reports;
 	const struct wr_value *entities; /* of the tree; NULL: none */
 	struct wr_resource *resources;   /* in the order of the text */
@@ -71,6 +73,12 @@ weir_status wr_build_outlets(struct wr_build *build, const struct wr_value *outl
 /* Parts of an entity whose kind is known. `at` is its place in the tree. */
 weir_status wr_build_ports(struct wr_build *build, struct wr_plan_entity *entity,
 			   const struct wr_value *ports, const struct wr_at *at);
+/*
+ * Of an operator that describes its ports: calls it, if its values had no error, and gives the entity a kind
+ * with them; without ports a kind of NULL, which is reported. `at`: its parameters. described.c
+ */
+weir_status wr_build_described(struct wr_build *build, struct wr_plan_entity *entity, bool values_are_good,
+			       const struct wr_at *at, struct wr_place place);
 weir_status wr_build_conditions(struct wr_build *build, struct wr_plan_entity *entity,
 				const struct wr_value *conditions, const struct wr_at *at);
 /* Adds one condition, or reports its error. The entity's list has room for it. */

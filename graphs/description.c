@@ -298,5 +298,21 @@ void weir_description_destroy(weir_description *description)
 	wr_description_forget_memory(description);
 	wr_value_finish(&description->root);
 	wr_free(description->file);
+	wr_root_close(&description->confined);
 	wr_free(description);
+}
+
+weir_status weir_description_set_root(weir_description *description, const char *root)
+{
+	struct wr_root opened = {0};
+	weir_status status = root ? wr_root_open(&opened, root) : WEIR_OK;
+
+	if (status) {
+		wr_root_close(&opened);
+		return status;
+	}
+	wr_description_keep(description, NULL);
+	wr_root_close(&description->confined);
+	description->confined = opened;
+	return WEIR_OK;
 }

@@ -1,6 +1,7 @@
 #ifndef WR_GRAPHS_DESCRIPTION_H
 #define WR_GRAPHS_DESCRIPTION_H
 
+#include "base/file.h"
 #include "graphs/plan.h"
 #include "graphs/report.h"
 #include "graphs/value.h"
@@ -9,6 +10,7 @@
 struct weir_description {
 	struct wr_value root;
 	char *file; /* NULL: not from a file */
+	struct wr_root confined;
 	bool from_stdin;
 	struct wr_given_memory *given; /* blocks of the caller's, by the name of their pool */
 	/* The plan of the last check, until the description changes or a graph is made of it; exchanged as a

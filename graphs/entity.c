@@ -144,7 +144,9 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 				const struct wr_value *value, const struct wr_at *at)
 {
 	const struct wr_value *found[KEYS];
+	struct wr_at inside = {at, "parameters", 0};
 	weir_status status = WEIR_OK;
+	size_t errors;
 
 	if (!wr_type_check(&build->reports, at, value, WR_OBJECT))
 		return WEIR_OK;
@@ -171,9 +173,15 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 		return status;
 	entity->effects =
 		found[EFFECTS] ? found[EFFECTS]->boolean : (entity->kind->flags & WEIR_OPERATOR_EFFECTS) != 0;
+	errors = build->reports.errors;
+	status = build_parameters(build, entity, found[PARAMETERS], at, value->place);
+	if (!status && entity->kind->describe)
+		status = wr_build_described(build, entity, errors == build->reports.errors,
+					    found[PARAMETERS] ? &inside : at,
+					    found[PARAMETERS] ? found[PARAMETERS]->place : value->place);
+	if (status || !entity->kind)
+		return status;
 	status = wr_build_ports(build, entity, found[PORTS], at);
-	if (!status)
-		status = build_parameters(build, entity, found[PARAMETERS], at, value->place);
 	if (!status)
 		status = wr_build_conditions(build, entity, found[CONDITIONS], at);
 	return status;

@@ -79,6 +79,14 @@ static weir_status list_check_entry(const struct list *list, const char *of, siz
 	return WEIR_OK;
 }
 
+static weir_status list_check_step(const struct list *list, const char *of, const char *name)
+{
+	if (list->step < list->first || list->step > SIZE_MOST || list->step % sizeof(void *))
+		return wr_fail(WEIR_E_INVALID, "%s: '%s' has a wrong size: set size to sizeof(%s)", of,
+			       wr_shown(name).text, list->type);
+	return WEIR_OK;
+}
+
 /* Finds the step and the count. */
 static weir_status list_measure(struct list *list, const char *of)
 {
@@ -88,9 +96,7 @@ static weir_status list_measure(struct list *list, const char *of)
 	if (list->given)
 		first = list_at(list, 0);
 	list->step = first.name ? first.size : list->own_size;
-	if (list->step < list->first || list->step > SIZE_MOST || list->step % sizeof(void *))
-		return wr_fail(WEIR_E_INVALID, "%s: '%s' has a wrong size: set size to sizeof(%s)", of,
-			       wr_shown(first.name).text, list->type);
+	status = list_check_step(list, of, first.name);
 	while (!status && list->given && list_at(list, list->count).name)
 		status = list_check_entry(list, of, list->count++);
 	return status;
@@ -195,6 +201,27 @@ weir_status wr_layout_operator(const weir_operator *table, weir_operator **out)
 	if (status || (table->size == sizeof(*table) && is_ours(lists, LISTS)))
 		return status;
 	return operator_copy(table, lists, out);
+}
+
+weir_status wr_layout_port(const weir_port *port, const char *kind, weir_port *out)
+{
+	struct wr_shown of = subject("operator", kind);
+	struct list list;
+	weir_status status;
+
+	if (!port || !port->name)
+		return wr_fail(WEIR_E_INVALID, "%s: a port without a name", of.text);
+	list = list_of_ports(port);
+	list.step = port->size;
+	status = list_check_step(&list, of.text, port->name);
+	if (!status)
+		status = list_check_entry(&list, of.text, 0);
+	if (status)
+		return status;
+	memset(out, 0, sizeof(*out));
+	memcpy(out, port, list.step < sizeof(*out) ? list.step : sizeof(*out));
+	out->size = sizeof(*out);
+	return WEIR_OK;
 }
 
 /* --- conditions --- */

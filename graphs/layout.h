@@ -18,6 +18,8 @@
  * know; WEIR_E_NOMEM.
  */
 weir_status wr_layout_operator(const weir_operator *table, weir_operator **out);
+/* Copies one port into a struct of this library's size; fails as above. */
+weir_status wr_layout_port(const weir_port *port, const char *kind, weir_port *out);
 weir_status wr_layout_condition(const weir_condition *table, weir_condition **out);
 
 #endif

@@ -277,8 +277,10 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 			   const weir_description *description, bool open_ports, weir_diagnostic_fn *fn,
 			   void *arg)
 {
-	struct wr_build build = {
-		.registry = registry, .reports.file = description->file, .open_ports = open_ports};
+	struct wr_build build = {.registry = registry,
+				 .root = &description->confined,
+				 .reports.file = description->file,
+				 .open_ports = open_ports};
 	weir_status status = WEIR_OK, delivered;
 
 	build.plan = wr_alloc(1, sizeof(*build.plan));
@@ -328,10 +330,11 @@ static void finish_entity(struct wr_plan_entity *entity)
 	wr_scope_finish(&entity->scope);
 	wr_free(entity->inputs);
 	wr_free(entity->outputs);
-	if (!hidden) /* else these are the dealer's */
-		wr_values_destroy(entity->values);
-	if (!hidden)
-		wr_free(entity->name);
+	if (hidden) /* the rest is the dealer's */
+		return;
+	wr_values_destroy(entity->values);
+	wr_described_destroy(entity->described);
+	wr_free(entity->name);
 }
 
 static void finish_resources(struct wr_plan *plan)

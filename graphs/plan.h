@@ -111,9 +111,12 @@ struct wr_plan_green_context {
 /* What an entity of the graph with instances is (instances.c); PLAIN: of itself. */
 enum wr_role { WR_PLAIN, WR_DEALER, WR_INSTANCE, WR_JOINER };
 
+void wr_described_destroy(struct weir_ports *described); /* NULL is fine */
+
 struct wr_plan_entity {
 	char *name;
 	const weir_operator *kind;
+	struct weir_ports *described;            /* holds the kind, of an operator that describes its ports */
 	uint32_t stream_pool;                    /* index, or WR_NO_POOL */
 	int device;                              /* the pool's; 0 without one */
 	struct wr_plan_memory memory[WR_PLACES]; /* in ascending order of the pools */

@@ -69,7 +69,8 @@
 	X(WR_W_LATEST, 56, "not possible beside \"latest\"")                                                 \
 	X(WR_W_ONLY_LATEST, 57, "nothing says when an entity ticks (warning)")                               \
 	X(WR_W_ALIGNED, 58, "ports that cannot be aligned")                                                  \
-	X(WR_W_INSTANCES, 59, "not possible with instances")
+	X(WR_W_INSTANCES, 59, "not possible with instances")                                                 \
+	X(WR_W_DESCRIBE, 60, "no ports come of the parameters")
 
 enum wr_error {
 #define WR_ERROR_ENUM(name, number, title) name = number,

@@ -53,6 +53,14 @@ static void text_values(struct wr_text *text, const struct wr_plan_entity *entit
 	}
 }
 
+/* What no table says. */
+static void text_type(struct wr_text *text, const struct wr_plan_entity *entity,
+		      const struct wr_port_type *type)
+{
+	if (entity->described && wr_port_type_says(type))
+		wr_text_add(text, ", %s", wr_port_type_text(type).text);
+}
+
 /*
  * Names the port's own gate; a gate that is a condition is listed there. Device ports have none. A `latest`
  * port has neither capacity nor take, and its gate is implied.
@@ -69,19 +77,23 @@ static void text_ports(struct wr_text *text, const struct wr_plan_entity *entity
 			wr_text_add(text, "all, ");
 		else if (!latest)
 			wr_text_add(text, "%u, ", input->take);
-		wr_text_add(text, "%s%s%s\n", wr_policy_text(input->policy),
+		wr_text_add(text, "%s%s%s", wr_policy_text(input->policy),
 			    latest                   ? ""
 			    : input->gate            ? input->gate_given < 0 ? ", gate (default)" : ", gate"
 			    : input->device          ? ", device"
 			    : input->gate_given == 0 ? ", no gate"
 						     : "",
 			    input->connections || input->inlet ? "" : ", not connected");
+		text_type(text, entity, &input->type);
+		wr_text_add(text, "\n");
 	}
-	for (size_t i = 0; i < entity->output_count; i++)
-		wr_text_add(text, "  output %s: max_emits %u%s\n", entity->outputs[i].port->name,
-			    entity->outputs[i].max_emits,
-			    entity->outputs[i].connections || entity->outputs[i].outlet ? ""
-											: ", not connected");
+	for (size_t i = 0; i < entity->output_count; i++) {
+		const struct wr_plan_output *output = &entity->outputs[i];
+		wr_text_add(text, "  output %s: max_emits %u%s", output->port->name, output->max_emits,
+			    output->connections || output->outlet ? "" : ", not connected");
+		text_type(text, entity, &output->type);
+		wr_text_add(text, "\n");
+	}
 }
 
 static void text_condition(struct wr_text *text, const struct wr_plan_entity *entity,

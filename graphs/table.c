@@ -90,7 +90,8 @@ static weir_status table_check_input(const struct subject *subject, const weir_p
 	return WEIR_OK;
 }
 
-static weir_status table_check_ports(const struct subject *subject, const weir_port *ports, bool input)
+static weir_status table_check_ports(const struct subject *subject, const weir_port *ports, bool input,
+				     const weir_port *inputs)
 {
 	weir_status status = WEIR_OK;
 
@@ -104,6 +105,8 @@ static weir_status table_check_ports(const struct subject *subject, const weir_p
 		else if (ports[i].flags & WEIR_PORT_DEVICE)
 			status = table_error(subject, ports[i].name,
 					     "is an output: the device flag is for inputs");
+		else if (ports[i].like && wr_port_index(inputs, ports[i].like) < 0)
+			status = table_error(subject, ports[i].name, "is like an input that is not there");
 		else if (ports[i].max_emits > WR_PORT_CAPACITY_MAX)
 			status = table_error(subject, ports[i].name, "has max_emits of more than 65536");
 	}
@@ -233,6 +236,14 @@ static weir_status table_check_name(const struct subject *subject)
 	return WEIR_OK;
 }
 
+static bool names_ports(const weir_parameter *parameters)
+{
+	for (; parameters && parameters->name; parameters++)
+		if (wr_parameter_is_input(parameters) || wr_parameter_is_output(parameters))
+			return true;
+	return false;
+}
+
 weir_status wr_operator_check(const weir_operator *table)
 {
 	struct subject subject = {"an operator", table->name};
@@ -245,14 +256,17 @@ weir_status wr_operator_check(const weir_operator *table)
 	if (!status)
 		status = table_check_parameters(&subject, table->parameters, false);
 	if (!status)
-		status = table_check_ports(&subject, table->inputs, true);
+		status = table_check_ports(&subject, table->inputs, true, NULL);
 	if (!status)
-		status = table_check_ports(&subject, table->outputs, false);
+		status = table_check_ports(&subject, table->outputs, false, table->inputs);
 	if (!status)
 		status = table_check_types(&subject, table->inputs, &scope);
 	if (!status)
 		status = table_check_types(&subject, table->outputs, &scope);
 	wr_scope_finish(&scope);
+	if (!status && table->describe && names_ports(table->parameters))
+		status = table_error(&subject, table->name,
+				     "describes its ports and has a parameter that names one: use a string");
 	for (size_t i = 0; !status && i < wr_port_count(table->inputs); i++)
 		if (wr_port_index(table->outputs, table->inputs[i].name) >= 0)
 			status = table_error(&subject, table->inputs[i].name,

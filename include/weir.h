@@ -190,6 +190,7 @@ typedef struct weir_verdict weir_verdict;
 typedef struct weir_registry weir_registry;
 typedef struct weir_description weir_description;
 typedef struct weir_operator weir_operator;
+typedef struct weir_ports weir_ports;
 
 /*
  * A place in the work of a stream: a plain value that may outlive its stream. `value` counts on the stream's
@@ -958,6 +959,9 @@ typedef enum {
  * `kinds` means tensors; messages of other kinds have no type. Refused: a connection whose ends have no
  * tensor in common, and a tensor that is emitted or pushed and does not fit the port, or that of a receiver.
  * There a name is compared within one tensor only.
+ *
+ * `like` is for outputs that send what an input received, or a copy: a connection from there is compared with
+ * what the sender of that input says, through any number of such operators.
  */
 typedef struct {
 	size_t size;
@@ -973,6 +977,7 @@ typedef struct {
 	const char *dtype; /* NULL: any; so are the next two */
 	const char *place;
 	const char *shape;
+	const char *like; /* outputs: an input, whose dtypes and shapes what is sent here has */
 } weir_port;
 
 /*
@@ -1028,7 +1033,38 @@ struct weir_operator {
 	void (*stop)(weir_context *context, void *state);
 	const char *const *conditions; /* JSON objects; ends with NULL; NULL = none */
 	void (*progress)(const void *state, size_t room, char *out);
+	weir_status (*describe)(const weir_values *values, weir_ports *ports);
 };
+
+/*
+ * Ports that parameters decide: those of a network are its inputs and outputs, the type of a camera's is that
+ * of its format. `describe` is called for each entity whenever a graph is checked or made, before anything
+ * else looks at its ports, and adds them behind those of the table; one that has the name of a port of the
+ * table takes its place. It opens no device and keeps nothing. In a run the indices of ports are in this
+ * order. Such an operator has no parameter that names a port, and the conditions that it brings name those
+ * of its table alone.
+ *
+ * Default. Thread: one, that of the check. Fails: WEIR_E_NOMEM.
+ */
+
+/*
+ * Adds a port; it and its texts are copied. What a table may say may be said here, and is checked as there.
+ * Fails: WEIR_E_INVALID: a size that cannot be; WEIR_E_UNSUPPORTED: a field that this library does not know.
+ */
+WEIR_API weir_status weir_ports_add_input(weir_ports *ports, const weir_port *port);
+WEIR_API weir_status weir_ports_add_output(weir_ports *ports, const weir_port *port);
+/*
+ * Opens a file for reading, as weir_context_open would in a run: beneath the folder of
+ * weir_description_set_root, if there is one. Gives a descriptor, which the caller closes; opening does not
+ * wait for a FIFO's writer. Fails: WEIR_E_IO: the system's reason is in the text and in errno (EXDEV: the
+ * path leads out).
+ */
+WEIR_API weir_status weir_ports_open(const weir_ports *ports, const char *path, int *out);
+/*
+ * Says in one line why there can be no ports: what is wrong and the remedy. It is an error of the graph
+ * (W060), at the entity's parameters. Returns WEIR_E_FAILED.
+ */
+WEIR_API weir_status weir_ports_fail(weir_ports *ports, const char *format, ...) WEIR_PRINTF(2, 3);
 
 /* --------------------------------------------------------------------- context: what an operator calls -- */
 
@@ -1750,6 +1786,11 @@ typedef struct {
  */
 WEIR_API weir_status weir_description_pool_needs(const weir_description *description, size_t i,
 						 weir_pool_needs *out);
+/*
+ * Confines what `describe` of operators opens to a folder, as weir_scheduler_options.root does for a run: set
+ * both. NULL: none. Fails: WEIR_E_IO: the folder cannot be opened.
+ */
+WEIR_API weir_status weir_description_set_root(weir_description *description, const char *root);
 /* Lets the entity use the resource; one call per resource. */
 WEIR_API weir_status weir_description_use(weir_description *description, const char *entity,
 					  const char *resource);

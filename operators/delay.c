@@ -31,6 +31,7 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.flags = WEIR_PORT_OPTIONAL,
 		.help = "the same message, later",
+		.like = "in",
 	},
 	{.name = NULL},
 };

@@ -20,6 +20,7 @@ static const weir_port outputs[] = {
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "its dense copy in pinned host memory",
 		.place = "host",
+		.like = "in",
 	},
 	{.name = NULL},
 };

@@ -16,6 +16,7 @@ static const weir_port outputs[] = {
 		.size = sizeof(weir_port),
 		.name = "out",
 		.help = "the same message, with its streams and its stamp",
+		.like = "in",
 	},
 	{.name = NULL},
 };

@@ -8,6 +8,8 @@
  * is more than RATIO times as wide has more columns than are needed: then the pixels are copied first. Both
  * ways give the same bytes.
  */
+#include <stdio.h>
+
 #include "operators/host_form.h"
 #include "operators/operators.h"
 #include "operators/resize.h"
@@ -263,6 +265,17 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
+static weir_status resize_describe(const weir_values *values, weir_ports *ports)
+{
+	long long width = weir_values_int(values, "width"), height = weir_values_int(values, "height");
+	weir_port out = outputs[0];
+	char shape[96];
+
+	snprintf(shape, sizeof shape, "[%lld, %lld] | [%lld, %lld, 1..4]", height, width, height, width);
+	out.shape = shape;
+	return weir_ports_add_output(ports, &out);
+}
+
 static weir_status resize_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct resize *self = state;
@@ -333,4 +346,5 @@ const weir_operator wr_resize = {
 	.outputs = outputs,
 	.start = resize_start,
 	.compute = resize_compute,
+	.describe = resize_describe,
 };

@@ -18,6 +18,7 @@ static const weir_port outputs[] = {
 		.kinds = WEIR_KIND_TENSOR,
 		.help = "its dense copy on the device; a tensor that is there already is passed on",
 		.place = "device",
+		.like = "in",
 	},
 	{.name = NULL},
 };

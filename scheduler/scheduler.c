@@ -111,39 +111,6 @@ weir_status wr_options_resolve(weir_scheduler *scheduler, const weir_scheduler_o
 	return pick_signal(scheduler);
 }
 
-/* --- root: the folder that the built-in operators are confined to --- */
-
-static weir_status fail_root(const char *path)
-{
-	return wr_fail(WEIR_E_IO, "root '%s': %s", wr_shown(path).text,
-		       errno == ENOSYS ? "this kernel cannot confine paths: use Linux 5.6 or newer"
-				       : wr_errno_words(errno));
-}
-
-/* fails: WEIR_E_IO, WEIR_E_NOMEM */
-static weir_status root_open(weir_scheduler *scheduler)
-{
-	const char *path = scheduler->options.root;
-	char *whole;
-	int probe;
-
-	if (!path)
-		return WEIR_OK;
-	whole = realpath(path, NULL);
-	if (!whole)
-		return fail_root(path);
-	scheduler->root_path = wr_strdup(whole);
-	wr_free(whole);
-	if (!scheduler->root_path)
-		return WEIR_E_NOMEM;
-	scheduler->root = open(scheduler->root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	probe = scheduler->root < 0 ? -1 : wr_file_open_beneath(scheduler->root, ".", O_PATH | O_CLOEXEC, 0);
-	if (probe < 0)
-		return fail_root(path);
-	close(probe);
-	return WEIR_OK;
-}
-
 /*
  * === files ===
  *
@@ -152,25 +119,9 @@ static weir_status root_open(weir_scheduler *scheduler)
  * computes only look at it.
  */
 
-/* --- beneath the root --- */
-
-static int open_beneath(const weir_scheduler *scheduler, const char *path, int flags, unsigned mode)
-{
-	const char *root = scheduler->root_path;
-	size_t length = root ? strlen(root) : 0;
-
-	if (!root)
-		return open(path, flags | O_CLOEXEC, mode);
-	if (!strncmp(path, root, length) && (!path[length] || path[length] == '/')) {
-		path += length + strspn(path + length, "/");
-		path = *path ? path : ".";
-	}
-	return wr_file_open_beneath(scheduler->root, path, flags | O_CLOEXEC, mode);
-}
-
 static int open_to_look(const void *scheduler, const char *path, int flags)
 {
-	return open_beneath(scheduler, path, flags, 0);
+	return wr_root_open_file(&((const weir_scheduler *)scheduler)->root, path, flags, 0);
 }
 
 /* --- at the start of a run --- */
@@ -303,7 +254,7 @@ static weir_status accept_opened(weir_context *context, int fd, const char *path
 weir_status weir_context_open(weir_context *context, const char *path, int flags, unsigned mode, int *out)
 {
 	const weir_scheduler *scheduler = wr_load_acquire(&weir_context_entity(context)->scheduler);
-	int fd = open_beneath(scheduler, path, flags & ~O_TRUNC, mode);
+	int fd = wr_root_open_file(&scheduler->root, path, flags & ~O_TRUNC, mode);
 	weir_status status = fd < 0 ? fail_open(path, errno) : WEIR_OK;
 
 	if (!status && !(flags & O_PATH))
@@ -430,8 +381,8 @@ weir_status weir_scheduler_create(weir_graph *graph, const weir_scheduler_option
 	status = wr_options_resolve(scheduler, options);
 	scheduler->workers_keep_time = !scheduler_driven_by_caller(scheduler);
 	wr_stuck_init(scheduler);
-	if (!status)
-		status = root_open(scheduler);
+	if (!status && scheduler->options.root)
+		status = wr_root_open(&scheduler->root, scheduler->options.root);
 	if (!status)
 		status = place_graph(scheduler);
 	if (!status)
@@ -495,14 +446,12 @@ weir_status weir_scheduler_destroy(weir_scheduler *scheduler)
 	wr_free(scheduler->text);
 	wr_free(scheduler->waiting);
 	wr_free(scheduler->stuck);
-	if (scheduler->root_path && scheduler->root >= 0)
-		close(scheduler->root);
-	wr_free(scheduler->root_path);
+	wr_root_close(&scheduler->root);
 	wr_files_finish(&scheduler->files);
 	scheduler->workers = NULL;
 	scheduler->heap = NULL;
 	scheduler->trace = NULL;
-	scheduler->text = scheduler->waiting = scheduler->root_path = NULL;
+	scheduler->text = scheduler->waiting = NULL;
 	/*
 	 * Leaves the memory to the graph: a late thread may have read entity->scheduler and not yet taken a
 	 * live reference, or dropped one and not yet kicked. It finds a closed counter and a loop that

@@ -15,6 +15,7 @@
 #define WR_SCHEDULER_SCHEDULER_H
 
 #include "base/atomic.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "graphs/files.h"
@@ -270,8 +271,7 @@ struct weir_scheduler {
 
 	struct wr_ended ended; /* under wr_global_lock, which serves simulated worlds and other threads */
 
-	char *root_path;       /* from the options; NULL: none */
-	int root;              /* its descriptor */
+	struct wr_root root;   /* of the options */
 	struct wr_files files; /* of the run; start and the operators' start functions add to it */
 	struct wr_kept kept;   /* after destroy: the graph frees this memory */
 };

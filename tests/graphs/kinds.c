@@ -59,6 +59,9 @@ static const weir_port relay_outputs[] = {
 static const weir_operator relay = {OPERATOR, .name = "relay", .inputs = relay_inputs,
 				    .outputs = relay_outputs};
 
+static const weir_port forward_outputs[] = {{PORT, .name = "out", .like = "in"}, {.name = NULL}};
+static const weir_operator forward = {OPERATOR, .name = "forward", .inputs = sink_inputs,
+				      .outputs = forward_outputs};
 static const weir_operator idle = {OPERATOR, .name = "idle"};
 
 static const weir_port talker_outputs[] = {{PORT, .name = "out", .kinds = WEIR_KIND_BYTES, .max_emits = 2},
@@ -119,9 +122,32 @@ static const weir_port overlay_inputs[] = {
 static const weir_operator overlay = {OPERATOR, .name = "overlay", .flags = WEIR_OPERATOR_INSTANCES,
 				      .inputs = overlay_inputs};
 
+/* Its shape is a parameter; "": it has none. */
+static const weir_parameter shaped_parameters[] = {
+	{PARAMETER, .name = "shape", .type = WEIR_TYPE_STRING, .fallback = "\"[3]\""},
+	{PARAMETER, .name = "more", .type = WEIR_TYPE_BOOL, .fallback = "false"},
+	{.name = NULL},
+};
+static weir_status shaped_describe(const weir_values *values, weir_ports *ports)
+{
+	const char *shape = weir_values_string(values, "shape");
+	char text[64] = "";
+	const weir_port out = {PORT, .name = "out", .dtype = "uint8", .shape = text};
+	const weir_port more = {PORT, .name = "more", .flags = WEIR_PORT_OPTIONAL};
+
+	if (!*shape)
+		return weir_ports_fail(ports, "shape '': say one, such as \"[3]\"");
+	strncpy(text, shape, sizeof text - 1);
+	if (weir_values_bool(values, "more"))
+		return weir_ports_add_output(ports, &more);
+	return weir_ports_add_output(ports, &out); /* text ends with the call */
+}
+static const weir_operator shaped = {OPERATOR, .name = "shaped", .parameters = shaped_parameters,
+				     .outputs = source_outputs, .describe = shaped_describe};
+
 const weir_operator *const wr_builtin_operators[] = {
-	&bytes_sink, &camera, &copier, &filter, &four,   &gather,  &idle,   &image, &network,
-	&overlay,    &pair,   &relay,  &sink,   &source, &spinner, &talker, &three, NULL};
+	&bytes_sink, &camera, &copier, &filter, &forward, &four,   &gather,  &idle,   &image, &network,
+	&overlay,    &pair,   &relay,  &shaped, &sink,    &source, &spinner, &talker, &three, NULL};
 
 static void ask(const void *state, weir_view *view, weir_verdict *verdict)
 {

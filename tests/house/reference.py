@@ -26,7 +26,7 @@ DOING = {
     "start", "run", "wait", "stop", "turn", "push", "close", "launch", "copy", "query", "enqueue", "emit", "forward", "finish", "complete",
     "drain", "hold", "fail", "sleep", "synchronize", "escape", "replay", "write",
 }
-NOUNS = "status|log|error|graph|entity|scheduler|inlet|outlet|message|stream|fence|context|values|view|verdict|registry|description|text|duration"
+NOUNS = "status|log|error|graph|entity|scheduler|inlet|outlet|message|stream|fence|context|values|view|verdict|registry|ports|description|text|duration"
 # named by what they return, though the word is a verb elsewhere; and a result that is no weir_status
 VALUES = {
     "weir_view_take": "the port's `take`",

@@ -17,6 +17,7 @@ MAY_USE = {
     "scheduler": ["base", "sim", "trace", "streams", "graphs"],
     "report": ["base", "trace", "streams", "graphs", "scheduler"],
     "cli": ["base/files.h", "base/nearest.h", "base/output.h", "base/units.h", "base/words.h"],
+    "plugins/onnx": [],
     "python": ["cli/cli.h", "base/units.h", "base/words.h"],
     "plugins": [],
     "examples": [],

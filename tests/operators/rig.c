@@ -270,6 +270,14 @@ int weir_stream_device(const weir_stream *stream)
 	return RIG_DEVICE;
 }
 
+/* No graph is checked here. */
+weir_status weir_ports_add_output(weir_ports *ports, const weir_port *port)
+{
+	(void)ports;
+	(void)port;
+	return WEIR_E_STATE;
+}
+
 void weir_sleep(int64_t ns)
 {
 	running->slept += ns;

@@ -2,7 +2,7 @@
  * One graph, run again and again: each run of a network ends in another way, with requests in flight, and the
  * next one begins as if it were the first.
  *
- *     again NETWORK_PLUGIN TENSORS_PLUGIN MODEL
+ *     again ONNX_PLUGIN TENSORS_PLUGIN MODEL
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +16,12 @@ enum { RUNS = 9, FRAMES = 30 };
 static const char graph_text[] =
 	"{\"weir\": 1, \"entities\": ["
 	"{\"name\": \"read\", \"operator\": \"tensor_read\","
-	" \"parameters\": {\"path\": \"/dev/zero\", \"shape\": \"1,3,224,224\", \"count\": 30}},"
-	"{\"name\": \"network\", \"operator\": \"network\", \"parameters\": {\"model\": \"\", \"requests\": "
-	"3},"
-	" \"ports\": {\"in\": {\"capacity\": 2}}},"
-	"{\"name\": \"write\", \"operator\": \"tensor_write\", \"parameters\": {\"path\": \"/dev/null\"}}],"
-	"\"connections\": [[\"read.out\", \"network.in\"], [\"network.out\", \"write.in\"]]}";
+	" \"parameters\": {\"path\": \"/dev/zero\", \"shape\": \"1,8,64,64\", \"count\": 30}},"
+	"{\"name\": \"network\", \"operator\": \"onnx\", \"parameters\": {\"model\": \"\", \"requests\": 3},"
+	" \"ports\": {\"x\": {\"capacity\": 2}}},"
+	"{\"name\": \"write\", \"operator\": \"tensor_write\", \"parameters\": {\"path\": \"/dev/null\"},"
+	" \"ports\": {\"in\": {\"capacity\": 5}}}],"
+	"\"connections\": [[\"read.out\", \"network.x\"], [\"network.y\", \"write.in\"]]}";
 
 static void must(weir_status status)
 {

@@ -1,5 +1,5 @@
 /*
- * Raw tensors from and to files, for the tests of examples/network: `tensor_read` emits one tensor after the
+ * Raw tensors from and to files, for the tests of plugins/onnx: `tensor_read` emits one tensor after the
  * other from a file, stamped with its number; `tensor_write` appends what it receives.
  */
 #include <stdio.h>
@@ -94,7 +94,9 @@ static weir_status writer_compute(weir_context *context, void *state)
 		if (tag != ++writer->tag)
 			return weir_context_fail(context, "result %llu has the tag %llu",
 						 (unsigned long long)writer->tag, (unsigned long long)tag);
-		if (!fwrite(weir_message_data(message), weir_message_size(message), 1, writer->file))
+		size_t bytes = weir_message_size(message);
+
+		if (bytes && !fwrite(weir_message_data(message), bytes, 1, writer->file))
 			return weir_context_fail(context, "cannot write");
 	}
 	return WEIR_OK;

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""The steps of classify.json without weir: NumPy and OpenVINO's Python package, one frame after the other.
+"""The steps of classify.json without weir: NumPy and ONNX Runtime's Python package, one frame after the other.
 
     reference.py MODEL WIDTH HEIGHT <FRAMES >RESULTS
 
 FRAMES: raw pictures, red, green and blue bytes (ffmpeg's rgb24). RESULTS: the output of the network for each,
-as it is in memory. The five best classes of each go to stderr. tests/network compares RESULTS with weir's,
+as it is in memory. The five best classes of each go to stderr. tests/plugins/onnx compares RESULTS with weir's,
 which are the same bytes.
 """
 import sys
 
 import numpy
-import openvino
+import onnxruntime
 
 SIZE = 224  # of the pictures that the network takes
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -41,8 +41,8 @@ def normalize(picture):
 
 def network(model):
     """A function from frames [1, 3, SIZE, SIZE] to results."""
-    request = openvino.Core().compile_model(model, "CPU").create_infer_request()
-    return lambda frame: list(request.infer(frame).values())[0]
+    session = onnxruntime.InferenceSession(model)
+    return lambda frame: session.run(None, {session.get_inputs()[0].name: frame})[0]
 
 
 def classify(run, picture):

@@ -1,8 +1,0 @@
-#ifndef NETWORK_INFERENCE_H
-#define NETWORK_INFERENCE_H
-
-#include <weir.h>
-
-extern const weir_condition inference;
-
-#endif
