@@ -218,6 +218,9 @@ static void add_counts(struct wr_text *text, weir_entity *entity)
 		    ",\"failures\":%" PRIu64 "}",
 		    counts.replay_hits, counts.replay_captures, counts.replay_evictions,
 		    counts.replay_failures);
+	if (counts.instances > 1)
+		wr_text_add(text, ",\"instances\":%" PRIu32 ",\"unsent\":%" PRIu64, counts.instances,
+			    counts.unsent);
 }
 
 /* How old messages with a stamp were where they ended. */
@@ -270,8 +273,6 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_stat
 	add_name(text, ",\"operator\":", entity->plan->kind->name);
 	add_name(text, ",\"resource\":", wr_plan_used_resource(entity->graph->plan, entity->plan));
 	add_counts(text, entity);
-	if (instance)
-		wr_text_add(text, ",\"instances\":%u", entity->plan->instances);
 	add_stamped(text, instance ? &stamped : &entity->counters.latencies);
 	add_times(text, ",\n \"submit\":", entity, statistics, offsetof(struct wr_entity_statistics, submit));
 	add_times(text, ",\n \"blocked\":", entity, statistics,
@@ -296,9 +297,10 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_stat
 static void add_queue(struct wr_text *text, struct wr_connection *connection,
 		      struct wr_statistics *statistics)
 {
-	struct wr_queue_counters *counters = &connection->queue.counters;
 	struct wr_depth depth = wr_statistics_depth(statistics, connection->queue.id);
+	weir_queue_counts counts;
 
+	wr_instances_count_queue(connection, &counts);
 	add_name(text, "{\"from\":", connection->from);
 	add_name(text, ",\"to\":", connection->to);
 	add_name(text, ",\"sender\":", connection->sender ? connection->sender->plan->name : NULL);
@@ -307,11 +309,10 @@ static void add_queue(struct wr_text *text, struct wr_connection *connection,
 	add_name(text, ",\"policy\":", wr_policy_text(connection->queue.policy));
 	wr_text_add(text,
 		    ",\"pushed\":%" PRIu64 ",\"delivered\":%" PRIu64 ",\"dropped\":%" PRIu64
-		    ",\"unmatched\":%" PRIu64 ",\"closed\":%" PRIu64 ",\"queued\":%zu,\"abandoned\":%" PRIu64,
-		    wr_read(&counters->pushed), wr_read(&counters->delivered), wr_read(&counters->dropped),
-		    wr_read(&counters->unmatched),
-		    wr_read(&counters->closed) + wr_read(&counters->taken_back),
-		    wr_queue_snapshot(&connection->queue), wr_read(&counters->abandoned));
+		    ",\"unmatched\":%" PRIu64 ",\"closed\":%" PRIu64 ",\"queued\":%" PRIu64
+		    ",\"abandoned\":%" PRIu64,
+		    counts.pushed, counts.delivered, counts.dropped, counts.unmatched, counts.closed,
+		    counts.queued, counts.abandoned);
 	if (connection->outlet)
 		add_stamped(text, &connection->outlet->latencies);
 	wr_text_add(text, ",\"depth\":{\"mean\":");

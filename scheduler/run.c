@@ -562,8 +562,12 @@ static uint64_t abandon_queues(weir_graph *graph)
 
 	for (size_t i = 0; i < graph->connection_count; i++) {
 		struct wr_connection *connection = graph->connections[i];
-		abandoned += connection->outlet ? abandon_outlet(connection->outlet)
-						: wr_queue_abandon(&connection->queue);
+		bool turn =
+			connection->receiver && wr_instances_turn(connection->receiver, connection->input);
+		uint64_t left = connection->outlet ? abandon_outlet(connection->outlet)
+						   : wr_queue_abandon(&connection->queue);
+
+		abandoned += turn ? 0 : left;
 	}
 	wr_graph_forget_queued(graph);
 	for (size_t i = 0; i < graph->finisher_count; i++) /* the finishers' references */
@@ -678,18 +682,24 @@ static char *undrained_text(weir_scheduler *scheduler)
 			    wr_time_shown(scheduler->options.drain_ns).text);
 	else
 		wr_text_add(&text, "the drain was given no time; left behind: ");
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		weir_entity *entity = &graph->entities[i];
-		size_t held;
-		streams |= entity->streams.count > 0;
-		if (is_done(entity))
+	for (size_t i = 0; i < graph->plan->shown_count; i++) {
+		weir_entity *entity = &graph->entities[i], *part;
+		bool done = true, idle = true;
+		size_t held = 0;
+
+		for (uint32_t k = 0; (part = wr_instances_part(entity, k)); k++) {
+			streams |= part->streams.count > 0;
+			done &= is_done(part);
+			idle &= wr_entity_streams_idle(part);
+			held += is_done(part) ? 0 : wr_entity_queued(part, true);
+		}
+		if (done)
 			continue;
-		held = wr_entity_queued(entity, true);
 		wr_text_add(&text, "%s%s", between, entity->plan->name);
 		between = ", ";
 		if (held)
 			add_held(&text, held);
-		else if (!wr_entity_streams_idle(entity))
+		else if (!idle)
 			wr_text_add(&text, " (its stream has work)");
 	}
 	for (size_t i = 0; i < graph->connection_count; i++) {
