@@ -265,8 +265,20 @@ static void trace_graph(weir_scheduler *scheduler)
 	struct wr_trace *trace = scheduler->trace;
 	weir_graph *graph = scheduler->graph;
 
-	for (size_t i = 0; i < wr_graph_count_all(graph); i++)
-		wr_trace_entity(trace, (uint32_t)i, wr_graph_entity_at(graph, i)->plan->name);
+	for (size_t i = 0; i < wr_graph_count_all(graph); i++) {
+		static const enum wr_trace_part parts[] = {
+			[WR_PLAIN] = WR_PART_ALL,
+			[WR_DEALER] = WR_PART_DEALS,
+			[WR_INSTANCE] = WR_PART_INSTANCE,
+			[WR_JOINER] = WR_PART_ORDERS,
+		};
+		const struct wr_plan_entity *plan = wr_graph_entity_at(graph, i)->plan;
+
+		wr_trace_entity(trace, (uint32_t)i, plan->name);
+		if (plan->role != WR_PLAIN)
+			wr_trace_part(trace, (uint32_t)i, parts[plan->role], plan->dealer, plan->number,
+				      plan->instances);
+	}
 	for (size_t i = 0; i < graph->connection_count; i++) {
 		struct wr_connection *connection = graph->connections[i];
 		uint32_t capacity = connection->queue.capacity;
