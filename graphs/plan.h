@@ -46,7 +46,7 @@ struct wr_plan_memory_pool {
 	void **memory;    /* the caller's blocks; NULL: weir allocates them */
 	size_t users;     /* entities */
 	uint64_t queued;  /* messages that the queues behind its users hold */
-	uint64_t reached; /* the same, with queues behind entities that may pass them on */
+	uint64_t reached; /* the same, with queues behind entities that may pass them on, and `hidden` */
 	uint64_t claimed; /* what one tick of each user claims, in sum */
 	uint64_t hidden;  /* messages in queues of instances that it reaches, and what further instances claim
 			   */

@@ -213,7 +213,8 @@ weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 	if (!status)
 		status = make_claims(entity, plan);
 	if (!status && plan->role == WR_INSTANCE) {
-		entity->dealt = wr_alloc(2 * plan->input_count, sizeof *entity->dealt);
+		entity->dealt = wr_alloc(1, sizeof *entity->dealt +
+						    2 * plan->input_count * sizeof entity->dealt->numbers[0]);
 		status = entity->dealt ? WEIR_OK : WEIR_E_NOMEM;
 	}
 	return status ? status : make_conditions(entity, plan);

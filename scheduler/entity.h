@@ -265,7 +265,7 @@ struct weir_entity {
 	bool selects_device;           /* several devices: wr_entity_enter has work to do */
 	weir_status (*compute)(weir_context *context, void *state); /* of the operator */
 	void *operator_state;
-	uint64_t *dealt; /* of an instance: numbers of the messages that it gets, instances.c; else NULL */
+	struct wr_dealt *dealt;            /* of an instance: instances.h; else NULL */
 	weir_scheduler *_Atomic scheduler; /* its run accepts or refuses pokes; NULL: none */
 
 	/* owner */

@@ -115,7 +115,7 @@ static uint64_t received_before(const struct wr_input *input)
  */
 static uint64_t *dealt_to(const weir_entity *instance, uint64_t tick)
 {
-	return instance->dealt + tick % 2 * (instance->input_count - 1);
+	return instance->dealt->numbers + tick % 2 * (instance->input_count - 1);
 }
 
 static weir_status deal(weir_context *context, void *state)
@@ -140,6 +140,9 @@ static weir_status join(weir_context *context, void *state)
 	const weir_entity *entity = context->entity;
 	size_t each = entity->input_count / entity->plan->instances;
 	struct turn turn = turn_of(entity, entity->input_count);
+	uint64_t tick = context->tick / entity->plan->instances;
+	const weir_entity *instance =
+		&entity->graph->entities[entity->plan->first + context->tick % entity->plan->instances];
 	size_t next = (turn.first + each) % entity->input_count;
 	weir_status status = WEIR_OK;
 
@@ -150,7 +153,16 @@ static weir_status join(weir_context *context, void *state)
 		wr_input_hold(&entity->inputs[turn.first + i], true);
 	for (size_t i = 0; i < each; i++)
 		wr_input_hold(&entity->inputs[next + i], false);
+	/* It may be in its next tick, which comes later. */
+	if (wr_read(&instance->dealt->last) == tick + 1)
+		context->entity->finished = true;
 	return status;
+}
+
+void wr_instances_end(weir_context *context)
+{
+	wr_note(&context->entity->dealt->last, context->tick + 1); /* the push of `turn` releases it */
+	context->entity->finished = true;
 }
 
 /* `turn` is none of the operator's ports: it cannot emit there. */
@@ -354,6 +366,8 @@ size_t wr_instances_bound(const weir_entity *entity)
 
 void wr_instances_reset(weir_entity *entity)
 {
+	if (entity->plan->role == WR_INSTANCE)
+		wr_note(&entity->dealt->last, 0);
 	if (entity->plan->role == WR_INSTANCE && entity->output_count)
 		entity->outputs[entity->output_count - 1].max_emits = 0;
 	if (entity->plan->role != WR_JOINER)

@@ -7,6 +7,13 @@
 
 #include "scheduler/entity.h"
 
+/* What the parts of an entity tell an instance, and it them. */
+struct wr_dealt {
+	_Atomic uint64_t
+		last; /* 1 + its tick that is the entity's last one; 0: none. By its owner, before `turn` */
+	uint64_t numbers[]; /* of the messages that it gets: instances.c */
+};
+
 /* What a dealer, an instance and a joiner wait for, each by its role. */
 extern const weir_condition wr_instances_condition;
 
@@ -53,6 +60,9 @@ static inline bool wr_instances_inside(const struct wr_connection *connection)
 	return one && other && one->plan->role != WR_PLAIN && other->plan->role != WR_PLAIN &&
 	       one->plan->dealer == other->plan->dealer;
 }
+/* Makes the tick of an instance the last one of its entity: what the sets before it emit is sent, and nothing
+ * behind it. Thread: its owner, in compute. */
+void wr_instances_end(weir_context *context);
 /* Its bound of ticks in flight (T8): an instance has a part of the dealer's. 0: unbounded. */
 size_t wr_instances_bound(const weir_entity *entity);
 /* Before a run, after the ports were reset. */

@@ -114,7 +114,10 @@ weir_status weir_context_fail_after_drain(weir_context *context, weir_status fai
 	va_end(list);
 	keep_failure(wr_load_acquire(&entity->scheduler), entity, WEIR_CAUSE_COMPUTE, failure);
 	weir_context_drain(context, NULL);
-	return weir_context_finish(context);
+	if (context->entity->plan->role != WR_INSTANCE)
+		return weir_context_finish(context);
+	wr_instances_end(context);
+	return WEIR_OK;
 }
 
 bool weir_scheduler_running(const weir_scheduler *scheduler)
