@@ -126,22 +126,6 @@ static bool is_shown(const weir_entity *part, const struct wr_wait_for *what)
 	return false;
 }
 
-static bool same_text(const char *one, const char *other)
-{
-	return one == other || (one && other && !strcmp(one, other));
-}
-
-static struct wr_wait_times *find_wait(struct wr_statistics *statistics, const weir_entity *part,
-				       const struct wr_wait_for *what)
-{
-	struct wr_wait_times *wait = wr_load_acquire(&statistics->entities[part->id].waits);
-
-	while (wait && (wait->what.cause != what->cause || wait->what.on != what->on ||
-			!same_text(wait->what.of, what->of) || !same_text(wait->what.why, what->why)))
-		wait = wr_load_acquire(&wait->next);
-	return wait;
-}
-
 struct waits {
 	struct wr_statistics *statistics;
 	struct wr_text *text; /* NULL: only `all` */
@@ -149,28 +133,47 @@ struct waits {
 	struct wr_histogram all, time;
 };
 
-/* The same wait of all instances is one, told with the first that has it. Returns false if it was. */
+/* The next one from there that is for the same; words do not count. */
+static struct wr_wait_times *next_alike(struct wr_wait_times *wait, const struct wr_wait_for *what)
+{
+	while (wait && (wait->what.cause != what->cause || wait->what.on != what->on))
+		wait = wr_load_acquire(&wait->next);
+	return wait;
+}
+
+static struct wr_wait_times *first_wait(const struct waits *waits, const weir_entity *part)
+{
+	return wr_load_acquire(&waits->statistics->entities[part->id].waits);
+}
+
+/*
+ * Gives its time, and how long it is open. What instances wait for is one wait of all, told with the first
+ * that there is: returns false for the others.
+ */
 static bool sum_wait(struct waits *waits, weir_entity *entity, uint32_t k, struct wr_wait_times *wait,
 		     int64_t *open)
 {
-	struct wr_histogram one = {0};
 	weir_entity *part = wr_instances_part(entity, k);
+	struct wr_histogram one = {0};
 
 	*open = wr_statistics_waited(waits->statistics, part->id, wait, &waits->time);
 	if (part->plan->role != WR_INSTANCE)
 		return true;
+	if (next_alike(first_wait(waits, part), &wait->what) != wait)
+		return false;
 	for (uint32_t i = 1; i < k; i++)
-		if (find_wait(waits->statistics, wr_instances_part(entity, i), &wait->what))
+		if (next_alike(first_wait(waits, wr_instances_part(entity, i)), &wait->what))
 			return false;
-	for (uint32_t i = k + 1; i <= entity->plan->instances; i++) {
-		struct wr_wait_times *same;
+	for (uint32_t i = k; i <= entity->plan->instances; i++) {
+		struct wr_wait_times *same = first_wait(waits, part = wr_instances_part(entity, i));
 
-		part = wr_instances_part(entity, i);
-		same = find_wait(waits->statistics, part, &wait->what);
-		if (!same)
-			continue;
-		*open += wr_statistics_waited(waits->statistics, part->id, same, &one);
-		wr_histogram_merge(&waits->time, &one);
+		while ((same = next_alike(same, &wait->what))) {
+			if (same != wait) {
+				*open += wr_statistics_waited(waits->statistics, part->id, same, &one);
+				wr_histogram_merge(&waits->time, &one);
+			}
+			same = wr_load_acquire(&same->next);
+		}
 	}
 	wr_histogram_finish(&one);
 	return true;
@@ -205,9 +208,8 @@ static void walk_waits(struct waits *waits, weir_entity *entity)
 	weir_entity *part;
 
 	for (uint32_t k = 0; (part = wr_instances_part(entity, k)); k++)
-		for (struct wr_wait_times *wait =
-			     wr_load_acquire(&waits->statistics->entities[part->id].waits);
-		     wait; wait = wr_load_acquire(&wait->next))
+		for (struct wr_wait_times *wait = first_wait(waits, part); wait;
+		     wait = wr_load_acquire(&wait->next))
 			add_wait(waits, entity, k, wait);
 }
 
