@@ -293,16 +293,6 @@ static char *entity_name(const struct wr_timeline *timeline, uint32_t i)
 	return part && part->part == WR_PART_ORDERS ? wr_format("%s: order", name) : wr_strdup(name);
 }
 
-/* Returns true if both ends are parts of one entity. */
-static bool is_inside(const struct wr_timeline *timeline, const struct wr_timeline_queue *queue)
-{
-	const struct wr_timeline_part *parts = timeline->parts;
-
-	return queue->sender < timeline->part_count && queue->receiver < timeline->part_count &&
-	       parts[queue->sender].part && parts[queue->receiver].part &&
-	       parts[queue->sender].of == parts[queue->receiver].of;
-}
-
 /* An entity or queue whose name was lost, as memory ran out, has its number. */
 static weir_status make_names(struct wr_tracks *tracks)
 {
@@ -318,7 +308,11 @@ static weir_status make_names(struct wr_tracks *tracks)
 	for (uint32_t i = 0; made && i < timeline->queue_count; i++) {
 		const struct wr_timeline_queue *queue = &timeline->queues[i];
 
-		tracks->queues[i].inside = is_inside(timeline, queue);
+		/* both ends are parts of one entity */
+		tracks->queues[i].inside =
+			queue->sender < timeline->part_count && queue->receiver < timeline->part_count &&
+			timeline->parts[queue->sender].part && timeline->parts[queue->receiver].part &&
+			timeline->parts[queue->sender].of == timeline->parts[queue->receiver].of;
 		tracks->queues[i].name = tracks->queues[i].inside
 						 ? wr_format("inside %s", timeline->entities[queue->sender])
 					 : queue->from ? wr_format("%s -> %s", queue->from, queue->to)
@@ -356,17 +350,7 @@ void wr_tracks_finish(struct wr_tracks *tracks)
 	wr_free(tracks->streams);
 }
 
-/* Rows of instances are below that of their entity. */
-static uint64_t row_place(const struct wr_tracks *tracks, uint32_t i)
-{
-	const struct wr_timeline_part *part = &tracks->entities[i].part;
-	uint64_t each = tracks->timeline->part_count ? 4096 : 1;
-
-	return !part->part                      ? i * each
-	       : part->part == WR_PART_DEALS    ? part->of * each
-	       : part->part == WR_PART_INSTANCE ? part->of * each + 1 + part->number
-						: part->of * each + 1 + part->instances;
-}
+enum { ROWS = 4096 }; /* of an entity with its instances: these are below it */
 
 void wr_tracks_name(struct wr_tracks *tracks)
 {
@@ -388,9 +372,15 @@ void wr_tracks_name(struct wr_tracks *tracks)
 	}
 	wr_chrome_name_track(&tracks->chrome, lane_track(tracks, timeline->workers), "other threads",
 			     timeline->workers);
-	for (uint32_t i = 0; i < timeline->entity_count; i++)
+	for (uint32_t i = 0; i < timeline->entity_count; i++) {
+		const struct wr_timeline_part *part = &tracks->entities[i].part;
+		uint64_t below = part->part == WR_PART_INSTANCE ? 1 + part->number
+				 : part->part == WR_PART_ORDERS ? 1 + part->instances
+								: 0;
+
 		wr_chrome_name_track(&tracks->chrome, wr_entity_track(i), tracks->entities[i].name,
-				     row_place(tracks, i));
+				     (part->part ? part->of : i) * (timeline->part_count ? ROWS : 1) + below);
+	}
 }
 
 /* Returns whether the number of the record's subject was declared. */
