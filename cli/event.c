@@ -28,6 +28,8 @@ static void read_arguments(struct cli_json *json, struct cli_event *event)
 			read_time(json, &event->ready);
 		else if (cli_slice_is(key, "name"))
 			cli_json_string(json, &event->named);
+		else if (cli_slice_is(key, "of"))
+			cli_json_string(json, &event->of);
 		else
 			cli_json_skip(json);
 }
@@ -36,8 +38,11 @@ bool cli_event_read(struct cli_json *json, struct cli_event *event)
 {
 	struct cli_slice key, phase = {NULL, 0};
 
-	*event = (struct cli_event){
-		.tick = CLI_TIME_NONE, .ready = CLI_TIME_NONE, .name = {"", 0}, .named = {"", 0}};
+	*event = (struct cli_event){.tick = CLI_TIME_NONE,
+				    .ready = CLI_TIME_NONE,
+				    .name = {"", 0},
+				    .named = {"", 0},
+				    .of = {"", 0}};
 	for (cli_json_object(json); cli_json_member(json, &key);)
 		if (cli_slice_is(key, "ph"))
 			cli_json_string(json, &phase);

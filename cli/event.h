@@ -16,6 +16,7 @@ struct cli_event {
 	int64_t tick, ready; /* CLI_TIME_NONE: none is said */
 	struct cli_slice name, id;
 	struct cli_slice named; /* in its arguments */
+	struct cli_slice of;    /* likewise: the entity that it is a part of; empty: none */
 };
 
 /* Returns false after a failure, which json has. */

@@ -26,6 +26,7 @@
 #define CORE_MOST    1.15
 #define CORE_NAMED   1.3
 #define DROPS_MANY   0.01 /* of the messages pushed */
+#define GAIN_LEAST   1.1  /* how much faster a run must become for instances to be proposed */
 #define SPARE        1.05 /* what a computed duration is longer than what is needed */
 
 enum {
@@ -57,7 +58,8 @@ const char *cli_cause_title(enum cli_cause cause)
 
 static struct wr_shown name_of(const struct cli_recorded *recorded, size_t i)
 {
-	return wr_shown(i == CLI_NO_ENTITY ? "the program" : cli_recorded_entity(recorded, i)->name);
+	return i == CLI_NO_ENTITY ? wr_shown("the program")
+				  : cli_recorded_name(cli_recorded_entity(recorded, i));
 }
 
 static struct wr_shown time_of(double ns)
@@ -222,7 +224,7 @@ static double lock_wait(const struct cli_entity *entity)
 
 static void group_add(struct group *group, const struct cli_recorded *recorded, size_t i, double waits)
 {
-	double wall = cli_host_load(recorded, i);
+	double wall = cli_host_sum(recorded, i);
 
 	if (group->count < NAMED_MOST)
 		group->named[group->count] = i;
@@ -329,6 +331,54 @@ static void say_blocks(struct wr_words *words, const struct cli_recorded *record
 		time_of(cli_mean(&cli_recorded_entity(recorded, i)->submit)).text, percent(blocked));
 }
 
+/*
+ * With how many instances the entity is no longer what limits the run: another one is, `next`, or all workers
+ * are busy (CLI_NO_ENTITY). 0: more would not help, or it may have none.
+ */
+static int64_t enough_instances(const struct cli_recorded *recorded, size_t i, size_t *next)
+{
+	const struct cli_entity *entity = cli_recorded_entity(recorded, i);
+	double lanes = (double)cli_recorded_lanes(entity), all = 0, most = 0, gain, needed;
+
+	*next = CLI_NO_ENTITY;
+	for (size_t k = 0; k < recorded->entities.count; k++) {
+		all += cli_host_sum(recorded, k);
+		if (k != i && cli_any_load(recorded, k) > most)
+			most = cli_any_load(recorded, *next = k);
+	}
+	gain = all > 0 ? (double)recorded->workers.count / all : 0;
+	if (most > 0 && cli_host_load(recorded, i) / most < gain)
+		gain = cli_host_load(recorded, i) / most;
+	else
+		*next = CLI_NO_ENTITY;
+	needed = lanes * gain + 0.9;
+	if (needed > (double)recorded->workers.count)
+		needed = (double)recorded->workers.count;
+	if (gain < GAIN_LEAST || needed < lanes + 1 || needed > (double)entity->instances_max)
+		return 0;
+	return (int64_t)needed;
+}
+
+static void say_instances(struct cli_finding *finding, struct wr_words *words,
+			  const struct cli_recorded *recorded, size_t i)
+{
+	size_t next;
+	int64_t instances = enough_instances(recorded, i, &next);
+
+	if (!instances)
+		return;
+	finding->set = "instances";
+	finding->to = instances;
+	wr_words_add(words,
+		     "; or let several of its ticks compute at once: set \"instances\" of it, to %" PRId64
+		     " for a start",
+		     instances);
+	if (next == CLI_NO_ENTITY)
+		wr_words_put(words, ", as many as the workers can compute");
+	else
+		wr_words_add(words, ", as fast as '%s' is, the next", name_of(recorded, next).text);
+}
+
 static struct wr_words say_stage(struct cli_findings *out, const struct cli_recorded *recorded, size_t i,
 				 double others)
 {
@@ -353,6 +403,7 @@ static struct wr_words say_stage(struct cli_findings *out, const struct cli_reco
 				? ", a good part of it not on a core: a lock, a read, or a busy machine"
 				: "",
 			percent(others));
+	say_instances(finding, &words, recorded, i);
 	return words;
 }
 
@@ -479,7 +530,7 @@ static void say_workers(struct cli_findings *out, const struct cli_recorded *rec
 	for (size_t i = 0; i < recorded->entities.count; i++) {
 		double waits = cli_worker_share(recorded, i);
 
-		ready += waits;
+		ready += waits * (double)cli_recorded_lanes(cli_recorded_entity(recorded, i));
 		if (waits > longest)
 			longest = waits, entity = i;
 		if (cli_recorded_entity(recorded, i)->lock.name)
@@ -642,7 +693,7 @@ static double need_of(const struct cli_recorded *recorded, size_t entity)
 	for (size_t i = 0; i < recorded->entities.count; i++) {
 		double load = cli_any_load(recorded, i);
 
-		all += cli_host_load(recorded, i);
+		all += cli_host_sum(recorded, i);
 		most = load > most ? load : most;
 	}
 	if (recorded->workers.count && all / (double)recorded->workers.count > most)

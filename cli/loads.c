@@ -17,9 +17,19 @@ double cli_load(const struct cli_recorded *recorded, size_t i, const struct cli_
 	return recorded->duration ? cli_mean(times) * ticks / (double)recorded->duration : 0;
 }
 
-double cli_host_load(const struct cli_recorded *recorded, size_t i)
+static double of_lanes(const struct cli_recorded *recorded, size_t i, double load)
+{
+	return load / (double)cli_recorded_lanes(cli_recorded_entity(recorded, i));
+}
+
+double cli_host_sum(const struct cli_recorded *recorded, size_t i)
 {
 	return cli_load(recorded, i, &cli_recorded_entity(recorded, i)->submit);
+}
+
+double cli_host_load(const struct cli_recorded *recorded, size_t i)
+{
+	return of_lanes(recorded, i, cli_host_sum(recorded, i));
 }
 
 double cli_blocked_load(const struct cli_recorded *recorded, size_t i)
@@ -52,7 +62,7 @@ double cli_device_load(const struct cli_recorded *recorded, size_t i)
 {
 	const struct cli_entity *entity = cli_recorded_entity(recorded, i);
 
-	return cli_device_timed(entity) ? cli_load(recorded, i, &entity->gpu_span) : 0;
+	return cli_device_timed(entity) ? of_lanes(recorded, i, cli_load(recorded, i, &entity->gpu_span)) : 0;
 }
 
 double cli_stream_load(const struct cli_recorded *recorded, size_t i, int64_t stream)
@@ -92,12 +102,15 @@ double cli_any_load(const struct cli_recorded *recorded, size_t i)
 
 double cli_wait_share(const struct cli_recorded *recorded, const struct cli_wait *wait)
 {
-	return recorded->duration ? (double)wait->time.sum / (double)recorded->duration : 0;
+	double lanes = wait->instances > 1 ? (double)wait->instances : 1;
+
+	return recorded->duration ? (double)wait->time.sum / lanes / (double)recorded->duration : 0;
 }
 
 double cli_worker_share(const struct cli_recorded *recorded, size_t i)
 {
-	return cli_load(recorded, i, &cli_recorded_entity(recorded, i)->ready_to_compute);
+	return of_lanes(recorded, i,
+			cli_load(recorded, i, &cli_recorded_entity(recorded, i)->ready_to_compute));
 }
 
 double cli_workers_busy(const struct cli_recorded *recorded)

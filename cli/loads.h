@@ -16,7 +16,9 @@
 double cli_mean(const struct cli_histogram *times); /* 0: no values */
 /* What all ticks took, although only some were measured. */
 double cli_load(const struct cli_recorded *recorded, size_t entity, const struct cli_histogram *times);
+/* Of an entity with instances a load is that of one: all together, divided by their number. */
 double cli_host_load(const struct cli_recorded *recorded, size_t entity);
+double cli_host_sum(const struct cli_recorded *recorded, size_t entity); /* of all its instances together */
 double cli_blocked_load(const struct cli_recorded *recorded,
 			size_t entity); /* of it: in calls of weir that wait */
 /* 0: not measured, or by the poller of flags: such spans may contain the work of entities before it. */

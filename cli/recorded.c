@@ -61,6 +61,7 @@ static const struct field wait_fields[] = {
 	NEEDED(cli_wait, TEXT, of),
 	FIELD(cli_wait, TEXT, why),
 	FIELD(cli_wait, COUNT, open),
+	FIELD(cli_wait, COUNT, instances),
 	SHAPED(cli_wait, OBJECT, time, histogram),
 	{0},
 };
@@ -122,6 +123,7 @@ static const struct field entity_fields[] = {
 	FIELD(cli_entity, COUNT, most_in_flight),
 	FIELD(cli_entity, COUNT, max_in_flight),
 	FIELD(cli_entity, COUNT, instances),
+	FIELD(cli_entity, COUNT, instances_max),
 	SHAPED(cli_entity, OBJECT, stamped, stamped),
 	SHAPED(cli_entity, OBJECT, submit, histogram),
 	SHAPED(cli_entity, OBJECT, blocked, histogram),
@@ -429,6 +431,21 @@ bool cli_recorded_lacks_causes(const struct cli_recorded *recorded)
 	return false;
 }
 
+int64_t cli_recorded_lanes(const struct cli_entity *of)
+{
+	return of->instances > 1 ? of->instances : 1;
+}
+
+struct wr_shown cli_recorded_name(const struct cli_entity *of)
+{
+	struct wr_shown shown = wr_shown(of->name);
+	size_t length = strlen(shown.text);
+
+	if (of->instances > 1)
+		snprintf(shown.text + length, sizeof shown.text - length, " x%" PRId64, of->instances);
+	return shown;
+}
+
 size_t cli_recorded_sharers(const struct cli_recorded *recorded, int64_t stream)
 {
 	size_t sharers = 0;
@@ -544,11 +561,15 @@ static bool times_agree(const struct cli_histogram *of, int64_t most)
 	       (of->min <= of->p50 && of->p50 <= of->p90 && of->p90 <= of->p99 && of->p99 <= of->max);
 }
 
-/* So long waits of an entity, one after the other, cannot have been. */
+/*
+ * So long waits of an entity, one after the other, cannot have been. One with instances may wait for messages
+ * and for room at the same time, and each instance waits for itself.
+ */
 static bool waits_agree(const struct cli_entity *owner, int64_t most)
 {
 	const struct cli_wait *waits = owner->waits.items;
-	int64_t left = most;
+	int64_t at_once = owner->instances > 1 ? owner->instances + 2 : 1;
+	int64_t left = most > INT64_MAX / at_once ? INT64_MAX : most * at_once;
 
 	for (size_t k = 0; k < owner->waits.count; k++) {
 		if (!times_agree(&waits[k].time, left) || waits[k].open > waits[k].time.sum)
@@ -574,11 +595,11 @@ static bool check_figures(const struct cli_recorded *recorded, char fault[512])
 
 	for (size_t i = 0; recorded->has_outcome && i < recorded->entities.count; i++) {
 		const struct cli_entity *owner = cli_recorded_entity(recorded, i);
-		int64_t instances = owner->instances > 1 ? owner->instances : 1;
+		int64_t instances = cli_recorded_lanes(owner);
 		int64_t all = most > INT64_MAX / instances ? INT64_MAX : most * instances;
 
 		if (!waits_agree(owner, most) || !times_agree(&owner->submit, all) ||
-		    !times_agree(&owner->ready_to_compute, most) || !times_agree(&owner->blocked, all) ||
+		    !times_agree(&owner->ready_to_compute, all) || !times_agree(&owner->blocked, all) ||
 		    !times_agree(&owner->gpu_span, INT64_MAX) ||
 		    !times_agree(&owner->done_latency, INT64_MAX))
 			return fail_figures(fault, "entity", owner->name, most);

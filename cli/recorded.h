@@ -5,6 +5,7 @@
 #ifndef CLI_RECORDED_H
 #define CLI_RECORDED_H
 
+#include "base/words.h"
 #include "cli/json.h"
 #include "weir.h"
 
@@ -20,10 +21,11 @@ struct cli_histogram {
 };
 
 struct cli_wait {
-	weir_cause cause; /* NONE: the file does not say */
-	char *on;         /* the pool or port that it was about; NULL: unknown */
-	char *of, *why;   /* for people: the condition or port, and its reason */
-	int64_t open;     /* how long the one was that had not ended, part of `time`; 0: none */
+	weir_cause cause;  /* NONE: the file does not say */
+	char *on;          /* the pool or port that it was about; NULL: unknown */
+	char *of, *why;    /* for people: the condition or port, and its reason */
+	int64_t open;      /* how long the one was that had not ended, part of `time`; 0: none */
+	int64_t instances; /* of how many instances together; 0: of the entity as one */
 	struct cli_histogram time;
 };
 
@@ -62,6 +64,7 @@ struct cli_entity {
 	char *name,
 		*operator, * resource; /* resource: of its streams; NULL: the default stream pool, or none */
 	int64_t instances;             /* 0: none, one tick at a time */
+	int64_t instances_max;         /* as many as its file may give it; 0: none */
 	int64_t ticks, received, emitted, lost, most_in_flight, max_in_flight;
 	struct cli_stamped stamped;
 	struct cli_histogram submit, blocked, gpu_span, done_latency, ready_to_compute, waited;
@@ -138,6 +141,10 @@ size_t cli_recorded_find(const struct cli_recorded *recorded, struct cli_slice n
 /* Returns NULL if there is no such entity. */
 const struct cli_entity *cli_recorded_entity(const struct cli_recorded *recorded, size_t i);
 
+/* How many ticks of it compute at once; at least 1. */
+int64_t cli_recorded_lanes(const struct cli_entity *entity);
+/* "blur", or "blur x4" of one with instances. */
+struct wr_shown cli_recorded_name(const struct cli_entity *entity);
 /* The entities that share the queue of a device. */
 size_t cli_recorded_sharers(const struct cli_recorded *recorded, int64_t stream);
 

@@ -98,7 +98,8 @@ static bool choose(struct cli_frames_slowest *frames, const struct cli_recorded 
 		uint32_t *sink;
 
 		/* A tick of the main entity that receives nothing goes on with a frame, or ends one. */
-		if (step->entity == CLI_PROGRAM || !is_sink[step->entity] || (main && !step->via))
+		if (step->entity == CLI_PROGRAM || step->inside || !is_sink[step->entity] ||
+		    (main && !step->via))
 			continue;
 		sink = cli_list_add(&sinks, sizeof *sink);
 		good = sink;
@@ -192,7 +193,7 @@ static void print_around(FILE *to, const struct cli_frames_slowest *frames, size
 		const struct cli_step *step = step_at(frames, i);
 
 		if (step->begin > end || step_end(step) < begin || step->entity == CLI_PROGRAM ||
-		    !is_on_way(frames, frame, step->entity))
+		    step->inside || !is_on_way(frames, frame, step->entity))
 			continue;
 		fprintf(to, "%s[%" PRIu32 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",", printed++ ? "," : "",
 			step->entity, step->tick, step->begin, step->end);

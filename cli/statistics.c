@@ -27,7 +27,7 @@ static void print_times(const struct cli_histogram *times)
 
 static void print_entity(int width, bool gpu, const struct cli_entity *entity)
 {
-	printf("  %-*s", width, entity->name);
+	printf("  %-*s", width, cli_recorded_name(entity).text);
 	print_times(&entity->submit);
 	print_time(entity->waited.count, entity->waited.p50);
 	print_time(entity->waited.count, entity->waited.p99);
@@ -46,7 +46,9 @@ static void print_entities(const struct cli_recorded *recorded)
 
 	/* Names are padded as they are; longer ones move the columns of their line. */
 	for (size_t i = 0; i < count; i++) {
-		int length = i < listed ? (int)strlen(cli_recorded_entity(recorded, i)->name) : 0;
+		int length = i < listed
+				     ? (int)strlen(cli_recorded_name(cli_recorded_entity(recorded, i)).text)
+				     : 0;
 
 		length = length < NAME_WIDTH ? length : NAME_WIDTH;
 		width = length > width ? length : width;

@@ -54,11 +54,18 @@ static void print_headline(const char *path, weir_scheduler *scheduler, const we
 	putchar('\n');
 }
 
+/* "blur", or "blur x4" of one with instances. */
+static struct wr_shown name_of(const weir_entity_counts *counts)
+{
+	return cli_recorded_name(
+		&(struct cli_entity){.name = (char *)counts->entity, .instances = counts->instances});
+}
+
 /* entity: the statistics of it, or NULL. */
 static void print_entity(int width, bool device, const weir_entity_counts *counts,
 			 const struct cli_entity *entity)
 {
-	printf("  %-*s  %10" PRIu64 "  %10" PRIu64 "  %10" PRIu64 "  %12s", width, counts->entity,
+	printf("  %-*s  %10" PRIu64 "  %10" PRIu64 "  %10" PRIu64 "  %12s", width, name_of(counts).text,
 	       counts->ticks, counts->received, counts->emitted,
 	       wr_time_shown(entity ? entity->submit.sum : 0).text);
 	if (device)
@@ -67,6 +74,9 @@ static void print_entity(int width, bool device, const weir_entity_counts *count
 	if (counts->unconnected)
 		printf("  %-*s  %10" PRIu64 " emitted on an output that is not connected\n", width, "",
 		       counts->unconnected);
+	if (counts->unsent)
+		printf("  %-*s  %10" PRIu64 " of its instances were not sent: their turn had not come\n",
+		       width, "", counts->unsent);
 	if (counts->lost)
 		printf("  %-*s  %10" PRIu64 " beats lost\n", width, "", counts->lost);
 	if (counts->most_scratch)
@@ -102,8 +112,8 @@ static void print_entities(weir_scheduler *scheduler, const struct cli_recorded 
 	size_t i = 0;
 
 	for (; !weir_scheduler_entity_counts(scheduler, i, &counts); i++) {
-		if (i < LISTED && (int)strlen(counts.entity) > width)
-			width = (int)strlen(counts.entity);
+		if (i < LISTED && (int)strlen(name_of(&counts).text) > width)
+			width = (int)strlen(name_of(&counts).text);
 		device |= counts.most_in_flight > 0;
 	}
 	printf("  %-*s  %10s  %10s  %10s  %12s%s\n", width, "entity", "ticks", "received", "emitted",

@@ -155,8 +155,10 @@ static bool arrow_ends(struct reading *reading, const struct cli_event *event)
 		return true; /* sent before the trace begins */
 	step = cli_traced_step(reading->out, row->step - 1);
 	from = cli_traced_step(reading->out, place->step - 1);
+	if (from->inside && from->entity == step->entity && from->wait)
+		step->wait = from->wait;
 	if (!step->via || from->origin < step->origin) {
-		step->via = place->step;
+		step->via = from->inside ? from->via : place->step;
 		step->origin = from->origin;
 	}
 	return true;
@@ -166,7 +168,8 @@ static bool arrow_ends(struct reading *reading, const struct cli_event *event)
 
 static bool tick_begins(struct reading *reading, const struct cli_event *event, struct row *row)
 {
-	size_t entity = cli_recorded_find(reading->recorded, event->name);
+	bool inside = event->of.length;
+	size_t entity = cli_recorded_find(reading->recorded, inside ? event->of : event->name);
 	struct per_entity *of = entity == CLI_NO_ENTITY ? NULL : &reading->entities[entity];
 	uint32_t *number;
 
@@ -185,10 +188,13 @@ static bool tick_begins(struct reading *reading, const struct cli_event *event, 
 					.end = event->at,
 					.device_begin = CLI_TIME_NONE,
 					.device_end = CLI_TIME_NONE,
+					.inside = inside,
 					.wait = of->wait}))
 		return false;
 	of->wait = 0;
 	row->step = (uint32_t)reading->out->steps.count;
+	if (inside)
+		return true;
 	number = cli_list_add(&of->steps, sizeof *number);
 	if (!number)
 		return fail(reading);
@@ -256,21 +262,33 @@ static bool entity_row(struct reading *reading, const struct cli_event *event)
 	return row;
 }
 
+/* The step of that tick. Those of instances begin in the order of their ticks but for as many as there are.
+ */
+static struct cli_step *step_of(struct reading *reading, size_t entity, int64_t tick)
+{
+	const struct cli_list *steps = &reading->entities[entity].steps;
+	const uint32_t *numbers = steps->items;
+	int64_t around = cli_recorded_lanes(cli_recorded_entity(reading->recorded, entity)) - 1, first;
+
+	if (!steps->count)
+		return NULL;
+	first = tick - cli_traced_step(reading->out, numbers[0] - 1)->tick - around;
+	for (int64_t i = first < 0 ? 0 : first; i <= first + 2 * around && i < (int64_t)steps->count; i++)
+		if (cli_traced_step(reading->out, numbers[i] - 1)->tick == tick)
+			return cli_traced_step(reading->out, numbers[i] - 1);
+	return NULL;
+}
+
 /* Several streams of one tick count from the first begin to the last end. */
 static void device_slice(struct reading *reading, const struct cli_event *event)
 {
 	size_t entity = cli_recorded_find(reading->recorded, event->name);
-	const struct cli_list *steps = entity == CLI_NO_ENTITY ? NULL : &reading->entities[entity].steps;
-	const uint32_t *numbers = steps ? steps->items : NULL;
-	struct cli_step *step;
-	int64_t index;
+	struct cli_step *step = NULL;
 
-	if (!steps || !steps->count || event->tick == CLI_TIME_NONE)
+	if (entity != CLI_NO_ENTITY && event->tick != CLI_TIME_NONE)
+		step = step_of(reading, entity, event->tick);
+	if (!step)
 		return;
-	index = event->tick - cli_traced_step(reading->out, numbers[0] - 1)->tick;
-	if (index < 0 || index >= (int64_t)steps->count)
-		return;
-	step = cli_traced_step(reading->out, numbers[index] - 1);
 	if (step->device_begin == CLI_TIME_NONE || event->at < step->device_begin)
 		step->device_begin = event->at;
 	if (step->device_end == CLI_TIME_NONE || event->at + event->duration > step->device_end)

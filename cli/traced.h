@@ -10,14 +10,18 @@
 
 #define CLI_PROGRAM UINT32_MAX /* the entity of a step that is no tick: a push into an inlet */
 
-/* One tick. */
+/*
+ * One tick. That of an instance is its entity's. Those that deal to instances, or order what these emit, are
+ * `inside`: none of the ways goes by them.
+ */
 struct cli_step {
 	uint32_t entity,
 		via; /* via: the tick that the oldest part of its input came from, as index + 1; 0: none */
 	int64_t tick, origin; /* origin: begin of the source's tick */
 	int64_t ready, begin, end;
 	int64_t device_begin, device_end; /* CLI_TIME_NONE: not measured */
-	uint32_t wait;                    /* what it waited for last: index + 1; 0: unknown */
+	bool inside;
+	uint32_t wait; /* what it waited for last: index + 1; 0: unknown */
 };
 
 struct cli_traced {

@@ -42,7 +42,8 @@ struct wr_resource {
 	uint32_t context; /* its own index, or that of a pool's implied context; WR_NO_CONTEXT: none yet */
 	uint32_t pool;    /* its own index, or that of a context's implied pool; WR_NO_POOL: none yet */
 	bool used;
-	size_t workers; /* entities that need a stream for each tick */
+	size_t workers; /* entities that need a stream for each tick; of several instances each counts */
+	bool several;   /* some of them have instances */
 };
 
 struct wr_build {

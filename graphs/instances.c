@@ -50,26 +50,19 @@ void wr_build_instances(struct wr_build *build, struct wr_plan_entity *entity, c
 			entity->kind->name);
 }
 
-static void check_inputs(struct wr_build *build, const struct wr_plan_entity *entity, const struct wr_at *at,
-			 struct wr_place place)
+/* Why an input of instances cannot be like this, behind its name; NULL: it can. */
+static const char *refuse_input(const struct wr_plan_input *input)
 {
-	for (size_t i = 0; i < entity->input_count; i++) {
-		const struct wr_plan_input *input = &entity->inputs[i];
-
-		if (input->port->flags & WEIR_PORT_ANY_SIZE || input->connections + input->inlet > 1)
-			wr_report(
-				&build->reports, WR_W_INSTANCES, at, place,
-				"an input of instances has one connection, but '%s' %s: leave \"instances\" "
-				"out, or join the messages before",
-				input->port->name,
-				input->port->flags & WEIR_PORT_ANY_SIZE ? "takes from any number"
-									: "has several");
-		else if (input->policy == WEIR_POLICY_LATEST)
-			wr_report(&build->reports, WR_W_INSTANCES, at, place,
-				  "'%s' is \"latest\", and gives a message to several ticks: choose another "
-				  "policy, or leave \"instances\" out",
-				  input->port->name);
-	}
+	if (input->port->flags & WEIR_PORT_ANY_SIZE)
+		return "takes from any number of connections, and an input of instances has one: leave "
+		       "\"instances\" out, or join the messages before";
+	if (input->connections + input->inlet > 1)
+		return "has several connections, and an input of instances has one: leave \"instances\" out, "
+		       "or join the messages before";
+	if (input->policy == WEIR_POLICY_LATEST)
+		return "is \"latest\", and gives a message to several ticks: choose another policy, or leave "
+		       "\"instances\" out";
+	return NULL;
 }
 
 /* The most messages that a tick takes from the port. */
@@ -91,11 +84,12 @@ uint64_t wr_instances_places(const struct wr_plan_entity *entity)
 	return entity->instances > 1 ? entity->instances * places : 0;
 }
 
-/* The dealer has the conditions: what they say of a tick must hold for the compute that an instance begins
- * later. */
-static void check_condition(struct wr_build *build, const struct wr_plan_entity *entity,
-			    const struct wr_plan_condition *condition, const struct wr_at *at,
-			    struct wr_place place)
+/*
+ * Likewise, of a condition. The dealer has them: what they say of a tick must hold for the compute that an
+ * instance begins later.
+ */
+static const char *refuse_condition(const struct wr_plan_entity *entity,
+				    const struct wr_plan_condition *condition)
 {
 	const char *kind = condition->kind->name;
 	bool inputs = false, outputs = false;
@@ -105,26 +99,44 @@ static void check_condition(struct wr_build *build, const struct wr_plan_entity 
 	for (unsigned i = 0; i < entity->output_count; i++)
 		outputs |= wr_condition_names(condition, i, false);
 	if (!strcmp(kind, "asynchronous") || !strcmp(kind, "file_descriptor"))
-		wr_report(&build->reports, WR_W_INSTANCES, at, place,
-			  "condition '%s' speaks of one compute at a time: leave \"instances\" out",
-			  wr_shown(condition->name).text);
-	else if (!strcmp(kind, "aligned") &&
-		 !strcmp(weir_values_string(condition->values, "missing"), "reuse"))
-		wr_report(&build->reports, WR_W_INSTANCES, at, place,
-			  "condition '%s' gives a message to several ticks: write \"missing\": \"empty\", or "
-			  "leave "
-			  "\"instances\" out",
-			  wr_shown(condition->name).text);
-	else if (condition->kind->phase != WEIR_PHASE_GATHERING && strcmp(kind, "cuda_stream") != 0)
-		wr_report(&build->reports, WR_W_INSTANCES, at, place,
-			  "condition '%s' looks into messages, which instances wait for later: give it to a "
-			  "`pass` before, or leave \"instances\" out",
-			  wr_shown(condition->name).text);
-	else if (inputs && outputs)
-		wr_report(&build->reports, WR_W_INSTANCES, at, place,
-			  "condition '%s' names inputs and outputs, which are at two ends of the instances: "
-			  "leave \"instances\" out",
-			  wr_shown(condition->name).text);
+		return "speaks of one compute at a time: leave \"instances\" out";
+	if (!strcmp(kind, "aligned") && !strcmp(weir_values_string(condition->values, "missing"), "reuse"))
+		return "gives a message to several ticks: write \"missing\": \"empty\", or leave "
+		       "\"instances\" out";
+	if (condition->kind->phase != WEIR_PHASE_GATHERING && strcmp(kind, "cuda_stream") != 0)
+		return "looks into messages, which instances wait for later: give it to a `pass` before, or "
+		       "leave \"instances\" out";
+	if (inputs && outputs)
+		return "names inputs and outputs, which are at two ends of the instances: leave "
+		       "\"instances\" "
+		       "out";
+	return NULL;
+}
+
+bool wr_instances_possible(const struct wr_plan_entity *entity)
+{
+	bool possible = entity->kind->flags & WEIR_OPERATOR_INSTANCES && entity->input_count &&
+			!wr_brought_count(entity->kind);
+
+	for (size_t i = 0; possible && i < entity->input_count; i++)
+		possible = !refuse_input(&entity->inputs[i]);
+	for (size_t i = 0; possible && i < entity->condition_count; i++)
+		possible = !refuse_condition(entity, &entity->conditions[i]);
+	return possible || entity->instances > 1;
+}
+
+static void check_entity(struct wr_build *build, const struct wr_plan_entity *entity, const struct wr_at *at,
+			 struct wr_place place)
+{
+	for (size_t i = 0; i < entity->input_count; i++)
+		if (refuse_input(&entity->inputs[i]))
+			wr_report(&build->reports, WR_W_INSTANCES, at, place, "input '%s' %s",
+				  entity->inputs[i].port->name, refuse_input(&entity->inputs[i]));
+	for (size_t i = 0; i < entity->condition_count; i++)
+		if (refuse_condition(entity, &entity->conditions[i]))
+			wr_report(&build->reports, WR_W_INSTANCES, at, place, "condition '%s' %s",
+				  wr_shown(entity->conditions[i].name).text,
+				  refuse_condition(entity, &entity->conditions[i]));
 }
 
 void wr_build_check_instances(struct wr_build *build)
@@ -134,14 +146,11 @@ void wr_build_check_instances(struct wr_build *build)
 	for (size_t i = 0; i < build->plan->entity_count; i++) {
 		const struct wr_plan_entity *entity = &build->plan->entities[i];
 		struct wr_at up = {&all, NULL, i}, at = {&up, "instances", 0};
-		const struct wr_value *value;
 
-		if (entity->instances < 2 || !entity->kind)
-			continue;
-		value = wr_value_find(&wr_value_at(build->entities, i)->value, "instances");
-		check_inputs(build, entity, &at, value->place);
-		for (size_t k = 0; k < entity->condition_count; k++)
-			check_condition(build, entity, &entity->conditions[k], &at, value->place);
+		if (entity->instances > 1 && entity->kind)
+			check_entity(
+				build, entity, &at,
+				wr_value_find(&wr_value_at(build->entities, i)->value, "instances")->place);
 	}
 }
 

@@ -396,6 +396,7 @@ static weir_status size_pool(struct wr_plan *plan, uint32_t index)
 	mark_passing(plan, pool->device == WEIR_DEVICE_HOST, sends);
 	pool->reached = queued_behind(plan, sends);
 	pool->hidden = hidden_in_instances(plan, index, sends);
+	pool->reached += pool->hidden;
 	wr_free(sends);
 	return WEIR_OK;
 }
@@ -408,7 +409,7 @@ static void check_pool_size(struct wr_build *build, const struct wr_resource *re
 	const struct wr_shown name = wr_shown(pool->name);
 	const struct wr_value *value = wr_value_find(&resource->member->value, key);
 	struct wr_at all = {NULL, "resources", 0}, of = {&all, resource->member->key, 0}, at = {&of, key, 0};
-	unsigned long long enough = pool->reached + pool->claimed + pool->hidden;
+	unsigned long long enough = pool->reached + pool->claimed;
 
 	if (!value || !pool->users)
 		return;

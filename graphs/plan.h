@@ -47,7 +47,7 @@ struct wr_plan_memory_pool {
 	void **memory;    /* the caller's blocks; NULL: weir allocates them */
 	size_t users;     /* entities */
 	uint64_t queued;  /* messages that the queues behind its users hold */
-	uint64_t reached; /* the same, with queues behind entities that may pass them on */
+	uint64_t reached; /* the same, with queues behind entities that may pass them on, and `hidden` */
 	uint64_t claimed; /* what one tick of each user claims, in sum */
 	uint64_t hidden;  /* messages in queues of instances that it reaches, and what further instances claim
 			   */
@@ -206,6 +206,9 @@ weir_status wr_plan_create(struct wr_plan **out, const weir_registry *registry,
 			   const weir_description *description, bool open_ports, weir_diagnostic_fn *fn,
 			   void *arg);
 void wr_plan_destroy(struct wr_plan *plan);
+/* Returns true if the entity has instances, or its file may give it some: its operator, ports and conditions
+ * allow it. */
+bool wr_instances_possible(const struct wr_plan_entity *entity);
 /*
  * Makes the instances of the plan's entities, their joiners and connections (instances.c): for a graph that
  * runs. `condition` is what dealers, instances and joiners wait for. Fails: WEIR_E_NOMEM.

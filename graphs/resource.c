@@ -377,8 +377,9 @@ weir_status wr_build_entity_pool(struct wr_build *build, struct wr_plan_entity *
 	if (!resource)
 		return WEIR_OK;
 	resource->used = true;
-	resource->workers +=
-		entity->kind && entity->kind->flags & WEIR_OPERATOR_STREAM && !entity->use_default_stream;
+	if (entity->kind && entity->kind->flags & WEIR_OPERATOR_STREAM && !entity->use_default_stream)
+		resource->workers += entity->instances;
+	resource->several |= entity->instances > 1;
 	return WEIR_OK;
 }
 
@@ -417,11 +418,13 @@ static void check_few_streams(struct wr_build *build, const struct wr_resource *
 
 	if (!max || !pool->max_size || resource->workers <= pool->max_size)
 		return;
-	wr_report(&build->reports, WR_W_FEW_STREAMS, &(struct wr_at){at, "max_size", 0}, max->place,
-		  "pool '%s' has %u stream%s for %zu entities: %zu of them will work on the streams of their "
-		  "inputs or, without any, on the default stream, one after the other; raise max_size",
-		  wr_shown(resource->member->key).text, pool->max_size, pool->max_size == 1 ? "" : "s",
-		  resource->workers, resource->workers - pool->max_size);
+	wr_report(
+		&build->reports, WR_W_FEW_STREAMS, &(struct wr_at){at, "max_size", 0}, max->place,
+		"pool '%s' has %u stream%s for %zu entities%s: %zu of them will work on the streams of their "
+		"inputs or, without any, on the default stream, one after the other; raise max_size",
+		wr_shown(resource->member->key).text, pool->max_size, pool->max_size == 1 ? "" : "s",
+		resource->workers, resource->several ? " and instances" : "",
+		resource->workers - pool->max_size);
 }
 
 void wr_build_check_resources(struct wr_build *build)

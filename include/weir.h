@@ -556,8 +556,14 @@ typedef struct {
 	 * functions unref'd some as well.
 	 */
 	uint64_t held;
+	uint64_t unsent; /* messages that its instances emitted, and that were not sent, as their turn has not
+			    come */
+	uint32_t instances; /* how many of its ticks compute at once: 1, or as the graph says */
 } weir_entity_counts;
-/* At every stop: pushed = delivered + dropped + unmatched + closed + queued + abandoned. */
+/*
+ * At every stop: pushed = delivered + dropped + unmatched + closed + queued + abandoned. With instances
+ * delivered counts what they have taken; what waits for one is queued.
+ */
 typedef struct {
 	size_t size;
 	const char *from, *to; /* "blur.out" ("inlet" for an inlet), "write.in" ("outlet") */
@@ -1777,7 +1783,8 @@ typedef struct {
 	size_t size;
 	const char *pool;
 	uint64_t blocks;  /* that it has; 0: it has max_size */
-	uint64_t reached; /* messages in all queues that its blocks may reach, when these are full */
+	uint64_t reached; /* messages in all queues, and in instances, that its blocks may reach, when these
+			     are full */
 	uint64_t claimed; /* what one tick of each user claims, in sum */
 } weir_pool_needs;
 /*

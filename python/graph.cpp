@@ -739,6 +739,8 @@ static nb::object entity_counts(Graph &self)
 		out["most_in_flight"] = counts.most_in_flight;
 		out["most_scratch"] = counts.most_scratch;
 		out["held"] = counts.held;
+		out["instances"] = counts.instances;
+		out["unsent"] = counts.unsent;
 		out["replay"] = replay_counts(counts);
 		all[text_of(counts.entity)] = out;
 	}

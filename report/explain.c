@@ -22,7 +22,7 @@ static void explain_cause(const struct wr_standstill *s, const struct wr_cause *
 			    .condition = cause->condition,
 			    .verdict = wr_says_text(cause->says)};
 
-	if (blames && wr_instances_share(entity, blames))
+	if (cause->connection && wr_instances_inside(cause->connection))
 		return; /* it is shown as one: what its parts wait for among themselves is not told */
 	wr_text_add(&detail, "%s", cause->detail);
 	if (cause->connection) {

@@ -208,7 +208,7 @@ static void add_waits(struct metrics *metrics, const struct family *family)
 
 			while (before != wait && !same_wait(before, wait))
 				before = wr_load_acquire(&before->next);
-			if (before == wait)
+			if (before == wait && wr_wait_is_shown(entity, &wait->what))
 				add_wait(metrics, family, entity, wait);
 		}
 	}

@@ -108,35 +108,110 @@ static void add_histogram(struct wr_text *text, const char *before, struct wr_hi
 
 /* --- entities --- */
 
-/* All of them together, and each. */
-static void add_waits(struct wr_text *text, const weir_entity *entity, struct wr_statistics *statistics)
+struct waits {
+	struct wr_statistics *statistics;
+	struct wr_text *text; /* NULL: only `all` */
+	struct list list;
+	struct wr_histogram all, time;
+};
+
+/* The next one from there that is for the same; words do not count. */
+static struct wr_wait_times *next_alike(struct wr_wait_times *wait, const struct wr_wait_for *what)
 {
-	struct wr_entity_statistics *times = &statistics->entities[entity->id];
-	struct list list = {text, false};
-	struct wr_histogram time = {0};
+	while (wait && (wait->what.cause != what->cause || wait->what.on != what->on))
+		wait = wr_load_acquire(&wait->next);
+	return wait;
+}
 
-	(void)wr_statistics_waited(statistics, entity->id, NULL, &time);
-	add_histogram(text, ",\n \"waited\":", &time);
-	wr_text_add(text, ",\n \"waits\":[");
-	for (struct wr_wait_times *wait = wr_load_acquire(&times->waits); wait;
-	     wait = wr_load_acquire(&wait->next)) {
-		const struct wr_wait_for *what = &wait->what;
-		int64_t open = wr_statistics_waited(statistics, entity->id, wait, &time);
+static struct wr_wait_times *first_wait(const struct waits *waits, const weir_entity *part)
+{
+	return wr_load_acquire(&waits->statistics->entities[part->id].waits);
+}
 
-		if (!wr_read(&time.count))
-			continue;
-		add_comma(&list, ",\n  ");
-		add_name(text, "{\"cause\":", weir_cause_text(what->cause));
-		add_name(text, ",\"on\":", wr_entity_subject(entity, what->cause, what->on));
-		add_name(text, ",\"of\":", what->of);
-		add_name(text, ",\"why\":", what->why);
-		if (open) /* it has not ended */
-			wr_text_add(text, ",\"open\":%" PRId64, open);
-		add_histogram(text, ",\"time\":", &time);
-		wr_text_add(text, "}");
+/*
+ * Gives its time, and how long it is open. What instances wait for is one wait of all, told with the first
+ * that there is: returns false for the others.
+ */
+static bool sum_wait(struct waits *waits, weir_entity *entity, uint32_t k, struct wr_wait_times *wait,
+		     int64_t *open)
+{
+	weir_entity *part = wr_instances_part(entity, k);
+	struct wr_histogram one = {0};
+
+	*open = wr_statistics_waited(waits->statistics, part->id, wait, &waits->time);
+	if (part->plan->role != WR_INSTANCE)
+		return true;
+	if (next_alike(first_wait(waits, part), &wait->what) != wait)
+		return false;
+	for (uint32_t i = 1; i < k; i++)
+		if (next_alike(first_wait(waits, wr_instances_part(entity, i)), &wait->what))
+			return false;
+	for (uint32_t i = k; i <= entity->plan->instances; i++) {
+		struct wr_wait_times *same = first_wait(waits, part = wr_instances_part(entity, i));
+
+		while ((same = next_alike(same, &wait->what))) {
+			if (same != wait) {
+				*open += wr_statistics_waited(waits->statistics, part->id, same, &one);
+				wr_histogram_merge(&waits->time, &one);
+			}
+			same = wr_load_acquire(&same->next);
+		}
 	}
+	wr_histogram_finish(&one);
+	return true;
+}
+
+static void add_wait(struct waits *waits, weir_entity *entity, uint32_t k, struct wr_wait_times *wait)
+{
+	const weir_entity *part = wr_instances_part(entity, k);
+	const struct wr_wait_for *what = &wait->what;
+	int64_t open;
+
+	if (!wr_wait_is_shown(part, what) || !sum_wait(waits, entity, k, wait, &open) ||
+	    !wr_read(&waits->time.count))
+		return;
+	wr_histogram_merge(&waits->all, &waits->time);
+	if (!waits->text)
+		return;
+	add_comma(&waits->list, ",\n  ");
+	add_name(waits->text, "{\"cause\":", weir_cause_text(what->cause));
+	add_name(waits->text, ",\"on\":", wr_entity_subject(part, what->cause, what->on));
+	add_name(waits->text, ",\"of\":", what->of);
+	add_name(waits->text, ",\"why\":", what->why);
+	if (part->plan->role == WR_INSTANCE)
+		wr_text_add(waits->text, ",\"instances\":%" PRIu32, entity->plan->instances);
+	if (open) /* it has not ended */
+		wr_text_add(waits->text, ",\"open\":%" PRId64, open);
+	add_histogram(waits->text, ",\"time\":", &waits->time);
+	wr_text_add(waits->text, "}");
+}
+
+static void walk_waits(struct waits *waits, weir_entity *entity)
+{
+	weir_entity *part;
+
+	for (uint32_t k = 0; (part = wr_instances_part(entity, k)); k++)
+		for (struct wr_wait_times *wait = first_wait(waits, part); wait;
+		     wait = wr_load_acquire(&wait->next))
+			add_wait(waits, entity, k, wait);
+}
+
+/* All of them together, and each. */
+static void add_waits(struct wr_text *text, weir_entity *entity, struct wr_statistics *statistics)
+{
+	struct waits waits = {.statistics = statistics, .list = {text, false}};
+
+	if (entity->plan->role == WR_PLAIN)
+		(void)wr_statistics_waited(statistics, entity->id, NULL, &waits.all);
+	else
+		walk_waits(&waits, entity);
+	add_histogram(text, ",\n \"waited\":", &waits.all);
+	wr_text_add(text, ",\n \"waits\":[");
+	waits.text = text;
+	walk_waits(&waits, entity);
 	wr_text_add(text, "]");
-	wr_histogram_finish(&time);
+	wr_histogram_finish(&waits.all);
+	wr_histogram_finish(&waits.time);
 }
 
 /* Those that the file of the graph or the operator gave, with the parameters that are times. */
@@ -168,40 +243,57 @@ static void add_conditions(struct wr_text *text, const struct wr_plan_entity *pl
 	wr_text_add(text, "]");
 }
 
-static void add_streams(struct wr_text *text, struct wr_statistics *statistics,
-			struct wr_entity_statistics *times)
+/* Each instance has a stream. */
+static void add_streams(struct wr_text *text, weir_entity *entity, struct wr_statistics *statistics)
 {
 	struct list list = {text, false};
+	weir_entity *part;
 
 	wr_text_add(text, ",\n \"streams\":[");
-	for (struct wr_stream_use *use = wr_load_acquire(&times->streams); use;
-	     use = wr_load_acquire(&use->next)) {
-		if (!wr_statistics_used(statistics, use))
-			continue;
-		add_comma(&list, ",");
-		wr_text_add(text,
-			    "{\"stream\":%" PRIu32 ",\"device\":%d,\"count\":%" PRIu64 ",\"time\":%" PRId64
-			    "}",
-			    use->queue, use->device, wr_read(&use->count), wr_read(&use->time));
-	}
+	for (uint32_t k = 0; (part = wr_instances_part(entity, k)); k++)
+		for (struct wr_stream_use *use = wr_load_acquire(&statistics->entities[part->id].streams);
+		     use; use = wr_load_acquire(&use->next)) {
+			if (!wr_statistics_used(statistics, use))
+				continue;
+			add_comma(&list, ",");
+			wr_text_add(text,
+				    "{\"stream\":%" PRIu32 ",\"device\":%d,\"count\":%" PRIu64
+				    ",\"time\":%" PRId64 "}",
+				    use->queue, use->device, wr_read(&use->count), wr_read(&use->time));
+		}
 	wr_text_add(text, "]");
 }
 
-static void add_processor(struct wr_text *text, struct wr_entity_statistics *times)
+/* Of its instances, or itself. */
+static void add_processor(struct wr_text *text, weir_entity *entity, struct wr_statistics *statistics)
 {
-	const char *lock = wr_read(&times->lock);
+	const char *lock = NULL;
+	uint64_t ticks = 0, waits = 0, lock_waits = 0;
+	int64_t time = 0, of = 0, lock_time = 0;
+	weir_entity *part;
 
-	if (wr_read(&times->cpu_ticks))
+	for (uint32_t k = 0; (part = wr_instances_part(entity, k)); k++) {
+		struct wr_entity_statistics *times = &statistics->entities[part->id];
+
+		if (!wr_instances_operates(part))
+			continue;
+		lock = lock ? lock : wr_read(&times->lock);
+		ticks += wr_read(&times->cpu_ticks);
+		time += wr_read(&times->cpu_time);
+		of += wr_read(&times->cpu_of);
+		waits += wr_read(&times->cpu_waits);
+		lock_waits += wr_read(&times->lock_waits);
+		lock_time += wr_read(&times->lock_time);
+	}
+	if (ticks)
 		wr_text_add(text,
 			    ",\n \"cpu\":{\"count\":%" PRIu64 ",\"time\":%" PRId64 ",\"of\":%" PRId64
 			    ",\"waits\":%" PRIu64 "}",
-			    wr_read(&times->cpu_ticks), wr_read(&times->cpu_time), wr_read(&times->cpu_of),
-			    wr_read(&times->cpu_waits));
+			    ticks, time, of, waits);
 	if (!lock)
 		return;
 	add_name(text, ",\n \"lock\":{\"name\":", lock);
-	wr_text_add(text, ",\"count\":%" PRIu64 ",\"time\":%" PRId64 "}", wr_read(&times->lock_waits),
-		    wr_read(&times->lock_time));
+	wr_text_add(text, ",\"count\":%" PRIu64 ",\"time\":%" PRId64 "}", lock_waits, lock_time);
 }
 
 static void add_counts(struct wr_text *text, weir_entity *entity)
@@ -220,6 +312,11 @@ static void add_counts(struct wr_text *text, weir_entity *entity)
 		    ",\"failures\":%" PRIu64 "}",
 		    counts.replay_hits, counts.replay_captures, counts.replay_evictions,
 		    counts.replay_failures);
+	if (wr_instances_possible(entity->plan))
+		wr_text_add(text, ",\"instances_max\":%d", WR_INSTANCES_MAX);
+	if (counts.instances > 1)
+		wr_text_add(text, ",\"instances\":%" PRIu32 ",\"unsent\":%" PRIu64, counts.instances,
+			    counts.unsent);
 }
 
 /* How old messages with a stamp were where they ended. */
@@ -265,13 +362,11 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_stat
 	add_name(text, ",\"operator\":", entity->plan->kind->name);
 	add_name(text, ",\"resource\":", wr_plan_used_resource(entity->graph->plan, entity->plan));
 	add_counts(text, entity);
-	if (instance)
-		wr_text_add(text, ",\"instances\":%u", entity->plan->instances);
 	add_stamped(text, instance ? &stamped : &entity->counters.latencies);
 	add_times(text, ",\n \"submit\":", entity, statistics, offsetof(struct wr_entity_statistics, submit));
 	add_times(text, ",\n \"blocked\":", entity, statistics,
 		  offsetof(struct wr_entity_statistics, blocked));
-	add_processor(text, times);
+	add_processor(text, entity, statistics);
 	add_times(text, ",\n \"gpu_span\":", entity, statistics,
 		  offsetof(struct wr_entity_statistics, gpu_span));
 	add_times(text, ",\n \"done_latency\":", entity, statistics,
@@ -279,10 +374,11 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_stat
 	if (source)
 		add_name(text, ",\"done_source\":", source);
 	wr_text_add(text, ",\"gpu_ticks\":%" PRIu64, gpu_ticks);
-	add_histogram(text, ",\n \"ready_to_compute\":", &times->queued);
+	add_times(text, ",\n \"ready_to_compute\":", entity, statistics,
+		  offsetof(struct wr_entity_statistics, queued));
 	add_waits(text, entity, statistics);
 	add_conditions(text, entity->plan);
-	add_streams(text, statistics, times);
+	add_streams(text, entity, statistics);
 	wr_text_add(text, "}");
 }
 
@@ -291,9 +387,10 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_stat
 static void add_queue(struct wr_text *text, struct wr_connection *connection,
 		      struct wr_statistics *statistics)
 {
-	struct wr_queue_counters *counters = &connection->queue.counters;
 	struct wr_depth depth = wr_statistics_depth(statistics, connection->queue.id);
+	weir_queue_counts counts;
 
+	wr_instances_count_queue(connection, &counts);
 	add_name(text, "{\"from\":", connection->from);
 	add_name(text, ",\"to\":", connection->to);
 	add_name(text, ",\"sender\":", connection->sender ? connection->sender->plan->name : NULL);
@@ -303,11 +400,9 @@ static void add_queue(struct wr_text *text, struct wr_connection *connection,
 	wr_text_add(text,
 		    ",\"pushed\":%" PRIu64 ",\"delivered\":%" PRIu64 ",\"dropped\":%" PRIu64
 		    ",\"unmatched\":%" PRIu64 ",\"reused\":%" PRIu64 ",\"closed\":%" PRIu64
-		    ",\"queued\":%zu,\"abandoned\":%" PRIu64,
-		    wr_read(&counters->pushed), wr_read(&counters->delivered), wr_read(&counters->dropped),
-		    wr_read(&counters->unmatched), wr_read(&counters->reused),
-		    wr_read(&counters->closed) + wr_read(&counters->taken_back),
-		    wr_queue_snapshot(&connection->queue), wr_read(&counters->abandoned));
+		    ",\"queued\":%" PRIu64 ",\"abandoned\":%" PRIu64,
+		    counts.pushed, counts.delivered, counts.dropped, counts.unmatched, counts.reused,
+		    counts.closed, counts.queued, counts.abandoned);
 	if (connection->outlet)
 		add_stamped(text, &connection->outlet->latencies);
 	wr_text_add(text, ",\"depth\":{\"mean\":");

@@ -13,5 +13,8 @@
  */
 void wr_entity_times(const weir_entity *entity, struct wr_statistics *statistics, size_t offset,
 		     struct wr_histogram *into);
+/* Of a part of an entity with instances: what parts wait for among themselves is none of the entity's (C13).
+ */
+bool wr_wait_is_shown(const weir_entity *part, const struct wr_wait_for *what);
 
 #endif

@@ -224,6 +224,7 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 	const struct wr_port_type *type;
 	unsigned kind = message ? weir_message_kind(message) : 0;
 	struct wr_output *port;
+	size_t outputs = entity->output_count - (entity->plan->role == WR_INSTANCE && entity->output_count);
 
 	if (context->capture)
 		return wr_error_blame(wr_capture_refuse(context->capture,
@@ -234,9 +235,8 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 		return wr_fail_in(WEIR_E_INVALID, name, "emit is for compute only");
 	if (!message)
 		return wr_fail_in(WEIR_E_INVALID, name, "emit needs a message");
-	if (output >= entity->output_count)
-		return wr_fail_in(WEIR_E_INVALID, name, "emitted on output %u of %zu", output,
-				  entity->output_count);
+	if (output >= outputs)
+		return wr_fail_in(WEIR_E_INVALID, name, "emitted on output %u of %zu", output, outputs);
 	if (wr_message_pool(message) != entity->graph->pool)
 		return wr_fail_in(WEIR_E_INVALID, name, "the message belongs to another graph");
 	port = &entity->outputs[output];

@@ -213,7 +213,8 @@ weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 	if (!status)
 		status = make_claims(entity, plan);
 	if (!status && plan->role == WR_INSTANCE) {
-		entity->dealt = wr_alloc(2 * plan->input_count, sizeof *entity->dealt);
+		entity->dealt = wr_alloc(1, sizeof *entity->dealt +
+						    2 * plan->input_count * sizeof entity->dealt->numbers[0]);
 		status = entity->dealt ? WEIR_OK : WEIR_E_NOMEM;
 	}
 	return status ? status : make_conditions(entity, plan);
@@ -466,16 +467,19 @@ const char *wr_entity_subject(const weir_entity *entity, weir_cause cause, uint3
 	if (cause == WEIR_CAUSE_MEMORY)
 		return entity->graph->memory_pools[on].plan->name;
 	if (cause == WEIR_CAUSE_ROOM)
-		return entity->outputs[on].plan->port->name;
-	return entity->inputs[on].plan->port->name;
+		return wr_instances_watch(entity->plan->role, false) ? NULL
+								     : entity->outputs[on].plan->port->name;
+	return wr_instances_turn(entity, on) ? NULL : entity->inputs[on].plan->port->name;
 }
 
-size_t wr_entity_queued(weir_entity *entity, bool latest)
+size_t wr_entity_queued(weir_entity *entity, bool shown)
 {
 	size_t held = 0;
 
 	for (size_t i = 0; i < entity->input_count; i++)
-		for (size_t k = 0; (latest || !entity->inputs[i].latest) && k < entity->inputs[i].count; k++)
+		for (size_t k = 0; (shown ? !wr_instances_turn(entity, i) : !entity->inputs[i].latest) &&
+				   k < entity->inputs[i].count;
+		     k++)
 			held += wr_queue_count(&entity->inputs[i].connections[k]->queue);
 	return held;
 }

@@ -265,7 +265,7 @@ struct weir_entity {
 	bool selects_device;           /* several devices: wr_entity_enter has work to do */
 	weir_status (*compute)(weir_context *context, void *state); /* of the operator */
 	void *operator_state;
-	uint64_t *dealt; /* of an instance: numbers of the messages that it gets, instances.c; else NULL */
+	struct wr_dealt *dealt;            /* of an instance: instances.h; else NULL */
 	weir_scheduler *_Atomic scheduler; /* its run accepts or refuses pokes; NULL: none */
 
 	/* owner */
@@ -383,10 +383,12 @@ weir_status wr_entity_refuse_null(void);
 weir_status wr_condition_find(weir_entity *entity, const char *name, struct wr_condition **out);
 /* When the program told the condition this fence; 0: it did not. Thread: any. */
 int64_t wr_told_fence_at(struct wr_condition *condition, weir_fence fence);
-/* The name of the subject of a cause (wr_cause_word): a port or a pool; NULL: there is none. Thread: any. */
+/* The name of the subject of a cause (wr_cause_word): a port or a pool; NULL: there is none that the graph
+ * has. Thread: any. */
 const char *wr_entity_subject(const weir_entity *entity, weir_cause cause, uint32_t on);
-/* Messages in its inboxes and fronts, with or without those that wait in `latest` ports. */
-size_t wr_entity_queued(weir_entity *entity, bool latest);
+/* Messages in its inboxes and fronts: those of the graph (`shown`), or what a tick is owed to: not what waits
+ * in `latest` ports, but the turns of instances. */
+size_t wr_entity_queued(weir_entity *entity, bool shown);
 /* Returns true if some `block` queue of its outputs has less room than a tick may emit. */
 bool wr_entity_lacks_room(weir_entity *entity);
 

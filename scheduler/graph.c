@@ -403,8 +403,12 @@ static bool count_frames(const weir_entity *entity, uint64_t *frames)
 	if (input->plan->policy == WEIR_POLICY_LATEST) /* what it shows it shows several times */
 		return true;
 	*frames = 0;
-	for (size_t i = 0; i < input->count; i++)
-		*frames += wr_read(&input->connections[i]->queue.counters.delivered);
+	for (size_t i = 0; i < input->count; i++) {
+		weir_queue_counts counts;
+
+		wr_instances_count_queue(input->connections[i], &counts);
+		*frames += counts.delivered;
+	}
 	return true;
 }
 

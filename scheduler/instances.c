@@ -75,7 +75,7 @@ static void instances_ask(const void *state, weir_view *view, weir_verdict *verd
 
 const weir_condition wr_instances_condition = {
 	.size = sizeof(weir_condition),
-	.name = "instances",
+	.name = "order of its instances",
 	.help = "it is the turn of an instance",
 	.phase = WEIR_PHASE_GATHERING,
 	.ask = instances_ask,
@@ -115,7 +115,7 @@ static uint64_t received_before(const struct wr_input *input)
  */
 static uint64_t *dealt_to(const weir_entity *instance, uint64_t tick)
 {
-	return instance->dealt + tick % 2 * (instance->input_count - 1);
+	return instance->dealt->numbers + tick % 2 * (instance->input_count - 1);
 }
 
 static weir_status deal(weir_context *context, void *state)
@@ -140,6 +140,9 @@ static weir_status join(weir_context *context, void *state)
 	const weir_entity *entity = context->entity;
 	size_t each = entity->input_count / entity->plan->instances;
 	struct turn turn = turn_of(entity, entity->input_count);
+	uint64_t tick = context->tick / entity->plan->instances;
+	const weir_entity *instance =
+		&entity->graph->entities[entity->plan->first + context->tick % entity->plan->instances];
 	size_t next = (turn.first + each) % entity->input_count;
 	weir_status status = WEIR_OK;
 
@@ -150,7 +153,16 @@ static weir_status join(weir_context *context, void *state)
 		wr_input_hold(&entity->inputs[turn.first + i], true);
 	for (size_t i = 0; i < each; i++)
 		wr_input_hold(&entity->inputs[next + i], false);
+	/* It may be in its next tick, which comes later. */
+	if (wr_read(&instance->dealt->last) == tick + 1)
+		context->entity->finished = true;
 	return status;
+}
+
+void wr_instances_end(weir_context *context)
+{
+	wr_note(&context->entity->dealt->last, context->tick + 1); /* the push of `turn` releases it */
+	context->entity->finished = true;
 }
 
 /* `turn` is none of the operator's ports: it cannot emit there. */
@@ -214,6 +226,74 @@ weir_entity *wr_instance_at(const weir_entity *entity, uint32_t k)
 							      : NULL;
 }
 
+weir_entity *wr_instances_part(weir_entity *entity, uint32_t k)
+{
+	weir_entity *sender = wr_instances_sender(entity);
+
+	if (!k)
+		return entity;
+	if (entity->plan->role == WR_DEALER && k <= entity->plan->instances)
+		return wr_instance_at(entity, k - 1);
+	return sender != entity && k == entity->plan->instances + 1 ? sender : NULL;
+}
+
+/* What is in the queues between X's parts, or ended there. */
+struct inside {
+	uint64_t queued, closed, abandoned;
+};
+
+static void look_inside(struct inside *inside, const struct wr_input *input)
+{
+	struct wr_queue *queue = &input->connections[0]->queue;
+
+	inside->queued += wr_queue_snapshot(queue);
+	inside->closed += wr_read(&queue->counters.closed) + wr_read(&queue->counters.taken_back);
+	inside->abandoned += wr_read(&queue->counters.abandoned);
+}
+
+/* Of the sets that were dealt: what came by that input of the dealer. */
+static struct inside dealt_inside(const weir_entity *dealer, size_t input)
+{
+	struct inside inside = {0};
+	const weir_entity *instance;
+
+	for (uint32_t k = 0; (instance = wr_instance_at(dealer, k)); k++)
+		look_inside(&inside, &instance->inputs[input]);
+	return inside;
+}
+
+/* While the run is on the numbers are of several times. */
+static uint64_t without(uint64_t count, const struct inside *inside)
+{
+	uint64_t less = inside->queued + inside->closed + inside->abandoned;
+
+	return count > less ? count - less : 0;
+}
+
+void wr_instances_count_queue(const struct wr_connection *connection, weir_queue_counts *out)
+{
+	const struct wr_queue_counters *counters = &connection->queue.counters;
+	const weir_entity *receiver = connection->receiver;
+	struct inside inside = {0};
+
+	if (receiver && receiver->plan->role == WR_DEALER)
+		inside = dealt_inside(receiver, connection->input);
+	*out = (weir_queue_counts){
+		.size = sizeof *out,
+		.from = connection->from,
+		.to = connection->to,
+		.pushed = wr_read(&counters->pushed),
+		.delivered = without(wr_read(&counters->delivered), &inside),
+		.dropped = wr_read(&counters->dropped),
+		.closed = wr_read(&counters->closed) + wr_read(&counters->taken_back) + inside.closed,
+		.queued = wr_queue_snapshot((struct wr_queue *)&connection->queue) + inside.queued,
+		.abandoned = wr_read(&counters->abandoned) + inside.abandoned,
+		.capacity = connection->queue.capacity,
+		.unmatched = wr_read(&counters->unmatched),
+		.reused = wr_read(&counters->reused),
+	};
+}
+
 /* What ticks do, the instances did; most_in_flight is then the most that there can have been. */
 static void count_instances(const weir_entity *entity, weir_entity_counts *counts)
 {
@@ -234,6 +314,22 @@ static void count_instances(const weir_entity *entity, weir_entity_counts *count
 		counts->held += wr_read(&own->held);
 		counts->done &= (wr_load(&instance->state) & WR_DONE) > 0;
 	}
+	for (size_t i = 0; i < entity->input_count; i++) {
+		struct inside inside = dealt_inside(entity, i);
+
+		counts->received = without(counts->received, &inside);
+	}
+}
+
+/* What the joiner has of sets whose turn has not come. */
+static uint64_t count_unsent(const weir_entity *joiner)
+{
+	struct inside inside = {0};
+
+	for (size_t i = 0; i < joiner->input_count; i++)
+		if (!wr_instances_turn(joiner, i))
+			look_inside(&inside, &joiner->inputs[i]);
+	return inside.queued + inside.closed + inside.abandoned;
 }
 
 void wr_instances_count(weir_entity *entity, weir_entity_counts *out)
@@ -244,6 +340,7 @@ void wr_instances_count(weir_entity *entity, weir_entity_counts *out)
 		.size = sizeof *out,
 		.entity = entity->plan->name,
 		.done = wr_load(&entity->state) & WR_DONE,
+		.instances = entity->plan->instances,
 	};
 #define COPY(name) out->name = wr_read(&entity->counters.name);
 	WR_ENTITY_COUNTERS(COPY)
@@ -252,6 +349,7 @@ void wr_instances_count(weir_entity *entity, weir_entity_counts *out)
 		return;
 	count_instances(entity, out);
 	out->emitted = sender == entity ? 0 : wr_read(&sender->counters.emitted);
+	out->unsent = sender == entity ? 0 : count_unsent(sender);
 	out->unconnected = sender == entity ? 0 : wr_read(&sender->counters.unconnected);
 	out->done &= (wr_load(&sender->state) & WR_DONE) > 0;
 }
@@ -269,6 +367,8 @@ size_t wr_instances_bound(const weir_entity *entity)
 
 void wr_instances_reset(weir_entity *entity)
 {
+	if (entity->plan->role == WR_INSTANCE)
+		wr_note(&entity->dealt->last, 0);
 	if (entity->plan->role == WR_INSTANCE && entity->output_count)
 		entity->outputs[entity->output_count - 1].max_emits = 0;
 	if (entity->plan->role != WR_JOINER)

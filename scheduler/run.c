@@ -114,7 +114,10 @@ weir_status weir_context_fail_after_drain(weir_context *context, weir_status fai
 	va_end(list);
 	keep_failure(wr_load_acquire(&entity->scheduler), entity, WEIR_CAUSE_COMPUTE, failure);
 	weir_context_drain(context, NULL);
-	return weir_context_finish(context);
+	if (context->entity->plan->role != WR_INSTANCE)
+		return weir_context_finish(context);
+	wr_instances_end(context);
+	return WEIR_OK;
 }
 
 bool weir_scheduler_running(const weir_scheduler *scheduler)
@@ -265,8 +268,20 @@ static void trace_graph(weir_scheduler *scheduler)
 	struct wr_trace *trace = scheduler->trace;
 	weir_graph *graph = scheduler->graph;
 
-	for (size_t i = 0; i < wr_graph_count_all(graph); i++)
-		wr_trace_entity(trace, (uint32_t)i, wr_graph_entity_at(graph, i)->plan->name);
+	for (size_t i = 0; i < wr_graph_count_all(graph); i++) {
+		static const enum wr_trace_part parts[] = {
+			[WR_PLAIN] = WR_PART_ALL,
+			[WR_DEALER] = WR_PART_DEALS,
+			[WR_INSTANCE] = WR_PART_INSTANCE,
+			[WR_JOINER] = WR_PART_ORDERS,
+		};
+		const struct wr_plan_entity *plan = wr_graph_entity_at(graph, i)->plan;
+
+		wr_trace_entity(trace, (uint32_t)i, plan->name);
+		if (plan->role != WR_PLAIN)
+			wr_trace_part(trace, (uint32_t)i, parts[plan->role], plan->dealer, plan->number,
+				      plan->instances);
+	}
 	for (size_t i = 0; i < graph->connection_count; i++) {
 		struct wr_connection *connection = graph->connections[i];
 		uint32_t capacity = connection->queue.capacity;
@@ -562,8 +577,12 @@ static uint64_t abandon_queues(weir_graph *graph)
 
 	for (size_t i = 0; i < graph->connection_count; i++) {
 		struct wr_connection *connection = graph->connections[i];
-		abandoned += connection->outlet ? abandon_outlet(connection->outlet)
-						: wr_queue_abandon(&connection->queue);
+		bool turn =
+			connection->receiver && wr_instances_turn(connection->receiver, connection->input);
+		uint64_t left = connection->outlet ? abandon_outlet(connection->outlet)
+						   : wr_queue_abandon(&connection->queue);
+
+		abandoned += turn ? 0 : left;
 	}
 	wr_graph_forget_queued(graph);
 	for (size_t i = 0; i < graph->finisher_count; i++) /* the finishers' references */
@@ -678,18 +697,24 @@ static char *undrained_text(weir_scheduler *scheduler)
 			    wr_time_shown(scheduler->options.drain_ns).text);
 	else
 		wr_text_add(&text, "the drain was given no time; left behind: ");
-	for (size_t i = 0; i < graph->entity_count; i++) {
-		weir_entity *entity = &graph->entities[i];
-		size_t held;
-		streams |= entity->streams.count > 0;
-		if (is_done(entity))
+	for (size_t i = 0; i < graph->plan->shown_count; i++) {
+		weir_entity *entity = &graph->entities[i], *part;
+		bool done = true, idle = true;
+		size_t held = 0;
+
+		for (uint32_t k = 0; (part = wr_instances_part(entity, k)); k++) {
+			streams |= part->streams.count > 0;
+			done &= is_done(part);
+			idle &= wr_entity_streams_idle(part);
+			held += is_done(part) ? 0 : wr_entity_queued(part, true);
+		}
+		if (done)
 			continue;
-		held = wr_entity_queued(entity, true);
 		wr_text_add(&text, "%s%s", between, entity->plan->name);
 		between = ", ";
 		if (held)
 			add_held(&text, held);
-		else if (!wr_entity_streams_idle(entity))
+		else if (!idle)
 			wr_text_add(&text, " (its stream has work)");
 	}
 	for (size_t i = 0; i < graph->connection_count; i++) {

@@ -662,29 +662,12 @@ weir_status weir_scheduler_entity_counts(weir_scheduler *scheduler, size_t i, we
 
 weir_status weir_scheduler_queue_counts(weir_scheduler *scheduler, size_t i, weir_queue_counts *out)
 {
-	struct wr_connection *connection;
-	struct wr_queue_counters *counters;
 	weir_queue_counts counts;
 
 	i = wr_graph_shown_connection(scheduler->graph, i);
 	if (i >= scheduler->graph->connection_count)
 		return WEIR_E_INVALID;
-	connection = scheduler->graph->connections[i];
-	counters = &connection->queue.counters;
-	counts = (weir_queue_counts){
-		.size = sizeof counts,
-		.from = connection->from,
-		.to = connection->to,
-		.pushed = wr_read(&counters->pushed),
-		.delivered = wr_read(&counters->delivered),
-		.dropped = wr_read(&counters->dropped),
-		.closed = wr_read(&counters->closed) + wr_read(&counters->taken_back),
-		.queued = wr_queue_snapshot(&connection->queue),
-		.abandoned = wr_read(&counters->abandoned),
-		.capacity = connection->queue.capacity,
-		.unmatched = wr_read(&counters->unmatched),
-		.reused = wr_read(&counters->reused),
-	};
+	wr_instances_count_queue(scheduler->graph->connections[i], &counts);
 	return wr_struct_fill(out, &counts, sizeof counts, "weir_queue_counts");
 }
 

@@ -25,6 +25,7 @@
 #include "scheduler/ends.h"
 #include "scheduler/graph.h"
 #include "scheduler/holders.h"
+#include "scheduler/instances.h"
 #include "scheduler/memory.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/run.h"
@@ -286,7 +287,7 @@ static void explain_phase(weir_view *view, size_t from, size_t to, bool *met, wr
 		if (entity->verdict.answer == WR_READY)
 			continue;
 		*met = false;
-		if (find_port(entity, &unmet))
+		if (find_port(entity, &unmet) && unmet.plan->kind != &wr_instances_condition)
 			port = unmet.output ? unmet.output->plan->port : unmet.input->plan->port;
 		snprintf(name, sizeof name, "%s%s%s", unmet.plan->name, port ? " on " : "",
 			 port ? port->name : "");
@@ -786,7 +787,10 @@ static void print_cause(const struct wr_standstill *s, const struct wr_cause *ca
 {
 	const char *name = wr_graph_entity_at(s->graph, cause->entity)->plan->name;
 
-	if (cause->connection)
+	if (cause->connection && wr_instances_inside(cause->connection))
+		wr_text_add(text, "%s waits: %s (%s)", name, wr_instances_condition.name,
+			    wr_says_text(cause->says));
+	else if (cause->connection)
 		wr_cause_print_queue(cause, text);
 	else
 		wr_text_add(text, "%s waits: %s: %s (%s)", name, cause->condition, cause->detail,
@@ -810,17 +814,22 @@ static void print_roots(const struct wr_standstill *s, size_t entity, struct wr_
 static void print_circle(struct wr_standstill *s, size_t begin, struct wr_text *text)
 {
 	const struct wr_cause *cause = followed_cause(s, begin), *full = NULL, *claim = NULL;
+	const char *between = "";
 	size_t entity = begin;
 
 	wr_text_add(text, "circular wait: ");
 	do {
 		cause = followed_cause(s, entity);
-		full = full || !cause->full ? full : cause;
-		claim = claim || !cause->claim ? claim : cause;
-		wr_text_add(text, "%s", entity == begin ? "" : ", ");
-		print_cause(s, cause, text);
 		s->marks[entity] = WR_ROOT;
 		entity = cause->blames;
+		/* Between its parts an entity is one place. */
+		if (cause->connection && wr_instances_inside(cause->connection))
+			continue;
+		full = full || !cause->full ? full : cause;
+		claim = claim || !cause->claim ? claim : cause;
+		wr_text_add(text, "%s", between);
+		print_cause(s, cause, text);
+		between = ", ";
 	} while (entity != begin);
 	if (claim)
 		wr_text_add(text, "; raise the size of pool '%s', or wait for fewer messages at once",
@@ -865,6 +874,22 @@ static bool follow_entity(struct wr_standstill *s, size_t from, struct wr_text *
 	return found;
 }
 
+/* Of an entity with instances some part is, and none is a root; its parts are not counted. */
+static bool is_behind(const struct wr_standstill *s, weir_entity *entity)
+{
+	bool behind = false;
+	weir_entity *part;
+
+	if (entity->plan->role > WR_DEALER)
+		return false;
+	for (uint32_t k = 0; (part = wr_instances_part(entity, k)); k++) {
+		if (s->marks[part->id] == WR_ROOT)
+			return false;
+		behind |= s->marks[part->id] == WR_BEHIND;
+	}
+	return behind;
+}
+
 static void follow_all(struct wr_standstill *s, bool (*from)(weir_entity *entity), struct wr_text *text)
 {
 	size_t found = 0, behind = 0;
@@ -881,8 +906,7 @@ static void follow_all(struct wr_standstill *s, bool (*from)(weir_entity *entity
 		wr_text_finish(&one);
 	}
 	for (size_t i = 0; i < wr_graph_count_all(s->graph); i++)
-		behind +=
-			s->marks[i] == WR_BEHIND && wr_graph_entity_at(s->graph, i)->plan->role <= WR_DEALER;
+		behind += is_behind(s, wr_graph_entity_at(s->graph, i));
 	if (found > PRINTED_MOST)
 		wr_text_add(text, "; and %zu more causes", found - PRINTED_MOST);
 	if (behind)
@@ -904,8 +928,16 @@ void wr_standstill_text(struct wr_standstill *standstill, bool (*from)(weir_enti
 
 const struct wr_cause *wr_standstill_root(const struct wr_standstill *standstill)
 {
-	for (size_t i = 0; !standstill->status && i < standstill->count; i++)
-		if (standstill->marks[standstill->list[i].entity] == WR_ROOT)
-			return followed_cause(standstill, standstill->list[i].entity);
-	return NULL;
+	const struct wr_cause *inside = NULL; /* what parts of an entity wait for among themselves */
+
+	for (size_t i = 0; !standstill->status && i < standstill->count; i++) {
+		const struct wr_cause *cause = followed_cause(standstill, standstill->list[i].entity);
+
+		if (standstill->marks[cause->entity] != WR_ROOT)
+			continue;
+		if (!cause->connection || !wr_instances_inside(cause->connection))
+			return cause;
+		inside = inside ? inside : cause;
+	}
+	return inside;
 }

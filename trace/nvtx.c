@@ -226,6 +226,19 @@ static void nvtx_entity(void *self, uint32_t entity, const char *name)
 	marks->replay = text_register(nvtx, wr_format("%s replay", name));
 }
 
+/* An instance is its entity. */
+static void nvtx_part(void *self, uint32_t entity, enum wr_trace_part part, uint32_t of, uint32_t number,
+		      uint32_t instances)
+{
+	struct nvtx *nvtx = self;
+
+	(void)of, (void)number, (void)instances;
+	if (part != WR_PART_INSTANCE && entity < nvtx->entity_room)
+		nvtx->entities[entity].registered =
+			text_register(nvtx, wr_format(part == WR_PART_DEALS ? "%s: deal" : "%s: order",
+						      nvtx->entities[entity].name));
+}
+
 static void nvtx_queue(void *self, uint32_t queue, uint32_t sender, uint32_t receiver, const char *from,
 		       const char *to, uint32_t capacity)
 {
@@ -578,6 +591,7 @@ const struct wr_observer wr_nvtx = {
 	.open = nvtx_open,
 	.close = nvtx_close,
 	.entity = nvtx_entity,
+	.part = nvtx_part,
 	.queue = nvtx_queue,
 	.pool = nvtx_pool,
 	.worker = nvtx_worker,

@@ -29,6 +29,7 @@ static void timeline_close(void *self)
 
 	wr_rings_finish(&timeline->rings);
 	wr_free(timeline->entities);
+	wr_free(timeline->parts);
 	wr_free(timeline->queues);
 	wr_free(timeline->pools);
 	wr_free(timeline);
@@ -54,6 +55,15 @@ static void timeline_entity(void *self, uint32_t entity, const char *name)
 		wr_rings_clear(&own->rings);
 	if (make_room(&own->entities, &own->entity_room, &own->entity_count, entity, sizeof *own->entities))
 		own->entities[entity] = name;
+}
+
+static void timeline_part(void *self, uint32_t entity, enum wr_trace_part part, uint32_t of, uint32_t number,
+			  uint32_t instances)
+{
+	struct wr_timeline *own = self;
+
+	if (make_room(&own->parts, &own->part_room, &own->part_count, entity, sizeof *own->parts))
+		own->parts[entity] = (struct wr_timeline_part){part, of, number, instances};
 }
 
 static void timeline_queue(void *self, uint32_t queue, uint32_t sender, uint32_t receiver, const char *from,
@@ -195,6 +205,7 @@ const struct wr_observer wr_timeline = {
 	.open = timeline_open,
 	.close = timeline_close,
 	.entity = timeline_entity,
+	.part = timeline_part,
 	.queue = timeline_queue,
 	.pool = timeline_pool,
 	.run_begin = timeline_run_begin,

@@ -16,6 +16,11 @@ struct wr_timeline_queue {
 	const char *from, *to;
 	uint32_t sender, receiver;
 };
+/* Of an entity with instances. */
+struct wr_timeline_part {
+	enum wr_trace_part part;
+	uint32_t of, number, instances;
+};
 struct wr_timeline_pool {
 	const char *name, *unit;
 };
@@ -25,8 +30,10 @@ struct wr_timeline {
 	unsigned workers;
 	int64_t begun_at, ended_at; /* of the last run */
 	const char **entities;
+	struct wr_timeline_part *parts; /* by entity, as far as there are such */
 	struct wr_timeline_queue *queues;
 	struct wr_timeline_pool *pools;
+	size_t part_count, part_room;
 	size_t entity_count, entity_room, queue_count, queue_room, pool_count, pool_room;
 };
 

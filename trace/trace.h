@@ -24,6 +24,8 @@ struct wr_trace_options {
 
 /* What a signal is armed by. */
 enum wr_trace_signal { WR_TRACE_CALLBACK, WR_TRACE_INLINE, WR_TRACE_FLAG };
+/* What an entity is of one with instances (C13). */
+enum wr_trace_part { WR_PART_ALL, WR_PART_DEALS, WR_PART_INSTANCE, WR_PART_ORDERS };
 /* How the time of device work was learned. */
 enum wr_trace_source {
 	WR_TRACE_TIMERS,
@@ -32,10 +34,11 @@ enum wr_trace_source {
 
 /*
  * Declarations: X(row, parameters, arguments). They are made before a run and describe what the events name
- * by number: entities, queues and memory pools. `sender` and `receiver` are UINT32_MAX if an inlet or an
- * outlet is there. stream: a stream was made; native: cudaStream_t or NULL. uses: the entity has a stream
- * whose work goes to this queue of the device (wr_stream_number), which several may share; by its owner.
- * worker: on its thread, at its start.
+ * by number: entities, queues and memory pools. part: of the entity `of` with so many instances the entity is
+ * one, that of `number`, or deals to them or orders what they emit; its name is that of `of`. `sender` and
+ * `receiver` are UINT32_MAX if an inlet or an outlet is there. stream: a stream was made; native:
+ * cudaStream_t or NULL. uses: the entity has a stream whose work goes to this queue of the device
+ * (wr_stream_number), which several may share; by its owner. worker: on its thread, at its start.
  *
  * Two more rows have no time, and are of a run. computed: compute has succeeded, nothing was delivered so
  * far; device: the tick has device work. front: the front of a `pop` queue was closed, and will be taken
@@ -43,6 +46,9 @@ enum wr_trace_source {
  */
 #define WR_TRACE_DECLARATIONS(X)                                                                             \
 	X(entity, (uint32_t entity, const char *name), (entity, name))                                       \
+	X(part,                                                                                              \
+	  (uint32_t entity, enum wr_trace_part part, uint32_t of, uint32_t number, uint32_t instances),      \
+	  (entity, part, of, number, instances))                                                             \
 	X(queue,                                                                                             \
 	  (uint32_t queue, uint32_t sender, uint32_t receiver, const char *from, const char *to,             \
 	   uint32_t capacity),                                                                               \

@@ -86,9 +86,9 @@ static void on_tick_begin(struct wr_tracks *tracks, const struct wr_record *reco
 	if (!lane)
 		return;
 	end_row(tracks, lane, track, record->at);
-	wr_chrome_event(chrome, 'B', track, record->at, tracks->entities[record->subject].name);
+	wr_tracks_tick(tracks, 'B', track, record->at, record->subject);
 	wr_chrome_args(chrome);
-	wr_chrome_count(chrome, "tick", record->value);
+	wr_tracks_tick_args(tracks, record->subject, record->value);
 	if (entity->ready)
 		wr_chrome_time(chrome, "ready", entity->ready_at - chrome->origin);
 	wr_chrome_end(chrome);
@@ -169,8 +169,9 @@ static void on_replay_end(struct wr_tracks *tracks, const struct wr_record *reco
 
 void wr_tracks_show_depth(struct wr_tracks *tracks, uint32_t id, int64_t at)
 {
-	wr_chrome_counter(&tracks->chrome, WR_GROUP_QUEUES, at, tracks->queues[id].name, "messages",
-			  tracks->queues[id].depth);
+	if (!tracks->queues[id].inside)
+		wr_chrome_counter(&tracks->chrome, WR_GROUP_QUEUES, at, tracks->queues[id].name, "messages",
+				  tracks->queues[id].depth);
 }
 
 /* A thread that does not tick: the arrow gets a slice without length. */
@@ -280,6 +281,18 @@ static void on_drop(struct wr_tracks *tracks, const struct wr_record *record)
 
 /* --- all --- */
 
+static char *entity_name(const struct wr_timeline *timeline, uint32_t i)
+{
+	const char *name = timeline->entities[i];
+	const struct wr_timeline_part *part = i < timeline->part_count ? &timeline->parts[i] : NULL;
+
+	if (!name)
+		return wr_format("entity %" PRIu32, i);
+	if (part && part->part == WR_PART_INSTANCE)
+		return wr_format("%s[%" PRIu32 "]", name, part->number);
+	return part && part->part == WR_PART_ORDERS ? wr_format("%s: order", name) : wr_strdup(name);
+}
+
 /* An entity or queue whose name was lost, as memory ran out, has its number. */
 static weir_status make_names(struct wr_tracks *tracks)
 {
@@ -287,16 +300,23 @@ static weir_status make_names(struct wr_tracks *tracks)
 	bool made = true;
 
 	for (uint32_t i = 0; made && i < timeline->entity_count; i++) {
-		const char *name = timeline->entities[i];
-
-		tracks->entities[i].name = name ? wr_strdup(name) : wr_format("entity %" PRIu32, i);
+		tracks->entities[i].name = entity_name(timeline, i);
+		if (i < timeline->part_count)
+			tracks->entities[i].part = timeline->parts[i];
 		made = tracks->entities[i].name;
 	}
 	for (uint32_t i = 0; made && i < timeline->queue_count; i++) {
 		const struct wr_timeline_queue *queue = &timeline->queues[i];
 
-		tracks->queues[i].name = queue->from ? wr_format("%s -> %s", queue->from, queue->to)
-						     : wr_format("queue %" PRIu32, i);
+		/* both ends are parts of one entity */
+		tracks->queues[i].inside =
+			queue->sender < timeline->part_count && queue->receiver < timeline->part_count &&
+			timeline->parts[queue->sender].part && timeline->parts[queue->receiver].part &&
+			timeline->parts[queue->sender].of == timeline->parts[queue->receiver].of;
+		tracks->queues[i].name = tracks->queues[i].inside
+						 ? wr_format("inside %s", timeline->entities[queue->sender])
+					 : queue->from ? wr_format("%s -> %s", queue->from, queue->to)
+						       : wr_format("queue %" PRIu32, i);
 		made = tracks->queues[i].name;
 		if (queue->receiver < timeline->entity_count) {
 			tracks->queues[i].next_of_receiver = tracks->entities[queue->receiver].queues;
@@ -330,6 +350,8 @@ void wr_tracks_finish(struct wr_tracks *tracks)
 	wr_free(tracks->streams);
 }
 
+enum { ROWS = 4096 }; /* of an entity with its instances: these are below it */
+
 void wr_tracks_name(struct wr_tracks *tracks)
 {
 	static const char *const groups[] = {
@@ -350,8 +372,15 @@ void wr_tracks_name(struct wr_tracks *tracks)
 	}
 	wr_chrome_name_track(&tracks->chrome, lane_track(tracks, timeline->workers), "other threads",
 			     timeline->workers);
-	for (uint32_t i = 0; i < timeline->entity_count; i++)
-		wr_chrome_name_track(&tracks->chrome, wr_entity_track(i), tracks->entities[i].name, i);
+	for (uint32_t i = 0; i < timeline->entity_count; i++) {
+		const struct wr_timeline_part *part = &tracks->entities[i].part;
+		uint64_t below = part->part == WR_PART_INSTANCE ? 1 + part->number
+				 : part->part == WR_PART_ORDERS ? 1 + part->instances
+								: 0;
+
+		wr_chrome_name_track(&tracks->chrome, wr_entity_track(i), tracks->entities[i].name,
+				     (part->part ? part->of : i) * (timeline->part_count ? ROWS : 1) + below);
+	}
 }
 
 /* Returns whether the number of the record's subject was declared. */

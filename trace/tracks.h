@@ -28,7 +28,8 @@ struct wr_tracks_lane {
 };
 
 struct wr_tracks_entity {
-	char *name;
+	char *name; /* of its row: "x[0]" of an instance */
+	struct wr_timeline_part part;
 	const char *of, *why; /* the wait whose slice is begun; of NULL: none */
 	uint8_t cause;        /* and its weir_cause */
 	int64_t ready_at;
@@ -39,6 +40,7 @@ struct wr_tracks_entity {
 
 struct wr_tracks_queue {
 	char *name;
+	bool inside;    /* between two parts of one entity: its depth says nothing */
 	uint64_t first; /* the first push in the file, if one is `seen` */
 	uint64_t depth;
 	uint64_t never_taken;      /* pushes that were refused, or came too late */
@@ -75,6 +77,10 @@ void wr_tracks_end(struct wr_tracks *tracks, int64_t at); /* ends what is begun 
 void wr_tracks_show_depth(struct wr_tracks *tracks, uint32_t queue, int64_t at);
 
 /* --- tracks_entities.c --- */
+/* Begins an event that is a tick of the entity, up to its arguments, which may follow. */
+void wr_tracks_tick(struct wr_tracks *tracks, char phase, struct wr_track track, int64_t at, uint32_t id);
+/* The arguments that say which tick it is. */
+void wr_tracks_tick_args(struct wr_tracks *tracks, uint32_t id, uint64_t tick);
 struct wr_track wr_entity_track(uint32_t id);
 void wr_tracks_end_wait(struct wr_tracks *tracks, uint32_t id, int64_t at);
 /* One per kind of record. */

@@ -14,6 +14,36 @@ struct wr_track wr_entity_track(uint32_t id)
 	return (struct wr_track){WR_GROUP_ENTITIES, ENTITY_THREADS + id};
 }
 
+/* --- ticks --- */
+
+/* Those of instances are the entity's. */
+void wr_tracks_tick(struct wr_tracks *tracks, char phase, struct wr_track track, int64_t at, uint32_t id)
+{
+	const struct wr_tracks_entity *entity = &tracks->entities[id];
+	char name[200];
+	struct wr_words words = wr_words_in(name, sizeof name);
+
+	wr_words_put(&words, entity->part.part == WR_PART_INSTANCE ? tracks->entities[entity->part.of].name
+								   : entity->name);
+	wr_words_put(&words, entity->part.part == WR_PART_DEALS ? ": deal" : "");
+	wr_chrome_event(&tracks->chrome, phase, track, at, name);
+}
+
+void wr_tracks_tick_args(struct wr_tracks *tracks, uint32_t id, uint64_t tick)
+{
+	const struct wr_timeline_part *part = &tracks->entities[id].part;
+	struct wr_chrome *chrome = &tracks->chrome;
+
+	if (part->part != WR_PART_INSTANCE) {
+		wr_chrome_count(chrome, "tick", tick);
+		if (part->part)
+			wr_chrome_text(chrome, "of", tracks->entities[part->of].name);
+		return;
+	}
+	wr_chrome_count(chrome, "tick", tick * part->instances + part->number);
+	wr_chrome_count(chrome, "instance", part->number);
+}
+
 /* --- entities --- */
 
 void wr_tracks_end_wait(struct wr_tracks *tracks, uint32_t id, int64_t at)
@@ -106,7 +136,7 @@ void wr_tracks_complete(struct wr_tracks *tracks, const struct wr_record *record
 {
 	wr_chrome_instant(&tracks->chrome, wr_entity_track(record->subject), record->at, "complete");
 	wr_chrome_args(&tracks->chrome);
-	wr_chrome_count(&tracks->chrome, "tick", record->value);
+	wr_tracks_tick_args(tracks, record->subject, record->value);
 	wr_chrome_end(&tracks->chrome);
 }
 
@@ -191,11 +221,10 @@ void wr_tracks_device(struct wr_tracks *tracks, const struct wr_record *record)
 	begin = span->at < stream->ended_at ? stream->ended_at : span->at;
 	end = (int64_t)span->value < begin ? begin : (int64_t)span->value;
 	stream->ended_at = end;
-	wr_chrome_event(chrome, 'X', stream_track(tracks, stream), begin,
-			tracks->entities[record->subject].name);
+	wr_tracks_tick(tracks, 'X', stream_track(tracks, stream), begin, record->subject);
 	wr_chrome_time(chrome, "dur", end - begin);
 	wr_chrome_args(chrome);
-	wr_chrome_count(chrome, "tick", record->value);
+	wr_tracks_tick_args(tracks, record->subject, record->value);
 	wr_chrome_count(chrome, "ns", (uint64_t)((int64_t)span->value - span->at));
 	wr_chrome_text(chrome, "source", span->more == WR_TRACE_TIMERS ? "timers" : "flag");
 	wr_chrome_end(chrome);

@@ -57,6 +57,7 @@ for (const queue of links) {
 }
 for (const entity of entities) {
 	const load = loads[entity.index];
+	entity.shown = entity.instances > 1 ? `${entity.name} \u00d7${entity.instances}` : entity.name;
 	Object.assign(entity, load, {timed: load.device !== null, device: load.device || 0});
 	entity.load = Math.max(entity.host, entity.device);
 	entity.found = findings.findIndex(finding => finding.entity === entity.name);
@@ -257,7 +258,7 @@ function spread(layers, size, apart) {
 function drawNode(node, narrow, choose) {
 	const one = node.entities.length === 1 ? node.entities[0] : null;
 	const load = Math.max(...node.entities.map(entity => entity.load));
-	const name = one ? one.name : `${node.entities.length} others`;
+	const name = one ? one.shown : `${node.entities.length} others`;
 	const device = one && one.timed;
 	const text = one ? (device ? `host ${percent(one.host)} \u00b7 dev ${percent(one.device)}` : `host ${percent(one.host)}`) : `busiest ${percent(load)}`;
 	const shown = name.length > 19 ? `${name.slice(0, 18)}\u2026` : name;
@@ -470,7 +471,7 @@ const of = (key, quantileName) => [entity => counted(entity[key]) ? entity[key][
 function drawTimes() {
 	const device = entities.some(entity => counted(entity.gpu_span));
 	const columns = [
-		["entity", entity => entity.name, entity => entity.name],
+		["entity", entity => entity.name, entity => entity.shown],
 		["in compute", entity => entity.host, entity => loadBar(entity.host, "var(--host)")],
 		["on the device", entity => entity.device, entity => entity.timed ? loadBar(entity.device, "var(--device)") : MISSING],
 		["ticks", entity => entity.ticks, entity => number(entity.ticks)],
@@ -487,13 +488,16 @@ function drawTimes() {
 		table(entities, columns.map(([title, key, show]) => [title, key, show]), {name: entity => entity.name, found: entity => entity.found >= 0}));
 }
 
+/* What all instances waited together counts as one of them. */
+const waited = wait => wait.time.sum / (wait.instances || 1);
+
 function waitsOf(entity) {
 	const sums = new Map();
 	const add = (kind, ns) => sums.set(kind, (sums.get(kind) || 0) + ns);
 	add("worker", entity.worker * duration);
 	for (const wait of list(entity.waits))
 		if (counted(wait.time))
-			add(causeOf(wait), wait.time.sum);
+			add(causeOf(wait), waited(wait));
 	return sums;
 }
 
@@ -502,11 +506,11 @@ function waitRow(entity) {
 	const parts = [["compute", "in compute", entity.host - entity.blockedShare, "var(--host)", "dark"], ["blocked", "in compute, blocked", entity.blockedShare, "var(--host)", "dark blocked"],
 		...WAITS.map(([cause, text]) => [cause, text, (sums.get(cause) || 0) / duration, `var(--wait-${cause})`, ""])].filter(part => part[2] > 0.001);
 	const whole = Math.max(1, parts.reduce((sum, part) => sum + part[2], 0));
-	const longest = list(entity.waits).filter(wait => counted(wait.time)).reduce((most, wait) => !most || wait.time.sum > most.time.sum ? wait : most, null);
-	return html("div", {class: "stack-row"}, html("span", {class: "name", title: entity.name}, entity.name),
-		html("div", {class: "stack", role: "img", "aria-label": `${entity.name}: ${parts.map(part => `${part[1]} ${percent(part[2])}`).join(", ")}`},
+	const longest = list(entity.waits).filter(wait => counted(wait.time)).reduce((most, wait) => !most || waited(wait) > waited(most) ? wait : most, null);
+	return html("div", {class: "stack-row"}, html("span", {class: "name", title: entity.shown}, entity.shown),
+		html("div", {class: "stack", role: "img", "aria-label": `${entity.shown}: ${parts.map(part => `${part[1]} ${percent(part[2])}`).join(", ")}`},
 			parts.map(([, text, share, color, kind]) => html("span", {class: kind, style: `width:${100 * share / whole}%;background:${color}`, title: `${text}: ${percent(share)}`}, share > 0.06 ? percent(share) : ""))),
-		html("span", {class: "why", title: longest ? `${longest.of}: ${longest.why}` : ""}, longest ? `${percent(longest.time.sum / duration)} ${longest.of}: ${longest.why}, p99 ${time(longest.time.p99)}` : "never waited"));
+		html("span", {class: "why", title: longest ? `${longest.of}: ${longest.why}` : ""}, longest ? `${percent(waited(longest) / duration)} ${longest.of}: ${longest.why}, p99 ${time(longest.time.p99)}` : "never waited"));
 }
 
 function drawWaits() {
@@ -530,7 +534,7 @@ function drawWaits() {
 function entityCard(entity) {
 	const charts = [["submit", "compute (submit)", "var(--host)"], ["blocked", "blocked in compute", "var(--blocked)"], ["gpu_span", "device work (gpu_span)", "var(--device)"], ["done_latency", "READY to done", "var(--device)"], ["ready_to_compute", "READY to compute", "var(--wait-worker)"]]
 		.filter(([key]) => counted(entity[key]));
-	return html("div", {class: "card wide"}, html("h3", {}, `${entity.name} (${entity.operator || "?"})`),
+	return html("div", {class: "card wide"}, html("h3", {}, `${entity.shown} (${entity.operator || "?"})`),
 		html("p", {class: "hint number"}, `${number(entity.ticks)} ticks \u00b7 ${number(entity.received)} received \u00b7 ${number(entity.emitted)} emitted${counted(entity.gpu_span) ? ` \u00b7 device time of ${number(entity.gpu_ticks)} ticks, by ${entity.done_source || "timers"}` : ""}`),
 		waitRow(entity),
 		html("div", {class: "grid"}, charts.map(([key, text, color]) => html("div", {}, html("p", {class: "hint"}, `${text}: mean ${time(mean(entity[key]))}, max ${time(entity[key].max)}`), drawHistogram(entity[key], color, `${entity.name}, ${text}`)))));
@@ -581,7 +585,7 @@ function drawResources() {
 /* --- the slowest frames of a trace --- */
 
 const PARTS = [["waited", "arrived until READY", "var(--wait-messages)"], ["queued", "READY until compute", "var(--wait-worker)"], ["computed", "in compute", "var(--host)"], ["in stream", "compute's end until its device work begins", "var(--wait-stream)"], ["device", "device work", "var(--device)"]];
-const nameOf = index => index < 0 ? "the program" : entities[index].name;
+const nameOf = index => index < 0 ? "the program" : entities[index].shown;
 
 function partsOf(step) {
 	const arrived = Math.min(step.arrived, step.ready);

@@ -262,15 +262,31 @@ def f98_pictures_before_a_broken_one_arrive(weir):
     assert len(os.listdir(FOLDER / "out")) == 3
 
 
+def c13_f98_pictures_before_a_broken_one_arrive_from_instances(weir):
+    for instances in (2, 3, 5):
+        for number in range(4):
+            fresh()
+            pictures = pathlib.Path(__file__).resolve().parents[2] / "examples" / "images"
+            picture = sorted(pictures.glob("*.png"))[0].read_bytes()
+            for i in range(8):
+                (FOLDER / f"{i}.png").write_bytes(picture if i != number else picture[:5000])
+            entities = [{"name": "f", "operator": "files", "parameters": {"path": "."}}, {"name": "r", "operator": "png_decode", "instances": instances},
+                        {"name": "w", "operator": "png_write", "parameters": {"compression": 0}}]
+            (FOLDER / "p.json").write_text(json.dumps({"weir": 1, "entities": entities, "connections": [["f.out", "r.in"], ["r.out", "w.in"]]}))
+            refused(run(weir, "p.json"), f"weir run: p.json: operator failed in 'r': './{number}.png': the file ends too early")
+            assert len(os.listdir(FOLDER / "out")) == number if number else not (FOLDER / "out").exists() or not os.listdir(FOLDER / "out")
+
+
 def c13_instances_write_the_same_files_as_one_entity(weir):
     fresh()
     pictures = pathlib.Path(__file__).resolve().parents[2] / "examples" / "images"
-    entities = [{"name": "r", "operator": "png_read", "parameters": {"path": str(pictures), "repeat": 4}},
-                {"name": "w", "operator": "png_write", "parameters": {"compression": 0, "every": 2}}]
+    path, write = {"path": str(pictures), "repeat": 4}, {"name": "w", "operator": "png_write"}
     for instances in (1, 3):
-        entities[1]["instances"] = instances
-        entities[1]["parameters"]["directory"] = f"out{instances}"
-        (FOLDER / "p.json").write_text(json.dumps({"weir": 1, "entities": entities, "connections": [["r.out", "w.in"]]}))
+        write |= {"parameters": {"directory": f"out{instances}", "compression": 0, "every": 2}, "instances": instances}
+        entities = [{"name": "r", "operator": "png_read", "parameters": path}] if instances == 1 else [
+            {"name": "f", "operator": "files", "parameters": path}, {"name": "r", "operator": "png_decode", "instances": instances}]
+        links = [["f.out", "r.in"]] * (instances > 1) + [["r.out", "w.in"]]
+        (FOLDER / "p.json").write_text(json.dumps({"weir": 1, "entities": [*entities, write], "connections": links}))
         assert run(weir, "p.json").returncode == 0
     names = sorted(os.listdir(FOLDER / "out1"))
     assert len(names) == 6 and names == sorted(os.listdir(FOLDER / "out3"))
@@ -294,5 +310,5 @@ process.main([
     f96_a_report_keeps_what_it_reads, f96_pictures_do_not_replace_those_that_are_read, f96_the_root_is_where_paths_begin,
     f97_an_output_is_as_it_was_until_the_first_frame, f97_a_run_that_ends_well_without_a_frame_leaves_an_empty_file,
     f98_frames_before_broken_input_arrive, f98_pictures_before_a_broken_one_arrive,
-    f99_a_graph_reaches_no_descriptor_of_the_command_s_own, c13_instances_write_the_same_files_as_one_entity,
+    c13_f98_pictures_before_a_broken_one_arrive_from_instances, f99_a_graph_reaches_no_descriptor_of_the_command_s_own, c13_instances_write_the_same_files_as_one_entity,
 ])

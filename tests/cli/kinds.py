@@ -3,7 +3,7 @@ import json
 
 import process
 
-OPERATORS = {"png_read", "upload", "resize", "normalize", "convert", "top", "draw", "blur", "sobel", "download", "png_write", "ping", "print", "delay", "pass", "spin",
+OPERATORS = {"files", "png_decode", "png_read", "upload", "resize", "normalize", "convert", "top", "draw", "blur", "sobel", "download", "png_write", "ping", "print", "delay", "pass", "spin",
              "sink", "frames_read", "frames_write"}
 CONDITIONS = {
     "in_flight", "message_available", "downstream_message_affordable", "count", "periodic", "boolean", "asynchronous",

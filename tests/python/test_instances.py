@@ -46,6 +46,7 @@ def test_several_ticks_run_at_once_and_their_outputs_keep_the_order():
         counts = graph.counts()["entities"]
     assert seen == [number ** 2 for number in range(8)]
     assert list(counts) == ["square"] and counts["square"]["ticks"] == 8
+    assert counts["square"]["instances"] == 2 and counts["square"]["unsent"] == 0
     assert len(made) == 2 and made[0] is not made[1]
 
 

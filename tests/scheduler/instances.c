@@ -16,7 +16,7 @@ enum { SETS = 23 };
 static struct {
 	_Atomic unsigned now, most, started, stopped, ticks[8];
 	_Atomic uint64_t last; /* 1 + what the sink has received last */
-	_Atomic unsigned gaps, received;
+	_Atomic unsigned gaps, received, emitted;
 } seen;
 
 struct work {
@@ -58,6 +58,7 @@ static weir_status work_compute(weir_context *context, void *state)
 		status = weir_context_fail(context, "another set");
 	for (uint64_t i = 0; !status && i < set % 3; i++)
 		status = weir_context_emit(context, 0, rig_number(context, (int64_t)set));
+	wr_fetch_add(&seen.emitted, (unsigned)(set % 3));
 	wr_fetch_sub(&seen.now, 1);
 	self->computing--;
 	return status;
@@ -252,6 +253,112 @@ TEST(c13_s07_a_drain_ends_when_the_last_set_is_through)
 	rig_everywhere(check_stopped);
 }
 
+/* What is between its parts is counted as the graph shows it. */
+static void check_cut(void)
+{
+	struct rig *rig = rig_of_work();
+	weir_entity_counts x;
+	weir_queue_counts queue;
+
+	rig_start(rig);
+	weir_sleep(11 * MS);
+	weir_scheduler_stop(rig->scheduler, 0);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	x = rig_counts(rig, "x");
+	queue = rig_queue(rig, "x.in");
+	assert_int_equal(x.received, x.ticks);
+	assert_int_equal(queue.delivered, x.ticks);
+	assert_int_equal(x.emitted + x.unsent, wr_load(&seen.emitted));
+	assert_int_equal(rig->outcome.abandoned,
+			 queue.abandoned + x.unsent + rig_queue(rig, "b.in").abandoned);
+	rig_destroy(rig);
+}
+
+TEST(c13_e05_what_a_stop_leaves_of_dealt_sets_is_counted)
+{
+	(void)state_;
+	instances = 4;
+	rig_everywhere(check_cut);
+}
+
+static void check_undrained(void)
+{
+	struct rig *rig = rig_of_work();
+
+	rig->options.drain_ns = -1;
+	rig_start(rig);
+	weir_sleep(11 * MS);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
+	assert_int_equal(rig_wait(rig), WEIR_E_ABANDONED);
+	assert_says(rig->outcome.text, "x (");
+	assert_null(strstr(strstr(rig->outcome.text, "x (") + 1, "x"));
+	rig_destroy(rig);
+}
+
+TEST(c13_s07_what_a_drain_leaves_of_an_entity_is_said_once)
+{
+	(void)state_;
+	instances = 4;
+	rig_everywhere(check_undrained);
+}
+
+/* Neither what its parts wait for among themselves, nor a port that the graph does not have. */
+static void assert_one_place(const char *text)
+{
+	assert_null(strstr(text, "turn"));
+	assert_null(strstr(text, "order of its instances"));
+	assert_null(strstr(text, "x.in -> x.in"));
+}
+
+static void check_standing(void)
+{
+	char json[600];
+	struct rig *rig;
+
+	snprintf(json, sizeof json,
+		 "{\"weir\":1,\"entities\":[{\"name\":\"a\",\"operator\":\"from\"},"
+		 "{\"name\":\"x\",\"operator\":\"work\",\"instances\":%u},"
+		 "{\"name\":\"b\",\"operator\":\"to\",\"ports\":{\"in\":{\"capacity\":4}},\"conditions\":[{"
+		 "\"type\":\"boolean\",\"enable_tick\":false}"
+		 "]}],"
+		 "\"connections\":[[\"a.out\",\"x.in\"],[\"x.out\",\"b.in\"]]}",
+		 instances);
+	rig = rig_of_json(json, operators);
+	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
+	assert_says(rig->outcome.text, "b waits: boolean: disabled");
+	assert_says(rig->outcome.text, "2 others wait behind it");
+	assert_one_place(rig->outcome.text);
+	assert_one_place(rig_explain(rig));
+	rig_destroy(rig);
+}
+
+static void check_circle(void)
+{
+	struct rig *rig = rig_of_json(
+		"{\"weir\":1,\"entities\":[{\"name\":\"x\",\"operator\":\"work\",\"instances\":3,"
+		"\"ports\":{\"in\":{\"capacity\":2,\"take\":2}},"
+		"\"conditions\":[{\"type\":\"message_available\",\"port\":\"in\",\"min_size\":2}]},"
+		"{\"name\":\"y\",\"operator\":\"pass\",\"ports\":{\"in\":{\"capacity\":4}}}],"
+		"\"connections\":[[\"x.out\",\"y.in\"],{\"from\":\"y.out\",\"to\":\"x.in\",\"initial_"
+		"messages\":1}]}",
+		operators);
+
+	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
+	assert_says(rig->outcome.text, "circular wait: x.in has 1 of 2 messages from y.out");
+	assert_string_equal(rig->outcome.cause_entity, "x");
+	assert_string_equal(rig->outcome.cause_on, "in");
+	assert_one_place(rig->outcome.text);
+	rig_destroy(rig);
+}
+
+TEST(c13_c05_what_stands_still_is_told_of_one_entity)
+{
+	(void)state_;
+	instances = 3;
+	rig_everywhere(check_standing);
+	rig_everywhere(check_circle);
+}
+
 static void check_pairs(void)
 {
 	struct rig *rig;
@@ -320,6 +427,9 @@ int main(void)
 		cmocka_unit_test(c13_several_ticks_compute_at_once),
 		cmocka_unit_test(c13_s08_a_run_is_repeated_from_the_first_instance),
 		cmocka_unit_test(c13_s07_a_drain_ends_when_the_last_set_is_through),
+		cmocka_unit_test(c13_e05_what_a_stop_leaves_of_dealt_sets_is_counted),
+		cmocka_unit_test(c13_s07_what_a_drain_leaves_of_an_entity_is_said_once),
+		cmocka_unit_test(c13_c05_what_stands_still_is_told_of_one_entity),
 		cmocka_unit_test(c13_a_set_of_several_messages_and_inputs_stays_together),
 		cmocka_unit_test(c13_an_instance_that_fails_ends_the_run_by_the_name_of_its_entity),
 	};
