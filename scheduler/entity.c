@@ -348,8 +348,9 @@ static bool port_is_named(const weir_entity *entity, unsigned port, bool input)
 }
 
 /*
- * Returns true if ask.c can decide the gathering conditions by reading the queues, without their locks. An
- * implied condition, other than the in-flight bound, says that a port has what a tick takes or may emit.
+ * Returns true if ask.c can decide the gathering conditions, if there are any, by reading the queues, without
+ * their locks. An implied condition, other than the in-flight bound, says that a port has what a tick takes
+ * or may emit.
  */
 static bool has_default_conditions_only(weir_entity *entity)
 {
@@ -357,8 +358,6 @@ static bool has_default_conditions_only(weir_entity *entity)
 	unsigned port;
 	bool input;
 
-	if (first == entity->gathering_count)
-		return false; /* there is nothing to ask */
 	for (size_t i = 0; i < entity->input_count; i++)
 		if (entity->inputs[i].count && !entity->inputs[i].lone)
 			return false;

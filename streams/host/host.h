@@ -106,8 +106,8 @@ struct wr_host_stream {
 	struct wr_host_stream *next;     /* in the ready list, an event's parked list, or a capture */
 	struct wr_host_capture *capture; /* its work becomes a graph; NULL: it is run */
 	int64_t due;
-	bool busy;    /* ready, parked or running: adding a task need not make it ready */
-	bool running; /* a worker has taken it, and still uses it after it has left the lock */
+	bool busy;                  /* ready, parked or running: adding a task need not make it ready */
+	bool running;               /* a worker has taken it, and still uses it after it has left the lock */
 	struct wr_parker *returned; /* of the thread that waits until it is not, to destroy it; or NULL */
 };
 
