@@ -37,6 +37,7 @@ static weir_status make_inputs(weir_entity *entity, const struct wr_plan_entity 
 	if (!entity->inputs)
 		return WEIR_E_NOMEM;
 	entity->input_count = plan->input_count;
+	entity->shown_inputs = plan->input_count - (plan->role == WR_INSTANCE);
 	for (size_t i = 0; i < plan->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
 		input->plan = &plan->inputs[i];
