@@ -435,7 +435,7 @@ static void arm_oldest(weir_entity *entity, struct sum *sum)
 }
 
 /* Returns true if some gate waits. */
-static bool ask_gates(weir_view *view, struct sum *sum)
+__attribute__((noinline)) static bool ask_gates(weir_view *view, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 	bool waits = false;
@@ -457,7 +457,7 @@ static bool ask_gates(weir_view *view, struct sum *sum)
  * Asks the content conditions of ports without a waiting gate. One that names no port may read any of them,
  * so it waits for all gates. Returns false if one of them is NEVER.
  */
-static bool ask_beside_gates(weir_view *view, struct sum *sum)
+__attribute__((noinline)) static bool ask_beside_gates(weir_view *view, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 	bool met = true;
@@ -476,8 +476,7 @@ static bool ask_beside_gates(weir_view *view, struct sum *sum)
 }
 
 /* Asks the gates, then the content conditions (C8). Returns false if one of them is NEVER. */
-__attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t checks, bool draining,
-						 struct sum *sum)
+static inline bool ask_fronts(weir_view *view, uint32_t checks, bool draining, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 	bool waits, met;
