@@ -177,6 +177,8 @@ __attribute__((always_inline)) static inline bool ask_phase(weir_view *view, siz
 	return true;
 }
 
+#define LACKS_MESSAGES "too few messages"
+
 enum wr_answer wr_content_port_lacks(weir_view *view, unsigned input)
 {
 	weir_verdict *verdict = &view->entity->verdict;
@@ -185,7 +187,7 @@ enum wr_answer wr_content_port_lacks(weir_view *view, unsigned input)
 	if (answer == WR_READY)
 		return WR_READY;
 	wr_verdict_clear(verdict);
-	weir_verdict_wait(verdict, "too few messages");
+	weir_verdict_wait(verdict, LACKS_MESSAGES);
 	wr_verdict_give_cause(verdict, WEIR_CAUSE_MESSAGES, input);
 	return answer;
 }
@@ -433,7 +435,7 @@ static void arm_oldest(weir_entity *entity, struct sum *sum)
 }
 
 /* Returns true if some gate waits. */
-static bool ask_gates(weir_view *view, struct sum *sum)
+__attribute__((noinline)) static bool ask_gates(weir_view *view, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 	bool waits = false;
@@ -455,7 +457,7 @@ static bool ask_gates(weir_view *view, struct sum *sum)
  * Asks the content conditions of ports without a waiting gate. One that names no port may read any of them,
  * so it waits for all gates. Returns false if one of them is NEVER.
  */
-static bool ask_beside_gates(weir_view *view, struct sum *sum)
+__attribute__((noinline)) static bool ask_beside_gates(weir_view *view, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 	bool met = true;
@@ -474,8 +476,7 @@ static bool ask_beside_gates(weir_view *view, struct sum *sum)
 }
 
 /* Asks the gates, then the content conditions (C8). Returns false if one of them is NEVER. */
-__attribute__((noinline)) static bool ask_fronts(weir_view *view, uint32_t checks, bool draining,
-						 struct sum *sum)
+static inline bool ask_fronts(weir_view *view, uint32_t checks, bool draining, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
 	bool waits, met;
@@ -590,14 +591,41 @@ static inline enum wr_answer publish_wait(weir_view *view, const struct sum *sum
 	return WR_WAIT;
 }
 
+/* The port of a default_only entity that keeps it from ticking: one of these, or none. */
+struct lacking {
+	const struct wr_condition *condition; /* its default condition, which waited for a poke when asked */
+	const struct wr_input *content;       /* an input that content conditions name */
+};
+
+static inline enum wr_answer publish_lacking(weir_entity *entity, const struct lacking *lacks)
+{
+	const struct wr_condition *condition = lacks->condition;
+	weir_view view = {.entity = entity};
+	struct sum sum = {.at = INT64_MAX};
+
+	if (condition) {
+		sum.cause = wr_cause_of_word(condition->cause_checked);
+		sum.on = wr_subject_of_word(condition->cause_checked);
+		sum.why = condition->poke_why;
+		sum.of = condition->plan->name;
+	} else {
+		sum.cause = WEIR_CAUSE_MESSAGES;
+		sum.on = (uint32_t)(lacks->content - entity->inputs);
+		sum.why = LACKS_MESSAGES;
+		sum.of = lacks->content->plan->port->name;
+	}
+	return publish_wait(&view, &sum);
+}
+
 /*
  * Returns true if it is known what the gathering conditions say, without asking them: fewer ticks than the
  * bound are in flight, and the entity is a default_only one (entity.c), whose other conditions say whether
- * its ports have what a tick takes or may emit. The first that lacks something is chosen, with the reason
- * that it gave when it was asked. It is asked for its first reason, and where it may answer NEVER: a queue
- * that is open after its messages were counted was open before, so `closed` may be read second here.
+ * its ports have what a tick takes or may emit, as content conditions imply of theirs. The first port that
+ * lacks something is chosen. A condition is asked for its first reason, and where it may answer NEVER: a
+ * queue that is open after its messages were counted was open before, so `closed` may be read second here.
+ * All ports were looked at, so ask_ports and ask_output_room would find nothing more.
  */
-static inline bool gathering_conditions_known(const weir_entity *entity, struct sum *sum)
+static inline bool gathering_conditions_known(const weir_entity *entity, struct lacking *lacks)
 {
 	const struct wr_condition *waits = NULL;
 
@@ -607,31 +635,25 @@ static inline bool gathering_conditions_known(const weir_entity *entity, struct 
 		const struct wr_input *input = &entity->inputs[i];
 		if (!input->lone || wr_queue_holds(&input->connections[0]->queue, input->need))
 			continue; /* one that is not `lone` has no connection */
-		if (!input->implied || wr_queue_closed(&input->connections[0]->queue))
+		if (wr_queue_closed(&input->connections[0]->queue) || !(input->implied || input->content))
 			return false;
 		waits = waits ? waits : input->implied;
+		lacks->content = input;
 	}
-	for (size_t i = 0; !waits && i < entity->output_count; i++) {
+	for (size_t i = 0; !waits && !lacks->content && i < entity->output_count; i++) {
 		if (wr_output_has_room(&entity->outputs[i], entity->outputs[i].max_emits))
 			continue;
 		waits = entity->outputs[i].implied;
 		if (!waits)
 			return false;
 	}
-	if (!waits)
-		return true;
-	if (!waits->poke_why)
-		return false;
-	sum->rank = WR_RANK_POKE;
-	sum->cause = wr_cause_of_word(waits->cause_checked);
-	sum->on = wr_subject_of_word(waits->cause_checked);
-	sum->why = waits->poke_why;
-	sum->of = waits->plan->name;
-	return true;
+	lacks->condition = waits;
+	return !waits || waits->poke_why;
 }
 
 /* What ends the entity is none of its conditions. */
-__attribute__((noinline)) static enum wr_answer never_again(weir_entity *entity, bool draining)
+__attribute__((noinline)) static enum wr_answer never_again(weir_entity *entity, bool draining,
+							    const struct sum *sum)
 {
 	bool done = entity->finished || !draining;
 
@@ -639,64 +661,76 @@ __attribute__((noinline)) static enum wr_answer never_again(weir_entity *entity,
 	entity->verdict.why = entity->finished ? "finished"
 			      : draining       ? "draining"
 					       : "all receivers are done";
-	return WR_NEVER;
+	return publish_never(entity, sum ? sum : &(struct sum){.at = INT64_MAX});
 }
 
-/* Returns the combined answer; NEVER: its cause and reason are in the verdict. */
-__attribute__((always_inline)) static inline enum wr_answer ask_all(weir_view *view, bool draining,
-								    struct sum *sum)
+/* Asks the gathering conditions, and for what a tick needs besides. Returns false if one of them is NEVER. */
+static inline bool ask_gathering(weir_view *view, struct sum *sum)
 {
 	weir_entity *entity = view->entity;
-	uint32_t checks;
 
-	if (entity->finished || (draining && entity->root))
-		return never_again(entity, draining);
-	/* All its receivers (at least one) are DONE and it has no effects of its own (S5). */
-	if (entity->receivers && !wr_load_acquire(&entity->receivers_left) && !entity->plan->effects)
-		return never_again(entity, draining);
-	if (!gathering_conditions_known(entity, sum) &&
-	    !ask_phase(view, entity->in_flight && !entity->flight_full, entity->gathering_count, sum))
-		return WR_NEVER;
+	if (!ask_phase(view, entity->in_flight && !entity->flight_full, entity->gathering_count, sum))
+		return false;
 	if (entity->asks_ports && !ask_ports(view, sum))
-		return WR_NEVER;
+		return false;
 	if (entity->output_unwatched)
 		ask_output_room(entity, sum);
-	/* What the entity waits for may come again and again, for ever. */
-	if (draining && (sum->rank == WR_RANK_TIME || sum->external & WR_DESCRIPTOR) &&
-	    wr_view_inputs_over(view, false))
-		return never_again(entity, draining);
-	if (sum->rank != WR_RANK_READY)
-		return WR_WAIT;
-	if (!entity->fronts_closed)
-		entity_close_fronts(entity);
-	/* After that: a sender sets FENCED before it pushes a message with fences (C8). */
-	checks = wr_load_relaxed(&entity->front_checks);
-	if (!checks)
-		return WR_READY;
-	if (!ask_fronts(view, checks, draining, sum))
-		return WR_NEVER;
-	return sum->rank == WR_RANK_READY ? WR_READY : WR_WAIT;
+	return true;
 }
 
-enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
+/* Returns what a review does with the fronts: read after they are closed, since a sender sets FENCED before
+ * it pushes a message with fences (C8). */
+static inline uint32_t close_fronts(weir_entity *entity)
+{
+	if (!entity->fronts_closed)
+		entity_close_fronts(entity);
+	return wr_load_relaxed(&entity->front_checks);
+}
+
+/* checks: what to do with the fronts, if the gathering conditions are known to hold; else 0. */
+__attribute__((noinline)) static enum wr_answer ask_all(weir_entity *entity, bool draining, uint32_t checks)
 {
 	struct sum sum = {.rank = WR_RANK_READY, .at = INT64_MAX};
 	weir_view view = {.entity = entity, .draining = draining};
 
-	entity->verdict.fence_count = 0;
-	switch (ask_all(&view, draining, &sum)) {
-	case WR_NEVER:
-		return publish_never(entity, &sum);
-	case WR_WAIT:
-		return publish_wait(&view, &sum);
-	case WR_READY:
-	case WR_SILENT:
-	case WR_MISUSED:
-		break;
+	if (!checks) {
+		if (!ask_gathering(&view, &sum))
+			return publish_never(entity, &sum);
+		/* What the entity waits for may come again and again, for ever. */
+		if (draining && (sum.rank == WR_RANK_TIME || sum.external & WR_DESCRIPTOR) &&
+		    wr_view_inputs_over(&view, false))
+			return never_again(entity, draining, &sum);
+		if (sum.rank == WR_RANK_READY)
+			checks = close_fronts(entity);
 	}
+	if (checks && !ask_fronts(&view, checks, draining, &sum))
+		return publish_never(entity, &sum);
+	if (sum.rank != WR_RANK_READY)
+		return publish_wait(&view, &sum);
 	if (entity->timed)
 		entity->ready_at = weir_view_now(&view);
 	entity->verdict.answer = WR_READY;
+	return WR_READY;
+}
+
+enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
+{
+	struct lacking lacks = {NULL, NULL};
+	/* All its receivers (at least one) are DONE and it has no effects of its own (S5). */
+	bool over = entity->receivers && !wr_load_acquire(&entity->receivers_left) && !entity->plan->effects;
+	uint32_t checks;
+
+	entity->verdict.fence_count = 0;
+	if (over || entity->finished || (draining && entity->root))
+		return never_again(entity, draining, NULL);
+	if (!gathering_conditions_known(entity, &lacks))
+		return ask_all(entity, draining, 0);
+	if (lacks.condition || lacks.content)
+		return publish_lacking(entity, &lacks);
+	checks = close_fronts(entity);
+	if (checks)
+		return ask_all(entity, draining, checks);
+	entity->verdict.answer = WR_READY; /* default conditions read no time: it is not `timed` */
 	return WR_READY;
 }
 

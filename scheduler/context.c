@@ -104,9 +104,8 @@ bool weir_context_stopping(const weir_context *context)
 size_t weir_context_count(const weir_context *context, unsigned input)
 {
 	const weir_entity *entity = context->entity;
-	size_t ports = entity->input_count - (entity->plan->role == WR_INSTANCE); /* without `turn` */
 
-	return input < ports ? entity->inputs[input].taken_count : 0;
+	return input < entity->shown_inputs ? entity->inputs[input].taken_count : 0;
 }
 
 int64_t weir_context_age(const weir_context *context, unsigned input)

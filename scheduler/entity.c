@@ -37,6 +37,7 @@ static weir_status make_inputs(weir_entity *entity, const struct wr_plan_entity 
 	if (!entity->inputs)
 		return WEIR_E_NOMEM;
 	entity->input_count = plan->input_count;
+	entity->shown_inputs = plan->input_count - (plan->role == WR_INSTANCE);
 	for (size_t i = 0; i < plan->input_count; i++) {
 		struct wr_input *input = &entity->inputs[i];
 		input->plan = &plan->inputs[i];
@@ -349,8 +350,9 @@ static bool port_is_named(const weir_entity *entity, unsigned port, bool input)
 }
 
 /*
- * Returns true if ask.c can decide the gathering conditions by reading the queues, without their locks. An
- * implied condition, other than the in-flight bound, says that a port has what a tick takes or may emit.
+ * Returns true if ask.c can decide the gathering conditions, if there are any, by reading the queues, without
+ * their locks. An implied condition, other than the in-flight bound, says that a port has what a tick takes
+ * or may emit.
  */
 static bool has_default_conditions_only(weir_entity *entity)
 {
@@ -358,8 +360,6 @@ static bool has_default_conditions_only(weir_entity *entity)
 	unsigned port;
 	bool input;
 
-	if (first == entity->gathering_count)
-		return false; /* there is nothing to ask */
 	for (size_t i = 0; i < entity->input_count; i++)
 		if (entity->inputs[i].count && !entity->inputs[i].lone)
 			return false;

@@ -245,6 +245,7 @@ struct weir_entity {
 	struct wr_output *outputs;
 	struct wr_condition *conditions;
 	size_t input_count, output_count, condition_count;
+	size_t shown_inputs;            /* those of the graph: not `turn` of an instance (C13) */
 	size_t gathering_count;         /* gathering conditions; they precede the others */
 	size_t asked_count;             /* conditions that a review asks; those inside trees follow them */
 	struct wr_condition *in_flight; /* the implied in-flight bound (T8), conditions[0]; or NULL */

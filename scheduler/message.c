@@ -1482,7 +1482,6 @@ void wr_entity_stamp_tick(weir_entity *entity)
 {
 	weir_stamp stamp;
 	bool found = find_stamp(entity, &stamp);
-	size_t inputs = entity->input_count - (entity->plan->role == WR_INSTANCE); /* without `turn` */
 	int64_t now = 0;
 
 	for (size_t i = 0; i < entity->output_count; i++) {
@@ -1494,7 +1493,7 @@ void wr_entity_stamp_tick(weir_entity *entity)
 		}
 	}
 	entity->context.stamp_set = false;
-	for (size_t i = 0; !entity->receivers && i < inputs; i++)
+	for (size_t i = 0; !entity->receivers && i < entity->shown_inputs; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count; k++)
 			wr_latencies_add(&entity->counters.latencies, entity->inputs[i].taken[k], &now);
 }

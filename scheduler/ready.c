@@ -375,15 +375,12 @@ bool wr_ready_injector_holds(weir_scheduler *scheduler)
  * Takes the oldest entry and drops its reference: the worker has its own. The lock is for the backlog: one
  * entry alone needs none.
  */
-static weir_entity *injector_take(weir_scheduler *scheduler)
+__attribute__((noinline)) static weir_entity *injector_take_oldest(weir_scheduler *scheduler, bool some,
+								   uint64_t before)
 {
-	weir_entity *newest = wr_load(&scheduler->injected), *entity;
-	uint64_t before = wr_load(&scheduler->backlog_count);
+	weir_entity *newest = some ? wr_exchange(&scheduler->injected, NULL) : NULL, *entity;
 	uint64_t left;
 
-	if (!newest && !before)
-		return NULL;
-	newest = newest ? wr_exchange(&scheduler->injected, NULL) : NULL;
 	if (newest && !before && !wr_load_relaxed(&newest->next_ready)) {
 		wr_run_drop_live(scheduler);
 		return newest;
@@ -400,6 +397,14 @@ static weir_entity *injector_take(weir_scheduler *scheduler)
 	return entity;
 }
 
+static inline weir_entity *injector_take(weir_scheduler *scheduler)
+{
+	bool some = wr_load(&scheduler->injected);
+	uint64_t before = wr_load(&scheduler->backlog_count);
+
+	return some || before ? injector_take_oldest(scheduler, some, before) : NULL;
+}
+
 /* --- the ring and the spill --- */
 
 __attribute__((noinline)) static void spill_push(struct wr_worker *worker, weir_entity *entity)
@@ -411,17 +416,20 @@ __attribute__((noinline)) static void spill_push(struct wr_worker *worker, weir_
 	wr_spin_unlock(&worker->spill_lock);
 }
 
-/* A hint will do for `spilled`: a worker that goes to sleep looks again after its announcement. */
-static weir_entity *spill_take(struct wr_worker *worker)
+__attribute__((noinline)) static weir_entity *spill_shift(struct wr_worker *worker)
 {
 	weir_entity *entity;
 
-	if (!wr_load_relaxed(&worker->spilled))
-		return NULL;
 	wr_spin_lock(&worker->spill_lock);
 	entity = list_shift_locked(&worker->spill, &worker->spilled);
 	wr_spin_unlock(&worker->spill_lock);
 	return entity;
+}
+
+/* A hint will do for `spilled`: a worker that goes to sleep looks again after its announcement. */
+static inline weir_entity *spill_take(struct wr_worker *worker)
+{
+	return wr_load_relaxed(&worker->spilled) ? spill_shift(worker) : NULL;
 }
 
 static void ring_push(struct wr_worker *worker, weir_entity *entity)
@@ -593,7 +601,7 @@ static inline weir_entity *due_or_next_take(struct wr_worker *worker)
 }
 
 /* Of the worker's spill or the injector: the queues that may wait for the ring to be empty. */
-static weir_entity *entry_of_last_queues(struct wr_worker *worker, bool spill_first)
+static inline weir_entity *entry_of_last_queues(struct wr_worker *worker, bool spill_first)
 {
 	weir_entity *entity = spill_first ? spill_take(worker) : NULL;
 
@@ -669,11 +677,13 @@ void wr_wake_if_more(struct wr_worker *worker)
 	if (!worker->wakes_skipped)
 		return;
 	worker->wakes_skipped = false;
+	if (!wr_load(&worker->scheduler->sleepers))
+		return; /* one that goes to sleep from now on looks itself */
 	if (others_have_work(worker, 2 * WAKE_NS, &left)) {
 		wr_wake_one(worker->scheduler);
 		return;
 	}
-	if (left && wr_load(&worker->scheduler->sleepers) && !wr_load(&worker->scheduler->lookout))
+	if (left && !wr_load(&worker->scheduler->lookout))
 		have_looked(worker->scheduler);
 	if (worker_has_entries(worker))
 		wake_if_worth(worker, queue_gain(worker));

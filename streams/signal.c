@@ -739,14 +739,14 @@ static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_wake
 
 /*
  * Claims a place within the bound, a signal and a ready signal stream, or enters the FIFO of refused entities
- * (WEIR_E_BUSY). Sets *dropped if the entity left the FIFO: the caller must drop the reference held there.
+ * (WEIR_E_BUSY). Drops the reference of an entry that left the FIFO.
  */
-static weir_status place_claim(struct wr_system *system, struct wr_signal_request *request,
-			       struct wr_waker *waker, bool *dropped)
+static weir_status place_claim(struct wr_system *system, struct wr_waker *waker,
+			       struct wr_signal_request *request)
 {
 	struct wr_signals *signals = &system->signals;
 	weir_status status = WEIR_OK;
-	bool entered = false;
+	bool entered = false, left = false;
 
 	wr_spin_lock(&signals->lock);
 	if (request->bounded && signals->outstanding[request->device] >= signals->bound)
@@ -758,24 +758,14 @@ static weir_status place_claim(struct wr_system *system, struct wr_signal_reques
 		if (!request->is_inline)
 			request->signal_stream =
 				signal_stream_pop_locked(&signals->signal_streams, request->device);
-		*dropped = request->bounded && refused_leave_locked(signals, request->entity);
+		left = request->bounded && refused_leave_locked(signals, request->entity);
 	}
 	if (entered && status == WEIR_E_BUSY)
 		waker->take(waker); /* under the lock: another thread may drop it right after */
 	wr_spin_unlock(&signals->lock);
-	return status;
-}
-
-/* place_claim, and drops the reference of an entry that left the FIFO. */
-static weir_status place_claim_for_run(struct wr_system *system, struct wr_waker *waker,
-				       struct wr_signal_request *request)
-{
-	bool dropped = false;
-	weir_status status = place_claim(system, request, waker, &dropped);
-
 	if (status == WEIR_E_BUSY)
 		wr_watch_wake(system);
-	if (!status && dropped)
+	if (left)
 		waker->drop(waker);
 	return status;
 }
@@ -798,7 +788,7 @@ weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_
 	if (!status)
 		status = fences_check(system, &request);
 	if (!status)
-		status = place_claim_for_run(system, waker, &request);
+		status = place_claim(system, waker, &request);
 	return status ? status : arm_on_signal_stream(system, waker, &request, out);
 }
 
@@ -849,8 +839,7 @@ weir_status wr_signal_inline(struct wr_system *system, uint32_t entity, const we
 	request.device = request.stream->spec.device;
 	root = wr_load(&request.stream->root);
 	wr_fetch_add(&root->arming_inline, 1);
-	status = wr_load(&root->native_given) ? WEIR_E_UNSUPPORTED
-					      : place_claim_for_run(system, waker, &request);
+	status = wr_load(&root->native_given) ? WEIR_E_UNSUPPORTED : place_claim(system, waker, &request);
 	if (!status)
 		status = arm_on_stream(system, waker, &request, out);
 	wr_fetch_sub(&root->arming_inline, 1);
@@ -866,7 +855,6 @@ weir_status wr_signal_arm_kick(weir_stream *stream, weir_fence fence)
 	struct wr_waker *waker = wr_load(&system->waker);
 	struct wr_signal_request request = {
 		.entity = WR_NO_ENTITY, .fences = &fence, .count = 1, .stream = stream};
-	bool dropped = false;
 	wr_token token;
 	weir_status status;
 
@@ -874,7 +862,7 @@ weir_status wr_signal_arm_kick(weir_stream *stream, weir_fence fence)
 		return WEIR_OK;
 	status = fences_check(system, &request);
 	if (!status)
-		status = place_claim(system, &request, waker, &dropped);
+		status = place_claim(system, waker, &request);
 	if (!status)
 		status = arm_on_signal_stream(system, waker, &request, &token);
 	if (!status)

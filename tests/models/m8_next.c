@@ -500,14 +500,14 @@ static bool push_next(struct state *s, int w)
 	return true;
 }
 
-/* Who has slept looks once whether more waits: others may rely on that. */
+/* Who has slept looks once whether more waits, if another sleeps: others may rely on that. */
 static bool more_elsewhere(const struct state *s, int w)
 {
 	bool more = s->overflows || s->stacked || s->dues;
 
 	for (int k = 0; k < workers(); k++)
 		more |= s->next[k] || s->rings[k];
-	return s->slept[w] && more && mutation != REST_UNTOLD;
+	return s->slept[w] && s->asleep && more && mutation != REST_UNTOLD;
 }
 
 static void leave(struct state *s, int w, int e)
