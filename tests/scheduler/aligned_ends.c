@@ -115,7 +115,6 @@ static const weir_operator when = {.size = sizeof(weir_operator),
 				   .compute = when_compute};
 static const weir_operator join = {.size = sizeof(weir_operator),
 				   .name = "join",
-				   .flags = WEIR_OPERATOR_INSTANCES,
 				   .help = "emits one message for each set",
 				   .inputs = inputs,
 				   .outputs = camera_outputs,
