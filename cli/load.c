@@ -93,8 +93,10 @@ int cli_graph_load(struct cli_graph *graph, const struct cli_options *options)
 		return code;
 	graph->options = options;
 	status = read_and_set(graph, options, &usage);
-	if (!status && options->root)
-		status = weir_description_set_root(graph->description, options->root);
+	if (!status && options->root && weir_description_set_root(graph->description, options->root)) {
+		cli_say("%s", weir_last_error());
+		return CLI_FAILED;
+	}
 	if (!status)
 		status = weir_description_check(graph->description, graph->registry, print_report, graph);
 	if (!status)

@@ -272,13 +272,6 @@ static inline void input_close_front(struct wr_input *input)
 			wr_queue_close_front(&input->connections[k]->queue, input->take);
 }
 
-static void entity_close_fronts(weir_entity *entity)
-{
-	for (size_t i = 0; i < entity->input_count; i++)
-		input_close_front(&entity->inputs[i]);
-	entity->fronts_closed = true;
-}
-
 /*
  * What the next tick does not take is an inbox again, and so is a front that was closed for an alternative
  * that holds no longer: it may have fewer messages than those that hold now need.
@@ -682,8 +675,9 @@ static inline bool ask_gathering(weir_view *view, struct sum *sum)
  * it pushes a message with fences (C8). */
 static inline uint32_t close_fronts(weir_entity *entity)
 {
-	if (!entity->fronts_closed)
-		entity_close_fronts(entity);
+	for (size_t i = 0; !entity->fronts_closed && i < entity->input_count; i++)
+		input_close_front(&entity->inputs[i]);
+	entity->fronts_closed = true;
 	return wr_load_relaxed(&entity->front_checks);
 }
 

@@ -159,7 +159,7 @@ def the_page_and_the_board_name_what_is_there(weir):
     served = set(read(ask(port)[2])[1])
     end(child)
     rows = [line.split("|")[1] for line in top.joinpath("docs/metrics.md").read_text().splitlines() if line.startswith("| `weir_")]
-    board = json.loads(top.joinpath("examples/grafana.json").read_text())
+    board = json.loads(top.joinpath("examples/grafana/weir.json").read_text())
     asked = {name for panel in board["panels"] for target in panel["targets"] for name in re.findall(r"weir_\w+", target["expr"])}
     assert len(known) > 20 and served < known, served - known
     assert {name for row in rows for name in re.findall(r"weir_\w+", row)} == known, rows

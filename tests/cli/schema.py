@@ -107,7 +107,7 @@ def xb12_the_schema_has_the_keys_that_the_command_has(weir, folder):
 
 def xb12_right_graphs_fit_the_schema(_weir, _folder):
     graphs = [*ROOT.glob("examples/**/*.json"), *(ROOT / "tests" / "cli" / "graphs").glob("*.json")]
-    graphs = [path for path in graphs if path.stem not in ("wrong", "syntax", "resources_wrong", "grafana")]
+    graphs = [path for path in graphs if path.stem not in ("wrong", "syntax", "resources_wrong") and path.parent.name != "grafana"]
     assert len(graphs) > 10
     for path in graphs:
         assert fits(json.loads(path.read_text()), SCHEMA), path

@@ -25,7 +25,7 @@ static void e06_every_kind_has_a_name_a_help_and_well_formed_ports(void **state)
 		if (count)
 			assert_true(strcmp(wr_builtin_operators[count - 1]->name, kind->name) < 0);
 	}
-	assert_int_equal(count, 19);
+	assert_int_equal(count, 21);
 }
 
 static void upload_and_download_give_the_same_bytes_in_the_other_place(void **state)

@@ -17,8 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scheduler/graph.h"
-
 enum { RUNS = 2 };
 #define PATIENCE (20 * INT64_C(1000) * MS)
 

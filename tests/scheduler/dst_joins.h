@@ -3,6 +3,7 @@
 #define TESTS_SCHEDULER_DST_JOINS_H
 
 #include "dst_command.h"
+#include "scheduler/graph.h"
 
 /* See dst_joins.c. */
 enum dst_joins_shape { ANY, ALIGNED_SHAPE, TREES_SHAPE, BATCHES_SHAPE, LATEST_SHAPE, INSTANCES_SHAPE };

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "dst_joins.h"
-#include "scheduler/graph.h"
 #include "tests/calls.h"
 
 enum { READ = 8 }; /* payloads that a kernel reads */
