@@ -389,6 +389,7 @@ static void *restart(void *arg)
 
 static weir_status try_again(weir_context *context, struct gst_read *self, char *why)
 {
+	pthread_t thread;
 	int error;
 
 	weir_context_log(context, self->lost_at ? WEIR_LOG_DEBUG : WEIR_LOG_WARN,
@@ -397,13 +398,14 @@ static weir_status try_again(weir_context *context, struct gst_read *self, char 
 	if (!self->lost_at)
 		self->lost_at = weir_context_now(context);
 	self->tries++;
-	pthread_mutex_lock(&self->monitor.lock);
-	self->deaf = true;
-	pthread_mutex_unlock(&self->monitor.lock);
+	self->epoch = 0;
 	self->has_before = self->has_thread;
 	self->before = self->thread;
-	error = pthread_create(&self->thread, NULL, restart, self);
-	self->has_thread = !error || self->has_before;
+	error = pthread_create(&thread, NULL, restart, self);
+	if (!error) {
+		self->thread = thread;
+		self->has_thread = true;
+	}
 	return error ? weir_context_fail(context, "no thread for a new try: %s", strerror(error)) : WEIR_OK;
 }
 
@@ -605,20 +607,24 @@ static weir_status gst_read_compute(weir_context *context, void *state)
 	struct gst_read *self = state;
 	GstSample *sample = NULL;
 	uint64_t number, none;
-	bool ended = false;
+	bool ended = false, took;
 	char *lost = NULL;
 
 	pthread_mutex_lock(&self->monitor.lock);
+	took = self->ready > 0;
 	number = self->frames + self->dropped;
 	self->paced = self->live;
-	if (self->ready) {
+	if (took) {
 		sample = gst_app_sink_try_pull_sample(GST_APP_SINK(self->pipeline.end), 0);
 		self->ready--;
-	} else if (!self->over) {
+	} else if (!self->over && !self->deaf) {
 		lost = g_strdup(self->lost);
 		ended = self->ended;
+		self->deaf =
+			lost ||
+			ended; /* from here on the pipeline may belong to the thread that makes it anew */
 	}
-	if (!self->ready && ((!self->lost && !self->ended) || !sample) && self->marked)
+	if (!self->ready && ((!self->lost && !self->ended) || !took) && self->marked)
 		self->marked = read(self->fd, &none, sizeof none) != sizeof none;
 	pthread_mutex_unlock(&self->monitor.lock);
 	if (sample)

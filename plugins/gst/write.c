@@ -443,8 +443,10 @@ static GstBuffer *copy_frame(struct gst_write *self, weir_message *message)
 	GstMapInfo map;
 	struct layout from, to;
 
-	if (!buffer || !gst_buffer_map(buffer, &map, GST_MAP_WRITE))
-		return buffer;
+	if (!buffer || !gst_buffer_map(buffer, &map, GST_MAP_WRITE)) {
+		gst_clear_buffer(&buffer);
+		return NULL;
+	}
 	memset(map.data, 0, map.size); /* the gaps, too, go into files */
 	from = format_dense(&self->info, weir_message_data(message));
 	to = layout_in(&self->info, map.data);
@@ -532,8 +534,15 @@ static weir_status push(weir_context *context, struct gst_write *self, weir_mess
 	tell_locked(self);
 	pthread_mutex_unlock(&self->monitor.lock);
 	flow = gst_app_src_push_buffer(GST_APP_SRC(self->pipeline.end), buffer);
-	if (flow == GST_FLOW_OK || flow == GST_FLOW_EOS) /* then `ended` comes, or has come */
+	if (flow == GST_FLOW_OK)
 		return WEIR_OK;
+	if (flow == GST_FLOW_EOS) { /* it takes no more: `ended` comes once all of its sinks have ended */
+		pthread_mutex_lock(&self->monitor.lock);
+		self->waiting -= self->waiting > 0;
+		tell_locked(self);
+		pthread_mutex_unlock(&self->monitor.lock);
+		return WEIR_OK;
+	}
 	return fail_pipeline(context, self, gst_flow_get_name(flow));
 }
 
