@@ -500,7 +500,7 @@ static bool push_next(struct state *s, int w)
 	return true;
 }
 
-/* Who has slept looks once whether more waits, if another sleeps: others may rely on that. */
+/* A worker that has slept looks once whether more waits, if another one sleeps: a skipped wake counts on that. */
 static bool more_elsewhere(const struct state *s, int w)
 {
 	bool more = s->overflows || s->stacked || s->dues;

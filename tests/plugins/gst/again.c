@@ -5,15 +5,11 @@
  *
  *     again PLUGIN
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "../again.h"
 
 #include <gst/gst.h>
-#include <weir.h>
 
-enum { RUNS = 9, FRAMES = 30, WIDTH = 64, HEIGHT = 48 };
+enum { WIDTH = 64, HEIGHT = 48 };
 
 static const char loop_text[] =
 	"{\"weir\": 1, \"entities\": ["
@@ -31,22 +27,6 @@ static const char ends_text[] =
 
 static weir_registry *registry;
 
-static void must(weir_status status)
-{
-	if (!status)
-		return;
-	fprintf(stderr, "again: %s: %s\n", weir_status_text(status), weir_last_error());
-	exit(1);
-}
-
-static void must_be(bool right, const char *what)
-{
-	if (right)
-		return;
-	fprintf(stderr, "again: %s\n", what);
-	exit(1);
-}
-
 static weir_graph *make_graph(const char *text)
 {
 	weir_description *description = NULL;
@@ -56,40 +36,6 @@ static weir_graph *make_graph(const char *text)
 	must(weir_graph_create(registry, description, &graph));
 	weir_description_destroy(description);
 	return graph;
-}
-
-static uint64_t written(weir_scheduler *scheduler)
-{
-	weir_entity_counts counts = {.size = sizeof counts};
-
-	for (size_t i = 0; !weir_scheduler_entity_counts(scheduler, i, &counts); i++)
-		if (!strcmp(counts.entity, "write"))
-			return counts.received;
-	return 0;
-}
-
-/* Of three runs one ends, one is cut short and one drains. */
-static void run(weir_scheduler *scheduler, int i)
-{
-	must(weir_scheduler_start(scheduler));
-	while (i % 3 && !written(scheduler)) /* frames are in flight */
-		usleep(100);
-	if (i % 3)
-		weir_scheduler_stop(scheduler, i % 3 == 2 ? WEIR_STOP_DRAIN : 0);
-	must(weir_scheduler_wait(scheduler, -1, NULL));
-	must_be(i % 3 || written(scheduler) == FRAMES, "a run to its end has other frames");
-}
-
-static void runs_begin_anew(const weir_scheduler_options *options)
-{
-	weir_graph *graph = make_graph(loop_text);
-	weir_scheduler *scheduler = NULL;
-
-	must(weir_scheduler_create(graph, options, &scheduler));
-	for (int i = 0; i < RUNS; i++)
-		run(scheduler, i);
-	must(weir_scheduler_destroy(scheduler));
-	must(weir_graph_destroy(graph)); /* refused while a message of it is held */
 }
 
 /* A frame that the program makes; stamped or not. */
@@ -156,7 +102,7 @@ int main(int count, char **arguments)
 	gst_element_set_state(own, GST_STATE_PLAYING);
 	must(weir_registry_create(&registry));
 	must(weir_registry_load(registry, arguments[1]));
-	runs_begin_anew(&options);
+	again_run(make_graph(loop_text), &options);
 	ends_are_the_programs(&options, true);
 	ends_are_the_programs(&options, false);
 	weir_registry_destroy(registry);
