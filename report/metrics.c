@@ -169,11 +169,6 @@ static void add_entity_times(struct metrics *metrics, const struct family *famil
 	}
 }
 
-static bool same_wait(const struct wr_wait_times *a, const struct wr_wait_times *b)
-{
-	return a->what.cause == b->what.cause && a->what.on == b->what.on;
-}
-
 /* What it waited for, for one cause and one port or pool; `wait` is the first one of these in the list. */
 static void add_wait(struct metrics *metrics, const struct family *family, const weir_entity *entity,
 		     struct wr_wait_times *wait)
@@ -182,9 +177,7 @@ static void add_wait(struct metrics *metrics, const struct family *family, const
 	struct wr_histogram time = {0};
 	int64_t sum = 0;
 
-	for (struct wr_wait_times *at = wait; at; at = wr_load_acquire(&at->next)) {
-		if (!same_wait(at, wait))
-			continue;
+	for (struct wr_wait_times *at = wait; at; at = wr_wait_alike(wr_load_acquire(&at->next), what)) {
 		(void)wr_statistics_waited(metrics->statistics, entity->id, at, &time);
 		sum += (int64_t)wr_read(&time.sum);
 	}
@@ -203,14 +196,10 @@ static void add_waits(struct metrics *metrics, const struct family *family)
 		struct wr_wait_times *first =
 			wr_load_acquire(&metrics->statistics->entities[entity->id].waits);
 
-		for (struct wr_wait_times *wait = first; wait; wait = wr_load_acquire(&wait->next)) {
-			struct wr_wait_times *before = first;
-
-			while (before != wait && !same_wait(before, wait))
-				before = wr_load_acquire(&before->next);
-			if (before == wait && wr_wait_is_shown(entity, &wait->what))
+		for (struct wr_wait_times *wait = first; wait; wait = wr_load_acquire(&wait->next))
+			if (wr_wait_alike(first, &wait->what) == wait &&
+			    wr_wait_is_shown(entity, &wait->what))
 				add_wait(metrics, family, entity, wait);
-		}
 	}
 }
 

@@ -115,14 +115,6 @@ struct waits {
 	struct wr_histogram all, time;
 };
 
-/* The next one from there that is for the same; words do not count. */
-static struct wr_wait_times *next_alike(struct wr_wait_times *wait, const struct wr_wait_for *what)
-{
-	while (wait && (wait->what.cause != what->cause || wait->what.on != what->on))
-		wait = wr_load_acquire(&wait->next);
-	return wait;
-}
-
 static struct wr_wait_times *first_wait(const struct waits *waits, const weir_entity *part)
 {
 	return wr_load_acquire(&waits->statistics->entities[part->id].waits);
@@ -141,15 +133,15 @@ static bool sum_wait(struct waits *waits, weir_entity *entity, uint32_t k, struc
 	*open = wr_statistics_waited(waits->statistics, part->id, wait, &waits->time);
 	if (part->plan->role != WR_INSTANCE)
 		return true;
-	if (next_alike(first_wait(waits, part), &wait->what) != wait)
+	if (wr_wait_alike(first_wait(waits, part), &wait->what) != wait)
 		return false;
 	for (uint32_t i = 1; i < k; i++)
-		if (next_alike(first_wait(waits, wr_instances_part(entity, i)), &wait->what))
+		if (wr_wait_alike(first_wait(waits, wr_instances_part(entity, i)), &wait->what))
 			return false;
 	for (uint32_t i = k; i <= entity->plan->instances; i++) {
 		struct wr_wait_times *same = first_wait(waits, part = wr_instances_part(entity, i));
 
-		while ((same = next_alike(same, &wait->what))) {
+		while ((same = wr_wait_alike(same, &wait->what))) {
 			if (same != wait) {
 				*open += wr_statistics_waited(waits->statistics, part->id, same, &one);
 				wr_histogram_merge(&waits->time, &one);

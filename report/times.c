@@ -36,3 +36,10 @@ bool wr_wait_is_shown(const weir_entity *part, const struct wr_wait_for *what)
 	}
 	return false;
 }
+
+struct wr_wait_times *wr_wait_alike(struct wr_wait_times *wait, const struct wr_wait_for *what)
+{
+	while (wait && (wait->what.cause != what->cause || wait->what.on != what->on))
+		wait = wr_load_acquire(&wait->next);
+	return wait;
+}

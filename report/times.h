@@ -16,5 +16,8 @@ void wr_entity_times(const weir_entity *entity, struct wr_statistics *statistics
 /* Of a part of an entity with instances: what parts wait for among themselves is none of the entity's (C13).
  */
 bool wr_wait_is_shown(const weir_entity *part, const struct wr_wait_for *what);
+/* The next one from there that is for the same cause and subject; words do not count. NULL: none. Thread:
+ * any. */
+struct wr_wait_times *wr_wait_alike(struct wr_wait_times *wait, const struct wr_wait_for *what);
 
 #endif
