@@ -1486,6 +1486,11 @@ WEIR_API weir_status weir_context_scratch(weir_context *context, weir_stream *st
 					  void **out);
 /* The device of the entity's pool, on which its current stream and its tensors are. */
 WEIR_API int weir_context_device(const weir_context *context);
+/*
+ * The backend of the run. On WEIR_BACKEND_SIM threads of the operator's own must not drop messages
+ * (weir_scheduler_create): what a library frees on its threads is a copy there.
+ */
+WEIR_API weir_backend weir_context_backend(const weir_context *context);
 
 #define WEIR_REPLAY_KEY_MAX 256 /* bytes */
 /*

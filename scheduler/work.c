@@ -1233,3 +1233,8 @@ int weir_context_device(const weir_context *context)
 {
 	return context->entity->plan->device;
 }
+
+weir_backend weir_context_backend(const weir_context *context)
+{
+	return wr_system_backend(context->entity->graph->system);
+}
