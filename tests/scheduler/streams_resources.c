@@ -106,8 +106,7 @@ static weir_status ask_wrongly(struct rig *rig, weir_context *context)
 	HOLDS(rig, !none);
 	HOLDS(rig, weir_context_receive_streams(context, 9, 0, 1, &none) == 0);
 	HOLDS(rig, weir_context_device(context) == 0);
-	HOLDS(rig, weir_context_backend(context) ==
-			   (strcmp(rig_backend, "sim") ? WEIR_BACKEND_HOST : WEIR_BACKEND_SIM));
+	HOLDS(rig, weir_context_backend(context) == weir_scheduler_backend(rig->scheduler));
 	return WEIR_OK;
 }
 
