@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 enum outcome { HOLDS, BREAKS };
@@ -95,28 +96,29 @@ struct origin { uint32_t parent; uint8_t thread; uint8_t choice; };
 struct arc { uint32_t to; };
 static struct state *states;
 static struct origin *origins;
-static uint32_t *table, *first_arc, *arcs;  /* arcs: to, the thread in the top 5 bits of a second array */
+struct slot { uint32_t index, hash; };
+static struct slot *table;                  /* open addressing; hash tells most states apart without a look at them */
+static uint32_t *first_arc, *arcs;
 static uint8_t *arc_thread;
 static uint32_t *moves;                     /* bit per thread: can move in this state */
 static size_t count, room, arc_count, arc_room, table_size;
 static struct state scratch;
 
-static uint64_t hash_of(const struct state *s)
+/* Sixteen bytes a multiplication, each independent of the others. The two halves of the product are folded. */
+static uint32_t hash_of(const struct state *s)
 {
 	const unsigned char *byte = (const void *)s;
-	uint64_t h = 0x9e3779b97f4a7c15u;
-	size_t i = 0;
+	uint64_t h = 0, word[2];
+	unsigned __int128 product;
 
-	for (; i + 8 <= sizeof *s; i += 8) {
-		uint64_t word;
-		memcpy(&word, byte + i, 8);
-		h = (h ^ word) * 0xff51afd7ed558ccdu;
-		h ^= h >> 32;
+	for (size_t i = 0; i < sizeof *s; i += sizeof word) {
+		word[0] = word[1] = 0;
+		memcpy(word, byte + i, sizeof *s - i < sizeof word ? sizeof *s - i : sizeof word);
+		product = (unsigned __int128)(word[0] ^ (0x9e3779b97f4a7c15u + i)) * (word[1] ^ 0xff51afd7ed558ccdu);
+		h += (uint64_t)product ^ (uint64_t)(product >> 64);
 	}
-	for (; i < sizeof *s; i++)
-		h = (h ^ byte[i]) * 0x100000001b3u;
-	h ^= h >> 29;
-	return h * 0xc4ceb9fe1a85ec53u >> 7;
+	h = (h ^ h >> 29) * 0xc4ceb9fe1a85ec53u;
+	return (uint32_t)(h >> 32);
 }
 
 static void *grown(void *old, size_t n, size_t size)
@@ -127,30 +129,44 @@ static void *grown(void *old, size_t n, size_t size)
 		fprintf(stderr, "explore: out of memory\n");
 		exit(2);
 	}
+	uintptr_t from = ((uintptr_t)new + 4095) & ~(uintptr_t)4095, to = ((uintptr_t)new + n * size) & ~(uintptr_t)4095;
+	if (n * size > 4 << 20)     /* read at random: large pages where there are any */
+		madvise((void *)from, to - from, MADV_HUGEPAGE);
 	return new;
+}
+
+static void clear_table(void)
+{
+	memset(table, 0xff, table_size * sizeof *table);
 }
 
 static void rehash(void)
 {
+	struct slot *old = table;
+	size_t old_size = table_size;
+
 	table_size = table_size ? table_size * 2 : 1 << 16;
-	table = grown(table, table_size, sizeof *table);
-	memset(table, 0xff, table_size * sizeof *table);
-	for (size_t i = 0; i < count; i++) {
-		size_t at = hash_of(&states[i]) & (table_size - 1);
-		while (table[at] != UINT32_MAX)
+	table = grown(NULL, table_size, sizeof *table);
+	clear_table();
+	for (size_t i = 0; i < old_size; i++) {
+		if (old[i].index == UINT32_MAX)
+			continue;
+		size_t at = old[i].hash & (table_size - 1);
+		while (table[at].index != UINT32_MAX)
 			at = (at + 1) & (table_size - 1);
-		table[at] = (uint32_t)i;
+		table[at] = old[i];
 	}
+	free(old);
 }
 
-static uint32_t intern(const struct state *s, uint32_t parent, int thread, int choice)
+static uint32_t intern(const struct state *s, uint32_t hash, uint32_t parent, int thread, int choice)
 {
 	if ((count + 1) * 2 > table_size)
 		rehash();
-	size_t at = hash_of(s) & (table_size - 1);
-	for (; table[at] != UINT32_MAX; at = (at + 1) & (table_size - 1))
-		if (!memcmp(&states[table[at]], s, sizeof *s))
-			return table[at];
+	size_t at = hash & (table_size - 1);
+	for (; table[at].index != UINT32_MAX; at = (at + 1) & (table_size - 1))
+		if (table[at].hash == hash && !memcmp(&states[table[at].index], s, sizeof *s))
+			return table[at].index;
 	if (count == room) {
 		room = room ? room * 2 : 1 << 14;
 		states = grown(states, room, sizeof *states);
@@ -158,7 +174,7 @@ static uint32_t intern(const struct state *s, uint32_t parent, int thread, int c
 		first_arc = grown(first_arc, room + 1, sizeof *first_arc);
 		moves = grown(moves, room, sizeof *moves);
 	}
-	table[at] = (uint32_t)count;
+	table[at] = (struct slot){(uint32_t)count, hash};
 	memcpy(&states[count], s, sizeof *s);
 	origins[count] = (struct origin){parent, (uint8_t)thread, (uint8_t)choice};
 	return (uint32_t)count++;
@@ -173,6 +189,43 @@ static void add_arc(uint32_t to, int thread)
 	}
 	arcs[arc_count] = to;
 	arc_thread[arc_count++] = (uint8_t)thread;
+}
+
+/*
+ * The successors of a state wait here until all are known: by then what memory must bring to look them up is on its way,
+ * for all of them at once.
+ */
+enum { SUCCESSORS = 32 };
+static struct { struct state state; uint32_t hash; uint8_t thread, choice; } batch[SUCCESSORS];
+static int batched;
+
+static void flush_batch(uint32_t parent)
+{
+	for (int i = 0; i < batched; i++) {
+		batch[i].hash = hash_of(&batch[i].state);
+		__builtin_prefetch(&table[batch[i].hash & (table_size - 1)]);
+	}
+	for (int i = 0; i < batched; i++) {
+		const struct slot *slot = &table[batch[i].hash & (table_size - 1)];
+		if (slot->hash == batch[i].hash && slot->index < count)
+			__builtin_prefetch(&states[slot->index]);
+	}
+	for (int i = 0; i < batched; i++)
+		add_arc(intern(&batch[i].state, batch[i].hash, parent, batch[i].thread, batch[i].choice), batch[i].thread);
+	batched = 0;
+}
+
+/* One step of that actor in a copy of the state; returns false if it cannot move. */
+static bool add_successor(uint32_t parent, int thread, int choice)
+{
+	if (batched == SUCCESSORS)
+		flush_batch(parent);
+	memcpy(&batch[batched].state, &states[parent], sizeof batch->state);
+	if (!step(&batch[batched].state, thread))
+		return false;
+	batch[batched].thread = (uint8_t)thread;
+	batch[batched++].choice = (uint8_t)choice;
+	return true;
 }
 
 static const char *thread_name(int thread);
@@ -298,8 +351,9 @@ static bool explore(void)
 
 	count = arc_count = 0;
 	failure[0] = 0;
+	batched = 0;
 	if (table)
-		memset(table, 0xff, table_size * sizeof *table);
+		clear_table();
 	thread = -1;
 	at = UINT32_MAX;
 	if (setjmp(broken)) {
@@ -316,7 +370,7 @@ static bool explore(void)
 		depth = 0;
 		memset(&scratch, 0, sizeof scratch);
 		begin(&scratch);
-		intern(&scratch, UINT32_MAX, 0, 0);
+		intern(&scratch, hash_of(&scratch), UINT32_MAX, 0, 0);
 	} while (next_choice());
 	for (at = 0; at < count; at++) {
 		thread = -1;
@@ -328,14 +382,12 @@ static bool explore(void)
 			choice = 0;
 			do {
 				depth = 0;
-				memcpy(&scratch, &states[at], sizeof scratch);
-				if (!step(&scratch, thread))
-					continue;
-				moves[at] |= 1u << thread;
-				add_arc(intern(&scratch, at, thread, choice), thread);
+				if (add_successor(at, thread, choice))
+					moves[at] |= 1u << thread;
 			} while (choice++, next_choice());
 		}
 		thread = -1;
+		flush_batch(at);
 		first_arc[at + 1] = (uint32_t)arc_count;
 		if (!moves[at])
 			at_end(&states[at]);
