@@ -594,7 +594,8 @@ WEIR_API weir_status weir_scheduler_pool_counts(weir_scheduler *scheduler, size_
 typedef struct {
 	size_t size;
 	const char *entity; /* the main sink */
-	uint64_t frames;    /* messages that its first connected input gave to computes */
+	uint64_t frames;    /* messages that its first connected input gave to computes; inputs that give one
+			       several times do not count: without another one its ticks */
 } weir_frames;
 /*
  * The frames of the current or last run: the messages of the main sink. A sink receives messages and sends

@@ -205,6 +205,8 @@ void wr_view_align_ticked(weir_view *view)
 
 		if (known->left_out && !input->held)
 			wr_input_hold(input, false);
+		if (input->plan->reused)
+			input->connections[0]->queue.again = false; /* the next set says it anew */
 		known->left_out = false;
 	}
 }

@@ -387,20 +387,27 @@ weir_status wr_graph_find_output(weir_graph *graph, const char *text, weir_entit
 
 /* --- the main sink --- */
 
-/* Those of its first connected input that is not `latest`, else its ticks. Returns false if the entity is no
- * sink. */
+/* A port that gives one message to several ticks. */
+static bool gives_again(const struct wr_input *input)
+{
+	return input->plan->policy == WEIR_POLICY_LATEST || input->plan->reused;
+}
+
+/*
+ * Those of its first connected input that gives each message once, else its ticks. Returns false if the
+ * entity is no sink.
+ */
 static bool count_frames(const weir_entity *entity, uint64_t *frames)
 {
 	const struct wr_input *input = NULL;
 
 	for (size_t i = entity->input_count; i--;)
-		if (entity->inputs[i].count &&
-		    (!input || entity->inputs[i].plan->policy != WEIR_POLICY_LATEST))
+		if (entity->inputs[i].count && (!input || !gives_again(&entity->inputs[i])))
 			input = &entity->inputs[i];
 	if (!input || wr_instances_receivers(entity))
 		return false;
 	*frames = wr_read(&entity->counters.ticks);
-	if (input->plan->policy == WEIR_POLICY_LATEST) /* what it shows it shows several times */
+	if (gives_again(input))
 		return true;
 	*frames = 0;
 	for (size_t i = 0; i < input->count; i++) {

@@ -60,8 +60,8 @@ __attribute__((always_inline)) static inline void front_take(struct wr_worker *w
 	input->taken_count += n;
 	if (n && connection->queue.policy == WEIR_POLICY_FAULT && !connection->sender)
 		wr_inlet_wake_waiting(connection->inlet);
-	if (!n || connection->queue.policy != WEIR_POLICY_BLOCK)
-		return;
+	if (!n || connection->queue.again || connection->queue.policy != WEIR_POLICY_BLOCK)
+		return; /* what is given again has left its place before */
 	if (!connection->sender)
 		wr_inlet_wake_waiting(connection->inlet);
 	else

@@ -245,6 +245,8 @@ static weir_status copy(struct tick *tick, void *to, const void *from, size_t by
 	weir_stream *stream = NULL;
 	weir_status status;
 
+	if (!bytes) /* a dimension of 0: there may be no memory at all */
+		return WEIR_OK;
 	if (!tick->onnx->on_cuda) {
 		memcpy(to, from, bytes);
 		return WEIR_OK;
