@@ -83,6 +83,12 @@ static int find_symbol(struct model *model, const char *name)
 	return model->symbol_count++;
 }
 
+/* Converters (Paddle2ONNX) write "?" for each size that they do not know: two of them are not one size. */
+static bool is_named(const char *name)
+{
+	return name && strcmp(name, "?") != 0;
+}
+
 /* A size of 0 or less is one that the model leaves open. With too many names the shape is left open. */
 static bool read_shape(struct model *model, struct model_port *port, const OrtTensorTypeAndShapeInfo *info,
 		       char why[RUNTIME_WHY])
@@ -107,7 +113,7 @@ static bool read_shape(struct model *model, struct model_port *port, const OrtTe
 		if (port->sizes[i] > 0)
 			continue;
 		port->sizes[i] = -1;
-		port->symbols[i] = find_symbol(model, names[i] ? names[i] : "");
+		port->symbols[i] = find_symbol(model, is_named(names[i]) ? names[i] : "");
 		if (port->symbols[i] < 0)
 			port->rank = -1;
 	}

@@ -173,6 +173,14 @@ def a_shape_that_only_a_run_tells_is_run_in_the_tick(weir):
     assert (results(array[:, :1]).ravel() == array[array > 1]).all()
 
 
+def sizes_named_by_a_question_mark_are_independent(weir):
+    made.relu(FOLDER / "unknown.onnx", ["?", "?"])
+    array = frames((1, 4))
+    ended = run(weir, describe(write_frames("frames", array), FOLDER / "unknown.onnx"))
+    assert ended.returncode == 0, ended
+    assert (FOLDER / "results").read_bytes() == one_by_one(FOLDER / "unknown.onnx", array).tobytes()
+
+
 def many_small_frames_on_all_backends(weir):
     """Callbacks and ticks in all orders: 3,000 runs that end at once, by few and by many workers."""
     array = frames((1, 4), 3000)
@@ -331,6 +339,7 @@ if __name__ == "__main__":
             a_batch_takes_what_is_there_and_results_come_one_by_one,
             ports_are_the_inputs_and_outputs_by_their_names,
             a_shape_that_only_a_run_tells_is_run_in_the_tick,
+            sizes_named_by_a_question_mark_are_independent,
             many_small_frames_on_all_backends,
             no_worker_waits_for_a_run,
             a_tick_that_receives_too_many_is_refused,
