@@ -96,14 +96,14 @@ def main() -> None:
             {"name": "upload", "operator": "upload"},
             {"name": "prepare", "operator": "Prepare", "parameters": {"size": options.size}},
             {"name": "download", "operator": "download"},
-            {"name": "compare", "operator": "Compare"},
+            {"name": "compare", "operator": "Compare", "ports": {"frame": {"capacity": 16}}},
         ],
         "connections": [
             ["frames.out", "upload.in"],
             ["upload.out", "prepare.in"],
             ["prepare.out", "download.in"],
             ["download.out", "compare.in"],
-            {"from": "frames.out", "to": "compare.frame", "capacity": 16},
+            ["frames.out", "compare.frame"],
         ],
     }
     with weir.Graph(graph) as running:
