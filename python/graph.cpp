@@ -236,8 +236,10 @@ static nb::list ports_of(const weir_port *ports)
 	return out;
 }
 
-/* {"inputs": names, "outputs": names, "parameters": {name: JSON of its default, or None}}; None: no such
- * operator. */
+/*
+ * {"inputs": names, "outputs": names, "parameters": {name: JSON of its default, or None}, "describes": True: its
+ * ports come of its parameters}; None: no such operator.
+ */
 static nb::object operator_table(std::string name, std::vector<std::string> plugins,
 				 std::vector<KindHandle *> kinds)
 {
@@ -259,6 +261,7 @@ static nb::object operator_table(std::string name, std::vector<std::string> plug
 	out["inputs"] = ports_of(table->inputs);
 	out["outputs"] = ports_of(table->outputs);
 	out["parameters"] = parameters;
+	out["describes"] = table->describe != nullptr;
 	return out;
 }
 

@@ -200,7 +200,10 @@ static bool read_ports(struct model *model, struct model_port *ports, size_t tot
 
 /* --- opening --- */
 
-/* The threads of the runtime's pool compute, and those alone: the one that starts a run does not wait for it.
+/*
+ * The threads of the runtime's pool compute, and those alone: the one that starts a run does not wait for it.
+ * While they have nothing to do they sleep: spinning, as is the runtime's default, takes cores from weir's
+ * workers and from the networks of other entities.
  */
 static bool set_options(const OrtApi *ort, OrtSessionOptions *options, int threads, char why[RUNTIME_WHY])
 {
@@ -212,6 +215,8 @@ static bool set_options(const OrtApi *ort, OrtSessionOptions *options, int threa
 	 */
 	return runtime_good(ort, ort->SetIntraOpNumThreads(options, threads + 1), "threads", why) &&
 	       runtime_good(ort, ort->SetInterOpNumThreads(options, 1), "threads", why) &&
+	       runtime_good(ort, ort->AddSessionConfigEntry(options, "session.intra_op.allow_spinning", "0"),
+			    "threads", why) &&
 	       runtime_good(ort, ort->SetSessionGraphOptimizationLevel(options, level), "options", why) &&
 	       runtime_good(ort,
 			    ort->AddSessionConfigEntry(options,

@@ -78,11 +78,20 @@ class Description:
         """Ports and parameters of an operator."""
         if operator not in self.tables:
             self.tables[operator] = _weir.operator_table(operator, self.plugins, self.handles())
-        return self.tables[operator] or {"inputs": [], "outputs": [], "parameters": {}}
+        return self.tables[operator] or {"inputs": [], "outputs": [], "parameters": {}, "describes": False}
+
+    def describes_ports(self, entity: str) -> bool:
+        """Whether its parameters may add ports: only what is made of the description knows these."""
+        describes: bool = self.table(self.operator_of(entity))["describes"]
+        return describes
 
     def ports_of(self, entity: str, direction: str) -> list[str]:
+        """Those of its operator; where parameters add some, those of them that are connected, too."""
         ports: list[str] = self.table(self.operator_of(entity))[direction]
-        return ports
+        if not self.describes_ports(entity):
+            return ports
+        ends = (one[direction == "inputs"].partition(".") for one in self.connections())
+        return list(dict.fromkeys([*ports, *(port for name, _, port in ends if name == entity)]))
 
     def parameters_of(self, entity: str) -> dict[str, Any]:
         described = self.entities()[entity]

@@ -63,12 +63,12 @@ class Entity:
 
     @property
     def inputs(self) -> list[End]:
-        """Its input ports."""
+        """Its input ports; of those that come of its parameters (onnx) the ones that are connected."""
         return [End(self, port) for port in self._graph._description.ports_of(self._name, "inputs")]
 
     @property
     def outputs(self) -> list[End]:
-        """Its output ports."""
+        """Its output ports, likewise."""
         return [End(self, port) for port in self._graph._description.ports_of(self._name, "outputs")]
 
     @property
@@ -96,14 +96,14 @@ class Entity:
 
     def __getitem__(self, port: str) -> End:
         """The port of that name."""
-        if port not in self:
+        if port not in self and not self._graph._description.describes_ports(self._name):
             raise KeyError(f"entity '{self._name}' has no port {port!r}; its ports are: {', '.join(self) or 'none'}")
         return End(self, port)
 
     def __getattr__(self, port: str) -> End:
         if port.startswith("_"):
             raise AttributeError(port)
-        if port in self:
+        if port in self or self._graph._description.describes_ports(self._name):
             return End(self, port)
         raise AttributeError(f"entity '{self._name}' has no port '{port}'; its ports are: {', '.join(self) or 'none'}. "
                              f"Attributes of its object of Python are those of graph[{self._name!r}].instance")

@@ -188,13 +188,18 @@ class Graph:
         entity = thing.entity if isinstance(thing, End) else thing
         if entity.graph is not self:
             raise ValueError(f"entity '{entity.name}' is of another graph")
+        described = self._description.describes_ports(entity.name)
         have = [end.port for end in (entity.inputs if direction == "input" else entity.outputs)]
         if isinstance(thing, End):
-            if thing.port not in have:
+            if thing.port not in have and not described:
                 raise ValueError(f"entity '{entity.name}' has no {direction} '{thing.port}'; its {direction}s are: {', '.join(have) or 'none'}")
             return thing
         if len(have) != 1:
-            which = f"has {len(have)} {direction}s, {', '.join(have)}: name one, as {entity.name}[{have[0]!r}]" if have else f"has no {direction}"
+            which = f"has no {direction}"
+            if have:
+                which = f"has {len(have)} {direction}s, {', '.join(have)}: name one, as {entity.name}[{have[0]!r}]"
+            elif described:
+                which = f"has {direction}s that come of its parameters: name one, as {entity.name}['NAME']"
             raise ValueError(f"entity '{entity.name}' {which}")
         return End(entity, have[0])
 

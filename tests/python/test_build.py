@@ -5,12 +5,16 @@ import dataclasses
 import functools
 import gc
 import json
+import pathlib
+import subprocess
 import weakref
 
 import numpy as np
 import pytest
 
 import weir
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Camera:
@@ -522,3 +526,22 @@ def test_an_inlet_goes_on_when_the_graph_is_added_to():
     with graph.start(backend="host"):
         inlet.push(7)
     assert seen == [7]
+
+
+def test_ports_that_come_of_parameters_are_connected_by_their_names(tmp_path):
+    plugin, seen = tmp_path / "libdescribed.so", []
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{ROOT}/include", "-o", plugin, ROOT / "tests/python/described_plugin.c"], check=True)
+    graph = weir.Graph(plugins=[plugin])
+    source = graph.add(upto, count=3)
+    named = graph.add("named", parameters={"from": "a", "to": "b"})
+    assert [end.port for end in named.outputs] == ["more"] and not named.inputs
+    refused(lambda: graph.connect(source, named), ValueError, r"entity 'named' has inputs that come of its parameters: name one, as named\['NAME'\]")
+    graph.connect(source, named["a"], capacity=2)
+    graph.connect("named.b", graph.add(lambda x: seen.append(x), name="see"))
+    assert [*named] == ["a", "more", "b"]
+    run(graph)
+    assert seen == [0, 1, 2]
+    graph = weir.Graph(plugins=[plugin])
+    graph.connect(graph.add(upto, count=3), graph.add("named", parameters={"from": "a", "to": "b"}).wrong)
+    with pytest.raises(weir.Error, match=r"operator 'named' has no input 'wrong' \(inputs: a\)"):
+        run(graph)
