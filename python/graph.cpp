@@ -237,8 +237,8 @@ static nb::list ports_of(const weir_port *ports)
 }
 
 /*
- * {"inputs": names, "outputs": names, "parameters": {name: JSON of its default, or None}, "describes": True: its
- * ports come of its parameters}; None: no such operator.
+ * {"inputs": names, "outputs": names, "parameters": {name: JSON of its default, or None}, "describes": True:
+ * its ports come of its parameters}; None: no such operator.
  */
 static nb::object operator_table(std::string name, std::vector<std::string> plugins,
 				 std::vector<KindHandle *> kinds)
