@@ -76,6 +76,7 @@ static void check_entity(unsigned id, bool cut)
 		found.delivered[p] = counts.delivered;
 		found.dropped[p] = counts.dropped;
 		found.unmatched[p] = counts.unmatched;
+		found.reused[p] = counts.reused;
 		/* An entity that is shown nothing ends when nothing can come there. */
 		found.whole &= entity->port[p].policy != WEIR_POLICY_LATEST || counts.pushed;
 		/* What instances have made is not pushed if all receivers have ended. */

@@ -44,8 +44,8 @@ struct dst_joins_entity {
 	uint32_t fails_at;   /* this tick, from 1; 0: none */
 	unsigned loss, jump; /* of the stamps of a source: none, or one in so many */
 
-	bool by_tag, empty, nearest;
-	uint64_t within;
+	bool by_tag, empty, reuse, nearest; /* reuse: empty, too */
+	uint64_t within, oldest;
 	int64_t timeout; /* ALIGNED, SUM, SIZES; EXPIRING: max_delay */
 	unsigned sum;    /* SUM; EXPIRING: max_batch */
 	struct dst_joins_alternative alternative[ALTERNATIVES];
@@ -67,6 +67,7 @@ struct dst_joins_sent {
 struct dst_joins_tick {
 	int64_t ready, now, ended;
 	unsigned first[PORTS], count[PORTS], visible[PORTS], arrived[PORTS];
+	unsigned again[PORTS]; /* which message it was given again, from 1; count is 0 then */
 };
 
 struct dst_joins_log {
@@ -120,7 +121,7 @@ weir_status dst_joins_promise(struct dst_joins_payload *to, struct dst_joins_pay
 
 /* dst_joins_check.c: what the ticks of an entity have received is what they had to. After a run. */
 struct dst_joins_found {
-	uint64_t pushed[PORTS], delivered[PORTS], dropped[PORTS], unmatched[PORTS];
+	uint64_t pushed[PORTS], delivered[PORTS], dropped[PORTS], unmatched[PORTS], reused[PORTS];
 	bool whole; /* it ended because its inputs did */
 	bool cut;   /* the run was stopped, or has failed */
 };

@@ -108,6 +108,8 @@ static void draw_aligned(struct dst_joins_entity *join)
 	join->empty = draw(2);
 	join->nearest = draw(2);
 	join->timeout = join->empty && draw(2) ? 500 + draw(20000) : 0;
+	join->reuse = join->empty && draw(2);
+	join->oldest = draw(2) ? (1 + draw(8)) * (join->by_tag ? 1 : 500) : UINT64_MAX;
 	for (unsigned i = 0; i < PORTS; i++)
 		if (join->nearest && join->port[i].capacity < 2)
 			join->port[i].capacity = 2;
@@ -216,6 +218,7 @@ static int add_join(int from)
 	join->forwards = join->kind == PLAIN && draw(2);
 	join->blocks = join->forwards || draw(3) ? 0 : 1;
 	draw_instances(join);
+	join->reuse &= !join->instances; /* an instance does not see what its set was given again */
 	if (join->kind == TREE && join->alternative[join->alternatives - 1].period)
 		join->instances = 0;
 	for (unsigned i = 0; i < ports; i++)
@@ -267,6 +270,7 @@ static unsigned places_behind(unsigned id)
 			if (to->port[p].from != (int)id)
 				continue;
 			places += to->port[p].policy == WEIR_POLICY_LATEST ? 4 : to->port[p].capacity;
+			places += to->reuse; /* the one that it keeps */
 			places += to->forwards ? 1 + places_behind(i) : 0;
 		}
 	return places;
@@ -382,8 +386,14 @@ static void put_aligned(const struct dst_joins_entity *entity)
 		dst_put("\"within_tags\":%u,", (unsigned)entity->within);
 	else
 		dst_put("\"within\":\"%uns\",", (unsigned)entity->within);
-	dst_put("\"missing\":\"%s\",\"nearest\":%s", entity->empty ? "empty" : "wait",
+	dst_put("\"missing\":\"%s\",\"nearest\":%s",
+		entity->reuse   ? "reuse"
+		: entity->empty ? "empty"
+				: "wait",
 		entity->nearest ? "true" : "false");
+	if (entity->reuse && entity->oldest != UINT64_MAX)
+		dst_put(entity->by_tag ? ",\"max_age_tags\":%u" : ",\"max_age\":\"%uns\"",
+			(unsigned)entity->oldest);
 	if (entity->timeout)
 		dst_put(",\"timeout\":\"%lldns\"", (long long)entity->timeout);
 	dst_put("}");

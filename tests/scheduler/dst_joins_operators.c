@@ -308,6 +308,24 @@ static struct dst_joins_tick *begin(weir_context *context, struct node *node)
 	return tick;
 }
 
+static struct dst_joins_sent receive(weir_context *context, struct node *node, struct work *work,
+				     struct dst_joins_tick *tick, unsigned p)
+{
+	bool reuses = node->entity->reuse && node->entity->port[p].policy != WEIR_POLICY_LATEST;
+	struct dst_joins_sent sent = {.maker = 0};
+
+	tick->count[p] = (unsigned)weir_context_count(context, p);
+	for (unsigned i = 0; i < tick->count[p]; i++) {
+		sent = note_message(node, tick, p, weir_context_message(context, p, i), i);
+		read_message(node, work, &sent, weir_context_message(context, p, i));
+	}
+	if (reuses && weir_context_age(context, p) >= 0) {
+		tick->again[p] = tick->first[p] + 1;
+		tick->first[p] = tick->count[p] = 0;
+	}
+	return sent;
+}
+
 static weir_status node_compute(weir_context *context, void *state)
 {
 	struct node *node = state;
@@ -325,11 +343,7 @@ static weir_status node_compute(weir_context *context, void *state)
 			continue;
 		tick->visible[p] = entity->instances ? 0 : node->log->visible[p];
 		tick->arrived[p] = pushed_to(node, p, true);
-		tick->count[p] = (unsigned)weir_context_count(context, p);
-		for (unsigned i = 0; i < tick->count[p]; i++) {
-			sent = note_message(node, tick, p, weir_context_message(context, p, i), i);
-			read_message(node, &work, &sent, weir_context_message(context, p, i));
-		}
+		sent = receive(context, node, &work, tick, p);
 	}
 	status = mishap(context, node);
 	pause_some(node);

@@ -9,7 +9,8 @@
 struct port {
 	unsigned p, count, at; /* pushed; the next message */
 	unsigned capacity;
-	uint64_t unmatched;
+	unsigned kept; /* the one that is given again, from 1; 0: none */
+	uint64_t unmatched, reused;
 	const struct dst_joins_sent *sent;
 };
 
@@ -222,6 +223,33 @@ static void check_width(const struct sets *sets, const struct dst_joins_tick *ti
 		dst_fails("the set of tick %u of e%u is wider than within", sets->number, sets->id);
 }
 
+/* What a port that the set lacks gave last, if that is not too old beside the earliest that is new. */
+static void check_again(struct sets *sets, const struct dst_joins_tick *tick, unsigned in)
+{
+	uint64_t earliest = UINT64_MAX;
+
+	for (unsigned i = 0; i < sets->ports; i++) {
+		const struct port *port = &sets->port[i];
+		if (in >> i & 1 && key(sets, port, tick->first[port->p]) < earliest)
+			earliest = key(sets, port, tick->first[port->p]);
+	}
+	for (unsigned i = 0; i < sets->ports; i++) {
+		struct port *port = &sets->port[i];
+		uint64_t kept = port->kept ? key(sets, port, port->kept - 1) : 0;
+		if (in >> i & 1) {
+			port->kept = tick->first[port->p] + 1;
+			continue;
+		}
+		if (!sets->entity->reuse || (earliest > kept && earliest - kept > sets->entity->oldest))
+			port->kept = 0;
+		if (tick->again[port->p] != port->kept)
+			dst_fails("tick %u of e%u is given message %d of '%c' again, not %d", sets->number,
+				  sets->id, (int)tick->again[port->p] - 1, 'a' + port->p,
+				  (int)port->kept - 1);
+		port->reused += port->kept > 0;
+	}
+}
+
 static void check_set(struct sets *sets, const struct dst_joins_tick *tick)
 {
 	struct about about = about_of(sets);
@@ -263,6 +291,7 @@ static void check_set(struct sets *sets, const struct dst_joins_tick *tick)
 		port->unmatched += is - port->at;
 		port->at = is + 1;
 	}
+	check_again(sets, tick, in);
 }
 
 /* --- the end --- */
@@ -338,6 +367,10 @@ void dst_joins_check_sets(unsigned id, const struct dst_joins_found *found)
 		check_set(&sets, &log->tick[sets.number]);
 	}
 	for (unsigned i = 0; i < sets.ports; i++) {
+		if (found->reused[sets.port[i].p] != sets.port[i].reused && !dst_said.broken[0])
+			dst_fails("e%u.%c: %llu are reused, not %llu", id, 'a' + sets.port[i].p,
+				  (unsigned long long)found->reused[sets.port[i].p],
+				  (unsigned long long)sets.port[i].reused);
 		visible[i] = sets.entity->instances ? 0 : log->visible[sets.port[i].p];
 		visible[i] = visible[i] > sets.port[i].at ? visible[i] : sets.port[i].at;
 		visible[i] = visible[i] < sets.port[i].count ? visible[i] : sets.port[i].count;
