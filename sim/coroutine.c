@@ -1,9 +1,9 @@
 /*
- * The switch saves the registers that a function must preserve in the x86-64 ABI (six; the floating-point
- * control words are not saved, since no code here changes them) and swaps stack pointers. Including the
- * choice of the next fiber that takes 18 ns, against 240 ns with swapcontext, which calls the kernel for the
- * signal mask. A new stack is laid out as if `coroutine_begin` had been interrupted before its first
- * instruction.
+ * The switch saves the registers that a function must preserve (6 in the ABI of x86-64, 20 in that of
+ * aarch64; the floating-point control words are not saved, since no code here changes them) and swaps stack
+ * pointers. Including the choice of the next fiber that takes 18 ns on x86-64, against 240 ns with
+ * swapcontext, which calls the kernel for the signal mask. A new stack is laid out as if `coroutine_begin`
+ * had been interrupted before its first instruction.
  *
  * Both sanitizers are told of each switch: AddressSanitizer which stack is in use, ThreadSanitizer that what
  * came before the switch happened before what comes after it. A pooled stack may be poisoned by frames that
@@ -12,6 +12,7 @@
 #include "sim/coroutine.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,8 +154,10 @@ static void stack_lay_out(struct wr_coroutine *self)
 		    (unsigned)address);
 }
 
+/* The signal mask belongs to the thread, but swapcontext would bring back the one that `to` was left with. */
 static void coroutine_jump(struct wr_coroutine *from, struct wr_coroutine *to)
 {
+	pthread_sigmask(SIG_SETMASK, NULL, &to->context.uc_sigmask);
 	swapcontext(&from->context, &to->context);
 }
 
@@ -165,6 +168,8 @@ static void coroutine_jump(struct wr_coroutine *from, struct wr_coroutine *to)
  * at `to`; `self` is the argument of coroutine_begin.
  */
 void wr_coroutine_jump(void **from, void *to, struct wr_coroutine *self);
+
+#ifdef __x86_64__
 
 __asm__(".text\n"
 	".p2align 4\n"
@@ -191,14 +196,54 @@ __asm__(".text\n"
 	".size wr_coroutine_jump, . - wr_coroutine_jump\n");
 
 /* Six registers, the address that `ret` pops, and a null return address, which ends backtraces. */
+enum { LAID_OUT = 8, BEGIN_AT = 6 };
+
+#else /* aarch64 */
+
+__asm__(".text\n"
+	".p2align 4\n"
+	".globl wr_coroutine_jump\n"
+	".hidden wr_coroutine_jump\n"
+	".type wr_coroutine_jump, %function\n"
+	"wr_coroutine_jump:\n"
+	"	stp x29, x30, [sp, #-160]!\n"
+	"	stp x19, x20, [sp, #16]\n"
+	"	stp x21, x22, [sp, #32]\n"
+	"	stp x23, x24, [sp, #48]\n"
+	"	stp x25, x26, [sp, #64]\n"
+	"	stp x27, x28, [sp, #80]\n"
+	"	stp d8, d9, [sp, #96]\n"
+	"	stp d10, d11, [sp, #112]\n"
+	"	stp d12, d13, [sp, #128]\n"
+	"	stp d14, d15, [sp, #144]\n"
+	"	mov x9, sp\n"
+	"	str x9, [x0]\n"
+	"	mov sp, x1\n"
+	"	ldp x19, x20, [sp, #16]\n"
+	"	ldp x21, x22, [sp, #32]\n"
+	"	ldp x23, x24, [sp, #48]\n"
+	"	ldp x25, x26, [sp, #64]\n"
+	"	ldp x27, x28, [sp, #80]\n"
+	"	ldp d8, d9, [sp, #96]\n"
+	"	ldp d10, d11, [sp, #112]\n"
+	"	ldp d12, d13, [sp, #128]\n"
+	"	ldp d14, d15, [sp, #144]\n"
+	"	ldp x29, x30, [sp], #160\n"
+	"	mov x0, x2\n"
+	"	ret\n"
+	".size wr_coroutine_jump, . - wr_coroutine_jump\n");
+
+/* x29, which ends backtraces if it is null, the address that `ret` takes, and the other 18 registers. */
+enum { LAID_OUT = 20, BEGIN_AT = 1 };
+
+#endif
+
 static void stack_lay_out(struct wr_coroutine *self)
 {
-	void **top = (void **)((uintptr_t)node_of_stack(self->stack) & ~(uintptr_t)15);
+	void **top = (void **)((uintptr_t)node_of_stack(self->stack) & ~(uintptr_t)15) - LAID_OUT;
 
-	*--top = NULL;
-	*--top = (void *)(uintptr_t)coroutine_begin;
-	for (int i = 0; i < 6; i++)
-		*--top = NULL;
+	memset(top, 0, LAID_OUT * sizeof *top);
+	top[BEGIN_AT] = (void *)(uintptr_t)coroutine_begin;
 	self->top = top;
 }
 

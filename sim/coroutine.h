@@ -26,10 +26,10 @@
 #endif
 
 /*
- * x86-64 has a switch of its own. Other machines, or a build that defines
- * WR_UCONTEXT, use libc's (two system calls per switch).
+ * x86-64 and aarch64 have switches of their own. Other machines, or a build that defines
+ * WR_UCONTEXT, use libc's (three system calls per switch).
  */
-#if !defined(__x86_64__) && !defined(WR_UCONTEXT)
+#if !defined(__x86_64__) && !defined(__aarch64__) && !defined(WR_UCONTEXT)
 #define WR_UCONTEXT 1
 #endif
 #ifdef WR_UCONTEXT

@@ -482,7 +482,7 @@ static bool watch_next_fence(struct wr_armed_flag *flag, uint32_t first, int64_t
 		flag->value = fence.value;
 		flag->target = (uint32_t)fence.value;
 		event = wr_stream_event(stream, fence.value);
-		flag->made = wr_load_relaxed(&event->recorded_at);
+		flag->made = wr_load_acquire(&event->recorded_at); /* before `value` */
 		if (wr_load(&event->value) != fence.value)
 			flag->made = 0; /* recorded again: for that it must have been seen complete */
 		flag->early = wr_stream_is_early(stream, fence.value);

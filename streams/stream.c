@@ -773,8 +773,8 @@ weir_status weir_stream_record(weir_stream *stream, weir_fence *out)
 		return wr_system_failed(system) ? wr_system_failure_status(system) : WEIR_E_NOMEM;
 	/* Before the event is reused: a query that sees the new record must see it, too. */
 	wr_store_release(&event->value, value);
-	wr_store_relaxed(&event->marks, 0); /* this and the next three: published by `submitted` */
-	wr_store_relaxed(&event->recorded_at, wr_now());
+	wr_store_relaxed(&event->marks, 0); /* this and the next two relaxed ones: published by `submitted` */
+	wr_store_release(&event->recorded_at, wr_now());
 	status = wr_device_record(system, stream->spec.device, wr_load(&stream->native), event->native);
 	if (status)
 		return status;

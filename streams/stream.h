@@ -31,7 +31,7 @@ struct wr_event {
 	void *native;
 	/* the timeline value for which it was recorded; changed before it is recorded again */
 	_Atomic uint64_t value;
-	_Atomic int64_t recorded_at; /* when it was recorded; relaxed: readers check `value` afterwards */
+	_Atomic int64_t recorded_at; /* when it was recorded: stored after `value`, read before it */
 	/*
 	 * By the poller: when it saw the flag of the value written, and how long before it last saw that it
 	 * was not. Less than recorded_at: it did not look, or speaks of a value that the event stood for

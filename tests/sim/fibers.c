@@ -1,4 +1,6 @@
 /* Fibers: what belongs to each, calls into worlds, worlds that are stuck or never end, stacks. */
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -401,6 +403,100 @@ static void a_fiber_has_room_for_deep_calls(void **state)
 	rig_end(notes);
 }
 
+static bool is_blocked(int number)
+{
+	sigset_t mask;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &mask);
+	return sigismember(&mask, number);
+}
+
+static void see_it_blocked_later(void *arg)
+{
+	struct notes *notes = arg;
+
+	notes->wrong = is_blocked(SIGUSR2);
+	while (!notes->flag)
+		wr_thread_yield();
+	notes->wrong |= !is_blocked(SIGUSR2);
+	notes->count++;
+}
+
+static void block_beside_another(void *arg)
+{
+	struct notes *notes = arg;
+	sigset_t set;
+
+	wr_thread_start(&notes->thread, "other", see_it_blocked_later, notes);
+	wr_thread_yield();
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	notes->flag = true;
+	wr_thread_join(&notes->thread);
+}
+
+static void the_signal_mask_belongs_to_the_thread(void **state)
+{
+	struct notes *notes = rig_begin(1, WR_SIM_ROUND_ROBIN);
+	sigset_t set;
+
+	(void)state;
+	assert_int_equal(rig_call(notes, block_beside_another), WEIR_OK);
+	assert_int_equal(notes->count, 1);
+	assert_false(notes->wrong);
+	assert_true(is_blocked(SIGUSR2));
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	rig_end(notes);
+}
+
+/* What the ABI lets a function preserve for its caller: more values than the registers for it. */
+static double add_up_beside_others(int n)
+{
+	double a = n, b = 2 * n, c = 3 * n, d = 4 * n, e = 5 * n, f = 6 * n, g = 7 * n, h = 8 * n;
+	uint64_t i = 1, j = 2, k = 3, l = 4, m = 5, o = 6, p = 7, q = 8, r = 9, s = 10;
+
+	for (int turn = 0; turn < 10; turn++) {
+		wr_thread_yield();
+		a += 1, b += a, c += b, d += c, e += d, f += e, g += f, h += g;
+		i += (uint64_t)n, j += i, k += j, l += k, m += l, o += m, p += o, q += p, r += q, s += r;
+	}
+	return a + b + c + d + e + f + g + h + (double)((i ^ j ^ k ^ l ^ m ^ o ^ p ^ q ^ r ^ s) % 1000000);
+}
+
+static void use_many_registers(void *arg)
+{
+	struct notes *notes = arg;
+	double sum = add_up_beside_others(notes->count++);
+
+	notes->hash += (uint64_t)sum;
+}
+
+static void three_use_many_registers(void *arg)
+{
+	struct wr_thread threads[3];
+
+	for (int i = 0; i < 3; i++)
+		wr_thread_start(&threads[i], "adds", use_many_registers, arg);
+	for (int i = 0; i < 3; i++)
+		wr_thread_join(&threads[i]);
+}
+
+static void registers_survive_a_switch(void **state)
+{
+	struct notes *notes = rig_begin(1, WR_SIM_ROUND_ROBIN);
+	uint64_t alone = 0;
+
+	(void)state;
+	for (int n = 0; n < 3; n++)
+		alone += (uint64_t)add_up_beside_others(n);
+	assert_int_equal(rig_call(notes, three_use_many_registers), WEIR_OK);
+	assert_int_equal(notes->hash, alone);
+	rig_end(notes);
+}
+
 static void use_too_much(void *arg)
 {
 	volatile char first = 1;
@@ -444,6 +540,8 @@ int main(void)
 		cmocka_unit_test(a_world_with_unfinished_fibers_can_be_dropped),
 		cmocka_unit_test(f40_any_allocation_of_a_world_may_fail),
 		cmocka_unit_test(a_fiber_has_room_for_deep_calls),
+		cmocka_unit_test(the_signal_mask_belongs_to_the_thread),
+		cmocka_unit_test(registers_survive_a_switch),
 		cmocka_unit_test(f49_a_stack_overflow_hits_the_guard_page),
 	};
 
