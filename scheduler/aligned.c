@@ -205,7 +205,7 @@ void wr_view_align_ticked(weir_view *view)
 
 		if (known->left_out && !input->held)
 			wr_input_hold(input, false);
-		if (input->plan->reused)
+		if (input->plan->reused && input->count)
 			input->connections[0]->queue.again = false; /* the next set says it anew */
 		known->left_out = false;
 	}
