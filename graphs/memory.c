@@ -331,12 +331,11 @@ static void mark_passing(const struct wr_plan *plan, bool host, bool *sends)
 }
 
 /*
- * A `latest` port holds what it shows, the next one and the newest one; one whose last message may be given
- * again holds that beside its queue.
+ * A port whose last message may be given again holds that beside its queue.
  */
 static uint32_t places_of(const struct wr_plan_input *input)
 {
-	return input->policy == WEIR_POLICY_LATEST ? 3 : input->capacity + input->reused;
+	return input->policy == WEIR_POLICY_LATEST ? WR_LATEST_PLACES : input->capacity + input->reused;
 }
 
 /* Messages that queues and outlets behind these entities hold. */

@@ -10,6 +10,8 @@
 #include "graphs/type.h"
 #include "weir.h"
 
+#define WR_LATEST_PLACES 3u /* of a `latest` queue: what is or will be shown, oldest, newest */
+
 struct wr_plan_input {
 	const weir_port *port;
 	struct wr_port_type type;

@@ -256,8 +256,11 @@ weir_status wr_align_reset(struct wr_align *align, weir_entity *entity)
 		}
 		*known = (struct wr_align_known){
 			.input = known->input, .seen = known->seen, .room = known->room};
-		if (input->count)
-			known->checked = wr_read(&input->connections[0]->queue.head);
+		if (!input->count)
+			continue;
+		known->checked = wr_read(&input->connections[0]->queue.head);
+		if (input->plan->reused)
+			input->connections[0]->queue.again = false; /* the tick of a failed run left it */
 	}
 	return WEIR_OK;
 }

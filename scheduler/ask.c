@@ -316,18 +316,27 @@ static struct wr_queue *latest_queue(const struct wr_input *input)
 	return &input->connections[0]->queue;
 }
 
+/* Reads the incomplete fences of the oldest message that is not shown; false: there is none. */
+static bool fetch_oldest(weir_entity *entity, const struct wr_input *input, size_t *pending)
+{
+	const weir_message *oldest = wr_queue_oldest(latest_queue(input));
+
+	*pending = oldest ? add_pending(entity, oldest, 0, true) : 0;
+	return oldest != NULL;
+}
+
 bool wr_gate_ask(weir_view *view, unsigned input)
 {
 	weir_entity *entity = view->entity;
 	const struct wr_input *from = &entity->inputs[input];
-	const weir_message *oldest;
+	size_t pending = 0;
 
 	wr_verdict_clear(&entity->verdict);
 	if (from->latest) { /* a look: shows nothing */
-		bool shown = !from->take || wr_queue_shown(latest_queue(from), NULL);
-		oldest = shown ? NULL : wr_queue_oldest(latest_queue(from));
-		return wait_for_fetched(entity, oldest ? add_pending(entity, oldest, 0, true) : 0, input,
-					&entity->verdict, "waits for device work of the first message");
+		if (from->take && !wr_queue_shown(latest_queue(from), NULL))
+			fetch_oldest(entity, from, &pending);
+		return wait_for_fetched(entity, pending, input, &entity->verdict,
+					"waits for device work of the first message");
 	}
 	if (!from->gate && !wr_system_has_promises(entity->graph->system))
 		return false;
@@ -355,9 +364,7 @@ static bool latest_ask(weir_view *view, unsigned input)
 	if (!entity->inputs[input].take)
 		return false;
 	for (int moved = 0; moved < 2; moved++) {
-		const weir_message *oldest = wr_queue_oldest(queue);
-		pending = oldest ? add_pending(entity, oldest, 0, true) : 0;
-		if (!oldest || pending)
+		if (!fetch_oldest(entity, &entity->inputs[input], &pending) || pending)
 			break;
 		wr_queue_show(queue, scheduler->trace, lane);
 	}
@@ -413,10 +420,9 @@ static void arm_oldest(weir_entity *entity, struct sum *sum)
 	verdict->fence_count = verdict->fences_from = 0;
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const struct wr_input *input = &entity->inputs[i];
-		bool asks = input->latest && input->take;
-		const weir_message *oldest = asks ? wr_queue_oldest(latest_queue(input)) : NULL;
-		size_t pending = oldest ? add_pending(entity, oldest, 0, true) : 0;
-		if (oldest && !pending)
+		size_t pending = 0;
+
+		if (input->latest && input->take && fetch_oldest(entity, input, &pending) && !pending)
 			wr_poke(entity);
 		for (size_t k = 0; k < pending; k++)
 			weir_verdict_fence(verdict, entity->fetched[k]);

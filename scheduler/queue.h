@@ -18,11 +18,11 @@
 #define WR_SCHEDULER_QUEUE_H
 
 #include "base/thread.h"
+#include "graphs/plan.h"
 #include "scheduler/message.h"
 #include "trace/trace.h"
 
-#define WR_CAPACITY_MAX  65536u
-#define WR_LATEST_PLACES 3u /* capacity of a `latest` queue: what is or will be shown, oldest, newest */
+#define WR_CAPACITY_MAX 65536u
 
 struct weir_message;
 

@@ -58,10 +58,12 @@ __attribute__((always_inline)) static inline void front_take(struct wr_worker *w
 	n = wr_queue_take(&connection->queue, input->taken + input->taken_count);
 	input->taken_by[k] = n;
 	input->taken_count += n;
-	if (n && connection->queue.policy == WEIR_POLICY_FAULT && !connection->sender)
-		wr_inlet_wake_waiting(connection->inlet);
-	if (!n || connection->queue.again || connection->queue.policy != WEIR_POLICY_BLOCK)
+	if (!n || connection->queue.again)
 		return; /* what is given again has left its place before */
+	if (connection->queue.policy == WEIR_POLICY_FAULT && !connection->sender)
+		wr_inlet_wake_waiting(connection->inlet);
+	if (connection->queue.policy != WEIR_POLICY_BLOCK)
+		return;
 	if (!connection->sender)
 		wr_inlet_wake_waiting(connection->inlet);
 	else
