@@ -35,6 +35,7 @@ except ImportError:
     sys.exit(77)
 
 SAMPLES = 256  # different ones
+WARM = 2**64 - 1  # the number of a query before the test
 MORE = 6e-3  # s beside twice the service of a full batch: the pace of both threads, and the first query's wait
 
 
@@ -44,6 +45,7 @@ def options():
     parser.add_argument("--backend", choices=["host", "cuda"], default="host")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--delay", type=float, default=2, help="ms from the push of the oldest query")
+    parser.add_argument("--in-flight", type=int, default=1, help="batches that the device has at a time: each adds its service to a latency")
     parser.add_argument("--seconds", type=float, default=3, help="of each test")
     parser.add_argument("--width", type=int, default=1024, help="numbers of a sample, and units of a layer")
     parser.add_argument("--layers", type=int, default=8)
@@ -112,8 +114,9 @@ class Network:
         ctx.emit("out", out)
 
 
-def complete(outlet, sent, right):
-    """Runs on a thread of its own until the outlet is closed. right: the answers to compare with, or None."""
+def complete(outlet, sent, right, warmed):
+    """Runs on a thread of its own until the outlet is closed. right: the answers to compare with, or None. warmed: is released for each query
+    of the warm-up."""
     for message in outlet:
         answers, queries = np.array(message), sent.popleft()
         if right is not None and not np.allclose(answers, right[[index for _, index in queries]], rtol=1e-4, atol=1e-5):
@@ -121,10 +124,14 @@ def complete(outlet, sent, right):
             os._exit(1)  # LoadGen would wait for ever for the others
         responses, kept = [], []
         for (number, _), row in zip(queries, answers):
+            if number == WARM:
+                warmed.release()
+                continue
             kept.append(array.array("B", row.tobytes()))
             address, count = kept[-1].buffer_info()
             responses.append(loadgen.QuerySampleResponse(number, address, count))
-        loadgen.QuerySamplesComplete(responses)
+        if responses:
+            loadgen.QuerySamplesComplete(responses)
 
 
 def settings_for(rate, bound, seconds):
@@ -164,18 +171,28 @@ class Server:
     def graph(self, batch, sent, sizes):
         graph = weir.Graph()
         delay = f"{int(self.given.delay * 1e6)}ns"
-        network = graph.add(Network(self.model, sent, sizes), name="network", ports={"in": {"capacity": 2048, "take": batch}}, max_in_flight=4,
+        network = graph.add(Network(self.model, sent, sizes), name="network", ports={"in": {"capacity": 2048, "take": batch}}, max_in_flight=self.given.in_flight,
                             conditions=[{"type": "expiring_message_available", "port": "in", "max_batch": batch, "max_delay": delay}])
         return graph, graph.inlet(network["in"]), graph.outlet(network["out"], capacity=64)
 
+    def warm(self, batch, inlet, warmed):
+        for i in range(4 * batch):
+            inlet.push(np.array([WARM, i % SAMPLES], np.uint64), give=True)
+        for _ in range(4 * batch):
+            if not warmed.acquire(timeout=60):
+                sys.exit("loadgen.py: no answer within 60 s before the test")
+
     def p99(self, batch, rate, bound):
         """(seconds, mean size of the batches) under that rate; infinity if LoadGen could not send it."""
-        sent, sizes = collections.deque(), collections.Counter()
+        sent, sizes, warmed = collections.deque(), collections.Counter(), threading.Semaphore(0)
         graph, inlet, outlet = self.graph(batch, sent, sizes)
         with graph, tempfile.TemporaryDirectory(prefix="weir-loadgen-") as folder:
             graph.start(backend=self.given.backend, workers=2)
-            thread = threading.Thread(target=complete, args=(outlet, sent, self.right if self.given.quick else None))
+            thread = threading.Thread(target=complete, args=(outlet, sent, self.right if self.given.quick else None, warmed))
             thread.start()
+            for _ in range(2 if self.given.quick else 8):  # the library makes its handles and loads its kernels for a new thread or stream
+                self.warm(batch, inlet, warmed)
+            sizes.clear()
 
             def issue(queries):
                 for query in queries:
