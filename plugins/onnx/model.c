@@ -200,20 +200,41 @@ static bool read_ports(struct model *model, struct model_port *ports, size_t tot
 
 /* --- opening --- */
 
-/*
- * The threads of the runtime's pool compute, and those alone: the one that starts a run does not wait for it.
- * While they have nothing to do they sleep: spinning, as is the runtime's default, takes cores from weir's
- * workers and from the networks of other entities.
- */
-static bool set_options(const OrtApi *ort, OrtSessionOptions *options, int threads, char why[RUNTIME_WHY])
+bool model_tells_shapes(const struct model *model, bool batches)
 {
-	GraphOptimizationLevel level = threads ? ORT_ENABLE_ALL : ORT_DISABLE_ALL;
+	bool told[MODEL_SYMBOLS] = {false};
+
+	for (size_t i = 0; i < model->input_count; i++)
+		for (int k = 0; k < model->inputs[i].rank; k++)
+			if (model->inputs[i].symbols[k] >= 0)
+				told[model->inputs[i].symbols[k]] = true;
+	for (size_t i = 0; i < model->output_count; i++) {
+		const struct model_port *port = &model->outputs[i];
+
+		if (port->rank < 0)
+			return false;
+		for (int k = batches; k < port->rank; k++)
+			if (port->symbols[k] < 0 ? port->sizes[k] < 0 : !told[port->symbols[k]])
+				return false;
+	}
+	return true;
+}
+
+/*
+ * The threads of the runtime's pool are one fewer than it is told: it counts the one that starts a run. While
+ * they have nothing to do they sleep: spinning, as is the runtime's default, takes cores from weir's workers
+ * and from the networks of other entities.
+ */
+static bool set_options(const OrtApi *ort, OrtSessionOptions *options, int threads, bool only_looks,
+			char why[RUNTIME_WHY])
+{
+	GraphOptimizationLevel level = only_looks ? ORT_DISABLE_ALL : ORT_ENABLE_ALL;
 
 	/*
 	 * Weights must lie in the model's file: the runtime would open others by itself, wherever the model
 	 * says. In a folder that is none it finds none.
 	 */
-	return runtime_good(ort, ort->SetIntraOpNumThreads(options, threads + 1), "threads", why) &&
+	return runtime_good(ort, ort->SetIntraOpNumThreads(options, threads), "threads", why) &&
 	       runtime_good(ort, ort->SetInterOpNumThreads(options, 1), "threads", why) &&
 	       runtime_good(ort, ort->AddSessionConfigEntry(options, "session.intra_op.allow_spinning", "0"),
 			    "threads", why) &&
@@ -225,29 +246,35 @@ static bool set_options(const OrtApi *ort, OrtSessionOptions *options, int threa
 			    "options", why);
 }
 
-static bool open_session(struct model *model, const char *bytes, size_t length, int threads,
-			 model_options_fn *fn, void *arg, char why[RUNTIME_WHY])
+static bool open_session(struct model *model, const struct model_wanted *wanted, const char *bytes,
+			 size_t length, int threads, char why[RUNTIME_WHY])
 {
 	const OrtApi *ort = model->ort;
 	OrtSessionOptions *options = NULL;
-	/* What fails is returned, so nothing is printed. The runtime has one of these per process, counted.
-	 */
 	bool good =
-		runtime_good(ort, ort->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "weir", &model->env), "environment",
-			     why) &&
 		runtime_good(ort, ort->CreateSessionOptions(&options), "options", why) &&
-		set_options(ort, options, threads, why) && (!fn || fn(ort, options, arg, why)) &&
+		set_options(ort, options, threads, !wanted->threads, why) &&
+		(!wanted->options || wanted->options(ort, options, wanted->arg, why)) &&
 		runtime_good(ort,
 			     ort->CreateSessionFromArray(model->env, bytes, length, options, &model->session),
 			     "ONNX Runtime refuses it", why);
 
 	ort->ReleaseSessionOptions(options);
-	return good &&
-	       runtime_good(ort, ort->GetAllocatorWithDefaultOptions(&model->allocator), "memory", why);
+	return good;
 }
 
-bool model_open(struct model *model, int fd, int threads, model_options_fn *fn, void *arg,
-		char why[RUNTIME_WHY])
+/* Where the thread that starts a run computes as well, the pool has one thread less. */
+static bool open_again(struct model *model, const struct model_wanted *wanted, const char *bytes,
+		       size_t length, char why[RUNTIME_WHY])
+{
+	if (!wanted->threads || wanted->options || model_tells_shapes(model, wanted->batches))
+		return true;
+	model->ort->ReleaseSession(model->session);
+	model->session = NULL;
+	return open_session(model, wanted, bytes, length, wanted->threads, why);
+}
+
+bool model_open(struct model *model, int fd, const struct model_wanted *wanted, char why[RUNTIME_WHY])
 {
 	size_t length = 0, inputs = 0, outputs = 0;
 	char *bytes = NULL;
@@ -258,15 +285,23 @@ bool model_open(struct model *model, int fd, int threads, model_options_fn *fn, 
 	ort = model->ort;
 	if (!ort)
 		return false;
+	/* What fails is returned, so nothing is printed. The runtime has one environment per process,
+	 * counted.
+	 */
 	good = read_file(fd, &bytes, &length, why) &&
-	       open_session(model, bytes, length, threads, fn, arg, why);
-	free(bytes);
-	return good && runtime_good(ort, ort->SessionGetInputCount(model->session, &inputs), "inputs", why) &&
+	       runtime_good(ort, ort->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "weir", &model->env), "environment",
+			    why) &&
+	       open_session(model, wanted, bytes, length, wanted->threads + 1, why) &&
+	       runtime_good(ort, ort->GetAllocatorWithDefaultOptions(&model->allocator), "memory", why) &&
+	       runtime_good(ort, ort->SessionGetInputCount(model->session, &inputs), "inputs", why) &&
 	       runtime_good(ort, ort->SessionGetOutputCount(model->session, &outputs), "outputs", why) &&
 	       read_ports(model, model->inputs, inputs, &model->input_count, ort->SessionGetInputName,
 			  ort->SessionGetInputTypeInfo, why) &&
 	       read_ports(model, model->outputs, outputs, &model->output_count, ort->SessionGetOutputName,
-			  ort->SessionGetOutputTypeInfo, why);
+			  ort->SessionGetOutputTypeInfo, why) &&
+	       open_again(model, wanted, bytes, length, why);
+	free(bytes);
+	return good;
 }
 
 void model_close(struct model *model)

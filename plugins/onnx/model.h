@@ -44,13 +44,21 @@ struct model {
 typedef bool model_options_fn(const OrtApi *ort, OrtSessionOptions *options, void *arg,
 			      char why[RUNTIME_WHY]);
 
+struct model_wanted {
+	int threads;               /* that compute a run; 0: none will, it only looks, as fast as it can */
+	bool batches;              /* the first size of what it gives is that of what it receives */
+	model_options_fn *options; /* NULL: none */
+	void *arg;
+};
+
 /*
- * Reads the model from the descriptor, which stays the caller's, and checks it. `threads` of the runtime's
- * own compute; 0: it only looks, as fast as it can. Returns false, with a line, if it cannot be; the model is
- * then to be closed all the same.
+ * Reads the model from the descriptor, which stays the caller's, and checks it. Returns false, with a line,
+ * if it cannot be; the model is then to be closed all the same. The pool of the runtime has `threads`
+ * threads, or, if only a run tells the shapes of the outputs, so that it is waited for, one less.
  */
-bool model_open(struct model *model, int fd, int threads, model_options_fn *fn, void *arg,
-		char why[RUNTIME_WHY]);
+bool model_open(struct model *model, int fd, const struct model_wanted *wanted, char why[RUNTIME_WHY]);
+/* The shapes of the outputs are known once those of the inputs are. */
+bool model_tells_shapes(const struct model *model, bool batches);
 void model_close(struct model *model); /* half-open ones, too */
 
 /*

@@ -625,38 +625,24 @@ static weir_status open_stream(weir_context *context, struct onnx *onnx)
 							      "provider 'cpu', or --backend cuda");
 }
 
-/* An output is known if each of its names is one of an input's. */
-static bool tells_shapes(const struct onnx *onnx)
-{
-	const struct model *model = &onnx->model;
-	struct tick all = {.onnx = (struct onnx *)onnx, .rows = 1};
-	int64_t shape[WEIR_DIMENSIONS_MAX];
-
-	memset(all.sizes, -1, sizeof all.sizes);
-	for (size_t i = 0; i < model->input_count; i++)
-		for (int k = 0; k < model->inputs[i].rank; k++)
-			if (model->inputs[i].symbols[k] >= 0)
-				all.sizes[model->inputs[i].symbols[k]] = 1;
-	for (size_t i = 0; i < model->output_count; i++)
-		if (!output_shape(&all, &model->outputs[i], shape))
-			return false;
-	return true;
-}
-
 static weir_status open_model(weir_context *context, struct onnx *onnx, const weir_values *values)
 {
 	const char *path = weir_values_string(values, "model");
 	int fd = -1;
 	weir_status opened = weir_context_open(context, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, &fd);
 	struct model *model = &onnx->model;
+	struct model_wanted wanted = {
+		.threads = threads_of(values),
+		.batches = onnx->batch > 1,
+		.options = onnx->on_cuda ? cuda_set_options : NULL,
+		.arg = &onnx->cuda,
+	};
 	char why[RUNTIME_WHY];
 	bool good;
 
 	if (opened)
 		return opened; /* the line names the file */
-	good = model_open(model, fd, threads_of(values), onnx->on_cuda ? cuda_set_options : NULL, &onnx->cuda,
-			  why) &&
-	       check_batch(model, (int64_t)onnx->batch, why) &&
+	good = model_open(model, fd, &wanted, why) && check_batch(model, (int64_t)onnx->batch, why) &&
 	       runtime_good(
 		       model->ort,
 		       model->ort->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &onnx->memory),
@@ -690,7 +676,7 @@ static weir_status onnx_start(weir_context *context, void *state, const weir_val
 		onnx->input_names[i] = onnx->model.inputs[i].name;
 	for (size_t i = 0; i < onnx->model.output_count; i++)
 		onnx->output_names[i] = onnx->model.outputs[i].name;
-	onnx->shapes_known = tells_shapes(onnx);
+	onnx->shapes_known = model_tells_shapes(&onnx->model, onnx->batch > 1);
 	if (!onnx->shapes_known && !onnx->on_cuda)
 		weir_context_log(context, WEIR_LOG_WARN,
 				 "the inputs do not tell the shapes of all outputs: each tick computes on "
@@ -765,7 +751,7 @@ static weir_status onnx_describe(const weir_values *values, weir_ports *ports)
 		free(model);
 		return status;
 	}
-	if (!model_open(model, fd, 0, NULL, NULL, why) ||
+	if (!model_open(model, fd, &(struct model_wanted){0}, why) ||
 	    !check_batch(model, weir_values_int(values, "batch"), why))
 		status = weir_ports_fail(ports, "model '%s': %s", path, why);
 	for (size_t i = 0; !status && i < model->input_count; i++)

@@ -173,6 +173,20 @@ def a_shape_that_only_a_run_tells_is_run_in_the_tick(weir):
     assert (results(array[:, :1]).ravel() == array[array > 1]).all()
 
 
+def threads_while_it_runs(weir, model, rows):
+    read = {**write_frames("frames", frames((1, 4)) + 2, rows=rows), "count": 0}
+    child = started_with_results(weir, describe(read, model, threads=2))
+    threads = len(os.listdir(f"/proc/{child.pid}/task"))
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=20)
+    assert child.returncode == 130
+    return threads
+
+
+def a_worker_that_computes_is_one_of_the_threads(weir):
+    assert threads_while_it_runs(weir, FOLDER / "open.onnx", 0) == threads_while_it_runs(weir, FOLDER / "relu.onnx", 1) - 1
+
+
 def sizes_named_by_a_question_mark_are_independent(weir):
     made.relu(FOLDER / "unknown.onnx", ["?", "?"])
     array = frames((1, 4))
@@ -339,6 +353,7 @@ if __name__ == "__main__":
             a_batch_takes_what_is_there_and_results_come_one_by_one,
             ports_are_the_inputs_and_outputs_by_their_names,
             a_shape_that_only_a_run_tells_is_run_in_the_tick,
+            a_worker_that_computes_is_one_of_the_threads,
             sizes_named_by_a_question_mark_are_independent,
             many_small_frames_on_all_backends,
             no_worker_waits_for_a_run,
