@@ -68,9 +68,9 @@ static void *load_given(const char *path, char why[RUNTIME_WHY])
 }
 
 /*
- * In the Python package weir, whose folder this plugin is two below: the runtime that pip put beside the package. Elsewhere
- * nothing is taken from so far above. The linker knows the plugin by the path of a descriptor (graphs/plugin.c),
- * which realpath follows.
+ * In the Python package weir, whose folder this plugin is two below: the runtime that pip put beside the
+ * package. Elsewhere nothing is taken from so far above. The linker knows the plugin by the path of a
+ * descriptor (graphs/plugin.c), which realpath follows.
  */
 static void *load_beside(void)
 {
