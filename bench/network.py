@@ -45,7 +45,7 @@ def options():
 
 
 def seconds_of_weir(given, model, pictures):
-    command = [given.build / "cli/weir", "run", "--quiet", "--plugin", given.build / "plugins/libweir_onnx.so",
+    command = [given.build / "cli/weir", "run", "--quiet", "--plugin", "onnx",
                "--set", f"network.model={model}", "--set", f"network.requests={given.requests}", "--set", f"network.threads={given.threads}",
                "--set", f"read.width={SIDE}", "--set", f"read.height={SIDE}", ROOT / "examples/onnx/video.json"]
     begun = time.monotonic()

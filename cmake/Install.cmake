@@ -6,14 +6,18 @@ install(TARGETS weir_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES include/weir.h include/weir.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(TARGETS weir_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development NAMELINK_COMPONENT link)
 if(TARGET weir_onnx)
-	install(TARGETS weir_onnx LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weir)
+	install(TARGETS weir_onnx LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weir COMPONENT development)
+endif()
+if(TARGET weir_gst)	# not in the Python package, which needs nothing of the system
+	install(TARGETS weir_gst LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weir)
 endif()
 install(TARGETS weir_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES README.md LICENSE CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN __pycache__ EXCLUDE)
 
 # Builds exactly what is installed: `cmake --build build --target weir_installed && cmake --install build`.
-add_custom_target(weir_installed DEPENDS weir_command weir_shared weir_static $<$<TARGET_EXISTS:weir_onnx>:weir_onnx>)
+add_custom_target(weir_installed DEPENDS weir_command weir_shared weir_static
+	$<$<TARGET_EXISTS:weir_onnx>:weir_onnx> $<$<TARGET_EXISTS:weir_gst>:weir_gst>)
 
 # weir.pc and weirConfig.cmake locate the tree relative to themselves, so `cmake --install --prefix` and moved
 # trees work.

@@ -40,8 +40,7 @@ static weir_status open_file(const char *path, int *fd)
 {
 	if (!*path)
 		return wr_fail(WEIR_E_INVALID, "plugin '': name a file");
-	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
-				 O_NOCTTY); /* a name without '/' is in the working directory */
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (*fd < 0)
 		return wr_fail(WEIR_E_IO, "plugin '%s' cannot be opened: %s", wr_shown(path).text,
 			       strerror(errno));
@@ -230,15 +229,19 @@ static weir_status plugin_load(weir_registry *registry, const char *path, struct
 	return wr_fail(status, "plugin '%s': %s", wr_shown(path).text, weir_last_error());
 }
 
-weir_status weir_registry_load(weir_registry *registry, const char *path)
+weir_status weir_registry_load(weir_registry *registry, const char *given)
 {
 	struct wr_plugin *plugin = wr_alloc(1, sizeof(*plugin));
+	char *path = NULL;
 	weir_status status;
 
 	if (!plugin)
 		return WEIR_E_NOMEM;
 	plugin->fd = -1;
-	status = plugin_load(registry, path, plugin);
+	status = wr_plugin_path(given, &path);
+	if (!status)
+		status = plugin_load(registry, path, plugin);
+	wr_free(path);
 	if (status)
 		wr_plugin_close(plugin);
 	else

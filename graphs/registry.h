@@ -30,5 +30,8 @@ void wr_registry_add_plugin(
 	struct wr_plugin *plugin); /* takes the plugin; the registry's destruction unloads it */
 const struct wr_plugin *wr_registry_plugins(const weir_registry *registry); /* a list; NULL: none */
 void wr_plugin_close(struct wr_plugin *plugin);
+/* The file of what weir_registry_load is given, a path or a name (graphs/plugin_name.c); wr_free. Fails:
+ * WEIR_E_IO: there is no plugin of that name; WEIR_E_NOMEM. */
+weir_status wr_plugin_path(const char *given, char **out);
 
 #endif

@@ -1705,12 +1705,14 @@ WEIR_API weir_status weir_registry_create(weir_registry **out);
 WEIR_API weir_status weir_registry_add_operator(weir_registry *registry, const weir_operator *table);
 WEIR_API weir_status weir_registry_add_condition(weir_registry *registry, const weir_condition *table);
 /*
- * Loads a plugin: a shared object that exports one `weir_plugin` (WEIR_PLUGIN below). The path must name a
- * regular file, owned by root or the caller, not world-writable; a name without '/' is looked up in the
- * working directory, not in the linker's search path. A program linked with the static library must export
- * its symbols (-rdynamic), or plugins do not load. ABI number and struct sizes are checked before any
- * function of the plugin is called. It stays loaded until the registry is destroyed. Fails: WEIR_E_IO: it
- * cannot be opened; WEIR_E_INVALID: not such a file, another ABI, a name in use; what its function returned.
+ * Loads a plugin: a shared object that exports one `weir_plugin` (WEIR_PLUGIN below). What has a '/' or a '.'
+ * is its path, of the working directory if it is relative; the linker's search path is not used. Else it is a
+ * name: "onnx" is the file libweir_onnx.so in the folder `weir` beside the library that is loaded (beside the
+ * program that is linked with the static one). The file must be a regular one, owned by root or the caller,
+ * not world-writable. A program linked with the static library must export its symbols (-rdynamic), or
+ * plugins do not load. ABI number and struct sizes are checked before any function of the plugin is called.
+ * It stays loaded until the registry is destroyed. Fails: WEIR_E_IO: it is not found or cannot be opened;
+ * WEIR_E_INVALID: not such a file, another ABI, a name in use; what its function returned.
  */
 WEIR_API weir_status weir_registry_load(weir_registry *registry, const char *path);
 /* The i-th in order of names; NULL after the last. */

@@ -1,6 +1,6 @@
 """Reads the text of pictures by the three networks of the PyPI package rapidocr_onnxruntime, as one graph.
 
-    python3 examples/onnx/text.py --plugin build/plugins/libweir_onnx.so PICTURE... [--workers N] [--check]
+    python3 examples/onnx/text.py PICTURE... [--workers N] [--check]
 
     pages -> detect -> crops -> classify -> turn -> recognise -> words
        '---- page -------^ '----- batch -----^ '------ batch -------^
@@ -184,7 +184,7 @@ def main() -> int:
     global package
     parser = argparse.ArgumentParser()
     parser.add_argument("pictures", nargs="+")
-    parser.add_argument("--plugin", default="build/plugins/libweir_onnx.so")
+    parser.add_argument("--plugin", default="onnx", help="its name or file")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--check", action="store_true", help="read each picture by the package's own loop, too, and compare")
     options = parser.parse_args()

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define REMEDY                                                                                               \
-	"install libonnxruntime (Debian 13) or PyPI's onnxruntime, and set WEIR_ONNXRUNTIME to the file "    \
+	"install PyPI's onnxruntime or libonnxruntime (Debian 13), and set WEIR_ONNXRUNTIME to the file "    \
 	"libonnxruntime.so.VERSION if it is not found"
 
 enum { MINOR_MOST = 64 };
@@ -66,6 +67,30 @@ static void *load_given(const char *path, char why[RUNTIME_WHY])
 	return handle;
 }
 
+/*
+ * In the Python package weir, whose folder this plugin is two below: the runtime that pip put beside the
+ * package. Elsewhere nothing is taken from so far above. The linker knows the plugin by the path of a
+ * descriptor (graphs/plugin.c), which realpath follows.
+ */
+static void *load_beside(void)
+{
+	static const char here;
+	char *own, *end = NULL, module[4096];
+	void *handle = NULL;
+	Dl_info info;
+
+	own = dladdr(&here, &info) ? realpath(info.dli_fname, NULL) : NULL;
+	for (int up = 0; up < 3 && own && (end = strrchr(own, '/')); up++) /* the file, weir, lib */
+		*end = 0;
+	if (end) {
+		snprintf(module, sizeof module, "%s/__init__.py", own);
+		if (!access(module, F_OK))
+			handle = load_glob("%s/../onnxruntime/capi/libonnxruntime.so*", own);
+	}
+	free(own);
+	return handle;
+}
+
 static void *load_any(char why[RUNTIME_WHY])
 {
 	const char *given = getenv("WEIR_ONNXRUNTIME"), *python = getenv("VIRTUAL_ENV");
@@ -73,7 +98,9 @@ static void *load_any(char why[RUNTIME_WHY])
 
 	if (given && *given)
 		return load_given(given, why);
-	handle = load_by_name();
+	handle = load_beside();
+	if (!handle)
+		handle = load_by_name();
 	if (!handle && python && *python)
 		handle = load_glob("%s/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so*",
 				   python);

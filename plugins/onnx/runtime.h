@@ -16,8 +16,9 @@ enum {
 
 /*
  * Gives the functions; they stay for the life of the process. Looks where WEIR_ONNXRUNTIME says (a file or a
- * folder), else where the loader does, else into the Python environment that is active. NULL: there is none,
- * or one that is too old; `why` says so and the remedy. Thread: any.
+ * folder), else beside the Python package that the plugin is in, else where the loader does, else into the
+ * Python environment that is active. NULL: there is none, or one that is too old; `why` says so and the
+ * remedy. Thread: any.
  */
 const OrtApi *runtime_open(char why[RUNTIME_WHY]);
 /* Returns true if the call was well. Else writes "WHAT: what the runtime says", and frees the status. */

@@ -92,7 +92,8 @@ class Graph:
 
     @classmethod
     def read(cls, path: Path, *, set: Iterable[str] = (), plugins: Iterable[Path] = (), check_writes: bool = False) -> "Graph":
-        """Reads a graph file. set: ["entity.parameter=value", ...]; plugins: files of operators in C."""
+        """Reads a graph file. set: ["entity.parameter=value", ...]; plugins: files of operators in C, or names of
+        such that come with weir, "onnx"."""
         return cls(path=path, set=set, plugins=plugins, check_writes=check_writes)
 
     def _make(self) -> None:

@@ -55,6 +55,18 @@ static bool plugins_that_stay(void)
 	       strstr(weir_last_error(), "give the new file another name");
 }
 
+/* Nothing tells there which file has weir in it. */
+static bool plugins_by_name(void)
+{
+	weir_registry *registry = NULL;
+	bool refused = !weir_registry_create(&registry) &&
+		       weir_registry_load(registry, "named") == WEIR_E_IO &&
+		       strstr(weir_last_error(), "name the plugin's file by its path");
+
+	weir_registry_destroy(registry);
+	return refused;
+}
+
 static bool plugins_that_go(void)
 {
 	return loads(WEIR_OK, "brought") && !rename("/next.so", "/p.so") && loads(WEIR_OK, "stays");
@@ -110,11 +122,18 @@ static void f95_without_proc_a_file_that_was_unloaded_may_be_replaced(void **sta
 	assert_holds_in_root("plugin_good", "plugin_stays", plugins_that_go);
 }
 
+static void b06_without_proc_a_name_is_refused(void **state)
+{
+	(void)state;
+	assert_holds_in_root("plugin_good", "plugin_stays", plugins_by_name);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(f95_without_proc_an_older_file_is_not_taken_for_its_successor),
 		cmocka_unit_test(f95_without_proc_a_file_that_was_unloaded_may_be_replaced),
+		cmocka_unit_test(b06_without_proc_a_name_is_refused),
 	};
 
 	folder = argc > 1 ? argv[1] : ".";

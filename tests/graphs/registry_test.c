@@ -1,11 +1,12 @@
 /*
  * Registries: operators and conditions by name, rejected tables, plugins. The first argument is the
- * plugins' folder.
+ * plugins' folder, which is that of this program.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -198,7 +199,75 @@ static void b06_a_plugin_brings_its_kinds(void **state)
 	assert_non_null(wr_registry_find_operator(rig->registry, "brought_too"));
 }
 
-static void f91_a_name_without_slash_is_a_file_of_this_folder(void **state)
+/* `named` is in the folder `weir` beside this program, which has weir in it. */
+static void b06_a_plugin_is_given_by_its_name(void **state)
+{
+	struct rig *rig = *state;
+	char here[512];
+
+	assert_non_null(getcwd(here, sizeof(here)));
+	assert_int_equal(chdir("/"), 0);
+	if (weir_registry_load(rig->registry, "named"))
+		fail_msg("%s", weir_last_error());
+	assert_int_equal(chdir(here), 0);
+	assert_non_null(wr_registry_find_operator(rig->registry, "brought"));
+}
+
+static void b06_a_name_that_is_not_found_says_where_it_would_be(void **state)
+{
+	struct rig *rig = *state;
+	char where[900], *real = realpath(folder, NULL);
+
+	snprintf(where, sizeof where,
+		 "plugin 'ab\\u001bc' is not found: '%s/weir' has no file libweir_ab\\u001bc.so: "
+		 "install the plugin, or name its file by a path, such as ./ab\\u001bc",
+		 real);
+	free(real);
+	assert_refused(rig,
+		       "ab\x1b"
+		       "c",
+		       WEIR_E_IO, where);
+}
+
+static void f91_a_name_is_no_file_of_this_folder(void **state)
+{
+	struct rig *rig = *state;
+	char here[512], scratch[] = "/tmp/weir-named-XXXXXX", good[600];
+
+	snprintf(good, sizeof good, "%s", plugin(rig, "plugin_good"));
+	assert_non_null(getcwd(here, sizeof(here)));
+	assert_non_null(mkdtemp(scratch));
+	assert_int_equal(chdir(scratch), 0);
+	assert_int_equal(mkdir("weir", 0755), 0);
+	assert_int_equal(symlink(good, "other"), 0);
+	assert_int_equal(symlink(good, "libweir_other.so"), 0);
+	assert_int_equal(symlink(good, "weir/libweir_other.so"), 0);
+	assert_refused(rig, "other", WEIR_E_IO, "plugin 'other' is not found");
+	assert_int_equal(weir_registry_load(rig->registry, "./other"), WEIR_OK);
+	unlink("weir/libweir_other.so");
+	unlink("libweir_other.so");
+	unlink("other");
+	rmdir("weir");
+	assert_int_equal(chdir(here), 0);
+	rmdir(scratch);
+}
+
+/* The name of a program is what its caller says. */
+static void f91_a_name_does_not_follow_that_of_the_program(void **state)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	(void)state;
+	if (!child) {
+		execl("/proc/self/exe", "/nowhere/registry", folder, "named", NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+}
+
+static void f91_a_relative_path_is_of_this_folder(void **state)
 {
 	struct rig *rig = *state;
 	char here[512];
@@ -303,6 +372,20 @@ static void f90_a_registry_is_made_whole_or_not_at_all(void **state)
 	weir_registry_destroy(registry);
 }
 
+/* What f91_a_name_does_not_follow_that_of_the_program runs. */
+static int load_named(const char *name)
+{
+	weir_registry *registry = NULL;
+	weir_status status = weir_registry_create(&registry);
+
+	if (!status)
+		status = weir_registry_load(registry, name);
+	if (status)
+		fprintf(stderr, "%s\n", weir_last_error());
+	weir_registry_destroy(registry);
+	return status != WEIR_OK;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,8 +395,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_bad_table_of_an_operator_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_bad_table_of_a_condition_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(b06_a_plugin_brings_its_kinds, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(f91_a_name_without_slash_is_a_file_of_this_folder, set_up,
+		cmocka_unit_test_setup_teardown(b06_a_plugin_is_given_by_its_name, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(b06_a_name_that_is_not_found_says_where_it_would_be, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(f91_a_name_is_no_file_of_this_folder, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(f91_a_name_does_not_follow_that_of_the_program, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(f91_a_relative_path_is_of_this_folder, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(f91_what_is_no_file_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(f91_a_world_writable_plugin_is_refused_before_it_is_loaded,
 						set_up, tear_down),
@@ -329,5 +417,7 @@ int main(int argc, char **argv)
 	};
 
 	folder = argc > 1 ? argv[1] : ".";
+	if (argc > 2)
+		return load_named(argv[2]);
 	return cmocka_run_group_tests_name("registries", tests, NULL, NULL);
 }

@@ -37,4 +37,7 @@ if readelf -d "$prefix/static" | grep 'NEEDED.*libweir'; then
 	exit 1
 fi
 env -i "$prefix/bin/weir" --version
+for plugin in "$lib"/weir/libweir_*.so; do
+	[ ! -e "$plugin" ] || env -i "$prefix/bin/weir" operators --plugin "$(basename "${plugin#*/libweir_}" .so)" >/dev/null
+done
 "$python" -B papers.py "$(dirname "$(find "$prefix" -name CONTRIBUTING.md)")" "$compiler" "-I$prefix/include"

@@ -1,5 +1,6 @@
 """A wheel of scripts/wheel is all that is needed: installed into a new environment whose PATH has no compiler, it imports, has
-the command, loads a plugin that was compiled against its header, and lets a program in C be linked with its library.
+the command, loads a plugin that was compiled against its header, and lets a program in C be linked with its library. With PyPI's
+onnxruntime beside it a graph runs a network. Exit code 77: pip cannot download that.
 
     wheel.py WHEEL PYTHON [--root FOLDER]
 
@@ -17,6 +18,7 @@ import tempfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 NEWEST = (2, 35)  # the glibc of Ubuntu 22.04
 INSIDE = {"LICENSE", "libevent", "jansson", "libpng1.6", "zlib", "nanobind", "robin_map"}  # whose licences are told
 PICTURES = """{"weir": 1, "entities": [
@@ -40,6 +42,14 @@ import weir
 outcome = weir.Graph.read(sys.argv[1], plugins=[sys.argv[2]]).run(backend="host")
 assert outcome.finished and outcome.ticks == 14, outcome
 print(weir.__version__, weir.get_include(), weir.get_library_dir(), sep="\\n")
+"""
+
+
+PLUGGED = """import weir
+
+graph = weir.Graph.read("examples/onnx/classify.json", plugins=["onnx"])
+outcome = graph.run(backend="host")
+assert outcome.finished, outcome
 """
 
 
@@ -71,6 +81,7 @@ def check_name(wheel):
     told = {name.split("/licenses/")[1].split("_2")[0].split("_1")[0].removesuffix(".txt") for name in names if "/licenses/" in name}
     assert INSIDE <= told, told
     assert not [name for name in names if ".libs/" in name], "a library is beside libweir, not inside"
+    assert [name for name in names if "/libweir_" in name] == ["weir/lib/weir/libweir_onnx.so"], names
 
 
 def compile_plugin(system, include):
@@ -90,6 +101,28 @@ def compile_program(system, libraries):
         f"add_executable(p {HERE}/program.c)\ntarget_link_libraries(p weir::weir)\n")
     for words in (["-S", project, "-B", project / "build", f"-Dweir_DIR={libraries}/cmake/weir"], ["--build", project / "build"]):
         subprocess.run(["cmake", *map(str, words)], check=True, stdout=subprocess.DEVNULL)
+
+
+def check_network(system, own):
+    """The example, without a word about where plugin and runtime are."""
+    assert "onnx " in system.run(own / "weir", "operators", "--plugin", "onnx")
+    version = system.run(own / "python", "-c", "import sys; print(*sys.version_info[:2], sep='.')").strip()
+    wheels = system.folder / "wheels"
+    got = subprocess.run(["pip", "download", "-q", "--require-hashes", "--only-binary", ":all:", "--python-version", version,
+                          "-r", ROOT / "scripts/onnx-requirements.txt", "-d", wheels])
+    if got.returncode:
+        print("skipped: pip cannot download ONNX Runtime")
+        sys.exit(77)
+    system.run(own / "pip", "install", "-q", "--no-index", "--no-compile", *(system.inside / "wheels" / name.name for name in wheels.iterdir()))
+    for part in ("onnx", "images"):
+        shutil.copytree(ROOT / "examples" / part, system.folder / "examples" / part)
+    system.run(own / "python", "examples/onnx/models.py", "out/onnx")
+    (system.folder / "plugged.py").write_text(PLUGGED)
+    for command in ([own / "weir", "run", "--quiet", "--backend", "host", "--plugin", "onnx", "examples/onnx/classify.json"],
+                    [own / "python", "plugged.py"]):
+        told = system.run(*command)
+        assert told.count("print: tick ") == len(list((ROOT / "examples/images").glob("*.png"))), told
+    print(told, end="")
 
 
 def check(system, wheel, python):
@@ -126,6 +159,7 @@ def check(system, wheel, python):
     place = pathlib.Path("/", libraries.relative_to(system.root)) if system.root else libraries
     told = system.run(system.inside / "program", LD_LIBRARY_PATH=str(place))
     assert told == f"{version.strip()}: ok\n", (told, version)
+    check_network(system, own)
     print(f"{wheel.name}: {version.strip()}, by {system.run(own / 'python', '-VV').strip()}")
 
 
