@@ -13,4 +13,6 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${CMAKE_SYSROOT})
 set(ENV{PKG_CONFIG_LIBDIR} ${CMAKE_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig)
 
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L ${CMAKE_SYSROOT})
+# By the loader, and not `-L ${CMAKE_SYSROOT}`: that would take each path of the program to be in there if there is such a file, "/" included.
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L / ${CMAKE_SYSROOT}/lib/ld-linux-aarch64.so.1
+	--library-path ${CMAKE_SYSROOT}/usr/lib/aarch64-linux-gnu)
