@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,13 +64,14 @@ static bool find_target(const char *path, char target[PATH_MAX])
 /* Makes a file of a name that nothing has. Returns false if the folder takes none. */
 static bool make_temporary(struct wr_output_file *output)
 {
-	static _Atomic unsigned next;
+	static _Atomic unsigned names_made;
 	char folder[PATH_MAX], name[32];
 
 	if (!split_path(output->target, folder))
 		return false;
 	for (int i = 0; i < NAMES_MAX; i++) {
-		snprintf(name, sizeof name, ".weir-%d-%u", (int)getpid(), next++);
+		snprintf(name, sizeof name, ".weir-%d-%u", (int)getpid(),
+			 atomic_fetch_add_explicit(&names_made, 1, memory_order_relaxed)); /* only a number */
 		if (!join_path(output->temporary, folder, name))
 			return false;
 		output->fd = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
