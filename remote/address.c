@@ -19,26 +19,34 @@ static const char *of_environment(const char *name)
 	return getenv(variable);
 }
 
-/* Lines "NAME ADDRESS"; # begins a comment. */
-static bool of_file(const char *path, const char *name, char text[ADDRESS_TEXT], char why[LINK_WHY])
+/* Lines "NAME ADDRESS"; # begins a comment. Gives the address, "" if a line has none; false: there is no such
+ * line. */
+static bool find_line(FILE *file, const char *name, char address[ADDRESS_TEXT])
 {
 	char line[2 * ADDRESS_TEXT], *rest, *word;
+
+	while (fgets(line, sizeof line, file)) {
+		line[strcspn(line, "#\n")] = 0;
+		word = strtok_r(line, " \t", &rest);
+		if (word && !strcmp(word, name)) {
+			word = strtok_r(NULL, " \t", &rest);
+			snprintf(address, ADDRESS_TEXT, "%s", word ? word : "");
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool of_file(const char *path, const char *name, char address[ADDRESS_TEXT], char why[LINK_WHY])
+{
 	FILE *file = fopen(path, "re");
-	bool found = false;
+	bool found;
 
 	if (!file) {
 		snprintf(why, LINK_WHY, "WEIR_REMOTE: %.200s: %s", path, strerror(errno));
 		return false;
 	}
-	while (!found && fgets(line, sizeof line, file)) {
-		line[strcspn(line, "#\n")] = 0;
-		word = strtok_r(line, " \t", &rest);
-		if (word && !strcmp(word, name)) {
-			word = strtok_r(NULL, " \t", &rest);
-			snprintf(text, ADDRESS_TEXT, "%s", word ? word : "");
-			found = true;
-		}
-	}
+	found = find_line(file, name, address);
 	fclose(file);
 	if (!found)
 		snprintf(why, LINK_WHY, "no address of '%.80s': %.160s has no line that begins with it", name,

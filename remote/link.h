@@ -34,7 +34,7 @@ struct link;
 
 struct link_events {
 	void *arg;
-	/* The listener has accepted a connection; `peer` is who it is from, for people. */
+	/* The listener has accepted a connection; `peer` is its other end, a text to show. */
 	void (*accepted)(void *arg, const char *peer);
 	/*
 	 * A message has come. Returns into how many pieces its payload of so many bytes goes, 0 to
@@ -66,7 +66,7 @@ struct transport {
 	/* peers: the addresses that may connect, separated by commas or blanks; "": any. */
 	bool (*listen)(struct link *link, const struct address *address, const char *peers,
 		       char why[LINK_WHY]);
-	/* Begins to connect: messages may be sent at once, and `lost` comes if there is nobody. */
+	/* Begins to connect: messages may be sent at once, and `lost` comes if nothing listens there. */
 	bool (*connect)(struct link *link, const struct address *address, char why[LINK_WHY]);
 	/* Handles what came until nothing does, and arms the descriptor (R4). */
 	void (*progress)(struct link *link);

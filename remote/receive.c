@@ -4,9 +4,9 @@
  *
  * A tick: the link's news, one step, at most one message emitted, the link again (R4). The states:
  *
- *     LISTENING  nobody is connected
- *     ACCEPTED   somebody is, who has not said hello; the timer ends that
- *     REFUSED    who is connected was told why that cannot be; the timer ends that
+ *     LISTENING  there is no connection
+ *     ACCEPTED   there is one, which has not brought a hello; the timer ends that
+ *     REFUSED    it was answered why that cannot be; the timer ends it
  *     LINKED     messages come
  *     LOST       the sender is gone: what was received is emitted, then the run fails
  *     OVER       this was the last tick
@@ -108,6 +108,7 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.kinds = WEIR_KIND_EMPTY | WEIR_KIND_BYTES | WEIR_KIND_TENSOR | WEIR_KIND_PARTS,
 		.help = "what came, in order, in memory of the host",
+		.place = "host",
 	},
 	{.name = NULL},
 };

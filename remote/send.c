@@ -10,7 +10,8 @@
  *     ENDING    the end was sent, the answer is waited for
  *     OVER      this was the last tick
  *
- * The input is held in all of them but LINKED with a credit, and but where what comes is dropped.
+ * The input is held in all of them but LINKED with a credit, and AWAY if what comes is dropped; in GREETING
+ * the number that the hello has told must stay.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ enum send_state { AWAY, GREETING, LINKED, ENDING, OVER };
 
 #define NS_FIRST_TRY INT64_C(10000000)   /* between the first two tries */
 #define NS_LAST_TRY  INT64_C(1000000000) /* and at most */
+#define NS_GREETING  INT64_C(3000000000) /* that a receiver has to answer a hello */
 
 struct send {
 	struct remote remote;
@@ -82,6 +84,7 @@ static const weir_port inputs[] = {
 		.flags = WEIR_PORT_HOST,
 		.kinds = WEIR_KIND_EMPTY | WEIR_KIND_BYTES | WEIR_KIND_TENSOR | WEIR_KIND_PARTS,
 		.help = "what is sent: bytes, dense tensors of the host, parts of these, or nothing",
+		.place = "host",
 	},
 	{.name = NULL},
 };
@@ -223,24 +226,36 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 
 /* --- the receiver is away --- */
 
+/* While messages are dropped nothing waits for the receiver. */
+static bool has_timeout(const struct send *self)
+{
+	return self->timeout >= 0 && !(self->drops && self->was_linked);
+}
+
 static weir_status check_timeout(weir_context *context, const struct send *self)
 {
 	int64_t away = watch_now() - self->away_since;
 
-	if (self->timeout < 0 || away < self->timeout || (self->drops && self->was_linked))
+	if (!has_timeout(self) || away < self->timeout)
 		return WEIR_OK;
 	return weir_context_fail(context,
 				 "no receiver at %s for %" PRId64 " ms (%s): start it, or see 'timeout'",
 				 self->address, away / 1000000, self->remote.why);
 }
 
+/* Fires in so many ns, or when the timeout is over. */
+static void set_timer(struct send *self, int64_t ns)
+{
+	int64_t left = self->timeout + self->away_since - watch_now() + 1000000;
+
+	if (has_timeout(self) && left < ns)
+		ns = left > 0 ? left : 1;
+	watch_time(&self->remote.watch, ns);
+}
+
 static void plan_try(struct send *self)
 {
-	int64_t pause = self->pause, left = self->timeout + self->away_since - watch_now() + 1000000;
-
-	if (self->timeout >= 0 && left < pause)
-		pause = left > 0 ? left : 1;
-	watch_time(&self->remote.watch, pause);
+	set_timer(self, self->pause);
 	self->pause = self->pause * 2 < NS_LAST_TRY ? self->pause * 2 : NS_LAST_TRY;
 	self->state = AWAY;
 }
@@ -262,8 +277,7 @@ static weir_status try_to_link(weir_context *context, struct send *self)
 	}
 	self->state = GREETING;
 	remote_say(remote, &hello);
-	if (self->timeout >= 0 && !(self->drops && self->was_linked))
-		watch_time(&remote->watch, self->timeout + self->away_since - watch_now() + 1000000);
+	set_timer(self, NS_GREETING);
 	return WEIR_OK;
 }
 
@@ -383,12 +397,12 @@ static weir_status act(weir_context *context, struct send *self, bool timed)
 		return weir_context_fail(context, "%s", remote->failure);
 	if (self->state == LINKED && self->away_since)
 		tell_link(context, self);
+	if (self->state == GREETING && timed)
+		remote_lose(remote, "it does not answer as a remote_receive");
 	if (remote->gone && self->state != AWAY && self->state != OVER)
 		status = handle_loss(context, self);
 	else if (self->state == AWAY && timed)
 		status = try_to_link(context, self);
-	else if (self->state == GREETING && timed)
-		status = check_timeout(context, self);
 	if (!status && self->ends && self->state == LINKED)
 		send_end(self);
 	return status;
@@ -397,7 +411,7 @@ static weir_status act(weir_context *context, struct send *self, bool timed)
 static weir_status set_hold(weir_context *context, struct send *self)
 {
 	bool takes = !self->ends && ((self->state == LINKED && self->credits) ||
-				     (self->state < LINKED && self->drops && self->was_linked));
+				     (self->state == AWAY && self->drops && self->was_linked));
 
 	if (takes != self->holds)
 		return WEIR_OK;

@@ -5,7 +5,7 @@
  * functions is noted, or handled inside of `progress`; the loss of a connection is told after all that came
  * before it.
  *
- * UCX has a thread of its own per process, which sleeps until somebody connects or goes.
+ * UCX has a thread of its own per process, which sleeps until a connection comes or ends.
  */
 #include "remote/link.h"
 
@@ -89,7 +89,7 @@ static const char *status_text(ucs_status_t status)
 		return "it refused: it has a sender, or its 'peers' leave this machine out";
 	case UCS_ERR_UNREACHABLE:
 	case UCS_ERR_NOT_CONNECTED:
-		return "nobody listens there";
+		return "nothing listens there";
 	case UCS_ERR_CONNECTION_RESET:
 	case UCS_ERR_ENDPOINT_TIMEOUT:
 		return "it is gone";
@@ -307,19 +307,12 @@ static void on_request(ucp_conn_request_h request, void *arg)
 
 /* --- opening --- */
 
+/* The cache of memory types needs the hooks. A peer that ends is seen at once, by its socket: keepalive is
+ * for machines. */
 static void set_up(ucp_config_t *config)
 {
-	/* Of names that a version lacks the defaults serve. What the user has set is left. */
-	static const char *const wanted[][2] = {
-		{"KEEPALIVE_INTERVAL", "500ms"}, {"MEMTYPE_CACHE", "n"}, /* which needs the hooks */
-	};
-	char name[TEXT];
-
-	for (unsigned i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-		snprintf(name, sizeof name, "UCX_%s", wanted[i][0]);
-		if (!getenv(name))
-			(void)ucx.ucp_config_modify(config, wanted[i][0], wanted[i][1]);
-	}
+	if (!getenv("UCX_MEMTYPE_CACHE"))
+		(void)ucx.ucp_config_modify(config, "MEMTYPE_CACHE", "n");
 }
 
 static ucs_status_t make_context(struct link *link)

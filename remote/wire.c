@@ -278,7 +278,7 @@ static bool get_message(struct reader *reader, size_t bytes, size_t most, struct
 	size_t sum = 0;
 	bool well;
 
-	if (bytes > most) {
+	if (most < bytes) {
 		snprintf(why, LINK_WHY, "a message of %zu bytes is larger than 'max_message', %zu", bytes,
 			 most);
 		return false;

@@ -72,7 +72,7 @@ size_t wire_write_message(const weir_message *message, uint64_t number, size_t r
 			  struct span spans[LINK_SPANS], unsigned *count, char why[LINK_WHY]);
 /*
  * Makes the message that a head of WIRE_DATA describes, and says where its payload goes. It is the caller's,
- * who fills it before anything else.
+ * which fills it before anything else.
  */
 weir_status wire_make(weir_context *context, const struct wire *wire, struct span spans[LINK_SPANS],
 		      unsigned *count, weir_message **out);
