@@ -340,9 +340,9 @@ def e06_a_message_larger_than_the_places_is_named(weir):
 
 def r06_names_come_from_the_environment(weir):
     to = address()
-    named = {**process.environment(), "WEIR_REMOTE_FRONT": to}
-    b = start(weir, "b", chain(receive("front"), SINK), env=named)
-    a = Ended(start(weir, "a", chain(counted("ping", 10), send("front")), env=named))
+    named = {**process.environment(), "WEIR_REMOTE_EDGES": to}
+    b = start(weir, "b", chain(receive("edges"), SINK), env=named)
+    a = Ended(start(weir, "a", chain(counted("ping", 10), send("edges")), env=named))
     assert (a.code, Ended(b).code) == (0, 0), a
 
 
