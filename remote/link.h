@@ -34,8 +34,12 @@ struct link;
 
 struct link_events {
 	void *arg;
+	/* The other side has accepted: messages can be sent. */
+	void (*connected)(void *arg);
 	/* The listener has accepted a connection; `peer` is its other end, a text to show. */
 	void (*accepted)(void *arg, const char *peer);
+	/* What connected was no link, and is gone. */
+	void (*stranger)(void *arg, const char *peer);
 	/*
 	 * A message has come. Returns into how many pieces its payload of so many bytes goes, 0 to
 	 * LINK_SPANS, which stay valid until `filled`, and which are as large together; negative: it is not
@@ -66,7 +70,7 @@ struct transport {
 	/* peers: the addresses that may connect, separated by commas or blanks; "": any. */
 	bool (*listen)(struct link *link, const struct address *address, const char *peers,
 		       char why[LINK_WHY]);
-	/* Begins to connect: messages may be sent at once, and `lost` comes if nothing listens there. */
+	/* Begins to connect: `connected` comes, or `lost`. */
 	bool (*connect)(struct link *link, const struct address *address, char why[LINK_WHY]);
 	/* Handles what came until nothing does, and arms the descriptor (R4). */
 	void (*progress)(struct link *link);

@@ -213,6 +213,13 @@ static void on_accepted(void *arg, const char *peer)
 	watch_time(&self->remote.watch, NS_GREETING);
 }
 
+static void on_stranger(void *arg, const char *peer)
+{
+	struct receive *self = arg;
+
+	weir_context_log(self->context, WEIR_LOG_WARN, "%s connected, and is no remote_send", peer);
+}
+
 static void on_lost(void *arg, const char *why)
 {
 	struct receive *self = arg;
@@ -240,7 +247,10 @@ static void receive_stop(weir_context *context, void *state)
 {
 	struct receive *self = state;
 	bool tells = self->remote.link && self->state == LINKED && !self->remote.gone;
+	bool answered = self->remote.link && self->state == OVER;
 	struct wire bye = {.kind = WIRE_BYE, .reason = WIRE_STOPPED};
+
+	self->state = OVER; /* what comes now is not wanted */
 
 	if (self->remote.failed) {
 		snprintf(bye.text, sizeof bye.text, "%s", self->remote.failure);
@@ -250,7 +260,7 @@ static void receive_stop(weir_context *context, void *state)
 		bye.reason = WIRE_ENOUGH;
 		snprintf(bye.text, sizeof bye.text, "it takes no more messages");
 	}
-	remote_close(&self->remote, tells ? &bye : NULL, tells || self->state == OVER ? REMOTE_PATIENCE : 0);
+	remote_close(&self->remote, tells ? &bye : NULL, tells || answered ? REMOTE_PATIENCE : 0);
 	free_places(self);
 	while (self->ready_count) {
 		weir_message_unref(self->ready[self->ready_first]);
@@ -294,6 +304,7 @@ static weir_status receive_start(weir_context *context, void *state, const weir_
 	const struct link_events events = {
 		.arg = self,
 		.accepted = on_accepted,
+		.stranger = on_stranger,
 		.arrived = on_arrived,
 		.filled = on_filled,
 		.sent = on_sent,

@@ -5,7 +5,7 @@
  * A tick: the link's news; then one step, as the state allows; then the link again (R4). The states:
  *
  *     AWAY      there is no connection; the timer says when the next try is due
- *     GREETING  a hello was sent, the welcome is waited for
+ *     GREETING  a connection is made, then a hello is sent, and the welcome waited for
  *     LINKED    messages go, as far as credits do
  *     ENDING    the end was sent, the answer is waited for
  *     OVER      this was the last tick
@@ -44,6 +44,7 @@ struct send {
 	int64_t away_since;    /* ns; when the receiver was last there, or the start */
 	int64_t pause;         /* before the next try */
 	bool was_linked, ends; /* ends: the input has ended */
+	bool connected;        /* the hello is due */
 	bool enough;           /* the receiver takes no more */
 	bool holds;            /* the input */
 	uint8_t *head;
@@ -158,6 +159,13 @@ static void on_sent(void *arg, void *message)
 	weir_message_unref(message);
 }
 
+static void on_connected(void *arg)
+{
+	struct send *self = arg;
+
+	self->connected = true;
+}
+
 static void on_lost(void *arg, const char *why)
 {
 	struct send *self = arg;
@@ -190,6 +198,7 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 	const char *lost = weir_values_string(values, "on_lost");
 	const struct link_events events = {
 		.arg = self,
+		.connected = on_connected,
 		.arrived = on_arrived,
 		.sent = on_sent,
 		.lost = on_lost,
@@ -263,7 +272,6 @@ static void plan_try(struct send *self)
 static weir_status try_to_link(weir_context *context, struct send *self)
 {
 	struct remote *remote = &self->remote;
-	struct wire hello = {.kind = WIRE_HELLO, .session = self->session, .number = self->sent};
 	struct address address;
 	weir_status status = check_timeout(context, self);
 
@@ -276,7 +284,6 @@ static weir_status try_to_link(weir_context *context, struct send *self)
 		return WEIR_OK;
 	}
 	self->state = GREETING;
-	remote_say(remote, &hello);
 	set_timer(self, NS_GREETING);
 	return WEIR_OK;
 }
@@ -390,11 +397,15 @@ static bool is_over(weir_context *context, const struct send *self)
 /* What the state allows, and the link has told. */
 static weir_status act(weir_context *context, struct send *self, bool timed)
 {
+	const struct wire hello = {.kind = WIRE_HELLO, .session = self->session, .number = self->sent};
 	struct remote *remote = &self->remote;
 	weir_status status = WEIR_OK;
 
 	if (remote->failed)
 		return weir_context_fail(context, "%s", remote->failure);
+	if (self->connected && self->state == GREETING)
+		remote_say(remote, &hello);
+	self->connected = false;
 	if (self->state == LINKED && self->away_since)
 		tell_link(context, self);
 	if (self->state == GREETING && timed)
@@ -440,8 +451,8 @@ static weir_status send_compute(weir_context *context, void *state)
 	remote->transport->progress(remote->link);
 	if (status)
 		return status;
-	watch_mark(&remote->watch, remote->failed || (remote->gone && self->state != AWAY) ||
-					   self->state == OVER ||
+	watch_mark(&remote->watch, remote->failed || self->connected ||
+					   (remote->gone && self->state != AWAY) || self->state == OVER ||
 					   (self->state == LINKED && self->away_since));
 	if (is_over(context, self))
 		return weir_context_finish(context);

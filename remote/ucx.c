@@ -5,19 +5,22 @@
  * functions is noted, or handled inside of `progress`; the loss of a connection is told after all that came
  * before it.
  *
- * UCX has a thread of its own per process, which sleeps until a connection comes or ends.
+ * The two sides meet on a TCP connection of their own (meet.h), where they tell each other the addresses of
+ * their workers. UCX has a thread of its own per process, which sleeps.
  */
-#include "remote/link.h"
-
-#include <arpa/inet.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
+#include <unistd.h>
 #include <ucp/api/ucp.h>
+
+#include "remote/meet.h"
 
 #define FUNCTIONS(X)                                                                                         \
 	X(ucp_am_recv_data_nbx)                                                                              \
@@ -26,21 +29,19 @@
 	X(ucp_config_modify)                                                                                 \
 	X(ucp_config_read)                                                                                   \
 	X(ucp_config_release)                                                                                \
-	X(ucp_conn_request_query)                                                                            \
 	X(ucp_ep_close_nbx)                                                                                  \
 	X(ucp_ep_create)                                                                                     \
 	X(ucp_init_version)                                                                                  \
-	X(ucp_listener_create)                                                                               \
-	X(ucp_listener_destroy)                                                                              \
-	X(ucp_listener_reject)                                                                               \
 	X(ucp_request_check_status)                                                                          \
 	X(ucp_request_free)                                                                                  \
 	X(ucp_worker_arm)                                                                                    \
 	X(ucp_worker_create)                                                                                 \
 	X(ucp_worker_destroy)                                                                                \
+	X(ucp_worker_get_address)                                                                            \
 	X(ucp_worker_get_efd)                                                                                \
 	X(ucp_worker_progress)                                                                               \
 	X(ucp_worker_query)                                                                                  \
+	X(ucp_worker_release_address)                                                                        \
 	X(ucp_worker_set_am_recv_handler)
 
 static struct {
@@ -52,7 +53,7 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool loaded; /* guarded by the lock */
 
-enum { MESSAGE_ID = 1, TEXT = 64, HEAD_MOST = 8192 };
+enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4 };
 #define NS_FORCED                                                                                            \
 	INT64_C(2000000000) /* how long a forced close may take before its memory is left to UCX             \
 			     */
@@ -71,48 +72,56 @@ struct link {
 	struct link_events events;
 	ucp_context_h context;
 	ucp_worker_h worker;
-	ucp_listener_h listener;
-	ucp_ep_h end; /* of the connection; NULL: none */
-	ucp_conn_request_h request;
+	ucp_ep_h end;           /* of the connection; NULL: none */
+	ucp_address_t *address; /* of the worker */
+	size_t address_bytes, head_most;
+	int set;    /* of the engine's descriptor and all sockets */
+	int engine; /* the engine's descriptor, which it owns */
+	int listener;
 	const char *peers;
-	int descriptor;
-	size_t head_most;
+	struct meeting meeting;            /* of the connection, or of one that is being made */
+	struct meeting greeters[GREETERS]; /* have connected, and are not heard yet */
+	uint64_t turn;                     /* of the last greeter */
+	uint64_t tag;                      /* of this connection's messages */
 	struct transfer *transfers;
 	bool failed, told;
-	ucs_status_t status;
+	char why[LINK_WHY];
 };
 
-static const char *status_text(ucs_status_t status)
+/* The connection is over: its socket says nothing more. The first reason counts. */
+static void fail(struct link *link, const char *why)
 {
-	switch (status) {
-	case UCS_ERR_REJECTED:
-		return "it refused: it has a sender, or its 'peers' leave this machine out";
-	case UCS_ERR_UNREACHABLE:
-	case UCS_ERR_NOT_CONNECTED:
-		return "nothing listens there";
-	case UCS_ERR_CONNECTION_RESET:
-	case UCS_ERR_ENDPOINT_TIMEOUT:
-		return "it is gone";
-	case UCS_ERR_BUSY:
-		return "the address is in use";
-	default:
-		return ucx.ucs_status_string(status);
-	}
+	meet_close(&link->meeting);
+	if (link->failed)
+		return;
+	link->failed = true;
+	snprintf(link->why, sizeof link->why, "%s", why);
+}
+
+static bool watch_socket(struct link *link, int socket, void *what, int change, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = what};
+
+	return !epoll_ctl(link->set, change, socket, &event);
+}
+
+static int64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
 /* --- loading --- */
 
-/*
- * The variables that UCX reads as it is loaded. What the user has set counts. The one of KEPT it reads
- * whenever a link is opened (ucp_config_modify does not reach it), so that one stays in the environment.
- */
+/* The variables that UCX reads as it is loaded. What the user has set counts. */
 static const char *const before[][2] = {
 	{"UCX_ERROR_SIGNALS", ""},
 	{"UCX_MEM_EVENTS", "n"},
 	{"UCX_LOG_LEVEL", "fatal"}, /* it would print a line of its own for each peer that is gone */
 	{"UCX_WARN_UNUSED_ENV_VARS", "n"},
 };
-#define KEPT "UCX_TCP_CM_REUSEADDR" /* a receiver that is started again may have its address at once */
 enum { BEFORE = sizeof before / sizeof before[0] };
 
 static void *load_library(void)
@@ -125,7 +134,6 @@ static void *load_library(void)
 		if (ours[i])
 			setenv(before[i][0], before[i][1], 1);
 	}
-	setenv(KEPT, "y", 0);
 	handle = dlopen("libucp.so.0",
 			RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); /* its thread cannot be unloaded */
 	for (unsigned i = 0; i < BEFORE; i++)
@@ -173,16 +181,17 @@ static bool ucx_load(char why[LINK_WHY])
 static struct transfer *transfer_add(struct link *link, void *cookie, const void *head, size_t head_bytes,
 				     const struct span *spans, unsigned count)
 {
-	struct transfer *transfer =
-		calloc(1, sizeof *transfer + count * sizeof *transfer->pieces + head_bytes);
+	struct transfer *transfer = calloc(1, sizeof *transfer + count * sizeof *transfer->pieces +
+						      sizeof link->tag + head_bytes);
 
 	if (!transfer)
 		return NULL;
 	transfer->link = link;
 	transfer->cookie = cookie;
 	transfer->head = (char *)(transfer->pieces + count);
+	memcpy(transfer->head, &link->tag, sizeof link->tag);
 	if (head_bytes)
-		memcpy(transfer->head, head, head_bytes);
+		memcpy(transfer->head + sizeof link->tag, head, head_bytes);
 	for (unsigned i = 0; i < count; i++)
 		transfer->pieces[i] = (ucp_dt_iov_t){spans[i].data, spans[i].bytes};
 	transfer->after = link->transfers;
@@ -236,10 +245,8 @@ static void on_failure(void *arg, ucp_ep_h end, ucs_status_t status)
 {
 	struct link *link = arg;
 
-	if (end != link->end || link->failed)
-		return;
-	link->failed = true;
-	link->status = status;
+	if (end == link->end)
+		fail(link, ucx.ucs_status_string(status));
 }
 
 /* Of one that is not wanted, or has no memory, the data is left alone, and UCX drops it. */
@@ -281,8 +288,11 @@ static ucs_status_t on_message(void *arg, const void *head, size_t head_bytes, v
 	void *cookie = NULL;
 	int count;
 
-	if (!link->end) /* of a connection that was given up */
+	/* Of a connection that was given up it is dropped. */
+	if (!link->end || head_bytes < sizeof link->tag || memcmp(head, &link->tag, sizeof link->tag))
 		return UCS_OK;
+	head = (const char *)head + sizeof link->tag;
+	head_bytes -= sizeof link->tag;
 	count = events->arrived(events->arg, head, head_bytes, bytes, spans, &cookie);
 	if (count < 0)
 		return UCS_OK;
@@ -293,16 +303,6 @@ static ucs_status_t on_message(void *arg, const void *head, size_t head_bytes, v
 			memcpy(spans[i].data, from, spans[i].bytes);
 	events->filled(events->arg, cookie, true);
 	return UCS_OK;
-}
-
-static void on_request(ucp_conn_request_h request, void *arg)
-{
-	struct link *link = arg;
-
-	if (link->request)
-		ucx.ucp_listener_reject(link->listener, request);
-	else
-		link->request = request;
 }
 
 /* --- opening --- */
@@ -350,12 +350,17 @@ static ucs_status_t make_worker(struct link *link)
 	ucs_status_t status = ucx.ucp_worker_create(link->context, &params, &link->worker);
 
 	if (!status)
-		status = ucx.ucp_worker_get_efd(link->worker, &link->descriptor);
+		status = ucx.ucp_worker_get_efd(link->worker, &link->engine);
+	if (!status)
+		status = ucx.ucp_worker_get_address(link->worker, &link->address, &link->address_bytes);
 	if (!status)
 		status = ucx.ucp_worker_query(link->worker, &attributes);
 	if (!status)
 		status = ucx.ucp_worker_set_am_recv_handler(link->worker, &handler);
-	link->head_most = attributes.max_am_header < HEAD_MOST ? attributes.max_am_header : HEAD_MOST;
+	link->head_most = (attributes.max_am_header < HEAD_MOST ? attributes.max_am_header : HEAD_MOST) -
+			  sizeof link->tag;
+	if (!status && !watch_socket(link, link->engine, &link->engine, EPOLL_CTL_ADD, EPOLLIN))
+		status = UCS_ERR_IO_ERROR;
 	return status;
 }
 
@@ -368,7 +373,11 @@ static struct link *ucx_open(const struct link_events *events, char why[LINK_WHY
 
 	if (link) {
 		link->events = *events;
-		status = make_context(link);
+		link->listener = link->meeting.socket = -1;
+		for (int i = 0; i < GREETERS; i++)
+			link->greeters[i].socket = -1;
+		link->set = epoll_create1(EPOLL_CLOEXEC);
+		status = link->set < 0 ? UCS_ERR_IO_ERROR : make_context(link);
 	}
 	if (!status)
 		status = make_worker(link);
@@ -382,7 +391,7 @@ static struct link *ucx_open(const struct link_events *events, char why[LINK_WHY
 
 static int ucx_descriptor(const struct link *link)
 {
-	return link->descriptor;
+	return link->set;
 }
 
 static size_t ucx_head_most(const struct link *link)
@@ -395,108 +404,183 @@ static size_t ucx_head_most(const struct link *link)
 static bool ucx_listen(struct link *link, const struct address *address, const char *peers,
 		       char why[LINK_WHY])
 {
-	ucp_listener_params_t params = {
-		.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER,
-		.sockaddr = {(const struct sockaddr *)&address->socket, address->size},
-		.conn_handler = {on_request, link},
-	};
-	ucs_status_t status = ucx.ucp_listener_create(link->worker, &params, &link->listener);
-
 	link->peers = peers;
-	if (status)
-		snprintf(why, LINK_WHY, "%s", status_text(status));
-	return !status;
-}
-
-static bool make_end(struct link *link, ucp_ep_params_t *params)
-{
-	ucs_status_t status;
-
-	params->field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
-	params->err_handler = (ucp_err_handler_t){on_failure, link};
-	params->err_mode = UCP_ERR_HANDLING_MODE_PEER;
-	link->failed = link->told = false;
-	status = ucx.ucp_ep_create(link->worker, params, &link->end);
-	if (!status)
+	link->listener = meet_listen(address, why);
+	if (link->listener < 0)
+		return false;
+	if (watch_socket(link, link->listener, &link->listener, EPOLL_CTL_ADD, EPOLLIN))
 		return true;
-	link->end = NULL;
-	link->status = status;
+	snprintf(why, LINK_WHY, "%s", strerror(errno));
 	return false;
 }
 
 static bool ucx_connect(struct link *link, const struct address *address, char why[LINK_WHY])
 {
-	ucp_ep_params_t params = {
-		.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR,
-		.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER,
-		.sockaddr = {(const struct sockaddr *)&address->socket, address->size},
-	};
-
-	if (make_end(link, &params))
+	link->failed = link->told = false;
+	if (!meet_connect(address, &link->meeting, why))
+		return false;
+	if (watch_socket(link, link->meeting.socket, &link->meeting, EPOLL_CTL_ADD, EPOLLOUT))
 		return true;
-	snprintf(why, LINK_WHY, "%s", status_text(link->status));
+	snprintf(why, LINK_WHY, "%s", strerror(errno));
+	meet_close(&link->meeting);
 	return false;
 }
 
-/* "127.0.0.1"; in the form in which `peers` lists it. */
-static void name_peer(ucp_conn_request_h request, char text[TEXT])
+/* The connection of the engine, to the other one's worker. */
+static bool make_end(struct link *link, const struct meeting *meeting)
 {
-	ucp_conn_request_attr_t attributes = {.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR};
-	const struct sockaddr_storage *from = &attributes.client_address;
-	const void *host;
+	ucp_ep_params_t params = {
+		.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER |
+			      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
+		.address = meet_address(meeting),
+		.err_handler = {on_failure, link},
+		.err_mode = UCP_ERR_HANDLING_MODE_PEER,
+	};
 
-	snprintf(text, TEXT, "unknown");
-	if (ucx.ucp_conn_request_query(request, &attributes))
-		return;
-	host = from->ss_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)from)->sin6_addr
-					   : (const void *)&((const struct sockaddr_in *)from)->sin_addr;
-	inet_ntop(from->ss_family, host, text, TEXT);
-}
-
-static bool may_connect(const char *peers, const char *peer)
-{
-	size_t length = strlen(peer);
-
-	if (!*peers)
+	link->failed = link->told = false;
+	if (params.address && !ucx.ucp_ep_create(link->worker, &params, &link->end))
 		return true;
-	for (const char *at = peers; *at; at += strcspn(at, ", ")) {
-		at += strspn(at, ", ");
-		if (!strncmp(at, peer, length) && (!at[length] || strchr(", ", at[length])))
-			return true;
-	}
+	link->end = NULL;
 	return false;
 }
 
-/* A second sender is refused, one whose predecessor is given up in this very progress comes again. */
-static void accept_request(struct link *link)
+/* A second sender is refused; one whose predecessor is given up only then comes again. */
+static void accept_greeter(struct link *link, struct meeting *greeter)
 {
-	ucp_ep_params_t params = {
-		.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST,
-		.conn_request = link->request,
-	};
-	char peer[TEXT];
+	uint64_t tag = (uint64_t)now();
 
-	name_peer(link->request, peer);
-	link->request = NULL;
-	if (link->end || !may_connect(link->peers, peer)) {
-		ucx.ucp_listener_reject(link->listener, params.conn_request);
+	if (greeter->unwelcome || link->end || !make_end(link, greeter)) {
+		meet_say(greeter, MEET_REFUSES, 0, NULL, 0);
+		meet_close(greeter);
 		return;
 	}
-	if (make_end(link, &params))
-		link->events.accepted(link->events.arg, peer);
+	link->tag = tag;
+	link->meeting = *greeter;
+	greeter->socket = -1;
+	if (!watch_socket(link, link->meeting.socket, &link->meeting, EPOLL_CTL_MOD, EPOLLIN) ||
+	    !meet_say(&link->meeting, MEET_ACCEPTS, tag, link->address, link->address_bytes))
+		fail(link, "it cannot be answered");
+	link->events.accepted(link->events.arg, link->meeting.peer);
 }
 
-static void ucx_progress(struct link *link)
+static void hear_greeter(struct link *link, struct meeting *greeter)
+{
+	switch (meet_read(greeter)) {
+	case MEET_WAITS:
+		return;
+	case MEET_WHOLE:
+		accept_greeter(link, greeter);
+		return;
+	case MEET_STRANGE:
+		link->events.stranger(link->events.arg, greeter->peer);
+		break;
+	case MEET_ENDED:
+		break;
+	}
+	meet_close(greeter);
+}
+
+/* What says nothing takes one of a few places, and goes when it is needed. */
+static void take_greeters(struct link *link)
+{
+	struct meeting next;
+
+	while (meet_accept(link->listener, link->peers, &next)) {
+		struct meeting *place = &link->greeters[0];
+
+		for (int i = 1; i < GREETERS && place->socket >= 0; i++)
+			if (link->greeters[i].socket < 0 || link->greeters[i].turn < place->turn)
+				place = &link->greeters[i];
+		meet_close(place);
+		*place = next;
+		place->turn = ++link->turn;
+		if (!watch_socket(link, place->socket, place, EPOLL_CTL_ADD, EPOLLIN))
+			meet_close(place);
+	}
+}
+
+static void hear_answer(struct link *link)
+{
+	struct meeting *meeting = &link->meeting;
+
+	switch (meet_read(meeting)) {
+	case MEET_WAITS:
+		return;
+	case MEET_WHOLE:
+		if (meet_answer(meeting) == MEET_REFUSES) {
+			fail(link, "it refused: it has a sender, or its 'peers' leave this machine out");
+		} else if (make_end(link, meeting)) {
+			link->tag = meet_tag(meeting);
+			link->events.connected(link->events.arg);
+		} else {
+			fail(link, "UCX cannot reach it: see UCX_TLS and UCX_NET_DEVICES of both sides");
+		}
+		return;
+	case MEET_STRANGE:
+		fail(link, "what listens there is no remote_receive");
+		return;
+	case MEET_ENDED:
+		fail(link, "it is gone");
+	}
+}
+
+static void hear_meeting(struct link *link)
+{
+	struct meeting *meeting = &link->meeting;
+	int error;
+
+	if (meeting->connecting) {
+		error = meet_connected(meeting);
+		if (error)
+			fail(link, error == ECONNREFUSED ? "nothing listens there" : strerror(error));
+		else if (!watch_socket(link, meeting->socket, meeting, EPOLL_CTL_MOD, EPOLLIN) ||
+			 !meet_say(meeting, MEET_ACCEPTS, 0, link->address, link->address_bytes))
+			fail(link, "it is gone");
+	} else if (!link->end) {
+		hear_answer(link);
+	} else if (meet_look(meeting) != MEET_WAITS) {
+		fail(link, "it is gone");
+	}
+}
+
+/* Returns true if there was news. */
+static bool hear_sockets(struct link *link)
+{
+	struct epoll_event events[GREETERS + 3];
+	int count = epoll_wait(link->set, events, GREETERS + 3, 0);
+	bool heard = false;
+
+	for (int i = 0; i < count; i++) {
+		void *what = events[i].data.ptr;
+
+		if (what == &link->engine)
+			continue;
+		heard = true;
+		if (what == &link->listener)
+			take_greeters(link);
+		else if (what == &link->meeting && link->meeting.socket >= 0)
+			hear_meeting(link);
+		else if (what != &link->meeting && ((struct meeting *)what)->socket >= 0)
+			hear_greeter(link, what);
+	}
+	return heard;
+}
+
+/* The engine first: what came before the other side closed is handled before its end. */
+static void turn(struct link *link)
 {
 	do {
 		while (ucx.ucp_worker_progress(link->worker))
 			;
-		if (link->request)
-			accept_request(link);
-	} while (ucx.ucp_worker_arm(link->worker) == UCS_ERR_BUSY || link->request);
-	if (link->end && link->failed && !link->told) {
+	} while (hear_sockets(link) || ucx.ucp_worker_arm(link->worker) == UCS_ERR_BUSY);
+}
+
+static void ucx_progress(struct link *link)
+{
+	turn(link);
+	if (link->failed && !link->told) {
 		link->told = true;
-		link->events.lost(link->events.arg, status_text(link->status));
+		link->events.lost(link->events.arg, link->why);
 	}
 }
 
@@ -523,37 +607,18 @@ static enum link_sent ucx_send(struct link *link, const void *head, size_t head_
 		data = transfer->pieces;
 		bytes = count;
 	}
-	request = ucx.ucp_am_send_nbx(link->end, MESSAGE_ID, transfer->head, head_bytes, data, bytes, &how);
+	request = ucx.ucp_am_send_nbx(link->end, MESSAGE_ID, transfer->head, sizeof link->tag + head_bytes,
+				      data, bytes, &how);
 	if (UCS_PTR_IS_PTR(request))
 		return LINK_UNDER_WAY;
 	transfer_free(transfer);
 	if (!request)
 		return LINK_DONE;
-	link->failed = true;
-	link->status = UCS_PTR_STATUS(request);
+	fail(link, ucx.ucs_status_string(UCS_PTR_STATUS(request)));
 	return LINK_BROKEN;
 }
 
 /* --- the end --- */
-
-static int64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
-/* Progresses; sleeps a little, or until something comes. */
-static void progress_and_wait(struct link *link)
-{
-	struct pollfd descriptor = {link->descriptor, POLLIN, 0};
-
-	while (ucx.ucp_worker_progress(link->worker))
-		;
-	if (ucx.ucp_worker_arm(link->worker) != UCS_ERR_BUSY)
-		poll(&descriptor, 1, 2);
-}
 
 /* A forced close ends what was under way; its callbacks come while the worker progresses. */
 static void ucx_drop(struct link *link)
@@ -562,42 +627,56 @@ static void ucx_drop(struct link *link)
 		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
 		.flags = UCP_EP_CLOSE_FLAG_FORCE,
 	};
+	struct pollfd engine = {link->engine, POLLIN, 0};
 	int64_t until = now() + NS_FORCED;
-	void *request;
+	void *request = link->end ? ucx.ucp_ep_close_nbx(link->end, &force) : NULL;
 
-	if (!link->end)
-		return;
-	request = ucx.ucp_ep_close_nbx(link->end, &force);
 	link->end = NULL;
+	meet_close(&link->meeting);
 	while (((UCS_PTR_IS_PTR(request) && ucx.ucp_request_check_status(request) == UCS_INPROGRESS) ||
 		link->transfers) &&
-	       now() < until)
-		progress_and_wait(link);
+	       now() < until) {
+		while (ucx.ucp_worker_progress(link->worker))
+			;
+		if (ucx.ucp_worker_arm(link->worker) != UCS_ERR_BUSY)
+			poll(&engine, 1, 1);
+	}
 	if (UCS_PTR_IS_PTR(request))
 		ucx.ucp_request_free(request);
+	link->failed = link->told = false;
+}
+
+static void wait_for_peer(struct link *link, int64_t patience)
+{
+	struct pollfd set = {link->set, POLLIN, 0};
+	int64_t until = now() + patience;
+
+	for (turn(link); link->end && !link->failed && now() < until; turn(link))
+		poll(&set, 1, 10);
 }
 
 /* What was not ended by then ends with the worker. */
 static void ucx_close(struct link *link, int64_t patience)
 {
-	int64_t until;
-
 	if (!link)
 		return;
-	for (until = patience ? now() + patience : 0;
-	     link->end && !link->failed && patience && now() < until;)
-		progress_and_wait(link);
+	if (link->listener >= 0)
+		close(link->listener);
+	for (int i = 0; i < GREETERS; i++)
+		meet_close(&link->greeters[i]);
+	if (patience)
+		wait_for_peer(link, patience);
 	ucx_drop(link);
-	if (link->request)
-		ucx.ucp_listener_reject(link->listener, link->request);
-	if (link->listener)
-		ucx.ucp_listener_destroy(link->listener);
+	if (link->address)
+		ucx.ucp_worker_release_address(link->worker, link->address);
 	if (link->worker)
 		ucx.ucp_worker_destroy(link->worker);
 	while (link->transfers)
 		transfer_end(link->transfers, false);
 	if (link->context)
 		ucx.ucp_cleanup(link->context);
+	if (link->set >= 0)
+		close(link->set);
 	free(link);
 }
 

@@ -5,6 +5,7 @@ processes.py WEIR FOLDER PLUGIN: FOLDER is scratch. The engine's transports are 
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -21,10 +22,15 @@ del sys.argv[2:4]
 
 
 def address():
-    """One of this machine that nothing uses."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{listener.getsockname()[1]}"
+    """One of this machine that nothing uses; below the ports that the system gives to connections."""
+    while True:
+        with socket.socket() as listener:
+            port = random.randrange(10000, 30000)
+            try:
+                listener.bind(("127.0.0.1", port))
+                return f"127.0.0.1:{port}"
+            except OSError:
+                pass
 
 
 def entity(name, operator, **parameters):
@@ -261,12 +267,22 @@ def e06_r06_what_is_no_weir_harms_nothing(weir):
     """A scanner of ports, and a client of HTTP, at a receiver that waits; then the sender comes."""
     to = address()
     b = start(weir, "b", chain(receive(to), SINK))
-    host, port = to.split(":")
-    for said in (b"",):
-        wait_until(b, lambda: not connect(host, int(port), said))
+    wait_until(b, lambda: listening(b))
+    for host, port in listening(b):  # those of the engine, too
+        for said in (b"", b"GET / HTTP/1.1\r\n\r\n", bytes(64), bytes(range(256)) * 4, b"weirmet1" + bytes(16), b"weirmet1" + b"\xff" * 500):
+            assert not connect(host, port, said), (host, port, said, b.poll())
     a = Ended(start(weir, "a", chain(counted("ping", 100), send(to))))
     b = Ended(b)
     assert (a.code, b.code) == (0, 0) and b.counts("end")[0] == 100, (a, b)
+    assert "127.0.0.1 connected, and is no remote_send" in b.stderr, b
+
+
+def listening(child):
+    """The addresses and ports at which a process listens."""
+    sockets = {os.readlink(path) for path in pathlib.Path(f"/proc/{child.pid}/fd").iterdir() if path.is_symlink()}
+    rows = [row.split() for row in pathlib.Path(f"/proc/{child.pid}/net/tcp").read_text().splitlines()[1:]]
+    rows = [row[1].split(":") for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
+    return [(socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)) for host, port in rows]
 
 
 def connect(host, port, said):
