@@ -44,6 +44,7 @@ struct receive {
 	uint64_t session, sender; /* the sessions of both; sender 0: none came yet */
 	struct wire hello;
 	bool greeted;         /* hello was not answered yet */
+	bool over;            /* the link has told the loss: nothing can be said */
 	bool torn;            /* a payload did not come: mostly, as the sender is lost */
 	struct place *places; /* `credits` of them; number n is in n mod credits */
 	uint32_t used;
@@ -209,7 +210,7 @@ static void on_accepted(void *arg, const char *peer)
 
 	snprintf(self->peer, sizeof self->peer, "%s", peer);
 	self->state = ACCEPTED;
-	self->remote.gone = false;
+	self->over = self->remote.gone = false;
 	watch_time(&self->remote.watch, NS_GREETING);
 }
 
@@ -225,6 +226,7 @@ static void on_lost(void *arg, const char *why)
 	struct receive *self = arg;
 
 	remote_lose(&self->remote, "%s", why);
+	self->over = true;
 }
 
 static void on_sent(void *arg, void *cookie)
@@ -284,7 +286,7 @@ static weir_status begin_to_listen(weir_context *context, struct receive *self, 
 	struct address address;
 	char text[ADDRESS_TEXT], why[LINK_WHY];
 
-	if (!transport_ucx.load(why) || !address_named(self->listen, text, why) ||
+	if (!remote_transport->load(why) || !address_named(self->listen, text, why) ||
 	    !address_find(text, &address, why))
 		return weir_context_fail(context, "%s", why);
 	if (!self->remote.transport->listen(self->remote.link, &address, weir_values_string(values, "peers"),
@@ -318,7 +320,7 @@ static weir_status receive_start(weir_context *context, void *state, const weir_
 	self->ready = calloc(self->credits, sizeof *self->ready);
 	if (!self->places || !self->ready)
 		status = WEIR_E_NOMEM;
-	else if (!transport_ucx.load(why))
+	else if (!remote_transport->load(why))
 		status = weir_context_fail(context, "%s", why);
 	else if (getrandom(&self->session, sizeof self->session, 0) != sizeof self->session)
 		status = weir_context_fail(context, "the system gives no random number");
@@ -402,7 +404,7 @@ static void handle_loss(weir_context *context, struct receive *self)
 	bool was_linked = self->state == LINKED;
 
 	/* Of a greeting that cannot be read, the reason goes back. */
-	if (self->state == ACCEPTED && !self->greeted) {
+	if (self->state == ACCEPTED && !self->greeted && !self->over) {
 		weir_context_log(context, WEIR_LOG_WARN, "%s connected, and is no sender: %s", self->peer,
 				 remote->why);
 		refuse(self, remote->why);

@@ -10,7 +10,7 @@ weir_status remote_open(weir_context *context, struct remote *remote, const stru
 {
 	char why[LINK_WHY];
 
-	remote->transport = &transport_ucx;
+	remote->transport = remote_transport;
 	remote->link = remote->transport->open(events, why);
 	if (!remote->link)
 		return weir_context_fail(context, "%s", why);

@@ -12,9 +12,10 @@
 /* How long a side that says its last word waits for the other to read it, ns. */
 #define REMOTE_PATIENCE INT64_C(1000000000)
 
-/* Each uses the transport whose name `transport` is; "ucx" alone is built in. */
 extern const weir_operator remote_send_operator, remote_receive_operator;
 extern const weir_condition remote_output_condition;
+/* What carries their messages: the plugin's file has it, or a test, which links the rest alone. */
+extern const struct transport *const remote_transport;
 
 /* What both sides have: a link, the descriptor that they sleep on, and the first thing that went wrong. */
 struct remote {

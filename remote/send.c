@@ -210,7 +210,7 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 	self->waits = !strcmp(lost, "wait");
 	self->drops = !strcmp(lost, "drop");
 	self->timeout = weir_values_int(values, "timeout");
-	if (!transport_ucx.load(why) || !address_named(self->to, self->address, why))
+	if (!remote_transport->load(why) || !address_named(self->to, self->address, why))
 		return weir_context_fail(context, "%s", why);
 	status = remote_open(context, &self->remote, &events, "remote_output");
 	if (!status) {

@@ -267,7 +267,7 @@ def e06_r06_what_is_no_weir_harms_nothing(weir):
     """A scanner of ports, and a client of HTTP, at a receiver that waits; then the sender comes."""
     to = address()
     b = start(weir, "b", chain(receive(to), SINK))
-    wait_until(b, lambda: listening(b))
+    wait_until(b, lambda: tuple(to.split(":")) in [(host, str(port)) for host, port in listening(b)])
     for host, port in listening(b):  # those of the engine, too
         for said in (b"", b"GET / HTTP/1.1\r\n\r\n", bytes(64), bytes(range(256)) * 4, b"weirmet1" + bytes(16), b"weirmet1" + b"\xff" * 500):
             assert not connect(host, port, said), (host, port, said, b.poll())
