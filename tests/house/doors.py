@@ -9,6 +9,7 @@ DOORS = [
     (re.compile(r"event2/|event\.h$|evutil"), "libevent", re.compile(r"(scheduler/loop|cli/metrics)\.c$")),
     (re.compile(r"jansson"), "jansson", re.compile(r"graphs/json\.c$")),
     (re.compile(r"onnxruntime"), "ONNX Runtime", re.compile(r"plugins/onnx/runtime\.h$")),
+    (re.compile(r"uc[pst]/"), "UCX", re.compile(r"remote/ucx\.c$")),
     (re.compile(r"png(conf)?\.h$"), "libpng", re.compile(r"operators/png\.c$")),
     (re.compile(r"sanitizer/"), "the sanitizers' interface", re.compile(r"sim/coroutine\.c$")),
     (re.compile(r"nvtx"), "NVTX", re.compile(r"trace/nvtx\.c$")),
@@ -23,7 +24,7 @@ def faults(root):
     for room in [*source.LIBRARY, "cli"]:
         for path in sorted((root / room).glob("*.c[pc]*")):
             yield f"{path.relative_to(root)}: the C++ of the library is in python/"
-    for room in [*source.LIBRARY, "cli", "plugins/onnx", "python"]:
+    for room in [*source.LIBRARY, "cli", "plugins/onnx", "remote", "python"]:
         for path in source.files(root, room):
             for line, kind, name in source.includes(path):
                 place = path.relative_to(root)

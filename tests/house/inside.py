@@ -35,6 +35,8 @@ MAY = [
     ("tests/cli/report.c", ("cli",), "plain data of weir report"),
     ("tests/cli/findings_rig.h", ("cli",), "plain data of weir report"),
     ("tests/cli/recorded.c", ("cli",), "the record of a run, plain data"),
+    ("tests/remote/*", ("remote",), "what the two sides say is plain data, and a transport is a table of functions"),
+    ("tests/fuzz/fuzz_wire.c", ("remote",), "the reader of heads"),
     ("tests/fuzz/fuzz_record.c", ("cli",), "the reader of records"),
 ]
 

@@ -1,4 +1,4 @@
-"""A room uses only the rooms below it; operators, plugins and the examples use weir.h alone, the command also some headers of
+"""A room uses only the rooms below it; operators, plugins, remote/ and the examples use weir.h alone, the command also some headers of
 base/, conditions a door of scheduler/."""
 import sys
 

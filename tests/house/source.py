@@ -18,6 +18,7 @@ MAY_USE = {
     "report": ["base", "trace", "streams", "graphs", "scheduler"],
     "cli": ["base/files.h", "base/nearest.h", "base/output.h", "base/units.h", "base/words.h"],
     "plugins/onnx": [],
+    "remote": [],
     "python": ["cli/cli.h", "base/units.h", "base/words.h"],
     "plugins": [],
     "examples": [],

@@ -1,0 +1,111 @@
+#include "remote/address.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The environment's name of a name: capitals, digits and _. */
+static const char *of_environment(const char *name)
+{
+	char variable[ADDRESS_TEXT] = "WEIR_REMOTE_";
+	size_t at = strlen(variable);
+
+	for (; *name && at < sizeof variable - 1; name++)
+		variable[at++] = isalnum((unsigned char)*name) ? (char)toupper((unsigned char)*name) : '_';
+	variable[at] = 0;
+	return getenv(variable);
+}
+
+/* Lines "NAME ADDRESS"; # begins a comment. Gives the address, "" if a line has none; false: there is no such
+ * line. */
+static bool find_line(FILE *file, const char *name, char address[ADDRESS_TEXT])
+{
+	char line[2 * ADDRESS_TEXT], *rest, *word;
+
+	while (fgets(line, sizeof line, file)) {
+		line[strcspn(line, "#\n")] = 0;
+		word = strtok_r(line, " \t", &rest);
+		if (word && !strcmp(word, name)) {
+			word = strtok_r(NULL, " \t", &rest);
+			snprintf(address, ADDRESS_TEXT, "%s", word ? word : "");
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool of_file(const char *path, const char *name, char address[ADDRESS_TEXT], char why[LINK_WHY])
+{
+	FILE *file = fopen(path, "re");
+	bool found;
+
+	if (!file) {
+		snprintf(why, LINK_WHY, "WEIR_REMOTE: %.200s: %s", path, strerror(errno));
+		return false;
+	}
+	found = find_line(file, name, address);
+	fclose(file);
+	if (!found)
+		snprintf(why, LINK_WHY, "no address of '%.80s': %.160s has no line that begins with it", name,
+			 path);
+	return found;
+}
+
+static bool has_port(const char *text)
+{
+	const char *colon = strrchr(text, ':');
+
+	return colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1);
+}
+
+bool address_named(const char *name, char text[ADDRESS_TEXT], char why[LINK_WHY])
+{
+	const char *given = of_environment(name), *path = getenv("WEIR_REMOTE");
+
+	if (has_port(name)) {
+		snprintf(text, ADDRESS_TEXT, "%s", name);
+	} else if (given) {
+		snprintf(text, ADDRESS_TEXT, "%s", given);
+	} else if (!path) {
+		snprintf(why, LINK_WHY,
+			 "no address of '%.80s': write HOST:PORT, or name it in the environment or a file: "
+			 "see "
+			 "docs/distributed.md",
+			 name);
+		return false;
+	} else if (!of_file(path, name, text, why)) {
+		return false;
+	}
+	if (has_port(text))
+		return true;
+	snprintf(why, LINK_WHY, "the address of '%.80s' is '%.80s': write HOST:PORT", name, text);
+	return false;
+}
+
+bool address_find(const char *text, struct address *out, char why[LINK_WHY])
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+	char host[ADDRESS_TEXT], *colon, *begin = host;
+	struct addrinfo *found = NULL;
+	int error;
+
+	snprintf(host, sizeof host, "%s", text);
+	colon = strrchr(host, ':');
+	*colon = 0;
+	if (*begin == '[' && colon > begin + 1 && colon[-1] == ']') {
+		colon[-1] = 0;
+		begin++;
+	}
+	error = getaddrinfo(*begin ? begin : "127.0.0.1", colon + 1, &hints, &found);
+	if (error) {
+		snprintf(why, LINK_WHY, "%.200s: %s", text, gai_strerror(error));
+		return false;
+	}
+	memcpy(&out->socket, found->ai_addr, found->ai_addrlen);
+	out->size = found->ai_addrlen;
+	freeaddrinfo(found);
+	return true;
+}

@@ -1,0 +1,207 @@
+#include "remote/meet.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The mark has the version of these frames; numbers are little-endian, as they are in memory here. */
+static const char mark[8] = {'w', 'e', 'i', 'r', 'm', 'e', 't', '1'};
+
+struct head {
+	char mark[8];
+	uint32_t answer, bytes; /* bytes: of the address behind it */
+	uint64_t tag;
+};
+_Static_assert(sizeof(struct head) == MEET_HEAD, "a frame's head has no gaps");
+
+int meet_listen(const struct address *address, char why[LINK_WHY])
+{
+	const int on = 1;
+	int listener = socket(address->socket.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	/* REUSEADDR: a receiver that is started again has its address at once. */
+	if (listener >= 0 && !setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) &&
+	    !bind(listener, (const struct sockaddr *)&address->socket, address->size) &&
+	    !listen(listener, 16))
+		return listener;
+	snprintf(why, LINK_WHY, "%s", errno == EADDRINUSE ? "the address is in use" : strerror(errno));
+	if (listener >= 0)
+		close(listener);
+	return -1;
+}
+
+/* A machine that vanishes is noticed in about ten seconds, also if nothing is sent. */
+static void keep_alive(int socket)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{SOL_SOCKET, SO_KEEPALIVE, 1},
+		{IPPROTO_TCP, TCP_KEEPIDLE, 4},
+		{IPPROTO_TCP, TCP_KEEPINTVL, 2},
+		{IPPROTO_TCP, TCP_KEEPCNT, 3},
+	};
+
+	for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+		(void)setsockopt(socket, options[i].level, options[i].name, &options[i].value, sizeof(int));
+}
+
+static bool may_connect(const char *peers, const char *peer)
+{
+	size_t length = strlen(peer);
+
+	if (!*peers)
+		return true;
+	for (const char *at = peers; *at; at += strcspn(at, ", ")) {
+		at += strspn(at, ", ");
+		if (!strncmp(at, peer, length) && (!at[length] || at[length] == ',' || at[length] == ' '))
+			return true;
+	}
+	return false;
+}
+
+bool meet_accept(int listener, const char *peers, struct meeting *out)
+{
+	struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
+	socklen_t size = sizeof from;
+	int socket = accept4(listener, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	const void *host = from.ss_family == AF_INET6
+				   ? (const void *)&((const struct sockaddr_in6 *)&from)->sin6_addr
+				   : (const void *)&((const struct sockaddr_in *)&from)->sin_addr;
+
+	if (socket < 0)
+		return false;
+	*out = (struct meeting){.socket = socket};
+	if (!inet_ntop(from.ss_family, host, out->peer, sizeof out->peer))
+		snprintf(out->peer, sizeof out->peer, "unknown");
+	out->unwelcome = !may_connect(peers, out->peer);
+	keep_alive(socket);
+	return true;
+}
+
+bool meet_connect(const struct address *address, struct meeting *out, char why[LINK_WHY])
+{
+	int socket_ = socket(address->socket.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	*out = (struct meeting){.socket = socket_, .connecting = true};
+	if (socket_ >= 0) {
+		keep_alive(socket_);
+		if (!connect(socket_, (const struct sockaddr *)&address->socket, address->size) ||
+		    errno == EINPROGRESS)
+			return true;
+	}
+	snprintf(why, LINK_WHY, "%s", errno == ECONNREFUSED ? "nothing listens there" : strerror(errno));
+	meet_close(out);
+	return false;
+}
+
+int meet_connected(struct meeting *meeting)
+{
+	int error = 0;
+	socklen_t size = sizeof error;
+
+	meeting->connecting = false;
+	return getsockopt(meeting->socket, SOL_SOCKET, SO_ERROR, &error, &size) ? errno : error;
+}
+
+/* A frame is far smaller than the buffer of a socket on which nothing was sent. */
+bool meet_say(const struct meeting *meeting, enum meet_answer answer, uint64_t tag, const void *address,
+	      size_t bytes)
+{
+	struct head head = {.answer = answer, .bytes = (uint32_t)bytes, .tag = tag};
+	uint8_t frame[MEET_HEAD + MEET_ADDRESS];
+
+	if (bytes > MEET_ADDRESS)
+		return false;
+	memcpy(head.mark, mark, sizeof mark);
+	memcpy(frame, &head, sizeof head);
+	if (bytes)
+		memcpy(frame + sizeof head, address, bytes);
+	return send(meeting->socket, frame, sizeof head + bytes, MSG_NOSIGNAL) ==
+	       (ssize_t)(sizeof head + bytes);
+}
+
+static struct head head_of(const struct meeting *meeting)
+{
+	struct head head;
+
+	memcpy(&head, meeting->frame, sizeof head);
+	return head;
+}
+
+/* How many bytes the frame has, as far as that is known; 0: it is none of weir's. */
+static size_t wanted(const struct meeting *meeting)
+{
+	size_t seen = meeting->have < sizeof mark ? meeting->have : sizeof mark;
+
+	if (memcmp(meeting->frame, mark, seen))
+		return 0;
+	if (meeting->have < MEET_HEAD)
+		return MEET_HEAD;
+	return head_of(meeting).bytes <= MEET_ADDRESS ? MEET_HEAD + head_of(meeting).bytes : 0;
+}
+
+/* `bytes` more, at most; what it means if none come. */
+static enum meet_news get(struct meeting *meeting, void *to, size_t bytes, size_t *got)
+{
+	ssize_t received;
+
+	do
+		received = recv(meeting->socket, to, bytes, 0);
+	while (received < 0 && errno == EINTR);
+	*got = received > 0 ? (size_t)received : 0;
+	if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		return MEET_WAITS;
+	return received > 0 ? MEET_WHOLE : MEET_ENDED;
+}
+
+enum meet_news meet_read(struct meeting *meeting)
+{
+	for (size_t want = wanted(meeting), got;; want = wanted(meeting)) {
+		enum meet_news news;
+
+		if (!want)
+			return MEET_STRANGE;
+		if (meeting->have == want) /* of a head without an address, too */
+			return MEET_WHOLE;
+		news = get(meeting, meeting->frame + meeting->have, want - meeting->have, &got);
+		if (news != MEET_WHOLE)
+			return news;
+		meeting->have += got;
+	}
+}
+
+enum meet_news meet_look(struct meeting *meeting)
+{
+	uint8_t more;
+	size_t got;
+	enum meet_news news = get(meeting, &more, 1, &got);
+
+	return news == MEET_WHOLE ? MEET_STRANGE : news;
+}
+
+enum meet_answer meet_answer(const struct meeting *meeting)
+{
+	return head_of(meeting).answer == MEET_ACCEPTS ? MEET_ACCEPTS : MEET_REFUSES;
+}
+
+uint64_t meet_tag(const struct meeting *meeting)
+{
+	return head_of(meeting).tag;
+}
+
+const void *meet_address(const struct meeting *meeting)
+{
+	return head_of(meeting).bytes ? meeting->frame + MEET_HEAD : NULL;
+}
+
+void meet_close(struct meeting *meeting)
+{
+	if (meeting->socket >= 0)
+		close(meeting->socket);
+	meeting->socket = -1;
+}

@@ -1,0 +1,524 @@
+/*
+ * remote_receive: a source of the messages that a remote_send of another process sends. docs/dev/rules.md R1
+ * to R6 say what the two owe each other.
+ *
+ * A tick: the link's news, one step, at most one message emitted, the link again (R4). The states:
+ *
+ *     LISTENING  there is no connection
+ *     ACCEPTED   there is one, which has not brought a hello; the timer ends that
+ *     REFUSED    it was answered why that cannot be; the timer ends it
+ *     LINKED     messages come
+ *     LOST       the sender is gone: what was received is emitted, then the run fails
+ *     OVER       this was the last tick
+ *
+ * A message is in a place until it is whole and all before it have come; then it is *ready*. Places and ready
+ * ones together are at most `credits`.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "remote/remote.h"
+
+enum receive_state { LISTENING, ACCEPTED, REFUSED, LINKED, LOST, OVER };
+
+#define NS_GREETING INT64_C(2000000000) /* what a connection has to say hello, or to go */
+
+struct place {
+	weir_message *message; /* NULL: it is free */
+	bool whole;
+};
+
+struct receive {
+	struct remote remote;
+	const char *listen;
+	bool waits; /* on_lost; else fails */
+	uint32_t credits;
+	size_t most;
+
+	enum receive_state state;
+	char peer[ADDRESS_TEXT];
+	weir_context *context;    /* of this tick */
+	uint64_t session, sender; /* the sessions of both; sender 0: none came yet */
+	struct wire hello;
+	bool greeted;         /* hello was not answered yet */
+	bool over;            /* the link has told the loss: nothing can be said */
+	bool torn;            /* a payload did not come: mostly, as the sender is lost */
+	struct place *places; /* `credits` of them; number n is in n mod credits */
+	uint32_t used;
+	weir_message **ready; /* a ring of `credits` */
+	uint32_t ready_first, ready_count;
+	uint64_t next;     /* the number of the first message that is not ready */
+	uint64_t received; /* of this sender, since it began, as far as this receiver could know */
+	uint64_t emitted, lost, lost_before;
+	bool ends; /* the end has come, behind `end` messages */
+	uint64_t end;
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "listen",
+		.type = WEIR_TYPE_STRING,
+		.help = "ADDRESS:PORT of this machine, or a name (docs/distributed.md); 127.0.0.1: this "
+			"machine alone may connect",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "peers",
+		.type = WEIR_TYPE_STRING,
+		.fallback = "\"\"",
+		.help = "addresses of the machines that may connect, separated by commas; \"\": any that "
+			"reach the address",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "credits",
+		.type = WEIR_TYPE_INT,
+		.fallback = "8",
+		.min = 1,
+		.max = 4096,
+		.help = "messages that may be under way or wait here",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "max_message",
+		.type = WEIR_TYPE_SIZE,
+		.fallback = "\"64MiB\"",
+		.min = 1,
+		.max = INT64_C(1) << 40,
+		.help = "largest message; memory for `credits` of them may be used",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "on_lost",
+		.type = WEIR_TYPE_CHOICE,
+		.fallback = "\"fail\"",
+		.choices = "fail|wait",
+		.help = "when the sender goes before its end: fails the run, behind what came, or waits for "
+			"it, or another one",
+	},
+	{.name = NULL},
+};
+
+static const weir_port outputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "out",
+		.kinds = WEIR_KIND_EMPTY | WEIR_KIND_BYTES | WEIR_KIND_TENSOR | WEIR_KIND_PARTS,
+		.help = "what came, in order, in memory of the host",
+		.place = "host",
+	},
+	{.name = NULL},
+};
+
+static const char *const conditions[] = {"{\"type\": \"file_descriptor\", \"warn_after\": \"10s\"}", NULL};
+
+/* --- what the link calls --- */
+
+static void move_to_ready(struct receive *self)
+{
+	for (struct place *place = &self->places[self->next % self->credits]; place->message && place->whole;
+	     place = &self->places[self->next % self->credits]) {
+		self->ready[(self->ready_first + self->ready_count++) % self->credits] = place->message;
+		*place = (struct place){NULL, false};
+		self->used--;
+		self->next++;
+		self->received++;
+	}
+}
+
+/* What a sender does wrong loses it; what is wrong here fails the run. */
+static int take_data(struct receive *self, const struct wire *wire, struct span *spans, void **cookie)
+{
+	struct place *place = &self->places[wire->number % self->credits];
+	unsigned count;
+
+	if (self->state != LINKED || self->remote.gone)
+		return -1;
+	if (wire->number - self->next >= self->credits || place->message ||
+	    self->used + self->ready_count >= self->credits) {
+		remote_lose(&self->remote,
+			    "message %" PRIu64 " came, where %" PRIu64 " is next and %" PRIu32 " of %" PRIu32
+			    " places are used: the other side is no weir, or another version",
+			    wire->number, self->next, self->used + self->ready_count, self->credits);
+		return -1;
+	}
+	if (wire_make(self->context, wire, spans, &count, &place->message)) {
+		place->message = NULL;
+		remote_fail(&self->remote, "no memory for message %" PRIu64 ": %s", wire->number,
+			    weir_last_error());
+		return -1;
+	}
+	place->whole = false;
+	self->used++;
+	*cookie = place;
+	return (int)count;
+}
+
+static void on_filled(void *arg, void *cookie, bool whole)
+{
+	struct receive *self = arg;
+	struct place *place = cookie;
+
+	place->whole = whole;
+	if (whole)
+		move_to_ready(self);
+	self->torn |= !whole;
+}
+
+static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t bytes, struct span *spans,
+		      void **cookie)
+{
+	struct receive *self = arg;
+	struct wire_record parts[WEIR_PARTS_MAX];
+	struct wire wire;
+	char why[LINK_WHY];
+
+	if (!wire_read(head, head_bytes, bytes, self->most, parts, &wire, why)) {
+		remote_lose(&self->remote, "%s", why);
+		return -1;
+	}
+	switch (wire.kind) {
+	case WIRE_HELLO:
+		self->hello = wire;
+		self->greeted = self->state == ACCEPTED;
+		break;
+	case WIRE_DATA:
+		return take_data(self, &wire, spans, cookie);
+	case WIRE_END:
+		self->ends = self->state == LINKED;
+		self->end = wire.number;
+		break;
+	case WIRE_BYE:
+		remote_lose(&self->remote, "%s", wire.text);
+		break;
+	case WIRE_WELCOME:
+	case WIRE_CREDIT:
+	case WIRE_DONE:
+		remote_lose(&self->remote, "it receives, too: is it a remote_receive?");
+		break;
+	}
+	return -1;
+}
+
+static void on_accepted(void *arg, const char *peer)
+{
+	struct receive *self = arg;
+
+	snprintf(self->peer, sizeof self->peer, "%s", peer);
+	self->state = ACCEPTED;
+	self->over = self->remote.gone = false;
+	watch_time(&self->remote.watch, NS_GREETING);
+}
+
+static void on_stranger(void *arg, const char *peer)
+{
+	struct receive *self = arg;
+
+	weir_context_log(self->context, WEIR_LOG_WARN, "%s connected, and is no remote_send", peer);
+}
+
+static void on_lost(void *arg, const char *why)
+{
+	struct receive *self = arg;
+
+	remote_lose(&self->remote, "%s", why);
+	self->over = true;
+}
+
+static void on_sent(void *arg, void *cookie)
+{
+	(void)arg, (void)cookie; /* heads alone are sent */
+}
+
+/* --- start and stop --- */
+
+static void free_places(struct receive *self)
+{
+	for (uint32_t i = 0; self->places && i < self->credits; i++) {
+		weir_message_unref(self->places[i].message);
+		self->places[i] = (struct place){NULL, false};
+	}
+	self->used = 0;
+}
+
+static void receive_stop(weir_context *context, void *state)
+{
+	struct receive *self = state;
+	bool tells = self->remote.link && self->state == LINKED && !self->remote.gone;
+	bool answered = self->remote.link && self->state == OVER;
+	struct wire bye = {.kind = WIRE_BYE, .reason = WIRE_STOPPED};
+
+	self->state = OVER; /* what comes now is not wanted */
+
+	if (self->remote.failed) {
+		snprintf(bye.text, sizeof bye.text, "%s", self->remote.failure);
+	} else if (weir_context_stopping(context)) {
+		snprintf(bye.text, sizeof bye.text, "its run was stopped, or has failed");
+	} else {
+		bye.reason = WIRE_ENOUGH;
+		snprintf(bye.text, sizeof bye.text, "it takes no more messages");
+	}
+	remote_close(&self->remote, tells ? &bye : NULL, tells || answered ? REMOTE_PATIENCE : 0);
+	free_places(self);
+	while (self->ready_count) {
+		weir_message_unref(self->ready[self->ready_first]);
+		self->ready_first = (self->ready_first + 1) % self->credits;
+		self->ready_count--;
+	}
+	free(self->places);
+	free(self->ready);
+}
+
+static void read_values(struct receive *self, const weir_values *values)
+{
+	self->listen = weir_values_string(values, "listen");
+	self->waits = !strcmp(weir_values_string(values, "on_lost"), "wait");
+	self->credits = (uint32_t)weir_values_int(values, "credits");
+	self->most = (size_t)weir_values_int(values, "max_message");
+}
+
+static weir_status begin_to_listen(weir_context *context, struct receive *self, const weir_values *values)
+{
+	struct address address;
+	char text[ADDRESS_TEXT], why[LINK_WHY];
+
+	if (!remote_transport->load(why) || !address_named(self->listen, text, why) ||
+	    !address_find(text, &address, why))
+		return weir_context_fail(context, "%s", why);
+	if (!self->remote.transport->listen(self->remote.link, &address, weir_values_string(values, "peers"),
+					    why))
+		return weir_context_fail(
+			context,
+			"cannot listen at %s: %s: is it an address of this machine, and does "
+			"nothing else listen there?",
+			text, why);
+	watch_mark(&self->remote.watch, true); /* the first tick arms the link */
+	return WEIR_OK;
+}
+
+static weir_status receive_start(weir_context *context, void *state, const weir_values *values)
+{
+	struct receive *self = state;
+	const struct link_events events = {
+		.arg = self,
+		.accepted = on_accepted,
+		.stranger = on_stranger,
+		.arrived = on_arrived,
+		.filled = on_filled,
+		.sent = on_sent,
+		.lost = on_lost,
+	};
+	char why[LINK_WHY];
+	weir_status status = WEIR_OK;
+
+	read_values(self, values);
+	self->places = calloc(self->credits, sizeof *self->places);
+	self->ready = calloc(self->credits, sizeof *self->ready);
+	if (!self->places || !self->ready)
+		status = WEIR_E_NOMEM;
+	else if (!remote_transport->load(why))
+		status = weir_context_fail(context, "%s", why);
+	else if (getrandom(&self->session, sizeof self->session, 0) != sizeof self->session)
+		status = weir_context_fail(context, "the system gives no random number");
+	if (!status)
+		status = remote_open(context, &self->remote, &events, "file_descriptor");
+	if (!status)
+		status = begin_to_listen(context, self, values);
+	if (status) {
+		weir_entity_watch(weir_context_entity(context), "file_descriptor", -1, 0);
+		receive_stop(context, state);
+	}
+	return status;
+}
+
+/* For the line about a source that stalls. */
+static void receive_progress(const void *state, size_t room, char *out)
+{
+	const struct receive *self = state;
+
+	if (self->state == LISTENING)
+		snprintf(out, room, "no sender has connected to %s: %" PRIu64 " messages came", self->listen,
+			 self->emitted);
+	else
+		snprintf(out, room, "nothing comes from %s: %" PRIu64 " messages came", self->peer,
+			 self->emitted);
+}
+
+/* --- one step --- */
+
+static void refuse(struct receive *self, const char *why)
+{
+	struct wire bye = {.kind = WIRE_BYE, .reason = WIRE_REFUSED};
+
+	snprintf(bye.text, sizeof bye.text, "%s", why);
+	remote_say(&self->remote, &bye);
+	self->state = REFUSED;
+	watch_time(&self->remote.watch, NS_GREETING);
+}
+
+/* Answers the hello (R6). Messages of a sender that this receiver does not know count from its hello on. */
+static void greet(weir_context *context, struct receive *self)
+{
+	const struct wire *hello = &self->hello;
+	struct wire welcome = {
+		.kind = WIRE_WELCOME,
+		.session = self->session,
+		.waiting = self->ready_count,
+		.credits = self->credits - self->ready_count,
+		.most = self->most,
+	};
+
+	self->greeted = false;
+	if (!welcome.credits) { /* all that it may send waits here: it comes again */
+		self->greeted = true;
+		return;
+	}
+	if (hello->session != self->sender) {
+		self->lost_before = self->lost;
+		self->received = hello->number;
+	} else if (hello->number < self->received) {
+		refuse(self, "it has sent fewer messages than have come");
+		return;
+	}
+	self->lost = self->lost_before + hello->number - self->received;
+	welcome.number = self->received;
+	if (self->sender)
+		weir_context_log(context, WEIR_LOG_WARN,
+				 "%s at %s is there: %" PRIu64 " messages were lost so far",
+				 hello->session == self->sender ? "the sender" : "another sender", self->peer,
+				 self->lost);
+	self->sender = hello->session;
+	self->next = hello->number;
+	self->state = LINKED;
+	watch_time(&self->remote.watch, 0);
+	remote_say(&self->remote, &welcome);
+}
+
+static void handle_loss(weir_context *context, struct receive *self)
+{
+	struct remote *remote = &self->remote;
+	bool was_linked = self->state == LINKED;
+
+	/* Of a greeting that cannot be read, the reason goes back. */
+	if (self->state == ACCEPTED && !self->greeted && !self->over) {
+		weir_context_log(context, WEIR_LOG_WARN, "%s connected, and is no sender: %s", self->peer,
+				 remote->why);
+		refuse(self, remote->why);
+		remote->gone = false;
+		return;
+	}
+	remote_drop(remote);
+	free_places(self);
+	self->greeted = self->ends = self->torn = false;
+	watch_time(&remote->watch, 0);
+	remote->gone = false;
+	self->state = was_linked && !self->waits ? LOST : LISTENING;
+	if (was_linked && self->waits)
+		weir_context_log(context, WEIR_LOG_WARN,
+				 "the sender at %s is lost after %" PRIu64
+				 " messages: %s; another try is waited for",
+				 self->peer, self->received, remote->why);
+}
+
+static void drop_silent(weir_context *context, struct receive *self)
+{
+	if (self->state == ACCEPTED)
+		weir_context_log(context, WEIR_LOG_WARN, "%s connected, and said nothing", self->peer);
+	remote_drop(&self->remote);
+	self->remote.gone = self->greeted = false;
+	self->state = LISTENING;
+}
+
+static void act(weir_context *context, struct receive *self, bool timed)
+{
+	if (self->torn)
+		remote_lose(&self->remote, "a payload did not come");
+	if (self->state != LOST && self->remote.gone)
+		handle_loss(context, self);
+	else if (timed && (self->state == ACCEPTED || self->state == REFUSED) && !self->greeted)
+		drop_silent(context, self);
+	if (self->greeted && self->state == ACCEPTED)
+		greet(context, self);
+}
+
+static weir_status emit_one(weir_context *context, struct receive *self)
+{
+	const struct wire credit = {.kind = WIRE_CREDIT, .credits = 1};
+	weir_message *message = self->ready[self->ready_first];
+	weir_status status;
+
+	self->ready_first = (self->ready_first + 1) % self->credits;
+	self->ready_count--;
+	status = weir_context_emit(context, 0, message);
+	if (status) {
+		remote_fail(&self->remote, "%s", weir_last_error());
+		return status;
+	}
+	self->emitted++;
+	if (self->state == LINKED && !self->remote.gone)
+		remote_say(&self->remote, &credit);
+	return WEIR_OK;
+}
+
+static weir_status finish_well(weir_context *context, struct receive *self)
+{
+	const struct wire done = {.kind = WIRE_DONE};
+
+	remote_say(&self->remote, &done);
+	self->state = OVER;
+	return weir_context_finish(context);
+}
+
+static bool has_all(const struct receive *self)
+{
+	return self->state == LINKED && self->ends && self->next == self->end && !self->ready_count;
+}
+
+static weir_status receive_compute(weir_context *context, void *state)
+{
+	struct receive *self = state;
+	struct remote *remote = &self->remote;
+	bool timed = watch_timed(&remote->watch);
+	weir_status status = WEIR_OK;
+
+	watch_mark(&remote->watch, false);
+	self->context = context;
+	remote->transport->progress(remote->link);
+	if (!remote->failed)
+		act(context, self, timed);
+	if (!remote->failed && self->ready_count)
+		status = emit_one(context, self);
+	if (!status && remote->failed)
+		status = weir_context_fail(context, "%s", remote->failure);
+	if (!status && has_all(self))
+		status = finish_well(context, self);
+	else if (!status && self->state == LOST && !self->ready_count)
+		return weir_context_fail_after_drain(context, WEIR_E_IO,
+						     "the sender at %s is lost after %" PRIu64
+						     " messages, before its end: %s",
+						     self->peer, self->received, remote->why);
+	remote->transport->progress(remote->link);
+	watch_mark(&remote->watch, self->ready_count || remote->failed ||
+					   (remote->gone && self->state != LOST) ||
+					   (self->greeted && self->state == ACCEPTED) || has_all(self) ||
+					   self->state == LOST);
+	return status;
+}
+
+const weir_operator remote_receive_operator = {
+	.size = sizeof(weir_operator),
+	.name = "remote_receive",
+	.help = "emits the messages of a remote_send of another process or machine; sleeps while none comes",
+	.state_size = sizeof(struct receive),
+	.parameters = parameters,
+	.outputs = outputs,
+	.start = receive_start,
+	.compute = receive_compute,
+	.stop = receive_stop,
+	.progress = receive_progress,
+	.conditions = conditions,
+};

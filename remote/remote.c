@@ -1,0 +1,69 @@
+#include "remote/remote.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+weir_status remote_open(weir_context *context, struct remote *remote, const struct link_events *events,
+			const char *condition)
+{
+	char why[LINK_WHY];
+
+	remote->transport = remote_transport;
+	remote->link = remote->transport->open(events, why);
+	if (!remote->link)
+		return weir_context_fail(context, "%s", why);
+	if (!watch_open(&remote->watch, remote->transport->descriptor(remote->link)))
+		return weir_context_fail(context, "no descriptor to sleep on: %s", strerror(errno));
+	return weir_entity_watch(weir_context_entity(context), condition, remote->watch.set, WEIR_WATCH_READ);
+}
+
+void remote_close(struct remote *remote, const struct wire *bye, int64_t patience)
+{
+	if (bye)
+		remote_say(remote, bye);
+	if (remote->transport)
+		remote->transport->close(remote->link, patience);
+	remote->link = NULL;
+	watch_close(&remote->watch);
+}
+
+void remote_say(struct remote *remote, const struct wire *wire)
+{
+	uint8_t head[WIRE_SMALL];
+	size_t bytes = wire_write(wire, head);
+
+	remote->transport->send(remote->link, head, bytes, NULL, 0, NULL);
+}
+
+void remote_drop(struct remote *remote)
+{
+	if (!remote->transport->drop(remote->link))
+		remote_fail(remote, "%s could not end a connection, and cannot start again",
+			    remote->transport->name);
+}
+
+void remote_fail(struct remote *remote, const char *format, ...)
+{
+	va_list list;
+
+	if (remote->failed)
+		return;
+	remote->failed = true;
+	va_start(list, format);
+	vsnprintf(remote->failure, sizeof remote->failure, format, list);
+	va_end(list);
+}
+
+void remote_lose(struct remote *remote, const char *format, ...)
+{
+	va_list list;
+
+	if (remote->gone)
+		return;
+	remote->gone = true;
+	va_start(list, format);
+	vsnprintf(remote->why, sizeof remote->why, format, list);
+	va_end(list);
+}

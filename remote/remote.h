@@ -1,0 +1,45 @@
+/* The operators of the plugin, and what they share. */
+#ifndef REMOTE_REMOTE_H
+#define REMOTE_REMOTE_H
+
+#include <weir.h>
+
+#include "remote/address.h"
+#include "remote/link.h"
+#include "remote/watch.h"
+#include "remote/wire.h"
+
+/* How long a side that says its last word waits for the other to read it, ns. */
+#define REMOTE_PATIENCE INT64_C(1000000000)
+
+extern const weir_operator remote_send_operator, remote_receive_operator;
+extern const weir_condition remote_output_condition;
+/* What carries their messages: the plugin's file has it, or a test, which links the rest alone. */
+extern const struct transport *const remote_transport;
+
+/* What both sides have: a link, the descriptor that they sleep on, and the first thing that went wrong. */
+struct remote {
+	const struct transport *transport;
+	struct link *link;
+	struct watch watch;
+	bool failed;
+	char failure[LINK_WHY];
+	bool gone; /* the connection is lost, or the other side said goodbye */
+	char why[LINK_WHY + WIRE_TEXT];
+};
+
+/* Opens the link and the descriptor, and lets the condition wait for it. */
+weir_status remote_open(weir_context *context, struct remote *remote, const struct link_events *events,
+			const char *condition);
+/* Ends both. bye: the last word; NULL: none. patience: how long it waits for the other side to close, ns. */
+void remote_close(struct remote *remote, const struct wire *bye, int64_t patience);
+/* Sends a head without a payload. A broken connection is told by the link. */
+void remote_say(struct remote *remote, const struct wire *wire);
+/* Keeps the first failure. */
+/* Ends the connection; the run fails if there can be no other one. */
+void remote_drop(struct remote *remote);
+void remote_fail(struct remote *remote, const char *format, ...) WEIR_PRINTF(2, 3);
+/* Notes that the other side is gone, and why, unless it was noted. */
+void remote_lose(struct remote *remote, const char *format, ...) WEIR_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,475 @@
+/*
+ * remote_send: messages go to a remote_receive of another process. docs/dev/rules.md R1 to R6 say what the
+ * two owe each other.
+ *
+ * A tick: the link's news; then one step, as the state allows; then the link again (R4). The states:
+ *
+ *     AWAY      there is no connection; the timer says when the next try is due
+ *     GREETING  a connection is made, then a hello is sent, and the welcome waited for
+ *     LINKED    messages go, as far as credits do
+ *     ENDING    the end was sent, the answer is waited for
+ *     OVER      this was the last tick
+ *
+ * The input is held in all of them but LINKED with a credit, and AWAY if what comes is dropped; in GREETING
+ * the number that the hello has told must stay.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "remote/remote.h"
+
+enum send_state { AWAY, GREETING, LINKED, ENDING, OVER };
+
+#define NS_FIRST_TRY INT64_C(10000000)   /* between the first two tries */
+#define NS_LAST_TRY  INT64_C(1000000000) /* and at most */
+#define NS_GREETING  INT64_C(3000000000) /* that a receiver has to answer a hello */
+
+struct send {
+	struct remote remote;
+	const char *to;
+	bool waits, drops; /* on_lost; neither: fails */
+	int64_t timeout;   /* < 0: none */
+	char address[ADDRESS_TEXT];
+
+	enum send_state state;
+	uint64_t session, receiver; /* the sessions of both */
+	uint64_t sent;              /* taken from the input: the number of the next message */
+	uint64_t confirmed;         /* that this receiver has emitted, or an earlier one has received */
+	uint64_t lost, lost_before; /* so far; with earlier receivers */
+	uint64_t credits, most;
+	uint64_t dropped;      /* of this absence */
+	int64_t away_since;    /* ns; when the receiver was last there, or the start */
+	int64_t pause;         /* before the next try */
+	bool was_linked, ends; /* ends: the input has ended */
+	bool connected;        /* the hello is due */
+	bool enough;           /* the receiver takes no more */
+	bool holds;            /* the input */
+	uint8_t *head;
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "to",
+		.type = WEIR_TYPE_STRING,
+		.help = "where the remote_receive listens: HOST:PORT, or a name (docs/distributed.md)",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "on_lost",
+		.type = WEIR_TYPE_CHOICE,
+		.fallback = "\"fail\"",
+		.choices = "fail|wait|drop",
+		.help = "when the receiver goes: fails the run, waits for it to come back, or drops what "
+			"comes until then",
+	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "timeout",
+		.type = WEIR_TYPE_DURATION,
+		.fallback = "\"60s\"",
+		.min = -1,
+		.max = INT64_MAX,
+		.help = "time that the receiver may be away, at the start too, before the run fails; -1: any",
+	},
+	{.name = NULL},
+};
+
+static const weir_port inputs[] = {
+	{
+		.size = sizeof(weir_port),
+		.name = "in",
+		.flags = WEIR_PORT_HOST,
+		.kinds = WEIR_KIND_EMPTY | WEIR_KIND_BYTES | WEIR_KIND_TENSOR | WEIR_KIND_PARTS,
+		.help = "what is sent: bytes, dense tensors of the host, parts of these, or nothing",
+		.place = "host",
+	},
+	{.name = NULL},
+};
+
+static const char *const conditions[] = {"{\"type\": \"remote_output\", \"port\": \"in\"}", NULL};
+
+/* --- what the link calls --- */
+
+static void take_welcome(struct send *self, const struct wire *wire)
+{
+	if (self->state != GREETING || wire->number > self->sent || !wire->credits) {
+		remote_fail(&self->remote, "%s answers what was not asked: no weir, or another version",
+			    self->to);
+		return;
+	}
+	if (self->receiver != wire->session &&
+	    self->receiver) /* of a new one, what is not confirmed was the old one's */
+		self->lost_before = self->lost = self->lost + self->sent - self->confirmed;
+	else
+		self->lost = self->lost_before + self->sent - wire->number;
+	self->receiver = wire->session;
+	self->confirmed = wire->number - wire->waiting;
+	self->credits = wire->credits;
+	self->most = wire->most;
+	self->state = LINKED;
+}
+
+static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t bytes, struct span *spans,
+		      void **cookie)
+{
+	struct send *self = arg;
+	struct wire_record parts[WEIR_PARTS_MAX];
+	struct wire wire;
+	char why[LINK_WHY];
+
+	(void)spans, (void)cookie;
+	if (!wire_read(head, head_bytes, bytes, 0, parts, &wire, why)) {
+		remote_fail(&self->remote, "%s: %s", self->to, why);
+		return -1;
+	}
+	switch (wire.kind) {
+	case WIRE_WELCOME:
+		take_welcome(self, &wire);
+		break;
+	case WIRE_CREDIT:
+		self->credits += wire.credits;
+		self->confirmed += wire.credits;
+		break;
+	case WIRE_DONE:
+		if (self->state == ENDING)
+			self->state = OVER;
+		break;
+	case WIRE_BYE:
+		self->enough = wire.reason == WIRE_ENOUGH;
+		if (wire.reason == WIRE_REFUSED)
+			remote_fail(&self->remote, "the receiver at %s refuses: %s", self->to, wire.text);
+		remote_lose(&self->remote, "%s", wire.text);
+		break;
+	case WIRE_HELLO:
+	case WIRE_DATA:
+	case WIRE_END:
+		remote_fail(&self->remote, "%s sends, too: is it a remote_send?", self->to);
+		break;
+	}
+	return -1;
+}
+
+static void on_sent(void *arg, void *message)
+{
+	(void)arg;
+	weir_message_unref(message);
+}
+
+static void on_connected(void *arg)
+{
+	struct send *self = arg;
+
+	self->connected = true;
+}
+
+static void on_lost(void *arg, const char *why)
+{
+	struct send *self = arg;
+
+	remote_lose(&self->remote, "%s", why);
+}
+
+/* --- start and stop --- */
+
+static void send_stop(weir_context *context, void *state)
+{
+	struct send *self = state;
+	bool tells =
+		self->remote.link && (self->state == LINKED || self->state == ENDING) && !self->remote.gone;
+	struct wire bye = {.kind = WIRE_BYE, .reason = WIRE_STOPPED};
+
+	if (self->lost)
+		weir_context_log(context, WEIR_LOG_WARN, "%" PRIu64 " of %" PRIu64 " messages were lost",
+				 self->lost, self->sent);
+	snprintf(bye.text, sizeof bye.text, "%s",
+		 self->remote.failed ? self->remote.failure : "its run was stopped, or has failed");
+	remote_close(&self->remote, tells ? &bye : NULL, tells ? REMOTE_PATIENCE : 0);
+	free(self->head);
+	self->head = NULL;
+}
+
+static weir_status send_start(weir_context *context, void *state, const weir_values *values)
+{
+	struct send *self = state;
+	const char *lost = weir_values_string(values, "on_lost");
+	const struct link_events events = {
+		.arg = self,
+		.connected = on_connected,
+		.arrived = on_arrived,
+		.sent = on_sent,
+		.lost = on_lost,
+	};
+	char why[LINK_WHY];
+	weir_status status;
+
+	self->to = weir_values_string(values, "to");
+	self->waits = !strcmp(lost, "wait");
+	self->drops = !strcmp(lost, "drop");
+	self->timeout = weir_values_int(values, "timeout");
+	if (!remote_transport->load(why) || !address_named(self->to, self->address, why))
+		return weir_context_fail(context, "%s", why);
+	status = remote_open(context, &self->remote, &events, "remote_output");
+	if (!status) {
+		self->head = malloc(self->remote.transport->head_most(self->remote.link));
+		status = self->head ? WEIR_OK : WEIR_E_NOMEM;
+	}
+	if (!status && getrandom(&self->session, sizeof self->session, 0) != sizeof self->session)
+		status = weir_context_fail(context, "the system gives no random number");
+	if (!status)
+		status = weir_context_hold(context, 0, 0);
+	self->holds = true;
+	self->away_since = watch_now();
+	self->pause = NS_FIRST_TRY;
+	if (!status)
+		watch_time(&self->remote.watch, 1); /* the first try is the first tick's */
+	if (status) {
+		weir_entity_watch(weir_context_entity(context), "remote_output", -1, 0);
+		send_stop(context, state);
+	}
+	return status;
+}
+
+/* --- the receiver is away --- */
+
+/* While messages are dropped nothing waits for the receiver. */
+static bool has_timeout(const struct send *self)
+{
+	return self->timeout >= 0 && !(self->drops && self->was_linked);
+}
+
+static weir_status check_timeout(weir_context *context, const struct send *self)
+{
+	int64_t away = watch_now() - self->away_since;
+
+	if (!has_timeout(self) || away < self->timeout)
+		return WEIR_OK;
+	return weir_context_fail(context,
+				 "no receiver at %s for %" PRId64 " ms (%s): start it, or see 'timeout'",
+				 self->address, away / 1000000, self->remote.why);
+}
+
+/* Fires in so many ns, or when the timeout is over. */
+static void set_timer(struct send *self, int64_t ns)
+{
+	int64_t left = self->timeout + self->away_since - watch_now() + 1000000;
+
+	if (has_timeout(self) && left < ns)
+		ns = left > 0 ? left : 1;
+	watch_time(&self->remote.watch, ns);
+}
+
+static void plan_try(struct send *self)
+{
+	set_timer(self, self->pause);
+	self->pause = self->pause * 2 < NS_LAST_TRY ? self->pause * 2 : NS_LAST_TRY;
+	self->state = AWAY;
+}
+
+static weir_status try_to_link(weir_context *context, struct send *self)
+{
+	struct remote *remote = &self->remote;
+	struct address address;
+	weir_status status = check_timeout(context, self);
+
+	if (status)
+		return status;
+	remote->gone = false;
+	if (!address_find(self->address, &address, remote->why) ||
+	    !remote->transport->connect(remote->link, &address, remote->why)) {
+		plan_try(self);
+		return WEIR_OK;
+	}
+	self->state = GREETING;
+	set_timer(self, NS_GREETING);
+	return WEIR_OK;
+}
+
+/* Before the first welcome nothing is lost: the receiver may start later. */
+static weir_status handle_loss(weir_context *context, struct send *self)
+{
+	struct remote *remote = &self->remote;
+	bool was_linked = self->state == LINKED || self->state == ENDING;
+
+	if (self->enough) {
+		weir_context_drain(context, "the receiver at %s takes no more messages", self->to);
+		self->state = OVER;
+		return WEIR_OK;
+	}
+	if (was_linked && !self->waits && !self->drops)
+		return weir_context_fail(context,
+					 "the receiver at %s is lost after %" PRIu64
+					 " messages, the last of which may not have come: %s",
+					 self->to, self->sent, remote->why);
+	remote_drop(remote);
+	if (was_linked) {
+		weir_context_log(context, WEIR_LOG_WARN, "the receiver at %s is lost: %s; it is tried again",
+				 self->to, remote->why);
+		self->away_since = watch_now();
+		self->pause = NS_FIRST_TRY;
+		self->credits = self->dropped = 0;
+	}
+	plan_try(self);
+	return check_timeout(context, self);
+}
+
+static void tell_link(weir_context *context, struct send *self)
+{
+	if (self->was_linked || self->lost)
+		weir_context_log(context, WEIR_LOG_WARN,
+				 "the receiver at %s is there again, after %" PRId64 " ms: %" PRIu64
+				 " messages were lost so far",
+				 self->to, (watch_now() - self->away_since) / 1000000, self->lost);
+	self->was_linked = true;
+	self->away_since = 0;
+	watch_time(&self->remote.watch, 0);
+}
+
+/* --- sending --- */
+
+static weir_status send_message(weir_context *context, struct send *self, weir_message *message)
+{
+	struct remote *remote = &self->remote;
+	struct span spans[LINK_SPANS];
+	uint64_t bytes = 0;
+	unsigned count;
+	char why[LINK_WHY];
+	size_t head = wire_write_message(message, self->sent, remote->transport->head_most(remote->link),
+					 self->head, spans, &count, why);
+
+	if (!head)
+		return weir_context_fail(context, "%s", why);
+	for (unsigned i = 0; i < count; i++)
+		bytes += spans[i].bytes;
+	if (bytes > self->most)
+		return weir_context_fail(context,
+					 "a message of %" PRIu64
+					 " bytes is larger than the receiver's places, %" PRIu64
+					 ": raise 'max_message' of its remote_receive",
+					 bytes, self->most);
+	weir_message_ref(message);
+	if (remote->transport->send(remote->link, self->head, head, spans, count, message) != LINK_UNDER_WAY)
+		weir_message_unref(message);
+	self->credits--;
+	return WEIR_OK;
+}
+
+static weir_status take_message(weir_context *context, struct send *self, weir_message *message)
+{
+	weir_status status = WEIR_OK;
+
+	if (self->state == LINKED)
+		status = send_message(context, self, message);
+	else
+		self->dropped++;
+	if (!status)
+		self->sent++;
+	else
+		remote_fail(&self->remote, "%s", weir_last_error());
+	return status;
+}
+
+static void send_end(struct send *self)
+{
+	const struct wire end = {.kind = WIRE_END, .number = self->sent};
+
+	remote_say(&self->remote, &end);
+	self->state = ENDING;
+}
+
+/* Of a receiver that was away at the end, if what comes meanwhile is dropped, nothing is waited for. */
+static bool is_over(weir_context *context, const struct send *self)
+{
+	if (self->state == OVER)
+		return true;
+	if (!self->drops || !self->was_linked || !self->ends || self->state != AWAY)
+		return false;
+	weir_context_log(context, WEIR_LOG_WARN,
+			 "the input has ended, and the receiver at %s is away: %" PRIu64
+			 " messages were dropped",
+			 self->to, self->dropped);
+	return true;
+}
+
+/* What the state allows, and the link has told. */
+static weir_status act(weir_context *context, struct send *self, bool timed)
+{
+	const struct wire hello = {.kind = WIRE_HELLO, .session = self->session, .number = self->sent};
+	struct remote *remote = &self->remote;
+	weir_status status = WEIR_OK;
+
+	if (remote->failed)
+		return weir_context_fail(context, "%s", remote->failure);
+	if (self->connected && self->state == GREETING)
+		remote_say(remote, &hello);
+	self->connected = false;
+	if (self->state == LINKED && self->away_since)
+		tell_link(context, self);
+	if (self->state == GREETING && timed)
+		remote_lose(remote, "it does not answer as a remote_receive");
+	if (remote->gone && self->state != AWAY && self->state != OVER)
+		status = handle_loss(context, self);
+	else if (self->state == AWAY && timed)
+		status = try_to_link(context, self);
+	if (!status && self->ends && self->state == LINKED)
+		send_end(self);
+	return status;
+}
+
+static weir_status set_hold(weir_context *context, struct send *self)
+{
+	bool takes = !self->ends && ((self->state == LINKED && self->credits) ||
+				     (self->state == AWAY && self->drops && self->was_linked));
+
+	if (takes != self->holds)
+		return WEIR_OK;
+	self->holds = !takes;
+	return weir_context_hold(context, 0, takes ? WEIR_HOLD_END : 0);
+}
+
+static weir_status send_compute(weir_context *context, void *state)
+{
+	struct send *self = state;
+	struct remote *remote = &self->remote;
+	weir_message *message = weir_context_message(context, 0, 0);
+	bool timed = watch_timed(&remote->watch);
+	bool woken = timed || watch_is_ready(&remote->watch);
+	weir_status status = WEIR_OK;
+
+	watch_mark(&remote->watch, false);
+	if (!message && !woken && !self->holds)
+		self->ends = true; /* nothing else makes such a tick */
+	if (message)
+		status = take_message(context, self, message);
+	for (int round = 0; !status && round < 2; round++) { /* what is done uses the link (R4) */
+		remote->transport->progress(remote->link);
+		status = act(context, self, timed && !round);
+	}
+	remote->transport->progress(remote->link);
+	if (status)
+		return status;
+	watch_mark(&remote->watch, remote->failed || self->connected ||
+					   (remote->gone && self->state != AWAY) || self->state == OVER ||
+					   (self->state == LINKED && self->away_since));
+	if (is_over(context, self))
+		return weir_context_finish(context);
+	return set_hold(context, self);
+}
+
+const weir_operator remote_send_operator = {
+	.size = sizeof(weir_operator),
+	.name = "remote_send",
+	.help = "sends messages to a remote_receive of another process or machine; sleeps while that has no "
+		"room",
+	.flags = WEIR_OPERATOR_EFFECTS,
+	.state_size = sizeof(struct send),
+	.parameters = parameters,
+	.inputs = inputs,
+	.start = send_start,
+	.compute = send_compute,
+	.stop = send_stop,
+	.conditions = conditions,
+};

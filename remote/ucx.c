@@ -1,0 +1,709 @@
+/*
+ * Links over UCX, which is loaded when the plugin is: it installs handlers of SIGSEGV and the like and
+ * replaces mmap when it is loaded, unless variables of its environment say no, so they must be set before.
+ * Each link has a context and a worker of its own, so entities share nothing. What UCX calls from its
+ * functions is noted, or handled inside of `progress`; the loss of a connection is told after all that came
+ * before it.
+ *
+ * The two sides meet on a TCP connection of their own (meet.h), where they tell each other the addresses of
+ * their workers. UCX has a thread of its own per process, which sleeps.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+#include <ucp/api/ucp.h>
+
+#include "remote/meet.h"
+
+#define FUNCTIONS(X)                                                                                         \
+	X(ucp_am_recv_data_nbx)                                                                              \
+	X(ucp_am_send_nbx)                                                                                   \
+	X(ucp_cleanup)                                                                                       \
+	X(ucp_config_modify)                                                                                 \
+	X(ucp_config_read)                                                                                   \
+	X(ucp_config_release)                                                                                \
+	X(ucp_ep_close_nbx)                                                                                  \
+	X(ucp_ep_create)                                                                                     \
+	X(ucp_init_version)                                                                                  \
+	X(ucp_request_check_status)                                                                          \
+	X(ucp_request_free)                                                                                  \
+	X(ucp_worker_arm)                                                                                    \
+	X(ucp_worker_create)                                                                                 \
+	X(ucp_worker_destroy)                                                                                \
+	X(ucp_worker_get_address)                                                                            \
+	X(ucp_worker_get_efd)                                                                                \
+	X(ucp_worker_progress)                                                                               \
+	X(ucp_worker_query)                                                                                  \
+	X(ucp_worker_release_address)                                                                        \
+	X(ucp_worker_set_am_recv_handler)
+
+static struct {
+	const char *(*ucs_status_string)(ucs_status_t status);
+#define FUNCTION(name) __typeof__(&name) name;
+	FUNCTIONS(FUNCTION)
+#undef FUNCTION
+} ucx; /* written under the lock, before any link is made */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool loaded; /* guarded by the lock */
+
+enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4 };
+#define NS_FORCED INT64_C(2000000000) /* how long a forced close may take */
+
+/* A payload that UCX reads or writes, in the list of its link. */
+struct transfer {
+	struct transfer *before, *after;
+	struct link *link;
+	void *cookie;
+	bool receives;
+	char *head;
+	ucp_dt_iov_t pieces[]; /* the head is behind them */
+};
+
+struct link {
+	struct link_events events;
+	ucp_context_h context;
+	ucp_worker_h worker;
+	ucp_ep_h end;           /* of the connection; NULL: none */
+	ucp_address_t *address; /* of the worker */
+	size_t address_bytes, head_most;
+	int set;    /* of the engine's descriptor and all sockets */
+	int engine; /* the engine's descriptor, which it owns */
+	int listener;
+	const char *peers;
+	struct meeting meeting;            /* of the connection, or of one that is being made */
+	struct meeting greeters[GREETERS]; /* have connected, and are not heard yet */
+	uint64_t turn;                     /* of the last greeter */
+	uint64_t tag;                      /* of this connection's messages */
+	struct transfer *transfers;
+	bool failed, told;
+	char why[LINK_WHY];
+};
+
+/* The connection is over: its socket says nothing more. The first reason counts. */
+static void fail(struct link *link, const char *why)
+{
+	meet_close(&link->meeting);
+	if (link->failed)
+		return;
+	link->failed = true;
+	snprintf(link->why, sizeof link->why, "%s", why);
+}
+
+static bool watch_socket(struct link *link, int socket, void *what, int change, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = what};
+
+	return !epoll_ctl(link->set, change, socket, &event);
+}
+
+static int64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+/* --- loading --- */
+
+/* The variables that UCX reads as it is loaded. What the user has set counts. */
+static const char *const before[][2] = {
+	{"UCX_ERROR_SIGNALS", ""},
+	{"UCX_MEM_EVENTS", "n"},
+	{"UCX_LOG_LEVEL", "fatal"}, /* it would print a line of its own for each peer that is gone */
+	{"UCX_WARN_UNUSED_ENV_VARS", "n"},
+};
+enum { BEFORE = sizeof before / sizeof before[0] };
+
+static void *load_library(void)
+{
+	bool ours[BEFORE];
+	void *handle;
+
+	for (unsigned i = 0; i < BEFORE; i++) {
+		ours[i] = !getenv(before[i][0]);
+		if (ours[i])
+			setenv(before[i][0], before[i][1], 1);
+	}
+	handle = dlopen("libucp.so.0",
+			RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); /* its thread cannot be unloaded */
+	for (unsigned i = 0; i < BEFORE; i++)
+		if (ours[i])
+			unsetenv(before[i][0]);
+	return handle;
+}
+
+static bool load_locked(char why[LINK_WHY])
+{
+	void *handle = load_library();
+	const char *missing = NULL;
+
+	if (!handle) {
+		snprintf(why, LINK_WHY, "UCX cannot be loaded: %s: install libucx0, or set LD_LIBRARY_PATH",
+			 dlerror());
+		return false;
+	}
+#define FUNCTION(name)                                                                                       \
+	*(void **)&ucx.name = dlsym(handle, #name);                                                          \
+	if (!ucx.name)                                                                                       \
+		missing = #name;
+	FUNCTIONS(FUNCTION)
+	FUNCTION(ucs_status_string)
+#undef FUNCTION
+	if (missing)
+		snprintf(why, LINK_WHY, "UCX lacks %s: version 1.13 or newer is needed", missing);
+	return !missing;
+}
+
+static bool ucx_load(char why[LINK_WHY])
+{
+	bool well;
+
+	pthread_mutex_lock(&lock);
+	if (!loaded)
+		loaded = load_locked(why);
+	well = loaded;
+	pthread_mutex_unlock(&lock);
+	return well;
+}
+
+/* --- transfers --- */
+
+static struct transfer *transfer_add(struct link *link, void *cookie, const void *head, size_t head_bytes,
+				     const struct span *spans, unsigned count)
+{
+	struct transfer *transfer = calloc(1, sizeof *transfer + count * sizeof *transfer->pieces +
+						      sizeof link->tag + head_bytes);
+
+	if (!transfer)
+		return NULL;
+	transfer->link = link;
+	transfer->cookie = cookie;
+	transfer->head = (char *)(transfer->pieces + count);
+	memcpy(transfer->head, &link->tag, sizeof link->tag);
+	if (head_bytes)
+		memcpy(transfer->head + sizeof link->tag, head, head_bytes);
+	for (unsigned i = 0; i < count; i++)
+		transfer->pieces[i] = (ucp_dt_iov_t){spans[i].data, spans[i].bytes};
+	transfer->after = link->transfers;
+	if (transfer->after)
+		transfer->after->before = transfer;
+	link->transfers = transfer;
+	return transfer;
+}
+
+static void transfer_free(struct transfer *transfer)
+{
+	if (transfer->before)
+		transfer->before->after = transfer->after;
+	else
+		transfer->link->transfers = transfer->after;
+	if (transfer->after)
+		transfer->after->before = transfer->before;
+	free(transfer);
+}
+
+static void transfer_end(struct transfer *transfer, bool whole)
+{
+	struct link_events events = transfer->link->events;
+	void *cookie = transfer->cookie;
+	bool receives = transfer->receives;
+
+	transfer_free(transfer);
+	if (receives)
+		events.filled(events.arg, cookie, whole);
+	else
+		events.sent(events.arg, cookie);
+}
+
+static void on_sent(void *request, ucs_status_t status, void *arg)
+{
+	(void)status; /* a connection that fails says so by its handler */
+	ucx.ucp_request_free(request);
+	transfer_end(arg, true);
+}
+
+static void on_received(void *request, ucs_status_t status, size_t bytes, void *arg)
+{
+	(void)bytes;
+	ucx.ucp_request_free(request);
+	transfer_end(arg, status == UCS_OK);
+}
+
+/* --- what UCX calls --- */
+
+static void on_failure(void *arg, ucp_ep_h end, ucs_status_t status)
+{
+	struct link *link = arg;
+
+	if (end == link->end)
+		fail(link, ucx.ucs_status_string(status));
+}
+
+/* Of one that is not wanted, or has no memory, the data is left alone, and UCX drops it. */
+static ucs_status_t receive_large(struct link *link, void *data, size_t bytes, const struct span *spans,
+				  unsigned count, void *cookie)
+{
+	struct transfer *transfer = transfer_add(link, cookie, NULL, 0, spans, count);
+	ucp_request_param_t how = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+		.cb.recv_am = on_received,
+		.user_data = transfer,
+	};
+	bool one = count == 1;
+	void *request;
+
+	if (!transfer) {
+		link->events.filled(link->events.arg, cookie, false);
+		return UCS_OK;
+	}
+	transfer->receives = true;
+	if (!one) {
+		how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+		how.datatype = UCP_DATATYPE_IOV;
+	}
+	request = ucx.ucp_am_recv_data_nbx(link->worker, data, one ? spans[0].data : (void *)transfer->pieces,
+					   one ? bytes : count, &how);
+	if (!UCS_PTR_IS_PTR(request))
+		transfer_end(transfer, !request);
+	return UCS_INPROGRESS;
+}
+
+static ucs_status_t on_message(void *arg, const void *head, size_t head_bytes, void *data, size_t bytes,
+			       const ucp_am_recv_param_t *how)
+{
+	struct link *link = arg;
+	struct link_events *events = &link->events;
+	struct span spans[LINK_SPANS];
+	const char *from = data;
+	void *cookie = NULL;
+	int count;
+
+	/* Of a connection that was given up it is dropped. */
+	if (!link->end || head_bytes < sizeof link->tag || memcmp(head, &link->tag, sizeof link->tag))
+		return UCS_OK;
+	head = (const char *)head + sizeof link->tag;
+	head_bytes -= sizeof link->tag;
+	count = events->arrived(events->arg, head, head_bytes, bytes, spans, &cookie);
+	if (count < 0)
+		return UCS_OK;
+	if (bytes && how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)
+		return receive_large(link, data, bytes, spans, (unsigned)count, cookie);
+	for (int i = 0; i < count; from += spans[i++].bytes)
+		if (spans[i].bytes)
+			memcpy(spans[i].data, from, spans[i].bytes);
+	events->filled(events->arg, cookie, true);
+	return UCS_OK;
+}
+
+/* --- opening --- */
+
+/* The cache of memory types needs the hooks. A peer that ends is seen at once, by its socket: keepalive is
+ * for machines. */
+static void set_up(ucp_config_t *config)
+{
+	if (!getenv("UCX_MEMTYPE_CACHE"))
+		(void)ucx.ucp_config_modify(config, "MEMTYPE_CACHE", "n");
+}
+
+static ucs_status_t make_context(struct link *link)
+{
+	ucp_params_t params = {
+		.field_mask = UCP_PARAM_FIELD_FEATURES,
+		.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
+	};
+	ucp_config_t *config;
+	ucs_status_t status = ucx.ucp_config_read(NULL, NULL, &config);
+
+	if (status)
+		return status;
+	set_up(config);
+	status = ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &link->context);
+	ucx.ucp_config_release(config);
+	return status;
+}
+
+static ucs_status_t make_worker(struct link *link)
+{
+	ucp_worker_params_t params = {
+		.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+		.thread_mode = UCS_THREAD_MODE_SERIALIZED,
+	};
+	ucp_worker_attr_t attributes = {.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER};
+	ucp_am_handler_param_t handler = {
+		.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+			      UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
+		.id = MESSAGE_ID,
+		.flags = UCP_AM_FLAG_WHOLE_MSG,
+		.cb = on_message,
+		.arg = link,
+	};
+	ucs_status_t status = ucx.ucp_worker_create(link->context, &params, &link->worker);
+
+	if (!status)
+		status = ucx.ucp_worker_get_efd(link->worker, &link->engine);
+	if (!status)
+		status = ucx.ucp_worker_get_address(link->worker, &link->address, &link->address_bytes);
+	if (!status)
+		status = ucx.ucp_worker_query(link->worker, &attributes);
+	if (!status)
+		status = ucx.ucp_worker_set_am_recv_handler(link->worker, &handler);
+	link->head_most = (attributes.max_am_header < HEAD_MOST ? attributes.max_am_header : HEAD_MOST) -
+			  sizeof link->tag;
+	if (!status && !watch_socket(link, link->engine, &link->engine, EPOLL_CTL_ADD, EPOLLIN))
+		status = UCS_ERR_IO_ERROR;
+	return status;
+}
+
+static void ucx_close(struct link *link, int64_t patience);
+
+static struct link *ucx_open(const struct link_events *events, char why[LINK_WHY])
+{
+	struct link *link = calloc(1, sizeof *link);
+	ucs_status_t status = UCS_ERR_NO_MEMORY;
+
+	if (link) {
+		link->events = *events;
+		link->listener = link->meeting.socket = -1;
+		for (int i = 0; i < GREETERS; i++)
+			link->greeters[i].socket = -1;
+		link->set = epoll_create1(EPOLL_CLOEXEC);
+		status = link->set < 0 ? UCS_ERR_IO_ERROR : make_context(link);
+	}
+	if (!status)
+		status = make_worker(link);
+	if (!status)
+		return link;
+	snprintf(why, LINK_WHY, "UCX cannot start: %s: see UCX_TLS and UCX_NET_DEVICES of the environment",
+		 ucx.ucs_status_string(status));
+	ucx_close(link, 0);
+	return NULL;
+}
+
+static int ucx_descriptor(const struct link *link)
+{
+	return link->set;
+}
+
+static size_t ucx_head_most(const struct link *link)
+{
+	return link->head_most;
+}
+
+/* --- connections --- */
+
+static bool ucx_listen(struct link *link, const struct address *address, const char *peers,
+		       char why[LINK_WHY])
+{
+	link->peers = peers;
+	link->listener = meet_listen(address, why);
+	if (link->listener < 0)
+		return false;
+	if (watch_socket(link, link->listener, &link->listener, EPOLL_CTL_ADD, EPOLLIN))
+		return true;
+	snprintf(why, LINK_WHY, "%s", strerror(errno));
+	return false;
+}
+
+static bool ucx_connect(struct link *link, const struct address *address, char why[LINK_WHY])
+{
+	link->failed = link->told = false;
+	if (!meet_connect(address, &link->meeting, why))
+		return false;
+	if (watch_socket(link, link->meeting.socket, &link->meeting, EPOLL_CTL_ADD, EPOLLOUT))
+		return true;
+	snprintf(why, LINK_WHY, "%s", strerror(errno));
+	meet_close(&link->meeting);
+	return false;
+}
+
+/* The connection of the engine, to the other one's worker. */
+static bool make_end(struct link *link, const struct meeting *meeting)
+{
+	ucp_ep_params_t params = {
+		.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER |
+			      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
+		.address = meet_address(meeting),
+		.err_handler = {on_failure, link},
+		.err_mode = UCP_ERR_HANDLING_MODE_PEER,
+	};
+
+	link->failed = link->told = false;
+	if (params.address && !ucx.ucp_ep_create(link->worker, &params, &link->end))
+		return true;
+	link->end = NULL;
+	return false;
+}
+
+/* A second sender is refused; one whose predecessor is given up only then comes again. */
+static void accept_greeter(struct link *link, struct meeting *greeter)
+{
+	uint64_t tag = (uint64_t)now();
+
+	if (greeter->unwelcome || link->end || !make_end(link, greeter)) {
+		meet_say(greeter, MEET_REFUSES, 0, NULL, 0);
+		meet_close(greeter);
+		return;
+	}
+	link->tag = tag;
+	link->meeting = *greeter;
+	greeter->socket = -1;
+	if (!watch_socket(link, link->meeting.socket, &link->meeting, EPOLL_CTL_MOD, EPOLLIN) ||
+	    !meet_say(&link->meeting, MEET_ACCEPTS, tag, link->address, link->address_bytes))
+		fail(link, "it cannot be answered");
+	link->events.accepted(link->events.arg, link->meeting.peer);
+}
+
+static void hear_greeter(struct link *link, struct meeting *greeter)
+{
+	switch (meet_read(greeter)) {
+	case MEET_WAITS:
+		return;
+	case MEET_WHOLE:
+		accept_greeter(link, greeter);
+		return;
+	case MEET_STRANGE:
+		link->events.stranger(link->events.arg, greeter->peer);
+		break;
+	case MEET_ENDED:
+		break;
+	}
+	meet_close(greeter);
+}
+
+/* What says nothing takes one of a few places, and goes when it is needed. */
+static void take_greeters(struct link *link)
+{
+	struct meeting next;
+
+	while (meet_accept(link->listener, link->peers, &next)) {
+		struct meeting *place = &link->greeters[0];
+
+		for (int i = 1; i < GREETERS && place->socket >= 0; i++)
+			if (link->greeters[i].socket < 0 || link->greeters[i].turn < place->turn)
+				place = &link->greeters[i];
+		meet_close(place);
+		*place = next;
+		place->turn = ++link->turn;
+		if (!watch_socket(link, place->socket, place, EPOLL_CTL_ADD, EPOLLIN))
+			meet_close(place);
+	}
+}
+
+static void hear_answer(struct link *link)
+{
+	struct meeting *meeting = &link->meeting;
+
+	switch (meet_read(meeting)) {
+	case MEET_WAITS:
+		return;
+	case MEET_WHOLE:
+		if (meet_answer(meeting) == MEET_REFUSES) {
+			fail(link, "it refused: it has a sender, or its 'peers' leave this machine out");
+		} else if (make_end(link, meeting)) {
+			link->tag = meet_tag(meeting);
+			link->events.connected(link->events.arg);
+		} else {
+			fail(link, "UCX cannot reach it: see UCX_TLS and UCX_NET_DEVICES of both sides");
+		}
+		return;
+	case MEET_STRANGE:
+		fail(link, "what listens there is no remote_receive");
+		return;
+	case MEET_ENDED:
+		fail(link, "it is gone");
+	}
+}
+
+static void hear_meeting(struct link *link)
+{
+	struct meeting *meeting = &link->meeting;
+	int error;
+
+	if (meeting->connecting) {
+		error = meet_connected(meeting);
+		if (error)
+			fail(link, error == ECONNREFUSED ? "nothing listens there" : strerror(error));
+		else if (!watch_socket(link, meeting->socket, meeting, EPOLL_CTL_MOD, EPOLLIN) ||
+			 !meet_say(meeting, MEET_ACCEPTS, 0, link->address, link->address_bytes))
+			fail(link, "it is gone");
+	} else if (!link->end) {
+		hear_answer(link);
+	} else if (meet_look(meeting) != MEET_WAITS) {
+		fail(link, "it is gone");
+	}
+}
+
+/* Returns true if there was news. */
+static bool hear_sockets(struct link *link)
+{
+	struct epoll_event events[GREETERS + 3];
+	int count = epoll_wait(link->set, events, GREETERS + 3, 0);
+	bool heard = false;
+
+	for (int i = 0; i < count; i++) {
+		void *what = events[i].data.ptr;
+
+		if (what == &link->engine)
+			continue;
+		heard = true;
+		if (what == &link->listener)
+			take_greeters(link);
+		else if (what == &link->meeting && link->meeting.socket >= 0)
+			hear_meeting(link);
+		else if (what != &link->meeting && ((struct meeting *)what)->socket >= 0)
+			hear_greeter(link, what);
+	}
+	return heard;
+}
+
+/* The engine first: what came before the other side closed is handled before its end. */
+static void turn(struct link *link)
+{
+	if (!link->worker)
+		return;
+	do {
+		while (ucx.ucp_worker_progress(link->worker))
+			;
+	} while (hear_sockets(link) || ucx.ucp_worker_arm(link->worker) == UCS_ERR_BUSY);
+}
+
+static void ucx_progress(struct link *link)
+{
+	turn(link);
+	if (link->failed && !link->told) {
+		link->told = true;
+		link->events.lost(link->events.arg, link->why);
+	}
+}
+
+static enum link_sent ucx_send(struct link *link, const void *head, size_t head_bytes,
+			       const struct span *spans, unsigned count, void *cookie)
+{
+	struct transfer *transfer = link->end && !link->failed
+					    ? transfer_add(link, cookie, head, head_bytes, spans, count)
+					    : NULL;
+	ucp_request_param_t how = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+		.cb.send = on_sent,
+		.user_data = transfer,
+	};
+	const void *data = count ? spans[0].data : NULL;
+	size_t bytes = count ? spans[0].bytes : 0;
+	void *request;
+
+	if (!transfer)
+		return LINK_BROKEN;
+	if (count > 1) {
+		how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+		how.datatype = UCP_DATATYPE_IOV;
+		data = transfer->pieces;
+		bytes = count;
+	}
+	request = ucx.ucp_am_send_nbx(link->end, MESSAGE_ID, transfer->head, sizeof link->tag + head_bytes,
+				      data, bytes, &how);
+	if (UCS_PTR_IS_PTR(request))
+		return LINK_UNDER_WAY;
+	transfer_free(transfer);
+	if (!request)
+		return LINK_DONE;
+	fail(link, ucx.ucs_status_string(UCS_PTR_STATUS(request)));
+	return LINK_BROKEN;
+}
+
+/* --- the end --- */
+
+/* What the close of its connection has not ended ends with the worker (R3). */
+static void end_worker(struct link *link)
+{
+	if (link->address)
+		ucx.ucp_worker_release_address(link->worker, link->address);
+	if (link->worker)
+		ucx.ucp_worker_destroy(link->worker); /* its descriptor leaves the set */
+	link->address = NULL;
+	link->worker = NULL;
+	while (link->transfers)
+		transfer_end(link->transfers, false);
+}
+
+/* A forced close ends what was under way; its callbacks come while the worker progresses. */
+static bool ucx_drop(struct link *link)
+{
+	ucp_request_param_t force = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+		.flags = UCP_EP_CLOSE_FLAG_FORCE,
+	};
+	struct pollfd engine = {link->engine, POLLIN, 0};
+	int64_t until = now() + NS_FORCED;
+	void *request = link->end ? ucx.ucp_ep_close_nbx(link->end, &force) : NULL;
+
+	link->end = NULL;
+	meet_close(&link->meeting);
+	while (((UCS_PTR_IS_PTR(request) && ucx.ucp_request_check_status(request) == UCS_INPROGRESS) ||
+		link->transfers) &&
+	       now() < until) {
+		while (ucx.ucp_worker_progress(link->worker))
+			;
+		if (ucx.ucp_worker_arm(link->worker) != UCS_ERR_BUSY)
+			poll(&engine, 1, 1);
+	}
+	if (UCS_PTR_IS_PTR(request))
+		ucx.ucp_request_free(request);
+	link->failed = link->told = false;
+	if (!link->transfers)
+		return true;
+	end_worker(link);
+	if (make_worker(link) == UCS_OK)
+		return true;
+	end_worker(link);
+	return false;
+}
+
+static void wait_for_peer(struct link *link, int64_t patience)
+{
+	struct pollfd set = {link->set, POLLIN, 0};
+	int64_t until = now() + patience;
+
+	for (turn(link); link->end && !link->failed && now() < until; turn(link))
+		poll(&set, 1, 10);
+}
+
+static void ucx_close(struct link *link, int64_t patience)
+{
+	if (!link)
+		return;
+	if (link->listener >= 0)
+		close(link->listener);
+	for (int i = 0; i < GREETERS; i++)
+		meet_close(&link->greeters[i]);
+	if (patience)
+		wait_for_peer(link, patience);
+	ucx_drop(link);
+	end_worker(link);
+	if (link->context)
+		ucx.ucp_cleanup(link->context);
+	if (link->set >= 0)
+		close(link->set);
+	free(link);
+}
+
+const struct transport transport_ucx = {
+	.name = "ucx",
+	.load = ucx_load,
+	.open = ucx_open,
+	.descriptor = ucx_descriptor,
+	.head_most = ucx_head_most,
+	.listen = ucx_listen,
+	.connect = ucx_connect,
+	.progress = ucx_progress,
+	.send = ucx_send,
+	.drop = ucx_drop,
+	.close = ucx_close,
+};

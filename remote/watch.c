@@ -1,0 +1,84 @@
+#include "remote/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+static bool add(struct watch *watch, int descriptor)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	return descriptor >= 0 && !epoll_ctl(watch->set, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+bool watch_open(struct watch *watch, int descriptor)
+{
+	int error;
+
+	watch->set = epoll_create1(EPOLL_CLOEXEC);
+	watch->mark = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	watch->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (watch->set >= 0 && add(watch, descriptor) && add(watch, watch->mark) && add(watch, watch->timer))
+		return true;
+	error = errno;
+	watch_close(watch);
+	errno = error;
+	return false;
+}
+
+bool watch_is_ready(const struct watch *watch)
+{
+	struct pollfd set = {watch->set, POLLIN, 0};
+
+	return poll(&set, 1, 0) > 0;
+}
+
+void watch_mark(struct watch *watch, bool marked)
+{
+	uint64_t value = 1;
+
+	if (marked && !watch->marked)
+		watch->marked = write(watch->mark, &value, sizeof value) == sizeof value;
+	else if (!marked && watch->marked)
+		watch->marked = read(watch->mark, &value, sizeof value) != sizeof value;
+}
+
+void watch_time(struct watch *watch, int64_t ns)
+{
+	const struct itimerspec when = {
+		.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000},
+	};
+
+	timerfd_settime(watch->timer, 0, &when, NULL);
+}
+
+bool watch_timed(struct watch *watch)
+{
+	uint64_t times;
+
+	return read(watch->timer, &times, sizeof times) == sizeof times;
+}
+
+void watch_close(struct watch *watch)
+{
+	int *all[] = {&watch->set, &watch->mark, &watch->timer};
+
+	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++) {
+		if (*all[i] > 0)
+			close(*all[i]);
+		*all[i] = 0;
+	}
+	watch->marked = false;
+}
+
+int64_t watch_now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}

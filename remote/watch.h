@@ -1,0 +1,31 @@
+/*
+ * The one descriptor that an entity sleeps on (R4): a set of its link's, of a mark of its own ("there is more
+ * to do"), and of a timer. Times are real, also on `sim`: the other process has no other.
+ */
+#ifndef REMOTE_WATCH_H
+#define REMOTE_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct watch {
+	int set, mark, timer;
+	bool marked;
+};
+
+/* On failure errno says why, and nothing is left open. */
+bool watch_open(struct watch *watch, int descriptor);
+/* Returns true if the set is readable. */
+bool watch_is_ready(const struct watch *watch);
+/* The tick after this one comes at once, or not. */
+void watch_mark(struct watch *watch, bool marked);
+/* The timer fires in so many ns, once; 0: it is off. */
+void watch_time(struct watch *watch, int64_t ns);
+/* Whether the timer has fired since the last call. */
+bool watch_timed(struct watch *watch);
+/* Of one that is zeroed, nothing. */
+void watch_close(struct watch *watch);
+/* ns of CLOCK_MONOTONIC. */
+int64_t watch_now(void);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * What the two sides say to each other: heads of a link's messages, little-endian. A sender says HELLO first,
+ * a receiver WELCOME; both carry the version, so that others are refused. Reading a head touches nothing
+ * else, and believes nothing that it says: all of it is checked before any memory is made (tests/fuzz).
+ */
+#ifndef REMOTE_WIRE_H
+#define REMOTE_WIRE_H
+
+#include <weir.h>
+
+#include "remote/link.h"
+
+enum {
+	WIRE_VERSION = 1,
+	WIRE_SAID = 300,               /* bytes of a text that is sent */
+	WIRE_TEXT = 4 * WIRE_SAID + 1, /* of one that is read, and escaped */
+	WIRE_SMALL = 512
+};
+
+enum wire_kind {
+	WIRE_HELLO = 1, /* sender: session, number: sent so far */
+	WIRE_WELCOME,   /* receiver: session, number: received so far; waiting, credits, most */
+	WIRE_DATA,      /* sender: number, stamp, what the payload is */
+	WIRE_CREDIT,    /* receiver: credits, more than before */
+	WIRE_END,       /* sender: number: how many messages there were */
+	WIRE_DONE,      /* receiver: it has emitted all */
+	WIRE_BYE,       /* either: reason, text; it closes, and waits that the other does */
+};
+
+enum wire_reason {
+	WIRE_STOPPED = 1, /* the run was stopped or has failed */
+	WIRE_ENOUGH,      /* the receiver's graph takes no more */
+	WIRE_REFUSED,     /* the greeting cannot be answered */
+};
+
+/* A message, or a part of one. Its tensor has no data; its shape is in `shape`. */
+struct wire_record {
+	unsigned kind;    /* WEIR_KIND_... */
+	const char *name; /* of a part, in the head, not terminated */
+	size_t name_length;
+	weir_stamp stamp;
+	weir_tensor tensor;
+	int64_t shape[WEIR_DIMENSIONS_MAX];
+	size_t bytes;
+};
+
+struct wire {
+	enum wire_kind kind;
+	enum wire_reason reason;
+	uint64_t session, number, most;
+	uint32_t credits, waiting; /* waiting: received, and not emitted */
+	char text[WIRE_TEXT];
+	/* WIRE_DATA */
+	struct wire_record message;
+	unsigned count; /* of parts */
+	const struct wire_record *parts;
+};
+
+/*
+ * Reads a head, whose payload has so many bytes, of which `most` are allowed. false: `why` says what is wrong
+ * with it. The parts, of a message that has some, go into `parts`, and their names point into the head.
+ */
+bool wire_read(const void *head, size_t head_bytes, size_t bytes, size_t most,
+	       struct wire_record parts[WEIR_PARTS_MAX], struct wire *out, char why[LINK_WHY]);
+/* Writes a head that is not of WIRE_DATA; at most WIRE_SMALL bytes, whose number it returns. */
+size_t wire_write(const struct wire *wire, uint8_t head[WIRE_SMALL]);
+/*
+ * Writes the head of a message and says where its payload is: in *count pieces. Returns the bytes of the
+ * head; 0: the message cannot be sent, and `why` says why and the remedy.
+ */
+size_t wire_write_message(const weir_message *message, uint64_t number, size_t room, uint8_t *head,
+			  struct span spans[LINK_SPANS], unsigned *count, char why[LINK_WHY]);
+/*
+ * Makes the message that a head of WIRE_DATA describes, and says where its payload goes. It is the caller's,
+ * which fills it before anything else.
+ */
+weir_status wire_make(weir_context *context, const struct wire *wire, struct span spans[LINK_SPANS],
+		      unsigned *count, weir_message **out);
+
+#endif

@@ -1,0 +1,62 @@
+#include "remote/address.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void r06_a_text_with_a_port_is_an_address(void **unused)
+{
+	const struct sockaddr_in6 *six;
+	struct address address;
+	char text[ADDRESS_TEXT], why[LINK_WHY];
+
+	(void)unused;
+	assert_true(address_named("127.0.0.1:9100", text, why));
+	assert_true(address_find(text, &address, why));
+	assert_int_equal(ntohs(((struct sockaddr_in *)&address.socket)->sin_port), 9100);
+	assert_true(address_find("[::1]:9101", &address, why));
+	six = (const struct sockaddr_in6 *)&address.socket;
+	assert_int_equal(six->sin6_family, AF_INET6);
+	assert_int_equal(ntohs(six->sin6_port), 9101);
+}
+
+static void r06_a_name_is_looked_up_in_the_environment_and_the_file(void **unused)
+{
+	char path[] = "/tmp/weir-remote-XXXXXX", text[ADDRESS_TEXT], why[LINK_WHY];
+	FILE *file = fdopen(mkstemp(path), "w");
+
+	(void)unused;
+	fprintf(file, "# cameras\nleft 10.0.0.1:9100 # the left one\n\nright\n");
+	fclose(file);
+	setenv("WEIR_REMOTE", path, 1);
+	setenv("WEIR_REMOTE_FRONT_CAMERA", "10.0.0.3:7", 1);
+	assert_true(address_named("left", text, why));
+	assert_string_equal(text, "10.0.0.1:9100");
+	assert_true(address_named("front-camera", text, why));
+	assert_string_equal(text, "10.0.0.3:7");
+	assert_false(address_named("right", text, why));
+	assert_string_equal(why, "the address of 'right' is '': write HOST:PORT");
+	assert_false(address_named("back", text, why));
+	assert_non_null(strstr(why, "no address of 'back'"));
+	unlink(path);
+	assert_false(address_named("left", text, why));
+	unsetenv("WEIR_REMOTE");
+	assert_false(address_named("left", text, why));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r06_a_text_with_a_port_is_an_address),
+		cmocka_unit_test(r06_a_name_is_looked_up_in_the_environment_and_the_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,315 @@
+/*
+ * Two graphs of one process, joined by the plugin: an inlet before remote_send, an outlet behind
+ * remote_receive. What comes out is what went in, of any kind and size.
+ */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <weir.h>
+
+static const char *plugin;
+
+struct half {
+	weir_registry *registry;
+	weir_graph *graph;
+	weir_scheduler *scheduler;
+};
+
+struct pair {
+	struct half sender, receiver;
+	weir_inlet *inlet;
+	weir_outlet *outlet;
+};
+
+#define WELL(call)                                                                                           \
+	do {                                                                                                 \
+		if (call)                                                                                    \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
+	} while (0)
+
+/* Below the ports that the system gives to connections; another one for each test. */
+static int free_port(void)
+{
+	static int next;
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int port = 0;
+
+	for (bool is_free = false; !is_free; next++) {
+		int socket_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		port = 10000 + (getpid() * 31 + next) % 20000;
+		address.sin_port = htons((uint16_t)port);
+		is_free = !bind(socket_, (struct sockaddr *)&address, sizeof address);
+		close(socket_);
+	}
+	return port;
+}
+
+static void make_half(struct half *half, const char *format, int port)
+{
+	weir_description *description;
+	char json[600];
+
+	snprintf(json, sizeof json, format, port);
+	WELL(weir_registry_create(&half->registry));
+	WELL(weir_registry_load(half->registry, plugin));
+	WELL(weir_description_parse(json, strlen(json), NULL, NULL, &description));
+	WELL(weir_graph_create(half->registry, description, &half->graph));
+	weir_description_destroy(description);
+}
+
+static void start_half(struct half *half)
+{
+	const weir_scheduler_options options = {.size = sizeof options, .backend = "host", .workers = 1};
+
+	WELL(weir_scheduler_create(half->graph, &options, &half->scheduler));
+	WELL(weir_scheduler_start(half->scheduler));
+}
+
+static void begin(struct pair *pair)
+{
+	int port = free_port();
+
+	*pair = (struct pair){.inlet = NULL};
+	make_half(&pair->receiver,
+		  "{\"weir\": 1, \"outlets\": [{\"port\": \"receive.out\", \"capacity\": 4}], \"entities\": "
+		  "[{\"name\": \"receive\","
+		  " \"operator\": \"remote_receive\", \"parameters\": {\"listen\": \"127.0.0.1:%d\", "
+		  "\"credits\": 3}}]}",
+		  port);
+	make_half(&pair->sender,
+		  "{\"weir\": 1, \"inlets\": [\"send.in\"], \"entities\": [{\"name\": \"send\", "
+		  "\"operator\": \"remote_send\","
+		  " \"parameters\": {\"to\": \"127.0.0.1:%d\"}, \"ports\": {\"in\": {\"capacity\": 4}}}]}",
+		  port);
+	WELL(weir_graph_add_outlet(pair->receiver.graph, "receive.out", 4, 0, &pair->outlet));
+	WELL(weir_graph_add_inlet(pair->sender.graph, "send.in", &pair->inlet));
+	start_half(&pair->sender);
+	start_half(&pair->receiver);
+}
+
+static void end_half(struct half *half)
+{
+	weir_outcome outcome = {.size = sizeof outcome};
+
+	if (weir_scheduler_wait(half->scheduler, INT64_C(60000000000), &outcome))
+		fail_msg("%s", outcome.text ? outcome.text : "it does not end");
+	WELL(weir_scheduler_destroy(half->scheduler));
+	WELL(weir_graph_destroy(half->graph));
+	weir_registry_destroy(half->registry);
+}
+
+static void end(struct pair *pair)
+{
+	weir_message *message;
+
+	weir_inlet_close(pair->inlet);
+	assert_int_equal(weir_outlet_take(pair->outlet, -1, &message), WEIR_E_CLOSED);
+	end_half(&pair->sender);
+	end_half(&pair->receiver);
+}
+
+/* --- messages that a number decides --- */
+
+static weir_message *tensor_of(weir_graph *graph, unsigned n)
+{
+	static const struct {
+		uint8_t code, bits;
+	} types[] = {{0, 8}, {1, 8}, {0, 64}, {1, 16}, {2, 32}, {2, 64}, {4, 16}, {6, 8}};
+	int64_t shape[WEIR_DIMENSIONS_MAX];
+	weir_tensor like = {
+		.size = sizeof like,
+		.device = WEIR_DEVICE_HOST,
+		.dimensions = (int32_t)(n % (WEIR_DIMENSIONS_MAX + 1)),
+		.shape = shape,
+		.code = types[n % 8].code,
+		.bits = types[n % 8].bits,
+		.lanes = 1,
+	};
+	weir_message *message;
+
+	for (int i = 0; i < like.dimensions; i++)
+		shape[i] = i ? 1 + (n + (unsigned)i) % 3 : n % 7 * n; /* also 0, and up to 1 MiB */
+	WELL(weir_message_create_tensor(graph, &like, &message));
+	return message;
+}
+
+static weir_message *plain(weir_graph *graph, unsigned n)
+{
+	weir_message *message;
+
+	if (n % 5 == 0)
+		WELL(weir_message_create_empty(graph, &message));
+	else if (n % 5 == 1)
+		WELL(weir_message_create_bytes(graph, n % 50 ? n : n * 3000, &message));
+	else
+		message = tensor_of(graph, n);
+	for (size_t i = 0; i < weir_message_size(message); i++)
+		((uint8_t *)weir_message_data(message))[i] = (uint8_t)(i * 7 + n);
+	if (n % 3)
+		WELL(weir_message_set_stamp(message, (weir_stamp){(int64_t)n + 1, n * UINT64_C(1000003)}));
+	return message;
+}
+
+static weir_message *made(weir_graph *graph, unsigned n)
+{
+	weir_part parts[WEIR_PARTS_MAX];
+	char names[WEIR_PARTS_MAX][16];
+	unsigned count = n % 90 == 6 ? WEIR_PARTS_MAX : 1 + n % 5;
+	weir_message *message;
+
+	if (n % 6)
+		return plain(graph, n);
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(names[i], sizeof names[i], "part %u", i + n);
+		parts[i] = (weir_part){sizeof(weir_part), names[i], plain(graph, n + i)};
+	}
+	WELL(weir_message_pack(graph, parts, count, &message));
+	WELL(weir_message_set_stamp(message, (weir_stamp){(int64_t)n + 5, n}));
+	return message;
+}
+
+static void assert_like(const weir_message *got, const weir_message *sent)
+{
+	const weir_tensor *a = weir_message_tensor(got), *b = weir_message_tensor(sent);
+
+	assert_int_equal(weir_message_kind(got), weir_message_kind(sent));
+	assert_int_equal(weir_message_size(got), weir_message_size(sent));
+	if (weir_message_size(sent))
+		assert_memory_equal(weir_message_data(got), weir_message_data(sent), weir_message_size(sent));
+	assert_int_equal(weir_message_stamp(got).time, weir_message_stamp(sent).time);
+	assert_int_equal(weir_message_stamp(got).tag, weir_message_stamp(sent).tag);
+	if (a && b) {
+		assert_int_equal(a->dimensions, b->dimensions);
+		assert_int_equal(a->code, b->code);
+		assert_int_equal(a->bits, b->bits);
+		assert_memory_equal(a->shape, b->shape, (size_t)b->dimensions * sizeof *b->shape);
+	}
+	assert_int_equal(weir_message_parts(got), weir_message_parts(sent));
+	for (size_t i = 0; i < weir_message_parts(sent); i++) {
+		assert_string_equal(weir_message_part_name(got, i), weir_message_part_name(sent, i));
+		assert_like(weir_message_part_at(got, i), weir_message_part_at(sent, i));
+	}
+}
+
+static void t10_r02_what_comes_is_what_was_sent(void **unused)
+{
+	enum { COUNT = 400 };
+	struct pair pair;
+
+	(void)unused;
+	begin(&pair);
+	for (unsigned n = 0; n < COUNT; n++) {
+		weir_message *sent = made(pair.sender.graph, n), *got;
+
+		WELL(weir_inlet_push(pair.inlet, weir_message_ref(sent), -1));
+		WELL(weir_outlet_take(pair.outlet, -1, &got));
+		assert_like(got, sent);
+		weir_message_unref(got);
+		weir_message_unref(sent);
+	}
+	end(&pair);
+}
+
+/* What the receiver has no credit for stays before the sender: 4 of the outlet, 3 credits, 1 of a tick, 4 of
+ * the inlet. */
+static void r01_no_more_is_sent_than_there_are_credits(void **unused)
+{
+	enum { PLACES = 4 + 3 + 4 };
+	weir_queue_counts before = {.size = sizeof before}, behind = {.size = sizeof behind};
+	weir_message *message;
+	struct pair pair;
+	unsigned pushed;
+
+	(void)unused;
+	begin(&pair);
+	for (pushed = 0; pushed < PLACES; pushed++) {
+		WELL(weir_message_create_bytes(pair.sender.graph, 100, &message));
+		WELL(weir_inlet_push(pair.inlet, message, -1));
+	}
+	WELL(weir_message_create_bytes(pair.sender.graph, 100, &message));
+	assert_int_equal(weir_inlet_push(pair.inlet, message, INT64_C(200000000)), WEIR_E_TIMEOUT);
+	weir_message_unref(message);
+	WELL(weir_scheduler_queue_counts(pair.sender.scheduler, 0, &before));
+	WELL(weir_scheduler_queue_counts(pair.receiver.scheduler, 0, &behind));
+	assert_int_equal(behind.pushed, 4);
+	assert_int_equal(before.delivered, 4 + 3);
+	for (; pushed; pushed--) {
+		WELL(weir_outlet_take(pair.outlet, -1, &message));
+		weir_message_unref(message);
+	}
+	end(&pair);
+}
+
+static void e05_r02_messages_under_way_together_come_in_order(void **unused)
+{
+	enum { COUNT = 20000, WINDOW = 8 };
+	struct pair pair;
+	unsigned pushed = 0;
+
+	(void)unused;
+	begin(&pair);
+	for (unsigned taken = 0; taken < COUNT; taken++) {
+		weir_message *message;
+
+		for (; pushed < COUNT && pushed < taken + WINDOW; pushed++) {
+			WELL(weir_message_create_bytes(pair.sender.graph, pushed % 7 ? 40 : 40000, &message));
+			memcpy(weir_message_data(message), &pushed, sizeof pushed);
+			WELL(weir_inlet_push(pair.inlet, message, -1));
+		}
+		WELL(weir_outlet_take(pair.outlet, -1, &message));
+		assert_memory_equal(weir_message_data(message), &taken, sizeof taken);
+		weir_message_unref(message);
+	}
+	end(&pair);
+}
+
+/* The engine would install handlers of SIGSEGV and the like, and put a jump into mmap. The first test: it
+ * loads the engine. */
+static void b04_the_engine_leaves_the_process_alone(void **unused)
+{
+	static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+	struct pair pair;
+	uint8_t code[2][16];
+	struct sigaction before[sizeof signals / sizeof signals[0]], now;
+
+	(void)unused;
+	memcpy(code[0], (const void *)(uintptr_t)mmap, sizeof code[0]);
+	memcpy(code[1], (const void *)(uintptr_t)munmap, sizeof code[1]);
+	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+		assert_false(sigaction(signals[i], NULL, &before[i]));
+	begin(&pair);
+	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+		assert_false(sigaction(signals[i], NULL, &now));
+		assert_true(now.sa_handler == before[i].sa_handler); /* cmocka's */
+	}
+	assert_memory_equal(code[0], (const void *)(uintptr_t)mmap, sizeof code[0]);
+	assert_memory_equal(code[1], (const void *)(uintptr_t)munmap, sizeof code[1]);
+	end(&pair);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(b04_the_engine_leaves_the_process_alone),
+		cmocka_unit_test(t10_r02_what_comes_is_what_was_sent),
+		cmocka_unit_test(r01_no_more_is_sent_than_there_are_credits),
+		cmocka_unit_test(e05_r02_messages_under_way_together_come_in_order),
+	};
+
+	if (argc != 2)
+		return 2;
+	plugin = argv[1];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,390 @@
+"""remote/: graphs in several processes. Nothing lost or doubled, bytes as in one process, and each failure in one line.
+
+processes.py WEIR FOLDER PLUGIN: FOLDER is scratch. The engine's transports are those of UCX_TLS.
+"""
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import socket
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/cli"))
+import process
+
+FOLDER = pathlib.Path(sys.argv[2])
+PLUGIN = os.path.abspath(sys.argv[3])
+del sys.argv[2:4]
+
+
+def address():
+    """One of this machine that nothing uses; below the ports that the system gives to connections."""
+    while True:
+        with socket.socket() as listener:
+            port = random.randrange(10000, 30000)
+            try:
+                listener.bind(("127.0.0.1", port))
+                return f"127.0.0.1:{port}"
+            except OSError:
+                pass
+
+
+def entity(name, operator, **parameters):
+    return {"name": name, "operator": operator, "parameters": parameters}
+
+
+def chain(*entities):
+    names = [one["name"] for one in entities]
+    return {
+        "weir": 1,
+        "entities": list(entities),
+        "connections": [[f"{a}.out", f"{b}.in"] for a, b in zip(names, names[1:])],
+    }
+
+
+def counted(operator, count, **parameters):
+    return {**entity("source", operator, **parameters), "conditions": [{"type": "count", "count": count}]}
+
+
+def beating(**parameters):
+    return {**entity("source", "ping", **parameters), "conditions": [{"type": "periodic", "period": "2ms"}]}
+
+
+def send(to, name="send", **parameters):
+    return {**entity(name, "remote_send", to=to, **parameters), "ports": {"in": {"capacity": 4}}}
+
+
+def receive(listen, name="receive", **parameters):
+    return entity(name, "remote_receive", listen=listen, **parameters)
+
+
+SINK = entity("end", "sink")
+
+
+def start(weir, name, graph, *options, command="run", **more):
+    path = FOLDER / f"{name}.json"
+    path.write_text(json.dumps(graph))
+    backend = () if "--backend" in options else ("--backend", "host")
+    return process.start(weir, command, "--plugin", PLUGIN, *backend, *options, str(path), cwd=ROOT, **more)
+
+
+class Ended:
+    def __init__(self, child):
+        self.stdout, self.stderr = child.communicate(timeout=process.LIMIT)
+        self.code = child.returncode
+
+    def __repr__(self):
+        return f"{self.code}: {self.stdout} {self.stderr}"
+
+    def counts(self, name):
+        """(received, emitted) of the summary."""
+        return tuple(int(number) for number in re.search(rf"\n  {name} +\d+ +(\d+) +(\d+)", self.stdout).groups())
+
+
+def both(weir, sender, receiver, *options):
+    """Of two processes that end well."""
+    first, second = start(weir, "a", sender, *options), start(weir, "b", receiver, *options)
+    ended = Ended(first), Ended(second)
+    assert all(one.code == 0 and not one.stderr for one in ended), ended
+    return ended
+
+
+def fails(ended, pattern):
+    """Its last line of standard error."""
+    assert ended.code == 1, (pattern, ended)
+    assert re.search(f"^weir run: .*{pattern}.*\n\\Z", ended.stderr, re.M), (pattern, ended.stderr)
+
+
+def wait_until(child, there):
+    until = time.monotonic() + process.LIMIT
+    while not there():
+        assert child.poll() is None and time.monotonic() < until, Ended(child)
+        time.sleep(0.01)
+
+
+def frames(path):
+    return path.stat().st_size if path.exists() else 0
+
+
+def running(weir, sender=None, receiver=None, behind=None):
+    """Two processes, between which some frames have gone."""
+    to, seen = address(), FOLDER / "seen"
+    seen.unlink(missing_ok=True)
+    write = behind or entity("end", "frames_write", path=str(seen))
+    b = start(weir, "b", chain(receive(to, **(receiver or {})), write))
+    a = start(weir, "a", chain(beating(bytes=100000), send(to, **(sender or {}))))
+    wait_until(b, lambda: frames(seen) > 200000)
+    return a, b, to
+
+
+def e05_r02_r05_all_that_is_sent_arrives(weir):
+    for count, size in ((20000, 8), (3000, 100000), (20, 8 << 20)):
+        for credits in (1, 8):
+            to = address()
+            options = ("--workers", "1") if credits == 1 else ()
+            a, b = both(weir, chain(counted("ping", count, bytes=size), send(to)), chain(receive(to, credits=credits), SINK), *options)
+            assert a.counts("send")[0] == b.counts("receive")[1] == b.counts("end")[0] == count, (a, b)
+            assert not re.search("dropped|abandoned|closed", a.stdout + b.stdout), (a, b)
+
+
+def r06_either_side_may_start_first(weir):
+    for first in "ab":
+        to = address()
+        graphs = {"a": chain(counted("ping", 100), send(to)), "b": chain(receive(to), SINK)}
+        early = start(weir, first, graphs[first])
+        # Until it sleeps: for a receiver, or for a sender.
+        wait_until(early, lambda: pathlib.Path(f"/proc/{early.pid}/task").exists() and len(os.listdir(f"/proc/{early.pid}/task")) > 3)
+        late = start(weir, "late", graphs["b" if first == "a" else "a"])
+        for ended in (Ended(early), Ended(late)):
+            assert ended.code == 0 and not ended.stderr, ended
+
+
+def t10_r02_pictures_are_those_of_one_process(weir):
+    """examples/edges.json, cut at each connection whose messages are of the host."""
+    graph = json.loads((ROOT / "examples/edges.json").read_text())
+    graph["entities"][0]["parameters"]["repeat"] = 3
+    for cut in (None, 0, 4):
+        folder = FOLDER / f"edges-{cut}"
+        graph["entities"][-1]["parameters"] = {"directory": str(folder), "every": 1}
+        if cut is None:
+            ended = Ended(start(weir, "edges", graph))
+            assert ended.code == 0, ended
+            continue
+        to, (a, b) = address(), graph["connections"][cut]
+        entities, connections = graph["entities"], graph["connections"]
+        before = {"weir": 1, "entities": entities[: cut + 1] + [send(to)], "connections": connections[:cut] + [[a, "send.in"]]}
+        behind = {"weir": 1, "entities": [receive(to)] + entities[cut + 1 :], "connections": [["receive.out", b]] + connections[cut + 1 :]}
+        both(weir, before, behind)
+        names = sorted(path.name for path in (FOLDER / "edges-None").iterdir())
+        assert len(names) > 3 and names == sorted(path.name for path in folder.iterdir()), names
+        for name in names:
+            assert (folder / name).read_bytes() == (FOLDER / "edges-None" / name).read_bytes(), (cut, name)
+
+
+def r01_r02_three_processes_in_a_row(weir):
+    first, second = address(), address()
+    raw, copy = FOLDER / "raw", FOLDER / "copy"
+    raw.write_bytes(os.urandom(1000 * 5000))
+    a = start(weir, "a", chain(entity("read", "frames_read", path=str(raw), bytes=5000), send(first)))
+    b = start(weir, "b", chain(receive(first, credits=2), {**send(second), "ports": {"in": {"capacity": 1}}}))
+    c = start(weir, "c", chain(receive(second), entity("write", "frames_write", path=str(copy))))
+    for ended in (Ended(a), Ended(b), Ended(c)):
+        assert ended.code == 0, ended
+    assert copy.read_bytes() == raw.read_bytes()
+
+
+def r01_a_slow_receiver_holds_the_sender_back(weir):
+    """What is under way or waits stays bounded, so the sender's memory does."""
+    to = address()
+    slow = {**SINK, "conditions": [{"type": "periodic", "period": "5ms"}, {"type": "message_available", "port": "in"}]}
+    a, b = both(
+        weir, chain(counted("ping", 100, bytes=1 << 20), send(to)), chain(receive(to, credits=2), slow), "--workers", "1"
+    )
+    assert b.counts("end")[0] == 100, b
+
+
+def e06_r06_a_killed_side_is_named(weir):
+    for side in "ab":
+        a, b, _ = running(weir)
+        (a if side == "a" else b).kill()
+        ended = Ended(b if side == "a" else a)
+        fails(ended, "the sender at 127.0.0.1 is lost after [1-9]\\d* messages, before its end" if side == "a" else "the receiver at .* is lost after \\d+ messages")
+
+
+def s07_r05_a_drain_of_the_sender_ends_both(weir):
+    a, b, _ = running(weir)
+    a.send_signal(signal.SIGINT)
+    a, b = Ended(a), Ended(b)
+    assert a.code == 130 and b.code == 0, (a, b)
+    assert a.counts("send")[0] == b.counts("end")[0], (a, b)
+
+
+def r05_a_receiver_that_is_stopped_says_so(weir):
+    a, b, _ = running(weir)
+    b.send_signal(signal.SIGINT)
+    fails(Ended(a), "the receiver at .* is lost after \\d+ messages.*: its run was stopped, or has failed")
+    assert Ended(b).code == 130
+
+
+def r05_an_error_of_the_receiver_is_told_with_its_text(weir):
+    """The bytes of `ping` are no pictures."""
+    to = address()
+    b = start(weir, "b", chain(receive(to), entity("end", "png_write", directory=str(FOLDER / "none"))))
+    a = start(weir, "a", chain(beating(bytes=100), send(to)))
+    why = "receive.out: emitted bytes, which end.in does not take"
+    fails(Ended(a), f"the receiver at {to} is lost after \\d+ messages.*: {why}")
+    fails(Ended(b), f"'receive': {why}")
+
+
+def r05_a_receiver_that_takes_no_more_drains_the_sender(weir):
+    to = address()
+    few = {**SINK, "conditions": [{"type": "count", "count": 10}, {"type": "message_available", "port": "in"}]}
+    b = start(weir, "b", chain(receive(to), few))
+    a = Ended(start(weir, "a", chain(beating(bytes=100), send(to))))
+    assert a.code == 0 and "takes no more messages" in a.stderr + a.stdout, a
+    b = Ended(b)
+    assert b.code == 0 and b.counts("end")[0] == 10, b
+
+
+def lost(text):
+    return int(re.findall(r"there(?: again, after \d+ ms)?: (\d+) messages were lost so far", text)[-1])
+
+
+def r06_a_receiver_that_comes_back_goes_on(weir):
+    """wait: the input waits; drop: what comes meanwhile is dropped, and counts as lost."""
+    for way in ("wait", "drop"):
+        a, b, to = running(weir, sender={"on_lost": way})
+        b.kill()
+        b.communicate()
+        again, seen = FOLDER / "again", FOLDER / "seen"
+        again.unlink(missing_ok=True)
+        b = start(weir, "b", chain(receive(to), entity("end", "frames_write", path=str(again))))
+        wait_until(b, lambda: frames(again) > 1000000)
+        a.send_signal(signal.SIGINT)
+        a, b = Ended(a), Ended(b)
+        assert (a.code, b.code) == (130, 0), (way, a, b)
+        # The first receiver may have emitted some that it could not confirm: those count as lost, too.
+        arrived = b.counts("end")[0]
+        assert a.counts("send")[0] - lost(a.stderr) - arrived <= frames(seen) // 100000 + 1, (way, a, b)
+        assert a.counts("send")[0] >= lost(a.stderr) + arrived, (way, a, b)
+
+
+def r06_a_sender_that_comes_back_goes_on(weir):
+    a, b, to = running(weir, receiver={"on_lost": "wait"})
+    a.kill()
+    a.communicate()
+    a = Ended(start(weir, "a", chain(counted("ping", 50, bytes=100000), send(to))))
+    b = Ended(b)
+    assert (a.code, b.code) == (0, 0) and "another sender at 127.0.0.1 is there" in b.stderr, (a, b)
+    assert b.counts("end")[0] > 50 and "is lost after" in b.stderr, b
+
+
+def e06_r06_what_is_no_weir_harms_nothing(weir):
+    """A scanner of ports, and a client of HTTP, at a receiver that waits; then the sender comes."""
+    to = address()
+    b = start(weir, "b", chain(receive(to), SINK))
+    wait_until(b, lambda: tuple(to.split(":")) in [(host, str(port)) for host, port in listening(b)])
+    for host, port in listening(b):  # those of the engine, too
+        for said in (b"", b"GET / HTTP/1.1\r\n\r\n", bytes(64), bytes(range(256)) * 4, b"weirmet1" + bytes(16), b"weirmet1" + b"\xff" * 500):
+            assert not connect(host, port, said), (host, port, said, b.poll())
+    a = Ended(start(weir, "a", chain(counted("ping", 100), send(to))))
+    b = Ended(b)
+    assert (a.code, b.code) == (0, 0) and b.counts("end")[0] == 100, (a, b)
+    assert "127.0.0.1 connected, and is no remote_send" in b.stderr, b
+
+
+def listening(child):
+    """The addresses and ports at which a process listens."""
+    sockets = {os.readlink(path) for path in pathlib.Path(f"/proc/{child.pid}/fd").iterdir() if path.is_symlink()}
+    rows = [row.split() for row in pathlib.Path(f"/proc/{child.pid}/net/tcp").read_text().splitlines()[1:]]
+    rows = [row[1].split(":") for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
+    return [(socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)) for host, port in rows]
+
+
+def connect(host, port, said):
+    """None, if it went well."""
+    try:
+        with socket.create_connection((host, port), 5) as client:
+            client.sendall(said)
+            client.settimeout(0.2)
+            try:
+                client.recv(100)
+            except OSError:
+                pass
+            return None
+    except OSError as error:
+        return error
+
+
+def e06_a_server_that_is_no_receiver_is_named(weir):
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        a = start(weir, "a", chain(beating(), send(f"127.0.0.1:{listener.getsockname()[1]}", timeout="300ms")))
+        fails(Ended(a), "no receiver at 127.0.0.1:\\d+ for \\d+ ms \\(.*\\): start it, or see 'timeout'")
+
+
+def e06_what_cannot_be_is_refused_in_one_line(weir):
+    to = address()
+    for graph, pattern in (
+        (chain(beating(), send("nobody")), "no address of 'nobody': write HOST:PORT, or name it"),
+        (chain(beating(), send(to, timeout="50ms")), f"no receiver at {to} for \\d+ ms \\(nothing listens there\\)"),
+        (chain(receive("192.0.2.1:9"), SINK), "cannot listen at 192.0.2.1:9"),
+        (chain(receive("nobody"), SINK), "no address of 'nobody'"),
+        (chain(receive(to, credits=0), SINK), "credits"),
+        (chain(entity("read", "png_read", path="examples/images"), entity("upload", "upload"), send(to)), "upload.out -> send.in: .*host"),
+    ):
+        ended = Ended(start(weir, "bad", graph))
+        assert ended.code != 0, (pattern, ended)
+        assert re.search(pattern, ended.stderr), (pattern, ended)
+
+
+def e06_two_receivers_at_one_address_are_refused(weir):
+    to = address()
+    b = start(weir, "b", chain(receive(to), SINK))
+    host, port = to.split(":")
+    wait_until(b, lambda: not connect(host, int(port), b""))
+    fails(Ended(start(weir, "c", chain(receive(to), SINK))), f"cannot listen at {to}: the address is in use")
+    b.kill()
+
+
+def e06_a_second_sender_is_refused(weir):
+    a, b, to = running(weir)
+    fails(Ended(start(weir, "c", chain(beating(), send(to, timeout="500ms")))), "no receiver at .*it refused: it has a sender")
+    a.send_signal(signal.SIGINT)
+    assert Ended(b).code == 0
+
+
+def e06_a_machine_that_peers_leaves_out_is_refused(weir):
+    to = address()
+    b = start(weir, "b", chain(receive(to, peers="10.0.0.1, 10.0.0.2"), SINK))
+    fails(Ended(start(weir, "a", chain(beating(), send(to, timeout="1s")))), "no receiver at")
+    b.kill()
+
+
+def e06_a_message_larger_than_the_places_is_named(weir):
+    to = address()
+    b = start(weir, "b", chain(receive(to, max_message=1000), SINK))
+    a = Ended(start(weir, "a", chain(beating(bytes=1001), send(to))))
+    fails(a, "a message of 1001 bytes is larger than the receiver's places, 1000: raise 'max_message'")
+    fails(Ended(b), "the sender .* is lost after 0 messages, before its end: a message of 1001 bytes is larger")
+
+
+def r06_names_come_from_the_environment(weir):
+    to = address()
+    named = {**process.environment(), "WEIR_REMOTE_EDGES": to}
+    b = start(weir, "b", chain(receive("edges"), SINK), env=named)
+    a = Ended(start(weir, "a", chain(counted("ping", 10), send("edges")), env=named))
+    assert (a.code, Ended(b).code) == (0, 0), a
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    process.main(
+        [
+            e05_r02_r05_all_that_is_sent_arrives,
+            r06_either_side_may_start_first,
+            t10_r02_pictures_are_those_of_one_process,
+            r01_r02_three_processes_in_a_row,
+            r01_a_slow_receiver_holds_the_sender_back,
+            e06_r06_a_killed_side_is_named,
+            s07_r05_a_drain_of_the_sender_ends_both,
+            r05_a_receiver_that_is_stopped_says_so,
+            r05_an_error_of_the_receiver_is_told_with_its_text,
+            r05_a_receiver_that_takes_no_more_drains_the_sender,
+            r06_a_receiver_that_comes_back_goes_on,
+            r06_a_sender_that_comes_back_goes_on,
+            e06_r06_what_is_no_weir_harms_nothing,
+            e06_a_server_that_is_no_receiver_is_named,
+            e06_what_cannot_be_is_refused_in_one_line,
+            e06_two_receivers_at_one_address_are_refused,
+            e06_a_second_sender_is_refused,
+            e06_a_machine_that_peers_leaves_out_is_refused,
+            e06_a_message_larger_than_the_places_is_named,
+            r06_names_come_from_the_environment,
+        ]
+    )
