@@ -33,7 +33,7 @@ def main(folder):
         cv2.imwrite(paths[name], page)
     cv2.setNumThreads(1)
     text.package = rapidocr_onnxruntime.RapidOCR(intra_op_num_threads=1, inter_op_num_threads=1)
-    graph, _ = text.read(list(paths.values()), "onnx", 2)
+    graph, _ = text.read(list(paths.values()), "onnx", workers=2, threads=1)
     loop = rapidocr_onnxruntime.RapidOCR(intra_op_num_threads=1, inter_op_num_threads=1)
     print(json.dumps({name: {"graph": page.result, "loop": loop(paths[name])[0]} for name, page in zip(paths, graph)}))
 
