@@ -78,7 +78,7 @@ class Container:
 
     def words(self, *words, user=None):
         """Of a program as process 1 of a new namespace of processes, with the settings of the image."""
-        user = user or f"{self.config['User']}:nogroup"
+        user = user or f"{self.config.get('User', 'root')}:nogroup"
         settings = ["-i", "-C", self.config["WorkingDir"], *self.config["Env"]]
         words = ["unshare", "--fork", "--pid", "--kill-child", "chroot", f"--userspec={user}", self.root, "/usr/bin/env", *settings, *words]
         return list(map(str, words))
@@ -132,6 +132,7 @@ def main(wheel, folder):
     with container.started():
         version = check_runs(container)
         check_stop(container)
+    container.buildah("rmi", "--prune", "--force")  # of earlier runs; each layer is a whole copy
     print(f"container: {version.strip()}")
 
 
