@@ -1,6 +1,6 @@
 """Reads the text of pictures by the three networks of the PyPI package rapidocr_onnxruntime, as one graph.
 
-    python3 examples/onnx/text.py PICTURE... [--workers N] [--check]
+    python3 examples/onnx/text.py PICTURE... [--workers N] [--threads N] [--check]
 
     pages -> detect -> crops -> classify -> turn -> recognise -> words
        '---- page -------^ '----- batch -----^ '------ batch -------^
@@ -150,7 +150,7 @@ class Words:
             page.image, page.lines = None, []
 
 
-def read(paths: list[str], plugin: str, workers: int) -> tuple[list[Page], float]:
+def read(paths: list[str], plugin: str, workers: int, threads: int) -> tuple[list[Page], float]:
     """The pages that were read, and how many seconds that took from the first one on."""
     pages = [Page(path) for path in paths]
     graph = weir.Graph(plugins=[plugin])
@@ -160,7 +160,7 @@ def read(paths: list[str], plugin: str, workers: int) -> tuple[list[Page], float
         ("classify", CLASSIFY, crops, "batch", turn, 2 * BATCHES),
         ("recognise", RECOGNISE, turn, "batch", words, 2 * BATCHES),
     ):
-        network = graph.add("onnx", name=name, model=str(MODELS / model), threads=1)
+        network = graph.add("onnx", name=name, model=str(MODELS / model), threads=threads)
         graph.connect(before["out"], network["x"], capacity=capacity)
         graph.connect(network[output], after["in"], capacity=capacity)
         graph.connect(before[beside], after["of"], capacity=capacity)
@@ -186,11 +186,12 @@ def main() -> int:
     parser.add_argument("pictures", nargs="+")
     parser.add_argument("--plugin", default="onnx", help="its name or file")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=0, help="of each network; 0: one for each core")
     parser.add_argument("--check", action="store_true", help="read each picture by the package's own loop, too, and compare")
     options = parser.parse_args()
     cv2.setNumThreads(1)
-    package = rapidocr_onnxruntime.RapidOCR(intra_op_num_threads=1, inter_op_num_threads=1)
-    pages, seconds = read(options.pictures, options.plugin, options.workers)
+    package = rapidocr_onnxruntime.RapidOCR(intra_op_num_threads=options.threads or -1, inter_op_num_threads=1)
+    pages, seconds = read(options.pictures, options.plugin, options.workers, options.threads)
     for page in pages:
         print(f"{page.path}: " + " | ".join(text for _, text, _ in page.result or []))
     print(f"{len(pages)} pages, {len(pages) / seconds:.2f} a second")

@@ -183,6 +183,22 @@ def test_requests_of_a_library_give_what_its_own_way_gives(library, modules):
     assert found.returncode == 0 and re.fullmatch(rf"{library}'s own way \d+ frames/s, weir \d+: .*\n", found.stdout), found.stderr
 
 
+def test_the_recogniser_of_text_reads_what_the_loop_of_its_package_reads(tmp_path):
+    """Boxes, texts and scores of a page of two batches, one without text, one on its head, and one of a line."""
+    own = ROOT / "build/text"  # of this interpreter's version, or the module weir is not for it
+    if not (own / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages/rapidocr_onnxruntime").exists():
+        pytest.skip("no rapidocr_onnxruntime: scripts/install-deps text")
+    command = [own / "bin/python", "-B", ROOT / "tests/python/text_pages.py", tmp_path]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+    pages = json.loads(found.stdout)
+    for name, page in pages.items():
+        assert page["graph"] == page["loop"], name
+    words = {name: [text for _, text, _ in page["graph"] or []] for name, page in pages.items()}
+    assert len(words["upright"]) == 8 and {"Monday", "Window", "Paper"} <= set(words["upright"]), words
+    assert words["turned"] == words["upright"][2::-1] and words["blank"] == [] and len(words["last"]) == 1, words
+
+
 @pytest.mark.parametrize("name", ["requests", "requests_onnx", "requests_torch"])
 def test_an_operator_on_requests_is_short(name):
     assert len((ROOT / f"examples/python/{name}.py").read_text().splitlines()) <= 40
