@@ -61,15 +61,19 @@ struct transport {
 	const char *name;
 	/* Loads the engine, without a link. false: `why` says why it cannot be had. Thread: any. */
 	bool (*load)(char why[LINK_WHY]);
-	/* NULL: `why` says why. Copies the events. */
-	struct link *(*open)(const struct link_events *events, char why[LINK_WHY]);
-	/* A descriptor to watch for reading, which is readable if something came since `progress`. */
-	int (*descriptor)(const struct link *link);
+	/*
+	 * NULL: `why` says why. Copies the events. Adds its descriptors to the set, an epoll descriptor,
+	 * which is readable then if something came since `progress`, and which outlives the link. What the
+	 * caller has in the set has the data NULL.
+	 */
+	struct link *(*open)(const struct link_events *events, int set, char why[LINK_WHY]);
 	/* Largest head that can be sent. */
 	size_t (*head_most)(const struct link *link);
 	/* peers: the addresses that may connect, separated by commas or blanks; "": any. */
 	bool (*listen)(struct link *link, const struct address *address, const char *peers,
 		       char why[LINK_WHY]);
+	/* Ends listening, and drops who has connected and was not accepted. */
+	void (*deafen)(struct link *link);
 	/* Begins to connect: `connected` comes, or `lost`. */
 	bool (*connect)(struct link *link, const struct address *address, char why[LINK_WHY]);
 	/* Handles what came until nothing does, and arms the descriptor (R4). */

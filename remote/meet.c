@@ -14,7 +14,7 @@ static const char mark[8] = {'w', 'e', 'i', 'r', 'm', 'e', 't', '1'};
 struct head {
 	char mark[8];
 	uint32_t answer, bytes; /* bytes: of the address behind it */
-	uint64_t tag;
+	uint64_t tag, sum;      /* sum: of the address: the engine ends the process for one that is broken */
 };
 _Static_assert(sizeof(struct head) == MEET_HEAD, "a frame's head has no gaps");
 
@@ -64,20 +64,29 @@ static bool may_connect(const char *peers, const char *peer)
 	return false;
 }
 
+/* At a listener of IPv6 one of IPv4 has a prefix, which no list of peers has. */
+static void name_peer(const struct sockaddr_storage *from, char peer[MEET_PEER])
+{
+	const struct in6_addr *six = &((const struct sockaddr_in6 *)from)->sin6_addr;
+	bool is_six = from->ss_family == AF_INET6, mapped = is_six && IN6_IS_ADDR_V4MAPPED(six);
+	const void *host = mapped   ? (const void *)&six->s6_addr[12]
+			   : is_six ? (const void *)six
+				    : (const void *)&((const struct sockaddr_in *)from)->sin_addr;
+
+	if (!inet_ntop(mapped ? AF_INET : from->ss_family, host, peer, MEET_PEER))
+		snprintf(peer, MEET_PEER, "unknown");
+}
+
 bool meet_accept(int listener, const char *peers, struct meeting *out)
 {
 	struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
 	socklen_t size = sizeof from;
 	int socket = accept4(listener, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	const void *host = from.ss_family == AF_INET6
-				   ? (const void *)&((const struct sockaddr_in6 *)&from)->sin6_addr
-				   : (const void *)&((const struct sockaddr_in *)&from)->sin_addr;
 
 	if (socket < 0)
 		return false;
 	*out = (struct meeting){.socket = socket};
-	if (!inet_ntop(from.ss_family, host, out->peer, sizeof out->peer))
-		snprintf(out->peer, sizeof out->peer, "unknown");
+	name_peer(&from, out->peer);
 	out->unwelcome = !may_connect(peers, out->peer);
 	keep_alive(socket);
 	return true;
@@ -108,11 +117,22 @@ int meet_connected(struct meeting *meeting)
 	return getsockopt(meeting->socket, SOL_SOCKET, SO_ERROR, &error, &size) ? errno : error;
 }
 
+/* FNV-1a: against accidents, not against a peer that means harm. */
+static uint64_t sum_of(const uint8_t *bytes, size_t count)
+{
+	uint64_t sum = UINT64_C(14695981039346656037);
+
+	for (size_t i = 0; i < count; i++)
+		sum = (sum ^ bytes[i]) * UINT64_C(1099511628211);
+	return sum;
+}
+
 /* A frame is far smaller than the buffer of a socket on which nothing was sent. */
 bool meet_say(const struct meeting *meeting, enum meet_answer answer, uint64_t tag, const void *address,
 	      size_t bytes)
 {
-	struct head head = {.answer = answer, .bytes = (uint32_t)bytes, .tag = tag};
+	struct head head = {
+		.answer = answer, .bytes = (uint32_t)bytes, .tag = tag, .sum = sum_of(address, bytes)};
 	uint8_t frame[MEET_HEAD + MEET_ADDRESS];
 
 	if (bytes > MEET_ADDRESS)
@@ -166,7 +186,11 @@ enum meet_news meet_read(struct meeting *meeting)
 
 		if (!want)
 			return MEET_STRANGE;
-		if (meeting->have == want) /* of a head without an address, too */
+		if (meeting->have == want && want > MEET_HEAD)
+			return head_of(meeting).sum == sum_of(meeting->frame + MEET_HEAD, want - MEET_HEAD)
+				       ? MEET_WHOLE
+				       : MEET_STRANGE;
+		if (meeting->have == want) /* a head without an address */
 			return MEET_WHOLE;
 		news = get(meeting, meeting->frame + meeting->have, want - meeting->have, &got);
 		if (news != MEET_WHOLE)

@@ -10,7 +10,7 @@
 
 #include "remote/link.h"
 
-enum { MEET_HEAD = 24, MEET_ADDRESS = 8192, MEET_PEER = 64 };
+enum { MEET_HEAD = 32, MEET_ADDRESS = 8192, MEET_PEER = 64 };
 
 enum meet_answer { MEET_ACCEPTS, MEET_REFUSES };
 

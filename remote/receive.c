@@ -8,7 +8,8 @@
  *     ACCEPTED   there is one, which has not brought a hello; the timer ends that
  *     REFUSED    it was answered why that cannot be; the timer ends it
  *     LINKED     messages come
- *     LOST       the sender is gone: what was received is emitted, then the run fails
+ *     LOST       the sender is gone: what was received is emitted, then the run fails, or, if that was
+ *                all, ends; nobody else may connect
  *     OVER       this was the last tick
  *
  * A message is in a place until it is whole and all before it have come; then it is *ready*. Places and ready
@@ -134,6 +135,7 @@ static void move_to_ready(struct receive *self)
 static int take_data(struct receive *self, const struct wire *wire, struct span *spans, void **cookie)
 {
 	struct place *place = &self->places[wire->number % self->credits];
+	weir_status status;
 	unsigned count;
 
 	if (self->state != LINKED || self->remote.gone)
@@ -146,10 +148,15 @@ static int take_data(struct receive *self, const struct wire *wire, struct span 
 			    wire->number, self->next, self->used + self->ready_count, self->credits);
 		return -1;
 	}
-	if (wire_make(self->context, wire, spans, &count, &place->message)) {
+	status = wire_make(self->context, wire, spans, &count, &place->message);
+	if (status) {
 		place->message = NULL;
-		remote_fail(&self->remote, "no memory for message %" PRIu64 ": %s", wire->number,
-			    weir_last_error());
+		if (status == WEIR_E_INVALID)
+			remote_lose(&self->remote, "message %" PRIu64 " cannot be: %s", wire->number,
+				    weir_last_error());
+		else
+			remote_fail(&self->remote, "no memory for message %" PRIu64 ": %s", wire->number,
+				    weir_last_error());
 		return -1;
 	}
 	place->whole = false;
@@ -413,11 +420,14 @@ static void handle_loss(weir_context *context, struct receive *self)
 	}
 	remote_drop(remote);
 	free_places(self);
-	self->greeted = self->ends = self->torn = false;
+	self->ends = was_linked && self->ends && self->next == self->end;
+	self->greeted = self->torn = false;
 	watch_time(&remote->watch, 0);
 	remote->gone = false;
-	self->state = was_linked && !self->waits ? LOST : LISTENING;
-	if (was_linked && self->waits)
+	self->state = was_linked && (!self->waits || self->ends) ? LOST : LISTENING;
+	if (self->state == LOST)
+		remote->transport->deafen(remote->link);
+	else if (was_linked)
 		weir_context_log(context, WEIR_LOG_WARN,
 				 "the sender at %s is lost after %" PRIu64
 				 " messages: %s; another try is waited for",
@@ -496,6 +506,8 @@ static weir_status receive_compute(weir_context *context, void *state)
 		status = weir_context_fail(context, "%s", remote->failure);
 	if (!status && has_all(self))
 		status = finish_well(context, self);
+	else if (!status && self->state == LOST && !self->ready_count && self->ends)
+		return weir_context_finish(context);
 	else if (!status && self->state == LOST && !self->ready_count)
 		return weir_context_fail_after_drain(context, WEIR_E_IO,
 						     "the sender at %s is lost after %" PRIu64

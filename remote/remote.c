@@ -11,11 +11,11 @@ weir_status remote_open(weir_context *context, struct remote *remote, const stru
 	char why[LINK_WHY];
 
 	remote->transport = remote_transport;
-	remote->link = remote->transport->open(events, why);
+	if (!watch_open(&remote->watch))
+		return weir_context_fail(context, "no descriptor to sleep on: %s", strerror(errno));
+	remote->link = remote->transport->open(events, remote->watch.set, why);
 	if (!remote->link)
 		return weir_context_fail(context, "%s", why);
-	if (!watch_open(&remote->watch, remote->transport->descriptor(remote->link)))
-		return weir_context_fail(context, "no descriptor to sleep on: %s", strerror(errno));
 	return weir_entity_watch(weir_context_entity(context), condition, remote->watch.set, WEIR_WATCH_READ);
 }
 
@@ -23,6 +23,10 @@ void remote_close(struct remote *remote, const struct wire *bye, int64_t patienc
 {
 	if (bye)
 		remote_say(remote, bye);
+	if (remote->watch.set) { /* what the link waits for is its own */
+		watch_mark(&remote->watch, false);
+		watch_time(&remote->watch, 0);
+	}
 	if (remote->transport)
 		remote->transport->close(remote->link, patience);
 	remote->link = NULL;

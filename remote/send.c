@@ -10,8 +10,8 @@
  *     ENDING    the end was sent, the answer is waited for
  *     OVER      this was the last tick
  *
- * The input is held in all of them but LINKED with a credit, and AWAY if what comes is dropped; in GREETING
- * the number that the hello has told must stay.
+ * The input is held in all of them but LINKED with a credit, and, if what comes is dropped, AWAY and in
+ * GREETING before the hello, which tells a number that must stay.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,6 +45,7 @@ struct send {
 	int64_t pause;         /* before the next try */
 	bool was_linked, ends; /* ends: the input has ended */
 	bool connected;        /* the hello is due */
+	bool greeted;          /* it was sent, with a number that must stay */
 	bool enough;           /* the receiver takes no more */
 	bool holds;            /* the input */
 	uint8_t *head;
@@ -94,6 +95,12 @@ static const char *const conditions[] = {"{\"type\": \"remote_output\", \"port\"
 
 /* --- what the link calls --- */
 
+/* If the receiver does not come again: what is not confirmed may be lost, too. */
+static uint64_t lost_with(const struct send *self)
+{
+	return self->lost_before + self->sent - self->confirmed;
+}
+
 static void take_welcome(struct send *self, const struct wire *wire)
 {
 	if (self->state != GREETING || wire->number > self->sent || !wire->credits) {
@@ -101,14 +108,13 @@ static void take_welcome(struct send *self, const struct wire *wire)
 			    self->to);
 		return;
 	}
-	if (self->receiver != wire->session &&
-	    self->receiver) /* of a new one, what is not confirmed was the old one's */
-		self->lost_before = self->lost = self->lost + self->sent - self->confirmed;
+	if (self->receiver && self->receiver != wire->session)
+		self->lost_before = self->lost = lost_with(self);
 	else
 		self->lost = self->lost_before + self->sent - wire->number;
 	self->receiver = wire->session;
-	self->confirmed = wire->number - wire->waiting;
-	self->credits = wire->credits;
+	self->confirmed = wire->number - wire->waiting + self->credits; /* of these it told before (R2) */
+	self->credits += wire->credits;
 	self->most = wire->most;
 	self->state = LINKED;
 }
@@ -182,6 +188,8 @@ static void send_stop(weir_context *context, void *state)
 		self->remote.link && (self->state == LINKED || self->state == ENDING) && !self->remote.gone;
 	struct wire bye = {.kind = WIRE_BYE, .reason = WIRE_STOPPED};
 
+	if (self->was_linked && (self->state == AWAY || self->state == GREETING))
+		self->lost = lost_with(self);
 	if (self->lost)
 		weir_context_log(context, WEIR_LOG_WARN, "%" PRIu64 " of %" PRIu64 " messages were lost",
 				 self->lost, self->sent);
@@ -283,6 +291,8 @@ static weir_status try_to_link(weir_context *context, struct send *self)
 		plan_try(self);
 		return WEIR_OK;
 	}
+	self->credits = 0;
+	self->greeted = false;
 	self->state = GREETING;
 	set_timer(self, NS_GREETING);
 	return WEIR_OK;
@@ -387,10 +397,8 @@ static bool is_over(weir_context *context, const struct send *self)
 		return true;
 	if (!self->drops || !self->was_linked || !self->ends || self->state != AWAY)
 		return false;
-	weir_context_log(context, WEIR_LOG_WARN,
-			 "the input has ended, and the receiver at %s is away: %" PRIu64
-			 " messages were dropped",
-			 self->to, self->dropped);
+	weir_context_log(context, WEIR_LOG_WARN, "the input has ended, and the receiver at %s is away",
+			 self->to);
 	return true;
 }
 
@@ -403,8 +411,10 @@ static weir_status act(weir_context *context, struct send *self, bool timed)
 
 	if (remote->failed)
 		return weir_context_fail(context, "%s", remote->failure);
-	if (self->connected && self->state == GREETING)
+	if (self->connected && self->state == GREETING) {
 		remote_say(remote, &hello);
+		self->greeted = true;
+	}
 	self->connected = false;
 	if (self->state == LINKED && self->away_since)
 		tell_link(context, self);
@@ -421,8 +431,9 @@ static weir_status act(weir_context *context, struct send *self, bool timed)
 
 static weir_status set_hold(weir_context *context, struct send *self)
 {
+	bool away = self->state == AWAY || (self->state == GREETING && !self->greeted);
 	bool takes = !self->ends && ((self->state == LINKED && self->credits) ||
-				     (self->state == AWAY && self->drops && self->was_linked));
+				     (away && self->drops && self->was_linked));
 
 	if (takes != self->holds)
 		return WEIR_OK;

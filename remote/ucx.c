@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,6 @@
 	X(ucp_worker_create)                                                                                 \
 	X(ucp_worker_destroy)                                                                                \
 	X(ucp_worker_get_address)                                                                            \
-	X(ucp_worker_get_efd)                                                                                \
 	X(ucp_worker_progress)                                                                               \
 	X(ucp_worker_query)                                                                                  \
 	X(ucp_worker_release_address)                                                                        \
@@ -53,7 +53,7 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool loaded; /* guarded by the lock */
 
-enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4 };
+enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4, EVENTS = 32 };
 #define NS_FORCED INT64_C(2000000000) /* how long a forced close may take */
 
 /* A payload that UCX reads or writes, in the list of its link. */
@@ -73,8 +73,7 @@ struct link {
 	ucp_ep_h end;           /* of the connection; NULL: none */
 	ucp_address_t *address; /* of the worker */
 	size_t address_bytes, head_most;
-	int set;    /* of the engine's descriptor and all sockets */
-	int engine; /* the engine's descriptor, which it owns */
+	int set; /* the caller's; the engine adds its descriptors itself */
 	int listener;
 	const char *peers;
 	struct meeting meeting;            /* of the connection, or of one that is being made */
@@ -122,10 +121,22 @@ static const char *const before[][2] = {
 };
 enum { BEFORE = sizeof before / sizeof before[0] };
 
+/* Threads of the engine begin with the mask of who starts them, and handle no signal of the program. */
+static void block_signals(sigset_t *old)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, old);
+}
+
 static void *load_library(void)
 {
 	bool ours[BEFORE];
+	sigset_t old;
 	void *handle;
+
+	block_signals(&old);
 
 	for (unsigned i = 0; i < BEFORE; i++) {
 		ours[i] = !getenv(before[i][0]);
@@ -137,6 +148,7 @@ static void *load_library(void)
 	for (unsigned i = 0; i < BEFORE; i++)
 		if (ours[i])
 			unsetenv(before[i][0]);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return handle;
 }
 
@@ -321,20 +333,25 @@ static ucs_status_t make_context(struct link *link)
 	};
 	ucp_config_t *config;
 	ucs_status_t status = ucx.ucp_config_read(NULL, NULL, &config);
+	sigset_t old;
 
 	if (status)
 		return status;
 	set_up(config);
+	block_signals(&old);
 	status = ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &link->context);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ucx.ucp_config_release(config);
 	return status;
 }
 
 static ucs_status_t make_worker(struct link *link)
 {
+	/* A set of the engine's own would be one more inside of the others: the system allows few levels. */
 	ucp_worker_params_t params = {
-		.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+		.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_EVENT_FD,
 		.thread_mode = UCS_THREAD_MODE_SERIALIZED,
+		.event_fd = link->set,
 	};
 	ucp_worker_attr_t attributes = {.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER};
 	ucp_am_handler_param_t handler = {
@@ -348,8 +365,6 @@ static ucs_status_t make_worker(struct link *link)
 	ucs_status_t status = ucx.ucp_worker_create(link->context, &params, &link->worker);
 
 	if (!status)
-		status = ucx.ucp_worker_get_efd(link->worker, &link->engine);
-	if (!status)
 		status = ucx.ucp_worker_get_address(link->worker, &link->address, &link->address_bytes);
 	if (!status)
 		status = ucx.ucp_worker_query(link->worker, &attributes);
@@ -357,14 +372,12 @@ static ucs_status_t make_worker(struct link *link)
 		status = ucx.ucp_worker_set_am_recv_handler(link->worker, &handler);
 	link->head_most = (attributes.max_am_header < HEAD_MOST ? attributes.max_am_header : HEAD_MOST) -
 			  sizeof link->tag;
-	if (!status && !watch_socket(link, link->engine, &link->engine, EPOLL_CTL_ADD, EPOLLIN))
-		status = UCS_ERR_IO_ERROR;
 	return status;
 }
 
 static void ucx_close(struct link *link, int64_t patience);
 
-static struct link *ucx_open(const struct link_events *events, char why[LINK_WHY])
+static struct link *ucx_open(const struct link_events *events, int set, char why[LINK_WHY])
 {
 	struct link *link = calloc(1, sizeof *link);
 	ucs_status_t status = UCS_ERR_NO_MEMORY;
@@ -374,8 +387,8 @@ static struct link *ucx_open(const struct link_events *events, char why[LINK_WHY
 		link->listener = link->meeting.socket = -1;
 		for (int i = 0; i < GREETERS; i++)
 			link->greeters[i].socket = -1;
-		link->set = epoll_create1(EPOLL_CLOEXEC);
-		status = link->set < 0 ? UCS_ERR_IO_ERROR : make_context(link);
+		link->set = set;
+		status = make_context(link);
 	}
 	if (!status)
 		status = make_worker(link);
@@ -385,11 +398,6 @@ static struct link *ucx_open(const struct link_events *events, char why[LINK_WHY
 		 ucx.ucs_status_string(status));
 	ucx_close(link, 0);
 	return NULL;
-}
-
-static int ucx_descriptor(const struct link *link)
-{
-	return link->set;
 }
 
 static size_t ucx_head_most(const struct link *link)
@@ -478,12 +486,16 @@ static void hear_greeter(struct link *link, struct meeting *greeter)
 	meet_close(greeter);
 }
 
-/* What says nothing takes one of a few places, and goes when it is needed. */
-static void take_greeters(struct link *link)
+/*
+ * What says nothing takes one of a few places, and goes when it is needed. Returns true if something has
+ * connected: a process without descriptors cannot accept, and finds the listener readable all the same.
+ */
+static bool take_greeters(struct link *link)
 {
 	struct meeting next;
+	bool taken = false;
 
-	while (meet_accept(link->listener, link->peers, &next)) {
+	for (; meet_accept(link->listener, link->peers, &next); taken = true) {
 		struct meeting *place = &link->greeters[0];
 
 		for (int i = 1; i < GREETERS && place->socket >= 0; i++)
@@ -495,6 +507,7 @@ static void take_greeters(struct link *link)
 		if (!watch_socket(link, place->socket, place, EPOLL_CTL_ADD, EPOLLIN))
 			meet_close(place);
 	}
+	return taken;
 }
 
 static void hear_answer(struct link *link)
@@ -544,19 +557,21 @@ static void hear_meeting(struct link *link)
 /* Returns true if there was news. */
 static bool hear_sockets(struct link *link)
 {
-	struct epoll_event events[GREETERS + 3];
-	int count = epoll_wait(link->set, events, GREETERS + 3, 0);
+	struct epoll_event events[EVENTS];
+	int count = epoll_wait(link->set, events, EVENTS, 0);
 	bool heard = false;
 
 	for (int i = 0; i < count; i++) {
 		void *what = events[i].data.ptr;
 
-		if (what == &link->engine)
+		if (!what) /* the engine's, or the caller's */
 			continue;
+		if (what == &link->listener) {
+			heard |= take_greeters(link);
+			continue;
+		}
 		heard = true;
-		if (what == &link->listener)
-			take_greeters(link);
-		else if (what == &link->meeting && link->meeting.socket >= 0)
+		if (what == &link->meeting && link->meeting.socket >= 0)
 			hear_meeting(link);
 		else if (what != &link->meeting && ((struct meeting *)what)->socket >= 0)
 			hear_greeter(link, what);
@@ -599,8 +614,10 @@ static enum link_sent ucx_send(struct link *link, const void *head, size_t head_
 	size_t bytes = count ? spans[0].bytes : 0;
 	void *request;
 
-	if (!transfer)
+	if (!transfer) {
+		fail(link, "no memory");
 		return LINK_BROKEN;
+	}
 	if (count > 1) {
 		how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
 		how.datatype = UCP_DATATYPE_IOV;
@@ -640,7 +657,6 @@ static bool ucx_drop(struct link *link)
 		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
 		.flags = UCP_EP_CLOSE_FLAG_FORCE,
 	};
-	struct pollfd engine = {link->engine, POLLIN, 0};
 	int64_t until = now() + NS_FORCED;
 	void *request = link->end ? ucx.ucp_ep_close_nbx(link->end, &force) : NULL;
 
@@ -651,8 +667,7 @@ static bool ucx_drop(struct link *link)
 	       now() < until) {
 		while (ucx.ucp_worker_progress(link->worker))
 			;
-		if (ucx.ucp_worker_arm(link->worker) != UCS_ERR_BUSY)
-			poll(&engine, 1, 1);
+		poll(NULL, 0, 1);
 	}
 	if (UCS_PTR_IS_PTR(request))
 		ucx.ucp_request_free(request);
@@ -664,6 +679,15 @@ static bool ucx_drop(struct link *link)
 		return true;
 	end_worker(link);
 	return false;
+}
+
+static void ucx_deafen(struct link *link)
+{
+	if (link->listener >= 0)
+		close(link->listener);
+	link->listener = -1;
+	for (int i = 0; i < GREETERS; i++)
+		meet_close(&link->greeters[i]);
 }
 
 static void wait_for_peer(struct link *link, int64_t patience)
@@ -679,18 +703,13 @@ static void ucx_close(struct link *link, int64_t patience)
 {
 	if (!link)
 		return;
-	if (link->listener >= 0)
-		close(link->listener);
-	for (int i = 0; i < GREETERS; i++)
-		meet_close(&link->greeters[i]);
+	ucx_deafen(link);
 	if (patience)
 		wait_for_peer(link, patience);
 	ucx_drop(link);
 	end_worker(link);
 	if (link->context)
 		ucx.ucp_cleanup(link->context);
-	if (link->set >= 0)
-		close(link->set);
 	free(link);
 }
 
@@ -698,9 +717,9 @@ const struct transport transport_ucx = {
 	.name = "ucx",
 	.load = ucx_load,
 	.open = ucx_open,
-	.descriptor = ucx_descriptor,
 	.head_most = ucx_head_most,
 	.listen = ucx_listen,
+	.deafen = ucx_deafen,
 	.connect = ucx_connect,
 	.progress = ucx_progress,
 	.send = ucx_send,

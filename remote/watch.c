@@ -15,14 +15,14 @@ static bool add(struct watch *watch, int descriptor)
 	return descriptor >= 0 && !epoll_ctl(watch->set, EPOLL_CTL_ADD, descriptor, &event);
 }
 
-bool watch_open(struct watch *watch, int descriptor)
+bool watch_open(struct watch *watch)
 {
 	int error;
 
 	watch->set = epoll_create1(EPOLL_CLOEXEC);
 	watch->mark = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	watch->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (watch->set >= 0 && add(watch, descriptor) && add(watch, watch->mark) && add(watch, watch->timer))
+	if (watch->set >= 0 && add(watch, watch->mark) && add(watch, watch->timer))
 		return true;
 	error = errno;
 	watch_close(watch);

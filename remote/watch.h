@@ -13,8 +13,8 @@ struct watch {
 	bool marked;
 };
 
-/* On failure errno says why, and nothing is left open. */
-bool watch_open(struct watch *watch, int descriptor);
+/* On failure errno says why, and nothing is left open. The link adds what it has to `set`. */
+bool watch_open(struct watch *watch);
 /* Returns true if the set is readable. */
 bool watch_is_ready(const struct watch *watch);
 /* The tick after this one comes at once, or not. */

@@ -425,8 +425,11 @@ static weir_status make_parts(weir_context *context, const struct wire *wire, st
 		status = weir_message_pack(weir_context_graph(context), parts, made, out);
 	while (status && made)
 		weir_message_unref(parts[--made].message);
-	if (!status && (wire->message.stamp.time || wire->message.stamp.tag))
-		status = weir_message_set_stamp(*out, wire->message.stamp);
+	if (status || !(wire->message.stamp.time || wire->message.stamp.tag))
+		return status;
+	status = weir_message_set_stamp(*out, wire->message.stamp);
+	if (status)
+		weir_message_unref(*out);
 	return status;
 }
 

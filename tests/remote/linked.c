@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -68,19 +69,16 @@ static bool link_load(char why[LINK_WHY])
 	return true;
 }
 
-static struct link *link_open(const struct link_events *events, char why[LINK_WHY])
+static struct link *link_open(const struct link_events *events, int set, char why[LINK_WHY])
 {
 	struct link *link = calloc(1, sizeof *link);
+	struct epoll_event event = {.events = EPOLLIN};
 
 	(void)why;
 	link->events = *events;
 	link->woken = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, link->woken, &event), 0);
 	return link;
-}
-
-static int link_descriptor(const struct link *link)
-{
-	return link->woken;
 }
 
 static size_t link_head_most(const struct link *link)
@@ -233,6 +231,14 @@ static enum link_sent link_send(struct link *link, const void *head, size_t head
 	return cookie ? LINK_UNDER_WAY : LINK_DONE;
 }
 
+static void link_deafen(struct link *link)
+{
+	pthread_mutex_lock(&lock);
+	if (listener == link)
+		listener = NULL;
+	pthread_mutex_unlock(&lock);
+}
+
 static bool link_drop(struct link *link)
 {
 	pthread_mutex_lock(&lock);
@@ -261,9 +267,9 @@ static const struct transport seeded = {
 	.name = "seeded",
 	.load = link_load,
 	.open = link_open,
-	.descriptor = link_descriptor,
 	.head_most = link_head_most,
 	.listen = link_listen,
+	.deafen = link_deafen,
 	.connect = link_connect,
 	.progress = link_progress,
 	.send = link_send,

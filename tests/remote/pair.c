@@ -3,6 +3,7 @@
  * remote_receive. What comes out is what went in, of any kind and size.
  */
 #include <arpa/inet.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -59,7 +61,7 @@ static int free_port(void)
 static void make_half(struct half *half, const char *format, int port)
 {
 	weir_description *description;
-	char json[600];
+	char json[1000];
 
 	snprintf(json, sizeof json, format, port);
 	WELL(weir_registry_create(&half->registry));
@@ -299,10 +301,50 @@ static void b04_the_engine_leaves_the_process_alone(void **unused)
 	end(&pair);
 }
 
+/* Sets of descriptors in sets: the system allows few levels, and the engine ends the process beyond them. */
+static void b06_r04_a_program_s_loop_may_hold_the_descriptor_in_its_sets(void **unused)
+{
+	weir_scheduler_options options = {
+		.size = sizeof options, .backend = "host", .workers = 1, .own_loop = 1};
+	struct epoll_event event = {.events = EPOLLIN};
+	struct half half = {.graph = NULL};
+	int inner = -1, sets[2];
+
+	(void)unused;
+	make_half(
+		&half,
+		"{\"weir\": 1, \"entities\": [{\"name\": \"source\", \"operator\": \"ping\", \"conditions\": "
+		"[{\"type\": \"count\", \"count\": 50}]}, {\"name\": \"send\", \"operator\": "
+		"\"remote_send\", "
+		"\"parameters\": {\"to\": \"127.0.0.1:%1$d\"}}, {\"name\": \"receive\", \"operator\": "
+		"\"remote_receive\", \"parameters\": {\"listen\": \"127.0.0.1:%1$d\"}}, {\"name\": \"end\", "
+		"\"operator\": \"sink\"}], \"connections\": [[\"source.out\", \"send.in\"], "
+		"[\"receive.out\", "
+		"\"end.in\"]]}",
+		free_port());
+	WELL(weir_scheduler_create(half.graph, &options, &half.scheduler));
+	WELL(weir_scheduler_fd(half.scheduler, &inner));
+	for (int i = 0; i < 2; inner = sets[i++]) {
+		sets[i] = epoll_create1(EPOLL_CLOEXEC);
+		assert_false(epoll_ctl(sets[i], EPOLL_CTL_ADD, inner, &event));
+	}
+	WELL(weir_scheduler_start(half.scheduler));
+	while (weir_scheduler_running(half.scheduler)) {
+		struct pollfd set = {inner, POLLIN, 0};
+
+		poll(&set, 1, 1000);
+		WELL(weir_scheduler_turn(half.scheduler));
+	}
+	end_half(&half);
+	close(sets[0]);
+	close(sets[1]);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(b04_the_engine_leaves_the_process_alone),
+		cmocka_unit_test(b06_r04_a_program_s_loop_may_hold_the_descriptor_in_its_sets),
 		cmocka_unit_test(t10_r02_what_comes_is_what_was_sent),
 		cmocka_unit_test(r01_no_more_is_sent_than_there_are_credits),
 		cmocka_unit_test(e05_r02_messages_under_way_together_come_in_order),

@@ -9,6 +9,7 @@ import random
 import re
 import signal
 import socket
+import struct
 import sys
 import time
 
@@ -263,13 +264,57 @@ def r06_a_sender_that_comes_back_goes_on(weir):
     assert b.counts("end")[0] > 50 and "is lost after" in b.stderr, b
 
 
+WRONG_SUM = b"weirmet1" + struct.pack("<IIQQ", 0, 100, 0, 0) + bytes(100)  # of a frame with an address of 100 bytes, which is none
+
+
+def r06_who_fails_when_its_sender_is_lost_takes_no_other(weir):
+    """The receiver still emits what had come when another sender connects."""
+    slow = {**SINK, "conditions": [{"type": "periodic", "period": "50ms"}, {"type": "message_available", "port": "in"}]}
+    to = address()
+    b = start(weir, "b", chain(receive(to, credits=16), slow))
+    a = start(weir, "a", chain(beating(), send(to)))
+    time.sleep(0.4)  # most of the sixteen wait
+    a.kill()
+    c = start(weir, "c", chain(counted("ping", 5), send(to, timeout="5s")))
+    b = Ended(b)
+    fails(b, "the sender at 127.0.0.1 is lost after [1-9]\\d* messages, before its end")
+    assert b.counts("receive")[1] == b.counts("end")[0], b
+    c.kill()
+
+
+def r05_r06_who_has_all_ends_well_without_its_sender(weir):
+    """The end was told, and all before it has come, when the sender is lost; what waits is emitted."""
+    slow = {**SINK, "conditions": [{"type": "periodic", "period": "50ms"}, {"type": "message_available", "port": "in"}]}
+    for way in ("fail", "wait"):
+        to = address()
+        b = start(weir, "b", chain(receive(to, credits=16, on_lost=way), slow))
+        a = start(weir, "a", chain(counted("ping", 12), send(to)))
+        time.sleep(0.4)
+        a.kill()
+        b = Ended(b)
+        assert b.code == 0 and b.counts("end")[0] == 12, b
+
+
+def r06_what_is_not_confirmed_at_the_end_counts_as_lost(weir):
+    slow = {**SINK, "conditions": [{"type": "periodic", "period": "1s"}, {"type": "message_available", "port": "in"}]}
+    to = address()
+    b = start(weir, "b", chain(receive(to, credits=16), slow))
+    a = start(weir, "a", chain(counted("ping", 10), send(to, on_lost="drop")))
+    time.sleep(1.2)
+    b.kill()
+    a = Ended(a)
+    assert a.code == 0, a
+    lost = re.search("the input has ended, and the receiver at .* is away\n.*: ([0-9]+) of 10 messages were lost", a.stderr)
+    assert lost and 6 <= int(lost[1]) <= 10, a  # one a second was emitted
+
+
 def e06_r06_what_is_no_weir_harms_nothing(weir):
     """A scanner of ports, and a client of HTTP, at a receiver that waits; then the sender comes."""
     to = address()
     b = start(weir, "b", chain(receive(to), SINK))
     wait_until(b, lambda: tuple(to.split(":")) in [(host, str(port)) for host, port in listening(b)])
     for host, port in listening(b):  # those of the engine, too
-        for said in (b"", b"GET / HTTP/1.1\r\n\r\n", bytes(64), bytes(range(256)) * 4, b"weirmet1" + bytes(16), b"weirmet1" + b"\xff" * 500):
+        for said in (b"", b"GET / HTTP/1.1\r\n\r\n", bytes(64), bytes(range(256)) * 4, b"weirmet1" + bytes(24), b"weirmet1" + b"\xff" * 500, WRONG_SUM):
             assert not connect(host, port, said), (host, port, said, b.poll())
     a = Ended(start(weir, "a", chain(counted("ping", 100), send(to))))
     b = Ended(b)
@@ -346,6 +391,14 @@ def e06_a_machine_that_peers_leaves_out_is_refused(weir):
     b.kill()
 
 
+def e06_peers_are_those_of_the_machine_at_any_listener(weir):
+    """At [::] one of IPv4 has a longer name."""
+    to = address()
+    b = start(weir, "b", chain(receive(f"[::]:{to.split(':')[1]}", peers="127.0.0.1"), SINK))
+    a = Ended(start(weir, "a", chain(counted("ping", 10), send(to, timeout="5s"))))
+    assert (a.code, Ended(b).code) == (0, 0), a
+
+
 def e06_a_message_larger_than_the_places_is_named(weir):
     to = address()
     b = start(weir, "b", chain(receive(to, max_message=1000), SINK))
@@ -378,12 +431,16 @@ if __name__ == "__main__":
             r05_a_receiver_that_takes_no_more_drains_the_sender,
             r06_a_receiver_that_comes_back_goes_on,
             r06_a_sender_that_comes_back_goes_on,
+            r06_who_fails_when_its_sender_is_lost_takes_no_other,
+            r05_r06_who_has_all_ends_well_without_its_sender,
+            r06_what_is_not_confirmed_at_the_end_counts_as_lost,
             e06_r06_what_is_no_weir_harms_nothing,
             e06_a_server_that_is_no_receiver_is_named,
             e06_what_cannot_be_is_refused_in_one_line,
             e06_two_receivers_at_one_address_are_refused,
             e06_a_second_sender_is_refused,
             e06_a_machine_that_peers_leaves_out_is_refused,
+            e06_peers_are_those_of_the_machine_at_any_listener,
             e06_a_message_larger_than_the_places_is_named,
             r06_names_come_from_the_environment,
         ]
