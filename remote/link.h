@@ -72,7 +72,7 @@ struct transport {
 	/* peers: the addresses that may connect, separated by commas or blanks; "": any. */
 	bool (*listen)(struct link *link, const struct address *address, const char *peers,
 		       char why[LINK_WHY]);
-	/* Ends listening, and drops who has connected and was not accepted. */
+	/* Ends listening, and drops connections that were not accepted. */
 	void (*deafen)(struct link *link);
 	/* Begins to connect: `connected` comes, or `lost`. */
 	bool (*connect)(struct link *link, const struct address *address, char why[LINK_WHY]);

@@ -432,8 +432,8 @@ static weir_status act(weir_context *context, struct send *self, bool timed)
 static weir_status set_hold(weir_context *context, struct send *self)
 {
 	bool away = self->state == AWAY || (self->state == GREETING && !self->greeted);
-	bool takes = !self->ends && ((self->state == LINKED && self->credits) ||
-				     (away && self->drops && self->was_linked));
+	bool takes = !self->ends &&
+		     ((self->state == LINKED && self->credits) || (away && self->drops && self->was_linked));
 
 	if (takes != self->holds)
 		return WEIR_OK;

@@ -267,15 +267,22 @@ def r06_a_sender_that_comes_back_goes_on(weir):
 WRONG_SUM = b"weirmet1" + struct.pack("<IIQQ", 0, 100, 0, 0) + bytes(100)  # of a frame with an address of 100 bytes, which is none
 
 
+def slow(period):
+    """A sink that takes its time, and where its frames of 100 bytes are seen."""
+    seen = FOLDER / "seen"
+    seen.unlink(missing_ok=True)
+    conditions = [{"type": "periodic", "period": period}, {"type": "message_available", "port": "in"}]
+    return {**entity("end", "frames_write", path=str(seen)), "conditions": conditions}, seen
+
+
 def r06_who_fails_when_its_sender_is_lost_takes_no_other(weir):
     """The receiver still emits what had come when another sender connects."""
-    slow = {**SINK, "conditions": [{"type": "periodic", "period": "50ms"}, {"type": "message_available", "port": "in"}]}
-    to = address()
-    b = start(weir, "b", chain(receive(to, credits=16), slow))
-    a = start(weir, "a", chain(beating(), send(to)))
-    time.sleep(0.4)  # most of the sixteen wait
+    to, (end, seen) = address(), slow("100ms")
+    b = start(weir, "b", chain(receive(to, credits=16), end))
+    a = start(weir, "a", chain(beating(bytes=100), send(to)))
+    wait_until(b, lambda: frames(seen) > 300)
     a.kill()
-    c = start(weir, "c", chain(counted("ping", 5), send(to, timeout="5s")))
+    c = start(weir, "c", chain(counted("ping", 5, bytes=100), send(to, timeout="5s")))
     b = Ended(b)
     fails(b, "the sender at 127.0.0.1 is lost after [1-9]\\d* messages, before its end")
     assert b.counts("receive")[1] == b.counts("end")[0], b
@@ -284,28 +291,26 @@ def r06_who_fails_when_its_sender_is_lost_takes_no_other(weir):
 
 def r05_r06_who_has_all_ends_well_without_its_sender(weir):
     """The end was told, and all before it has come, when the sender is lost; what waits is emitted."""
-    slow = {**SINK, "conditions": [{"type": "periodic", "period": "50ms"}, {"type": "message_available", "port": "in"}]}
     for way in ("fail", "wait"):
-        to = address()
-        b = start(weir, "b", chain(receive(to, credits=16, on_lost=way), slow))
-        a = start(weir, "a", chain(counted("ping", 12), send(to)))
-        time.sleep(0.4)
+        to, (end, seen) = address(), slow("200ms")
+        b = start(weir, "b", chain(receive(to, credits=16, on_lost=way), end))
+        a = start(weir, "a", chain(counted("ping", 8, bytes=100), send(to)))
+        wait_until(b, lambda: frames(seen) > 300)
         a.kill()
         b = Ended(b)
-        assert b.code == 0 and b.counts("end")[0] == 12, b
+        assert b.code == 0 and b.counts("end")[0] == 8, b
 
 
 def r06_what_is_not_confirmed_at_the_end_counts_as_lost(weir):
-    slow = {**SINK, "conditions": [{"type": "periodic", "period": "1s"}, {"type": "message_available", "port": "in"}]}
-    to = address()
-    b = start(weir, "b", chain(receive(to, credits=16), slow))
-    a = start(weir, "a", chain(counted("ping", 10), send(to, on_lost="drop")))
-    time.sleep(1.2)
+    to, (end, seen) = address(), slow("1s")
+    b = start(weir, "b", chain(receive(to, credits=16), end))
+    a = start(weir, "a", chain(counted("ping", 10, bytes=100), send(to, on_lost="drop")))
+    wait_until(b, lambda: frames(seen) > 100)
     b.kill()
     a = Ended(a)
     assert a.code == 0, a
-    lost = re.search("the input has ended, and the receiver at .* is away\n.*: ([0-9]+) of 10 messages were lost", a.stderr)
-    assert lost and 6 <= int(lost[1]) <= 10, a  # one a second was emitted
+    found = re.search("the input has ended, and the receiver at .* is away\n.*: ([0-9]+) of 10 messages were lost", a.stderr)
+    assert found and 6 <= int(found[1]) <= 10, a  # one a second was emitted
 
 
 def e06_r06_what_is_no_weir_harms_nothing(weir):
