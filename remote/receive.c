@@ -420,11 +420,11 @@ static void handle_loss(weir_context *context, struct receive *self)
 	}
 	remote_drop(remote);
 	free_places(self);
-	self->ends = was_linked && self->ends && self->next == self->end;
+	self->ends = was_linked && !self->waits && self->ends && self->next == self->end;
 	self->greeted = self->torn = false;
 	watch_time(&remote->watch, 0);
 	remote->gone = false;
-	self->state = was_linked && (!self->waits || self->ends) ? LOST : LISTENING;
+	self->state = was_linked && !self->waits ? LOST : LISTENING;
 	if (self->state == LOST)
 		remote->transport->deafen(remote->link);
 	else if (was_linked)
