@@ -96,7 +96,7 @@ struct transport {
 	void (*close)(struct link *link, int64_t patience);
 };
 
-/* UCX: tcp, shared memory, and what else its configuration has. */
+/* UCX: TCP, and what else its configuration has that tells the loss of a peer. */
 extern const struct transport transport_ucx;
 
 #endif

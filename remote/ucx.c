@@ -519,7 +519,8 @@ static void hear_answer(struct link *link)
 		return;
 	case MEET_WHOLE:
 		if (meet_answer(meeting) == MEET_REFUSES) {
-			fail(link, "it refused: it has a sender, or its 'peers' leave this machine out");
+			fail(link, "it refused: it has a sender, its 'peers' leave this machine out, or UCX "
+				   "has no way: see UCX_TLS");
 		} else if (make_end(link, meeting)) {
 			link->tag = meet_tag(meeting);
 			link->events.connected(link->events.arg);
