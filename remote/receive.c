@@ -9,7 +9,7 @@
  *     REFUSED    it was answered why that cannot be; the timer ends it
  *     LINKED     messages come
  *     LOST       the sender is gone: what was received is emitted, then the run fails, or, if that was
- *                all, ends; nobody else may connect
+ *                all, ends; no other sender may connect
  *     OVER       this was the last tick
  *
  * A message is in a place until it is whole and all before it have come; then it is *ready*. Places and ready
@@ -293,8 +293,7 @@ static weir_status begin_to_listen(weir_context *context, struct receive *self, 
 	struct address address;
 	char text[ADDRESS_TEXT], why[LINK_WHY];
 
-	if (!remote_transport->load(why) || !address_named(self->listen, text, why) ||
-	    !address_find(text, &address, why))
+	if (!address_named(self->listen, text, why) || !address_find(text, &address, why))
 		return weir_context_fail(context, "%s", why);
 	if (!self->remote.transport->listen(self->remote.link, &address, weir_values_string(values, "peers"),
 					    why))

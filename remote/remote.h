@@ -35,9 +35,9 @@ weir_status remote_open(weir_context *context, struct remote *remote, const stru
 void remote_close(struct remote *remote, const struct wire *bye, int64_t patience);
 /* Sends a head without a payload. A broken connection is told by the link. */
 void remote_say(struct remote *remote, const struct wire *wire);
-/* Keeps the first failure. */
 /* Ends the connection; the run fails if there can be no other one. */
 void remote_drop(struct remote *remote);
+/* Keeps the first failure. */
 void remote_fail(struct remote *remote, const char *format, ...) WEIR_PRINTF(2, 3);
 /* Notes that the other side is gone, and why, unless it was noted. */
 void remote_lose(struct remote *remote, const char *format, ...) WEIR_PRINTF(2, 3);

@@ -40,7 +40,6 @@ struct send {
 	uint64_t confirmed;         /* that this receiver has emitted, or an earlier one has received */
 	uint64_t lost, lost_before; /* so far; with earlier receivers */
 	uint64_t credits, most;
-	uint64_t dropped;      /* of this absence */
 	int64_t away_since;    /* ns; when the receiver was last there, or the start */
 	int64_t pause;         /* before the next try */
 	bool was_linked, ends; /* ends: the input has ended */
@@ -320,7 +319,7 @@ static weir_status handle_loss(weir_context *context, struct send *self)
 				 self->to, remote->why);
 		self->away_since = watch_now();
 		self->pause = NS_FIRST_TRY;
-		self->credits = self->dropped = 0;
+		self->credits = 0;
 	}
 	plan_try(self);
 	return check_timeout(context, self);
@@ -371,10 +370,8 @@ static weir_status take_message(weir_context *context, struct send *self, weir_m
 {
 	weir_status status = WEIR_OK;
 
-	if (self->state == LINKED)
+	if (self->state == LINKED) /* else it is dropped */
 		status = send_message(context, self, message);
-	else
-		self->dropped++;
 	if (!status)
 		self->sent++;
 	else

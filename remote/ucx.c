@@ -17,11 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 #include <ucp/api/ucp.h>
 
 #include "remote/meet.h"
+#include "remote/watch.h"
 
 #define FUNCTIONS(X)                                                                                         \
 	X(ucp_am_recv_data_nbx)                                                                              \
@@ -102,14 +102,6 @@ static bool watch_socket(struct link *link, int socket, void *what, int change, 
 	return !epoll_ctl(link->set, change, socket, &event);
 }
 
-static int64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
 /* --- loading --- */
 
 /* The variables that UCX reads as it is loaded. What the user has set counts. */
@@ -121,7 +113,7 @@ static const char *const before[][2] = {
 };
 enum { BEFORE = sizeof before / sizeof before[0] };
 
-/* Threads of the engine begin with the mask of who starts them, and handle no signal of the program. */
+/* A thread starts with the signal mask of its creator: those of the engine shall handle no signal. */
 static void block_signals(sigset_t *old)
 {
 	sigset_t all;
@@ -453,7 +445,7 @@ static bool make_end(struct link *link, const struct meeting *meeting)
 /* A second sender is refused; one whose predecessor is given up only then comes again. */
 static void accept_greeter(struct link *link, struct meeting *greeter)
 {
-	uint64_t tag = (uint64_t)now();
+	uint64_t tag = (uint64_t)watch_now();
 
 	if (greeter->unwelcome || link->end || !make_end(link, greeter)) {
 		meet_say(greeter, MEET_REFUSES, 0, NULL, 0);
@@ -658,14 +650,14 @@ static bool ucx_drop(struct link *link)
 		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
 		.flags = UCP_EP_CLOSE_FLAG_FORCE,
 	};
-	int64_t until = now() + NS_FORCED;
+	int64_t until = watch_now() + NS_FORCED;
 	void *request = link->end ? ucx.ucp_ep_close_nbx(link->end, &force) : NULL;
 
 	link->end = NULL;
 	meet_close(&link->meeting);
 	while (((UCS_PTR_IS_PTR(request) && ucx.ucp_request_check_status(request) == UCS_INPROGRESS) ||
 		link->transfers) &&
-	       now() < until) {
+	       watch_now() < until) {
 		while (ucx.ucp_worker_progress(link->worker))
 			;
 		poll(NULL, 0, 1);
@@ -694,9 +686,9 @@ static void ucx_deafen(struct link *link)
 static void wait_for_peer(struct link *link, int64_t patience)
 {
 	struct pollfd set = {link->set, POLLIN, 0};
-	int64_t until = now() + patience;
+	int64_t until = watch_now() + patience;
 
-	for (turn(link); link->end && !link->failed && now() < until; turn(link))
+	for (turn(link); link->end && !link->failed && watch_now() < until; turn(link))
 		poll(&set, 1, 10);
 }
 

@@ -1,5 +1,5 @@
-/* Who holds what `aligned` gives again ("reuse"), for how long, and that it is given back once, however a run
- * ends. */
+/* What keeps a message that `aligned` gives again ("reuse"), for how long, and that it is given back once,
+ * however a run ends. */
 #include <stdio.h>
 #include <string.h>
 
