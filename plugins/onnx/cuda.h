@@ -15,15 +15,18 @@ struct cuda {
 	OrtMemoryInfo *memory;
 	OrtRunOptions *run_options;
 	OrtIoBinding *binding;
+	bool graph; /* the runtime captures the run, on these values, which are bound for good */
+	OrtAllocator *allocator;
+	OrtValue *inputs[MODEL_PORTS], *outputs[MODEL_PORTS];
 };
 
-model_options_fn cuda_set_options; /* arg: struct cuda, with its device and its stream */
+model_options_fn cuda_set_options; /* arg: struct cuda, with its device, its stream, and `graph` */
 /* After model_open. Returns false with a line; cuda_close is called all the same. */
 bool cuda_open(struct cuda *cuda, const struct model *model, char why[RUNTIME_WHY]);
 void cuda_close(struct cuda *cuda);
 /*
  * Enqueues a run. An output that is NULL becomes the runtime's, on the device; the values are the caller's to
- * release.
+ * release. With a graph the values are cuda's own: what is passed is not looked at.
  */
 bool cuda_run(struct cuda *cuda, const struct model *model, OrtValue *const *inputs, OrtValue **outputs,
 	      char why[RUNTIME_WHY]);

@@ -220,6 +220,20 @@ bool model_tells_shapes(const struct model *model, bool batches)
 	return true;
 }
 
+static bool has_sizes(const struct model_port *ports, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (int k = 0; k < ports[i].rank || ports[i].rank < 0; k++)
+			if (ports[i].rank < 0 || ports[i].sizes[k] < 0)
+				return false;
+	return true;
+}
+
+bool model_has_sizes(const struct model *model)
+{
+	return has_sizes(model->inputs, model->input_count) && has_sizes(model->outputs, model->output_count);
+}
+
 /*
  * The threads of the runtime's pool are one fewer than it is told: it counts the one that starts a run. While
  * they have nothing to do they sleep: spinning, as is the runtime's default, takes cores from weir's workers

@@ -59,6 +59,8 @@ struct model_wanted {
 bool model_open(struct model *model, int fd, const struct model_wanted *wanted, char why[RUNTIME_WHY]);
 /* The shapes of the outputs are known once those of the inputs are. */
 bool model_tells_shapes(const struct model *model, bool batches);
+/* The model tells all sizes of all inputs and outputs. */
+bool model_has_sizes(const struct model *model);
 void model_close(struct model *model); /* half-open ones, too */
 
 /*

@@ -455,26 +455,66 @@ static weir_status copy_unknown(struct tick *tick, size_t output, OrtValue *valu
 			     weir_message_size(tick->results[output]));
 }
 
-/* Takes the request. On the CPU the worker computes. */
-static weir_status run_now(struct tick *tick, struct request *request)
+/* On the device, between values of the same sizes. */
+static weir_status copy_values(struct tick *tick, const struct model_port *ports, size_t count,
+			       OrtValue *const *to, OrtValue *const *from)
+{
+	const OrtApi *ort = tick->onnx->model.ort;
+	weir_status status = WEIR_OK;
+	char why[RUNTIME_WHY];
+
+	for (size_t i = 0; !status && i < count; i++) {
+		void *target = NULL, *source = NULL;
+
+		if (!runtime_good(ort, ort->GetTensorMutableData(to[i], &target), ports[i].port, why) ||
+		    !runtime_good(ort, ort->GetTensorMutableData(from[i], &source), ports[i].port, why))
+			return weir_context_fail(tick->context, "%s", why);
+		status = copy(tick, target, source, bytes_of(&ports[i], ports[i].sizes, ports[i].rank));
+	}
+	return status;
+}
+
+static weir_status run_on_cuda(struct tick *tick, struct request *request)
+{
+	const struct model *model = &tick->onnx->model;
+	struct cuda *cuda = &tick->onnx->cuda;
+	weir_status status = WEIR_OK;
+	char why[RUNTIME_WHY];
+
+	if (cuda->graph)
+		status = copy_values(tick, model->inputs, model->input_count, cuda->inputs, request->inputs);
+	if (status)
+		return status;
+	if (!cuda_run(cuda, model, request->inputs, request->outputs, why))
+		return weir_context_fail(tick->context, "%s", why);
+	return cuda->graph ? copy_values(tick, model->outputs, model->output_count, request->outputs,
+					 cuda->outputs)
+			   : WEIR_OK;
+}
+
+static weir_status run_on_worker(struct tick *tick, struct request *request)
 {
 	struct onnx *onnx = tick->onnx;
 	const struct model *model = &onnx->model;
 	const OrtApi *ort = model->ort;
-	weir_status status = WEIR_OK;
 	char why[RUNTIME_WHY];
-	bool good;
 
-	if (onnx->on_cuda)
-		good = cuda_run(&onnx->cuda, model, request->inputs, request->outputs, why);
-	else
-		good = runtime_good(ort,
-				    ort->Run(model->session, onnx->run_options, onnx->input_names,
-					     (const OrtValue *const *)request->inputs, model->input_count,
-					     onnx->output_names, model->output_count, request->outputs),
-				    "the network failed", why);
-	if (!good)
-		status = weir_context_fail(tick->context, "%s", why);
+	return runtime_good(ort,
+			    ort->Run(model->session, onnx->run_options, onnx->input_names,
+				     (const OrtValue *const *)request->inputs, model->input_count,
+				     onnx->output_names, model->output_count, request->outputs),
+			    "the network failed", why)
+		       ? WEIR_OK
+		       : weir_context_fail(tick->context, "%s", why);
+}
+
+/* Takes the request. */
+static weir_status run_now(struct tick *tick, struct request *request)
+{
+	const struct onnx *onnx = tick->onnx;
+	const struct model *model = &onnx->model;
+	weir_status status = onnx->on_cuda ? run_on_cuda(tick, request) : run_on_worker(tick, request);
+
 	for (size_t i = 0; !status && i < model->output_count; i++)
 		if (!tick->results[i])
 			status = copy_unknown(tick, i, request->outputs[i]);
@@ -569,6 +609,18 @@ static bool is_cuda(const weir_values *values)
 	return !strcmp(weir_values_string(values, "provider"), "cuda");
 }
 
+/* What can be said of the model and `cuda_graph` without a message. */
+static bool check_graph(const struct model *model, const weir_values *values, char why[RUNTIME_WHY])
+{
+	if (!weir_values_bool(values, "cuda_graph") || (is_cuda(values) && model_has_sizes(model)))
+		return true;
+	snprintf(why, RUNTIME_WHY, "%s",
+		 is_cuda(values) ? "\"cuda_graph\": the model leaves sizes open, and a graph has the same "
+				   "ones at each launch: export it with fixed sizes"
+				 : "\"cuda_graph\" is for the provider 'cuda'");
+	return false;
+}
+
 /* What can be said of the model and `batch` without a message. */
 static bool check_batch(const struct model *model, int64_t batch, char why[RUNTIME_WHY])
 {
@@ -643,6 +695,7 @@ static weir_status open_model(weir_context *context, struct onnx *onnx, const we
 	if (opened)
 		return opened; /* the line names the file */
 	good = model_open(model, fd, &wanted, why) && check_batch(model, (int64_t)onnx->batch, why) &&
+	       check_graph(model, values, why) &&
 	       runtime_good(
 		       model->ort,
 		       model->ort->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &onnx->memory),
@@ -664,6 +717,7 @@ static weir_status onnx_start(weir_context *context, void *state, const weir_val
 	onnx->batch = (size_t)weir_values_int(values, "batch");
 	onnx->request_count = (size_t)weir_values_int(values, "requests");
 	onnx->on_cuda = is_cuda(values);
+	onnx->cuda.graph = weir_values_bool(values, "cuda_graph");
 	if (onnx->on_cuda)
 		status = open_stream(context, onnx);
 	if (!status)
@@ -752,7 +806,7 @@ static weir_status onnx_describe(const weir_values *values, weir_ports *ports)
 		return status;
 	}
 	if (!model_open(model, fd, &(struct model_wanted){0}, why) ||
-	    !check_batch(model, weir_values_int(values, "batch"), why))
+	    !check_batch(model, weir_values_int(values, "batch"), why) || !check_graph(model, values, why))
 		status = weir_ports_fail(ports, "model '%s': %s", path, why);
 	for (size_t i = 0; !status && i < model->input_count; i++)
 		status = add_port(ports, model, &model->inputs[i], true, values);
@@ -772,6 +826,10 @@ static const weir_parameter parameters[] = {
 	{PARAMETER, .name = "provider", .type = WEIR_TYPE_CHOICE, .choices = "cpu|cuda",
 	 .fallback = "\"cpu\"",
 	 .help = "where it computes; cuda: on the entity's stream, with tensors on its device"},
+	{PARAMETER, .name = "cuda_graph", .type = WEIR_TYPE_BOOL, .fallback = "false",
+	 .help = "with cuda: the runtime captures its work, once on each worker, and launches that; all "
+		 "sizes "
+		 "are the model's"},
 	{PARAMETER, .name = "requests", .type = WEIR_TYPE_INT, .fallback = "2", .min = 1, .max = REQUESTS_MAX,
 	 .help = "runs under way at once, on the CPU"},
 	{PARAMETER, .name = "batch", .type = WEIR_TYPE_INT, .fallback = "1", .min = 1, .max = BATCH_MAX,

@@ -47,7 +47,7 @@ def main(tools, work):
     (work / "pyrightconfig.json").write_text(json.dumps(settings))
     (work / "mypy.ini").write_text(f"[mypy]\nstrict = True\npython_version = {OLDEST}\ncache_dir = {work}/mypy\n"
                                    f"mypy_path = {ROOT}/python:{ROOT}/examples/python\n"
-                                   "[mypy-cvcuda.*,openvino.*,onnx.*,onnxruntime.*,torch.*,ml_dtypes.*]\nignore_missing_imports = True\n")
+                                   "[mypy-cvcuda.*,nvidia.*,openvino.*,onnx.*,onnxruntime.*,torch.*,ml_dtypes.*]\nignore_missing_imports = True\n")
     right = [runs(tools / "bin/mypy", "--config-file", work / "mypy.ini", *checked),
              runs(tools / "bin/basedpyright", "-p", work / "pyrightconfig.json")]
     return 0 if all(right) else 1
