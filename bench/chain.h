@@ -14,6 +14,11 @@ void *tbb_chain_create(size_t entities);
 double tbb_chain_run(void *chain, uint64_t messages);
 void tbb_chain_destroy(void *chain);
 
+/* The same by Taskflow (chain_peers.py). */
+void *taskflow_chain_create(size_t entities);
+double taskflow_chain_run(void *chain, uint64_t messages);
+void taskflow_chain_destroy(void *chain);
+
 #ifdef __cplusplus
 }
 #endif

@@ -42,10 +42,10 @@ def locked_addresses(path):
     return {int(address, 16) for address in LOCKED.findall(listing)}
 
 
-def read(path):
-    """(instructions, locked ones) that callgrind counted in one thread, or None if it is not a worker."""
+def read(path, function="wr_worker_main"):
+    """(instructions, locked ones) that callgrind counted in one thread, or None if it did not run that function."""
     instructions = locked = 0
-    addresses, called, worker = set(), False, False
+    addresses, called, worker = set(), False, not function
     for line in path.read_text().splitlines():
         if line.startswith("ob="):
             name = line[3:]
@@ -53,7 +53,7 @@ def read(path):
         elif line.startswith("calls="):
             called = True
         elif line.startswith("fn="):
-            worker |= line == "fn=wr_worker_main"
+            worker |= line == f"fn={function}"
         elif line.startswith("0x"):
             address, count = line.split()
             if not called:  # the line after a call has the callee's cost
@@ -63,12 +63,16 @@ def read(path):
     return (instructions, locked) if worker else None
 
 
+def tool(folder):
+    """The command that counts, one file for each thread."""
+    return ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", "--separate-threads=yes", "--dump-instr=yes", "--dump-line=no",
+            "--compress-pos=no", "--compress-strings=no", "--fair-sched=yes"]
+
+
 def run(program, arguments, messages):
     """(ticks, instructions, locked ones) of one run."""
     with tempfile.TemporaryDirectory() as folder:
-        tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", "--separate-threads=yes",
-                "--dump-instr=yes", "--dump-line=no", "--compress-pos=no", "--compress-strings=no", "--fair-sched=yes"]
-        result = subprocess.run([*tool, program, *arguments, str(messages)], capture_output=True, text=True)
+        result = subprocess.run([*tool(folder), program, *arguments, str(messages)], capture_output=True, text=True)
         if result.returncode:
             sys.exit(f"{' '.join(arguments)}: {result.stderr}")
         workers = [found for found in map(read, pathlib.Path(folder).glob("out-*")) if found]
@@ -141,4 +145,5 @@ def main(arguments):
     return code
 
 
-sys.exit(main(sys.argv[1:]))
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
