@@ -87,7 +87,7 @@ extern "C" {
 #define WEIR_PRINTF(at, first)
 #endif
 
-#define WEIR_VERSION "0.1.0"
+#define WEIR_VERSION "0.2.0"
 /*
  * Grows when a change below breaks what was built before it. Until then there are only additions: functions,
  * and fields at the ends of options, outcomes, counts, pools, operators, ports, parameters, tensors, kernels
