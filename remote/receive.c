@@ -101,6 +101,7 @@ static const weir_parameter parameters[] = {
 		.help = "when the sender goes before its end: fails the run, behind what came, or waits for "
 			"it, or another one",
 	},
+	REMOTE_KEEPALIVE,
 	{.name = NULL},
 };
 
@@ -309,7 +310,7 @@ static weir_status begin_to_listen(weir_context *context, struct receive *self, 
 static weir_status receive_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct receive *self = state;
-	const struct link_events events = {
+	struct link_events events = {
 		.arg = self,
 		.accepted = on_accepted,
 		.stranger = on_stranger,
@@ -331,7 +332,7 @@ static weir_status receive_start(weir_context *context, void *state, const weir_
 	else if (getrandom(&self->session, sizeof self->session, 0) != sizeof self->session)
 		status = weir_context_fail(context, "the system gives no random number");
 	if (!status)
-		status = remote_open(context, &self->remote, &events, "file_descriptor");
+		status = remote_open(context, &self->remote, &events, values, "file_descriptor");
 	if (!status)
 		status = begin_to_listen(context, self, values);
 	if (status) {
