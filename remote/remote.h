@@ -13,7 +13,7 @@
 #define REMOTE_PATIENCE INT64_C(1000000000)
 
 extern const weir_operator remote_send_operator, remote_receive_operator;
-extern const weir_condition remote_output_condition;
+extern const weir_condition remote_output_condition, remote_input_condition;
 /* What carries their messages: the plugin's file has it, or a test, which links the rest alone. */
 extern const struct transport *const remote_transport;
 

@@ -1,5 +1,5 @@
 /*
- * remote_send: messages go to a remote_receive of another process. docs/dev/rules.md R1 to R6 say what the
+ * remote_send: messages go to a remote_receive of another process. docs/dev/rules.md R1 to R7 say what the
  * two owe each other.
  *
  * A tick: the link's news; then one step, as the state allows; then the link again (R4). The states:
@@ -103,7 +103,7 @@ static uint64_t lost_with(const struct send *self)
 
 static void take_welcome(struct send *self, const struct wire *wire)
 {
-	if (self->state != GREETING || wire->number > self->sent || !wire->credits) {
+	if (self->state != GREETING || wire->number > self->sent || !(wire->credits + wire->waiting)) {
 		remote_fail(&self->remote, "%s answers what was not asked: no weir, or another version",
 			    self->to);
 		return;
