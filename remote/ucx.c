@@ -596,8 +596,8 @@ static void keep_alive(struct link *link)
 	if (beat_look(&link->beat, now))
 		meet_beat(&link->meeting);
 	if (beat_is_silent(&link->beat, now))
-		fail(link, "no sign of life came from it for as long as 'keepalive' says: it is stopped, or "
-			   "hangs, or the network is cut");
+		fail(link, "no sign of life came from it for as long as 'keepalive' says: it is "
+			   "stopped, or hangs, or the network is cut");
 }
 
 /* Returns true if there was news. */

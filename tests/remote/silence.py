@@ -1,0 +1,163 @@
+"""remote/: a side that is silent. A stopped process is named after `keepalive`, one that is full or idle is not; a killed one at once.
+
+silence.py WEIR FOLDER PLUGIN [--long]: FOLDER is scratch. The times until a loss was named are printed; only a hang fails. --long: 200
+processes are killed on each side, at random instants, instead of 5.
+"""
+import os
+import random
+import re
+import signal
+import sys
+import threading
+import time
+
+import processes
+from processes import Ended, SINK, address, beating, chain, entity, fails, frames, receive, running, send, start, wait_until
+
+LONG = "--long" in sys.argv
+if LONG:
+    sys.argv.remove("--long")
+SILENT = "is lost after \\d+ messages.*: no sign of life came from it for as long as 'keepalive' says"
+EITHER = "is lost after \\d+ messages"
+
+
+def named_after(other, pattern):
+    """Waits until it has failed with that line; gives the seconds."""
+    began = time.monotonic()
+    other.wait(processes.process.LIMIT)
+    took = time.monotonic() - began
+    fails(Ended(other), pattern)
+    return took
+
+
+def resident(child):
+    """Bytes."""
+    with open(f"/proc/{child.pid}/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def ticks_of(child):
+    """Processor time of the process, in clock ticks."""
+    with open(f"/proc/{child.pid}/stat") as stat:
+        return sum(int(number) for number in stat.read().rsplit(")", 1)[1].split()[11:13])
+
+
+def r07_a_stopped_side_is_named(weir):
+    keep = {"keepalive": "600ms"}
+    for side in "ab":
+        a, b, _ = running(weir, sender=keep, receiver=keep)
+        stopped, other = (a, b) if side == "a" else (b, a)
+        stopped.send_signal(signal.SIGSTOP)
+        print(f"{'the sender' if side == 'a' else 'the receiver'} was stopped: named after {named_after(other, SILENT):.2f} s")
+        stopped.send_signal(signal.SIGCONT)
+        fails(Ended(stopped), EITHER)  # it finds that the other one is gone
+
+
+def r07_who_waits_goes_on_with_a_side_that_was_stopped(weir):
+    """Both wait. What was under way is lost, and counted; the rest arrives."""
+    ways = {"on_lost": "wait", "keepalive": "300ms"}
+    for side in "ab":
+        a, b, _ = running(weir, sender=ways, receiver=ways)
+        stopped = a if side == "a" else b
+        stopped.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        stopped.send_signal(signal.SIGCONT)
+        seen = frames(processes.FOLDER / "seen")
+        wait_until(b, lambda: frames(processes.FOLDER / "seen") > seen + 100 * 100000)
+        a.send_signal(signal.SIGINT)
+        a, b = Ended(a), Ended(b)
+        assert (a.code, b.code) == (130, 0), (side, a, b)
+        assert a.counts("send")[0] == processes.lost(a.stderr) + b.counts("end")[0], (side, a, b)
+        assert processes.lost(a.stderr) == processes.lost(b.stderr), (side, a, b)
+
+
+def r07_who_has_nothing_to_send_is_not_silent(weir):
+    """A message a second, and a keepalive of less: the ticks between are those of the signs of life, and few."""
+    keep, to = {"keepalive": "400ms"}, address()
+    source = processes.counted("ping", 4)
+    source["conditions"].append({"type": "periodic", "period": "1s"})
+    a, b = processes.both(weir, chain(source, send(to, **keep)), chain(receive(to, **keep), SINK))
+    assert b.counts("end")[0] == 4, b
+    for name, ended in (("send", a), ("receive", b)):
+        ticks = int(re.search(rf"\n  {name} +(\d+)", ended.stdout)[1])
+        assert 20 < ticks < 300, (name, ended)  # 3 s: 30 signs each way
+
+
+def r07_who_is_full_is_not_silent(weir):
+    """A pipe that nobody reads, for longer than `keepalive`; then all arrives."""
+    keep, to, fifo = {"keepalive": "300ms"}, address(), processes.FOLDER / "fifo"
+    fifo.unlink(missing_ok=True)
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    b = start(weir, "b", chain(receive(to, credits=2, **keep), entity("end", "frames_write", path=str(fifo))), "--workers", "1")
+    a = start(weir, "a", chain(processes.counted("ping", 200, bytes=100000), send(to, **keep)), "--workers", "1")
+    time.sleep(2)
+    assert a.poll() is None and b.poll() is None, (Ended(a), Ended(b))
+    assert max(ticks_of(a), ticks_of(b)) < 1.5 * os.sysconf("SC_CLK_TCK"), "it is busy while it waits"
+    os.set_blocking(reader, True)
+    read = 0
+    while part := os.read(reader, 1 << 20):
+        read += len(part)
+    os.close(reader)
+    for ended in (Ended(a), Ended(b)):
+        assert ended.code == 0 and not ended.stderr, ended
+    assert read == 200 * 100000, read
+
+
+def r07_zero_is_never(weir):
+    """Each says 0; a receiver that is stopped for a while is none that is lost."""
+    never = {"keepalive": "0s"}
+    a, b, _ = running(weir, sender=never, receiver=never)
+    b.send_signal(signal.SIGSTOP)
+    time.sleep(1)
+    b.send_signal(signal.SIGCONT)
+    a.send_signal(signal.SIGINT)
+    a, b = Ended(a), Ended(b)
+    assert (a.code, b.code) == (130, 0) and a.counts("send")[0] == b.counts("end")[0], (a, b)
+
+
+def r07_a_keepalive_that_is_too_short_is_refused(weir):
+    ended = Ended(start(weir, "bad", chain(beating(), send(address(), keepalive="50ms"))))
+    fails(ended, "'keepalive' is shorter than 100 ms")
+
+
+def e06_r06_killed_at_any_moment_a_side_is_named(weir):
+    """From before it has loaded the engine until it runs: named at once; where no link was made yet, a sender comes later."""
+    random.seed(7)
+    slowest = 0
+    for side in "ab":
+        for _ in range(100 if LONG else 5):
+            to = address()
+            b = start(weir, "b", chain(receive(to), SINK))
+            a = start(weir, "a", chain(beating(bytes=10000), send(to, timeout="1s")))
+            time.sleep(random.uniform(0, 0.4))
+            killed, other = (a, b) if side == "a" else (b, a)
+            killed.kill()
+            killed.communicate()
+            began = time.monotonic()
+            try:
+                ended_by = other.wait(3)
+            except Exception:  # it waits for a first sender: it shall get one
+                assert side == "a", Ended(other)
+                late = Ended(start(weir, "a", chain(processes.counted("ping", 3), send(to))))
+                assert late.code == 0 and Ended(other).code == 0, (late, Ended(other))
+                continue
+            slowest = max(slowest, time.monotonic() - began)
+            assert ended_by == 1, Ended(other)
+            fails(Ended(other), f"(no receiver at|{EITHER})")
+    print(f"killed: named after {slowest:.2f} s at most (1 s of them is 'timeout' where no receiver had been seen)")
+
+
+if __name__ == "__main__":
+    processes.FOLDER.mkdir(parents=True, exist_ok=True)
+    processes.process.main(
+        [
+            r07_a_stopped_side_is_named,
+            r07_who_waits_goes_on_with_a_side_that_was_stopped,
+            r07_who_has_nothing_to_send_is_not_silent,
+            r07_who_is_full_is_not_silent,
+            r07_zero_is_never,
+            r07_a_keepalive_that_is_too_short_is_refused,
+            e06_r06_killed_at_any_moment_a_side_is_named,
+        ]
+    )
