@@ -415,7 +415,9 @@ static bool ucx_listen(struct link *link, const struct address *address, const c
 	link->listener = meet_listen(address, why);
 	if (link->listener < 0)
 		return false;
-	if (watch_socket(link, link->listener, &link->listener, EPOLL_CTL_ADD, EPOLLIN))
+	/* Told once: while there is no descriptor for it, what connects would keep this side busy. It tries
+	 * again. */
+	if (watch_socket(link, link->listener, &link->listener, EPOLL_CTL_ADD, EPOLLIN | EPOLLET))
 		return true;
 	snprintf(why, LINK_WHY, "%s", strerror(errno));
 	return false;
@@ -505,7 +507,7 @@ static void hear_greeter(struct link *link, struct meeting *greeter)
 
 /*
  * What says nothing takes one of a few places, and goes when it is needed. Returns true if something has
- * connected: a process without descriptors cannot accept, and finds the listener readable all the same.
+ * connected: a process without descriptors cannot accept.
  */
 static bool take_greeters(struct link *link)
 {

@@ -6,6 +6,7 @@ processes are killed on each side, at random instants, instead of 5.
 import os
 import random
 import re
+import resource
 import signal
 import sys
 import threading
@@ -54,16 +55,17 @@ def r07_a_stopped_side_is_named(weir):
 
 
 def r07_who_waits_goes_on_with_a_side_that_was_stopped(weir):
-    """Both wait. What was under way is lost, and counted; the rest arrives."""
+    """Both wait, twice. What was under way is lost, and counted once; the rest arrives."""
     ways = {"on_lost": "wait", "keepalive": "300ms"}
     for side in "ab":
         a, b, _ = running(weir, sender=ways, receiver=ways)
         stopped = a if side == "a" else b
-        stopped.send_signal(signal.SIGSTOP)
-        time.sleep(1)
-        stopped.send_signal(signal.SIGCONT)
-        seen = frames(processes.FOLDER / "seen")
-        wait_until(b, lambda: frames(processes.FOLDER / "seen") > seen + 100 * 100000)
+        for _ in range(2):
+            stopped.send_signal(signal.SIGSTOP)
+            time.sleep(1)
+            stopped.send_signal(signal.SIGCONT)
+            seen = frames(processes.FOLDER / "seen")
+            wait_until(b, lambda: frames(processes.FOLDER / "seen") > seen + 100 * 100000)
         a.send_signal(signal.SIGINT)
         a, b = Ended(a), Ended(b)
         assert (a.code, b.code) == (130, 0), (side, a, b)
@@ -92,7 +94,9 @@ def r07_who_is_full_is_not_silent(weir):
     b = start(weir, "b", chain(receive(to, credits=2, **keep), entity("end", "frames_write", path=str(fifo))), "--workers", "1")
     a = start(weir, "a", chain(processes.counted("ping", 200, bytes=100000), send(to, **keep)), "--workers", "1")
     time.sleep(2)
-    assert a.poll() is None and b.poll() is None, (Ended(a), Ended(b))
+    if a.poll() is not None or b.poll() is not None:
+        a.kill(), b.kill()
+        assert False, (Ended(a), Ended(b))
     assert max(ticks_of(a), ticks_of(b)) < 1.5 * os.sysconf("SC_CLK_TCK"), "it is busy while it waits"
     os.set_blocking(reader, True)
     read = 0
@@ -114,6 +118,23 @@ def r07_zero_is_never(weir):
     a.send_signal(signal.SIGINT)
     a, b = Ended(a), Ended(b)
     assert (a.code, b.code) == (130, 0) and a.counts("send")[0] == b.counts("end")[0], (a, b)
+
+
+def e06_r06_a_receiver_without_descriptors_waits_for_one(weir):
+    """A connection that it cannot accept keeps it neither busy nor from its work."""
+    to = address()
+    b = start(weir, "b", chain(receive(to), SINK))
+    wait_until(b, lambda: tuple(to.split(":")) in [(host, str(port)) for host, port in processes.listening(b)])
+    most = resource.prlimit(b.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(b.pid, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{b.pid}/fd")), most[1]))
+    before = ticks_of(b)
+    a = start(weir, "a", chain(processes.counted("ping", 10), send(to)))
+    time.sleep(2)
+    assert a.poll() is None and b.poll() is None
+    assert ticks_of(b) - before < os.sysconf("SC_CLK_TCK") / 2, "it is busy while it waits"
+    resource.prlimit(b.pid, resource.RLIMIT_NOFILE, most)
+    a, b = Ended(a), Ended(b)
+    assert (a.code, b.code) == (0, 0) and b.counts("end")[0] == 10, (a, b)
 
 
 def r07_a_keepalive_that_is_too_short_is_refused(weir):
@@ -158,6 +179,7 @@ if __name__ == "__main__":
             r07_who_is_full_is_not_silent,
             r07_zero_is_never,
             r07_a_keepalive_that_is_too_short_is_refused,
+            e06_r06_a_receiver_without_descriptors_waits_for_one,
             e06_r06_killed_at_any_moment_a_side_is_named,
         ]
     )
