@@ -116,12 +116,18 @@ static const char *const before[][2] = {
 };
 enum { BEFORE = sizeof before / sizeof before[0] };
 
-/* A thread starts with the signal mask of its creator: those of the engine shall handle no signal. */
+/*
+ * A thread starts with the signal mask of its creator: those of the engine shall handle no signal but faults
+ * of their own, for which the program's handlers are called.
+ */
 static void block_signals(sigset_t *old)
 {
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 	sigset_t all;
 
 	sigfillset(&all);
+	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+		sigdelset(&all, faults[i]);
 	pthread_sigmask(SIG_SETMASK, &all, old);
 }
 
@@ -328,14 +334,11 @@ static ucs_status_t make_context(struct link *link)
 	};
 	ucp_config_t *config;
 	ucs_status_t status = ucx.ucp_config_read(NULL, NULL, &config);
-	sigset_t old;
 
 	if (status)
 		return status;
 	set_up(config);
-	block_signals(&old);
 	status = ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &link->context);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ucx.ucp_config_release(config);
 	return status;
 }
@@ -357,8 +360,12 @@ static ucs_status_t make_worker(struct link *link)
 		.cb = on_message,
 		.arg = link,
 	};
-	ucs_status_t status = ucx.ucp_worker_create(link->context, &params, &link->worker);
+	ucs_status_t status;
+	sigset_t old;
 
+	block_signals(&old); /* the engine's thread begins with the first worker */
+	status = ucx.ucp_worker_create(link->context, &params, &link->worker);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!status)
 		status = ucx.ucp_worker_get_address(link->worker, &link->address, &link->address_bytes);
 	if (!status)
