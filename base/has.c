@@ -37,6 +37,7 @@ static const char *const functions[] = {
 	"weir_context_receive_streams",
 	"weir_context_received",
 	"weir_context_replay",
+	"weir_context_room",
 	"weir_context_scratch",
 	"weir_context_sender",
 	"weir_context_set_stamp",

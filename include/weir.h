@@ -933,7 +933,13 @@ WEIR_API weir_status weir_duration_parse(const char *text, int64_t *out);
  */
 
 /* Flags of a port. */
-enum { WEIR_PORT_OPTIONAL = 1, WEIR_PORT_ANY_SIZE = 2, WEIR_PORT_DEVICE = 4, WEIR_PORT_HOST = 8 };
+enum {
+	WEIR_PORT_OPTIONAL = 1,
+	WEIR_PORT_ANY_SIZE = 2,
+	WEIR_PORT_DEVICE = 4,
+	WEIR_PORT_HOST = 8,
+	WEIR_PORT_FULL = 16
+};
 typedef enum {
 	WEIR_POLICY_BLOCK,
 	WEIR_POLICY_POP,
@@ -958,6 +964,11 @@ typedef enum {
  * HOST (outputs): the device writes host memory, as download does; weir_description_check warns if such an
  * output leads to a DEVICE input of an operator that is not built in, since its compute may read that memory
  * too early.
+ *
+ * FULL (outputs): the entity ticks also while a queue behind the port is full, for an operator that does more
+ * than emit, as one that answers another machine. Compute emits as many as weir_context_room says. When to
+ * tick is for a condition that looks at weir_view_room and at what else there is to do. Not for operators
+ * with WEIR_OPERATOR_INSTANCES.
  *
  * `dtype`, `place` and `shape` say what the tensors of the port are, in alternatives: "uint8|float32" (int8
  * to int64, uint8 to uint64, float16 to float64, bfloat16, bool), "host" or "device" (where the memory is;
@@ -1134,9 +1145,11 @@ WEIR_API weir_status weir_context_create_tensor(weir_context *context, const wei
  * Emits a message; it is delivered after compute returns OK. Takes one reference of the operator's, also on
  * failure; of a received message pass weir_message_ref(message), or forward it. Fails: WEIR_E_INVALID: no
  * such output, more than max_emits, a kind or a tensor that the port or a receiver does not accept, or the
- * operator holds no reference (then none is taken).
+ * operator holds no reference (then none is taken); WEIR_E_BUSY: no room behind a port with WEIR_PORT_FULL.
  */
 WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
+/* How many more messages this tick may emit on the output: what fits behind it, at most its max_emits. */
+WEIR_API size_t weir_context_room(const weir_context *context, unsigned output);
 /*
  * Emits the i-th message that this tick received on the input, as weir_context_emit would, with the reference
  * that the tick has of it: nothing is counted up, and down at the tick's end. The message stays borrowed

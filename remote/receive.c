@@ -1,8 +1,9 @@
 /*
  * remote_receive: a source of the messages that a remote_send of another process sends. docs/dev/rules.md R1
- * to R6 say what the two owe each other.
+ * to R7 say what the two owe each other.
  *
- * A tick: the link's news, one step, at most one message emitted, the link again (R4). The states:
+ * A tick: the link's news, one step, at most one message emitted, if there is room, the link again (R4). The
+ * states:
  *
  *     LISTENING  there is no connection
  *     ACCEPTED   there is one, which has not brought a hello; the timer ends that
@@ -25,7 +26,8 @@
 
 enum receive_state { LISTENING, ACCEPTED, REFUSED, LINKED, LOST, OVER };
 
-#define NS_GREETING INT64_C(2000000000) /* what a connection has to say hello, or to go */
+#define NS_GREETING INT64_C(2000000000)  /* what a connection has to say hello, or to go */
+#define NS_STALL    INT64_C(10000000000) /* without a message, or a sender, that is logged */
 
 struct place {
 	weir_message *message; /* NULL: it is free */
@@ -47,6 +49,9 @@ struct receive {
 	bool greeted;         /* hello was not answered yet */
 	bool over;            /* the link has told the loss: nothing can be said */
 	bool torn;            /* a payload did not come: mostly, as the sender is lost */
+	bool wants;           /* the condition was told that there is a message to emit */
+	bool stalls;          /* it was logged that nothing comes */
+	uint64_t came;        /* emitted when the timer of that began */
 	struct place *places; /* `credits` of them; number n is in n mod credits */
 	uint32_t used;
 	weir_message **ready; /* a ring of `credits` */
@@ -101,6 +106,7 @@ static const weir_parameter parameters[] = {
 		.help = "when the sender goes before its end: fails the run, behind what came, or waits for "
 			"it, or another one",
 	},
+	REMOTE_KEEPALIVE,
 	{.name = NULL},
 };
 
@@ -108,6 +114,7 @@ static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "out",
+		.flags = WEIR_PORT_FULL,
 		.kinds = WEIR_KIND_EMPTY | WEIR_KIND_BYTES | WEIR_KIND_TENSOR | WEIR_KIND_PARTS,
 		.help = "what came, in order, in memory of the host",
 		.place = "host",
@@ -115,7 +122,7 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
-static const char *const conditions[] = {"{\"type\": \"file_descriptor\", \"warn_after\": \"10s\"}", NULL};
+static const char *const conditions[] = {"{\"type\": \"remote_input\", \"port\": \"out\"}", NULL};
 
 /* --- what the link calls --- */
 
@@ -303,13 +310,14 @@ static weir_status begin_to_listen(weir_context *context, struct receive *self, 
 			"nothing else listen there?",
 			text, why);
 	watch_mark(&self->remote.watch, true); /* the first tick arms the link */
+	watch_time(&self->remote.watch, NS_STALL);
 	return WEIR_OK;
 }
 
 static weir_status receive_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct receive *self = state;
-	const struct link_events events = {
+	struct link_events events = {
 		.arg = self,
 		.accepted = on_accepted,
 		.stranger = on_stranger,
@@ -331,30 +339,42 @@ static weir_status receive_start(weir_context *context, void *state, const weir_
 	else if (getrandom(&self->session, sizeof self->session, 0) != sizeof self->session)
 		status = weir_context_fail(context, "the system gives no random number");
 	if (!status)
-		status = remote_open(context, &self->remote, &events, "file_descriptor");
+		status = remote_open(context, &self->remote, &events, values, "remote_input");
 	if (!status)
 		status = begin_to_listen(context, self, values);
 	if (status) {
-		weir_entity_watch(weir_context_entity(context), "file_descriptor", -1, 0);
+		weir_entity_watch(weir_context_entity(context), "remote_input", -1, 0);
 		receive_stop(context, state);
 	}
 	return status;
 }
 
-/* For the line about a source that stalls. */
-static void receive_progress(const void *state, size_t room, char *out)
-{
-	const struct receive *self = state;
+/* --- one step --- */
 
-	if (self->state == LISTENING)
-		snprintf(out, room, "no sender has connected to %s: %" PRIu64 " messages came", self->listen,
-			 self->emitted);
-	else
-		snprintf(out, room, "nothing comes from %s: %" PRIu64 " messages came", self->peer,
-			 self->emitted);
+/* Begins anew to wait for a message, or a sender. */
+static void time_stall(struct receive *self)
+{
+	self->came = self->emitted;
+	watch_time(&self->remote.watch, NS_STALL);
 }
 
-/* --- one step --- */
+/* The timer has fired: one line if nothing came meanwhile. One that waits for room is none. */
+static void tell_stall(weir_context *context, struct receive *self)
+{
+	if (self->came != self->emitted || self->ready_count) {
+		time_stall(self);
+		return;
+	}
+	self->stalls = true;
+	if (self->state == LISTENING)
+		weir_context_log(context, WEIR_LOG_WARN,
+				 "for 10 s no sender has connected to %s: %" PRIu64 " messages came",
+				 self->listen, self->emitted);
+	else
+		weir_context_log(context, WEIR_LOG_WARN,
+				 "for 10 s nothing comes from %s: %" PRIu64 " messages came", self->peer,
+				 self->emitted);
+}
 
 static void refuse(struct receive *self, const char *why)
 {
@@ -379,10 +399,6 @@ static void greet(weir_context *context, struct receive *self)
 	};
 
 	self->greeted = false;
-	if (!welcome.credits) { /* all that it may send waits here: it comes again */
-		self->greeted = true;
-		return;
-	}
 	if (hello->session != self->sender) {
 		self->lost_before = self->lost;
 		self->received = hello->number;
@@ -400,7 +416,7 @@ static void greet(weir_context *context, struct receive *self)
 	self->sender = hello->session;
 	self->next = hello->number;
 	self->state = LINKED;
-	watch_time(&self->remote.watch, 0);
+	time_stall(self);
 	remote_say(&self->remote, &welcome);
 }
 
@@ -421,7 +437,7 @@ static void handle_loss(weir_context *context, struct receive *self)
 	free_places(self);
 	self->ends = was_linked && !self->waits && self->ends && self->next == self->end;
 	self->greeted = self->torn = false;
-	watch_time(&remote->watch, 0);
+	time_stall(self);
 	remote->gone = false;
 	self->state = was_linked && !self->waits ? LOST : LISTENING;
 	if (self->state == LOST)
@@ -440,6 +456,7 @@ static void drop_silent(weir_context *context, struct receive *self)
 	remote_drop(&self->remote);
 	self->remote.gone = self->greeted = false;
 	self->state = LISTENING;
+	time_stall(self);
 }
 
 static void act(weir_context *context, struct receive *self, bool timed)
@@ -450,6 +467,8 @@ static void act(weir_context *context, struct receive *self, bool timed)
 		handle_loss(context, self);
 	else if (timed && (self->state == ACCEPTED || self->state == REFUSED) && !self->greeted)
 		drop_silent(context, self);
+	else if (timed && (self->state == LISTENING || self->state == LINKED))
+		tell_stall(context, self);
 	if (self->greeted && self->state == ACCEPTED)
 		greet(context, self);
 }
@@ -468,6 +487,11 @@ static weir_status emit_one(weir_context *context, struct receive *self)
 		return status;
 	}
 	self->emitted++;
+	if (self->stalls) {
+		weir_context_log(context, WEIR_LOG_WARN, "messages come from %s again", self->peer);
+		self->stalls = false;
+		time_stall(self);
+	}
 	if (self->state == LINKED && !self->remote.gone)
 		remote_say(&self->remote, &credit);
 	return WEIR_OK;
@@ -487,6 +511,18 @@ static bool has_all(const struct receive *self)
 	return self->state == LINKED && self->ends && self->next == self->end && !self->ready_count;
 }
 
+/* What waits to be emitted makes a tick due when there is room. */
+static weir_status tell_wants(weir_context *context, struct receive *self)
+{
+	bool wants = self->ready_count > 0;
+
+	if (self->wants == wants)
+		return WEIR_OK;
+	self->wants = wants;
+	return weir_entity_tell(weir_context_entity(context), "remote_input",
+				wants ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
+}
+
 static weir_status receive_compute(weir_context *context, void *state)
 {
 	struct receive *self = state;
@@ -499,7 +535,7 @@ static weir_status receive_compute(weir_context *context, void *state)
 	remote->transport->progress(remote->link);
 	if (!remote->failed)
 		act(context, self, timed);
-	if (!remote->failed && self->ready_count)
+	if (!remote->failed && self->ready_count && weir_context_room(context, 0))
 		status = emit_one(context, self);
 	if (!status && remote->failed)
 		status = weir_context_fail(context, "%s", remote->failure);
@@ -513,11 +549,10 @@ static weir_status receive_compute(weir_context *context, void *state)
 						     " messages, before its end: %s",
 						     self->peer, self->received, remote->why);
 	remote->transport->progress(remote->link);
-	watch_mark(&remote->watch, self->ready_count || remote->failed ||
-					   (remote->gone && self->state != LOST) ||
+	watch_mark(&remote->watch, remote->failed || (remote->gone && self->state != LOST) ||
 					   (self->greeted && self->state == ACCEPTED) || has_all(self) ||
-					   self->state == LOST);
-	return status;
+					   (self->state == LOST && !self->ready_count));
+	return status ? status : tell_wants(context, self);
 }
 
 const weir_operator remote_receive_operator = {
@@ -530,6 +565,5 @@ const weir_operator remote_receive_operator = {
 	.start = receive_start,
 	.compute = receive_compute,
 	.stop = receive_stop,
-	.progress = receive_progress,
 	.conditions = conditions,
 };

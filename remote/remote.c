@@ -5,11 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
-weir_status remote_open(weir_context *context, struct remote *remote, const struct link_events *events,
-			const char *condition)
+/* The system's pauses are shorter. */
+#define NS_KEEPALIVE INT64_C(100000000)
+
+weir_status remote_open(weir_context *context, struct remote *remote, struct link_events *events,
+			const weir_values *values, const char *condition)
 {
 	char why[LINK_WHY];
 
+	events->keepalive = weir_values_int(values, "keepalive");
+	if (events->keepalive && events->keepalive < NS_KEEPALIVE)
+		return weir_context_fail(context, "'keepalive' is shorter than 100 ms: a longer one, or 0");
 	remote->transport = remote_transport;
 	if (!watch_open(&remote->watch))
 		return weir_context_fail(context, "no descriptor to sleep on: %s", strerror(errno));

@@ -1,5 +1,5 @@
 /*
- * remote_send: messages go to a remote_receive of another process. docs/dev/rules.md R1 to R6 say what the
+ * remote_send: messages go to a remote_receive of another process. docs/dev/rules.md R1 to R7 say what the
  * two owe each other.
  *
  * A tick: the link's news; then one step, as the state allows; then the link again (R4). The states:
@@ -75,6 +75,7 @@ static const weir_parameter parameters[] = {
 		.max = INT64_MAX,
 		.help = "time that the receiver may be away, at the start too, before the run fails; -1: any",
 	},
+	REMOTE_KEEPALIVE,
 	{.name = NULL},
 };
 
@@ -102,7 +103,7 @@ static uint64_t lost_with(const struct send *self)
 
 static void take_welcome(struct send *self, const struct wire *wire)
 {
-	if (self->state != GREETING || wire->number > self->sent || !wire->credits) {
+	if (self->state != GREETING || wire->number > self->sent || !(wire->credits + wire->waiting)) {
 		remote_fail(&self->remote, "%s answers what was not asked: no weir, or another version",
 			    self->to);
 		return;
@@ -203,7 +204,7 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 {
 	struct send *self = state;
 	const char *lost = weir_values_string(values, "on_lost");
-	const struct link_events events = {
+	struct link_events events = {
 		.arg = self,
 		.connected = on_connected,
 		.arrived = on_arrived,
@@ -219,7 +220,7 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 	self->timeout = weir_values_int(values, "timeout");
 	if (!remote_transport->load(why) || !address_named(self->to, self->address, why))
 		return weir_context_fail(context, "%s", why);
-	status = remote_open(context, &self->remote, &events, "remote_output");
+	status = remote_open(context, &self->remote, &events, values, "remote_output");
 	if (!status) {
 		self->head = malloc(self->remote.transport->head_most(self->remote.link));
 		status = self->head ? WEIR_OK : WEIR_E_NOMEM;

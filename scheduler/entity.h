@@ -174,6 +174,7 @@ struct wr_output {
 	size_t count;
 	weir_message **emitted; /* by the running compute; room for max_emits */
 	size_t emitted_count, max_emits;
+	bool may_be_full;             /* a tick begins without room (S3) */
 	struct wr_condition *implied; /* as in wr_input; NULL: it has none */
 	size_t fullest;               /* index of the connection at which a check for room begins */
 	unsigned kinds;  /* message kinds that the port and all its receivers accept, whatever they hold */
@@ -531,6 +532,14 @@ static inline bool wr_connection_is_free(const struct wr_connection *connection)
 	return connection->sender_owns || wr_load_acquire(&connection->receiver_done);
 }
 
+/* The room without which no tick begins (S3). */
+static inline size_t wr_output_needs(const struct wr_output *output)
+{
+	return output->may_be_full ? 0 : output->max_emits;
+}
+
+/* How many messages fit behind the port, which its owner asks; SIZE_MAX: any number. */
+size_t wr_output_room(struct wr_output *output);
 /* Returns true if the full connection `at` blocks the port; notes it. */
 bool wr_output_is_blocked(struct wr_output *output, size_t at);
 /*
