@@ -53,6 +53,7 @@ static const char *const functions[] = {
 	"weir_description_destroy",
 	"weir_description_parse",
 	"weir_description_pool_needs",
+	"weir_description_sent_bytes",
 	"weir_description_print",
 	"weir_description_put",
 	"weir_description_read",

@@ -1801,6 +1801,18 @@ typedef struct {
  */
 WEIR_API weir_status weir_description_pool_needs(const weir_description *description, size_t i,
 						 weir_pool_needs *out);
+/* Bytes of the tensors that come to an input, as far as the types of the ports that send them say. */
+typedef struct {
+	size_t size;
+	int64_t least, most; /* of the smallest, of the largest; 0 and INT64_MAX: not known */
+} weir_sent_bytes;
+/*
+ * For an input ("write.in") of a description that weir_description_check has passed since its last change.
+ * What may be no tensor, or comes of an inlet, is not known. Thread: any. Fails: WEIR_E_INVALID: there is no
+ * such input, or it was not checked.
+ */
+WEIR_API weir_status weir_description_sent_bytes(const weir_description *description, const char *input,
+						 weir_sent_bytes *out);
 /*
  * Confines what `describe` of operators opens to a folder, as weir_scheduler_options.root does for a run: set
  * both. NULL: none. Fails: WEIR_E_IO: the folder cannot be opened.
