@@ -183,13 +183,17 @@ static void find_peer(struct cli_remotes *remotes, size_t i)
 		int met = receive->sends ? 0 : meet(send, receive);
 
 		found[met] = count[met]++ ? found[met] : k;
+		receive->senders += met == 2;
 	}
-	if (count[2] || count[1] == 1) {
-		send->peer = found[count[2] ? 2 : 1];
+	if (count[2]) {
+		send->peer = found[2];
+	} else if (count[1] == 1) {
+		send->peer = found[1];
 		cli_remotes_end(remotes, send->peer)->senders++;
 	} else if (count[1]) {
 		cli_remotes_say(remotes, CLI_NOTE, send->file, send->name, "to",
-				"%zu files listen at the port of %s: which one it is, these files do not say",
+				"%zu remote_receive listen at the port of %s: which one it is, these files "
+				"do not say",
 				count[1], send->place);
 	} else {
 		cli_remotes_say(remotes, CLI_NOTE, send->file, send->name, "to",
