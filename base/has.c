@@ -39,6 +39,7 @@ static const char *const functions[] = {
 	"weir_context_replay",
 	"weir_context_scratch",
 	"weir_context_sender",
+	"weir_context_set_record",
 	"weir_context_set_stamp",
 	"weir_context_set_stream",
 	"weir_context_stopping",

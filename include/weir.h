@@ -1208,6 +1208,13 @@ WEIR_API void weir_context_log(weir_context *context, weir_log_level level, cons
  */
 WEIR_API void weir_context_count_lock(weir_context *context, const char *lock, int64_t waited_ns);
 /*
+ * Puts a JSON object of the operator's own into the statistics of the run, as "record" of its entity, in
+ * place of the one before; the start of a run forgets it. For what only the operator knows, once a run or
+ * seldom: it is checked and copied. Of instances it is that of the one that called last. Also in start and
+ * stop. Thread: owner. Fails: WEIR_E_INVALID: it is no object of JSON; WEIR_E_NOMEM.
+ */
+WEIR_API weir_status weir_context_set_record(weir_context *context, const char *json);
+/*
  * open(2) with O_CLOEXEC for paths from a graph file. With options.root, relative paths begin at the root and
  * no path leads out of it: not by "..", not by a link, not as an absolute path elsewhere. A link to an
  * absolute path counts as leading out. Gives a descriptor, which the caller closes. To create or list files

@@ -331,6 +331,18 @@ static void add_times(struct wr_text *text, const char *before, const weir_entit
 	wr_histogram_finish(&all);
 }
 
+/* What the operator has recorded. */
+static void add_record(struct wr_text *text, weir_entity *entity)
+{
+	char *record = NULL;
+
+	if (wr_entity_copy_record(entity, &record) && !text->status)
+		text->status = WEIR_E_NOMEM;
+	if (record)
+		wr_text_add(text, ",\n \"record\":%s", record);
+	wr_free(record);
+}
+
 static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_statistics *statistics)
 {
 	weir_entity *instance = wr_instance_at(entity, 0);
@@ -371,6 +383,7 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_stat
 	add_waits(text, entity, statistics);
 	add_conditions(text, entity->plan);
 	add_streams(text, entity, statistics);
+	add_record(text, entity);
 	wr_text_add(text, "}");
 }
 
