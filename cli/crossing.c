@@ -1,0 +1,214 @@
+/*
+ * The paths that go by remote connections. A message is known on both sides by its number: the n-th that a
+ * remote_send takes has the number n, and a remote_receive says from which message on that it emits the
+ * numbers go on from where. So the step that emitted leads to the step that took, and from there back to the
+ * source, in another trace by another clock.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/joined.h"
+
+enum { STOPS_MAX = 1000, PATHS_MAX = 1000 };
+
+static struct cli_joint *joint_at(const struct cli_joined *joined, size_t i)
+{
+	return (struct cli_joint *)joined->joints.items + i;
+}
+
+/* The number of the k-th message that is emitted; -1: the record does not say. */
+static int64_t number_of(const struct cli_remote *receive, int64_t emitted)
+{
+	const struct cli_numbers *runs = receive->numbers.items;
+	int64_t number = -1;
+
+	for (size_t i = 0; receive->all_numbers && i < receive->numbers.count; i++)
+		if (emitted >= runs[i].emitted)
+			number = runs[i].number + (emitted - runs[i].emitted);
+	return number;
+}
+
+/* A trace whose oldest records were dropped does not tell which message is the first. */
+static bool is_whole(const struct cli_side *side)
+{
+	return side->trace.path && !side->traced.dropped && side->traced.begun;
+}
+
+static void number_sent(struct cli_joined *joined, struct cli_joint *joint)
+{
+	struct cli_side *side = &joined->sides[joint->from_side];
+
+	for (size_t i = 0; side->numbers && i < side->traced.steps.count; i++) {
+		const struct cli_step *step = cli_traced_step(&side->traced, i);
+		uint32_t *made;
+
+		if (step->entity != joint->from || !step->took)
+			continue;
+		made = cli_list_add(&joint->steps, sizeof *made);
+		joined->no_memory |= !made;
+		if (!made)
+			return;
+		*made = (uint32_t)i + 1;
+	}
+}
+
+static void number_emitted(const struct cli_joined *joined, const struct cli_joint *joint)
+{
+	struct cli_side *side = &joined->sides[joint->to_side];
+	int64_t emitted = 0;
+
+	for (size_t i = 0; side->numbers && i < side->traced.steps.count; i++) {
+		const struct cli_step *step = cli_traced_step(&side->traced, i);
+
+		if (step->entity == joint->to && step->gave)
+			side->numbers[i] = number_of(joint->receive, emitted++) + 1;
+	}
+}
+
+/* The connection that ends at the entity; NULL: none. */
+static const struct cli_joint *joint_to(const struct cli_joined *joined, size_t side, size_t entity)
+{
+	for (size_t i = 0; i < joined->joints.count; i++)
+		if (joint_at(joined, i)->to_side == side && joint_at(joined, i)->to == entity)
+			return joint_at(joined, i);
+	return NULL;
+}
+
+static bool is_sink(const struct cli_side *side, size_t entity)
+{
+	const struct cli_queue *queues = side->recorded.queues.items;
+
+	for (size_t i = 0; i < side->recorded.queues.count; i++)
+		if (queues[i].sender_at == entity)
+			return false;
+	return true;
+}
+
+/* From a sink back to the source, over all sides. */
+struct walk {
+	struct cli_stop stops[STOPS_MAX]; /* sink to source */
+	size_t count;
+	int64_t begun;  /* the begin of the source's step, by the clock of the sink's side */
+	int64_t error;  /* of that */
+	int64_t offset; /* the clock of this side less that of the sink's */
+	bool crossed;
+};
+
+/* Returns false if the path does not lead to a source that is known. */
+static bool walk_back(const struct cli_joined *joined, size_t side, size_t step, struct walk *walk)
+{
+	while (walk->count < STOPS_MAX) {
+		const struct cli_side *here = &joined->sides[side];
+		const struct cli_step *at = cli_traced_step(&here->traced, step);
+		const struct cli_joint *joint;
+		int64_t number;
+
+		if (at->entity == CLI_PROGRAM)
+			return walk->begun = here->traced.begun + at->begin - walk->offset, true;
+		walk->stops[walk->count++] = (struct cli_stop){(uint32_t)side, at->entity};
+		if (at->via) {
+			step = at->via - 1;
+			continue;
+		}
+		joint = joint_to(joined, side, at->entity);
+		if (!joint)
+			return walk->begun = here->traced.begun + at->begin - walk->offset, true;
+		number = here->numbers[step] - 1;
+		if (number < 0 || number >= (int64_t)joint->steps.count || !joint->send->exchanges)
+			return false;
+		step = ((uint32_t *)joint->steps.items)[number] - 1;
+		side = joint->from_side;
+		walk->offset -= joint->send->offset;
+		walk->error += joint->send->error;
+		walk->crossed = true;
+	}
+	return false;
+}
+
+static struct cli_crossing_path *path_of(struct cli_joined *joined, const struct walk *walk)
+{
+	size_t bytes = walk->count * sizeof walk->stops[0];
+	struct cli_crossing_path *paths = joined->paths.items, *made;
+
+	for (size_t i = 0; i < joined->paths.count; i++)
+		if (paths[i].stops.count == walk->count && !memcmp(paths[i].stops.items, walk->stops, bytes))
+			return &paths[i];
+	made = joined->paths.count < PATHS_MAX ? cli_list_add(&joined->paths, sizeof *made) : NULL;
+	for (size_t i = 0; made && i < walk->count; i++) {
+		struct cli_stop *stop = cli_list_add(&made->stops, sizeof *stop);
+
+		joined->no_memory |= !stop;
+		if (!stop)
+			return NULL;
+		*stop = walk->stops[i];
+	}
+	if (made)
+		made->error = walk->error;
+	return made;
+}
+
+static void measure(struct cli_joined *joined, size_t side, size_t step)
+{
+	static struct walk walk; /* large */
+	const struct cli_step *sink = cli_traced_step(&joined->sides[side].traced, step);
+	int64_t end = sink->device_end > sink->end ? sink->device_end : sink->end, *made;
+	struct cli_crossing_path *path;
+
+	walk.count = 0;
+	walk.offset = walk.error = 0;
+	walk.crossed = false;
+	if (!walk_back(joined, side, step, &walk) || !walk.crossed)
+		return;
+	path = path_of(joined, &walk);
+	if (!path)
+		return;
+	made = cli_list_add(&path->latencies, sizeof *made);
+	joined->no_memory |= !made;
+	if (made)
+		*made = joined->sides[side].traced.begun + end - walk.begun;
+}
+
+static int compare(const void *a, const void *b)
+{
+	int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
+
+	return (one > other) - (one < other);
+}
+
+int64_t cli_joined_percentile(const struct cli_list *sorted, unsigned percent)
+{
+	size_t place = (sorted->count * percent + 99) / 100;
+
+	return sorted->count ? ((int64_t *)sorted->items)[place ? place - 1 : 0] : 0;
+}
+
+void cli_joined_paths(struct cli_joined *joined)
+{
+	struct cli_crossing_path *paths;
+
+	for (size_t s = 0; s < joined->count; s++) {
+		struct cli_side *side = &joined->sides[s];
+
+		if (!is_whole(side))
+			continue;
+		side->numbers = calloc(side->traced.steps.count + 1, sizeof *side->numbers);
+		joined->no_memory |= !side->numbers;
+	}
+	for (size_t i = 0; i < joined->joints.count; i++) {
+		number_sent(joined, joint_at(joined, i));
+		number_emitted(joined, joint_at(joined, i));
+	}
+	for (size_t s = 0; s < joined->count && !joined->no_memory; s++) {
+		const struct cli_side *side = &joined->sides[s];
+
+		for (size_t i = 0; side->numbers && i < side->traced.steps.count; i++) {
+			const struct cli_step *step = cli_traced_step(&side->traced, i);
+
+			if (step->took && step->entity != CLI_PROGRAM && is_sink(side, step->entity))
+				measure(joined, s, i);
+		}
+	}
+	paths = joined->paths.items;
+	for (size_t i = 0; i < joined->paths.count; i++)
+		qsort(paths[i].latencies.items, paths[i].latencies.count, sizeof(int64_t), compare);
+}
