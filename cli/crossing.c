@@ -23,15 +23,19 @@ static int64_t number_of(const struct cli_remote *receive, int64_t emitted)
 	int64_t number = -1;
 
 	for (size_t i = 0; receive->all_numbers && i < receive->numbers.count; i++)
-		if (emitted >= runs[i].emitted)
+		if (emitted >= runs[i].emitted && runs[i].number <= INT64_MAX - emitted)
 			number = runs[i].number + (emitted - runs[i].emitted);
 	return number;
 }
 
-/* A trace whose oldest records were dropped does not tell which message is the first. */
+/*
+ * A trace whose oldest records were dropped does not tell which message is the first, and virtual time has
+ * nothing to do with that of another process.
+ */
 static bool is_whole(const struct cli_side *side)
 {
-	return side->trace.path && !side->traced.dropped && side->traced.begun;
+	return side->trace.path && !side->traced.dropped && side->traced.begun &&
+	       (!side->recorded.backend || strcmp(side->recorded.backend, "sim"));
 }
 
 static void number_sent(struct cli_joined *joined, struct cli_joint *joint)
@@ -50,19 +54,27 @@ static void number_sent(struct cli_joined *joined, struct cli_joint *joint)
 			return;
 		*made = (uint32_t)i + 1;
 	}
+	if ((int64_t)joint->steps.count != joint->send->count) /* else they are not those that were counted */
+		joint->steps.count = 0;
 }
 
 static void number_emitted(const struct cli_joined *joined, const struct cli_joint *joint)
 {
 	struct cli_side *side = &joined->sides[joint->to_side];
-	int64_t emitted = 0;
+	int64_t emitted = 0, number;
 
 	for (size_t i = 0; side->numbers && i < side->traced.steps.count; i++) {
 		const struct cli_step *step = cli_traced_step(&side->traced, i);
 
-		if (step->entity == joint->to && step->gave)
-			side->numbers[i] = number_of(joint->receive, emitted++) + 1;
+		if (step->entity != joint->to || !step->gave)
+			continue;
+		number = number_of(joint->receive, emitted++);
+		side->numbers[i] = number < 0 || number == INT64_MAX ? 0 : number + 1;
 	}
+	for (size_t i = 0;
+	     emitted != joint->receive->emitted && side->numbers && i < side->traced.steps.count; i++)
+		if (cli_traced_step(&side->traced, i)->entity == joint->to)
+			side->numbers[i] = 0;
 }
 
 /* The connection that ends at the entity; NULL: none. */
@@ -74,13 +86,22 @@ static const struct cli_joint *joint_to(const struct cli_joined *joined, size_t 
 	return NULL;
 }
 
-static bool is_sink(const struct cli_side *side, size_t entity)
+/* What a remote_send takes ends where it arrives, if that has a trace. */
+static bool is_sink(const struct cli_joined *joined, size_t side, size_t entity)
 {
-	const struct cli_queue *queues = side->recorded.queues.items;
+	const struct cli_recorded *recorded = &joined->sides[side].recorded;
+	const struct cli_queue *queues = recorded->queues.items;
 
-	for (size_t i = 0; i < side->recorded.queues.count; i++)
+	for (size_t i = 0; i < recorded->queues.count; i++)
 		if (queues[i].sender_at == entity)
 			return false;
+	for (size_t i = 0; i < joined->joints.count; i++) {
+		const struct cli_joint *joint = joint_at(joined, i);
+
+		if (joint->from_side == side && joint->from == entity &&
+		    joined->sides[joint->to_side].numbers)
+			return false;
+	}
 	return true;
 }
 
@@ -88,9 +109,10 @@ static bool is_sink(const struct cli_side *side, size_t entity)
 struct walk {
 	struct cli_stop stops[STOPS_MAX]; /* sink to source */
 	size_t count;
-	int64_t begun;  /* the begin of the source's step, by the clock of the sink's side */
-	int64_t error;  /* of that */
-	int64_t offset; /* the clock of this side less that of the sink's */
+	/* Unsigned, as the files say any number. */
+	uint64_t begun;  /* the begin of the source's step, by the clock of the sink's side */
+	uint64_t error;  /* of that */
+	uint64_t offset; /* the clock of this side less that of the sink's */
 	bool crossed;
 };
 
@@ -104,7 +126,7 @@ static bool walk_back(const struct cli_joined *joined, size_t side, size_t step,
 		int64_t number;
 
 		if (at->entity == CLI_PROGRAM)
-			return walk->begun = here->traced.begun + at->begin - walk->offset, true;
+			break;
 		walk->stops[walk->count++] = (struct cli_stop){(uint32_t)side, at->entity};
 		if (at->via) {
 			step = at->via - 1;
@@ -112,17 +134,19 @@ static bool walk_back(const struct cli_joined *joined, size_t side, size_t step,
 		}
 		joint = joint_to(joined, side, at->entity);
 		if (!joint)
-			return walk->begun = here->traced.begun + at->begin - walk->offset, true;
+			break;
 		number = here->numbers[step] - 1;
 		if (number < 0 || number >= (int64_t)joint->steps.count || !joint->send->exchanges)
 			return false;
 		step = ((uint32_t *)joint->steps.items)[number] - 1;
 		side = joint->from_side;
-		walk->offset -= joint->send->offset;
-		walk->error += joint->send->error;
+		walk->offset -= (uint64_t)joint->send->offset;
+		walk->error += (uint64_t)joint->send->error;
 		walk->crossed = true;
 	}
-	return false;
+	walk->begun = (uint64_t)joined->sides[side].traced.begun +
+		      (uint64_t)cli_traced_step(&joined->sides[side].traced, step)->begin - walk->offset;
+	return walk->count < STOPS_MAX;
 }
 
 static struct cli_crossing_path *path_of(struct cli_joined *joined, const struct walk *walk)
@@ -143,13 +167,13 @@ static struct cli_crossing_path *path_of(struct cli_joined *joined, const struct
 		*stop = walk->stops[i];
 	}
 	if (made)
-		made->error = walk->error;
+		made->error = (int64_t)walk->error;
 	return made;
 }
 
 static void measure(struct cli_joined *joined, size_t side, size_t step)
 {
-	static struct walk walk; /* large */
+	struct walk walk;
 	const struct cli_step *sink = cli_traced_step(&joined->sides[side].traced, step);
 	int64_t end = sink->device_end > sink->end ? sink->device_end : sink->end, *made;
 	struct cli_crossing_path *path;
@@ -165,7 +189,7 @@ static void measure(struct cli_joined *joined, size_t side, size_t step)
 	made = cli_list_add(&path->latencies, sizeof *made);
 	joined->no_memory |= !made;
 	if (made)
-		*made = joined->sides[side].traced.begun + end - walk.begun;
+		*made = (int64_t)((uint64_t)joined->sides[side].traced.begun + (uint64_t)end - walk.begun);
 }
 
 static int compare(const void *a, const void *b)
@@ -204,7 +228,7 @@ void cli_joined_paths(struct cli_joined *joined)
 		for (size_t i = 0; side->numbers && i < side->traced.steps.count; i++) {
 			const struct cli_step *step = cli_traced_step(&side->traced, i);
 
-			if (step->took && step->entity != CLI_PROGRAM && is_sink(side, step->entity))
+			if (step->took && step->entity != CLI_PROGRAM && is_sink(joined, s, step->entity))
 				measure(joined, s, i);
 		}
 	}

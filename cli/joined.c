@@ -144,6 +144,9 @@ static int64_t way_of(const struct cli_joint *joint, int64_t ns)
 static void print_joint(const struct cli_joined *joined, const struct cli_joint *joint)
 {
 	const struct cli_way *way = &joint->receive->way;
+	int64_t offset = joint->send->offset, away = offset == INT64_MIN ? INT64_MAX
+						     : offset < 0        ? -offset
+									 : offset;
 
 	cli_print_escaped(stdout, joined->sides[joint->from_side].run.path);
 	printf(": %s -> ", name_of(joined, joint->from_side, joint->from));
@@ -158,8 +161,8 @@ static void print_joint(const struct cli_joined *joined, const struct cli_joint 
 	       wr_time_shown(way_of(joint, way->p99)).text);
 	printf(", max %s", wr_time_shown(way_of(joint, way->max)).text);
 	printf(", +- %s\n", wr_time_shown(joint->send->error).text);
-	printf("  clocks: the receiver's is %s %s", wr_time_shown(llabs(joint->send->offset)).text,
-	       joint->send->offset < 0 ? "behind" : "ahead");
+	printf("  clocks: the receiver's is %s %s", wr_time_shown(away).text,
+	       offset < 0 ? "behind" : "ahead");
 	printf(", +- %s, of %" PRId64 " exchanges\n", wr_time_shown(joint->send->error).text,
 	       joint->send->exchanges);
 }
