@@ -15,6 +15,6 @@ void clocks_take(struct clocks *clocks, int64_t asked, int64_t heard, int64_t sa
 	clocks->exchanges++;
 	if (clocks->exchanges > 1 && around / 2 >= clocks->error)
 		return;
-	clocks->offset = there / 2 + back / 2;
-	clocks->error = around / 2 + 1; /* the halves are cut */
+	clocks->offset = there / 2 + back / 2 + (there % 2 + back % 2) / 2;
+	clocks->error = around / 2 + 1; /* a half is cut */
 }
