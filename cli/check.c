@@ -18,28 +18,6 @@ static void print_pool_needs(const weir_description *description)
 			       needs.reached + needs.claimed, needs.reached, needs.claimed);
 }
 
-/* weir run has it from the start of the run, which knows the root and the descriptors. */
-static int check_files(struct cli_graph *graph)
-{
-	weir_status status =
-		weir_description_check_files(graph->description, graph->registry, cli_graph_report, graph);
-
-	if (status && !graph->errors)
-		cli_say_error(status, graph->options->argument);
-	return !status ? CLI_OK : status == WEIR_E_NOMEM ? CLI_FAILED : CLI_REFUSED;
-}
-
-/* Prints that a graph is without errors. */
-static void print_graph(const struct cli_graph *graph)
-{
-	cli_print_escaped(stdout, graph->options->argument);
-	printf(": no errors");
-	if (graph->warnings)
-		printf(", %u warning%s", graph->warnings, graph->warnings > 1 ? "s" : "");
-	putchar('\n');
-	print_pool_needs(graph->description);
-}
-
 struct checked {
 	struct cli_options options; /* of this graph */
 	struct cli_graph graph;
@@ -47,13 +25,25 @@ struct checked {
 
 static int check_one(struct checked *checked)
 {
-	int code = cli_graph_load(&checked->graph, &checked->options);
+	struct cli_graph *graph = &checked->graph;
+	int code = cli_graph_load(graph, &checked->options);
+	weir_status status;
 
-	if (!code)
-		code = check_files(&checked->graph);
-	if (!code)
-		print_graph(&checked->graph);
-	return code;
+	if (code)
+		return code;
+	/* weir run has it from the start of the run, which knows the root and the descriptors. */
+	status = weir_description_check_files(graph->description, graph->registry, cli_graph_report, graph);
+	if (status && !graph->errors)
+		cli_say_error(status, checked->options.argument);
+	if (status)
+		return status == WEIR_E_NOMEM ? CLI_FAILED : CLI_REFUSED;
+	cli_print_escaped(stdout, checked->options.argument);
+	printf(": no errors");
+	if (graph->warnings)
+		printf(", %u warning%s", graph->warnings, graph->warnings > 1 ? "s" : "");
+	putchar('\n');
+	print_pool_needs(graph->description);
+	return CLI_OK;
 }
 
 /* Every graph is checked, whatever another one has; the first failure decides. */

@@ -16,28 +16,8 @@ static struct cli_joint *joint_at(const struct cli_joined *joined, size_t i)
 	return (struct cli_joint *)joined->joints.items + i;
 }
 
-/* The number of the k-th message that is emitted; -1: the record does not say. */
-static int64_t number_of(const struct cli_remote *receive, int64_t emitted)
-{
-	const struct cli_numbers *runs = receive->numbers.items;
-	int64_t number = -1;
-
-	for (size_t i = 0; receive->all_numbers && i < receive->numbers.count; i++)
-		if (emitted >= runs[i].emitted && runs[i].number <= INT64_MAX - emitted)
-			number = runs[i].number + (emitted - runs[i].emitted);
-	return number;
-}
-
-/*
- * A trace whose oldest records were dropped does not tell which message is the first, and virtual time has
- * nothing to do with that of another process.
- */
-static bool is_whole(const struct cli_side *side)
-{
-	return side->trace.path && !side->traced.dropped && side->traced.begun &&
-	       (!side->recorded.backend || strcmp(side->recorded.backend, "sim"));
-}
-
+/* Of the messages that were taken, by number the step. If they are not as many as were counted, none is
+ * known. */
 static void number_sent(struct cli_joined *joined, struct cli_joint *joint)
 {
 	struct cli_side *side = &joined->sides[joint->from_side];
@@ -54,36 +34,31 @@ static void number_sent(struct cli_joined *joined, struct cli_joint *joint)
 			return;
 		*made = (uint32_t)i + 1;
 	}
-	if ((int64_t)joint->steps.count != joint->send->count) /* else they are not those that were counted */
+	if ((int64_t)joint->steps.count != joint->send->count)
 		joint->steps.count = 0;
 }
 
+/* Likewise of those that were emitted, by step the number. */
 static void number_emitted(const struct cli_joined *joined, const struct cli_joint *joint)
 {
 	struct cli_side *side = &joined->sides[joint->to_side];
-	int64_t emitted = 0, number;
+	const struct cli_numbers *runs = joint->receive->numbers.items;
+	int64_t emitted = 0;
 
 	for (size_t i = 0; side->numbers && i < side->traced.steps.count; i++) {
 		const struct cli_step *step = cli_traced_step(&side->traced, i);
 
 		if (step->entity != joint->to || !step->gave)
 			continue;
-		number = number_of(joint->receive, emitted++);
-		side->numbers[i] = number < 0 || number == INT64_MAX ? 0 : number + 1;
+		for (size_t k = 0; joint->receive->all_numbers && k < joint->receive->numbers.count; k++)
+			if (emitted >= runs[k].emitted && runs[k].number < INT64_MAX - emitted)
+				side->numbers[i] = runs[k].number + (emitted - runs[k].emitted) + 1;
+		emitted++;
 	}
 	for (size_t i = 0;
 	     emitted != joint->receive->emitted && side->numbers && i < side->traced.steps.count; i++)
 		if (cli_traced_step(&side->traced, i)->entity == joint->to)
 			side->numbers[i] = 0;
-}
-
-/* The connection that ends at the entity; NULL: none. */
-static const struct cli_joint *joint_to(const struct cli_joined *joined, size_t side, size_t entity)
-{
-	for (size_t i = 0; i < joined->joints.count; i++)
-		if (joint_at(joined, i)->to_side == side && joint_at(joined, i)->to == entity)
-			return joint_at(joined, i);
-	return NULL;
 }
 
 /* What a remote_send takes ends where it arrives, if that has a trace. */
@@ -122,7 +97,7 @@ static bool walk_back(const struct cli_joined *joined, size_t side, size_t step,
 	while (walk->count < STOPS_MAX) {
 		const struct cli_side *here = &joined->sides[side];
 		const struct cli_step *at = cli_traced_step(&here->traced, step);
-		const struct cli_joint *joint;
+		const struct cli_joint *joint = NULL;
 		int64_t number;
 
 		if (at->entity == CLI_PROGRAM)
@@ -132,7 +107,9 @@ static bool walk_back(const struct cli_joined *joined, size_t side, size_t step,
 			step = at->via - 1;
 			continue;
 		}
-		joint = joint_to(joined, side, at->entity);
+		for (size_t i = 0; i < joined->joints.count; i++)
+			if (joint_at(joined, i)->to_side == side && joint_at(joined, i)->to == at->entity)
+				joint = joint_at(joined, i);
 		if (!joint)
 			break;
 		number = here->numbers[step] - 1;
@@ -213,7 +190,12 @@ void cli_joined_paths(struct cli_joined *joined)
 	for (size_t s = 0; s < joined->count; s++) {
 		struct cli_side *side = &joined->sides[s];
 
-		if (!is_whole(side))
+		/*
+		 * A trace whose oldest records were dropped does not tell which message is the first, and
+		 * virtual time has nothing to do with that of another process.
+		 */
+		if (!side->trace.path || side->traced.dropped || !side->traced.begun ||
+		    (side->recorded.backend && !strcmp(side->recorded.backend, "sim")))
 			continue;
 		side->numbers = calloc(side->traced.steps.count + 1, sizeof *side->numbers);
 		joined->no_memory |= !side->numbers;

@@ -43,24 +43,12 @@ static const char *path_of(const struct cli_remotes *remotes, const struct cli_r
 
 /* --- the ends of a graph --- */
 
-static void read_size(struct cli_json *json, int64_t *out)
-{
-	struct cli_slice slice;
-	char text[32];
-
-	if (cli_json_next(json) != CLI_JSON_STRING) {
-		cli_json_count(json, out);
-	} else if (cli_json_string(json, &slice)) {
-		snprintf(text, sizeof text, "%.*s", (int)slice.length, slice.text);
-		wr_size_read(text, out);
-	}
-}
-
 /* Returns false if memory ran out: the text is the library's, and has no faults. */
 static bool read_end(struct cli_remotes_end *end, struct cli_slice parameters)
 {
 	struct cli_json json = cli_json_of(parameters.text, parameters.length);
 	struct cli_slice key, value;
+	char size[32];
 
 	for (cli_json_object(&json); cli_json_member(&json, &key);)
 		if (cli_slice_is(key, key_of(end)) && !end->place) {
@@ -69,7 +57,12 @@ static bool read_end(struct cli_remotes_end *end, struct cli_slice parameters)
 		} else if (cli_slice_is(key, "credits")) {
 			cli_json_count(&json, &end->credits);
 		} else if (cli_slice_is(key, "max_message")) {
-			read_size(&json, &end->most);
+			if (cli_json_next(&json) != CLI_JSON_STRING) {
+				cli_json_count(&json, &end->most);
+			} else if (cli_json_string(&json, &value)) {
+				snprintf(size, sizeof size, "%.*s", (int)value.length, value.text);
+				wr_size_read(size, &end->most);
+			}
 		} else if (cli_slice_is(key, "on_lost")) {
 			end->waits = cli_json_string(&json, &value) && cli_slice_is(value, "wait");
 		} else {
@@ -201,31 +194,6 @@ static void find_peer(struct cli_remotes *remotes, size_t i)
 	}
 }
 
-static void match(struct cli_remotes *remotes)
-{
-	for (size_t i = 0; i < remotes->ends.count; i++)
-		for (size_t k = 0; k < i; k++)
-			if (!cli_remotes_end(remotes, i)->sends && !cli_remotes_end(remotes, k)->sends)
-				compare_receivers(remotes, cli_remotes_end(remotes, k),
-						  cli_remotes_end(remotes, i));
-	for (size_t i = 0; i < remotes->ends.count; i++)
-		if (cli_remotes_end(remotes, i)->sends)
-			find_peer(remotes, i);
-	for (size_t i = 0; i < remotes->ends.count; i++) {
-		const struct cli_remotes_end *end = cli_remotes_end(remotes, i);
-
-		if (!end->sends && !end->senders)
-			cli_remotes_say(remotes, CLI_NOTE, end->file, end->name, "listen",
-					"no remote_send of these files sends to %s", end->place);
-		if (!end->sends && end->senders > 1)
-			cli_remotes_say(remotes, end->waits ? CLI_NOTE : CLI_ERROR, end->file, end->name,
-					"listen",
-					"%u entities send to %s, which takes one at a time: give each a "
-					"remote_receive of its own",
-					end->senders, end->place);
-	}
-}
-
 /* --- sizes --- */
 
 static void check_size(struct cli_remotes *remotes, const struct cli_remotes_end *send)
@@ -249,18 +217,6 @@ static void check_size(struct cli_remotes *remotes, const struct cli_remotes_end
 				wr_size_shown(bytes.most).text);
 }
 
-static bool uses(const struct cli_remotes_end *end, const char *pool)
-{
-	struct cli_json json = cli_json_of(end->resources.text, end->resources.length);
-	struct cli_slice name;
-	bool found = false;
-
-	if (end->resources.length)
-		for (cli_json_list(&json); cli_json_item(&json);)
-			found |= cli_json_string(&json, &name) && cli_slice_is(name, pool);
-	return found;
-}
-
 /* A block for each message that is under way or waits, beside those of the graph. */
 static void check_pools(struct cli_remotes *remotes, const struct cli_remotes_end *end)
 {
@@ -269,8 +225,14 @@ static void check_pools(struct cli_remotes *remotes, const struct cli_remotes_en
 	for (size_t i = 0; !weir_description_pool_needs(remotes->files[end->file].description, i, &needs);
 	     i++) {
 		uint64_t all = needs.reached + needs.claimed + (uint64_t)end->credits;
+		struct cli_json json = cli_json_of(end->resources.text, end->resources.length);
+		struct cli_slice name;
+		bool uses = false;
 
-		if (!needs.blocks || needs.blocks >= all || !uses(end, needs.pool))
+		if (end->resources.length)
+			for (cli_json_list(&json); cli_json_item(&json);)
+				uses |= cli_json_string(&json, &name) && cli_slice_is(name, needs.pool);
+		if (!needs.blocks || needs.blocks >= all || !uses)
 			continue;
 		cli_remotes_say(remotes, needs.blocks < (uint64_t)end->credits ? CLI_ERROR : CLI_WARNING,
 				end->file, end->name, "credits",
@@ -286,7 +248,27 @@ int cli_remotes_check(struct cli_remotes *remotes, const weir_registry *registry
 {
 	int code = CLI_OK;
 
-	match(remotes);
+	for (size_t i = 0; i < remotes->ends.count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (!cli_remotes_end(remotes, i)->sends && !cli_remotes_end(remotes, k)->sends)
+				compare_receivers(remotes, cli_remotes_end(remotes, k),
+						  cli_remotes_end(remotes, i));
+	for (size_t i = 0; i < remotes->ends.count; i++)
+		if (cli_remotes_end(remotes, i)->sends)
+			find_peer(remotes, i);
+	for (size_t i = 0; i < remotes->ends.count; i++) {
+		const struct cli_remotes_end *end = cli_remotes_end(remotes, i);
+
+		if (!end->sends && !end->senders)
+			cli_remotes_say(remotes, CLI_NOTE, end->file, end->name, "listen",
+					"no remote_send of these files sends to %s", end->place);
+		if (!end->sends && end->senders > 1)
+			cli_remotes_say(remotes, end->waits ? CLI_NOTE : CLI_ERROR, end->file, end->name,
+					"listen",
+					"%u entities send to %s, which takes one at a time: give each a "
+					"remote_receive of its own",
+					end->senders, end->place);
+	}
 	for (size_t i = 0; i < remotes->ends.count; i++) {
 		const struct cli_remotes_end *end = cli_remotes_end(remotes, i);
 

@@ -331,23 +331,12 @@ static void add_times(struct wr_text *text, const char *before, const weir_entit
 	wr_histogram_finish(&all);
 }
 
-/* What the operator has recorded. */
-static void add_record(struct wr_text *text, weir_entity *entity)
-{
-	char *record = NULL;
-
-	if (wr_entity_copy_record(entity, &record) && !text->status)
-		text->status = WEIR_E_NOMEM;
-	if (record)
-		wr_text_add(text, ",\n \"record\":%s", record);
-	wr_free(record);
-}
-
 static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_statistics *statistics)
 {
 	weir_entity *instance = wr_instance_at(entity, 0);
 	struct wr_latencies stamped = {0}; /* of the instances of a sink */
 	uint64_t gpu_ticks = 0;
+	char *record = NULL; /* what the operator knows */
 	struct wr_entity_statistics *times = &statistics->entities[entity->id];
 	const char *source = wr_statistics_source(instance ? &statistics->entities[instance->id] : times);
 
@@ -383,7 +372,11 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_stat
 	add_waits(text, entity, statistics);
 	add_conditions(text, entity->plan);
 	add_streams(text, entity, statistics);
-	add_record(text, entity);
+	if (wr_entity_copy_record(entity, &record) && !text->status)
+		text->status = WEIR_E_NOMEM;
+	if (record)
+		wr_text_add(text, ",\n \"record\":%s", record);
+	wr_free(record);
 	wr_text_add(text, "}");
 }
 
