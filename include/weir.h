@@ -1221,6 +1221,13 @@ WEIR_API void weir_context_log(weir_context *context, weir_log_level level, cons
  */
 WEIR_API void weir_context_count_lock(weir_context *context, const char *lock, int64_t waited_ns);
 /*
+ * Puts a JSON object of the operator's own into the statistics of the run, as "record" of its entity, in
+ * place of the one before; the start of a run forgets it. For what only the operator knows, once a run or
+ * seldom: it is checked and copied. Of instances it is that of the one that called last. Also in start and
+ * stop. Thread: owner. Fails: WEIR_E_INVALID: it is no object of JSON; WEIR_E_NOMEM.
+ */
+WEIR_API weir_status weir_context_set_record(weir_context *context, const char *json);
+/*
  * open(2) with O_CLOEXEC for paths from a graph file. With options.root, relative paths begin at the root and
  * no path leads out of it: not by "..", not by a link, not as an absolute path elsewhere. A link to an
  * absolute path counts as leading out. Gives a descriptor, which the caller closes. To create or list files
@@ -1814,6 +1821,18 @@ typedef struct {
  */
 WEIR_API weir_status weir_description_pool_needs(const weir_description *description, size_t i,
 						 weir_pool_needs *out);
+/* Bytes of the tensors that come to an input, as far as the types of the ports that send them say. */
+typedef struct {
+	size_t size;
+	int64_t least, most; /* of the smallest, of the largest; 0 and INT64_MAX: not known */
+} weir_sent_bytes;
+/*
+ * For an input ("write.in") of a description that weir_description_check has passed since its last change.
+ * What may be no tensor, or comes of an inlet, is not known. Thread: any. Fails: WEIR_E_INVALID: there is no
+ * such input, or it was not checked.
+ */
+WEIR_API weir_status weir_description_sent_bytes(const weir_description *description, const char *input,
+						 weir_sent_bytes *out);
 /*
  * Confines what `describe` of operators opens to a folder, as weir_scheduler_options.root does for a run: set
  * both. NULL: none. Fails: WEIR_E_IO: the folder cannot be opened.

@@ -1,6 +1,6 @@
 /*
  * remote_receive: a source of the messages that a remote_send of another process sends. docs/dev/rules.md R1
- * to R7 say what the two owe each other.
+ * to R8 say what the two owe each other.
  *
  * A tick: the link's news, one step, at most one message emitted, if there is room, the link again (R4). The
  * states:
@@ -29,9 +29,17 @@ enum receive_state { LISTENING, ACCEPTED, REFUSED, LINKED, LOST, OVER };
 #define NS_GREETING INT64_C(2000000000)  /* what a connection has to say hello, or to go */
 #define NS_STALL    INT64_C(10000000000) /* without a message, or a sender, that is logged */
 
+#define RUNS 16 /* of numbers without a gap, that are recorded */
+
 struct place {
 	weir_message *message; /* NULL: it is free */
 	bool whole;
+	int64_t said; /* when it was sent */
+};
+
+/* From this message emitted on, they have these numbers. */
+struct numbers {
+	uint64_t emitted, number;
 };
 
 struct receive {
@@ -59,7 +67,11 @@ struct receive {
 	uint64_t next;     /* the number of the first message that is not ready */
 	uint64_t received; /* of this sender, since it began, as far as this receiver could know */
 	uint64_t emitted, lost, lost_before;
-	bool ends; /* the end has come, behind `end` messages */
+	struct wire_times times; /* of the last hello or message that came */
+	struct way way;          /* of this sender's */
+	struct numbers runs[RUNS];
+	unsigned run_count; /* more than RUNS: some are not kept */
+	bool ends;          /* the end has come, behind `end` messages */
 	uint64_t end;
 };
 
@@ -131,11 +143,17 @@ static void move_to_ready(struct receive *self)
 	for (struct place *place = &self->places[self->next % self->credits]; place->message && place->whole;
 	     place = &self->places[self->next % self->credits]) {
 		self->ready[(self->ready_first + self->ready_count++) % self->credits] = place->message;
-		*place = (struct place){NULL, false};
+		*place = (struct place){NULL, false, 0};
 		self->used--;
 		self->next++;
 		self->received++;
 	}
+}
+
+static void note_times(struct receive *self, const struct wire *wire)
+{
+	self->times.asked = wire->times.said;
+	self->times.heard = watch_now();
 }
 
 /* What a sender does wrong loses it; what is wrong here fails the run. */
@@ -167,6 +185,8 @@ static int take_data(struct receive *self, const struct wire *wire, struct span 
 		return -1;
 	}
 	place->whole = false;
+	place->said = wire->times.said;
+	note_times(self, wire);
 	self->used++;
 	*cookie = place;
 	return (int)count;
@@ -178,8 +198,10 @@ static void on_filled(void *arg, void *cookie, bool whole)
 	struct place *place = cookie;
 
 	place->whole = whole;
-	if (whole)
+	if (whole) {
+		way_add(&self->way, (int64_t)((uint64_t)watch_now() - (uint64_t)place->said));
 		move_to_ready(self);
+	}
 	self->torn |= !whole;
 }
 
@@ -198,6 +220,7 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 	switch (wire.kind) {
 	case WIRE_HELLO:
 		self->hello = wire;
+		note_times(self, &wire);
 		self->greeted = self->state == ACCEPTED;
 		break;
 	case WIRE_DATA:
@@ -254,9 +277,29 @@ static void free_places(struct receive *self)
 {
 	for (uint32_t i = 0; self->places && i < self->credits; i++) {
 		weir_message_unref(self->places[i].message);
-		self->places[i] = (struct place){NULL, false};
+		self->places[i] = (struct place){NULL, false, 0};
 	}
 	self->used = 0;
+}
+
+static void record(weir_context *context, struct receive *self)
+{
+	char more[2048];
+	int at;
+
+	at = snprintf(more, sizeof more,
+		      "\"count\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"emitted\":%" PRIu64
+		      ",\"way\":{\"count\":%" PRIu64 ",\"min\":%" PRId64 ",\"p50\":%" PRId64
+		      ",\"p99\":%" PRId64 ",\"max\":%" PRId64 "},\"all_numbers\":%s,\"numbers\":[",
+		      self->received, self->lost, self->emitted, self->way.count, self->way.least,
+		      way_percentile(&self->way, 50), way_percentile(&self->way, 99), self->way.most,
+		      self->run_count > RUNS ? "false" : "true");
+	for (unsigned i = 0; i < self->run_count && i < RUNS; i++)
+		at += snprintf(more + at, sizeof more - (size_t)at,
+			       "%s{\"emitted\":%" PRIu64 ",\"number\":%" PRIu64 "}", i ? "," : "",
+			       self->runs[i].emitted, self->runs[i].number);
+	snprintf(more + at, sizeof more - (size_t)at, "]");
+	remote_record(context, "listen", self->listen, self->session, self->sender, more);
 }
 
 static void receive_stop(weir_context *context, void *state)
@@ -267,6 +310,7 @@ static void receive_stop(weir_context *context, void *state)
 	struct wire bye = {.kind = WIRE_BYE, .reason = WIRE_STOPPED};
 
 	self->state = OVER; /* what comes now is not wanted */
+	record(context, self);
 
 	if (self->remote.failed) {
 		snprintf(bye.text, sizeof bye.text, "%s", self->remote.failure);
@@ -386,6 +430,22 @@ static void refuse(struct receive *self, const char *why)
 	watch_time(&self->remote.watch, NS_GREETING);
 }
 
+/* What is emitted behind what waits here has the numbers from `next` on. */
+static void begin_run(struct receive *self)
+{
+	const struct numbers run = {self->emitted + self->ready_count, self->next};
+	const struct numbers *last;
+
+	if (self->run_count > RUNS)
+		return;
+	last = self->run_count ? &self->runs[self->run_count - 1] : NULL;
+	if (last && run.number - last->number == run.emitted - last->emitted)
+		return;
+	if (self->run_count < RUNS)
+		self->runs[self->run_count] = run;
+	self->run_count++;
+}
+
 /* Answers the hello (R6). Messages of a sender that this receiver does not know count from its hello on. */
 static void greet(weir_context *context, struct receive *self)
 {
@@ -396,10 +456,13 @@ static void greet(weir_context *context, struct receive *self)
 		.waiting = self->ready_count,
 		.credits = self->credits - self->ready_count,
 		.most = self->most,
+		.times = self->times,
 	};
 
 	self->greeted = false;
 	if (hello->session != self->sender) {
+		self->way = (struct way){0};
+		self->run_count = 0;
 		self->lost_before = self->lost;
 		self->received = hello->number;
 	} else if (hello->number < self->received) {
@@ -415,8 +478,10 @@ static void greet(weir_context *context, struct receive *self)
 				 self->lost);
 	self->sender = hello->session;
 	self->next = hello->number;
+	begin_run(self);
 	self->state = LINKED;
 	time_stall(self);
+	welcome.times.said = watch_now();
 	remote_say(&self->remote, &welcome);
 }
 
@@ -475,7 +540,7 @@ static void act(weir_context *context, struct receive *self, bool timed)
 
 static weir_status emit_one(weir_context *context, struct receive *self)
 {
-	const struct wire credit = {.kind = WIRE_CREDIT, .credits = 1};
+	struct wire credit = {.kind = WIRE_CREDIT, .credits = 1, .times = self->times};
 	weir_message *message = self->ready[self->ready_first];
 	weir_status status;
 
@@ -492,8 +557,10 @@ static weir_status emit_one(weir_context *context, struct receive *self)
 		self->stalls = false;
 		time_stall(self);
 	}
-	if (self->state == LINKED && !self->remote.gone)
+	if (self->state == LINKED && !self->remote.gone) {
+		credit.times.said = watch_now();
 		remote_say(&self->remote, &credit);
+	}
 	return WEIR_OK;
 }
 

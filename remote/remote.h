@@ -5,8 +5,10 @@
 #include <weir.h>
 
 #include "remote/address.h"
+#include "remote/clocks.h"
 #include "remote/link.h"
 #include "remote/watch.h"
+#include "remote/way.h"
 #include "remote/wire.h"
 
 /* How long a side that says its last word waits for the other to read it, ns. */
@@ -49,6 +51,13 @@ void remote_close(struct remote *remote, const struct wire *bye, int64_t patienc
 void remote_say(struct remote *remote, const struct wire *wire);
 /* Ends the connection; the run fails if there can be no other one. */
 void remote_drop(struct remote *remote);
+/*
+ * Puts what the side knows of its connection into the statistics of the run, for `weir report`:
+ * {"weir_remote": {...}} with the place (`to`, `listen`), the sessions of both sides, and `more`, members of
+ * JSON.
+ */
+void remote_record(weir_context *context, const char *key, const char *place, uint64_t session, uint64_t peer,
+		   const char *more);
 /* Keeps the first failure. */
 void remote_fail(struct remote *remote, const char *format, ...) WEIR_PRINTF(2, 3);
 /* Notes that the other side is gone, and why, unless it was noted. */

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/struct.h"
+#include "graphs/json.h"
 #include "scheduler/ends.h"
 #include "scheduler/graph.h"
 #include "scheduler/memory.h"
@@ -603,6 +604,20 @@ void weir_context_count_lock(weir_context *context, const char *lock, int64_t wa
 	if (context->computing && scheduler && scheduler->trace)
 		wr_trace_lock(scheduler->trace, wr_lane_here(scheduler), context->entity->id, lock,
 			      waited_ns);
+}
+
+weir_status weir_context_set_record(weir_context *context, const char *json)
+{
+	char *copy;
+
+	if (!wr_json_is_object(json))
+		return wr_fail(WEIR_E_INVALID, "what '%s' records is no object of JSON",
+			       context->entity->plan->name);
+	copy = wr_strdup(json);
+	if (!copy)
+		return WEIR_E_NOMEM;
+	wr_entity_set_record(shown_entity(context), copy);
+	return WEIR_OK;
 }
 
 /* --- dropping the messages of a tick --- */

@@ -242,6 +242,7 @@ struct weir_entity {
 	uint32_t id;
 	const struct wr_plan_entity *plan;
 	weir_graph *graph;
+	char *record; /* of the operator's, JSON; NULL: none; guarded by graph->record_lock */
 	struct wr_input *inputs;
 	struct wr_output *outputs;
 	struct wr_condition *conditions;
@@ -357,6 +358,10 @@ weir_status wr_entity_make(weir_graph *graph, uint32_t id);
 weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 			   const struct wr_plan_entity *plan);
 void wr_entity_finish(weir_entity *entity);
+/* Takes the text over; NULL: none. */
+void wr_entity_set_record(weir_entity *entity, char *json);
+/* Gives a copy, or leaves *out. Thread: any. Fails: WEIR_E_NOMEM. */
+weir_status wr_entity_copy_record(weir_entity *entity, char **out);
 /* Before a run, see entity.c. Fails: WEIR_E_NOMEM, what a condition's start returns. */
 weir_status wr_entity_reset(weir_entity *entity);
 
