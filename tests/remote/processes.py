@@ -248,9 +248,10 @@ def r06_a_receiver_that_comes_back_goes_on(weir):
         a.send_signal(signal.SIGINT)
         a, b = Ended(a), Ended(b)
         assert (a.code, b.code) == (130, 0), (way, a, b)
-        # The first receiver may have emitted some that it could not confirm: those count as lost, too.
+        # The first receiver may have emitted some that it could not confirm: those count as lost, too. Of those that it has
+        # confirmed one may have been in the queue, and one not written yet.
         arrived = b.counts("end")[0]
-        assert a.counts("send")[0] - lost(a.stderr) - arrived <= frames(seen) // 100000 + 1, (way, a, b)
+        assert a.counts("send")[0] - lost(a.stderr) - arrived <= frames(seen) // 100000 + 2, (way, a, b)
         assert a.counts("send")[0] >= lost(a.stderr) + arrived, (way, a, b)
 
 
