@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include <ucp/api/ucp.h>
 
 #include "remote/meet.h"
+#include "remote/near.h"
 #include "remote/watch.h"
 
 #define FUNCTIONS(X)                                                                                         \
@@ -30,15 +32,12 @@
 	X(ucp_config_modify)                                                                                 \
 	X(ucp_config_read)                                                                                   \
 	X(ucp_config_release)                                                                                \
-	X(ucp_ep_close_nbx)                                                                                  \
 	X(ucp_ep_create)                                                                                     \
 	X(ucp_init_version)                                                                                  \
-	X(ucp_request_check_status)                                                                          \
 	X(ucp_request_free)                                                                                  \
 	X(ucp_worker_arm)                                                                                    \
 	X(ucp_worker_create)                                                                                 \
 	X(ucp_worker_destroy)                                                                                \
-	X(ucp_worker_get_address)                                                                            \
 	X(ucp_worker_progress)                                                                               \
 	X(ucp_worker_query)                                                                                  \
 	X(ucp_worker_release_address)                                                                        \
@@ -53,8 +52,8 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool loaded; /* guarded by the lock */
 
-enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4, EVENTS = 32 };
-#define NS_FORCED INT64_C(2000000000) /* how long a forced close may take */
+enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4, EVENTS = 32, REACH_MOST = 4096 };
+#define NS_TOLD INT64_C(2000000000) /* that the system of this machine has to bring the end of a connection */
 
 /* A payload that UCX reads or writes, in the list of its link. */
 struct transfer {
@@ -66,13 +65,24 @@ struct transfer {
 	ucp_dt_iov_t pieces[]; /* the head is behind them */
 };
 
+/*
+ * How a worker is reached, as it is said to the other side: by all that UCX has, and by what leads to other
+ * machines. The receiver says one of the two.
+ */
+struct reach {
+	struct near near;
+	uint32_t all, net; /* bytes, in this order */
+	uint8_t bytes[REACH_MOST];
+};
+
 struct link {
 	struct link_events events;
 	ucp_context_h context;
 	ucp_worker_h worker;
-	ucp_ep_h end;           /* of the connection; NULL: none */
-	ucp_address_t *address; /* of the worker */
-	size_t address_bytes, head_most;
+	ucp_ep_h end; /* of the connection; NULL: none */
+	bool near;    /* it goes by shared memory, if UCX has that */
+	struct reach reach;
+	size_t head_most;
 	int set; /* the caller's; the engine adds its descriptors itself */
 	int listener;
 	const char *peers;
@@ -85,10 +95,16 @@ struct link {
 	char why[LINK_WHY];
 };
 
-/* The connection is over: its socket says nothing more. The first reason counts. */
+/*
+ * The connection is over: its socket says nothing more. The first reason counts. A socket of one that shares
+ * memory is kept: `drop` must know that the other side has its end.
+ */
 static void fail(struct link *link, const char *why)
 {
-	meet_close(&link->meeting);
+	if (link->near)
+		epoll_ctl(link->set, EPOLL_CTL_DEL, link->meeting.socket, NULL);
+	else
+		meet_close(&link->meeting);
 	if (link->failed)
 		return;
 	link->failed = true;
@@ -234,11 +250,19 @@ static void on_sent(void *request, ucs_status_t status, void *arg)
 	transfer_end(arg, true);
 }
 
+/* What was read from the other side's memory is right if that side believed in the connection meanwhile. */
+static bool is_whole(const struct link *link, ucs_status_t status)
+{
+	return status == UCS_OK && (!link->near || near_is_open(link->meeting.socket));
+}
+
 static void on_received(void *request, ucs_status_t status, size_t bytes, void *arg)
 {
+	struct transfer *transfer = arg;
+
 	(void)bytes;
 	ucx.ucp_request_free(request);
-	transfer_end(arg, status == UCS_OK);
+	transfer_end(transfer, is_whole(transfer->link, status));
 }
 
 /* --- what UCX calls --- */
@@ -276,7 +300,7 @@ static ucs_status_t receive_large(struct link *link, void *data, size_t bytes, c
 	request = ucx.ucp_am_recv_data_nbx(link->worker, data, one ? spans[0].data : (void *)transfer->pieces,
 					   one ? bytes : count, &how);
 	if (!UCS_PTR_IS_PTR(request))
-		transfer_end(transfer, !request);
+		transfer_end(transfer, is_whole(link, UCS_PTR_STATUS(request)));
 	return UCS_INPROGRESS;
 }
 
@@ -309,12 +333,15 @@ static ucs_status_t on_message(void *arg, const void *head, size_t head_bytes, v
 
 /* --- opening --- */
 
-/* The cache of memory types needs the hooks. A peer that ends is seen at once, by its socket: keepalive is
- * for machines. */
+/*
+ * The cache of memory types needs the hooks. Through shared memory the receiver reads the sender's, whatever
+ * the user has set: a sender that writes would do so into what a receiver that has given up uses anew.
+ */
 static void set_up(ucp_config_t *config)
 {
 	if (!getenv("UCX_MEMTYPE_CACHE"))
 		(void)ucx.ucp_config_modify(config, "MEMTYPE_CACHE", "n");
+	(void)ucx.ucp_config_modify(config, "RNDV_SCHEME", "auto");
 }
 
 static ucs_status_t make_context(struct link *link)
@@ -337,6 +364,26 @@ static ucs_status_t make_context(struct link *link)
 	return status;
 }
 
+static ucs_status_t add_address(struct link *link, uint32_t flags, uint32_t *bytes)
+{
+	ucp_worker_attr_t attributes = {
+		.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS,
+		.address_flags = flags,
+	};
+	ucs_status_t status = ucx.ucp_worker_query(link->worker, &attributes);
+
+	if (status)
+		return status;
+	if (link->reach.all + attributes.address_length <= REACH_MOST) {
+		memcpy(link->reach.bytes + link->reach.all, attributes.address, attributes.address_length);
+		*bytes = (uint32_t)attributes.address_length;
+	} else {
+		status = UCS_ERR_BUFFER_TOO_SMALL;
+	}
+	ucx.ucp_worker_release_address(link->worker, attributes.address);
+	return status;
+}
+
 static ucs_status_t make_worker(struct link *link)
 {
 	/* A set of the engine's own would be one more inside of the others: the system allows few levels. */
@@ -356,8 +403,11 @@ static ucs_status_t make_worker(struct link *link)
 	};
 	ucs_status_t status = ucx.ucp_worker_create(link->context, &params, &link->worker);
 
+	link->reach.all = link->reach.net = 0;
 	if (!status)
-		status = ucx.ucp_worker_get_address(link->worker, &link->address, &link->address_bytes);
+		status = add_address(link, 0, &link->reach.all);
+	if (!status)
+		status = add_address(link, UCP_WORKER_ADDRESS_FLAG_NET_ONLY, &link->reach.net);
 	if (!status)
 		status = ucx.ucp_worker_query(link->worker, &attributes);
 	if (!status)
@@ -424,22 +474,75 @@ static bool ucx_connect(struct link *link, const struct address *address, char w
 	return false;
 }
 
-/* The connection of the engine, to the other one's worker. */
-static bool make_end(struct link *link, const struct meeting *meeting)
+/*
+ * What a frame says of the other worker, whole or not; NULL: nothing that can be. near: by which of its
+ * addresses.
+ */
+static const void *find_address(const struct meeting *meeting, struct reach *reach, bool near)
+{
+	const void *said = meet_address(meeting);
+	size_t head = offsetof(struct reach, bytes), bytes = meet_address_bytes(meeting);
+
+	if (!said || bytes < head || bytes > sizeof *reach)
+		return NULL;
+	memcpy(reach, said, bytes);
+	if (reach->all > REACH_MOST || reach->net > REACH_MOST || bytes - head != reach->all + reach->net)
+		return NULL;
+	if (near)
+		return reach->all ? reach->bytes : NULL;
+	return reach->net ? reach->bytes + reach->all : NULL;
+}
+
+/*
+ * The connection of the engine, to the other one's worker. UCX 1.13 shares memory only without its own
+ * handling of errors. It tells the loss of a TCP connection all the same, else the meeting does.
+ */
+static bool make_end(struct link *link, const void *address, bool near)
 {
 	ucp_ep_params_t params = {
 		.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER |
 			      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
-		.address = meet_address(meeting),
+		.address = address,
 		.err_handler = {on_failure, link},
-		.err_mode = UCP_ERR_HANDLING_MODE_PEER,
+		.err_mode = UCP_ERR_HANDLING_MODE_NONE,
 	};
 
 	link->failed = link->told = false;
-	if (params.address && !ucx.ucp_ep_create(link->worker, &params, &link->end))
-		return true;
-	link->end = NULL;
-	return false;
+	if (!address || ucx.ucp_ep_create(link->worker, &params, &link->end))
+		link->end = NULL;
+	link->near = link->end && near;
+	return link->end;
+}
+
+/* all, net: which of the two addresses it says. */
+static bool say_reach(struct link *link, uint64_t tag, bool all, bool net)
+{
+	struct reach reach = link->reach;
+
+	(void)near_say(&reach.near, link->meeting.socket);
+	if (!all)
+		memmove(reach.bytes, reach.bytes + reach.all, reach.net);
+	reach.all = all ? reach.all : 0;
+	reach.net = net ? reach.net : 0;
+	return meet_say(&link->meeting, MEET_ACCEPTS, tag, &reach,
+			offsetof(struct reach, bytes) + reach.all + reach.net);
+}
+
+/* The receiver decides whether memory is shared: it has heard the sender. */
+static bool accept_end(struct link *link, const struct meeting *greeter)
+{
+	struct reach reach;
+	bool near = find_address(greeter, &reach, true) && near_is(&reach.near, greeter->socket);
+
+	return make_end(link, find_address(greeter, &reach, near), near);
+}
+
+static bool answered_end(struct link *link)
+{
+	struct reach reach;
+	const void *all = find_address(&link->meeting, &reach, true);
+
+	return make_end(link, all ? all : find_address(&link->meeting, &reach, false), all);
 }
 
 /* A second sender is refused; one whose predecessor is given up only then comes again. */
@@ -447,7 +550,7 @@ static void accept_greeter(struct link *link, struct meeting *greeter)
 {
 	uint64_t tag = (uint64_t)watch_now();
 
-	if (greeter->unwelcome || link->end || !make_end(link, greeter)) {
+	if (greeter->unwelcome || link->end || !accept_end(link, greeter)) {
 		meet_say(greeter, MEET_REFUSES, 0, NULL, 0);
 		meet_close(greeter);
 		return;
@@ -456,7 +559,7 @@ static void accept_greeter(struct link *link, struct meeting *greeter)
 	link->meeting = *greeter;
 	greeter->socket = -1;
 	if (!watch_socket(link, link->meeting.socket, &link->meeting, EPOLL_CTL_MOD, EPOLLIN) ||
-	    !meet_say(&link->meeting, MEET_ACCEPTS, tag, link->address, link->address_bytes))
+	    !say_reach(link, tag, link->near, !link->near))
 		fail(link, "it cannot be answered");
 	link->events.accepted(link->events.arg, link->meeting.peer);
 }
@@ -513,7 +616,7 @@ static void hear_answer(struct link *link)
 		if (meet_answer(meeting) == MEET_REFUSES) {
 			fail(link, "it refused: it has a sender, its 'peers' leave this machine out, or UCX "
 				   "has no way: see UCX_TLS");
-		} else if (make_end(link, meeting)) {
+		} else if (answered_end(link)) {
 			link->tag = meet_tag(meeting);
 			link->events.connected(link->events.arg);
 		} else {
@@ -538,7 +641,7 @@ static void hear_meeting(struct link *link)
 		if (error)
 			fail(link, error == ECONNREFUSED ? "nothing listens there" : strerror(error));
 		else if (!watch_socket(link, meeting->socket, meeting, EPOLL_CTL_MOD, EPOLLIN) ||
-			 !meet_say(meeting, MEET_ACCEPTS, 0, link->address, link->address_bytes))
+			 !say_reach(link, 0, true, true))
 			fail(link, "it is gone");
 	} else if (!link->end) {
 		hear_answer(link);
@@ -630,44 +733,39 @@ static enum link_sent ucx_send(struct link *link, const void *head, size_t head_
 
 /* --- the end --- */
 
-/* What the close of its connection has not ended ends with the worker (R3). */
+/* UCX 1.13 calls back for some of what was under way as it ends a worker, and forgets the rest (R3). */
 static void end_worker(struct link *link)
 {
-	if (link->address)
-		ucx.ucp_worker_release_address(link->worker, link->address);
 	if (link->worker)
 		ucx.ucp_worker_destroy(link->worker); /* its descriptor leaves the set */
-	link->address = NULL;
 	link->worker = NULL;
 	while (link->transfers)
 		transfer_end(link->transfers, false);
 }
 
-/* A forced close ends what was under way; its callbacks come while the worker progresses. */
+/*
+ * The worker ends with its connection, for there is no other end that neither waits for a dead peer nor
+ * leaves a transfer: what a peer that was killed has left unfinished in shared memory stops all that follows,
+ * and a forced close waits for it for ever.
+ */
+static void give_up(struct link *link)
+{
+	if (link->near)
+		near_end(link->meeting.socket, NS_TOLD);
+	meet_close(&link->meeting);
+	link->near = link->failed = link->told = false;
+	link->end = NULL;
+	end_worker(link);
+}
+
 static bool ucx_drop(struct link *link)
 {
-	ucp_request_param_t force = {
-		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
-		.flags = UCP_EP_CLOSE_FLAG_FORCE,
-	};
-	int64_t until = watch_now() + NS_FORCED;
-	void *request = link->end ? ucx.ucp_ep_close_nbx(link->end, &force) : NULL;
-
-	link->end = NULL;
-	meet_close(&link->meeting);
-	while (((UCS_PTR_IS_PTR(request) && ucx.ucp_request_check_status(request) == UCS_INPROGRESS) ||
-		link->transfers) &&
-	       watch_now() < until) {
-		while (ucx.ucp_worker_progress(link->worker))
-			;
-		poll(NULL, 0, 1);
-	}
-	if (UCS_PTR_IS_PTR(request))
-		ucx.ucp_request_free(request);
-	link->failed = link->told = false;
-	if (!link->transfers)
+	if (!link->end) { /* it was never made */
+		meet_close(&link->meeting);
+		link->failed = link->told = false;
 		return true;
-	end_worker(link);
+	}
+	give_up(link);
 	if (make_worker(link) == UCS_OK)
 		return true;
 	end_worker(link);
@@ -699,8 +797,7 @@ static void ucx_close(struct link *link, int64_t patience)
 	ucx_deafen(link);
 	if (patience)
 		wait_for_peer(link, patience);
-	ucx_drop(link);
-	end_worker(link);
+	give_up(link);
 	if (link->context)
 		ucx.ucp_cleanup(link->context);
 	free(link);

@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import time
 
@@ -19,6 +20,7 @@ import process
 
 FOLDER = pathlib.Path(sys.argv[2])
 PLUGIN = os.path.abspath(sys.argv[3])
+TRANSPORTS = os.environ["UCX_TLS"].split(",")
 del sys.argv[2:4]
 
 
@@ -186,6 +188,41 @@ def r01_a_slow_receiver_holds_the_sender_back(weir):
         weir, chain(counted("ping", 100, bytes=1 << 20), send(to)), chain(receive(to, credits=2), slow), "--workers", "1"
     )
     assert b.counts("end")[0] == 100, b
+
+
+def segments(child):
+    """The pieces of memory of UCX that a process has mapped, by device and inode."""
+    maps = pathlib.Path(f"/proc/{child.pid}/maps").read_text().splitlines()
+    return {tuple(row.split()[3:5]) for row in maps if "ucx_shm_posix" in row or "/SYSV" in row}
+
+
+def r04_processes_of_one_machine_share_memory_if_ucx_may(weir):
+    """Each has mapped what the other one has, or nothing of it."""
+    a, b, _ = running(weir)
+    shared = segments(a) & segments(b)
+    a.send_signal(signal.SIGINT)
+    assert Ended(b).code == 0
+    assert bool(shared) == ("sm" in TRANSPORTS), (shared, TRANSPORTS)
+
+
+def r03_processes_of_different_rights_share_none(weir):
+    """One could not read the other's memory, whatever UCX believes: the sender is in a user namespace of its own."""
+    if subprocess.run(["unshare", "--user", "true"], capture_output=True).returncode:
+        return
+    to, seen = address(), FOLDER / "seen"
+    seen.unlink(missing_ok=True)
+    b = start(weir, "b", chain(receive(to), entity("end", "frames_write", path=str(seen))))
+    graph = FOLDER / "a.json"
+    graph.write_text(json.dumps(chain(beating(bytes=100000), send(to, timeout="2s"))))
+    a = process.start("unshare", "--user", weir, "run", "--plugin", PLUGIN, "--backend", "host", str(graph), cwd=ROOT)
+    if "tcp" not in TRANSPORTS:
+        fails(Ended(a), "no receiver at .*it refused: .*UCX has no way: see UCX_TLS")
+        b.kill()
+        return
+    wait_until(b, lambda: frames(seen) > 200000)
+    shared = segments(a) & segments(b)
+    a.send_signal(signal.SIGINT)
+    assert Ended(b).code == 0 and not shared, shared
 
 
 def e06_r06_a_killed_side_is_named(weir):
@@ -428,6 +465,8 @@ if __name__ == "__main__":
             t10_r02_pictures_are_those_of_one_process,
             r01_r02_three_processes_in_a_row,
             r01_a_slow_receiver_holds_the_sender_back,
+            r04_processes_of_one_machine_share_memory_if_ucx_may,
+            r03_processes_of_different_rights_share_none,
             e06_r06_a_killed_side_is_named,
             s07_r05_a_drain_of_the_sender_ends_both,
             r05_a_receiver_that_is_stopped_says_so,
