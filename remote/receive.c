@@ -51,6 +51,7 @@ struct receive {
 	uint32_t used;
 	weir_message **ready; /* a ring of `credits` */
 	uint32_t ready_first, ready_count;
+	uint32_t owed; /* credits for what was emitted, that were not given back */
 	uint64_t next;     /* the number of the first message that is not ready */
 	uint64_t received; /* of this sender, since it began, as far as this receiver could know */
 	uint64_t emitted, lost, lost_before;
@@ -397,6 +398,7 @@ static void greet(weir_context *context, struct receive *self)
 				 "%s at %s is there: %" PRIu64 " messages were lost so far",
 				 hello->session == self->sender ? "the sender" : "another sender", self->peer,
 				 self->lost);
+	self->owed = 0; /* the welcome gives all */
 	self->sender = hello->session;
 	self->next = hello->number;
 	self->state = LINKED;
@@ -454,9 +456,20 @@ static void act(weir_context *context, struct receive *self, bool timed)
 		greet(context, self);
 }
 
+/* A quarter of them at once, or what there is before the entity sleeps (R1). */
+static void give_credits(struct receive *self)
+{
+	const struct wire credit = {.kind = WIRE_CREDIT, .credits = self->owed};
+
+	if (self->state != LINKED || self->remote.gone || !self->owed ||
+	    (self->ready_count && self->owed < self->credits / 4))
+		return;
+	remote_say(&self->remote, &credit);
+	self->owed = 0;
+}
+
 static weir_status emit_one(weir_context *context, struct receive *self)
 {
-	const struct wire credit = {.kind = WIRE_CREDIT, .credits = 1};
 	weir_message *message = self->ready[self->ready_first];
 	weir_status status;
 
@@ -468,9 +481,15 @@ static weir_status emit_one(weir_context *context, struct receive *self)
 		return status;
 	}
 	self->emitted++;
-	if (self->state == LINKED && !self->remote.gone)
-		remote_say(&self->remote, &credit);
+	self->owed++;
+	give_credits(self);
 	return WEIR_OK;
+}
+
+/* Whether another tick follows, which emits. */
+static bool has_more(const struct receive *self)
+{
+	return self->ready_count && !self->remote.failed && !self->remote.gone;
 }
 
 static weir_status finish_well(weir_context *context, struct receive *self)
@@ -494,11 +513,12 @@ static weir_status receive_compute(weir_context *context, void *state)
 	bool timed = watch_timed(&remote->watch);
 	weir_status status = WEIR_OK;
 
-	watch_mark(&remote->watch, false);
 	self->context = context;
-	remote->transport->progress(remote->link);
-	if (!remote->failed)
-		act(context, self, timed);
+	if (!has_more(self) || timed || !remote_may_put_off(remote)) {
+		remote_progress(remote);
+		if (!remote->failed)
+			act(context, self, timed);
+	}
 	if (!remote->failed && self->ready_count)
 		status = emit_one(context, self);
 	if (!status && remote->failed)
@@ -512,7 +532,8 @@ static weir_status receive_compute(weir_context *context, void *state)
 						     "the sender at %s is lost after %" PRIu64
 						     " messages, before its end: %s",
 						     self->peer, self->received, remote->why);
-	remote->transport->progress(remote->link);
+	if (remote->used && !has_more(self))
+		remote_progress(remote);
 	watch_mark(&remote->watch, self->ready_count || remote->failed ||
 					   (remote->gone && self->state != LOST) ||
 					   (self->greeted && self->state == ACCEPTED) || has_all(self) ||

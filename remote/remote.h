@@ -12,6 +12,9 @@
 /* How long a side that says its last word waits for the other to read it, ns. */
 #define REMOTE_PATIENCE INT64_C(1000000000)
 
+/* How many ticks may use the link before one progresses it. */
+enum { REMOTE_BURST = 16 };
+
 extern const weir_operator remote_send_operator, remote_receive_operator;
 extern const weir_condition remote_output_condition;
 /* What carries their messages: the plugin's file has it, or a test, which links the rest alone. */
@@ -24,6 +27,8 @@ struct remote {
 	struct watch watch;
 	bool failed;
 	char failure[LINK_WHY];
+	bool used;      /* the link was, since it was progressed and armed */
+	unsigned burst; /* ticks since then */
 	bool gone; /* the connection is lost, or the other side said goodbye */
 	char why[LINK_WHY + WIRE_TEXT];
 };
@@ -33,6 +38,10 @@ weir_status remote_open(weir_context *context, struct remote *remote, const stru
 			const char *condition);
 /* Ends both. bye: the last word; NULL: none. patience: how long it waits for the other side to close, ns. */
 void remote_close(struct remote *remote, const struct wire *bye, int64_t patience);
+/* Progresses and arms the link. */
+void remote_progress(struct remote *remote);
+/* Whether this tick may leave that to a later one (R4). */
+bool remote_may_put_off(struct remote *remote);
 /* Sends a head without a payload. A broken connection is told by the link. */
 void remote_say(struct remote *remote, const struct wire *wire);
 /* Ends the connection; the run fails if there can be no other one. */

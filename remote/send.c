@@ -360,6 +360,7 @@ static weir_status send_message(weir_context *context, struct send *self, weir_m
 					 ": raise 'max_message' of its remote_receive",
 					 bytes, self->most);
 	weir_message_ref(message);
+	remote->used = true;
 	if (remote->transport->send(remote->link, self->head, head, spans, count, message) != LINK_UNDER_WAY)
 		weir_message_unref(message);
 	self->credits--;
@@ -444,19 +445,25 @@ static weir_status send_compute(weir_context *context, void *state)
 	struct remote *remote = &self->remote;
 	weir_message *message = weir_context_message(context, 0, 0);
 	bool timed = watch_timed(&remote->watch);
-	bool woken = timed || watch_is_ready(&remote->watch);
 	weir_status status = WEIR_OK;
 
-	watch_mark(&remote->watch, false);
-	if (!message && !woken && !self->holds)
+	if (!message && !timed && !self->holds && !watch_is_ready(&remote->watch))
 		self->ends = true; /* nothing else makes such a tick */
 	if (message)
 		status = take_message(context, self, message);
-	for (int round = 0; !status && round < 2; round++) { /* what is done uses the link (R4) */
-		remote->transport->progress(remote->link);
+	if (message && !status && self->state == LINKED && self->credits && !timed &&
+	    remote_may_put_off(remote)) {
+		watch_mark(&remote->watch, true); /* a tick follows, with the next message or without one */
+		return WEIR_OK;
+	}
+	watch_mark(&remote->watch, false);
+	remote->used = true;
+	for (int round = 0; !status && remote->used && round < 2; round++) { /* R4 */
+		remote_progress(remote);
 		status = act(context, self, timed && !round);
 	}
-	remote->transport->progress(remote->link);
+	if (remote->used)
+		remote_progress(remote);
 	if (status)
 		return status;
 	watch_mark(&remote->watch, remote->failed || self->connected ||

@@ -581,16 +581,12 @@ static void hear_greeter(struct link *link, struct meeting *greeter)
 	meet_close(greeter);
 }
 
-/*
- * What says nothing takes one of a few places, and goes when it is needed. Returns true if something has
- * connected: a process without descriptors cannot accept, and finds the listener readable all the same.
- */
-static bool take_greeters(struct link *link)
+/* What says nothing takes one of a few places, and goes when it is needed. */
+static void take_greeters(struct link *link)
 {
 	struct meeting next;
-	bool taken = false;
 
-	for (; meet_accept(link->listener, link->peers, &next); taken = true) {
+	while (meet_accept(link->listener, link->peers, &next)) {
 		struct meeting *place = &link->greeters[0];
 
 		for (int i = 1; i < GREETERS && place->socket >= 0; i++)
@@ -602,7 +598,6 @@ static bool take_greeters(struct link *link)
 		if (!watch_socket(link, place->socket, place, EPOLL_CTL_ADD, EPOLLIN))
 			meet_close(place);
 	}
-	return taken;
 }
 
 static void hear_answer(struct link *link)
@@ -650,40 +645,38 @@ static void hear_meeting(struct link *link)
 	}
 }
 
-/* Returns true if there was news. */
-static bool hear_sockets(struct link *link)
+static void hear_sockets(struct link *link)
 {
 	struct epoll_event events[EVENTS];
 	int count = epoll_wait(link->set, events, EVENTS, 0);
-	bool heard = false;
 
 	for (int i = 0; i < count; i++) {
 		void *what = events[i].data.ptr;
 
 		if (!what) /* the engine's, or the caller's */
 			continue;
-		if (what == &link->listener) {
-			heard |= take_greeters(link);
-			continue;
-		}
-		heard = true;
-		if (what == &link->meeting && link->meeting.socket >= 0)
+		if (what == &link->listener)
+			take_greeters(link);
+		else if (what == &link->meeting && link->meeting.socket >= 0)
 			hear_meeting(link);
 		else if (what != &link->meeting && ((struct meeting *)what)->socket >= 0)
 			hear_greeter(link, what);
 	}
-	return heard;
 }
 
-/* The engine first: what came before the other side closed is handled before its end. */
+/*
+ * The engine behind the sockets: what came before the other side closed is handled before its end is told. A
+ * socket that says more meanwhile leaves the set readable.
+ */
 static void turn(struct link *link)
 {
 	if (!link->worker)
 		return;
-	do {
+	hear_sockets(link);
+	do
 		while (ucx.ucp_worker_progress(link->worker))
 			;
-	} while (hear_sockets(link) || ucx.ucp_worker_arm(link->worker) == UCS_ERR_BUSY);
+	while (ucx.ucp_worker_arm(link->worker) == UCS_ERR_BUSY);
 }
 
 static void ucx_progress(struct link *link)

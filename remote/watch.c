@@ -54,13 +54,16 @@ void watch_time(struct watch *watch, int64_t ns)
 	};
 
 	timerfd_settime(watch->timer, 0, &when, NULL);
+	watch->timing = ns > 0;
 }
 
 bool watch_timed(struct watch *watch)
 {
 	uint64_t times;
+	bool fired = watch->timing && read(watch->timer, &times, sizeof times) == sizeof times;
 
-	return read(watch->timer, &times, sizeof times) == sizeof times;
+	watch->timing &= !fired;
+	return fired;
 }
 
 void watch_close(struct watch *watch)
@@ -72,7 +75,7 @@ void watch_close(struct watch *watch)
 			close(*all[i]);
 		*all[i] = 0;
 	}
-	watch->marked = false;
+	watch->marked = watch->timing = false;
 }
 
 int64_t watch_now(void)
