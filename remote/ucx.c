@@ -32,12 +32,15 @@
 	X(ucp_config_modify)                                                                                 \
 	X(ucp_config_read)                                                                                   \
 	X(ucp_config_release)                                                                                \
+	X(ucp_ep_close_nbx)                                                                                  \
 	X(ucp_ep_create)                                                                                     \
 	X(ucp_init_version)                                                                                  \
+	X(ucp_request_check_status)                                                                          \
 	X(ucp_request_free)                                                                                  \
 	X(ucp_worker_arm)                                                                                    \
 	X(ucp_worker_create)                                                                                 \
 	X(ucp_worker_destroy)                                                                                \
+	X(ucp_worker_get_address)                                                                            \
 	X(ucp_worker_progress)                                                                               \
 	X(ucp_worker_query)                                                                                  \
 	X(ucp_worker_release_address)                                                                        \
@@ -53,7 +56,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool loaded; /* guarded by the lock */
 
 enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4, EVENTS = 32, REACH_MOST = 4096 };
-#define NS_TOLD INT64_C(2000000000) /* that the system of this machine has to bring the end of a connection */
+#define NS_FORCED INT64_C(2000000000) /* how long the end of a connection may take */
 
 /* A payload that UCX reads or writes, in the list of its link. */
 struct transfer {
@@ -66,22 +69,28 @@ struct transfer {
 };
 
 /*
- * How a worker is reached, as it is said to the other side: by all that UCX has, and by what leads to other
- * machines. The receiver says one of the two.
+ * A context of UCX and a worker. NET's goes to any machine, and UCX handles its errors. UCX 1.13 shares
+ * memory only where it handles none: NEAR's has no network.
  */
+enum way { NET, NEAR, WAYS };
+
+struct engine {
+	ucp_context_h context;
+	ucp_worker_h worker;
+};
+
+/* How this process is reached, as it is said to the other side: addresses of workers, one behind the other. */
 struct reach {
 	struct near near;
-	uint32_t all, net; /* bytes, in this order */
-	uint8_t bytes[REACH_MOST];
+	uint32_t bytes[WAYS]; /* 0: not this way */
+	uint8_t addresses[REACH_MOST];
 };
 
 struct link {
 	struct link_events events;
-	ucp_context_h context;
-	ucp_worker_h worker;
-	ucp_ep_h end; /* of the connection; NULL: none */
-	bool near;    /* it goes by shared memory, if UCX has that */
-	struct reach reach;
+	struct engine engines[WAYS]; /* NEAR's is made for a connection; the other one ends when that is there */
+	enum way way;                /* of the connection; else NET */
+	ucp_ep_h end;                /* of the connection; NULL: none */
 	size_t head_most;
 	int set; /* the caller's; the engine adds its descriptors itself */
 	int listener;
@@ -101,7 +110,7 @@ struct link {
  */
 static void fail(struct link *link, const char *why)
 {
-	if (link->near)
+	if (link->way == NEAR)
 		epoll_ctl(link->set, EPOLL_CTL_DEL, link->meeting.socket, NULL);
 	else
 		meet_close(&link->meeting);
@@ -253,7 +262,7 @@ static void on_sent(void *request, ucs_status_t status, void *arg)
 /* What was read from the other side's memory is right if that side believed in the connection meanwhile. */
 static bool is_whole(const struct link *link, ucs_status_t status)
 {
-	return status == UCS_OK && (!link->near || near_is_open(link->meeting.socket));
+	return status == UCS_OK && (link->way == NET || near_is_open(link->meeting.socket));
 }
 
 static void on_received(void *request, ucs_status_t status, size_t bytes, void *arg)
@@ -297,7 +306,8 @@ static ucs_status_t receive_large(struct link *link, void *data, size_t bytes, c
 		how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
 		how.datatype = UCP_DATATYPE_IOV;
 	}
-	request = ucx.ucp_am_recv_data_nbx(link->worker, data, one ? spans[0].data : (void *)transfer->pieces,
+	request = ucx.ucp_am_recv_data_nbx(link->engines[link->way].worker, data,
+					   one ? spans[0].data : (void *)transfer->pieces,
 					   one ? bytes : count, &how);
 	if (!UCS_PTR_IS_PTR(request))
 		transfer_end(transfer, is_whole(link, UCS_PTR_STATUS(request)));
@@ -337,14 +347,17 @@ static ucs_status_t on_message(void *arg, const void *head, size_t head_bytes, v
  * The cache of memory types needs the hooks. Through shared memory the receiver reads the sender's, whatever
  * the user has set: a sender that writes would do so into what a receiver that has given up uses anew.
  */
-static void set_up(ucp_config_t *config)
+static void set_up(ucp_config_t *config, enum way way)
 {
 	if (!getenv("UCX_MEMTYPE_CACHE"))
 		(void)ucx.ucp_config_modify(config, "MEMTYPE_CACHE", "n");
+	if (way == NET)
+		return;
+	(void)ucx.ucp_config_modify(config, "NET_DEVICES", "");
 	(void)ucx.ucp_config_modify(config, "RNDV_SCHEME", "auto");
 }
 
-static ucs_status_t make_context(struct link *link)
+static ucs_status_t make_context(struct engine *engine, enum way way)
 {
 	ucp_params_t params = {
 		.field_mask = UCP_PARAM_FIELD_FEATURES,
@@ -356,35 +369,15 @@ static ucs_status_t make_context(struct link *link)
 
 	if (status)
 		return status;
-	set_up(config);
+	set_up(config, way);
 	block_signals(&old);
-	status = ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &link->context);
+	status = ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &engine->context);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ucx.ucp_config_release(config);
 	return status;
 }
 
-static ucs_status_t add_address(struct link *link, uint32_t flags, uint32_t *bytes)
-{
-	ucp_worker_attr_t attributes = {
-		.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS,
-		.address_flags = flags,
-	};
-	ucs_status_t status = ucx.ucp_worker_query(link->worker, &attributes);
-
-	if (status)
-		return status;
-	if (link->reach.all + attributes.address_length <= REACH_MOST) {
-		memcpy(link->reach.bytes + link->reach.all, attributes.address, attributes.address_length);
-		*bytes = (uint32_t)attributes.address_length;
-	} else {
-		status = UCS_ERR_BUFFER_TOO_SMALL;
-	}
-	ucx.ucp_worker_release_address(link->worker, attributes.address);
-	return status;
-}
-
-static ucs_status_t make_worker(struct link *link)
+static ucs_status_t make_worker(struct link *link, struct engine *engine)
 {
 	/* A set of the engine's own would be one more inside of the others: the system allows few levels. */
 	ucp_worker_params_t params = {
@@ -401,19 +394,38 @@ static ucs_status_t make_worker(struct link *link)
 		.cb = on_message,
 		.arg = link,
 	};
-	ucs_status_t status = ucx.ucp_worker_create(link->context, &params, &link->worker);
+	ucs_status_t status = ucx.ucp_worker_create(engine->context, &params, &engine->worker);
 
-	link->reach.all = link->reach.net = 0;
 	if (!status)
-		status = add_address(link, 0, &link->reach.all);
+		status = ucx.ucp_worker_query(engine->worker, &attributes);
 	if (!status)
-		status = add_address(link, UCP_WORKER_ADDRESS_FLAG_NET_ONLY, &link->reach.net);
+		status = ucx.ucp_worker_set_am_recv_handler(engine->worker, &handler);
+	if (!status && attributes.max_am_header < link->head_most + sizeof link->tag)
+		link->head_most = attributes.max_am_header - sizeof link->tag;
+	return status;
+}
+
+static void end_worker(struct engine *engine)
+{
+	if (engine->worker)
+		ucx.ucp_worker_destroy(engine->worker); /* its descriptors leave the set */
+	engine->worker = NULL;
+}
+
+/* Nothing, if it is started. On failure it has no worker. */
+static ucs_status_t start_engine(struct link *link, enum way way)
+{
+	struct engine *engine = &link->engines[way];
+	ucs_status_t status = UCS_OK;
+
+	if (engine->worker)
+		return UCS_OK;
+	if (!engine->context)
+		status = make_context(engine, way);
 	if (!status)
-		status = ucx.ucp_worker_query(link->worker, &attributes);
-	if (!status)
-		status = ucx.ucp_worker_set_am_recv_handler(link->worker, &handler);
-	link->head_most = (attributes.max_am_header < HEAD_MOST ? attributes.max_am_header : HEAD_MOST) -
-			  sizeof link->tag;
+		status = make_worker(link, engine);
+	if (status)
+		end_worker(engine);
 	return status;
 }
 
@@ -430,10 +442,9 @@ static struct link *ucx_open(const struct link_events *events, int set, char why
 		for (int i = 0; i < GREETERS; i++)
 			link->greeters[i].socket = -1;
 		link->set = set;
-		status = make_context(link);
+		link->head_most = HEAD_MOST;
+		status = start_engine(link, NET);
 	}
-	if (!status)
-		status = make_worker(link);
 	if (!status)
 		return link;
 	snprintf(why, LINK_WHY, "UCX cannot start: %s: see UCX_TLS and UCX_NET_DEVICES of the environment",
@@ -474,75 +485,86 @@ static bool ucx_connect(struct link *link, const struct address *address, char w
 	return false;
 }
 
-/*
- * What a frame says of the other worker, whole or not; NULL: nothing that can be. near: by which of its
- * addresses.
- */
-static const void *find_address(const struct meeting *meeting, struct reach *reach, bool near)
+/* What a frame says. false: nothing that can be. */
+static bool read_reach(const struct meeting *meeting, struct reach *reach)
 {
 	const void *said = meet_address(meeting);
-	size_t head = offsetof(struct reach, bytes), bytes = meet_address_bytes(meeting);
+	size_t head = offsetof(struct reach, addresses), bytes = meet_address_bytes(meeting);
 
 	if (!said || bytes < head || bytes > sizeof *reach)
-		return NULL;
+		return false;
 	memcpy(reach, said, bytes);
-	if (reach->all > REACH_MOST || reach->net > REACH_MOST || bytes - head != reach->all + reach->net)
-		return NULL;
-	if (near)
-		return reach->all ? reach->bytes : NULL;
-	return reach->net ? reach->bytes + reach->all : NULL;
+	return reach->bytes[NET] <= REACH_MOST && reach->bytes[NEAR] <= REACH_MOST &&
+	       bytes - head == reach->bytes[NET] + reach->bytes[NEAR];
 }
 
-/*
- * The connection of the engine, to the other one's worker. UCX 1.13 shares memory only without its own
- * handling of errors. It tells the loss of a TCP connection all the same, else the meeting does.
- */
-static bool make_end(struct link *link, const void *address, bool near)
+static void add_address(const struct link *link, enum way way, struct reach *reach)
+{
+	ucp_worker_h worker = link->engines[way].worker;
+	size_t at = way == NEAR ? reach->bytes[NET] : 0, bytes;
+	ucp_address_t *address;
+
+	if (!worker || ucx.ucp_worker_get_address(worker, &address, &bytes))
+		return;
+	if (at + bytes <= REACH_MOST) {
+		memcpy(reach->addresses + at, address, bytes);
+		reach->bytes[way] = (uint32_t)bytes;
+	}
+	ucx.ucp_worker_release_address(worker, address);
+}
+
+/* By the ways whose engines are started. */
+static bool say_reach(struct link *link, uint64_t tag)
+{
+	struct reach reach;
+
+	memset(&reach, 0, sizeof reach);
+	(void)near_say(&reach.near, link->meeting.socket);
+	for (enum way way = NET; way < WAYS; way++)
+		add_address(link, way, &reach);
+	return meet_say(&link->meeting, MEET_ACCEPTS, tag, &reach,
+			offsetof(struct reach, addresses) + reach.bytes[NET] + reach.bytes[NEAR]);
+}
+
+/* The connection of the engine, to the other one's worker. The engine of the other way ends. */
+static bool make_end(struct link *link, const struct reach *reach, enum way way)
 {
 	ucp_ep_params_t params = {
 		.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER |
 			      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
-		.address = address,
+		.address = (const ucp_address_t *)(reach->addresses + (way == NEAR ? reach->bytes[NET] : 0)),
 		.err_handler = {on_failure, link},
-		.err_mode = UCP_ERR_HANDLING_MODE_NONE,
+		.err_mode = way == NEAR ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER,
 	};
 
 	link->failed = link->told = false;
-	if (!address || ucx.ucp_ep_create(link->worker, &params, &link->end))
+	if (!reach->bytes[way] || start_engine(link, way) ||
+	    ucx.ucp_ep_create(link->engines[way].worker, &params, &link->end)) {
 		link->end = NULL;
-	link->near = link->end && near;
-	return link->end;
+		return false;
+	}
+	link->way = way;
+	end_worker(&link->engines[way == NEAR ? NET : NEAR]);
+	return true;
 }
 
-/* all, net: which of the two addresses it says. */
-static bool say_reach(struct link *link, uint64_t tag, bool all, bool net)
-{
-	struct reach reach = link->reach;
-
-	(void)near_say(&reach.near, link->meeting.socket);
-	if (!all)
-		memmove(reach.bytes, reach.bytes + reach.all, reach.net);
-	reach.all = all ? reach.all : 0;
-	reach.net = net ? reach.net : 0;
-	return meet_say(&link->meeting, MEET_ACCEPTS, tag, &reach,
-			offsetof(struct reach, bytes) + reach.all + reach.net);
-}
-
-/* The receiver decides whether memory is shared: it has heard the sender. */
+/* The receiver decides by which way: it has heard the sender. */
 static bool accept_end(struct link *link, const struct meeting *greeter)
 {
 	struct reach reach;
-	bool near = find_address(greeter, &reach, true) && near_is(&reach.near, greeter->socket);
+	bool well = read_reach(greeter, &reach);
 
-	return make_end(link, find_address(greeter, &reach, near), near);
+	if (well && near_is(&reach.near, greeter->socket) && make_end(link, &reach, NEAR))
+		return true;
+	end_worker(&link->engines[NEAR]);
+	return well && make_end(link, &reach, NET);
 }
 
 static bool answered_end(struct link *link)
 {
 	struct reach reach;
-	const void *all = find_address(&link->meeting, &reach, true);
 
-	return make_end(link, all ? all : find_address(&link->meeting, &reach, false), all);
+	return read_reach(&link->meeting, &reach) && make_end(link, &reach, reach.bytes[NEAR] ? NEAR : NET);
 }
 
 /* A second sender is refused; one whose predecessor is given up only then comes again. */
@@ -559,7 +581,7 @@ static void accept_greeter(struct link *link, struct meeting *greeter)
 	link->meeting = *greeter;
 	greeter->socket = -1;
 	if (!watch_socket(link, link->meeting.socket, &link->meeting, EPOLL_CTL_MOD, EPOLLIN) ||
-	    !say_reach(link, tag, link->near, !link->near))
+	    !say_reach(link, tag))
 		fail(link, "it cannot be answered");
 	link->events.accepted(link->events.arg, link->meeting.peer);
 }
@@ -633,10 +655,13 @@ static void hear_meeting(struct link *link)
 
 	if (meeting->connecting) {
 		error = meet_connected(meeting);
-		if (error)
+		if (error) {
 			fail(link, error == ECONNREFUSED ? "nothing listens there" : strerror(error));
-		else if (!watch_socket(link, meeting->socket, meeting, EPOLL_CTL_MOD, EPOLLIN) ||
-			 !say_reach(link, 0, true, true))
+			return;
+		}
+		(void)start_engine(link, NEAR); /* else it is not said */
+		if (!watch_socket(link, meeting->socket, meeting, EPOLL_CTL_MOD, EPOLLIN) ||
+		    !say_reach(link, 0))
 			fail(link, "it is gone");
 	} else if (!link->end) {
 		hear_answer(link);
@@ -664,19 +689,26 @@ static void hear_sockets(struct link *link)
 	}
 }
 
+/* Returns true if it cannot sleep: something has come. */
+static bool turn_engine(const struct engine *engine)
+{
+	if (!engine->worker)
+		return false;
+	while (ucx.ucp_worker_progress(engine->worker))
+		;
+	return ucx.ucp_worker_arm(engine->worker) == UCS_ERR_BUSY;
+}
+
 /*
- * The engine behind the sockets: what came before the other side closed is handled before its end is told. A
+ * The engines behind the sockets: what came before the other side closed is handled before its end is told. A
  * socket that says more meanwhile leaves the set readable.
  */
 static void turn(struct link *link)
 {
-	if (!link->worker)
-		return;
 	hear_sockets(link);
-	do
-		while (ucx.ucp_worker_progress(link->worker))
+	for (enum way way = NET; way < WAYS; way++)
+		while (turn_engine(&link->engines[way]))
 			;
-	while (ucx.ucp_worker_arm(link->worker) == UCS_ERR_BUSY);
 }
 
 static void ucx_progress(struct link *link)
@@ -726,43 +758,56 @@ static enum link_sent ucx_send(struct link *link, const void *head, size_t head_
 
 /* --- the end --- */
 
-/* UCX 1.13 calls back for some of what was under way as it ends a worker, and forgets the rest (R3). */
-static void end_worker(struct link *link)
+/* A forced close ends what was under way; its callbacks come while the worker progresses. */
+static void force_end(struct link *link)
 {
-	if (link->worker)
-		ucx.ucp_worker_destroy(link->worker); /* its descriptor leaves the set */
-	link->worker = NULL;
-	while (link->transfers)
-		transfer_end(link->transfers, false);
+	const struct engine *engine = &link->engines[NET];
+	ucp_request_param_t force = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+		.flags = UCP_EP_CLOSE_FLAG_FORCE,
+	};
+	int64_t until = watch_now() + NS_FORCED;
+	void *request = ucx.ucp_ep_close_nbx(link->end, &force);
+
+	while (((UCS_PTR_IS_PTR(request) && ucx.ucp_request_check_status(request) == UCS_INPROGRESS) ||
+		link->transfers) &&
+	       watch_now() < until) {
+		while (ucx.ucp_worker_progress(engine->worker))
+			;
+		poll(NULL, 0, 1);
+	}
+	if (UCS_PTR_IS_PTR(request))
+		ucx.ucp_request_free(request);
 }
 
 /*
- * The worker ends with its connection, for there is no other end that neither waits for a dead peer nor
- * leaves a transfer: what a peer that was killed has left unfinished in shared memory stops all that follows,
- * and a forced close waits for it for ever.
+ * The end of a connection. Through shared memory it is the end of its worker: what a peer that was killed has
+ * left unfinished there stops all that follows, and a forced close waits for it for ever. UCX 1.13 calls back
+ * for some of what was under way as it ends a worker, and forgets the rest.
  */
 static void give_up(struct link *link)
 {
-	if (link->near)
-		near_end(link->meeting.socket, NS_TOLD);
+	ucp_ep_h end = link->end;
+
+	if (link->way == NEAR)
+		near_end(link->meeting.socket, NS_FORCED);
 	meet_close(&link->meeting);
-	link->near = link->failed = link->told = false;
+	if (end && link->way == NET)
+		force_end(link);
 	link->end = NULL;
-	end_worker(link);
+	end_worker(&link->engines[NEAR]);
+	if (link->transfers)
+		end_worker(&link->engines[NET]);
+	while (link->transfers)
+		transfer_end(link->transfers, false);
+	link->way = NET;
+	link->failed = link->told = false;
 }
 
 static bool ucx_drop(struct link *link)
 {
-	if (!link->end) { /* it was never made */
-		meet_close(&link->meeting);
-		link->failed = link->told = false;
-		return true;
-	}
 	give_up(link);
-	if (make_worker(link) == UCS_OK)
-		return true;
-	end_worker(link);
-	return false;
+	return start_engine(link, NET) == UCS_OK;
 }
 
 static void ucx_deafen(struct link *link)
@@ -791,8 +836,11 @@ static void ucx_close(struct link *link, int64_t patience)
 	if (patience)
 		wait_for_peer(link, patience);
 	give_up(link);
-	if (link->context)
-		ucx.ucp_cleanup(link->context);
+	for (enum way way = NET; way < WAYS; way++) {
+		end_worker(&link->engines[way]);
+		if (link->engines[way].context)
+			ucx.ucp_cleanup(link->engines[way].context);
+	}
 	free(link);
 }
 
