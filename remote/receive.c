@@ -26,6 +26,7 @@
 enum receive_state { LISTENING, ACCEPTED, REFUSED, LINKED, LOST, OVER };
 
 #define NS_GREETING INT64_C(2000000000) /* what a connection has to say hello, or to go */
+#define NS_CREDITS  INT64_C(5000000)    /* that credits may be kept back */
 
 struct place {
 	weir_message *message; /* NULL: it is free */
@@ -444,6 +445,22 @@ static void drop_silent(weir_context *context, struct receive *self)
 	self->state = LISTENING;
 }
 
+/* A quarter of them at once, or what there is when it is due (R1). */
+static void give_credits(struct receive *self, bool due)
+{
+	const struct wire credit = {.kind = WIRE_CREDIT, .credits = self->owed};
+
+	if (self->state != LINKED || self->remote.gone || !self->owed)
+		return;
+	if (!due && self->owed < self->credits / 4) {
+		if (self->owed == 1)
+			watch_time(&self->remote.watch, NS_CREDITS);
+		return;
+	}
+	remote_say(&self->remote, &credit);
+	self->owed = 0;
+}
+
 static void act(weir_context *context, struct receive *self, bool timed)
 {
 	if (self->torn)
@@ -454,18 +471,8 @@ static void act(weir_context *context, struct receive *self, bool timed)
 		drop_silent(context, self);
 	if (self->greeted && self->state == ACCEPTED)
 		greet(context, self);
-}
-
-/* A quarter of them at once, or what there is before the entity sleeps (R1). */
-static void give_credits(struct receive *self)
-{
-	const struct wire credit = {.kind = WIRE_CREDIT, .credits = self->owed};
-
-	if (self->state != LINKED || self->remote.gone || !self->owed ||
-	    (self->ready_count && self->owed < self->credits / 4))
-		return;
-	remote_say(&self->remote, &credit);
-	self->owed = 0;
+	else if (timed)
+		give_credits(self, true);
 }
 
 static weir_status emit_one(weir_context *context, struct receive *self)
@@ -482,7 +489,7 @@ static weir_status emit_one(weir_context *context, struct receive *self)
 	}
 	self->emitted++;
 	self->owed++;
-	give_credits(self);
+	give_credits(self, false);
 	return WEIR_OK;
 }
 
