@@ -103,6 +103,16 @@ static const weir_parameter parameters[] = {
 		.help = "when the sender goes before its end: fails the run, behind what came, or waits for "
 			"it, or another one",
 	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "spin",
+		.type = WEIR_TYPE_DURATION,
+		.fallback = "0",
+		.min = 0,
+		.max = INT64_C(1000000000),
+		.help = "after something came it is polled for so long, and no thread sleeps: less latency, for "
+			"a core",
+	},
 	{.name = NULL},
 };
 
@@ -186,6 +196,7 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 	struct wire wire;
 	char why[LINK_WHY];
 
+	remote_note(&self->remote);
 	if (!wire_read(head, head_bytes, bytes, self->most, parts, &wire, why)) {
 		remote_lose(&self->remote, "%s", why);
 		return -1;
@@ -288,6 +299,7 @@ static void read_values(struct receive *self, const weir_values *values)
 	self->waits = !strcmp(weir_values_string(values, "on_lost"), "wait");
 	self->credits = (uint32_t)weir_values_int(values, "credits");
 	self->most = (size_t)weir_values_int(values, "max_message");
+	self->remote.spin = weir_values_int(values, "spin");
 }
 
 static weir_status begin_to_listen(weir_context *context, struct receive *self, const weir_values *values)
@@ -541,7 +553,7 @@ static weir_status receive_compute(weir_context *context, void *state)
 						     self->peer, self->received, remote->why);
 	if (remote->used && !has_more(self))
 		remote_progress(remote);
-	watch_mark(&remote->watch, self->ready_count || remote->failed ||
+	watch_mark(&remote->watch, !remote->armed || self->ready_count || remote->failed ||
 					   (remote->gone && self->state != LOST) ||
 					   (self->greeted && self->state == ACCEPTED) || has_all(self) ||
 					   self->state == LOST);

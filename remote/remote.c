@@ -33,9 +33,20 @@ void remote_close(struct remote *remote, const struct wire *bye, int64_t patienc
 	watch_close(&remote->watch);
 }
 
+void remote_note(struct remote *remote)
+{
+	if (remote->spin)
+		remote->came = watch_now();
+}
+
 void remote_progress(struct remote *remote)
 {
-	remote->transport->progress(remote->link);
+	remote->armed =
+		!remote->transport->poll || !remote->spin || watch_now() - remote->came >= remote->spin;
+	if (remote->armed)
+		remote->transport->progress(remote->link);
+	else
+		remote->transport->poll(remote->link);
 	remote->used = false;
 	remote->burst = 0;
 }

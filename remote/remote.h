@@ -27,8 +27,10 @@ struct remote {
 	struct watch watch;
 	bool failed;
 	char failure[LINK_WHY];
-	bool used;      /* the link was, since it was progressed and armed */
-	unsigned burst; /* ticks since then */
+	bool used;          /* the link was, since it was progressed */
+	bool armed;         /* it was then, too: the entity may sleep */
+	unsigned burst;     /* ticks since then */
+	int64_t spin, came; /* ns: how long it polls after something came; when that was */
 	bool gone; /* the connection is lost, or the other side said goodbye */
 	char why[LINK_WHY + WIRE_TEXT];
 };
@@ -38,7 +40,9 @@ weir_status remote_open(weir_context *context, struct remote *remote, const stru
 			const char *condition);
 /* Ends both. bye: the last word; NULL: none. patience: how long it waits for the other side to close, ns. */
 void remote_close(struct remote *remote, const struct wire *bye, int64_t patience);
-/* Progresses and arms the link. */
+/* Something came: from now on it polls as long as `spin` says. */
+void remote_note(struct remote *remote);
+/* Progresses the link, and arms it unless it polls. */
 void remote_progress(struct remote *remote);
 /* Whether this tick may leave that to a later one (R4). */
 bool remote_may_put_off(struct remote *remote);

@@ -75,6 +75,16 @@ static const weir_parameter parameters[] = {
 		.max = INT64_MAX,
 		.help = "time that the receiver may be away, at the start too, before the run fails; -1: any",
 	},
+	{
+		.size = sizeof(weir_parameter),
+		.name = "spin",
+		.type = WEIR_TYPE_DURATION,
+		.fallback = "0",
+		.min = 0,
+		.max = INT64_C(1000000000),
+		.help = "after something came it is polled for so long, and no thread sleeps: less latency, for "
+			"a core",
+	},
 	{.name = NULL},
 };
 
@@ -127,6 +137,7 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 	char why[LINK_WHY];
 
 	(void)spans, (void)cookie;
+	remote_note(&self->remote);
 	if (!wire_read(head, head_bytes, bytes, 0, parts, &wire, why)) {
 		remote_fail(&self->remote, "%s: %s", self->to, why);
 		return -1;
@@ -217,6 +228,7 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 	self->waits = !strcmp(lost, "wait");
 	self->drops = !strcmp(lost, "drop");
 	self->timeout = weir_values_int(values, "timeout");
+	self->remote.spin = weir_values_int(values, "spin");
 	if (!remote_transport->load(why) || !address_named(self->to, self->address, why))
 		return weir_context_fail(context, "%s", why);
 	status = remote_open(context, &self->remote, &events, "remote_output");
@@ -447,10 +459,12 @@ static weir_status send_compute(weir_context *context, void *state)
 	bool timed = watch_timed(&remote->watch);
 	weir_status status = WEIR_OK;
 
-	if (!message && !timed && !self->holds && !watch_is_ready(&remote->watch))
+	if (!message && !timed && !self->holds && !remote->watch.marked && !watch_is_ready(&remote->watch))
 		self->ends = true; /* nothing else makes such a tick */
-	if (message)
+	if (message) {
+		remote_note(remote);
 		status = take_message(context, self, message);
+	}
 	if (message && !status && self->state == LINKED && self->credits && !timed &&
 	    remote_may_put_off(remote)) {
 		watch_mark(&remote->watch, true); /* a tick follows, with the next message or without one */
@@ -466,7 +480,7 @@ static weir_status send_compute(weir_context *context, void *state)
 		remote_progress(remote);
 	if (status)
 		return status;
-	watch_mark(&remote->watch, remote->failed || self->connected ||
+	watch_mark(&remote->watch, !remote->armed || remote->failed || self->connected ||
 					   (remote->gone && self->state != AWAY) || self->state == OVER ||
 					   (self->state == LINKED && self->away_since));
 	if (is_over(context, self))

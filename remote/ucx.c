@@ -55,7 +55,7 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool loaded; /* guarded by the lock */
 
-enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4, EVENTS = 32, REACH_MOST = 4096 };
+enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4, EVENTS = 32, REACH_MOST = 4096, POLLS = 16 };
 #define NS_FORCED INT64_C(2000000000) /* how long the end of a connection may take */
 
 /* A payload that UCX reads or writes, in the list of its link. */
@@ -99,6 +99,7 @@ struct link {
 	struct meeting greeters[GREETERS]; /* have connected, and are not heard yet */
 	uint64_t turn;                     /* of the last greeter */
 	uint64_t tag;                      /* of this connection's messages */
+	unsigned polls;
 	struct transfer *transfers;
 	bool failed, told;
 	char why[LINK_WHY];
@@ -689,35 +690,61 @@ static void hear_sockets(struct link *link)
 	}
 }
 
+static void progress_engine(const struct engine *engine)
+{
+	while (engine->worker && ucx.ucp_worker_progress(engine->worker))
+		;
+}
+
 /* Returns true if it cannot sleep: something has come. */
 static bool turn_engine(const struct engine *engine)
 {
-	if (!engine->worker)
-		return false;
-	while (ucx.ucp_worker_progress(engine->worker))
-		;
-	return ucx.ucp_worker_arm(engine->worker) == UCS_ERR_BUSY;
+	progress_engine(engine);
+	return engine->worker && ucx.ucp_worker_arm(engine->worker) == UCS_ERR_BUSY;
 }
 
 /*
  * The engines behind the sockets: what came before the other side closed is handled before its end is told. A
- * socket that says more meanwhile leaves the set readable.
+ * socket that says more meanwhile leaves the set readable. A peer that is killed, or stopped, while it writes
+ * into shared memory leaves what neither comes nor lets the engine be armed: the sockets tell of that, too.
  */
 static void turn(struct link *link)
 {
-	hear_sockets(link);
-	for (enum way way = NET; way < WAYS; way++)
-		while (turn_engine(&link->engines[way]))
-			;
+	for (unsigned tries = 0; !link->failed; tries++) {
+		bool busy = false;
+
+		if (tries >= POLLS)
+			poll(NULL, 0, 1);
+		hear_sockets(link);
+		for (enum way way = NET; way < WAYS; way++)
+			busy |= turn_engine(&link->engines[way]);
+		if (!busy)
+			return;
+	}
+}
+
+static void tell_loss(struct link *link)
+{
+	if (!link->failed || link->told)
+		return;
+	link->told = true;
+	link->events.lost(link->events.arg, link->why);
 }
 
 static void ucx_progress(struct link *link)
 {
 	turn(link);
-	if (link->failed && !link->told) {
-		link->told = true;
-		link->events.lost(link->events.arg, link->why);
-	}
+	tell_loss(link);
+}
+
+/* To look at the sockets is a call of the system, which costs as much as all the rest. */
+static void ucx_poll(struct link *link)
+{
+	if (!link->end || !(++link->polls % POLLS))
+		hear_sockets(link);
+	for (enum way way = NET; way < WAYS; way++)
+		progress_engine(&link->engines[way]);
+	tell_loss(link);
 }
 
 static enum link_sent ucx_send(struct link *link, const void *head, size_t head_bytes,
@@ -772,8 +799,7 @@ static void force_end(struct link *link)
 	while (((UCS_PTR_IS_PTR(request) && ucx.ucp_request_check_status(request) == UCS_INPROGRESS) ||
 		link->transfers) &&
 	       watch_now() < until) {
-		while (ucx.ucp_worker_progress(engine->worker))
-			;
+		progress_engine(engine);
 		poll(NULL, 0, 1);
 	}
 	if (UCS_PTR_IS_PTR(request))
@@ -853,6 +879,7 @@ const struct transport transport_ucx = {
 	.deafen = ucx_deafen,
 	.connect = ucx_connect,
 	.progress = ucx_progress,
+	.poll = ucx_poll,
 	.send = ucx_send,
 	.drop = ucx_drop,
 	.close = ucx_close,
