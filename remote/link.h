@@ -98,7 +98,7 @@ struct transport {
 	void (*close)(struct link *link, int64_t patience);
 };
 
-/* UCX: TCP, and what else its configuration has that tells the loss of a peer. */
+/* UCX: shared memory with a process that is near (near.h), else TCP, and what else it has for the network. */
 extern const struct transport transport_ucx;
 
 #endif

@@ -225,6 +225,17 @@ def r03_processes_of_different_rights_share_none(weir):
     assert Ended(b).code == 0 and not shared, shared
 
 
+def r04_who_spins_looks_while_nothing_comes(weir):
+    """Between messages of a slow source it ticks again and again; who does not spin ticks a few times for each."""
+    ticks = {}
+    for spin in ("0s", "10ms"):
+        to, slow = address(), {**beating(bytes=8), "conditions": [{"type": "periodic", "period": "5ms"}, {"type": "count", "count": 40}]}
+        a, b = both(weir, chain(slow, send(to, spin=spin)), chain(receive(to, spin=spin), SINK))
+        assert b.counts("end")[0] == 40, b
+        ticks[spin] = [int(re.search(rf"\n  {name} +(\d+)", one.stdout)[1]) for name, one in (("send", a), ("receive", b))]
+    assert all(few < 40 * 8 < many for few, many in zip(ticks["0s"], ticks["10ms"])), ticks
+
+
 def e06_r06_a_killed_side_is_named(weir):
     for side in "ab":
         a, b, _ = running(weir)
@@ -467,6 +478,7 @@ if __name__ == "__main__":
             r01_a_slow_receiver_holds_the_sender_back,
             r04_processes_of_one_machine_share_memory_if_ucx_may,
             r03_processes_of_different_rights_share_none,
+            r04_who_spins_looks_while_nothing_comes,
             e06_r06_a_killed_side_is_named,
             s07_r05_a_drain_of_the_sender_ends_both,
             r05_a_receiver_that_is_stopped_says_so,
