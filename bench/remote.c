@@ -127,15 +127,18 @@ static const weir_operator operators[] = {
 	"{\"name\": \"receive\", \"operator\": \"remote_receive\", "                                         \
 	"\"parameters\": {\"listen\": \"127.0.0.1:" port "\", \"credits\": " credits "@3}}"
 
-static const char pours[] = HEAD "{\"name\": \"pour\", \"operator\": \"pour\"}, " SEND("@1") "], "
-				 "\"connections\": [[\"pour.out\", \"send.in\"]]}";
+static const char pours[] = HEAD "{\"name\": \"pour\", \"operator\": \"pour\"}, " SEND(
+	"@1") "], "
+	      "\"connections\": [[\"pour.out\", \"send.in\"]]}";
 static const char drinks[] = HEAD RECEIVE("@1", "@4") ", {\"name\": \"drink\", \"operator\": \"drink\", "
-	"\"ports\": {\"in\": {\"capacity\": 64}}}], \"connections\": [[\"receive.out\", \"drink.in\"]]}";
-static const char throws[] = HEAD "{\"name\": \"ball\", \"operator\": \"ball\"}, " SEND("@1") ", "
-	RECEIVE("@2", "8") "], \"connections\": [{\"from\": \"receive.out\", \"to\": \"ball.in\", "
-	"\"initial_messages\": 1}, [\"ball.out\", \"send.in\"]]}";
-static const char returns[] = HEAD RECEIVE("@1", "8") ", " SEND("@2") "], "
-				   "\"connections\": [[\"receive.out\", \"send.in\"]]}";
+						      "\"ports\": {\"in\": {\"capacity\": 64}}}], "
+						      "\"connections\": [[\"receive.out\", \"drink.in\"]]}";
+static const char throws[] = HEAD "{\"name\": \"ball\", \"operator\": \"ball\"}, " SEND("@1") ", " RECEIVE(
+	"@2", "8") "], \"connections\": [{\"from\": \"receive.out\", \"to\": \"ball.in\", "
+		   "\"initial_messages\": 1}, [\"ball.out\", \"send.in\"]]}";
+static const char returns[] =
+	HEAD RECEIVE("@1", "8") ", " SEND("@2") "], "
+						"\"connections\": [[\"receive.out\", \"send.in\"]]}";
 
 static void fill(const char *format, int port, const char *more, char *json, size_t room)
 {
@@ -211,7 +214,8 @@ static struct figures join(const char *first, const char *second, bool second_kn
 	return seen;
 }
 
-/* The last line of ucx_perftest is: iterations, percentile, averages and totals of latency, MB/s, messages/s. */
+/* The last line of ucx_perftest is: iterations, percentile, averages and totals of latency, MB/s, messages/s.
+ */
 static bool perftest(const char *options, double values[8])
 {
 	static int port = 13337;
@@ -273,7 +277,7 @@ struct column {
 	double weir[ROUNDS_MOST], ucx[ROUNDS_MOST];
 };
 
-enum { RATE, P50, P99, SPUN, BANDWIDTH, COLUMNS };
+enum { RATE, RATE_SPUN, P50, P99, P50_SPUN, BANDWIDTH, BANDWIDTH_SPUN, COLUMNS };
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -311,17 +315,21 @@ static void measure(struct column *columns, int round, bool quick)
 	bytes = 8, count = quick ? 2000 : 200000;
 	columns[RATE].weir[round] = join(drinks, pours, false, "").rate / 1e3;
 	columns[RATE].ucx[round] = perftest("-t ucp_am_bw -O 64", seen) ? seen[7] / 1e3 : 0;
+	columns[RATE_SPUN].weir[round] = join(drinks, pours, false, SPIN).rate / 1e3;
+	columns[RATE_SPUN].ucx[round] = columns[RATE].ucx[round];
 	count = quick ? 500 : 20000;
 	weir = join(returns, throws, true, "");
 	columns[P50].weir[round] = weir.p50;
 	columns[P99].weir[round] = weir.p99;
 	columns[P50].ucx[round] = perftest("-t ucp_am_lat -E sleep", seen) ? seen[1] : 0;
 	columns[P99].ucx[round] = perftest("-t ucp_am_lat -E sleep -R 99", seen) ? seen[1] : 0;
-	columns[SPUN].weir[round] = join(returns, throws, true, SPIN).p50;
-	columns[SPUN].ucx[round] = perftest("-t ucp_am_lat", seen) ? seen[1] : 0;
+	columns[P50_SPUN].weir[round] = join(returns, throws, true, SPIN).p50;
+	columns[P50_SPUN].ucx[round] = perftest("-t ucp_am_lat", seen) ? seen[1] : 0;
 	bytes = MIB, count = quick ? 20 : 3000;
 	columns[BANDWIDTH].weir[round] = join(drinks, pours, false, "").rate * MIB / 1e6;
 	columns[BANDWIDTH].ucx[round] = perftest("-t ucp_am_bw -O 64", seen) ? seen[5] * 1.048576 : 0;
+	columns[BANDWIDTH_SPUN].weir[round] = join(drinks, pours, false, SPIN).rate * MIB / 1e6;
+	columns[BANDWIDTH_SPUN].ucx[round] = columns[BANDWIDTH].ucx[round];
 }
 
 int main(int argc, char **argv)
@@ -344,8 +352,10 @@ int main(int argc, char **argv)
 			[RATE] = {.name = "8 bytes, 64 under way", .unit = "1000/s"},
 			[P50] = {.name = "one way, p50", .unit = "us    "},
 			[P99] = {.name = "one way, p99", .unit = "us    "},
-			[SPUN] = {.name = "one way, both spin, p50", .unit = "us    "},
+			[RATE_SPUN] = {.name = "the same, both spin", .unit = "1000/s"},
+			[P50_SPUN] = {.name = "one way, both spin, p50", .unit = "us    "},
 			[BANDWIDTH] = {.name = "1 MiB", .unit = "MB/s  "},
+			[BANDWIDTH_SPUN] = {.name = "the same, both spin", .unit = "MB/s  "},
 		};
 
 		setenv("UCX_TLS", engines[i], 1);

@@ -13,7 +13,7 @@
 
 /* What a process says of itself. */
 struct near {
-	uint64_t place;   /* a sum of machine, namespaces, user and rights */
+	uint64_t place;    /* a sum of machine, namespaces, user and rights */
 	uint64_t at, sign; /* in its memory, and what is there */
 	int64_t process;
 	struct sockaddr_storage socket; /* its end of the connection */

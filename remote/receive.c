@@ -52,7 +52,7 @@ struct receive {
 	uint32_t used;
 	weir_message **ready; /* a ring of `credits` */
 	uint32_t ready_first, ready_count;
-	uint32_t owed; /* credits for what was emitted, that were not given back */
+	uint32_t owed;     /* credits for what was emitted, that were not given back */
 	uint64_t next;     /* the number of the first message that is not ready */
 	uint64_t received; /* of this sender, since it began, as far as this receiver could know */
 	uint64_t emitted, lost, lost_before;
@@ -110,7 +110,8 @@ static const weir_parameter parameters[] = {
 		.fallback = "\"0s\"",
 		.min = 0,
 		.max = INT64_C(1000000000),
-		.help = "after something came it is polled for so long, and no thread sleeps: less latency, for "
+		.help = "after something came it is polled for so long, and no thread sleeps: less latency, "
+			"for "
 			"a core",
 	},
 	{.name = NULL},

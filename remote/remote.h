@@ -31,7 +31,7 @@ struct remote {
 	bool armed;         /* it was then, too: the entity may sleep */
 	unsigned burst;     /* ticks since then */
 	int64_t spin, came; /* ns: how long it polls after something came; when that was */
-	bool gone; /* the connection is lost, or the other side said goodbye */
+	bool gone;          /* the connection is lost, or the other side said goodbye */
 	char why[LINK_WHY + WIRE_TEXT];
 };
 

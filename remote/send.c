@@ -82,7 +82,8 @@ static const weir_parameter parameters[] = {
 		.fallback = "\"0s\"",
 		.min = 0,
 		.max = INT64_C(1000000000),
-		.help = "after something came it is polled for so long, and no thread sleeps: less latency, for "
+		.help = "after something came it is polled for so long, and no thread sleeps: less latency, "
+			"for "
 			"a core",
 	},
 	{.name = NULL},

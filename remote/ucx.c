@@ -79,7 +79,8 @@ struct engine {
 	ucp_worker_h worker;
 };
 
-/* How this process is reached, as it is said to the other side: addresses of workers, one behind the other. */
+/* How this process is reached, as it is said to the other side: addresses of workers, one behind the other.
+ */
 struct reach {
 	struct near near;
 	uint32_t bytes[WAYS]; /* 0: not this way */
@@ -88,9 +89,10 @@ struct reach {
 
 struct link {
 	struct link_events events;
-	struct engine engines[WAYS]; /* NEAR's is made for a connection; the other one ends when that is there */
-	enum way way;                /* of the connection; else NET */
-	ucp_ep_h end;                /* of the connection; NULL: none */
+	struct engine
+		engines[WAYS]; /* NEAR's is made for a connection; the other one ends when that is there */
+	enum way way;          /* of the connection; else NET */
+	ucp_ep_h end;          /* of the connection; NULL: none */
 	size_t head_most;
 	int set; /* the caller's; the engine adds its descriptors itself */
 	int listener;
