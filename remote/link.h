@@ -78,7 +78,8 @@ struct transport {
 	bool (*connect)(struct link *link, const struct address *address, char why[LINK_WHY]);
 	/* Handles what came until nothing does, and arms the descriptor (R4). */
 	void (*progress)(struct link *link);
-	/* The same without arming, for who comes again at once. NULL: `progress` is all there is. */
+	/* The same without arming: for a caller that calls again at once. NULL: `progress` is all there is.
+	 */
 	void (*poll)(struct link *link);
 	/*
 	 * Sends. The head is copied; with UNDER_WAY the payload stays valid until `sent`. DONE, BROKEN:

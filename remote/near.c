@@ -20,7 +20,7 @@ __attribute__((constructor)) static void make_sign(void)
 		sign = 0;
 }
 
-/* FNV-1a: two places differ, or are the same one; nobody gains by a lie, as memory is read to see it. */
+/* FNV-1a: a lie gains nothing, as memory is read to see whether it is true. */
 static uint64_t add(uint64_t sum, const void *bytes, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

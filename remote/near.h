@@ -2,7 +2,8 @@
  * Whether the process at the other end of a connection shares this machine's memory: the two see each other
  * by the same process ids, network and rights, and what is written here can be read there. And the order that
  * reading another process's memory needs: its owner tells the end of the connection first, waits until the
- * other system has it, and only then uses the memory anew (R3); who has read looks for the end after it.
+ * other system has it, and only then uses the memory anew (R3); the reader looks for the end after it has
+ * read.
  */
 #ifndef REMOTE_NEAR_H
 #define REMOTE_NEAR_H
@@ -19,7 +20,7 @@ struct near {
 	struct sockaddr_storage socket; /* its end of the connection */
 };
 
-/* false: it cannot be known, so nobody is near. */
+/* false: it cannot be known, so the other process is not near. */
 bool near_say(struct near *out, int socket);
 /* Of what came by this socket. Reads the other process's memory. */
 bool near_is(const struct near *other, int socket);
