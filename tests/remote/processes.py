@@ -226,14 +226,12 @@ def r03_processes_of_different_rights_share_none(weir):
 
 
 def r04_who_spins_looks_while_nothing_comes(weir):
-    """Between messages of a slow source it ticks again and again; who does not spin ticks a few times for each."""
-    ticks = {}
-    for spin in ("0s", "10ms"):
-        to, slow = address(), {**beating(bytes=8), "conditions": [{"type": "periodic", "period": "5ms"}, {"type": "count", "count": 40}]}
-        a, b = both(weir, chain(slow, send(to, spin=spin)), chain(receive(to, spin=spin), SINK))
-        assert b.counts("end")[0] == 40, b
-        ticks[spin] = [int(re.search(rf"\n  {name} +(\d+)", one.stdout)[1]) for name, one in (("send", a), ("receive", b))]
-    assert all(few < 40 * 8 < many for few, many in zip(ticks["0s"], ticks["10ms"])), ticks
+    """Between messages of a slow source it ticks again and again: without `spin` there are two or three ticks for each."""
+    to, slow = address(), {**beating(bytes=8), "conditions": [{"type": "periodic", "period": "5ms"}, {"type": "count", "count": 40}]}
+    a, b = both(weir, chain(slow, send(to, spin="10ms")), chain(receive(to, spin="10ms"), SINK))
+    assert b.counts("end")[0] == 40, b
+    ticks = [int(re.search(rf"\n  {name} +(\d+)", one.stdout)[1]) for name, one in (("send", a), ("receive", b))]
+    assert min(ticks) > 40 * 40, ticks
 
 
 def e06_r06_a_killed_side_is_named(weir):
