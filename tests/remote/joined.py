@@ -98,7 +98,7 @@ def r08_two_processes_of_one_machine_have_one_clock(weir):
     pair(weir)
     (one,) = joined(weir, "a-run.json", "b-run.json")["connections"]
     clock = one["clock"]
-    assert clock["exchanges"] > COUNT and abs(clock["offset"]) <= clock["error"], clock
+    assert clock["exchanges"] > COUNT / 8 and abs(clock["offset"]) <= clock["error"], clock
     assert one["way"]["min"] >= -clock["error"], one
 
 
