@@ -217,7 +217,6 @@ static void cut(struct line *line, unsigned gone)
 	for (unsigned side = 0; side < 2; side++)
 		if (side != gone)
 			tell_loss(line, side);
-	simulated_wake();
 }
 
 static void cut_one(void)
@@ -506,6 +505,7 @@ static void accept_line(struct link *link, struct parcel *parcel)
 	parcel->phase = PAST;
 	if (line->cut || link->line || !link->listens) {
 		cut(line, SIMULATED_RECEIVER);
+		simulated_wake();
 		return;
 	}
 	line->ends[SIMULATED_RECEIVER] = link;
@@ -656,8 +656,10 @@ static enum link_sent simulated_send(struct link *link, const void *head, size_t
 	char why[LINK_WHY];
 
 	link->armed = false;
-	if (!line || link->told || link->dead || (line->cut && draw(2)))
+	if (!line || link->told || link->dead || (line->cut && draw(2))) {
+		simulated_seen.done_lost |= *(const uint8_t *)head == WIRE_DONE;
 		return LINK_BROKEN;
+	}
 	parcel = post(MESSAGE, line, NULL, !link->side);
 	memcpy(parcel->head, head, head_bytes);
 	parcel->head_bytes = head_bytes;
@@ -716,6 +718,7 @@ static bool simulated_drop(struct link *link)
 	link->armed = false;
 	if (line) {
 		cut(line, link->side);
+		simulated_wake();
 		while (settle_one(link, line))
 			if (!draw(4))
 				wr_thread_yield();
@@ -731,7 +734,6 @@ static void wait_for_peer(struct link *link, int64_t patience)
 {
 	int64_t until = wr_now() + patience;
 
-	link->listens = false;
 	for (simulated_progress(link); link->line && !link->told && !link->dead && wr_now() < until;
 	     simulated_progress(link)) {
 		link->inside = true;
@@ -743,20 +745,21 @@ static void simulated_close(struct link *link, int64_t patience)
 {
 	if (!link)
 		return;
+	link->listens = false;
 	if (patience)
 		wait_for_peer(link, patience);
 	simulated_drop(link);
-	for (struct parcel *parcel = net.parcels; parcel; parcel = parcel->next)
-		if (parcel->to == link && parcel->phase == ARRIVED && parcel->kind <= CONNECT) {
-			parcel->phase = PAST;
+	for (struct parcel *parcel = net.parcels; parcel; parcel = parcel->next) {
+		if (parcel->to != link)
+			continue;
+		if (parcel->kind == CONNECT && parcel->phase == ARRIVED)
 			cut(parcel->line, link->side);
-		}
-	for (struct parcel *parcel = net.parcels; parcel; parcel = parcel->next)
-		if (parcel->to == link)
-			parcel->phase = PAST;
+		parcel->phase = PAST;
+	}
 	net.sides[link->side] = NULL;
 	close(link->descriptor);
 	free(link);
+	simulated_wake();
 }
 
 static const struct transport simulated = {

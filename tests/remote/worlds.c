@@ -143,7 +143,7 @@ static bool wait_for_end(struct side *side, weir_outcome *outcome)
 
 	while (wr_now() < until && !dst_said.broken[0]) {
 		side->status = weir_scheduler_wait(side->scheduler, forsaken ? LIMIT : GRACE / 4, outcome);
-		if (side->status != WEIR_E_TIMEOUT || !weir_scheduler_running(side->scheduler))
+		if (side->status != WEIR_E_TIMEOUT) /* as no operator here fails by it */
 			return true;
 		if (is_forsaken(side)) {
 			forsaken = side->stopped = true;
@@ -160,7 +160,7 @@ static bool suffer(struct side *side, enum fate fate, weir_outcome *outcome)
 	if (fate == LIVES_ON)
 		return wait_for_end(side, outcome);
 	side->status = weir_scheduler_wait(side->scheduler, side->fate_after, outcome);
-	if (side->status != WEIR_E_TIMEOUT || !weir_scheduler_running(side->scheduler))
+	if (side->status != WEIR_E_TIMEOUT)
 		return true; /* it was over before */
 	side->stopped = world.stopped = true;
 	if (fate == DIES)
