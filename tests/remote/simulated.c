@@ -156,6 +156,20 @@ static void write_garbage(const struct parcel *parcel)
 		memset(parcel->into[i].data, 0xa0 + (int)draw(16), parcel->into[i].bytes);
 }
 
+void __real_weir_message_unref(weir_message *message);
+void __wrap_weir_message_unref(weir_message *message);
+
+/* R3: until the link has told that a payload is filled, its message is the receiver's. */
+void __wrap_weir_message_unref(weir_message *message)
+{
+	const void *data = message ? weir_message_data(message) : NULL;
+
+	for (const struct parcel *parcel = net.parcels; data && parcel; parcel = parcel->next)
+		if (parcel->phase != PAST && parcel->into_count && parcel->into[0].data == data)
+			net.fails("a place was given back while the link writes there");
+	__real_weir_message_unref(message);
+}
+
 /* R3: the sender's block must be as it was. */
 static void check_block(const struct parcel *parcel)
 {
@@ -378,7 +392,7 @@ static bool step_once(void)
 	simulated_time_fire(now);
 	if (parcel)
 		step(parcel, now);
-	if (net.plan.cuts && !draw(40))
+	if (net.plan.cuts && !draw(20))
 		cut_one();
 	if (net.plan.strangers && !draw(30))
 		send_stranger();
@@ -536,7 +550,7 @@ static void hear_message(struct link *link, struct parcel *parcel)
 		parcel->told_due = draw_due();
 	} else {
 		parcel->phase = FILLING;
-		parcel->due = draw_due();
+		parcel->due = draw(2) ? draw_due() : wr_now() + 1 + draw(15 * MS);
 	}
 	if (count < 0)
 		return;
@@ -596,6 +610,10 @@ static void simulated_progress(struct link *link)
 	eventfd_t told;
 
 	link->inside = true;
+	if (draw(2)) /* what it looks at takes time */
+		wr_thread_yield();
+	else if (!draw(6))
+		wr_thread_sleep(1 + draw(12 * MS));
 	eventfd_read(link->descriptor, &told);
 	while ((parcel = draw_news(link))) {
 		handle(link, parcel);
@@ -719,6 +737,8 @@ static bool simulated_drop(struct link *link)
 	if (line) {
 		cut(line, link->side);
 		simulated_wake();
+		if (!draw(3)) /* a forced close takes time */
+			wr_thread_sleep(1 + draw(2 * MS));
 		while (settle_one(link, line))
 			if (!draw(4))
 				wr_thread_yield();
@@ -815,13 +835,11 @@ void simulated_end(void)
 	wr_cond_finish(&net.changed);
 }
 
-void simulated_look(void)
+void simulated_look(enum simulated_side side)
 {
-	for (unsigned side = 0; side < 2; side++) {
-		struct link *link = net.sides[side];
-		struct pollfd set = {link ? link->set : -1, POLLIN, 0};
+	const struct link *link = net.sides[side];
+	struct pollfd set = {link ? link->set : -1, POLLIN, 0};
 
-		if (link && !link->inside && !link->dead && draw_news(link) && poll(&set, 1, 0) <= 0)
-			net.fails("the %s sleeps, and its link has news", side ? "receiver" : "sender");
-	}
+	if (link && !link->inside && !link->dead && draw_news(link) && poll(&set, 1, 0) <= 0)
+		net.fails("the %s sleeps, and its link has news", side ? "receiver" : "sender");
 }

@@ -46,8 +46,8 @@ void simulated_end(void);
 void simulated_crash(enum simulated_side side);
 /* The sink has got a message. */
 void simulated_came(void);
-/* While the world is at rest. */
-void simulated_look(void);
+/* While the world is at rest: this side, whose entity is not done, sleeps only if its link has no news. */
+void simulated_look(enum simulated_side side);
 
 /* --- simulated_time.c --- */
 

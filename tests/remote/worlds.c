@@ -27,7 +27,7 @@ static weir_status number_compute(weir_context *context, void *state)
 	struct side *side = &world.sides[SIMULATED_SENDER];
 	struct wr_random *random = &side->random;
 	struct letter letter = {side->life, (uint32_t)weir_context_tick(context)};
-	size_t bytes = sizeof letter + wr_random_below(random, 200);
+	size_t bytes = sizeof letter + wr_random_below(random, 600); /* some of them lie in the message itself */
 	weir_message *message;
 	weir_status status;
 
@@ -266,7 +266,7 @@ static void draw_fate(void)
 
 	switch (shape == ANY ? CUT + draw(3) : shape) {
 	case CUT:
-		world.plan.cuts = draw(4);
+		world.plan.cuts = draw(6);
 		break;
 	case ENDED:
 		world.plan.cuts = draw(4) ? 0 : 1;
@@ -304,14 +304,30 @@ static void draw_world(uint64_t seed)
 		world.sides[1].fate_after, world.plan.cuts, world.enough);
 }
 
-static void look_at_rest(weir_scheduler *scheduler)
+/* Whether an entity of this side's link may tick again. */
+static bool is_joined(const struct side *side)
 {
-	weir_scheduler *other = world.sides[SIMULATED_SENDER].scheduler;
+	const weir_graph *graph = side->graph;
 
-	(void)scheduler;
-	if (other && wr_load(&other->phase) == WR_OPEN && rest_broken(other))
-		dst_fails("%s", rest_broken(other));
-	simulated_look();
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (!strcmp(graph->entities[i].plan->name, side->which ? "receive" : "send"))
+			return !(wr_read(&graph->entities[i].state) & WR_DONE);
+	return false;
+}
+
+static void look_at_rest(weir_scheduler *unused)
+{
+	(void)unused;
+	for (unsigned i = 0; i < 2; i++) {
+		struct side *side = &world.sides[i];
+
+		if (!side->scheduler || wr_load(&side->scheduler->phase) != WR_OPEN)
+			continue;
+		if (rest_broken(side->scheduler))
+			dst_fails("%s", rest_broken(side->scheduler));
+		if (is_joined(side))
+			simulated_look(side->which);
+	}
 }
 
 int main(int argc, char **argv)
