@@ -52,8 +52,8 @@ void simulated_look(enum simulated_side side);
 /* --- simulated_time.c --- */
 
 void simulated_time_begin(uint64_t seed);
-int64_t simulated_time_next(void);        /* when a timer fires next; INT64_MAX: none does */
-void simulated_time_fire(int64_t now);    /* those that are due */
-void simulated_wake(void);                /* a timer was set */
+int64_t simulated_time_next(void);     /* when a timer fires next; INT64_MAX: none does */
+void simulated_time_fire(int64_t now); /* those that are due */
+void simulated_wake(void);             /* a timer was set */
 
 #endif

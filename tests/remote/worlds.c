@@ -27,7 +27,8 @@ static weir_status number_compute(weir_context *context, void *state)
 	struct side *side = &world.sides[SIMULATED_SENDER];
 	struct wr_random *random = &side->random;
 	struct letter letter = {side->life, (uint32_t)weir_context_tick(context)};
-	size_t bytes = sizeof letter + wr_random_below(random, 600); /* some of them lie in the message itself */
+	size_t bytes =
+		sizeof letter + wr_random_below(random, 600); /* some of them lie in the message itself */
 	weir_message *message;
 	weir_status status;
 

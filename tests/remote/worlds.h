@@ -1,4 +1,5 @@
-/* A world of two processes that are joined: worlds.c draws and runs it, worlds_check.c says what must hold. */
+/* A world of two processes that are joined: worlds.c draws and runs it, worlds_check.c says what must hold.
+ */
 #ifndef TESTS_REMOTE_WORLDS_H
 #define TESTS_REMOTE_WORLDS_H
 
@@ -7,13 +8,13 @@
 #include "tests/scheduler/dst_command.h"
 
 enum {
-	LIVES = 3,                 /* of a process, at most */
-	TIMEOUT = 12,              /* s that a sender waits for its receiver */
-	BEHIND = 2,                /* capacity behind the receiver */
+	LIVES = 3,    /* of a process, at most */
+	TIMEOUT = 12, /* s that a sender waits for its receiver */
+	BEHIND = 2,   /* capacity behind the receiver */
 };
 
-#define LIMIT (40 * 1000 * MS)    /* after which what has not ended stands still */
-#define GRACE (2 * 1000 * MS)     /* that a receiver waits for a sender that does not come again */
+#define LIMIT (40 * 1000 * MS) /* after which what has not ended stands still */
+#define GRACE (2 * 1000 * MS)  /* that a receiver waits for a sender that does not come again */
 
 enum on_lost { ON_FAIL, ON_WAIT, ON_DROP };
 enum fate { LIVES_ON, IS_DRAINED, IS_STOPPED, DIES };
@@ -40,7 +41,7 @@ struct side {
 	bool away;    /* the receiver was, at the end of what is sent */
 	int64_t over;
 	unsigned greeted; /* hellos that were answered before this life */
-	uint32_t lost; /* messages, that it counts */
+	uint32_t lost;    /* messages, that it counts */
 };
 
 struct world {
