@@ -78,8 +78,9 @@ void check_both(void)
 	if (receiver->well && !receiver->life && !sender->life)
 		check_sum(receiver, sent, sent);
 	/* One that does not wait for its sender ends well without an answer, if it has all. */
-	if (receiver->well && sender->status && sender->on_lost == ON_WAIT && !sender->stopped &&
-	    !simulated_seen.done_lost && (receiver->on_lost == ON_WAIT || !simulated_seen.cuts))
+	if (receiver->well && sender->status && sender->on_lost == ON_WAIT && !sender->life &&
+	    !sender->stopped && !simulated_seen.done_lost &&
+	    (receiver->on_lost == ON_WAIT || !simulated_seen.cuts))
 		dst_fails("the receiver has answered, and the sender fails");
 	if (simulated_seen.greeted == 1 && world.next[0] != world.came[0])
 		dst_fails("%u of %u messages came by one connection", world.came[0], world.next[0]);
