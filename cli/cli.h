@@ -52,18 +52,21 @@ enum {
 	CLI_METRICS = 1 << 23,
 	CLI_OUTPUT = 1 << 24,
 	CLI_MAX_FILE = 1 << 25,
+	CLI_REMOTE = 1 << 26,
 };
 
 /* The parsed command line. All texts are borrowed from argv. */
 struct cli_options {
 	const char *argument; /* GRAPH, NAME or RUN.json; NULL: none */
-	const char *second;   /* TRACE.json; NULL: none */
-	const char *output;   /* -o; NULL: none */
-	size_t max_file;      /* bytes of a file that is read; 0: not given */
+	char **arguments;     /* all of them */
+	int argument_count;
+	const char *second; /* TRACE.json; NULL: none */
+	const char *output; /* -o; NULL: none */
+	size_t max_file;    /* bytes of a file that is read; 0: not given */
 	const char **sets, **plugins, **pythons;
 	size_t set_count, plugin_count, python_count;
 	unsigned workers;
-	const char *backend, *signal, *root;
+	const char *backend, *signal, *root, *remote;
 	const char *trace;      /* a file; NULL: none */
 	size_t trace_events;    /* 0: not given */
 	const char *stats_file; /* NULL: none */
@@ -83,11 +86,11 @@ struct cli_options {
 
 struct cli_command {
 	const char *name;
-	const char
-		*argument; /* "GRAPH": required; "[NAME]": optional; "RUN.json [TRACE.json]": the second is */
-	const char *help;  /* one line */
-	const char *text;  /* printed by --help before the options; ends with a newline */
-	unsigned options;  /* mask */
+	const char *argument; /* "GRAPH": required; "[NAME]": optional; "RUN.json [TRACE.json]": the second
+				 is; "GRAPH...": one or more */
+	const char *help;     /* one line */
+	const char *text;     /* printed by --help before the options; ends with a newline */
+	unsigned options;     /* mask */
 	int (*run)(const struct cli_options *options);
 };
 
@@ -155,11 +158,14 @@ struct cli_graph {
 	weir_description *description;
 	const struct cli_options *options;
 	unsigned errors, warnings; /* printed so far */
-	bool interruptible;        /* input: SIGINT, SIGTERM and SIGHUP end the process while reading */
+	bool *set;          /* input: by --set, whether some graph had its entity; NULL: there is one graph */
+	bool interruptible; /* input: SIGINT, SIGTERM and SIGHUP end the process while reading */
 };
+/* Prints an error or a warning. arg: the struct cli_graph. */
+void cli_graph_report(const weir_diagnostic *report, void *arg);
 /* Both return an exit code and print the reason of a failure. Call cli_graph_finish even after a failure. */
 int cli_registry_load(weir_registry **out, const struct cli_options *options);
-int cli_graph_load(struct cli_graph *graph, const struct cli_options *options);
+int cli_graph_load(struct cli_graph *graph, const struct cli_options *options); /* registry: NULL: loads it */
 void cli_graph_finish(struct cli_graph *graph);
 
 /*

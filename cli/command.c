@@ -27,9 +27,9 @@ static void print_help(FILE *to)
 	      "usage: weir COMMAND ...\n\n",
 	      to);
 	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(to, "  %-10s  %-21s  %s\n", commands[i]->name, commands[i]->argument,
+		fprintf(to, "  %-10s  %-24s  %s\n", commands[i]->name, commands[i]->argument,
 			commands[i]->help);
-	fputs("  help        [NAME]                 what a command does and takes: weir help run\n\n"
+	fputs("  help        [NAME]                    what a command does and takes: weir help run\n\n"
 	      "options:\n"
 	      "  --version   prints the version\n"
 	      "  --help      prints this help; after a command, that command's help\n\n"

@@ -1,9 +1,9 @@
 /*
  * Loads what the command line names: plugins, the graph, the values of --set. Every error is printed; the
- * caller gets the exit code. `weir check`, `weir show`, `weir operators` and `weir conditions` do hardly more
- * than that and are here, too.
+ * caller gets the exit code. `weir show`, `weir operators` and `weir conditions` do hardly more than that and
+ * are here, too.
  */
-#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -12,6 +12,8 @@ int cli_registry_load(weir_registry **out, const struct cli_options *options)
 {
 	weir_status status = weir_registry_create(out);
 
+	if (options->remote) /* plugins read it there: the command links none */
+		setenv("WEIR_REMOTE", options->remote, 1);
 	if (!status && cli_python)
 		status = cli_python->add(*out);
 	for (size_t i = 0; !status && i < options->plugin_count; i++)
@@ -46,7 +48,7 @@ static const char *find_set(const struct cli_options *options, const char *point
 	return found;
 }
 
-static void print_report(const weir_diagnostic *report, void *arg)
+void cli_graph_report(const weir_diagnostic *report, void *arg)
 {
 	struct cli_graph *graph = arg;
 	const char *pointer = report->pointer ? report->pointer : "";
@@ -71,7 +73,7 @@ static weir_status read_and_set(struct cli_graph *graph, const struct cli_option
 
 	if (graph->interruptible)
 		cli_signals_reading(true);
-	status = weir_description_read(options->argument, options->max_file, print_report, graph,
+	status = weir_description_read(options->argument, options->max_file, cli_graph_report, graph,
 				       &graph->description);
 	if (graph->interruptible)
 		cli_signals_reading(false);
@@ -79,6 +81,10 @@ static weir_status read_and_set(struct cli_graph *graph, const struct cli_option
 	for (size_t i = 0; !status && i < options->set_count; i++) {
 		status = weir_description_set(graph->description, options->sets[i]);
 		*usage = status == WEIR_E_INVALID;
+		if (!status && graph->set)
+			graph->set[i] = true;
+		else if (*usage && graph->set) /* another one of the graphs has that entity, or none */
+			status = WEIR_OK;
 	}
 	return status;
 }
@@ -86,7 +92,7 @@ static weir_status read_and_set(struct cli_graph *graph, const struct cli_option
 int cli_graph_load(struct cli_graph *graph, const struct cli_options *options)
 {
 	bool usage = false;
-	int code = cli_registry_load(&graph->registry, options);
+	int code = graph->registry ? CLI_OK : cli_registry_load(&graph->registry, options);
 	weir_status status;
 
 	if (code)
@@ -98,7 +104,7 @@ int cli_graph_load(struct cli_graph *graph, const struct cli_options *options)
 		return CLI_FAILED;
 	}
 	if (!status)
-		status = weir_description_check(graph->description, graph->registry, print_report, graph);
+		status = weir_description_check(graph->description, graph->registry, cli_graph_report, graph);
 	if (!status)
 		return CLI_OK;
 	/* Failures without a place in the text were not reported yet. */
@@ -115,65 +121,7 @@ void cli_graph_finish(struct cli_graph *graph)
 	weir_registry_destroy(graph->registry);
 }
 
-/* --- weir check, weir show --- */
-
-static void print_pool_needs(const weir_description *description)
-{
-	weir_pool_needs needs = {.size = sizeof needs};
-
-	for (size_t i = 0; !weir_description_pool_needs(description, i, &needs); i++)
-		if (needs.blocks)
-			printf("memory pool %s: %" PRIu64 " block%s; with %" PRIu64
-			       " it cannot stall (queues that they reach "
-			       "hold %" PRIu64 ", ticks claim %" PRIu64 ")\n",
-			       needs.pool, needs.blocks, needs.blocks == 1 ? "" : "s",
-			       needs.reached + needs.claimed, needs.reached, needs.claimed);
-}
-
-/* weir run has it from the start of the run, which knows the root and the descriptors. */
-static int check_files(struct cli_graph *graph)
-{
-	weir_status status =
-		weir_description_check_files(graph->description, graph->registry, print_report, graph);
-
-	if (status && !graph->errors)
-		cli_say_error(status, graph->options->argument);
-	return !status ? CLI_OK : status == WEIR_E_NOMEM ? CLI_FAILED : CLI_REFUSED;
-}
-
-static int run_check(const struct cli_options *options)
-{
-	struct cli_graph graph = {0};
-	int code;
-
-	cli_signals_unblock();
-	code = cli_graph_load(&graph, options);
-	if (!code)
-		code = check_files(&graph);
-	if (!code) {
-		cli_print_escaped(stdout, options->argument);
-		printf(": no errors");
-	}
-	if (!code && graph.warnings)
-		printf(", %u warning%s", graph.warnings, graph.warnings > 1 ? "s" : "");
-	if (!code)
-		putchar('\n');
-	if (!code)
-		print_pool_needs(graph.description);
-	cli_graph_finish(&graph);
-	return code;
-}
-
-const struct cli_command cli_check = {
-	.name = "check",
-	.argument = "GRAPH",
-	.help = "finds every error of a graph that can be seen without running it",
-	.text = "Each error is one line on stderr: "
-		"FILE:LINE:COLUMN: error W012: what is wrong and the remedy.\n"
-		"docs/errors.md explains the numbers.\n",
-	.options = CLI_SET | CLI_PLUGIN | CLI_PYTHON | CLI_MAX_FILE,
-	.run = run_check,
-};
+/* --- weir show --- */
 
 static int run_show(const struct cli_options *options)
 {

@@ -1,6 +1,7 @@
 /* The options of all subcommands: one table, read with getopt_long. */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,6 +142,12 @@ static bool take_root(struct cli_options *options, const char *value)
 	return *value != '\0';
 }
 
+static bool take_remote(struct cli_options *options, const char *value)
+{
+	options->remote = value;
+	return *value != '\0';
+}
+
 static bool take_trace(struct cli_options *options, const char *value)
 {
 	options->trace = value;
@@ -278,6 +285,8 @@ static const struct row rows[] = {
 	 take_explain_after, "a time such as 500ms, 5s or 1min"},
 	{CLI_ROOT, "root", "DIR", "confines the files of the built-in operators to this folder", take_root,
 	 "a folder"},
+	{CLI_REMOTE, "remote", "FILE", "the addresses of remote connections, a name and an address per line",
+	 take_remote, "a file"},
 	{CLI_TRACE, "trace", "FILE", "writes a timeline of the run, for Perfetto or chrome://tracing",
 	 take_trace, "a file"},
 	{CLI_TRACE_EVENTS, "trace-events", "N",
@@ -387,7 +396,7 @@ static int read_argument(struct cli_options *options, const struct cli_command *
 			 char **argv)
 {
 	bool required = command->argument[0] != '[';
-	int most = strchr(command->argument, ' ') ? 2 : 1;
+	int most = strstr(command->argument, "...") ? INT_MAX : strchr(command->argument, ' ') ? 2 : 1;
 
 	if (options->help)
 		return CLI_OK;
@@ -401,6 +410,8 @@ static int read_argument(struct cli_options *options, const struct cli_command *
 			command->argument);
 		return CLI_USAGE;
 	}
+	options->arguments = argv;
+	options->argument_count = argc;
 	options->argument = argc > 0 ? argv[0] : NULL;
 	options->second = argc > 1 ? argv[1] : NULL;
 	return CLI_OK;

@@ -112,6 +112,41 @@ static const struct field stamped_fields[] = {
 };
 static const struct shape stamped = SHAPE(cli_stamped, stamped_fields);
 
+static const struct field way_fields[] = {
+	FIELD(cli_way, COUNT, count), FIELD(cli_way, INTEGER, min), FIELD(cli_way, INTEGER, p50),
+	FIELD(cli_way, INTEGER, p99), FIELD(cli_way, INTEGER, max), {0},
+};
+static const struct shape way = SHAPE(cli_way, way_fields);
+
+static const struct field numbers_fields[] = {
+	NEEDED(cli_numbers, COUNT, emitted),
+	NEEDED(cli_numbers, COUNT, number),
+	{0},
+};
+static const struct shape numbers = SHAPE(cli_numbers, numbers_fields);
+
+static const struct field remote_fields[] = {
+	FIELD(cli_remote, TEXT, to),
+	FIELD(cli_remote, TEXT, listen),
+	NEEDED(cli_remote, TEXT, session),
+	NEEDED(cli_remote, TEXT, peer),
+	FIELD(cli_remote, COUNT, count),
+	FIELD(cli_remote, COUNT, lost),
+	FIELD(cli_remote, COUNT, exchanges),
+	FIELD(cli_remote, INTEGER, offset),
+	FIELD(cli_remote, COUNT, error),
+	FIELD(cli_remote, COUNT, emitted),
+	SHAPED(cli_remote, OBJECT, way, way),
+	FIELD(cli_remote, FLAG, all_numbers),
+	SHAPED(cli_remote, LIST, numbers, numbers),
+	{0},
+};
+static const struct shape remote = SHAPE(cli_remote, remote_fields);
+
+/* An operator records what it wants: of other ones nothing is known. */
+static const struct field record_fields[] = {SHAPED(cli_record, OBJECT, weir_remote, remote), {0}};
+static const struct shape record = SHAPE(cli_record, record_fields);
+
 static const struct field entity_fields[] = {
 	NEEDED(cli_entity, TEXT, name),
 	FIELD(cli_entity, TEXT, operator),
@@ -136,6 +171,7 @@ static const struct field entity_fields[] = {
 	SHAPED(cli_entity, LIST, waits, wait),
 	SHAPED(cli_entity, LIST, conditions, condition),
 	SHAPED(cli_entity, LIST, streams, use),
+	SHAPED(cli_entity, OBJECT, record, record),
 	FIELD(cli_entity, COUNT, gpu_ticks),
 	FIELD(cli_entity, TEXT, done_source),
 	{0},

@@ -60,6 +60,29 @@ struct cli_stamped {
 	int64_t count, sum, max;
 };
 
+/*
+ * What a remote_send or remote_receive has recorded of its connection (remote/remote.h). session, peer: of
+ * this side and of the other one; NULL: it is neither. offset: the other clock less this one; error: how far
+ * that may be off; of `exchanges`. way: by both clocks, so that the offset is in it. numbers: from that
+ * message emitted on.
+ */
+struct cli_way {
+	int64_t count, min, p50, p99, max;
+};
+struct cli_numbers {
+	int64_t emitted, number;
+};
+struct cli_remote {
+	char *to, *listen, *session, *peer;
+	int64_t count, lost, exchanges, offset, error, emitted;
+	struct cli_way way;
+	bool all_numbers;
+	struct cli_list numbers; /* of struct cli_numbers */
+};
+struct cli_record {
+	struct cli_remote weir_remote;
+};
+
 struct cli_entity {
 	char *name,
 		*operator, * resource; /* resource: of its streams; NULL: the default stream pool, or none */
@@ -73,6 +96,7 @@ struct cli_entity {
 	struct cli_list waits;      /* of struct cli_wait */
 	struct cli_list conditions; /* of struct cli_condition */
 	struct cli_list streams;    /* of struct cli_use */
+	struct cli_record record;
 	int64_t gpu_ticks;
 	char *done_source; /* NULL: no device work was measured */
 };

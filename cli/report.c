@@ -12,18 +12,8 @@
 #include "base/units.h"
 #include "cli/cli.h"
 
-/* Bytes that are read by default. A trace has 100 to 200 per event. */
-#define RUN_MOST   ((size_t)256 << 20)
-#define TRACE_MOST ((size_t)4 << 30)
-
-struct file {
-	const char *path;
-	char *text; /* ends with a NUL after its length */
-	size_t length;
-};
-
 /* Reads at most `most` bytes and one more. Returns false with errno. */
-static bool fill_file(struct file *file, int fd, size_t most)
+static bool fill_file(struct cli_input *file, int fd, size_t most)
 {
 	size_t room = 0;
 	ssize_t got = 1;
@@ -48,13 +38,13 @@ static bool fill_file(struct file *file, int fd, size_t most)
 	return true;
 }
 
-static int read_file(struct file *file, const char *path, const struct cli_options *options, size_t most)
+int cli_input_read(struct cli_input *file, const char *path, const struct cli_options *options, size_t most)
 {
 	bool standard = !strcmp(path, "-"), filled;
 	int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
 	most = options->max_file ? options->max_file : most;
-	*file = (struct file){.path = standard ? "<stdin>" : path};
+	*file = (struct cli_input){.path = standard ? "<stdin>" : path};
 	filled = fd >= 0 && fill_file(file, fd, most);
 	if (!filled)
 		cli_say(errno == ENOMEM ? "%s: %s" : "%s: cannot be read: %s", file->path,
@@ -71,14 +61,14 @@ static int read_file(struct file *file, const char *path, const struct cli_optio
 }
 
 /* fault: as cli_recorded_read leaves it. */
-static int refuse(const struct file *file, const char *fault)
+int cli_input_refuse(const struct cli_input *file, const char *fault)
 {
 	cli_say("%s: %s", file->path, *fault ? fault : "out of memory");
 	return *fault ? CLI_REFUSED : CLI_FAILED;
 }
 
 struct report {
-	struct file run, trace;
+	struct cli_input run, trace;
 	struct cli_recorded recorded;
 	struct cli_findings findings;
 	struct cli_frames_slowest frames;
@@ -88,12 +78,12 @@ static int read_run(struct report *report, const struct cli_options *options)
 {
 	char fault[512];
 	int64_t ticks = 0;
-	int code = read_file(&report->run, options->argument, options, RUN_MOST);
+	int code = cli_input_read(&report->run, options->argument, options, CLI_RUN_MOST);
 
 	if (code)
 		return code;
 	if (!cli_recorded_read(&report->recorded, report->run.text, report->run.length, fault))
-		return refuse(&report->run, fault);
+		return cli_input_refuse(&report->run, fault);
 	if (!report->recorded.has_outcome)
 		cli_say("%s: warning: it does not say how the run ended: the run was on, or another version "
 			"of "
@@ -106,7 +96,7 @@ static int read_run(struct report *report, const struct cli_options *options)
 			report->run.path);
 	cli_findings_make(&report->findings, &report->recorded);
 	if (report->findings.no_memory)
-		return refuse(&report->run, "");
+		return cli_input_refuse(&report->run, "");
 	for (size_t i = 0; i < report->recorded.entities.count; i++)
 		ticks += cli_recorded_entity(&report->recorded, i)->ticks > 0;
 	if (!report->findings.count && (!ticks || !report->recorded.duration)) {
@@ -122,14 +112,14 @@ static int read_run(struct report *report, const struct cli_options *options)
 static int read_trace(struct report *report, const struct cli_options *options)
 {
 	char fault[512];
-	int code = read_file(&report->trace, options->second, options, TRACE_MOST);
+	int code = cli_input_read(&report->trace, options->second, options, CLI_TRACE_MOST);
 
 	if (code)
 		return code;
 	if (cli_slowest_read(&report->frames, &report->recorded, report->trace.text, report->trace.length,
 			     fault))
 		return CLI_OK;
-	return refuse(&report->trace, fault);
+	return cli_input_refuse(&report->trace, fault);
 }
 
 /* --- the output --- */
@@ -243,6 +233,8 @@ static int run_report(const struct cli_options *options)
 	int code;
 
 	cli_signals_unblock();
+	if (cli_joined_given(options))
+		return cli_joined_run(options);
 	if (!options->output && options->format != WEIR_FORMAT_JSON) {
 		cli_say("missing -o FILE, the page to write; or --json, to print the findings");
 		return CLI_USAGE;
@@ -263,11 +255,13 @@ static int run_report(const struct cli_options *options)
 
 const struct cli_command cli_report = {
 	.name = "report",
-	.argument = "RUN.json [TRACE.json]",
+	.argument = "RUN.json [TRACE.json]...",
 	.help = "shows what limits a run, as a page or as JSON",
 	.text = "RUN.json is written by weir run --stats-file RUN.json, TRACE.json by weir run --trace "
 		"TRACE.json\n"
-		"of the same run. The page is one file that any browser opens, without a network.\n",
+		"of the same run. The page is one file that any browser opens, without a network.\n"
+		"weir report RUN.json [TRACE.json] RUN.json [TRACE.json] ...: of runs that were joined by\n"
+		"remote connections, what is known of these, and, with their traces, the latency of paths.\n",
 	.options = CLI_JSON | CLI_OUTPUT | CLI_MAX_FILE,
 	.run = run_report,
 };

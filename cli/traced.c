@@ -133,6 +133,8 @@ static bool arrow_begins(struct reading *reading, const struct cli_event *event)
 							       .device_begin = CLI_TIME_NONE,
 							       .device_end = CLI_TIME_NONE}))
 		return false;
+	if (row->step)
+		cli_traced_step(reading->out, row->step - 1)->gave = true;
 	if (2 * reading->arrow_count >= reading->arrow_room && !arrows_grow(reading))
 		return false;
 	place = arrow_place(reading->arrows, reading->arrow_room, id);
@@ -148,6 +150,8 @@ static bool arrow_ends(struct reading *reading, const struct cli_event *event)
 	struct cli_step *step, *from;
 	struct arrow *place;
 
+	if (row && id && row->step)
+		cli_traced_step(reading->out, row->step - 1)->took = true;
 	if (!row || !id || !row->step || !reading->arrow_room)
 		return row;
 	place = arrow_place(reading->arrows, reading->arrow_room, id);
@@ -339,6 +343,8 @@ static void read_other(struct reading *reading)
 			cli_json_count(json, &reading->version);
 		else if (cli_slice_is(key, "duration_ns"))
 			cli_json_count(json, &reading->duration);
+		else if (cli_slice_is(key, "begun_ns"))
+			cli_json_count(json, &reading->out->begun);
 		else if (cli_slice_is(key, "dropped_records"))
 			cli_json_count(json, &reading->out->dropped);
 		else if (cli_slice_is(key, "graph") && cli_json_next(json) == CLI_JSON_STRING) {

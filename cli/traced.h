@@ -20,14 +20,15 @@ struct cli_step {
 	int64_t tick, origin; /* origin: begin of the source's tick */
 	int64_t ready, begin, end;
 	int64_t device_begin, device_end; /* CLI_TIME_NONE: not measured */
-	bool inside;
-	uint32_t wait; /* what it waited for last: index + 1; 0: unknown */
+	bool inside, took, gave;          /* took, gave: messages */
+	uint32_t wait;                    /* what it waited for last: index + 1; 0: unknown */
 };
 
 struct cli_traced {
 	struct cli_list steps; /* of struct cli_step: all ticks of the trace */
 	struct cli_list waits; /* of char * */
 	int64_t events, dropped;
+	int64_t begun; /* 0 by the clock of the process, CLOCK_MONOTONIC; 0: unknown */
 };
 
 static inline struct cli_step *cli_traced_step(const struct cli_traced *traced, size_t i)

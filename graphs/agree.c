@@ -8,8 +8,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/memory.h"
+#include "base/status.h"
+#include "base/struct.h"
 #include "graphs/build.h"
+#include "graphs/description.h"
 
 #define ROUNDS_MAX 64 /* a long chain that is listed backwards stays unfinished: less is found */
 
@@ -315,4 +319,62 @@ weir_status wr_build_check_types(struct wr_build *build)
 	wr_free(brought.by);
 	wr_free(compared.list);
 	return status;
+}
+
+/* --- what an input gets --- */
+
+/* Widens *all by what the connection brings. */
+static void add_bytes(const struct brought *brought, size_t connection, struct wr_interval *all)
+{
+	const struct wr_plan_connection *source = source_of(brought, connection);
+	const struct wr_plan_entity *from = &brought->plan->entities[source->from];
+	struct wr_interval bytes = {0, INT64_MAX};
+
+	if (from->outputs[source->output].kinds == WEIR_KIND_TENSOR)
+		wr_port_type_bytes(&from->outputs[source->output].type, &from->scope, &bytes.least,
+				   &bytes.most);
+	all->least = bytes.least < all->least ? bytes.least : all->least;
+	all->most = bytes.most > all->most ? bytes.most : all->most;
+}
+
+static weir_status find_bytes(const struct wr_plan *plan, uint32_t entity, uint32_t input,
+			      weir_sent_bytes *out)
+{
+	struct wr_interval all = {INT64_MAX, 0};
+	struct brought brought = {.plan = plan};
+	weir_status status = find_brought(&brought);
+
+	for (size_t i = 0; i < plan->connection_count && !status; i++)
+		if (plan->connections[i].to == entity && plan->connections[i].input == input)
+			add_bytes(&brought, i, &all);
+	wr_free(brought.by);
+	if (!all.most || plan->entities[entity].inputs[input].inlet) /* none, or the program, too */
+		all = (struct wr_interval){0, INT64_MAX};
+	*out = (weir_sent_bytes){sizeof *out, all.least, all.most};
+	return status;
+}
+
+weir_status weir_description_sent_bytes(const weir_description *description, const char *input,
+					weir_sent_bytes *out)
+{
+	const struct wr_plan *plan = wr_load(&((weir_description *)description)->checked);
+	weir_sent_bytes found;
+
+	if (!plan)
+		return wr_fail(WEIR_E_INVALID, "what an input gets is known after weir_description_check");
+	for (uint32_t e = 0; e < plan->entity_count; e++) {
+		const struct wr_plan_entity *entity = &plan->entities[e];
+		size_t length = strlen(entity->name);
+
+		if (strncmp(input, entity->name, length) || input[length] != '.')
+			continue;
+		for (uint32_t i = 0; i < entity->input_count; i++)
+			if (!strcmp(entity->inputs[i].port->name, input + length + 1)) {
+				weir_status status = find_bytes(plan, e, i, &found);
+
+				return status ? status
+					      : wr_struct_fill(out, &found, sizeof found, "weir_sent_bytes");
+			}
+	}
+	return wr_fail(WEIR_E_INVALID, "there is no input '%s'", wr_shown(input).text);
 }

@@ -154,7 +154,8 @@ void wr_build_latest_input(struct wr_build *build, struct wr_plan_input *input, 
 			   const struct wr_value *gate);
 void wr_build_check_latest(struct wr_build *build);
 void wr_build_check_aligned(struct wr_build *build); /* what `aligned` names */
-/* The key "instances" of an entity, and what it needs once all connections and claims are known. */
+/* What the key "instances" of an entity needs: of its operator, whose ports are known, and once all
+ * connections and claims are. */
 void wr_build_instances(struct wr_build *build, struct wr_plan_entity *entity, const struct wr_value *value,
 			const struct wr_at *at);
 void wr_build_check_instances(struct wr_build *build);

@@ -340,7 +340,7 @@ static weir_status add_default_conditions(struct wr_build *build, struct wr_plan
 	for (unsigned i = 0; i < entity->output_count && !status; i++)
 		if (wants_default(entity->outputs[i].connections + entity->outputs[i].outlet,
 				  entity->outputs[i].port) &&
-		    !is_named(entity, i, false))
+		    !(entity->outputs[i].port->flags & WEIR_PORT_FULL) && !is_named(entity, i, false))
 			status = add_default_condition(build, entity, "downstream_message_affordable", "port",
 						       entity->outputs[i].port->name, 0);
 	return status;

@@ -161,7 +161,8 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 			wr_field_integer(&build->reports, &(struct wr_at){at, "max_in_flight", 0},
 					 found[IN_FLIGHT], 0, WR_IN_FLIGHT_MAX, 0);
 	build_replay(build, entity, found[REPLAY], at);
-	wr_build_instances(build, entity, found[INSTANCES], at);
+	entity->instances = (uint32_t)wr_field_integer(&build->reports, &(struct wr_at){at, "instances", 0},
+						       found[INSTANCES], 1, WR_INSTANCES_MAX, 1);
 	entity->main = found[MAIN] && found[MAIN]->boolean;
 	build->unresolved_resource |= !found[RESOURCES] && wr_value_index(value, "resources") != WR_NO_INDEX;
 	if (!status)
@@ -181,6 +182,7 @@ static weir_status build_entity(struct wr_build *build, struct wr_plan_entity *e
 					    found[PARAMETERS] ? found[PARAMETERS]->place : value->place);
 	if (status || !entity->kind)
 		return status;
+	wr_build_instances(build, entity, found[INSTANCES], at);
 	status = wr_build_ports(build, entity, found[PORTS], at);
 	if (!status)
 		status = wr_build_conditions(build, entity, found[CONDITIONS], at);

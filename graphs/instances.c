@@ -27,8 +27,7 @@ void wr_build_instances(struct wr_build *build, struct wr_plan_entity *entity, c
 {
 	struct wr_at here = {at, "instances", 0};
 
-	entity->instances = (uint32_t)wr_field_integer(&build->reports, &here, value, 1, WR_INSTANCES_MAX, 1);
-	if (entity->instances < 2 || !entity->kind)
+	if (entity->instances < 2)
 		return;
 	if (!(entity->kind->flags & WEIR_OPERATOR_INSTANCES))
 		wr_report(&build->reports, WR_W_INSTANCES, &here, value->place,

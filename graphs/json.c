@@ -367,3 +367,15 @@ weir_status wr_json_read(struct wr_value *out, const char *text, size_t length, 
 	arena_clear(&arena, true);
 	return status;
 }
+
+bool wr_json_is_object(const char *text)
+{
+	struct wr_reports reports = {0};
+	struct wr_value value = {0};
+	weir_status status = wr_json_read(&value, text, strlen(text), &reports);
+	bool is = !status && !reports.errors && value.type == WR_OBJECT;
+
+	wr_value_finish(&value);
+	(void)wr_reports_deliver(&reports, NULL, NULL);
+	return is;
+}

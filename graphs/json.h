@@ -10,4 +10,6 @@
  */
 weir_status wr_json_read(struct wr_value *out, const char *text, size_t length, struct wr_reports *reports);
 
+bool wr_json_is_object(const char *text); /* also false if memory runs out */
+
 #endif

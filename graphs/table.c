@@ -259,6 +259,10 @@ weir_status wr_operator_check(const weir_operator *table)
 		status = table_check_ports(&subject, table->inputs, true, NULL);
 	if (!status)
 		status = table_check_ports(&subject, table->outputs, false, table->inputs);
+	for (size_t i = 0; !status && i < wr_port_count(table->outputs); i++)
+		if (table->outputs[i].flags & WEIR_PORT_FULL && table->flags & WEIR_OPERATOR_INSTANCES)
+			status = table_error(&subject, table->outputs[i].name,
+					     "may be full, which no operator with instances has");
 	if (!status)
 		status = table_check_types(&subject, table->inputs, &scope);
 	if (!status)

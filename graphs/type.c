@@ -374,6 +374,53 @@ static bool narrow(const struct wr_size *size, struct wr_interval *names, struct
 }
 
 /* Names may stand in several places, so what one place says goes on to the others until nothing changes. */
+/* As large as it can be. */
+static int64_t times(int64_t a, int64_t b)
+{
+	int64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static struct wr_interval elements_of(const struct wr_shape *shape, const struct wr_scope *scope)
+{
+	struct wr_interval product = {1, 1};
+
+	for (int i = 0; i < shape->rank; i++) {
+		const struct wr_size *size = &shape->sizes[i];
+		struct wr_interval in = size->name < 0 ? size->in : scope->names[size->name].in;
+
+		product.least = times(product.least, in.least);
+		product.most = times(product.most, in.most);
+	}
+	return product;
+}
+
+void wr_port_type_bytes(const struct wr_port_type *type, const struct wr_scope *scope, int64_t *least,
+			int64_t *most)
+{
+	struct wr_interval element = {INT64_MAX, 0}, all = {INT64_MAX, 0};
+
+	for (size_t i = 0; i < DTYPES; i++) {
+		int64_t bytes = dtypes[i].bits / 8;
+
+		if (!(type->dtypes & 1u << i))
+			continue;
+		element.least = bytes < element.least ? bytes : element.least;
+		element.most = bytes > element.most ? bytes : element.most;
+	}
+	for (int i = 0; i < type->count; i++) {
+		struct wr_interval elements = elements_of(&type->shapes[i], scope);
+
+		if (!(type->alive & 1u << i))
+			continue;
+		all.least = elements.least < all.least ? elements.least : all.least;
+		all.most = elements.most > all.most ? elements.most : all.most;
+	}
+	*least = type->count ? times(element.least, all.least) : 0;
+	*most = type->count && type->port->dtype ? times(element.most, all.most) : INT64_MAX;
+}
+
 bool wr_shapes_meet(const struct wr_shape *a, struct wr_interval *of_a, const struct wr_shape *b,
 		    struct wr_interval *of_b)
 {

@@ -67,6 +67,12 @@ static inline bool wr_port_type_says(const struct wr_port_type *type)
 }
 /* The kinds of messages of a port, never 0: a dtype or a shape without kinds means tensors. */
 unsigned wr_port_kinds(const weir_port *port);
+/*
+ * Gives the bytes of the smallest and of the largest tensor that the port may have, as far as it and the
+ * names of its scope say: 0 and INT64_MAX where they do not.
+ */
+void wr_port_type_bytes(const struct wr_port_type *type, const struct wr_scope *scope, int64_t *least,
+			int64_t *most);
 bool wr_port_type_takes(const struct wr_port_type *type, const weir_tensor *tensor);
 /* "uint8 [H, W] | [H, W, 3] in host memory" */
 struct wr_type_words {

@@ -933,7 +933,13 @@ WEIR_API weir_status weir_duration_parse(const char *text, int64_t *out);
  */
 
 /* Flags of a port. */
-enum { WEIR_PORT_OPTIONAL = 1, WEIR_PORT_ANY_SIZE = 2, WEIR_PORT_DEVICE = 4, WEIR_PORT_HOST = 8 };
+enum {
+	WEIR_PORT_OPTIONAL = 1,
+	WEIR_PORT_ANY_SIZE = 2,
+	WEIR_PORT_DEVICE = 4,
+	WEIR_PORT_HOST = 8,
+	WEIR_PORT_FULL = 16
+};
 typedef enum {
 	WEIR_POLICY_BLOCK,
 	WEIR_POLICY_POP,
@@ -958,6 +964,11 @@ typedef enum {
  * HOST (outputs): the device writes host memory, as download does; weir_description_check warns if such an
  * output leads to a DEVICE input of an operator that is not built in, since its compute may read that memory
  * too early.
+ *
+ * FULL (outputs): the entity ticks also while a queue behind the port is full, for an operator that does more
+ * than emit, as one that answers another machine. Compute emits as many as weir_context_room says. When to
+ * tick is for a condition that looks at weir_view_room and at what else there is to do. Not for operators
+ * with WEIR_OPERATOR_INSTANCES.
  *
  * `dtype`, `place` and `shape` say what the tensors of the port are, in alternatives: "uint8|float32" (int8
  * to int64, uint8 to uint64, float16 to float64, bfloat16, bool), "host" or "device" (where the memory is;
@@ -1134,9 +1145,11 @@ WEIR_API weir_status weir_context_create_tensor(weir_context *context, const wei
  * Emits a message; it is delivered after compute returns OK. Takes one reference of the operator's, also on
  * failure; of a received message pass weir_message_ref(message), or forward it. Fails: WEIR_E_INVALID: no
  * such output, more than max_emits, a kind or a tensor that the port or a receiver does not accept, or the
- * operator holds no reference (then none is taken).
+ * operator holds no reference (then none is taken); WEIR_E_BUSY: no room behind a port with WEIR_PORT_FULL.
  */
 WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
+/* How many more messages this tick may emit on the output: what fits behind it, at most its max_emits. */
+WEIR_API size_t weir_context_room(const weir_context *context, unsigned output);
 /*
  * Emits the i-th message that this tick received on the input, as weir_context_emit would, with the reference
  * that the tick has of it: nothing is counted up, and down at the tick's end. The message stays borrowed
@@ -1207,6 +1220,13 @@ WEIR_API void weir_context_log(weir_context *context, weir_log_level level, cons
  * several times in a tick. Thread: owner.
  */
 WEIR_API void weir_context_count_lock(weir_context *context, const char *lock, int64_t waited_ns);
+/*
+ * Puts a JSON object of the operator's own into the statistics of the run, as "record" of its entity, in
+ * place of the one before; the start of a run forgets it. For what only the operator knows, once a run or
+ * seldom: it is checked and copied. Of instances it is that of the one that called last. Also in start and
+ * stop. Thread: owner. Fails: WEIR_E_INVALID: it is no object of JSON; WEIR_E_NOMEM.
+ */
+WEIR_API weir_status weir_context_set_record(weir_context *context, const char *json);
 /*
  * open(2) with O_CLOEXEC for paths from a graph file. With options.root, relative paths begin at the root and
  * no path leads out of it: not by "..", not by a link, not as an absolute path elsewhere. A link to an
@@ -1801,6 +1821,18 @@ typedef struct {
  */
 WEIR_API weir_status weir_description_pool_needs(const weir_description *description, size_t i,
 						 weir_pool_needs *out);
+/* Bytes of the tensors that come to an input, as far as the types of the ports that send them say. */
+typedef struct {
+	size_t size;
+	int64_t least, most; /* of the smallest, of the largest; 0 and INT64_MAX: not known */
+} weir_sent_bytes;
+/*
+ * For an input ("write.in") of a description that weir_description_check has passed since its last change.
+ * What may be no tensor, or comes of an inlet, is not known. Thread: any. Fails: WEIR_E_INVALID: there is no
+ * such input, or it was not checked.
+ */
+WEIR_API weir_status weir_description_sent_bytes(const weir_description *description, const char *input,
+						 weir_sent_bytes *out);
 /*
  * Confines what `describe` of operators opens to a folder, as weir_scheduler_options.root does for a run: set
  * both. NULL: none. Fails: WEIR_E_IO: the folder cannot be opened.

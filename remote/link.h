@@ -34,6 +34,9 @@ struct link;
 
 struct link_events {
 	void *arg;
+	/* `lost` comes, too, after so many ns without a sign of life of the other side (R7); 0: it does not.
+	 */
+	int64_t keepalive;
 	/* The other side has accepted: messages can be sent. */
 	void (*connected)(void *arg);
 	/* The listener has accepted a connection; `peer` is its other end, a text to show. */

@@ -3,18 +3,19 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 /* The mark has the version of these frames; numbers are little-endian, as they are in memory here. */
-static const char mark[8] = {'w', 'e', 'i', 'r', 'm', 'e', 't', '1'};
+static const char mark[8] = {'w', 'e', 'i', 'r', 'm', 'e', 't', '2'};
+enum { SIGN = 'b' };
 
 struct head {
 	char mark[8];
 	uint32_t answer, bytes; /* bytes: of the address behind it */
 	uint64_t tag, sum;      /* sum: of the address: the engine ends the process for one that is broken */
+	int64_t keepalive;
 };
 _Static_assert(sizeof(struct head) == MEET_HEAD, "a frame's head has no gaps");
 
@@ -32,22 +33,6 @@ int meet_listen(const struct address *address, char why[LINK_WHY])
 	if (listener >= 0)
 		close(listener);
 	return -1;
-}
-
-/* A machine that vanishes is noticed in about ten seconds, also if nothing is sent. */
-static void keep_alive(int socket)
-{
-	static const struct {
-		int level, name, value;
-	} options[] = {
-		{SOL_SOCKET, SO_KEEPALIVE, 1},
-		{IPPROTO_TCP, TCP_KEEPIDLE, 4},
-		{IPPROTO_TCP, TCP_KEEPINTVL, 2},
-		{IPPROTO_TCP, TCP_KEEPCNT, 3},
-	};
-
-	for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
-		(void)setsockopt(socket, options[i].level, options[i].name, &options[i].value, sizeof(int));
 }
 
 static bool may_connect(const char *peers, const char *peer)
@@ -88,7 +73,6 @@ bool meet_accept(int listener, const char *peers, struct meeting *out)
 	*out = (struct meeting){.socket = socket};
 	name_peer(&from, out->peer);
 	out->unwelcome = !may_connect(peers, out->peer);
-	keep_alive(socket);
 	return true;
 }
 
@@ -97,12 +81,9 @@ bool meet_connect(const struct address *address, struct meeting *out, char why[L
 	int socket_ = socket(address->socket.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	*out = (struct meeting){.socket = socket_, .connecting = true};
-	if (socket_ >= 0) {
-		keep_alive(socket_);
-		if (!connect(socket_, (const struct sockaddr *)&address->socket, address->size) ||
-		    errno == EINPROGRESS)
-			return true;
-	}
+	if (socket_ >= 0 && (!connect(socket_, (const struct sockaddr *)&address->socket, address->size) ||
+			     errno == EINPROGRESS))
+		return true;
 	snprintf(why, LINK_WHY, "%s", errno == ECONNREFUSED ? "nothing listens there" : strerror(errno));
 	meet_close(out);
 	return false;
@@ -128,21 +109,33 @@ static uint64_t sum_of(const uint8_t *bytes, size_t count)
 }
 
 /* A frame is far smaller than the buffer of a socket on which nothing was sent. */
-bool meet_say(const struct meeting *meeting, enum meet_answer answer, uint64_t tag, const void *address,
-	      size_t bytes)
+bool meet_say(const struct meeting *meeting, const struct meet_frame *frame)
 {
 	struct head head = {
-		.answer = answer, .bytes = (uint32_t)bytes, .tag = tag, .sum = sum_of(address, bytes)};
-	uint8_t frame[MEET_HEAD + MEET_ADDRESS];
+		.answer = frame->answer,
+		.bytes = (uint32_t)frame->bytes,
+		.tag = frame->tag,
+		.sum = sum_of(frame->address, frame->bytes),
+		.keepalive = frame->keepalive,
+	};
+	uint8_t said[MEET_HEAD + MEET_ADDRESS];
 
-	if (bytes > MEET_ADDRESS)
+	if (frame->bytes > MEET_ADDRESS)
 		return false;
 	memcpy(head.mark, mark, sizeof mark);
-	memcpy(frame, &head, sizeof head);
-	if (bytes)
-		memcpy(frame + sizeof head, address, bytes);
-	return send(meeting->socket, frame, sizeof head + bytes, MSG_NOSIGNAL) ==
-	       (ssize_t)(sizeof head + bytes);
+	memcpy(said, &head, sizeof head);
+	if (frame->bytes)
+		memcpy(said + sizeof head, frame->address, frame->bytes);
+	return send(meeting->socket, said, sizeof head + frame->bytes, MSG_NOSIGNAL) ==
+	       (ssize_t)(sizeof head + frame->bytes);
+}
+
+/* What the buffer of the socket does not take would be read late: the other side reads none. */
+void meet_beat(const struct meeting *meeting)
+{
+	const uint8_t sign = SIGN;
+
+	(void)send(meeting->socket, &sign, sizeof sign, MSG_NOSIGNAL);
 }
 
 static struct head head_of(const struct meeting *meeting)
@@ -201,11 +194,18 @@ enum meet_news meet_read(struct meeting *meeting)
 
 enum meet_news meet_look(struct meeting *meeting)
 {
-	uint8_t more;
+	uint8_t more[64];
+	enum meet_news news;
+	bool heard = false;
 	size_t got;
-	enum meet_news news = get(meeting, &more, 1, &got);
 
-	return news == MEET_WHOLE ? MEET_STRANGE : news;
+	while ((news = get(meeting, more, sizeof more, &got)) == MEET_WHOLE) {
+		heard = true;
+		for (size_t i = 0; i < got; i++)
+			if (more[i] != SIGN)
+				return MEET_STRANGE;
+	}
+	return news == MEET_WAITS && heard ? MEET_WHOLE : news;
 }
 
 enum meet_answer meet_answer(const struct meeting *meeting)
@@ -216,6 +216,11 @@ enum meet_answer meet_answer(const struct meeting *meeting)
 uint64_t meet_tag(const struct meeting *meeting)
 {
 	return head_of(meeting).tag;
+}
+
+int64_t meet_keepalive(const struct meeting *meeting)
+{
+	return head_of(meeting).keepalive;
 }
 
 const void *meet_address(const struct meeting *meeting)

@@ -16,6 +16,8 @@ static weir_status add(weir_registry *registry)
 
 	(void)remote_transport->load(why); /* a start says what is missing: a graph can be checked without */
 	if (!status)
+		status = weir_registry_add_condition(registry, &remote_input_condition);
+	if (!status)
 		status = weir_registry_add_operator(registry, &remote_send_operator);
 	if (!status)
 		status = weir_registry_add_operator(registry, &remote_receive_operator);

@@ -1,8 +1,9 @@
 /*
  * remote_receive: a source of the messages that a remote_send of another process sends. docs/dev/rules.md R1
- * to R6 say what the two owe each other.
+ * to R8 say what the two owe each other.
  *
- * A tick: the link's news, one step, at most one message emitted, the link again (R4). The states:
+ * A tick: the link's news, one step, at most one message emitted, if there is room, the link again (R4). The
+ * states:
  *
  *     LISTENING  there is no connection
  *     ACCEPTED   there is one, which has not brought a hello; the timer ends that
@@ -25,11 +26,20 @@
 
 enum receive_state { LISTENING, ACCEPTED, REFUSED, LINKED, LOST, OVER };
 
-#define NS_GREETING INT64_C(2000000000) /* what a connection has to say hello, or to go */
+#define NS_GREETING INT64_C(2000000000)  /* what a connection has to say hello, or to go */
+#define NS_STALL    INT64_C(10000000000) /* without a message, or a sender, that is logged */
+
+#define RUNS 16 /* of numbers without a gap, that are recorded */
 
 struct place {
 	weir_message *message; /* NULL: it is free */
 	bool whole;
+	int64_t said; /* when it was sent */
+};
+
+/* From this message emitted on, they have these numbers. */
+struct numbers {
+	uint64_t emitted, number;
 };
 
 struct receive {
@@ -47,6 +57,9 @@ struct receive {
 	bool greeted;         /* hello was not answered yet */
 	bool over;            /* the link has told the loss: nothing can be said */
 	bool torn;            /* a payload did not come: mostly, as the sender is lost */
+	bool wants;           /* the condition was told that there is a message to emit */
+	bool stalls;          /* it was logged that nothing comes */
+	uint64_t came;        /* emitted when the timer of that began */
 	struct place *places; /* `credits` of them; number n is in n mod credits */
 	uint32_t used;
 	weir_message **ready; /* a ring of `credits` */
@@ -54,7 +67,11 @@ struct receive {
 	uint64_t next;     /* the number of the first message that is not ready */
 	uint64_t received; /* of this sender, since it began, as far as this receiver could know */
 	uint64_t emitted, lost, lost_before;
-	bool ends; /* the end has come, behind `end` messages */
+	struct wire_times times; /* of the last hello or message that came */
+	struct way way;          /* of this sender's */
+	struct numbers runs[RUNS];
+	unsigned run_count; /* more than RUNS: some are not kept */
+	bool ends;          /* the end has come, behind `end` messages */
 	uint64_t end;
 };
 
@@ -101,6 +118,7 @@ static const weir_parameter parameters[] = {
 		.help = "when the sender goes before its end: fails the run, behind what came, or waits for "
 			"it, or another one",
 	},
+	REMOTE_KEEPALIVE,
 	{.name = NULL},
 };
 
@@ -108,6 +126,7 @@ static const weir_port outputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "out",
+		.flags = WEIR_PORT_FULL,
 		.kinds = WEIR_KIND_EMPTY | WEIR_KIND_BYTES | WEIR_KIND_TENSOR | WEIR_KIND_PARTS,
 		.help = "what came, in order, in memory of the host",
 		.place = "host",
@@ -115,7 +134,7 @@ static const weir_port outputs[] = {
 	{.name = NULL},
 };
 
-static const char *const conditions[] = {"{\"type\": \"file_descriptor\", \"warn_after\": \"10s\"}", NULL};
+static const char *const conditions[] = {"{\"type\": \"remote_input\", \"port\": \"out\"}", NULL};
 
 /* --- what the link calls --- */
 
@@ -124,11 +143,17 @@ static void move_to_ready(struct receive *self)
 	for (struct place *place = &self->places[self->next % self->credits]; place->message && place->whole;
 	     place = &self->places[self->next % self->credits]) {
 		self->ready[(self->ready_first + self->ready_count++) % self->credits] = place->message;
-		*place = (struct place){NULL, false};
+		*place = (struct place){NULL, false, 0};
 		self->used--;
 		self->next++;
 		self->received++;
 	}
+}
+
+static void note_times(struct receive *self, const struct wire *wire)
+{
+	self->times.asked = wire->times.said;
+	self->times.heard = watch_now();
 }
 
 /* What a sender does wrong loses it; what is wrong here fails the run. */
@@ -160,6 +185,8 @@ static int take_data(struct receive *self, const struct wire *wire, struct span 
 		return -1;
 	}
 	place->whole = false;
+	place->said = wire->times.said;
+	note_times(self, wire);
 	self->used++;
 	*cookie = place;
 	return (int)count;
@@ -171,8 +198,10 @@ static void on_filled(void *arg, void *cookie, bool whole)
 	struct place *place = cookie;
 
 	place->whole = whole;
-	if (whole)
+	if (whole) {
+		way_add(&self->way, (int64_t)((uint64_t)watch_now() - (uint64_t)place->said));
 		move_to_ready(self);
+	}
 	self->torn |= !whole;
 }
 
@@ -191,6 +220,7 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 	switch (wire.kind) {
 	case WIRE_HELLO:
 		self->hello = wire;
+		note_times(self, &wire);
 		self->greeted = self->state == ACCEPTED;
 		break;
 	case WIRE_DATA:
@@ -247,9 +277,29 @@ static void free_places(struct receive *self)
 {
 	for (uint32_t i = 0; self->places && i < self->credits; i++) {
 		weir_message_unref(self->places[i].message);
-		self->places[i] = (struct place){NULL, false};
+		self->places[i] = (struct place){NULL, false, 0};
 	}
 	self->used = 0;
+}
+
+static void record(weir_context *context, struct receive *self)
+{
+	char more[2048];
+	int at;
+
+	at = snprintf(more, sizeof more,
+		      "\"count\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"emitted\":%" PRIu64
+		      ",\"way\":{\"count\":%" PRIu64 ",\"min\":%" PRId64 ",\"p50\":%" PRId64
+		      ",\"p99\":%" PRId64 ",\"max\":%" PRId64 "},\"all_numbers\":%s,\"numbers\":[",
+		      self->received, self->lost, self->emitted, self->way.count, self->way.least,
+		      way_percentile(&self->way, 50), way_percentile(&self->way, 99), self->way.most,
+		      self->run_count > RUNS ? "false" : "true");
+	for (unsigned i = 0; i < self->run_count && i < RUNS; i++)
+		at += snprintf(more + at, sizeof more - (size_t)at,
+			       "%s{\"emitted\":%" PRIu64 ",\"number\":%" PRIu64 "}", i ? "," : "",
+			       self->runs[i].emitted, self->runs[i].number);
+	snprintf(more + at, sizeof more - (size_t)at, "]");
+	remote_record(context, "listen", self->listen, self->session, self->sender, more);
 }
 
 static void receive_stop(weir_context *context, void *state)
@@ -260,6 +310,7 @@ static void receive_stop(weir_context *context, void *state)
 	struct wire bye = {.kind = WIRE_BYE, .reason = WIRE_STOPPED};
 
 	self->state = OVER; /* what comes now is not wanted */
+	record(context, self);
 
 	if (self->remote.failed) {
 		snprintf(bye.text, sizeof bye.text, "%s", self->remote.failure);
@@ -303,13 +354,14 @@ static weir_status begin_to_listen(weir_context *context, struct receive *self, 
 			"nothing else listen there?",
 			text, why);
 	watch_mark(&self->remote.watch, true); /* the first tick arms the link */
+	watch_time(&self->remote.watch, NS_STALL);
 	return WEIR_OK;
 }
 
 static weir_status receive_start(weir_context *context, void *state, const weir_values *values)
 {
 	struct receive *self = state;
-	const struct link_events events = {
+	struct link_events events = {
 		.arg = self,
 		.accepted = on_accepted,
 		.stranger = on_stranger,
@@ -331,30 +383,42 @@ static weir_status receive_start(weir_context *context, void *state, const weir_
 	else if (getrandom(&self->session, sizeof self->session, 0) != sizeof self->session)
 		status = weir_context_fail(context, "the system gives no random number");
 	if (!status)
-		status = remote_open(context, &self->remote, &events, "file_descriptor");
+		status = remote_open(context, &self->remote, &events, values, "remote_input");
 	if (!status)
 		status = begin_to_listen(context, self, values);
 	if (status) {
-		weir_entity_watch(weir_context_entity(context), "file_descriptor", -1, 0);
+		weir_entity_watch(weir_context_entity(context), "remote_input", -1, 0);
 		receive_stop(context, state);
 	}
 	return status;
 }
 
-/* For the line about a source that stalls. */
-static void receive_progress(const void *state, size_t room, char *out)
-{
-	const struct receive *self = state;
+/* --- one step --- */
 
-	if (self->state == LISTENING)
-		snprintf(out, room, "no sender has connected to %s: %" PRIu64 " messages came", self->listen,
-			 self->emitted);
-	else
-		snprintf(out, room, "nothing comes from %s: %" PRIu64 " messages came", self->peer,
-			 self->emitted);
+/* Begins anew to wait for a message, or a sender. */
+static void time_stall(struct receive *self)
+{
+	self->came = self->emitted;
+	watch_time(&self->remote.watch, NS_STALL);
 }
 
-/* --- one step --- */
+/* The timer has fired: one line if nothing came meanwhile. One that waits for room is none. */
+static void tell_stall(weir_context *context, struct receive *self)
+{
+	if (self->came != self->emitted || self->ready_count) {
+		time_stall(self);
+		return;
+	}
+	self->stalls = true;
+	if (self->state == LISTENING)
+		weir_context_log(context, WEIR_LOG_WARN,
+				 "for 10 s no sender has connected to %s: %" PRIu64 " messages came",
+				 self->listen, self->emitted);
+	else
+		weir_context_log(context, WEIR_LOG_WARN,
+				 "for 10 s nothing comes from %s: %" PRIu64 " messages came", self->peer,
+				 self->emitted);
+}
 
 static void refuse(struct receive *self, const char *why)
 {
@@ -364,6 +428,22 @@ static void refuse(struct receive *self, const char *why)
 	remote_say(&self->remote, &bye);
 	self->state = REFUSED;
 	watch_time(&self->remote.watch, NS_GREETING);
+}
+
+/* What is emitted behind what waits here has the numbers from `next` on. */
+static void begin_run(struct receive *self)
+{
+	const struct numbers run = {self->emitted + self->ready_count, self->next};
+	const struct numbers *last;
+
+	if (self->run_count > RUNS)
+		return;
+	last = self->run_count ? &self->runs[self->run_count - 1] : NULL;
+	if (last && run.number - last->number == run.emitted - last->emitted)
+		return;
+	if (self->run_count < RUNS)
+		self->runs[self->run_count] = run;
+	self->run_count++;
 }
 
 /* Answers the hello (R6). Messages of a sender that this receiver does not know count from its hello on. */
@@ -376,14 +456,13 @@ static void greet(weir_context *context, struct receive *self)
 		.waiting = self->ready_count,
 		.credits = self->credits - self->ready_count,
 		.most = self->most,
+		.times = self->times,
 	};
 
 	self->greeted = false;
-	if (!welcome.credits) { /* all that it may send waits here: it comes again */
-		self->greeted = true;
-		return;
-	}
 	if (hello->session != self->sender) {
+		self->way = (struct way){0};
+		self->run_count = 0;
 		self->lost_before = self->lost;
 		self->received = hello->number;
 	} else if (hello->number < self->received) {
@@ -399,8 +478,10 @@ static void greet(weir_context *context, struct receive *self)
 				 self->lost);
 	self->sender = hello->session;
 	self->next = hello->number;
+	begin_run(self);
 	self->state = LINKED;
-	watch_time(&self->remote.watch, 0);
+	time_stall(self);
+	welcome.times.said = watch_now();
 	remote_say(&self->remote, &welcome);
 }
 
@@ -421,7 +502,7 @@ static void handle_loss(weir_context *context, struct receive *self)
 	free_places(self);
 	self->ends = was_linked && !self->waits && self->ends && self->next == self->end;
 	self->greeted = self->torn = false;
-	watch_time(&remote->watch, 0);
+	time_stall(self);
 	remote->gone = false;
 	self->state = was_linked && !self->waits ? LOST : LISTENING;
 	if (self->state == LOST)
@@ -440,6 +521,7 @@ static void drop_silent(weir_context *context, struct receive *self)
 	remote_drop(&self->remote);
 	self->remote.gone = self->greeted = false;
 	self->state = LISTENING;
+	time_stall(self);
 }
 
 static void act(weir_context *context, struct receive *self, bool timed)
@@ -450,13 +532,15 @@ static void act(weir_context *context, struct receive *self, bool timed)
 		handle_loss(context, self);
 	else if (timed && (self->state == ACCEPTED || self->state == REFUSED) && !self->greeted)
 		drop_silent(context, self);
+	else if (timed && (self->state == LISTENING || self->state == LINKED))
+		tell_stall(context, self);
 	if (self->greeted && self->state == ACCEPTED)
 		greet(context, self);
 }
 
 static weir_status emit_one(weir_context *context, struct receive *self)
 {
-	const struct wire credit = {.kind = WIRE_CREDIT, .credits = 1};
+	struct wire credit = {.kind = WIRE_CREDIT, .credits = 1, .times = self->times};
 	weir_message *message = self->ready[self->ready_first];
 	weir_status status;
 
@@ -468,8 +552,15 @@ static weir_status emit_one(weir_context *context, struct receive *self)
 		return status;
 	}
 	self->emitted++;
-	if (self->state == LINKED && !self->remote.gone)
+	if (self->stalls) {
+		weir_context_log(context, WEIR_LOG_WARN, "messages come from %s again", self->peer);
+		self->stalls = false;
+		time_stall(self);
+	}
+	if (self->state == LINKED && !self->remote.gone) {
+		credit.times.said = watch_now();
 		remote_say(&self->remote, &credit);
+	}
 	return WEIR_OK;
 }
 
@@ -487,6 +578,18 @@ static bool has_all(const struct receive *self)
 	return self->state == LINKED && self->ends && self->next == self->end && !self->ready_count;
 }
 
+/* What waits to be emitted makes a tick due when there is room. */
+static weir_status tell_wants(weir_context *context, struct receive *self)
+{
+	bool wants = self->ready_count > 0;
+
+	if (self->wants == wants)
+		return WEIR_OK;
+	self->wants = wants;
+	return weir_entity_tell(weir_context_entity(context), "remote_input",
+				wants ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
+}
+
 static weir_status receive_compute(weir_context *context, void *state)
 {
 	struct receive *self = state;
@@ -499,7 +602,7 @@ static weir_status receive_compute(weir_context *context, void *state)
 	remote->transport->progress(remote->link);
 	if (!remote->failed)
 		act(context, self, timed);
-	if (!remote->failed && self->ready_count)
+	if (!remote->failed && self->ready_count && weir_context_room(context, 0))
 		status = emit_one(context, self);
 	if (!status && remote->failed)
 		status = weir_context_fail(context, "%s", remote->failure);
@@ -513,11 +616,10 @@ static weir_status receive_compute(weir_context *context, void *state)
 						     " messages, before its end: %s",
 						     self->peer, self->received, remote->why);
 	remote->transport->progress(remote->link);
-	watch_mark(&remote->watch, self->ready_count || remote->failed ||
-					   (remote->gone && self->state != LOST) ||
+	watch_mark(&remote->watch, remote->failed || (remote->gone && self->state != LOST) ||
 					   (self->greeted && self->state == ACCEPTED) || has_all(self) ||
-					   self->state == LOST);
-	return status;
+					   (self->state == LOST && !self->ready_count));
+	return status ? status : tell_wants(context, self);
 }
 
 const weir_operator remote_receive_operator = {
@@ -530,6 +632,5 @@ const weir_operator remote_receive_operator = {
 	.start = receive_start,
 	.compute = receive_compute,
 	.stop = receive_stop,
-	.progress = receive_progress,
 	.conditions = conditions,
 };

@@ -1,15 +1,22 @@
 #include "remote/remote.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-weir_status remote_open(weir_context *context, struct remote *remote, const struct link_events *events,
-			const char *condition)
+/* The system's pauses are shorter. */
+#define NS_KEEPALIVE INT64_C(100000000)
+
+weir_status remote_open(weir_context *context, struct remote *remote, struct link_events *events,
+			const weir_values *values, const char *condition)
 {
 	char why[LINK_WHY];
 
+	events->keepalive = weir_values_int(values, "keepalive");
+	if (events->keepalive && events->keepalive < NS_KEEPALIVE)
+		return weir_context_fail(context, "'keepalive' is shorter than 100 ms: a longer one, or 0");
 	remote->transport = remote_transport;
 	if (!watch_open(&remote->watch))
 		return weir_context_fail(context, "no descriptor to sleep on: %s", strerror(errno));
@@ -46,6 +53,36 @@ void remote_drop(struct remote *remote)
 	if (!remote->transport->drop(remote->link))
 		remote_fail(remote, "%s could not end a connection, and cannot start again",
 			    remote->transport->name);
+}
+
+/* A string of JSON without its quotes; what is longer is cut. */
+static void quote(const char *text, size_t room, char *out)
+{
+	size_t at = 0;
+
+	for (; *text && at + 7 < room; text++)
+		if (*text == '"' || *text == '\\')
+			at += (size_t)snprintf(out + at, room - at, "\\%c", *text);
+		else if ((unsigned char)*text < ' ')
+			at += (size_t)snprintf(out + at, room - at, "\\u%04x", (unsigned char)*text);
+		else
+			out[at++] = *text;
+	out[at] = 0;
+}
+
+void remote_record(weir_context *context, const char *key, const char *place, uint64_t session, uint64_t peer,
+		   const char *more)
+{
+	char quoted[2 * ADDRESS_TEXT], text[4096];
+
+	quote(place, sizeof quoted, quoted);
+	snprintf(text, sizeof text,
+		 "{\"weir_remote\":{\"%s\":\"%s\",\"session\":\"%016" PRIx64 "\",\"peer\":\"%016" PRIx64
+		 "\",%s}}",
+		 key, quoted, session, peer, more);
+	if (weir_context_set_record(context, text))
+		weir_context_log(context, WEIR_LOG_WARN, "the statistics lack the connection: %s",
+				 weir_last_error());
 }
 
 void remote_fail(struct remote *remote, const char *format, ...)

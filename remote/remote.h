@@ -5,17 +5,28 @@
 #include <weir.h>
 
 #include "remote/address.h"
+#include "remote/clocks.h"
 #include "remote/link.h"
 #include "remote/watch.h"
+#include "remote/way.h"
 #include "remote/wire.h"
 
 /* How long a side that says its last word waits for the other to read it, ns. */
 #define REMOTE_PATIENCE INT64_C(1000000000)
 
 extern const weir_operator remote_send_operator, remote_receive_operator;
-extern const weir_condition remote_output_condition;
+extern const weir_condition remote_output_condition, remote_input_condition;
 /* What carries their messages: the plugin's file has it, or a test, which links the rest alone. */
 extern const struct transport *const remote_transport;
+
+/* A parameter of both. */
+#define REMOTE_KEEPALIVE                                                                                     \
+	{                                                                                                    \
+		.size = sizeof(weir_parameter), .name = "keepalive", .type = WEIR_TYPE_DURATION,             \
+		.fallback = "\"10s\"", .max = INT64_MAX,                                                     \
+		.help = "time without a sign of life after which the other side counts as lost, at least "   \
+			"100 ms; 0: never",                                                                  \
+	}
 
 /* What both sides have: a link, the descriptor that they sleep on, and the first thing that went wrong. */
 struct remote {
@@ -28,15 +39,25 @@ struct remote {
 	char why[LINK_WHY + WIRE_TEXT];
 };
 
-/* Opens the link and the descriptor, and lets the condition wait for it. */
-weir_status remote_open(weir_context *context, struct remote *remote, const struct link_events *events,
-			const char *condition);
+/*
+ * Opens the link and the descriptor, and lets the condition wait for it. Sets the events' keepalive from the
+ * parameter.
+ */
+weir_status remote_open(weir_context *context, struct remote *remote, struct link_events *events,
+			const weir_values *values, const char *condition);
 /* Ends both. bye: the last word; NULL: none. patience: how long it waits for the other side to close, ns. */
 void remote_close(struct remote *remote, const struct wire *bye, int64_t patience);
 /* Sends a head without a payload. A broken connection is told by the link. */
 void remote_say(struct remote *remote, const struct wire *wire);
 /* Ends the connection; the run fails if there can be no other one. */
 void remote_drop(struct remote *remote);
+/*
+ * Puts what the side knows of its connection into the statistics of the run, for `weir report`:
+ * {"weir_remote": {...}} with the place (`to`, `listen`), the sessions of both sides, and `more`, members of
+ * JSON.
+ */
+void remote_record(weir_context *context, const char *key, const char *place, uint64_t session, uint64_t peer,
+		   const char *more);
 /* Keeps the first failure. */
 void remote_fail(struct remote *remote, const char *format, ...) WEIR_PRINTF(2, 3);
 /* Notes that the other side is gone, and why, unless it was noted. */

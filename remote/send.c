@@ -1,5 +1,5 @@
 /*
- * remote_send: messages go to a remote_receive of another process. docs/dev/rules.md R1 to R6 say what the
+ * remote_send: messages go to a remote_receive of another process. docs/dev/rules.md R1 to R8 say what the
  * two owe each other.
  *
  * A tick: the link's news; then one step, as the state allows; then the link again (R4). The states:
@@ -40,6 +40,7 @@ struct send {
 	uint64_t confirmed;         /* that this receiver has emitted, or an earlier one has received */
 	uint64_t lost, lost_before; /* so far; with earlier receivers */
 	uint64_t credits, most;
+	struct clocks clocks;  /* the receiver's */
 	int64_t away_since;    /* ns; when the receiver was last there, or the start */
 	int64_t pause;         /* before the next try */
 	bool was_linked, ends; /* ends: the input has ended */
@@ -75,6 +76,7 @@ static const weir_parameter parameters[] = {
 		.max = INT64_MAX,
 		.help = "time that the receiver may be away, at the start too, before the run fails; -1: any",
 	},
+	REMOTE_KEEPALIVE,
 	{.name = NULL},
 };
 
@@ -100,13 +102,21 @@ static uint64_t lost_with(const struct send *self)
 	return self->lost_before + self->sent - self->confirmed;
 }
 
+static void take_times(struct send *self, const struct wire *wire)
+{
+	clocks_take(&self->clocks, wire->times.asked, wire->times.heard, wire->times.said, watch_now());
+}
+
 static void take_welcome(struct send *self, const struct wire *wire)
 {
-	if (self->state != GREETING || wire->number > self->sent || !wire->credits) {
+	if (self->state != GREETING || wire->number > self->sent || !(wire->credits + wire->waiting)) {
 		remote_fail(&self->remote, "%s answers what was not asked: no weir, or another version",
 			    self->to);
 		return;
 	}
+	if (self->receiver != wire->session)
+		self->clocks = (struct clocks){0};
+	take_times(self, wire);
 	if (self->receiver && self->receiver != wire->session)
 		self->lost_before = self->lost = lost_with(self);
 	else
@@ -136,6 +146,7 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 		take_welcome(self, &wire);
 		break;
 	case WIRE_CREDIT:
+		take_times(self, &wire);
 		self->credits += wire.credits;
 		self->confirmed += wire.credits;
 		break;
@@ -180,6 +191,17 @@ static void on_lost(void *arg, const char *why)
 
 /* --- start and stop --- */
 
+static void record(weir_context *context, const struct send *self)
+{
+	char more[300];
+
+	snprintf(more, sizeof more,
+		 "\"count\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"exchanges\":%" PRIu64 ",\"offset\":%" PRId64
+		 ",\"error\":%" PRId64,
+		 self->sent, self->lost, self->clocks.exchanges, self->clocks.offset, self->clocks.error);
+	remote_record(context, "to", self->to, self->session, self->receiver, more);
+}
+
 static void send_stop(weir_context *context, void *state)
 {
 	struct send *self = state;
@@ -192,6 +214,7 @@ static void send_stop(weir_context *context, void *state)
 	if (self->lost)
 		weir_context_log(context, WEIR_LOG_WARN, "%" PRIu64 " of %" PRIu64 " messages were lost",
 				 self->lost, self->sent);
+	record(context, self);
 	snprintf(bye.text, sizeof bye.text, "%s",
 		 self->remote.failed ? self->remote.failure : "its run was stopped, or has failed");
 	remote_close(&self->remote, tells ? &bye : NULL, tells ? REMOTE_PATIENCE : 0);
@@ -203,7 +226,7 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 {
 	struct send *self = state;
 	const char *lost = weir_values_string(values, "on_lost");
-	const struct link_events events = {
+	struct link_events events = {
 		.arg = self,
 		.connected = on_connected,
 		.arrived = on_arrived,
@@ -219,7 +242,7 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 	self->timeout = weir_values_int(values, "timeout");
 	if (!remote_transport->load(why) || !address_named(self->to, self->address, why))
 		return weir_context_fail(context, "%s", why);
-	status = remote_open(context, &self->remote, &events, "remote_output");
+	status = remote_open(context, &self->remote, &events, values, "remote_output");
 	if (!status) {
 		self->head = malloc(self->remote.transport->head_most(self->remote.link));
 		status = self->head ? WEIR_OK : WEIR_E_NOMEM;
@@ -346,8 +369,9 @@ static weir_status send_message(weir_context *context, struct send *self, weir_m
 	uint64_t bytes = 0;
 	unsigned count;
 	char why[LINK_WHY];
-	size_t head = wire_write_message(message, self->sent, remote->transport->head_most(remote->link),
-					 self->head, spans, &count, why);
+	size_t head = wire_write_message(message, self->sent, watch_now(),
+					 remote->transport->head_most(remote->link), self->head, spans,
+					 &count, why);
 
 	if (!head)
 		return weir_context_fail(context, "%s", why);
@@ -402,13 +426,14 @@ static bool is_over(weir_context *context, const struct send *self)
 /* What the state allows, and the link has told. */
 static weir_status act(weir_context *context, struct send *self, bool timed)
 {
-	const struct wire hello = {.kind = WIRE_HELLO, .session = self->session, .number = self->sent};
+	struct wire hello = {.kind = WIRE_HELLO, .session = self->session, .number = self->sent};
 	struct remote *remote = &self->remote;
 	weir_status status = WEIR_OK;
 
 	if (remote->failed)
 		return weir_context_fail(context, "%s", remote->failure);
 	if (self->connected && self->state == GREETING) {
+		hello.times.said = watch_now();
 		remote_say(remote, &hello);
 		self->greeted = true;
 	}

@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <ucp/api/ucp.h>
 
+#include "remote/beat.h"
 #include "remote/meet.h"
 #include "remote/watch.h"
 
@@ -78,6 +79,7 @@ struct link {
 	const char *peers;
 	struct meeting meeting;            /* of the connection, or of one that is being made */
 	struct meeting greeters[GREETERS]; /* have connected, and are not heard yet */
+	struct beat beat;                  /* while there is a connection */
 	uint64_t turn;                     /* of the last greeter */
 	uint64_t tag;                      /* of this connection's messages */
 	struct transfer *transfers;
@@ -89,6 +91,7 @@ struct link {
 static void fail(struct link *link, const char *why)
 {
 	meet_close(&link->meeting);
+	beat_end(&link->beat);
 	if (link->failed)
 		return;
 	link->failed = true;
@@ -113,12 +116,18 @@ static const char *const before[][2] = {
 };
 enum { BEFORE = sizeof before / sizeof before[0] };
 
-/* A thread starts with the signal mask of its creator: those of the engine shall handle no signal. */
+/*
+ * A thread starts with the signal mask of its creator: those of the engine shall handle no signal but faults
+ * of their own, for which the program's handlers are called.
+ */
 static void block_signals(sigset_t *old)
 {
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 	sigset_t all;
 
 	sigfillset(&all);
+	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+		sigdelset(&all, faults[i]);
 	pthread_sigmask(SIG_SETMASK, &all, old);
 }
 
@@ -325,14 +334,11 @@ static ucs_status_t make_context(struct link *link)
 	};
 	ucp_config_t *config;
 	ucs_status_t status = ucx.ucp_config_read(NULL, NULL, &config);
-	sigset_t old;
 
 	if (status)
 		return status;
 	set_up(config);
-	block_signals(&old);
 	status = ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &link->context);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ucx.ucp_config_release(config);
 	return status;
 }
@@ -354,8 +360,12 @@ static ucs_status_t make_worker(struct link *link)
 		.cb = on_message,
 		.arg = link,
 	};
-	ucs_status_t status = ucx.ucp_worker_create(link->context, &params, &link->worker);
+	ucs_status_t status;
+	sigset_t old;
 
+	block_signals(&old); /* the engine's thread begins with the first worker */
+	status = ucx.ucp_worker_create(link->context, &params, &link->worker);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!status)
 		status = ucx.ucp_worker_get_address(link->worker, &link->address, &link->address_bytes);
 	if (!status)
@@ -376,10 +386,16 @@ static struct link *ucx_open(const struct link_events *events, int set, char why
 
 	if (link) {
 		link->events = *events;
-		link->listener = link->meeting.socket = -1;
+		link->listener = link->meeting.socket = link->beat.timer = -1;
 		for (int i = 0; i < GREETERS; i++)
 			link->greeters[i].socket = -1;
 		link->set = set;
+		if (!beat_open(&link->beat, events->keepalive) ||
+		    !watch_socket(link, link->beat.timer, &link->beat, EPOLL_CTL_ADD, EPOLLIN)) {
+			snprintf(why, LINK_WHY, "no descriptor for a timer: %s", strerror(errno));
+			ucx_close(link, 0);
+			return NULL;
+		}
 		status = make_context(link);
 	}
 	if (!status)
@@ -406,7 +422,9 @@ static bool ucx_listen(struct link *link, const struct address *address, const c
 	link->listener = meet_listen(address, why);
 	if (link->listener < 0)
 		return false;
-	if (watch_socket(link, link->listener, &link->listener, EPOLL_CTL_ADD, EPOLLIN))
+	/* Told once: while there is no descriptor for it, what connects would keep this side busy. It tries
+	 * again. */
+	if (watch_socket(link, link->listener, &link->listener, EPOLL_CTL_ADD, EPOLLIN | EPOLLET))
 		return true;
 	snprintf(why, LINK_WHY, "%s", strerror(errno));
 	return false;
@@ -436,10 +454,26 @@ static bool make_end(struct link *link, const struct meeting *meeting)
 	};
 
 	link->failed = link->told = false;
-	if (params.address && !ucx.ucp_ep_create(link->worker, &params, &link->end))
+	if (params.address && !ucx.ucp_ep_create(link->worker, &params, &link->end)) {
+		beat_begin(&link->beat, meet_keepalive(meeting), watch_now());
 		return true;
+	}
 	link->end = NULL;
 	return false;
+}
+
+/* This side's frame, on the connection. */
+static bool say(const struct link *link, uint64_t tag)
+{
+	const struct meet_frame frame = {
+		.answer = MEET_ACCEPTS,
+		.tag = tag,
+		.keepalive = link->beat.keepalive,
+		.address = link->address,
+		.bytes = link->address_bytes,
+	};
+
+	return meet_say(&link->meeting, &frame);
 }
 
 /* A second sender is refused; one whose predecessor is given up only then comes again. */
@@ -448,7 +482,7 @@ static void accept_greeter(struct link *link, struct meeting *greeter)
 	uint64_t tag = (uint64_t)watch_now();
 
 	if (greeter->unwelcome || link->end || !make_end(link, greeter)) {
-		meet_say(greeter, MEET_REFUSES, 0, NULL, 0);
+		meet_say(greeter, &(struct meet_frame){.answer = MEET_REFUSES});
 		meet_close(greeter);
 		return;
 	}
@@ -456,7 +490,7 @@ static void accept_greeter(struct link *link, struct meeting *greeter)
 	link->meeting = *greeter;
 	greeter->socket = -1;
 	if (!watch_socket(link, link->meeting.socket, &link->meeting, EPOLL_CTL_MOD, EPOLLIN) ||
-	    !meet_say(&link->meeting, MEET_ACCEPTS, tag, link->address, link->address_bytes))
+	    !say(link, tag))
 		fail(link, "it cannot be answered");
 	link->events.accepted(link->events.arg, link->meeting.peer);
 }
@@ -480,7 +514,7 @@ static void hear_greeter(struct link *link, struct meeting *greeter)
 
 /*
  * What says nothing takes one of a few places, and goes when it is needed. Returns true if something has
- * connected: a process without descriptors cannot accept, and finds the listener readable all the same.
+ * connected: a process without descriptors cannot accept.
  */
 static bool take_greeters(struct link *link)
 {
@@ -528,6 +562,16 @@ static void hear_answer(struct link *link)
 	}
 }
 
+static void hear_signs(struct link *link)
+{
+	enum meet_news news = meet_look(&link->meeting);
+
+	if (news == MEET_WHOLE)
+		beat_hear(&link->beat, watch_now());
+	else if (news != MEET_WAITS)
+		fail(link, "it is gone");
+}
+
 static void hear_meeting(struct link *link)
 {
 	struct meeting *meeting = &link->meeting;
@@ -538,13 +582,31 @@ static void hear_meeting(struct link *link)
 		if (error)
 			fail(link, error == ECONNREFUSED ? "nothing listens there" : strerror(error));
 		else if (!watch_socket(link, meeting->socket, meeting, EPOLL_CTL_MOD, EPOLLIN) ||
-			 !meet_say(meeting, MEET_ACCEPTS, 0, link->address, link->address_bytes))
+			 !say(link, 0))
 			fail(link, "it is gone");
 	} else if (!link->end) {
 		hear_answer(link);
-	} else if (meet_look(meeting) != MEET_WAITS) {
-		fail(link, "it is gone");
+	} else {
+		hear_signs(link);
 	}
+}
+
+/* Signs that lie in the socket came in time, however late this tick is. */
+static void keep_alive(struct link *link)
+{
+	int64_t now = watch_now();
+
+	if (link->end && !link->failed)
+		hear_signs(link);
+	if (!link->end || link->failed) {
+		beat_end(&link->beat);
+		return;
+	}
+	if (beat_look(&link->beat, now))
+		meet_beat(&link->meeting);
+	if (beat_is_silent(&link->beat, now))
+		fail(link, "no sign of life came from it for as long as 'keepalive' says: it is "
+			   "stopped, or hangs, or the network is cut");
 }
 
 /* Returns true if there was news. */
@@ -564,7 +626,9 @@ static bool hear_sockets(struct link *link)
 			continue;
 		}
 		heard = true;
-		if (what == &link->meeting && link->meeting.socket >= 0)
+		if (what == &link->beat)
+			keep_alive(link);
+		else if (what == &link->meeting && link->meeting.socket >= 0)
 			hear_meeting(link);
 		else if (what != &link->meeting && ((struct meeting *)what)->socket >= 0)
 			hear_greeter(link, what);
@@ -655,6 +719,7 @@ static bool ucx_drop(struct link *link)
 
 	link->end = NULL;
 	meet_close(&link->meeting);
+	beat_end(&link->beat);
 	while (((UCS_PTR_IS_PTR(request) && ucx.ucp_request_check_status(request) == UCS_INPROGRESS) ||
 		link->transfers) &&
 	       watch_now() < until) {
@@ -703,6 +768,7 @@ static void ucx_close(struct link *link, int64_t patience)
 	end_worker(link);
 	if (link->context)
 		ucx.ucp_cleanup(link->context);
+	beat_close(&link->beat);
 	free(link);
 }
 

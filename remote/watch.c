@@ -47,13 +47,18 @@ void watch_mark(struct watch *watch, bool marked)
 		watch->marked = read(watch->mark, &value, sizeof value) != sizeof value;
 }
 
-void watch_time(struct watch *watch, int64_t ns)
+void watch_timer(int timer, int64_t ns)
 {
 	const struct itimerspec when = {
 		.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000},
 	};
 
-	timerfd_settime(watch->timer, 0, &when, NULL);
+	timerfd_settime(timer, 0, &when, NULL);
+}
+
+void watch_time(struct watch *watch, int64_t ns)
+{
+	watch_timer(watch->timer, ns);
 }
 
 bool watch_timed(struct watch *watch)

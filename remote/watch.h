@@ -21,6 +21,8 @@ bool watch_is_ready(const struct watch *watch);
 void watch_mark(struct watch *watch, bool marked);
 /* The timer fires in so many ns, once; 0: it is off. */
 void watch_time(struct watch *watch, int64_t ns);
+/* The same of a timer (timerfd_create) of the caller's. */
+void watch_timer(int timer, int64_t ns);
 /* Whether the timer has fired since the last call. */
 bool watch_timed(struct watch *watch);
 /* Of one that is zeroed, nothing. */

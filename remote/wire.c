@@ -63,7 +63,24 @@ static const void *get_bytes(struct reader *reader, size_t length)
 	return at;
 }
 
+static struct wire_times get_times(struct reader *reader)
+{
+	struct wire_times times;
+
+	times.said = (int64_t)get(reader, 8);
+	times.asked = (int64_t)get(reader, 8);
+	times.heard = (int64_t)get(reader, 8);
+	return times;
+}
+
 /* --- writing --- */
+
+static void put_times(struct writer *writer, const struct wire_times *times)
+{
+	put(writer, (uint64_t)times->said, 8);
+	put(writer, (uint64_t)times->asked, 8);
+	put(writer, (uint64_t)times->heard, 8);
+}
 
 static uint8_t order_of_bytes(void)
 {
@@ -88,9 +105,11 @@ size_t wire_write(const struct wire *wire, uint8_t head[WIRE_SMALL])
 		put(&writer, wire->waiting, 4);
 		put(&writer, wire->credits, 4);
 		put(&writer, wire->most, 8);
+		put_times(&writer, &wire->times);
 		break;
 	case WIRE_CREDIT:
 		put(&writer, wire->credits, 4);
+		put_times(&writer, &wire->times);
 		break;
 	case WIRE_END:
 		put(&writer, wire->number, 8);
@@ -183,8 +202,8 @@ static bool put_parts(struct writer *writer, const weir_message *message, struct
 	return true;
 }
 
-size_t wire_write_message(const weir_message *message, uint64_t number, size_t room, uint8_t *head,
-			  struct span spans[LINK_SPANS], unsigned *count, char why[LINK_WHY])
+size_t wire_write_message(const weir_message *message, uint64_t number, int64_t said, size_t room,
+			  uint8_t *head, struct span spans[LINK_SPANS], unsigned *count, char why[LINK_WHY])
 {
 	struct writer writer = {head, head + room, false};
 	bool well;
@@ -192,6 +211,7 @@ size_t wire_write_message(const weir_message *message, uint64_t number, size_t r
 	*count = 0;
 	put(&writer, WIRE_DATA, 1);
 	put(&writer, number, 8);
+	put(&writer, (uint64_t)said, 8);
 	if (weir_message_kind(message) == WEIR_KIND_PARTS)
 		well = put_parts(&writer, message, spans, count, why);
 	else
@@ -284,6 +304,7 @@ static bool get_message(struct reader *reader, size_t bytes, size_t most, struct
 		return false;
 	}
 	out->number = get(reader, 8);
+	out->times.said = (int64_t)get(reader, 8);
 	out->count = 0;
 	well = get_record(reader, &out->message, most);
 	sum = out->message.bytes;
@@ -324,6 +345,7 @@ static bool get_greeting(struct reader *reader, struct wire *out, char why[LINK_
 	out->waiting = (uint32_t)get(reader, 4);
 	out->credits = (uint32_t)get(reader, 4);
 	out->most = get(reader, 8);
+	out->times = get_times(reader);
 	return true;
 }
 
@@ -357,6 +379,7 @@ bool wire_read(const void *head, size_t head_bytes, size_t bytes, size_t most,
 		return get_message(&reader, bytes, most, parts, out, why);
 	case WIRE_CREDIT:
 		out->credits = (uint32_t)get(&reader, 4);
+		out->times = get_times(&reader);
 		break;
 	case WIRE_END:
 		out->number = get(&reader, 8);

@@ -18,10 +18,10 @@ enum {
 };
 
 enum wire_kind {
-	WIRE_HELLO = 1, /* sender: session, number: sent so far */
-	WIRE_WELCOME,   /* receiver: session, number: received so far; waiting, credits, most */
-	WIRE_DATA,      /* sender: number, stamp, what the payload is */
-	WIRE_CREDIT,    /* receiver: credits, more than before */
+	WIRE_HELLO = 1, /* sender: session, number: sent so far; said */
+	WIRE_WELCOME,   /* receiver: session, number: received so far; waiting, credits, most; times */
+	WIRE_DATA,      /* sender: number, said, stamp, what the payload is */
+	WIRE_CREDIT,    /* receiver: credits, more than before; times */
 	WIRE_END,       /* sender: number: how many messages there were */
 	WIRE_DONE,      /* receiver: it has emitted all */
 	WIRE_BYE,       /* either: reason, text; it closes, and waits that the other does */
@@ -31,6 +31,13 @@ enum wire_reason {
 	WIRE_STOPPED = 1, /* the run was stopped or has failed */
 	WIRE_ENOUGH,      /* the receiver's graph takes no more */
 	WIRE_REFUSED,     /* the greeting cannot be answered */
+};
+
+/* By the clock of the one that says it, but `asked`; ns (R8). */
+struct wire_times {
+	int64_t said;  /* this head was sent */
+	int64_t asked; /* `said` of the last HELLO or DATA that came; 0: none */
+	int64_t heard; /* that came */
 };
 
 /* A message, or a part of one. Its tensor has no data; its shape is in `shape`. */
@@ -49,6 +56,7 @@ struct wire {
 	enum wire_reason reason;
 	uint64_t session, number, most;
 	uint32_t credits, waiting; /* waiting: received, and not emitted */
+	struct wire_times times;
 	char text[WIRE_TEXT];
 	/* WIRE_DATA */
 	struct wire_record message;
@@ -68,8 +76,8 @@ size_t wire_write(const struct wire *wire, uint8_t head[WIRE_SMALL]);
  * Writes the head of a message and says where its payload is: in *count pieces. Returns the bytes of the
  * head; 0: the message cannot be sent, and `why` says why and the remedy.
  */
-size_t wire_write_message(const weir_message *message, uint64_t number, size_t room, uint8_t *head,
-			  struct span spans[LINK_SPANS], unsigned *count, char why[LINK_WHY]);
+size_t wire_write_message(const weir_message *message, uint64_t number, int64_t said, size_t room,
+			  uint8_t *head, struct span spans[LINK_SPANS], unsigned *count, char why[LINK_WHY]);
 /*
  * Makes the message that a head of WIRE_DATA describes, and says where its payload goes. It is the caller's,
  * which fills it before anything else.

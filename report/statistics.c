@@ -336,6 +336,7 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_stat
 	weir_entity *instance = wr_instance_at(entity, 0);
 	struct wr_latencies stamped = {0}; /* of the instances of a sink */
 	uint64_t gpu_ticks = 0;
+	char *record = NULL; /* what the operator knows */
 	struct wr_entity_statistics *times = &statistics->entities[entity->id];
 	const char *source = wr_statistics_source(instance ? &statistics->entities[instance->id] : times);
 
@@ -371,6 +372,11 @@ static void add_entity(struct wr_text *text, weir_entity *entity, struct wr_stat
 	add_waits(text, entity, statistics);
 	add_conditions(text, entity->plan);
 	add_streams(text, entity, statistics);
+	if (wr_entity_copy_record(entity, &record) && !text->status)
+		text->status = WEIR_E_NOMEM;
+	if (record)
+		wr_text_add(text, ",\n \"record\":%s", record);
+	wr_free(record);
 	wr_text_add(text, "}");
 }
 

@@ -222,7 +222,7 @@ static bool ask_ports(weir_view *view, struct sum *sum)
 static uint32_t output_without_room(weir_entity *entity)
 {
 	for (uint32_t i = 0; i < entity->output_count; i++)
-		if (!wr_output_has_room(&entity->outputs[i], entity->outputs[i].max_emits))
+		if (!wr_output_has_room(&entity->outputs[i], wr_output_needs(&entity->outputs[i])))
 			return i;
 	return WR_NO_SUBJECT;
 }
@@ -640,7 +640,7 @@ static inline bool gathering_conditions_known(const weir_entity *entity, struct 
 		lacks->content = input;
 	}
 	for (size_t i = 0; !waits && !lacks->content && i < entity->output_count; i++) {
-		if (wr_output_has_room(&entity->outputs[i], entity->outputs[i].max_emits))
+		if (wr_output_has_room(&entity->outputs[i], wr_output_needs(&entity->outputs[i])))
 			continue;
 		waits = entity->outputs[i].implied;
 		if (!waits)
@@ -910,14 +910,8 @@ bool wr_output_is_blocked(struct wr_output *output, size_t at)
 }
 
 /* Begins with the connection that was full the last time, as wr_output_has_room does. */
-size_t weir_view_room(weir_view *view, unsigned output)
+size_t wr_output_room(struct wr_output *port)
 {
-	if (__builtin_expect(output >= view->entity->output_count, 0)) {
-		wr_view_misuse(view, "asked about an output that the entity does not have: "
-				     "take the index from weir_values_int");
-		return 0;
-	}
-	struct wr_output *port = &view->entity->outputs[output];
 	size_t least = SIZE_MAX, at = port->fullest;
 
 	for (size_t i = 0; i < port->count && least; i++, at++) {
@@ -931,6 +925,16 @@ size_t weir_view_room(weir_view *view, unsigned output)
 		port->fullest = at;
 	}
 	return least;
+}
+
+size_t weir_view_room(weir_view *view, unsigned output)
+{
+	if (__builtin_expect(output >= view->entity->output_count, 0)) {
+		wr_view_misuse(view, "asked about an output that the entity does not have: "
+				     "take the index from weir_values_int");
+		return 0;
+	}
+	return wr_output_room(&view->entity->outputs[output]);
 }
 
 bool wr_view_has_room(weir_view *view, unsigned output, size_t needed)

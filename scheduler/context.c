@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/struct.h"
+#include "graphs/json.h"
 #include "scheduler/ends.h"
 #include "scheduler/graph.h"
 #include "scheduler/memory.h"
@@ -247,8 +248,18 @@ static weir_status refuse_emit(weir_context *context, unsigned output, const wei
 				    wr_tensor_words(weir_message_tensor(message)).text,
 				    end ? end : "the port", end ? "takes" : "gives",
 				    wr_port_type_text(type).text);
+	if (port->emitted_count < port->max_emits)
+		return wr_fail_port(WEIR_E_BUSY, name, port->plan->port->name,
+				    "no room behind it: emit as many as weir_context_room says");
 	return wr_fail_port(WEIR_E_INVALID, name, port->plan->port->name,
 			    "more than max_emits (%u) messages in one tick", port->plan->max_emits);
+}
+
+/* The room that the review saw is there (S3); of a port that may be full it saw none. */
+static inline bool fits(struct wr_output *output)
+{
+	return output->emitted_count < output->max_emits &&
+	       (!output->may_be_full || output->emitted_count < wr_output_room(output));
 }
 
 static bool emit_allowed(const weir_context *context, unsigned output, const weir_message *message)
@@ -257,8 +268,19 @@ static bool emit_allowed(const weir_context *context, unsigned output, const wei
 
 	return message && context->computing && output < entity->output_count &&
 	       wr_message_pool(message) == entity->graph->pool &&
-	       takes_message(&entity->outputs[output], message) &&
-	       entity->outputs[output].emitted_count < entity->outputs[output].max_emits;
+	       takes_message(&entity->outputs[output], message) && fits(&entity->outputs[output]);
+}
+
+size_t weir_context_room(const weir_context *context, unsigned output)
+{
+	const weir_entity *entity = context->entity;
+	struct wr_output *port = &entity->outputs[output];
+	size_t room;
+
+	if (!context->computing || output >= entity->output_count)
+		return 0;
+	room = wr_output_room(port);
+	return (room < port->max_emits ? room : port->max_emits) - port->emitted_count;
 }
 
 #define SEARCHED_MAX 256 /* messages searched per port; the rest of a larger batch is skipped */
@@ -582,6 +604,20 @@ void weir_context_count_lock(weir_context *context, const char *lock, int64_t wa
 	if (context->computing && scheduler && scheduler->trace)
 		wr_trace_lock(scheduler->trace, wr_lane_here(scheduler), context->entity->id, lock,
 			      waited_ns);
+}
+
+weir_status weir_context_set_record(weir_context *context, const char *json)
+{
+	char *copy;
+
+	if (!wr_json_is_object(json))
+		return wr_fail(WEIR_E_INVALID, "what '%s' records is no object of JSON",
+			       context->entity->plan->name);
+	copy = wr_strdup(json);
+	if (!copy)
+		return WEIR_E_NOMEM;
+	wr_entity_set_record(shown_entity(context), copy);
+	return WEIR_OK;
 }
 
 /* --- dropping the messages of a tick --- */

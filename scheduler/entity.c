@@ -58,6 +58,7 @@ static weir_status make_outputs(weir_entity *entity, const struct wr_plan_entity
 		struct wr_output *output = &entity->outputs[i];
 		output->plan = &plan->outputs[i];
 		output->max_emits = output->plan->max_emits;
+		output->may_be_full = output->plan->port->flags & WEIR_PORT_FULL;
 		output->emitted = wr_alloc(output->plan->max_emits, sizeof *output->emitted);
 		if (!output->emitted)
 			return WEIR_E_NOMEM;
@@ -250,6 +251,7 @@ void wr_entity_finish(weir_entity *entity)
 	wr_free(entity->claims);
 	wr_free(entity->conditions);
 	wr_free(entity->operator_state);
+	wr_free(entity->record);
 	wr_free(entity->dealt);
 	wr_free(entity->verdict.fences);
 	wr_free(entity->fetched);
@@ -453,9 +455,34 @@ weir_status wr_entity_reset(weir_entity *entity)
 	entity->flight_full = false;
 	wr_claims_reset(entity);
 	reset_counters(&entity->counters);
+	wr_entity_set_record(entity, NULL);
 	clear_state(entity->operator_state, entity->plan->kind->state_size);
 	wr_instances_reset(entity);
 	return status ? status : reset_conditions(entity);
+}
+
+void wr_entity_set_record(weir_entity *entity, char *json)
+{
+	char *before;
+
+	wr_mutex_lock(&entity->graph->record_lock);
+	before = entity->record;
+	entity->record = json;
+	wr_mutex_unlock(&entity->graph->record_lock);
+	wr_free(before);
+}
+
+weir_status wr_entity_copy_record(weir_entity *entity, char **out)
+{
+	weir_status status = WEIR_OK;
+
+	wr_mutex_lock(&entity->graph->record_lock);
+	if (entity->record) {
+		*out = wr_strdup(entity->record);
+		status = *out ? WEIR_OK : WEIR_E_NOMEM;
+	}
+	wr_mutex_unlock(&entity->graph->record_lock);
+	return status;
 }
 
 /* --- getters --- */

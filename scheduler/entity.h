@@ -174,6 +174,7 @@ struct wr_output {
 	size_t count;
 	weir_message **emitted; /* by the running compute; room for max_emits */
 	size_t emitted_count, max_emits;
+	bool may_be_full;             /* a tick begins without room (S3) */
 	struct wr_condition *implied; /* as in wr_input; NULL: it has none */
 	size_t fullest;               /* index of the connection at which a check for room begins */
 	unsigned kinds;  /* message kinds that the port and all its receivers accept, whatever they hold */
@@ -241,6 +242,7 @@ struct weir_entity {
 	uint32_t id;
 	const struct wr_plan_entity *plan;
 	weir_graph *graph;
+	char *record; /* of the operator's, JSON; NULL: none; guarded by graph->record_lock */
 	struct wr_input *inputs;
 	struct wr_output *outputs;
 	struct wr_condition *conditions;
@@ -356,6 +358,10 @@ weir_status wr_entity_make(weir_graph *graph, uint32_t id);
 weir_status wr_entity_fill(weir_entity *entity, weir_graph *graph, uint32_t id,
 			   const struct wr_plan_entity *plan);
 void wr_entity_finish(weir_entity *entity);
+/* Takes the text over; NULL: none. */
+void wr_entity_set_record(weir_entity *entity, char *json);
+/* Gives a copy, or leaves *out. Thread: any. Fails: WEIR_E_NOMEM. */
+weir_status wr_entity_copy_record(weir_entity *entity, char **out);
 /* Before a run, see entity.c. Fails: WEIR_E_NOMEM, what a condition's start returns. */
 weir_status wr_entity_reset(weir_entity *entity);
 
@@ -531,6 +537,14 @@ static inline bool wr_connection_is_free(const struct wr_connection *connection)
 	return connection->sender_owns || wr_load_acquire(&connection->receiver_done);
 }
 
+/* The room without which no tick begins (S3). */
+static inline size_t wr_output_needs(const struct wr_output *output)
+{
+	return output->may_be_full ? 0 : output->max_emits;
+}
+
+/* How many messages fit behind the port, which its owner asks; SIZE_MAX: any number. */
+size_t wr_output_room(struct wr_output *output);
 /* Returns true if the full connection `at` blocks the port; notes it. */
 bool wr_output_is_blocked(struct wr_output *output, size_t at);
 /*

@@ -60,6 +60,11 @@ weir_status weir_graph_create(const weir_registry *registry, const weir_descript
 
 	if (!graph)
 		return WEIR_E_NOMEM;
+	status = wr_mutex_init(&graph->record_lock);
+	if (status) {
+		wr_free(graph);
+		return status;
+	}
 	graph->registry = registry;
 	status = wr_description_plan(&graph->plan, registry, description);
 	if (!status)
@@ -157,6 +162,7 @@ weir_status weir_graph_destroy(weir_graph *graph)
 	wr_free(graph->entities);
 	wr_free(graph->backend);
 	wr_plan_destroy(graph->plan);
+	wr_mutex_finish(&graph->record_lock);
 	wr_free(graph);
 	return status;
 }

@@ -23,10 +23,11 @@ struct weir_graph {
 	struct wr_stream_pool **pools;       /* in plan order; owned by the system */
 	struct wr_memory_pool *memory_pools; /* in plan order: ascending for claims */
 	size_t memory_pool_count;
-	size_t max_in_flight; /* default of the entities (T8); set by the scheduler */
-	bool leaks;           /* some payloads could never be fenced: the message pool is leaked */
-	char *backend;        /* as requested */
-	bool strict;          /* its device memory is closed to the host */
+	size_t max_in_flight;        /* default of the entities (T8); set by the scheduler */
+	bool leaks;                  /* some payloads could never be fenced: the message pool is leaked */
+	char *backend;               /* as requested */
+	bool strict;                 /* its device memory is closed to the host */
+	struct wr_mutex record_lock; /* of `record` of all entities */
 	weir_entity *entities;
 	size_t entity_count;
 	struct wr_finisher **finishers; /* entities of outlets; their ids follow the plan's */

@@ -16,6 +16,7 @@ static void write_head(struct wr_tracks *tracks, const struct wr_timeline_about 
 	wr_chrome_text(chrome, "where", about->where);
 	wr_chrome_count(chrome, "workers", timeline->workers);
 	wr_chrome_count(chrome, "duration_ns", (uint64_t)(timeline->ended_at - timeline->begun_at));
+	wr_chrome_count(chrome, "begun_ns", (uint64_t)timeline->begun_at);
 	wr_chrome_count(chrome, "dropped_records", tracks->merge.dropped);
 	wr_chrome_count(chrome, "from_ns",
 			from > timeline->begun_at ? (uint64_t)(from - timeline->begun_at) : 0);

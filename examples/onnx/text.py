@@ -160,7 +160,9 @@ def read(paths: list[str], plugin: str, workers: int, threads: int) -> tuple[lis
         ("classify", CLASSIFY, crops, "batch", turn, 2 * BATCHES),
         ("recognise", RECOGNISE, turn, "batch", words, 2 * BATCHES),
     ):
-        network = graph.add("onnx", name=name, model=str(MODELS / model), threads=threads)
+        # Its shapes are known after a run alone, which a worker waits for: instances read several lines at once.
+        instances = workers if name == "recognise" else 1
+        network = graph.add("onnx", name=name, model=str(MODELS / model), threads=threads, instances=instances)
         graph.connect(before["out"], network["x"], capacity=capacity)
         graph.connect(network[output], after["in"], capacity=capacity)
         graph.connect(before[beside], after["of"], capacity=capacity)

@@ -844,6 +844,7 @@ static const weir_operator onnx = {
 	.name = "onnx",
 	.help = "runs a network by ONNX Runtime; its ports are the model's inputs and outputs",
 	.state_size = sizeof(struct onnx),
+	.flags = WEIR_OPERATOR_INSTANCES,
 	.parameters = parameters,
 	.start = onnx_start,
 	.compute = onnx_compute,

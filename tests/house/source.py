@@ -16,7 +16,7 @@ MAY_USE = {
     "operators": [],
     "scheduler": ["base", "sim", "trace", "streams", "graphs"],
     "report": ["base", "trace", "streams", "graphs", "scheduler"],
-    "cli": ["base/files.h", "base/nearest.h", "base/output.h", "base/units.h", "base/words.h"],
+    "cli": ["base/files.h", "base/nearest.h", "base/output.h", "base/units.h", "base/words.h", "remote/address.h"],
     "plugins/onnx": [],
     "remote": [],
     "python": ["cli/cli.h", "base/units.h", "base/words.h"],

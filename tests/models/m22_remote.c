@@ -2,6 +2,7 @@
  * M22: two graphs joined by a link (docs/dev/rules.md R1 to R6): credits, data, the end, the loss of the link and a new one.
  * The sender takes a message from its input only with a credit and keeps its block until the link is done with it; the
  * receiver has a place for each credit, emits in the order of the numbers while there is room behind it, and gives the credit back then.
+ * It ticks without room, too: it still answers, and hears that the link is lost. Its review looks for room only if it has said that it wants some.
  *
  * Actors: the sender's ticks, the receiver's ticks, the link, what is behind the receiver, and a knife that cuts the link at any
  * moment, up to twice. The link delivers what is under way in any order, so the end may come before data. What it has delivered lies in the
@@ -19,7 +20,7 @@ enum { WHOLE, CUT, CUT_TWICE, CREDITS }; /* settings: cuts + CREDITS * credits *
 enum { MESSAGES = 4 };
 enum mutation {
 	NONE, CREDIT_TWICE, END_AT_ONCE, LOOKED_BEFORE, BLOCK_GIVEN_BACK, OLD_CREDITS, WELCOME_IN_FULL, ARMED_ONCE, AS_IT_ARRIVES,
-	NEXT_EMITTED, LOST_ADDED, NO_ROOM_ASKED
+	NEXT_EMITTED, LOST_ADDED, NO_ROOM_ASKED, ROOM_UNWANTED
 };
 enum at { REST, PROGRESS, ARM, ACT, OVER };
 struct side { uint8_t at, armed, event, acted, looked, linked, lost; };
@@ -28,7 +29,7 @@ struct state {
 	/* the sender */
 	uint8_t credits, sent, blocks, end_sent, hello_sent;
 	/* the receiver: `ready` are whole and in order, and not emitted; next: the number after them */
-	uint8_t places, next, ready, end_seen, end, emitted, greeted, to_give, answered, unheard, room;
+	uint8_t places, next, ready, end_seen, end, emitted, greeted, to_give, answered, unheard, room, wants;
 	/* under way, and delivered but not handled */
 	uint8_t data, end_data, hello, hello_at, welcome, welcome_received, welcome_credits, given, done;
 	uint8_t in_data, in_end, in_hello, in_welcome, in_given, in_done, in_complete, in_lost[2];
@@ -154,7 +155,7 @@ static bool receiver_ends(const struct state *s)
 
 static bool receiver_can(const struct state *s)
 {
-	return s->ready || (s->greeted && !s->side[RECEIVER].linked) || receiver_ends(s);
+	return (s->ready && (s->room || mutation == NO_ROOM_ASKED)) || (s->greeted && !s->side[RECEIVER].linked) || receiver_ends(s);
 }
 
 static void receiver_acts(struct state *s)
@@ -179,7 +180,7 @@ static void receiver_acts(struct state *s)
 		s->unheard = broken;
 		say("answers the end");
 		side->at = OVER;
-	} else if (s->ready) {
+	} else if (s->ready && (s->room || mutation == NO_ROOM_ASKED)) {
 		if (!s->room)
 			fail("emits without room");
 		s->room = 0;
@@ -203,11 +204,9 @@ static bool side_step(struct state *s, int t)
 
 	if (side->at == OVER)
 		return false;
-	if (t == RECEIVER && side->at == REST && !s->room && mutation != NO_ROOM_ASKED)
-		return false; /* the review asks for room first */
 	switch ((enum at)side->at) {
 	case REST:
-		if (!side->event && !side->looked)
+		if (!side->event && !side->looked && !(t == RECEIVER && s->wants && s->room))
 			return false;
 		side->at = PROGRESS;
 		side->acted = side->event = 0;
@@ -234,6 +233,8 @@ static bool side_step(struct state *s, int t)
 		side->at = ACT;
 		if (mutation != LOOKED_BEFORE)
 			side->looked = can;
+		if (t == RECEIVER)
+			s->wants = s->ready && mutation != ROOM_UNWANTED;
 		say("arms");
 		return true;
 	default:
@@ -393,5 +394,6 @@ static const struct run runs[] = {
 	{"MUTANT the welcome tells what was emitted, not what was received", NEXT_EMITTED, 2 * CREDITS + CUT, BREAKS},
 	{"MUTANT what is lost is added up from welcome to welcome", LOST_ADDED, 2 * CREDITS + CUT_TWICE, BREAKS},
 	{"MUTANT the receiver does not ask for room", NO_ROOM_ASKED, 1 * CREDITS + WHOLE, BREAKS},
+	{"MUTANT the receiver does not say that it wants room", ROOM_UNWANTED, 1 * CREDITS + WHOLE, BREAKS},
 	{0},
 };

@@ -392,6 +392,7 @@ static void r01_r02_r03_r04_r05_r06_e05_what_is_lost_is_counted_by_both(void **u
 	(void)unused;
 	assert_int_equal(weir_registry_create(&registry), WEIR_OK);
 	assert_int_equal(weir_registry_add_condition(registry, &remote_output_condition), WEIR_OK);
+	assert_int_equal(weir_registry_add_condition(registry, &remote_input_condition), WEIR_OK);
 	assert_int_equal(weir_registry_add_operator(registry, &remote_send_operator), WEIR_OK);
 	assert_int_equal(weir_registry_add_operator(registry, &remote_receive_operator), WEIR_OK);
 	assert_int_equal(weir_registry_add_operator(registry, &number), WEIR_OK);

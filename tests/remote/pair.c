@@ -3,6 +3,7 @@
  * remote_receive. What comes out is what went in, of any kind and size.
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -301,6 +302,49 @@ static void b04_the_engine_leaves_the_process_alone(void **unused)
 	end(&pair);
 }
 
+/* Whether the thread takes a signal that the program may send itself. */
+static bool takes_signals(const char *thread)
+{
+	static const int sent[] = {SIGHUP,  SIGINT,  SIGTERM, SIGUSR1, SIGUSR2,
+				   SIGALRM, SIGCHLD, SIGPIPE, SIGIO};
+	char path[300], line[200];
+	unsigned long long blocked = 0;
+	FILE *status;
+
+	snprintf(path, sizeof path, "/proc/self/task/%s/status", thread);
+	status = fopen(path, "re");
+	assert_non_null(status);
+	while (fgets(line, sizeof line, status))
+		sscanf(line, "SigBlk: %llx", &blocked);
+	fclose(status);
+	for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++)
+		if (!(blocked >> (sent[i] - 1) & 1))
+			return true;
+	return false;
+}
+
+static void b04_no_thread_but_the_program_s_takes_signals(void **unused)
+{
+	struct dirent *thread;
+	struct pair pair;
+	unsigned taking = 0, threads = 0;
+	DIR *threads_of;
+
+	(void)unused;
+	begin(&pair);
+	threads_of = opendir("/proc/self/task");
+	assert_non_null(threads_of);
+	while ((thread = readdir(threads_of)))
+		if (thread->d_name[0] != '.') {
+			threads++;
+			taking += takes_signals(thread->d_name);
+		}
+	closedir(threads_of);
+	end(&pair);
+	assert_true(threads > 3);
+	assert_int_equal(taking, 1);
+}
+
 /* Sets of descriptors in sets: the system allows few levels, and the engine ends the process beyond them. */
 static void b06_r04_a_program_s_loop_may_hold_the_descriptor_in_its_sets(void **unused)
 {
@@ -344,6 +388,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(b04_the_engine_leaves_the_process_alone),
+		cmocka_unit_test(b04_no_thread_but_the_program_s_takes_signals),
 		cmocka_unit_test(b06_r04_a_program_s_loop_may_hold_the_descriptor_in_its_sets),
 		cmocka_unit_test(t10_r02_what_comes_is_what_was_sent),
 		cmocka_unit_test(r01_no_more_is_sent_than_there_are_credits),

@@ -264,7 +264,7 @@ def r06_a_sender_that_comes_back_goes_on(weir):
     assert b.counts("end")[0] > 50 and "is lost after" in b.stderr, b
 
 
-WRONG_SUM = b"weirmet1" + struct.pack("<IIQQ", 0, 100, 0, 0) + bytes(100)  # of a frame with an address of 100 bytes, which is none
+WRONG_SUM = b"weirmet2" + struct.pack("<IIQQq", 0, 100, 0, 0, 0) + bytes(100)  # of a frame with an address of 100 bytes, which is none
 
 
 def slow(period):
@@ -318,7 +318,7 @@ def e06_r06_what_is_no_weir_harms_nothing(weir):
     b = start(weir, "b", chain(receive(to), SINK))
     wait_until(b, lambda: tuple(to.split(":")) in [(host, str(port)) for host, port in listening(b)])
     for host, port in listening(b):  # those of the engine, too
-        for said in (b"", b"GET / HTTP/1.1\r\n\r\n", bytes(64), bytes(range(256)) * 4, b"weirmet1" + bytes(24), b"weirmet1" + b"\xff" * 500, WRONG_SUM):
+        for said in (b"", b"GET / HTTP/1.1\r\n\r\n", bytes(64), bytes(range(256)) * 4, b"weirmet2" + bytes(32), b"weirmet2" + b"\xff" * 500, WRONG_SUM):
             assert not connect(host, port, said), (host, port, said, b.poll())
     a = Ended(start(weir, "a", chain(counted("ping", 100), send(to))))
     b = Ended(b)

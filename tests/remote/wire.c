@@ -29,6 +29,10 @@ static size_t two_parts(uint8_t head[200])
 		0,         0,
 		0,         0,
 		0,         0,
+		0,         1,
+		2,         0,
+		0,         0,
+		0,         0,
 		0,         WEIR_KIND_PARTS,
 		9,         0,
 		0,         0,
@@ -94,6 +98,9 @@ static void r02_a_head_is_read_as_it_was_written(void **unused)
 	assert_int_equal(out.kind, WIRE_WELCOME);
 	assert_true(out.session == in.session && out.number == 5 && out.credits == 3 && out.waiting == 2 &&
 		    out.most == 99);
+	in = (struct wire){.kind = WIRE_CREDIT, .credits = 1, .times = {.said = 3, .asked = -1, .heard = 2}};
+	assert_true(reads(head, wire_write(&in, head), 0, &out));
+	assert_true(out.times.said == 3 && out.times.asked == -1 && out.times.heard == 2);
 	in = (struct wire){.kind = WIRE_END, .number = UINT64_MAX};
 	assert_true(reads(head, wire_write(&in, head), 0, &out));
 	assert_true(out.kind == WIRE_END && out.number == UINT64_MAX);
@@ -107,6 +114,7 @@ static void r02_parts_have_names_stamps_and_shapes(void **unused)
 	(void)unused;
 	assert_true(reads(head, two_parts(head), 36, &out));
 	assert_int_equal(out.number, 7);
+	assert_int_equal(out.times.said, 0x201);
 	assert_int_equal(out.count, 2);
 	assert_int_equal(out.message.stamp.tag, 5);
 	assert_int_equal(parts[0].bytes, 12);
@@ -148,10 +156,10 @@ static void e06_a_head_that_cannot_be_is_refused(void **unused)
 	memset(other + length - 16, 0x7f, 16); /* a product beyond 64 bits */
 	assert_false(reads(other, length, 36, &out));
 	memcpy(other, head, length);
-	other[28] = 0; /* a name with a NUL */
+	other[36] = 0; /* a name with a NUL */
 	assert_false(reads(other, length, 36, &out));
 	memcpy(other, head, length);
-	other[9] = WEIR_KIND_USER;
+	other[17] = WEIR_KIND_USER;
 	assert_false(reads(other, length, 36, &out));
 	assert_false(reads(head, length, (size_t)MOST + 1, &out));
 }

@@ -213,6 +213,8 @@ static weir_status make_registry(void)
 	if (!status)
 		status = weir_registry_add_condition(world.registry, &remote_output_condition);
 	if (!status)
+		status = weir_registry_add_condition(world.registry, &remote_input_condition);
+	if (!status)
 		status = weir_registry_add_operator(world.registry, &remote_send_operator);
 	if (!status)
 		status = weir_registry_add_operator(world.registry, &remote_receive_operator);

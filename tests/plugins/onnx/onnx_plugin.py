@@ -173,6 +173,18 @@ def a_shape_that_only_a_run_tells_is_run_in_the_tick(weir):
     assert (results(array[:, :1]).ravel() == array[array > 1]).all()
 
 
+def instances_compute_at_once_and_results_stay_in_order(weir):
+    """Both kinds of runs: those that a worker waits for, and those of the runtime's threads."""
+    array = frames((1, 4), 300)
+    for model, rows, expected in (("open.onnx", 0, array[array > 1]), ("relu.onnx", 1, array)):
+        graph = describe(write_frames("frames", array, rows=rows), FOLDER / model, threads=1)
+        graph["entities"][1]["instances"] = 3
+        for options in (["--workers", "4"], ["--workers", "1"], ["--workers", "2", "--backend", "sim"]):
+            ended = process.run(weir, "run", "--quiet", *written(graph), *options)
+            assert ended.returncode == 0, ended
+            assert (FOLDER / "results").read_bytes() == expected.tobytes(), (model, options)
+
+
 def threads_while_it_runs(weir, model, rows):
     read = {**write_frames("frames", frames((1, 4)) + 2, rows=rows), "count": 0}
     child = started_with_results(weir, describe(read, model, threads=2))
@@ -359,6 +371,7 @@ if __name__ == "__main__":
             a_batch_takes_what_is_there_and_results_come_one_by_one,
             ports_are_the_inputs_and_outputs_by_their_names,
             a_shape_that_only_a_run_tells_is_run_in_the_tick,
+            instances_compute_at_once_and_results_stay_in_order,
             a_worker_that_computes_is_one_of_the_threads,
             sizes_named_by_a_question_mark_are_independent,
             many_small_frames_on_all_backends,

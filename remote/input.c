@@ -1,0 +1,57 @@
+/*
+ * remote_input, the condition of remote_receive, which ticks for one of two reasons: what the link brought
+ * (the watched descriptor), also while its graph is full, and room for a message that waits to be emitted,
+ * which the operator tells.
+ */
+#include "remote/remote.h"
+
+struct input {
+	unsigned port;
+};
+
+static const weir_parameter parameters[] = {
+	{
+		.size = sizeof(weir_parameter),
+		.name = "port",
+		.type = WEIR_TYPE_OUTPUT,
+		.help = "the output of what is received",
+	},
+	{.name = NULL},
+};
+
+static weir_status input_start(void *state, const weir_values *values)
+{
+	struct input *self = state;
+
+	self->port = (unsigned)weir_values_int(values, "port");
+	return WEIR_OK;
+}
+
+static void input_ask(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	const struct input *self = state;
+	weir_watched watched = weir_view_watched(view);
+	bool emits = weir_view_told(view) == WEIR_TOLD_READY;
+
+	if (watched == WEIR_WATCHED_READY || (emits && weir_view_room(view, self->port))) {
+		weir_verdict_ready(verdict);
+		return;
+	}
+	weir_verdict_wait(verdict, emits ? "no room behind the output" : "nothing comes from the sender");
+	weir_verdict_set_cause(verdict, emits ? WEIR_CAUSE_ROOM : WEIR_CAUSE_DESCRIPTOR,
+			       emits ? (int)self->port : -1, emits);
+	if (watched == WEIR_WATCHED_WAITING)
+		weir_verdict_watched(verdict);
+}
+
+const weir_condition remote_input_condition = {
+	.size = sizeof(weir_condition),
+	.name = "remote_input",
+	.help = "a 'remote_receive' has a message and room for it, or its link has news",
+	.state_size = sizeof(struct input),
+	.parameters = parameters,
+	.phase = WEIR_PHASE_GATHERING,
+	.start = input_start,
+	.ask = input_ask,
+	.flags = WEIR_CONDITION_TIMELESS,
+};

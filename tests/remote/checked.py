@@ -1,0 +1,182 @@
+"""weir check of several graphs: what the remote connections between them cannot be is one line each, with its place and its remedy.
+
+checked.py WEIR FOLDER PLUGIN: FOLDER is scratch.
+"""
+import json
+import os
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/cli"))
+import process
+
+FOLDER = pathlib.Path(sys.argv[2])
+PLUGIN = os.path.abspath(sys.argv[3])
+del sys.argv[2:4]
+SINK = {"name": "end", "operator": "sink"}
+
+
+def entity(name, operator, **parameters):
+    return {"name": name, "operator": operator, "parameters": parameters}
+
+
+def chain(*entities, **more):
+    names = [one["name"] for one in entities]
+    return {"weir": 1, "entities": list(entities), "connections": [[f"{a}.out", f"{b}.in"] for a, b in zip(names, names[1:])], **more}
+
+
+def send(to, name="send"):
+    return entity(name, "remote_send", to=to)
+
+
+def receive(listen, name="receive", **parameters):
+    return entity(name, "remote_receive", listen=listen, **parameters)
+
+
+def sender(to):
+    return chain(entity("read", "ping"), send(to))
+
+
+def receiver(listen, **parameters):
+    return chain(receive(listen, **parameters), SINK)
+
+
+def check(weir, *graphs, options=(), **environment):
+    """Of the graphs as a.json, b.json, ...; the lines on stderr."""
+    paths = []
+    for name, graph in zip("abcd", graphs):
+        (FOLDER / f"{name}.json").write_text(json.dumps(graph))
+        paths.append(f"{name}.json")
+    env = {**process.environment(), **environment}
+    ended = process.run(weir, "check", "--plugin", PLUGIN, *options, *paths, cwd=FOLDER, env=env)
+    return ended.returncode, ended.stderr.splitlines(), ended.stdout.splitlines()
+
+
+def one(ended):
+    """The one line, of a check that refuses."""
+    assert ended[0] == 3 and len(ended[1]) == 1, ended
+    return ended[1][0]
+
+
+def well(ended):
+    assert ended[:2] == (0, []), ended
+    return ended[2][-1]
+
+
+def e06_what_meets_is_said(weir):
+    for to, listen in [
+        ("127.0.0.1:9100", "127.0.0.1:9100"),
+        ("127.0.0.1:9100", "0.0.0.0:9100"),
+        ("camera.example:9100", "[::]:9100"),
+        ("localhost:9100", ":9100"),
+    ]:
+        assert well(check(weir, sender(to), receiver(listen))) == f"a.json: send -> b.json: receive: {to}, no errors"
+
+
+def e06_one_graph_is_looked_at_alone(weir):
+    assert well(check(weir, sender("camera"))) == "a.json: no errors"
+
+
+def e06_what_meets_nothing_is_a_note(weir):
+    code, lines, _ = check(weir, sender("127.0.0.1:9100"), receiver("127.0.0.1:9101"))
+    assert code == 0 and lines == [
+        "a.json: note: send.to: no remote_receive of these files listens at 127.0.0.1:9100",
+        "b.json: note: receive.listen: no remote_send of these files sends to 127.0.0.1:9101",
+    ], lines
+
+
+def e06_two_receivers_at_one_place_are_refused(weir):
+    two = chain(receive("127.0.0.1:9100"), SINK)
+    two["entities"] += [receive("127.0.0.1:9100", "second"), {**SINK, "name": "last"}]
+    two["connections"] += [["second.out", "last.in"]]
+    wanted = "error: {}.listen: 127.0.0.1:9100 is where 'receive' of {} listens: give each a port of its own"
+    assert one(check(weir, sender("127.0.0.1:9100"), two)) == "b.json: " + wanted.format("second", "b.json")
+    same = receiver("127.0.0.1:9100")
+    assert one(check(weir, sender("127.0.0.1:9100"), same, same)) == "c.json: " + wanted.format("receive", "b.json")
+
+
+def e06_one_port_of_two_machines_is_a_note(weir):
+    code, lines, _ = check(weir, receiver("0.0.0.0:9100"), receiver("0.0.0.0:9100"), sender("10.0.0.1:9100"))
+    assert code == 0 and lines[:2] == [
+        "b.json: note: receive.listen: 0.0.0.0:9100 and 0.0.0.0:9100, of 'receive' of a.json, cannot be on one machine",
+        "c.json: note: send.to: 2 remote_receive listen at the port of 10.0.0.1:9100: which one it is, these files do not say",
+    ], lines
+
+
+def e06_two_senders_of_one_receiver_are_refused(weir):
+    a = sender("127.0.0.1:9100")
+    assert "2 entities send to 127.0.0.1:9100, which takes one at a time" in one(check(weir, a, a, receiver("127.0.0.1:9100")))
+    code, lines, _ = check(weir, a, a, receiver("127.0.0.1:9100", on_lost="wait"))
+    assert code == 0 and "note: receive.listen: 2 entities send" in lines[0], lines
+
+
+def r06_names_have_addresses_of_the_file_or_the_environment(weir):
+    (FOLDER / "names").write_text("camera 10.0.0.1:9100\n")
+    graphs = sender("camera"), receiver("0.0.0.0:9100")
+    assert "no address of 'camera'" in check(weir, *graphs)[1][0]
+    assert well(check(weir, *graphs, options=["--remote", "names"])).endswith("receive: camera, no errors")
+    assert well(check(weir, *graphs, WEIR_REMOTE="names"))
+    assert well(check(weir, *graphs, WEIR_REMOTE_CAMERA="10.0.0.1:9100"))
+
+
+def e06_a_name_that_the_file_lacks_is_refused(weir):
+    (FOLDER / "names").write_text("other 10.0.0.1:9100\n")
+    code, lines, _ = check(weir, sender("camera"), receiver("camera"), options=["--remote", "names"])
+    wanted = "{}: no address of 'camera': names has no line that begins with it"
+    assert (code, lines) == (3, ["a.json: error: " + wanted.format("send.to"), "b.json: error: " + wanted.format("receive.listen")]), lines
+
+
+def c10_types_are_compared_across(weir):
+    a = chain(entity("read", "png_read", path="."), entity("up", "upload"), entity("n", "normalize"), entity("down", "download"), send("x"))
+    b = chain(receive("x"), entity("up", "upload"), entity("blur", "blur"), SINK)
+    code, lines, _ = check(weir, a, b, WEIR_REMOTE_X="127.0.0.1:9100")
+    assert code == 3 and lines == [
+        "b.json: error: blur.in: W055: with the graphs together, up-2.out -> blur.in: sends float32|float16|bfloat16 [1, 1..4, H, W] on a "
+        "device, but the input takes uint8 [H, W] | [H, W, 1..4] on a device: put a conversion of the dtype and a change of the shape between them"
+    ], lines
+
+
+def c10_kinds_are_compared_across(weir):
+    a = chain(entity("read", "ping"), send("127.0.0.1:9100"))
+    b = chain(receive("127.0.0.1:9100"), entity("up", "upload"), SINK)
+    assert "b.json: error: up.in: W026: " in one(check(weir, a, b))
+
+
+def r01_a_message_larger_than_the_places_is_refused(weir):
+    a = chain({**entity("read", "spin"), "conditions": [{"type": "count", "count": 1}]}, entity("down", "download"), send("127.0.0.1:9100"))
+    line = one(check(weir, a, receiver("127.0.0.1:9100", max_message="15B")))
+    assert line == "b.json: error: receive.max_message: 15B, and 'send' of a.json sends messages of 16B: raise it", line
+    assert well(check(weir, a, receiver("127.0.0.1:9100", max_message="16B")))
+
+
+def r01_a_pool_has_a_block_for_each_credit(weir):
+    def of(blocks):
+        pool = {"pool": {"type": "memory_pool", "place": "host", "block_size": 4096, "blocks": blocks}}
+        with_pool = {**receive("127.0.0.1:9100", credits=4), "resources": ["pool"]}
+        return check(weir, sender("127.0.0.1:9100"), chain(with_pool, SINK, resources=pool))
+
+    assert "receive.credits: 4, and pool 'pool' has 3 blocks: with less than 6 the run fails" in one(of(3))
+    code, lines, _ = of(5)
+    assert code == 0 and lines == [
+        "b.json: warning: receive.credits: 4, and pool 'pool' has 5 blocks: with less than 6 the run fails if its queues are full: "
+        "give it more, or fewer credits"
+    ], lines
+    assert well(of(6))
+
+
+def e06_an_error_of_one_graph_does_not_hide_those_of_another(weir):
+    code, lines, _ = check(weir, chain(entity("read", "none"), SINK), chain(entity("read", "nix"), SINK))
+    assert code == 3 and [line.split(":")[0] for line in lines] == ["a.json", "b.json"], lines
+
+
+def e06_set_is_of_the_graph_that_has_the_entity(weir):
+    graphs = sender("127.0.0.1:1"), receiver("127.0.0.1:9100")
+    assert well(check(weir, *graphs, options=["--set", "send.to=127.0.0.1:9100"]))
+    code, lines, _ = check(weir, *graphs, options=["--set", "none.to=1"])
+    assert code == 2 and "no graph has that entity" in lines[0], lines
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    process.main([check for name, check in list(globals().items()) if name[0] in "cer" and name[1:3].isdigit()])

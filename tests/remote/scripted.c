@@ -1,0 +1,394 @@
+/*
+ * One side over a link that follows a script: what the other side, or the way, does at one moment. A step
+ * waits until it can be done; the link wakes its entity meanwhile, but for the last one, which answers.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "remote/remote.h"
+
+enum { CAPACITY = 4 }; /* of the sender's input */
+
+struct link {
+	struct link_events events;
+	int woken;
+	bool connecting, connected, lost;
+};
+
+/* Returns true if it was done. */
+typedef bool step(struct link *link);
+
+static step *const *script;
+static weir_graph *graph;     /* of the test's own messages, and of the run */
+static struct wire said;      /* last, by this side */
+static uint64_t hello, first; /* the numbers of the last hello and of the first message behind it */
+static unsigned drops, data, done;
+static atomic_uint made;   /* by the source */
+static atomic_bool enough; /* it ends */
+
+static bool link_load(char why[LINK_WHY])
+{
+	(void)why;
+	return true;
+}
+
+static struct link *link_open(const struct link_events *events, int set, char why[LINK_WHY])
+{
+	struct link *link = calloc(1, sizeof *link);
+	struct epoll_event event = {.events = EPOLLIN};
+
+	(void)why;
+	link->events = *events;
+	link->woken = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
+	assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, link->woken, &event), 0);
+	return link;
+}
+
+static size_t link_head_most(const struct link *link)
+{
+	(void)link;
+	return WIRE_SMALL;
+}
+
+static bool link_listen(struct link *link, const struct address *address, const char *peers,
+			char why[LINK_WHY])
+{
+	(void)link, (void)address, (void)peers, (void)why;
+	return true;
+}
+
+static bool link_connect(struct link *link, const struct address *address, char why[LINK_WHY])
+{
+	(void)address, (void)why;
+	link->connecting = true;
+	link->lost = false;
+	return true;
+}
+
+static void link_progress(struct link *link)
+{
+	uint64_t times;
+
+	if (*script && (*script)(link))
+		script++;
+	if (!*script || !script[1])
+		(void)!read(link->woken, &times, sizeof times);
+}
+
+static enum link_sent link_send(struct link *link, const void *head, size_t head_bytes,
+				const struct span *spans, unsigned count, void *cookie)
+{
+	struct wire_record parts[WEIR_PARTS_MAX];
+	char why[LINK_WHY];
+
+	(void)cookie;
+	if (!link->connected)
+		return LINK_BROKEN;
+	assert_true(wire_read(head, head_bytes, count ? spans[0].bytes : 0, 1000, parts, &said, why));
+	if (said.kind == WIRE_HELLO) {
+		hello = said.number;
+		first = UINT64_MAX;
+	}
+	if (said.kind == WIRE_DATA) {
+		first = first == UINT64_MAX ? said.number : first;
+		data++;
+	}
+	done += said.kind == WIRE_DONE;
+	return LINK_DONE;
+}
+
+static void link_deafen(struct link *link)
+{
+	(void)link;
+}
+
+static bool link_drop(struct link *link)
+{
+	link->connecting = link->connected = link->lost = false;
+	drops++;
+	return true;
+}
+
+static void link_close(struct link *link, int64_t patience)
+{
+	(void)patience;
+	close(link->woken);
+	free(link);
+}
+
+static const struct transport scripted = {
+	.name = "scripted",
+	.load = link_load,
+	.open = link_open,
+	.head_most = link_head_most,
+	.listen = link_listen,
+	.deafen = link_deafen,
+	.connect = link_connect,
+	.progress = link_progress,
+	.send = link_send,
+	.drop = link_drop,
+	.close = link_close,
+};
+const struct transport *const remote_transport = &scripted;
+
+/* --- steps --- */
+
+static bool arrive(struct link *link, const void *head, size_t head_bytes, size_t bytes)
+{
+	struct span spans[LINK_SPANS];
+	void *cookie = NULL;
+
+	if (!link->connected || link->lost)
+		return false;
+	if (link->events.arrived(link->events.arg, head, head_bytes, bytes, spans, &cookie) >= 0)
+		link->events.filled(link->events.arg, cookie, true);
+	return true;
+}
+
+static bool says(struct link *link, struct wire wire)
+{
+	uint8_t head[WIRE_SMALL];
+
+	return arrive(link, head, wire_write(&wire, head), 0);
+}
+
+static bool accepts(struct link *link)
+{
+	if (link->connected)
+		return false; /* it was not dropped yet */
+	link->connected = true;
+	link->events.accepted(link->events.arg, "the sender");
+	return true;
+}
+
+static bool says_hello(struct link *link)
+{
+	static uint64_t session;
+
+	return says(link, (struct wire){.kind = WIRE_HELLO, .session = ++session, .number = 0});
+}
+
+/* Nothing comes before the welcome. head_part: of the head, of which so much comes. */
+static bool sends(struct link *link, uint64_t number, size_t bytes, unsigned head_part)
+{
+	struct span spans[LINK_SPANS];
+	uint8_t head[WIRE_SMALL];
+	char why[LINK_WHY];
+	weir_message *message;
+	size_t head_bytes;
+	unsigned count;
+
+	if (said.kind != WIRE_WELCOME)
+		return false;
+	assert_false(weir_message_create_bytes(graph, bytes, &message));
+	head_bytes = wire_write_message(message, number, sizeof head, head, spans, &count, why);
+	weir_message_unref(message);
+	assert_true(head_bytes > head_part);
+	return arrive(link, head, head_bytes / head_part, bytes);
+}
+
+static bool sends_no_message(struct link *link)
+{
+	return sends(link, 0, 10, 2);
+}
+
+static bool sends_what_has_no_place(struct link *link)
+{
+	return sends(link, 99, 10, 1);
+}
+
+static bool sends_what_is_too_large(struct link *link)
+{
+	return sends(link, 0, 101, 1);
+}
+
+static bool sends_well(struct link *link)
+{
+	return sends(link, 0, 10, 1);
+}
+
+static bool says_end(struct link *link)
+{
+	return says(link, (struct wire){.kind = WIRE_END, .number = 1});
+}
+
+static bool connects(struct link *link)
+{
+	if (!link->connecting)
+		return false;
+	link->connecting = false;
+	link->connected = true;
+	link->events.connected(link->events.arg);
+	return true;
+}
+
+/* The source goes on meanwhile, as what it makes is dropped. */
+static bool connects_late(struct link *link)
+{
+	static unsigned since;
+
+	since = since ? since : made;
+	return made > since + 100 && connects(link);
+}
+
+static bool welcomes(struct link *link)
+{
+	return said.kind == WIRE_HELLO && says(link, (struct wire){.kind = WIRE_WELCOME,
+								   .session = 1,
+								   .number = data,
+								   /* received */ .credits = 3,
+								   .most = 1000});
+}
+
+/* The source stands still first: with the queue full, and the tick that pushed the last. */
+static bool welcomes_late(struct link *link)
+{
+	return made >= hello + CAPACITY && welcomes(link);
+}
+
+static bool is_cut(struct link *link)
+{
+	if (data < 2)
+		return false;
+	link->lost = true;
+	link->events.lost(link->events.arg, "it is cut");
+	return true;
+}
+
+static bool has_enough(struct link *link)
+{
+	(void)link;
+	if (data < 4)
+		return false;
+	enough = true;
+	return true;
+}
+
+static bool gives_credits(struct link *link)
+{
+	return says(link, (struct wire){.kind = WIRE_CREDIT, .credits = 3});
+}
+
+static bool answers_end(struct link *link)
+{
+	return said.kind == WIRE_END && says(link, (struct wire){.kind = WIRE_DONE});
+}
+
+/* --- runs --- */
+
+static weir_status number_compute(weir_context *context, void *state)
+{
+	weir_message *message;
+	weir_status status = weir_message_create_bytes(weir_context_graph(context), 10, &message);
+
+	(void)state;
+	made++;
+	if (!status)
+		status = weir_context_emit(context, 0, message);
+	return status || !enough ? status : weir_context_finish(context);
+}
+
+static const weir_port outputs[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
+static const weir_operator number = {
+	.size = sizeof number, .name = "number", .outputs = outputs, .compute = number_compute};
+
+/* Of the log: the last line, and how many messages the sender counts as lost. */
+static char told[500];
+static unsigned lost;
+
+static void hear(weir_log_level level, int64_t at, const char *line, void *arg)
+{
+	(void)level, (void)at, (void)arg;
+	snprintf(told, sizeof told, "%s", line);
+	sscanf(line, "send: %u of %*u messages were lost", &lost);
+}
+
+/* The script is done by then. */
+static void run(const char *json, step *const *steps)
+{
+	const weir_scheduler_options options = {.size = sizeof options, .backend = "host", .workers = 1};
+	weir_outcome outcome = {.size = sizeof outcome};
+	weir_registry *registry;
+	weir_description *description = NULL;
+	weir_scheduler *scheduler = NULL;
+
+	script = steps;
+	said = (struct wire){.kind = WIRE_BYE};
+	drops = data = done = lost = made = enough = 0;
+	assert_false(weir_registry_create(&registry));
+	assert_false(weir_registry_add_condition(registry, &remote_output_condition));
+	assert_false(weir_registry_add_condition(registry, &remote_input_condition));
+	assert_false(weir_registry_add_operator(registry, &remote_send_operator));
+	assert_false(weir_registry_add_operator(registry, &remote_receive_operator));
+	assert_false(weir_registry_add_operator(registry, &number));
+	if (weir_description_parse(json, strlen(json), NULL, NULL, &description) ||
+	    weir_graph_create(registry, description, &graph) ||
+	    weir_scheduler_create(graph, &options, &scheduler) || weir_scheduler_start(scheduler))
+		fail_msg("%s", weir_last_error());
+	if (weir_scheduler_wait(scheduler, INT64_C(60000000000), &outcome))
+		fail_msg("%s", outcome.text ? outcome.text : "it does not end");
+	assert_null(*script);
+	weir_description_destroy(description);
+	assert_int_equal(weir_scheduler_destroy(scheduler), WEIR_OK);
+	assert_int_equal(weir_graph_destroy(graph), WEIR_OK); /* no message is left */
+	weir_registry_destroy(registry);
+}
+
+static const char receiver[] =
+	"{\"weir\": 1, \"entities\": [{\"name\": \"receive\", \"operator\": \"remote_receive\", "
+	"\"parameters\": {\"listen\": \"127.0.0.1:1\", \"on_lost\": \"wait\", \"max_message\": 100}}, "
+	"{\"name\": \"end\", \"operator\": \"sink\"}], \"connections\": [[\"receive.out\", \"end.in\"]]}";
+
+static void r06_a_message_that_cannot_be_loses_the_sender_alone(void **unused)
+{
+	static step *const wrong[] = {sends_no_message, sends_what_has_no_place, sends_what_is_too_large};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		run(receiver, (step *const[]){accepts, says_hello, wrong[i], accepts, says_hello, sends_well,
+					      says_end, NULL});
+		assert_int_equal(drops, 1);
+		assert_int_equal(done, 1); /* the other sender's message was emitted */
+		assert_non_null(strstr(told, "another sender at the sender is there: 0 messages were lost"));
+	}
+}
+
+static void r06_what_is_dropped_is_counted_and_a_hello_s_number_stays(void **unused)
+{
+	static const char sender[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"}, {\"name\": "
+		"\"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": \"127.0.0.1:1\", "
+		"\"on_lost\": "
+		"\"drop\"}, \"ports\": {\"in\": {\"capacity\": 4}}}], \"connections\": [[\"number.out\", "
+		"\"send.in\"]]}";
+
+	(void)unused;
+	run(sender, (step *const[]){connects, welcomes, is_cut, connects_late, welcomes_late, gives_credits,
+				    has_enough, gives_credits, gives_credits, answers_end, NULL});
+	assert_true(hello > 100);       /* taken and dropped while it connected */
+	assert_int_equal(first, hello); /* none between the hello and the welcome */
+	assert_int_equal(lost, made - data);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r06_a_message_that_cannot_be_loses_the_sender_alone),
+		cmocka_unit_test(r06_what_is_dropped_is_counted_and_a_hello_s_number_stays),
+	};
+
+	weir_log_set(hear, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,143 @@
+/* Outputs that may be full (S3): a tick waits for room behind them only if a condition of the operator's
+ * does. */
+#include "rig.h"
+
+#define TEST(name) static void name(void **state_)
+
+enum { MESSAGES = 20 };
+
+struct eager {
+	uint64_t emitted, full, refused;
+};
+static struct eager seen;
+static bool *asks; /* of the condition: room makes a tick due */
+static bool yes = true, no;
+
+/* Emits the next number if there is room; else it looks what an emit says. */
+static weir_status eager_compute(weir_context *context, void *state)
+{
+	struct eager *self = state;
+	size_t room = weir_context_room(context, 0);
+	weir_message *message = rig_number(context, (int64_t)self->emitted);
+	weir_status status = weir_context_emit(context, 0, message);
+
+	self->full += !room;
+	self->refused += !room && status == WEIR_E_BUSY;
+	self->emitted += room > 0;
+	seen = *self;
+	if (room && status)
+		return status;
+	if (room && weir_context_room(context, 0))
+		return weir_context_fail(context, "more than max_emits");
+	return self->emitted < MESSAGES ? WEIR_OK : weir_context_finish(context);
+}
+
+static const weir_port out[] = {{.size = sizeof *out, .name = "out", .flags = WEIR_PORT_FULL},
+				{.name = NULL}};
+static const weir_operator eager = {.size = sizeof eager,
+				    .name = "eager",
+				    .state_size = sizeof(struct eager),
+				    .outputs = out,
+				    .compute = eager_compute};
+
+static weir_status look_compute(weir_context *context, void *state)
+{
+	int64_t *next = state;
+
+	if (rig_value(weir_context_message(context, 0, 0)) != (*next)++)
+		return weir_context_fail(context, "another number");
+	return *next < MESSAGES ? WEIR_OK : weir_context_finish(context);
+}
+
+static const weir_port in[] = {{.size = sizeof *in, .name = "in", .capacity = 2}, {.name = NULL}};
+static const weir_operator look = {.size = sizeof look,
+				   .name = "look",
+				   .state_size = sizeof(int64_t),
+				   .inputs = in,
+				   .compute = look_compute};
+
+static void ask(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	if (!*asks || weir_view_room(view, 0)) {
+		weir_verdict_ready(verdict);
+		return;
+	}
+	weir_verdict_wait(verdict, "no room");
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_ROOM, 0, 1);
+}
+
+static const weir_condition room_asked = {
+	.size = sizeof room_asked, .name = "room_asked", .ask = ask, .flags = WEIR_CONDITION_TIMELESS};
+
+/* A source that is due each millisecond, and a receiver each ten. */
+static void run_eager(void)
+{
+	struct rig *rig = rig_of_json(
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"eager\", \"conditions\": ["
+		"{\"type\": \"periodic\", \"period\": \"1ms\"}, {\"type\": \"room_asked\"}]},"
+		"{\"name\": \"b\", \"operator\": \"look\", \"conditions\": [{\"type\": \"periodic\", "
+		"\"period\": "
+		"\"10ms\"}, {\"type\": \"message_available\", \"port\": \"in\"}]}],"
+		"\"connections\": [[\"a.out\", \"b.in\"]]}",
+		(const weir_operator *[]){&eager, &look, NULL});
+
+	seen = (struct eager){0};
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "b").received, MESSAGES);
+	rig_destroy(rig);
+}
+
+static void run_unasked(void)
+{
+	asks = &no;
+	run_eager();
+	assert_true(seen.full > MESSAGES); /* it ticks all the same, and nothing is lost */
+	assert_int_equal(seen.refused, seen.full);
+}
+
+TEST(s03_an_output_that_may_be_full_holds_no_tick_back)
+{
+	(void)state_;
+	rig_in_worlds(20, run_unasked);
+}
+
+static void run_asked(void)
+{
+	asks = &yes;
+	run_eager();
+	assert_int_equal(seen.full, 0);
+}
+
+TEST(s03_a_condition_that_asks_for_room_is_woken_by_it)
+{
+	(void)state_;
+	rig_in_worlds(20, run_asked);
+	rig_on_host(run_asked);
+}
+
+TEST(s03_no_operator_with_instances_has_an_output_that_may_be_full)
+{
+	weir_operator table = eager;
+	weir_registry *registry;
+
+	(void)state_;
+	table.flags = WEIR_OPERATOR_INSTANCES;
+	assert_int_equal(weir_registry_create(&registry), WEIR_OK);
+	assert_int_equal(weir_registry_add_operator(registry, &table), WEIR_E_INVALID);
+	assert_says(weir_last_error(), "may be full");
+	weir_registry_destroy(registry);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(s03_an_output_that_may_be_full_holds_no_tick_back),
+		cmocka_unit_test(s03_a_condition_that_asks_for_room_is_woken_by_it),
+		cmocka_unit_test(s03_no_operator_with_instances_has_an_output_that_may_be_full),
+	};
+	static const weir_condition *const conditions[] = {&room_asked, NULL};
+
+	rig_conditions = conditions;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
