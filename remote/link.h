@@ -81,6 +81,9 @@ struct transport {
 	bool (*connect)(struct link *link, const struct address *address, char why[LINK_WHY]);
 	/* Handles what came until nothing does, and arms the descriptor (R4). */
 	void (*progress)(struct link *link);
+	/* The same without arming: for a caller that calls again at once. NULL: `progress` is all there is.
+	 */
+	void (*poll)(struct link *link);
 	/*
 	 * Sends. The head is copied; with UNDER_WAY the payload stays valid until `sent`. DONE, BROKEN:
 	 * `sent` is not called.
@@ -99,7 +102,7 @@ struct transport {
 	void (*close)(struct link *link, int64_t patience);
 };
 
-/* UCX: TCP, and what else its configuration has that tells the loss of a peer. */
+/* UCX: shared memory with a process that is near (near.h), else TCP, and what else it has for the network. */
 extern const struct transport transport_ucx;
 
 #endif

@@ -228,6 +228,11 @@ const void *meet_address(const struct meeting *meeting)
 	return head_of(meeting).bytes ? meeting->frame + MEET_HEAD : NULL;
 }
 
+size_t meet_address_bytes(const struct meeting *meeting)
+{
+	return head_of(meeting).bytes;
+}
+
 void meet_close(struct meeting *meeting)
 {
 	if (meeting->socket >= 0)

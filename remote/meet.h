@@ -56,6 +56,7 @@ enum meet_answer meet_answer(const struct meeting *meeting);
 uint64_t meet_tag(const struct meeting *meeting);
 int64_t meet_keepalive(const struct meeting *meeting);
 const void *meet_address(const struct meeting *meeting); /* NULL: it has none */
+size_t meet_address_bytes(const struct meeting *meeting);
 /* Of one without a socket, nothing. */
 void meet_close(struct meeting *meeting);
 

@@ -30,14 +30,15 @@ static weir_status output_start(void *state, const weir_values *values)
 static void output_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct output *self = state;
-	weir_watched watched = weir_view_watched(view);
 	size_t take = weir_view_take(view, self->port);   /* 0: held */
 	bool closed = weir_view_closed(view, self->port); /* before the count: a sender pushes, then closes */
+	bool has = take && (closed || weir_view_count(view, self->port) >= take);
+	/* To look at the descriptor is a call of the system: not for each message. */
+	weir_watched watched = has ? WEIR_WATCHED_NOTHING : weir_view_watched(view);
 
 	weir_verdict_set_cause(verdict, take ? WEIR_CAUSE_MESSAGES : WEIR_CAUSE_DESCRIPTOR, (int)self->port,
 			       0);
-	if (watched == WEIR_WATCHED_READY ||
-	    (take && (closed || weir_view_count(view, self->port) >= take))) {
+	if (has || watched == WEIR_WATCHED_READY) {
 		weir_verdict_ready(verdict);
 		return;
 	}

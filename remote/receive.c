@@ -28,6 +28,7 @@ enum receive_state { LISTENING, ACCEPTED, REFUSED, LINKED, LOST, OVER };
 
 #define NS_GREETING INT64_C(2000000000)  /* what a connection has to say hello, or to go */
 #define NS_STALL    INT64_C(10000000000) /* without a message, or a sender, that is logged */
+#define NS_CREDITS  INT64_C(5000000)     /* that credits may be kept back */
 
 #define RUNS 16 /* of numbers without a gap, that are recorded */
 
@@ -59,11 +60,13 @@ struct receive {
 	bool torn;            /* a payload did not come: mostly, as the sender is lost */
 	bool wants;           /* the condition was told that there is a message to emit */
 	bool stalls;          /* it was logged that nothing comes */
-	uint64_t came;        /* emitted when the timer of that began */
+	uint64_t came;        /* emitted when the time of that began */
+	int64_t stall;        /* when that is over */
 	struct place *places; /* `credits` of them; number n is in n mod credits */
 	uint32_t used;
 	weir_message **ready; /* a ring of `credits` */
 	uint32_t ready_first, ready_count;
+	uint32_t owed;     /* credits for what was emitted, that were not given back */
 	uint64_t next;     /* the number of the first message that is not ready */
 	uint64_t received; /* of this sender, since it began, as far as this receiver could know */
 	uint64_t emitted, lost, lost_before;
@@ -119,6 +122,17 @@ static const weir_parameter parameters[] = {
 			"it, or another one",
 	},
 	REMOTE_KEEPALIVE,
+	{
+		.size = sizeof(weir_parameter),
+		.name = "spin",
+		.type = WEIR_TYPE_DURATION,
+		.fallback = "\"0s\"",
+		.min = 0,
+		.max = INT64_C(1000000000),
+		.help = "after something came it is polled for so long, and no thread sleeps: less latency, "
+			"for "
+			"a core",
+	},
 	{.name = NULL},
 };
 
@@ -213,6 +227,7 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 	struct wire wire;
 	char why[LINK_WHY];
 
+	remote_note(&self->remote);
 	if (!wire_read(head, head_bytes, bytes, self->most, parts, &wire, why)) {
 		remote_lose(&self->remote, "%s", why);
 		return -1;
@@ -337,6 +352,7 @@ static void read_values(struct receive *self, const weir_values *values)
 	self->waits = !strcmp(weir_values_string(values, "on_lost"), "wait");
 	self->credits = (uint32_t)weir_values_int(values, "credits");
 	self->most = (size_t)weir_values_int(values, "max_message");
+	self->remote.spin = weir_values_int(values, "spin");
 }
 
 static weir_status begin_to_listen(weir_context *context, struct receive *self, const weir_values *values)
@@ -399,10 +415,11 @@ static weir_status receive_start(weir_context *context, void *state, const weir_
 static void time_stall(struct receive *self)
 {
 	self->came = self->emitted;
+	self->stall = watch_now() + NS_STALL;
 	watch_time(&self->remote.watch, NS_STALL);
 }
 
-/* The timer has fired: one line if nothing came meanwhile. One that waits for room is none. */
+/* The time is over: one line if nothing came meanwhile. One that waits for room is none. */
 static void tell_stall(weir_context *context, struct receive *self)
 {
 	if (self->came != self->emitted || self->ready_count) {
@@ -476,6 +493,7 @@ static void greet(weir_context *context, struct receive *self)
 				 "%s at %s is there: %" PRIu64 " messages were lost so far",
 				 hello->session == self->sender ? "the sender" : "another sender", self->peer,
 				 self->lost);
+	self->owed = 0; /* the welcome gives all */
 	self->sender = hello->session;
 	self->next = hello->number;
 	begin_run(self);
@@ -524,6 +542,37 @@ static void drop_silent(weir_context *context, struct receive *self)
 	time_stall(self);
 }
 
+/* A quarter of them at once, or what there is when it is due (R1). */
+static void give_credits(struct receive *self, bool due)
+{
+	struct wire credit = {.kind = WIRE_CREDIT, .credits = self->owed, .times = self->times};
+
+	if (self->state != LINKED || self->remote.gone || !self->owed)
+		return;
+	if (!due && self->owed < self->credits / 4) {
+		if (self->owed == 1)
+			watch_time(&self->remote.watch, NS_CREDITS);
+		return;
+	}
+	credit.times.said = watch_now();
+	remote_say(&self->remote, &credit);
+	self->owed = 0;
+}
+
+/* The timer serves two: credits that are due, and a stall. */
+static void look_at_time(weir_context *context, struct receive *self)
+{
+	int64_t left = self->stall - watch_now();
+
+	give_credits(self, true);
+	if (self->stalls)
+		return;
+	if (left > 0)
+		watch_time(&self->remote.watch, left);
+	else
+		tell_stall(context, self);
+}
+
 static void act(weir_context *context, struct receive *self, bool timed)
 {
 	if (self->torn)
@@ -533,14 +582,13 @@ static void act(weir_context *context, struct receive *self, bool timed)
 	else if (timed && (self->state == ACCEPTED || self->state == REFUSED) && !self->greeted)
 		drop_silent(context, self);
 	else if (timed && (self->state == LISTENING || self->state == LINKED))
-		tell_stall(context, self);
+		look_at_time(context, self);
 	if (self->greeted && self->state == ACCEPTED)
 		greet(context, self);
 }
 
 static weir_status emit_one(weir_context *context, struct receive *self)
 {
-	struct wire credit = {.kind = WIRE_CREDIT, .credits = 1, .times = self->times};
 	weir_message *message = self->ready[self->ready_first];
 	weir_status status;
 
@@ -557,11 +605,16 @@ static weir_status emit_one(weir_context *context, struct receive *self)
 		self->stalls = false;
 		time_stall(self);
 	}
-	if (self->state == LINKED && !self->remote.gone) {
-		credit.times.said = watch_now();
-		remote_say(&self->remote, &credit);
-	}
+	self->owed++;
+	give_credits(self, false);
 	return WEIR_OK;
+}
+
+/* Whether another tick follows, which emits: there is room, which nothing but this entity takes. */
+static bool has_more(const weir_context *context, const struct receive *self)
+{
+	return self->ready_count && !self->remote.failed && !self->remote.gone &&
+	       weir_context_room(context, 0);
 }
 
 static weir_status finish_well(weir_context *context, struct receive *self)
@@ -597,11 +650,12 @@ static weir_status receive_compute(weir_context *context, void *state)
 	bool timed = watch_timed(&remote->watch);
 	weir_status status = WEIR_OK;
 
-	watch_mark(&remote->watch, false);
 	self->context = context;
-	remote->transport->progress(remote->link);
-	if (!remote->failed)
-		act(context, self, timed);
+	if (!has_more(context, self) || timed || !remote_may_put_off(remote)) {
+		remote_progress(remote);
+		if (!remote->failed)
+			act(context, self, timed);
+	}
 	if (!remote->failed && self->ready_count && weir_context_room(context, 0))
 		status = emit_one(context, self);
 	if (!status && remote->failed)
@@ -615,8 +669,10 @@ static weir_status receive_compute(weir_context *context, void *state)
 						     "the sender at %s is lost after %" PRIu64
 						     " messages, before its end: %s",
 						     self->peer, self->received, remote->why);
-	remote->transport->progress(remote->link);
-	watch_mark(&remote->watch, remote->failed || (remote->gone && self->state != LOST) ||
+	if (remote->used && !has_more(context, self))
+		remote_progress(remote);
+	watch_mark(&remote->watch, !remote->armed || remote->failed ||
+					   (remote->gone && self->state != LOST) ||
 					   (self->greeted && self->state == ACCEPTED) || has_all(self) ||
 					   (self->state == LOST && !self->ready_count));
 	return status ? status : tell_wants(context, self);

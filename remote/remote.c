@@ -40,12 +40,36 @@ void remote_close(struct remote *remote, const struct wire *bye, int64_t patienc
 	watch_close(&remote->watch);
 }
 
+void remote_note(struct remote *remote)
+{
+	if (remote->spin)
+		remote->came = watch_now();
+}
+
+void remote_progress(struct remote *remote)
+{
+	remote->armed =
+		!remote->transport->poll || !remote->spin || watch_now() - remote->came >= remote->spin;
+	if (remote->armed)
+		remote->transport->progress(remote->link);
+	else
+		remote->transport->poll(remote->link);
+	remote->used = false;
+	remote->burst = 0;
+}
+
+bool remote_may_put_off(struct remote *remote)
+{
+	return ++remote->burst < REMOTE_BURST;
+}
+
 void remote_say(struct remote *remote, const struct wire *wire)
 {
 	uint8_t head[WIRE_SMALL];
 	size_t bytes = wire_write(wire, head);
 
 	remote->transport->send(remote->link, head, bytes, NULL, 0, NULL);
+	remote->used = true;
 }
 
 void remote_drop(struct remote *remote)

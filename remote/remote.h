@@ -14,6 +14,9 @@
 /* How long a side that says its last word waits for the other to read it, ns. */
 #define REMOTE_PATIENCE INT64_C(1000000000)
 
+/* How many ticks may use the link before one progresses it. */
+enum { REMOTE_BURST = 16 };
+
 extern const weir_operator remote_send_operator, remote_receive_operator;
 extern const weir_condition remote_output_condition, remote_input_condition;
 /* What carries their messages: the plugin's file has it, or a test, which links the rest alone. */
@@ -35,7 +38,11 @@ struct remote {
 	struct watch watch;
 	bool failed;
 	char failure[LINK_WHY];
-	bool gone; /* the connection is lost, or the other side said goodbye */
+	bool used;          /* the link was, since it was progressed */
+	bool armed;         /* it was then, too: the entity may sleep */
+	unsigned burst;     /* ticks since then */
+	int64_t spin, came; /* ns: how long it polls after something came; when that was */
+	bool gone;          /* the connection is lost, or the other side said goodbye */
 	char why[LINK_WHY + WIRE_TEXT];
 };
 
@@ -47,6 +54,12 @@ weir_status remote_open(weir_context *context, struct remote *remote, struct lin
 			const weir_values *values, const char *condition);
 /* Ends both. bye: the last word; NULL: none. patience: how long it waits for the other side to close, ns. */
 void remote_close(struct remote *remote, const struct wire *bye, int64_t patience);
+/* Something came: from now on it polls as long as `spin` says. */
+void remote_note(struct remote *remote);
+/* Progresses the link, and arms it unless it polls. */
+void remote_progress(struct remote *remote);
+/* Whether this tick may leave that to a later one (R4). */
+bool remote_may_put_off(struct remote *remote);
 /* Sends a head without a payload. A broken connection is told by the link. */
 void remote_say(struct remote *remote, const struct wire *wire);
 /* Ends the connection; the run fails if there can be no other one. */

@@ -77,6 +77,17 @@ static const weir_parameter parameters[] = {
 		.help = "time that the receiver may be away, at the start too, before the run fails; -1: any",
 	},
 	REMOTE_KEEPALIVE,
+	{
+		.size = sizeof(weir_parameter),
+		.name = "spin",
+		.type = WEIR_TYPE_DURATION,
+		.fallback = "\"0s\"",
+		.min = 0,
+		.max = INT64_C(1000000000),
+		.help = "after something came it is polled for so long, and no thread sleeps: less latency, "
+			"for "
+			"a core",
+	},
 	{.name = NULL},
 };
 
@@ -137,6 +148,7 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 	char why[LINK_WHY];
 
 	(void)spans, (void)cookie;
+	remote_note(&self->remote);
 	if (!wire_read(head, head_bytes, bytes, 0, parts, &wire, why)) {
 		remote_fail(&self->remote, "%s: %s", self->to, why);
 		return -1;
@@ -240,6 +252,7 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 	self->waits = !strcmp(lost, "wait");
 	self->drops = !strcmp(lost, "drop");
 	self->timeout = weir_values_int(values, "timeout");
+	self->remote.spin = weir_values_int(values, "spin");
 	if (!remote_transport->load(why) || !address_named(self->to, self->address, why))
 		return weir_context_fail(context, "%s", why);
 	status = remote_open(context, &self->remote, &events, values, "remote_output");
@@ -384,6 +397,7 @@ static weir_status send_message(weir_context *context, struct send *self, weir_m
 					 ": raise 'max_message' of its remote_receive",
 					 bytes, self->most);
 	weir_message_ref(message);
+	remote->used = true;
 	if (remote->transport->send(remote->link, self->head, head, spans, count, message) != LINK_UNDER_WAY)
 		weir_message_unref(message);
 	self->credits--;
@@ -469,22 +483,30 @@ static weir_status send_compute(weir_context *context, void *state)
 	struct remote *remote = &self->remote;
 	weir_message *message = weir_context_message(context, 0, 0);
 	bool timed = watch_timed(&remote->watch);
-	bool woken = timed || watch_is_ready(&remote->watch);
 	weir_status status = WEIR_OK;
 
-	watch_mark(&remote->watch, false);
-	if (!message && !woken && !self->holds)
+	if (!message && !timed && !self->holds && !remote->watch.marked && !watch_is_ready(&remote->watch))
 		self->ends = true; /* nothing else makes such a tick */
-	if (message)
+	if (message) {
+		remote_note(remote);
 		status = take_message(context, self, message);
-	for (int round = 0; !status && round < 2; round++) { /* what is done uses the link (R4) */
-		remote->transport->progress(remote->link);
+	}
+	if (message && !status && self->state == LINKED && self->credits && !timed &&
+	    remote_may_put_off(remote)) {
+		watch_mark(&remote->watch, true); /* a tick follows, with the next message or without one */
+		return WEIR_OK;
+	}
+	watch_mark(&remote->watch, false);
+	remote->used = true;
+	for (int round = 0; !status && remote->used && round < 2; round++) { /* R4 */
+		remote_progress(remote);
 		status = act(context, self, timed && !round);
 	}
-	remote->transport->progress(remote->link);
+	if (remote->used)
+		remote_progress(remote);
 	if (status)
 		return status;
-	watch_mark(&remote->watch, remote->failed || self->connected ||
+	watch_mark(&remote->watch, !remote->armed || remote->failed || self->connected ||
 					   (remote->gone && self->state != AWAY) || self->state == OVER ||
 					   (self->state == LINKED && self->away_since));
 	if (is_over(context, self))

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 
 #include "remote/beat.h"
 #include "remote/meet.h"
+#include "remote/near.h"
 #include "remote/watch.h"
 
 #define FUNCTIONS(X)                                                                                         \
@@ -54,8 +56,8 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool loaded; /* guarded by the lock */
 
-enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4, EVENTS = 32 };
-#define NS_FORCED INT64_C(2000000000) /* how long a forced close may take */
+enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4, EVENTS = 32, REACH_MOST = 4096, POLLS = 16 };
+#define NS_FORCED INT64_C(2000000000) /* how long the end of a connection may take */
 
 /* A payload that UCX reads or writes, in the list of its link. */
 struct transfer {
@@ -67,13 +69,32 @@ struct transfer {
 	ucp_dt_iov_t pieces[]; /* the head is behind them */
 };
 
-struct link {
-	struct link_events events;
+/*
+ * A context of UCX and a worker. NET's goes to any machine, and UCX handles its errors. UCX 1.13 shares
+ * memory only where it handles none: NEAR's has no network.
+ */
+enum way { NET, NEAR, WAYS };
+
+struct engine {
 	ucp_context_h context;
 	ucp_worker_h worker;
-	ucp_ep_h end;           /* of the connection; NULL: none */
-	ucp_address_t *address; /* of the worker */
-	size_t address_bytes, head_most;
+};
+
+/* How this process is reached, as it is said to the other side: addresses of workers, one behind the other.
+ */
+struct reach {
+	struct near near;
+	uint32_t bytes[WAYS]; /* 0: not this way */
+	uint8_t addresses[REACH_MOST];
+};
+
+struct link {
+	struct link_events events;
+	struct engine
+		engines[WAYS]; /* NEAR's is made for a connection; the other one ends when that is there */
+	enum way way;          /* of the connection; else NET */
+	ucp_ep_h end;          /* of the connection; NULL: none */
+	size_t head_most;
 	int set; /* the caller's; the engine adds its descriptors itself */
 	int listener;
 	const char *peers;
@@ -82,15 +103,22 @@ struct link {
 	struct beat beat;                  /* while there is a connection */
 	uint64_t turn;                     /* of the last greeter */
 	uint64_t tag;                      /* of this connection's messages */
+	unsigned polls;
 	struct transfer *transfers;
 	bool failed, told;
 	char why[LINK_WHY];
 };
 
-/* The connection is over: its socket says nothing more. The first reason counts. */
+/*
+ * The connection is over: its socket says nothing more. The first reason counts. A socket of one that shares
+ * memory is kept: `drop` must know that the other side has its end.
+ */
 static void fail(struct link *link, const char *why)
 {
-	meet_close(&link->meeting);
+	if (link->way == NEAR)
+		epoll_ctl(link->set, EPOLL_CTL_DEL, link->meeting.socket, NULL);
+	else
+		meet_close(&link->meeting);
 	beat_end(&link->beat);
 	if (link->failed)
 		return;
@@ -243,11 +271,19 @@ static void on_sent(void *request, ucs_status_t status, void *arg)
 	transfer_end(arg, true);
 }
 
+/* What was read from the other side's memory is right if that side believed in the connection meanwhile. */
+static bool is_whole(const struct link *link, ucs_status_t status)
+{
+	return status == UCS_OK && (link->way == NET || near_is_open(link->meeting.socket));
+}
+
 static void on_received(void *request, ucs_status_t status, size_t bytes, void *arg)
 {
+	struct transfer *transfer = arg;
+
 	(void)bytes;
 	ucx.ucp_request_free(request);
-	transfer_end(arg, status == UCS_OK);
+	transfer_end(transfer, is_whole(transfer->link, status));
 }
 
 /* --- what UCX calls --- */
@@ -282,10 +318,11 @@ static ucs_status_t receive_large(struct link *link, void *data, size_t bytes, c
 		how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
 		how.datatype = UCP_DATATYPE_IOV;
 	}
-	request = ucx.ucp_am_recv_data_nbx(link->worker, data, one ? spans[0].data : (void *)transfer->pieces,
+	request = ucx.ucp_am_recv_data_nbx(link->engines[link->way].worker, data,
+					   one ? spans[0].data : (void *)transfer->pieces,
 					   one ? bytes : count, &how);
 	if (!UCS_PTR_IS_PTR(request))
-		transfer_end(transfer, !request);
+		transfer_end(transfer, is_whole(link, UCS_PTR_STATUS(request)));
 	return UCS_INPROGRESS;
 }
 
@@ -318,15 +355,21 @@ static ucs_status_t on_message(void *arg, const void *head, size_t head_bytes, v
 
 /* --- opening --- */
 
-/* The cache of memory types needs the hooks. A peer that ends is seen at once, by its socket: keepalive is
- * for machines. */
-static void set_up(ucp_config_t *config)
+/*
+ * The cache of memory types needs the hooks. Through shared memory the receiver reads the sender's, whatever
+ * the user has set: a sender that writes would do so into what a receiver that has given up uses anew.
+ */
+static void set_up(ucp_config_t *config, enum way way)
 {
 	if (!getenv("UCX_MEMTYPE_CACHE"))
 		(void)ucx.ucp_config_modify(config, "MEMTYPE_CACHE", "n");
+	if (way == NET)
+		return;
+	(void)ucx.ucp_config_modify(config, "NET_DEVICES", "");
+	(void)ucx.ucp_config_modify(config, "RNDV_SCHEME", "auto");
 }
 
-static ucs_status_t make_context(struct link *link)
+static ucs_status_t make_context(struct engine *engine, enum way way)
 {
 	ucp_params_t params = {
 		.field_mask = UCP_PARAM_FIELD_FEATURES,
@@ -337,13 +380,13 @@ static ucs_status_t make_context(struct link *link)
 
 	if (status)
 		return status;
-	set_up(config);
-	status = ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &link->context);
+	set_up(config, way);
+	status = ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &engine->context);
 	ucx.ucp_config_release(config);
 	return status;
 }
 
-static ucs_status_t make_worker(struct link *link)
+static ucs_status_t make_worker(struct link *link, struct engine *engine)
 {
 	/* A set of the engine's own would be one more inside of the others: the system allows few levels. */
 	ucp_worker_params_t params = {
@@ -364,16 +407,38 @@ static ucs_status_t make_worker(struct link *link)
 	sigset_t old;
 
 	block_signals(&old); /* the engine's thread begins with the first worker */
-	status = ucx.ucp_worker_create(link->context, &params, &link->worker);
+	status = ucx.ucp_worker_create(engine->context, &params, &engine->worker);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!status)
-		status = ucx.ucp_worker_get_address(link->worker, &link->address, &link->address_bytes);
+		status = ucx.ucp_worker_query(engine->worker, &attributes);
 	if (!status)
-		status = ucx.ucp_worker_query(link->worker, &attributes);
+		status = ucx.ucp_worker_set_am_recv_handler(engine->worker, &handler);
+	if (!status && attributes.max_am_header < link->head_most + sizeof link->tag)
+		link->head_most = attributes.max_am_header - sizeof link->tag;
+	return status;
+}
+
+static void end_worker(struct engine *engine)
+{
+	if (engine->worker)
+		ucx.ucp_worker_destroy(engine->worker); /* its descriptors leave the set */
+	engine->worker = NULL;
+}
+
+/* Nothing, if it is started. On failure it has no worker. */
+static ucs_status_t start_engine(struct link *link, enum way way)
+{
+	struct engine *engine = &link->engines[way];
+	ucs_status_t status = UCS_OK;
+
+	if (engine->worker)
+		return UCS_OK;
+	if (!engine->context)
+		status = make_context(engine, way);
 	if (!status)
-		status = ucx.ucp_worker_set_am_recv_handler(link->worker, &handler);
-	link->head_most = (attributes.max_am_header < HEAD_MOST ? attributes.max_am_header : HEAD_MOST) -
-			  sizeof link->tag;
+		status = make_worker(link, engine);
+	if (status)
+		end_worker(engine);
 	return status;
 }
 
@@ -396,10 +461,9 @@ static struct link *ucx_open(const struct link_events *events, int set, char why
 			ucx_close(link, 0);
 			return NULL;
 		}
-		status = make_context(link);
+		link->head_most = HEAD_MOST;
+		status = start_engine(link, NET);
 	}
-	if (!status)
-		status = make_worker(link);
 	if (!status)
 		return link;
 	snprintf(why, LINK_WHY, "UCX cannot start: %s: see UCX_TLS and UCX_NET_DEVICES of the environment",
@@ -442,38 +506,95 @@ static bool ucx_connect(struct link *link, const struct address *address, char w
 	return false;
 }
 
-/* The connection of the engine, to the other one's worker. */
-static bool make_end(struct link *link, const struct meeting *meeting)
+/* What a frame says. false: nothing that can be. */
+static bool read_reach(const struct meeting *meeting, struct reach *reach)
+{
+	const void *said = meet_address(meeting);
+	size_t head = offsetof(struct reach, addresses), bytes = meet_address_bytes(meeting);
+
+	if (!said || bytes < head || bytes > sizeof *reach)
+		return false;
+	memcpy(reach, said, bytes);
+	return reach->bytes[NET] <= REACH_MOST && reach->bytes[NEAR] <= REACH_MOST &&
+	       bytes - head == reach->bytes[NET] + reach->bytes[NEAR];
+}
+
+static void add_address(const struct link *link, enum way way, struct reach *reach)
+{
+	ucp_worker_h worker = link->engines[way].worker;
+	size_t at = way == NEAR ? reach->bytes[NET] : 0, bytes;
+	ucp_address_t *address;
+
+	if (!worker || ucx.ucp_worker_get_address(worker, &address, &bytes))
+		return;
+	if (at + bytes <= REACH_MOST) {
+		memcpy(reach->addresses + at, address, bytes);
+		reach->bytes[way] = (uint32_t)bytes;
+	}
+	ucx.ucp_worker_release_address(worker, address);
+}
+
+/* By the ways whose engines are started. */
+static bool say_reach(struct link *link, uint64_t tag)
+{
+	struct reach reach;
+	struct meet_frame frame = {
+		.answer = MEET_ACCEPTS,
+		.tag = tag,
+		.keepalive = link->beat.keepalive,
+		.address = &reach,
+	};
+
+	memset(&reach, 0, sizeof reach);
+	(void)near_say(&reach.near, link->meeting.socket);
+	for (enum way way = NET; way < WAYS; way++)
+		add_address(link, way, &reach);
+	frame.bytes = offsetof(struct reach, addresses) + reach.bytes[NET] + reach.bytes[NEAR];
+	return meet_say(&link->meeting, &frame);
+}
+
+/* The connection of the engine, to the other one's worker. The engine of the other way ends. */
+static bool make_end(struct link *link, const struct reach *reach, enum way way)
 {
 	ucp_ep_params_t params = {
 		.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER |
 			      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
-		.address = meet_address(meeting),
+		.address = (const ucp_address_t *)(reach->addresses + (way == NEAR ? reach->bytes[NET] : 0)),
 		.err_handler = {on_failure, link},
-		.err_mode = UCP_ERR_HANDLING_MODE_PEER,
+		.err_mode = way == NEAR ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER,
 	};
 
 	link->failed = link->told = false;
-	if (params.address && !ucx.ucp_ep_create(link->worker, &params, &link->end)) {
-		beat_begin(&link->beat, meet_keepalive(meeting), watch_now());
-		return true;
+	if (!reach->bytes[way] || start_engine(link, way) ||
+	    ucx.ucp_ep_create(link->engines[way].worker, &params, &link->end)) {
+		link->end = NULL;
+		return false;
 	}
-	link->end = NULL;
-	return false;
+	link->way = way;
+	end_worker(&link->engines[way == NEAR ? NET : NEAR]);
+	return true;
 }
 
-/* This side's frame, on the connection. */
-static bool say(const struct link *link, uint64_t tag)
+/* The receiver decides by which way: it has heard the sender. */
+static bool accept_end(struct link *link, const struct meeting *greeter)
 {
-	const struct meet_frame frame = {
-		.answer = MEET_ACCEPTS,
-		.tag = tag,
-		.keepalive = link->beat.keepalive,
-		.address = link->address,
-		.bytes = link->address_bytes,
-	};
+	struct reach reach;
+	bool well = read_reach(greeter, &reach);
 
-	return meet_say(&link->meeting, &frame);
+	if (well && near_is(&reach.near, greeter->socket) && make_end(link, &reach, NEAR))
+		return true;
+	end_worker(&link->engines[NEAR]);
+	return well && make_end(link, &reach, NET);
+}
+
+static bool answered_end(struct link *link)
+{
+	struct reach reach;
+
+	if (!read_reach(&link->meeting, &reach) || !make_end(link, &reach, reach.bytes[NEAR] ? NEAR : NET))
+		return false;
+	beat_begin(&link->beat, meet_keepalive(&link->meeting), watch_now());
+	return true;
 }
 
 /* A second sender is refused; one whose predecessor is given up only then comes again. */
@@ -481,16 +602,17 @@ static void accept_greeter(struct link *link, struct meeting *greeter)
 {
 	uint64_t tag = (uint64_t)watch_now();
 
-	if (greeter->unwelcome || link->end || !make_end(link, greeter)) {
+	if (greeter->unwelcome || link->end || !accept_end(link, greeter)) {
 		meet_say(greeter, &(struct meet_frame){.answer = MEET_REFUSES});
 		meet_close(greeter);
 		return;
 	}
 	link->tag = tag;
 	link->meeting = *greeter;
+	beat_begin(&link->beat, meet_keepalive(greeter), watch_now());
 	greeter->socket = -1;
 	if (!watch_socket(link, link->meeting.socket, &link->meeting, EPOLL_CTL_MOD, EPOLLIN) ||
-	    !say(link, tag))
+	    !say_reach(link, tag))
 		fail(link, "it cannot be answered");
 	link->events.accepted(link->events.arg, link->meeting.peer);
 }
@@ -513,15 +635,13 @@ static void hear_greeter(struct link *link, struct meeting *greeter)
 }
 
 /*
- * What says nothing takes one of a few places, and goes when it is needed. Returns true if something has
- * connected: a process without descriptors cannot accept.
+ * What says nothing takes one of a few places, and goes when it is needed.
  */
-static bool take_greeters(struct link *link)
+static void take_greeters(struct link *link)
 {
 	struct meeting next;
-	bool taken = false;
 
-	for (; meet_accept(link->listener, link->peers, &next); taken = true) {
+	while (meet_accept(link->listener, link->peers, &next)) {
 		struct meeting *place = &link->greeters[0];
 
 		for (int i = 1; i < GREETERS && place->socket >= 0; i++)
@@ -533,7 +653,6 @@ static bool take_greeters(struct link *link)
 		if (!watch_socket(link, place->socket, place, EPOLL_CTL_ADD, EPOLLIN))
 			meet_close(place);
 	}
-	return taken;
 }
 
 static void hear_answer(struct link *link)
@@ -547,7 +666,7 @@ static void hear_answer(struct link *link)
 		if (meet_answer(meeting) == MEET_REFUSES) {
 			fail(link, "it refused: it has a sender, its 'peers' leave this machine out, or UCX "
 				   "has no way: see UCX_TLS");
-		} else if (make_end(link, meeting)) {
+		} else if (answered_end(link)) {
 			link->tag = meet_tag(meeting);
 			link->events.connected(link->events.arg);
 		} else {
@@ -579,10 +698,13 @@ static void hear_meeting(struct link *link)
 
 	if (meeting->connecting) {
 		error = meet_connected(meeting);
-		if (error)
+		if (error) {
 			fail(link, error == ECONNREFUSED ? "nothing listens there" : strerror(error));
-		else if (!watch_socket(link, meeting->socket, meeting, EPOLL_CTL_MOD, EPOLLIN) ||
-			 !say(link, 0))
+			return;
+		}
+		(void)start_engine(link, NEAR); /* else it is not said */
+		if (!watch_socket(link, meeting->socket, meeting, EPOLL_CTL_MOD, EPOLLIN) ||
+		    !say_reach(link, 0))
 			fail(link, "it is gone");
 	} else if (!link->end) {
 		hear_answer(link);
@@ -609,51 +731,82 @@ static void keep_alive(struct link *link)
 			   "stopped, or hangs, or the network is cut");
 }
 
-/* Returns true if there was news. */
-static bool hear_sockets(struct link *link)
+static void hear_sockets(struct link *link)
 {
 	struct epoll_event events[EVENTS];
 	int count = epoll_wait(link->set, events, EVENTS, 0);
-	bool heard = false;
 
 	for (int i = 0; i < count; i++) {
 		void *what = events[i].data.ptr;
 
 		if (!what) /* the engine's, or the caller's */
 			continue;
-		if (what == &link->listener) {
-			heard |= take_greeters(link);
-			continue;
-		}
-		heard = true;
-		if (what == &link->beat)
+		if (what == &link->listener)
+			take_greeters(link);
+		else if (what == &link->beat)
 			keep_alive(link);
 		else if (what == &link->meeting && link->meeting.socket >= 0)
 			hear_meeting(link);
 		else if (what != &link->meeting && ((struct meeting *)what)->socket >= 0)
 			hear_greeter(link, what);
 	}
-	return heard;
 }
 
-/* The engine first: what came before the other side closed is handled before its end. */
+static void progress_engine(const struct engine *engine)
+{
+	while (engine->worker && ucx.ucp_worker_progress(engine->worker))
+		;
+}
+
+/* Returns true if it cannot sleep: something has come. */
+static bool turn_engine(const struct engine *engine)
+{
+	progress_engine(engine);
+	return engine->worker && ucx.ucp_worker_arm(engine->worker) == UCS_ERR_BUSY;
+}
+
+/*
+ * The engines behind the sockets: what came before the other side closed is handled before its end is told. A
+ * socket that says more meanwhile leaves the set readable. A peer that is killed, or stopped, while it writes
+ * into shared memory leaves what neither comes nor lets the engine be armed: the sockets tell of that, too.
+ */
 static void turn(struct link *link)
 {
-	if (!link->worker)
+	for (unsigned tries = 0; !link->failed; tries++) {
+		bool busy = false;
+
+		if (tries >= POLLS)
+			poll(NULL, 0, 1);
+		hear_sockets(link);
+		for (enum way way = NET; way < WAYS; way++)
+			busy |= turn_engine(&link->engines[way]);
+		if (!busy)
+			return;
+	}
+}
+
+static void tell_loss(struct link *link)
+{
+	if (!link->failed || link->told)
 		return;
-	do {
-		while (ucx.ucp_worker_progress(link->worker))
-			;
-	} while (hear_sockets(link) || ucx.ucp_worker_arm(link->worker) == UCS_ERR_BUSY);
+	link->told = true;
+	link->events.lost(link->events.arg, link->why);
 }
 
 static void ucx_progress(struct link *link)
 {
 	turn(link);
-	if (link->failed && !link->told) {
-		link->told = true;
-		link->events.lost(link->events.arg, link->why);
-	}
+	tell_loss(link);
+}
+
+/* To look at the sockets is a call of the system, which costs as much as all the rest. */
+static void ucx_poll(struct link *link)
+{
+	if (!link->end || !(++link->polls % POLLS))
+		hear_sockets(link);
+	for (enum way way = NET; way < WAYS; way++)
+		progress_engine(&link->engines[way]);
+	tell_loss(link);
 }
 
 static enum link_sent ucx_send(struct link *link, const void *head, size_t head_bytes,
@@ -694,49 +847,56 @@ static enum link_sent ucx_send(struct link *link, const void *head, size_t head_
 
 /* --- the end --- */
 
-/* What the close of its connection has not ended ends with the worker (R3). */
-static void end_worker(struct link *link)
-{
-	if (link->address)
-		ucx.ucp_worker_release_address(link->worker, link->address);
-	if (link->worker)
-		ucx.ucp_worker_destroy(link->worker); /* its descriptor leaves the set */
-	link->address = NULL;
-	link->worker = NULL;
-	while (link->transfers)
-		transfer_end(link->transfers, false);
-}
-
 /* A forced close ends what was under way; its callbacks come while the worker progresses. */
-static bool ucx_drop(struct link *link)
+static void force_end(struct link *link)
 {
+	const struct engine *engine = &link->engines[NET];
 	ucp_request_param_t force = {
 		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
 		.flags = UCP_EP_CLOSE_FLAG_FORCE,
 	};
 	int64_t until = watch_now() + NS_FORCED;
-	void *request = link->end ? ucx.ucp_ep_close_nbx(link->end, &force) : NULL;
+	void *request = ucx.ucp_ep_close_nbx(link->end, &force);
 
-	link->end = NULL;
-	meet_close(&link->meeting);
-	beat_end(&link->beat);
 	while (((UCS_PTR_IS_PTR(request) && ucx.ucp_request_check_status(request) == UCS_INPROGRESS) ||
 		link->transfers) &&
 	       watch_now() < until) {
-		while (ucx.ucp_worker_progress(link->worker))
-			;
+		progress_engine(engine);
 		poll(NULL, 0, 1);
 	}
 	if (UCS_PTR_IS_PTR(request))
 		ucx.ucp_request_free(request);
+}
+
+/*
+ * The end of a connection. Through shared memory it is the end of its worker: what a peer that was killed has
+ * left unfinished there stops all that follows, and a forced close waits for it for ever. UCX 1.13 calls back
+ * for some of what was under way as it ends a worker, and forgets the rest.
+ */
+static void give_up(struct link *link)
+{
+	ucp_ep_h end = link->end;
+
+	if (link->way == NEAR)
+		near_end(link->meeting.socket, NS_FORCED);
+	meet_close(&link->meeting);
+	beat_end(&link->beat);
+	if (end && link->way == NET)
+		force_end(link);
+	link->end = NULL;
+	end_worker(&link->engines[NEAR]);
+	if (link->transfers)
+		end_worker(&link->engines[NET]);
+	while (link->transfers)
+		transfer_end(link->transfers, false);
+	link->way = NET;
 	link->failed = link->told = false;
-	if (!link->transfers)
-		return true;
-	end_worker(link);
-	if (make_worker(link) == UCS_OK)
-		return true;
-	end_worker(link);
-	return false;
+}
+
+static bool ucx_drop(struct link *link)
+{
+	give_up(link);
+	return start_engine(link, NET) == UCS_OK;
 }
 
 static void ucx_deafen(struct link *link)
@@ -764,10 +924,12 @@ static void ucx_close(struct link *link, int64_t patience)
 	ucx_deafen(link);
 	if (patience)
 		wait_for_peer(link, patience);
-	ucx_drop(link);
-	end_worker(link);
-	if (link->context)
-		ucx.ucp_cleanup(link->context);
+	give_up(link);
+	for (enum way way = NET; way < WAYS; way++) {
+		end_worker(&link->engines[way]);
+		if (link->engines[way].context)
+			ucx.ucp_cleanup(link->engines[way].context);
+	}
 	beat_close(&link->beat);
 	free(link);
 }
@@ -781,6 +943,7 @@ const struct transport transport_ucx = {
 	.deafen = ucx_deafen,
 	.connect = ucx_connect,
 	.progress = ucx_progress,
+	.poll = ucx_poll,
 	.send = ucx_send,
 	.drop = ucx_drop,
 	.close = ucx_close,

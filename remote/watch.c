@@ -59,13 +59,16 @@ void watch_timer(int timer, int64_t ns)
 void watch_time(struct watch *watch, int64_t ns)
 {
 	watch_timer(watch->timer, ns);
+	watch->timing = ns > 0;
 }
 
 bool watch_timed(struct watch *watch)
 {
 	uint64_t times;
+	bool fired = watch->timing && read(watch->timer, &times, sizeof times) == sizeof times;
 
-	return read(watch->timer, &times, sizeof times) == sizeof times;
+	watch->timing &= !fired;
+	return fired;
 }
 
 void watch_close(struct watch *watch)
@@ -77,7 +80,7 @@ void watch_close(struct watch *watch)
 			close(*all[i]);
 		*all[i] = 0;
 	}
-	watch->marked = false;
+	watch->marked = watch->timing = false;
 }
 
 int64_t watch_now(void)

@@ -10,7 +10,7 @@
 
 struct watch {
 	int set, mark, timer;
-	bool marked;
+	bool marked, timing; /* timing: the timer was set, and has not fired */
 };
 
 /* On failure errno says why, and nothing is left open. The link adds what it has to `set`. */

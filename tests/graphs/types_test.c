@@ -82,6 +82,32 @@ static void c10_a_table_with_a_wrong_type_is_refused_by_its_port(void **state)
 	weir_registry_destroy(registry);
 }
 
+static void assert_bytes(const weir_port port, int64_t least, int64_t most)
+{
+	struct wr_port_type type;
+	struct wr_scope scope = {0};
+	char why[WR_TYPE_WHY];
+	int64_t found_least, found_most;
+
+	assert_int_equal(read_port(&port, &type, &scope, why), WEIR_OK);
+	wr_port_type_bytes(&type, &scope, &found_least, &found_most);
+	assert_true(found_least == least && found_most == most);
+	wr_port_type_finish(&type);
+	wr_scope_finish(&scope);
+}
+
+static void c10_a_type_says_how_many_bytes(void **state)
+{
+	(void)state;
+	assert_bytes((weir_port){.dtype = "float32", .shape = "[2, 3]"}, 24, 24);
+	assert_bytes((weir_port){.dtype = "uint8|float32", .shape = "[2, 3] | [10..20]"}, 6, 80);
+	assert_bytes((weir_port){.shape = "[2, 3]"}, 6, INT64_MAX);
+	assert_bytes((weir_port){.dtype = "float32"}, 0, INT64_MAX);
+	assert_bytes((weir_port){.dtype = "uint8", .shape = "[H, 3]"}, 0, INT64_MAX);
+	assert_bytes((weir_port){.dtype = "uint8", .shape = "[9223372036854775807, 3]"}, INT64_MAX,
+		     INT64_MAX);
+}
+
 static bool takes(const weir_port *port, const weir_tensor *tensor)
 {
 	struct wr_port_type type;
@@ -256,6 +282,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c10_a_text_that_cannot_be_is_refused_by_what_is_wrong),
 		cmocka_unit_test(c10_a_table_with_a_wrong_type_is_refused_by_its_port),
+		cmocka_unit_test(c10_a_type_says_how_many_bytes),
 		cmocka_unit_test(c10_a_tensor_fits_by_dtype_place_and_shape),
 		cmocka_unit_test(c10_bool_is_a_type_of_its_own),
 		cmocka_unit_test(c10_two_shapes_meet_if_a_tensor_has_both_in_either_order),

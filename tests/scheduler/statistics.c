@@ -298,6 +298,20 @@ TEST(xb61_xb62_a_wait_that_stands_counts_until_now_and_until_the_end)
 	rig_in_worlds(5, stand_for_3_s);
 }
 
+/* --- what an operator records --- */
+
+static weir_status record_each_tick(struct rig *rig, weir_context *context)
+{
+	char text[32];
+
+	(void)rig;
+	assert_int_equal(weir_context_set_record(context, "[1]"), WEIR_E_INVALID);
+	assert_int_equal(weir_context_set_record(context, "{\"a\": 1} x"), WEIR_E_INVALID);
+	assert_says(weir_last_error(), "what 'a' records is no object of JSON");
+	snprintf(text, sizeof text, "{\"ticks\": %d}", (int)weir_context_tick(context) + 1);
+	return weir_context_set_record(context, text);
+}
+
 /* --- how the run ended --- */
 
 static weir_status find_no_film(struct rig *rig, weir_context *context)
@@ -313,6 +327,27 @@ static void assert_recorded(struct rig *rig, const char *part)
 	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
 	assert_says(text, part);
 	weir_text_free(text);
+}
+
+static void keep_the_last_record(void)
+{
+	struct rig *rig = rig_observed("source ticks=3 -> a:call -> end");
+	char *text = NULL;
+
+	rig_on(rig, "a", record_each_tick);
+	rig_make(rig);
+	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
+	assert_null(strstr(text, "\"record\""));
+	weir_text_free(text);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_recorded(rig, "\"record\":{\"ticks\": 3}}");
+	rig_destroy(rig);
+}
+
+TEST(xb62_what_an_operator_has_recorded_last_stands_there)
+{
+	(void)state_;
+	rig_everywhere(keep_the_last_record);
 }
 
 static void end_by_failure(void)
@@ -471,6 +506,7 @@ int main(void)
 		cmocka_unit_test(xb60_the_description_names_the_main_sink),
 		cmocka_unit_test(xb60_what_only_eats_or_feeds_the_program_is_no_sink),
 		cmocka_unit_test(xb61_xb62_a_wait_that_stands_counts_until_now_and_until_the_end),
+		cmocka_unit_test(xb62_what_an_operator_has_recorded_last_stands_there),
 		cmocka_unit_test(xb62_a_run_that_failed_says_where_and_why),
 		cmocka_unit_test(xb62_a_run_that_was_drained_says_so),
 		cmocka_unit_test(xb62_entities_on_one_queue_of_the_device_name_the_same_stream),
