@@ -35,6 +35,7 @@ endif()
 # files to compile.
 set(bugs ${PROJECT_SOURCE_DIR}/tests/bugs)
 file(GLOB others CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/cli/*.c	# seeded for the command and its tests
+	${PROJECT_SOURCE_DIR}/remote/*.c	# for the worlds of tests/remote
 	${PROJECT_SOURCE_DIR}/python/*.cpp)	# and for the package (tests/python)
 function(weir_seed out folder)
 	find_package(Python3 COMPONENTS Interpreter REQUIRED)

@@ -1,0 +1,391 @@
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "simulated_net.h"
+
+static bool simulated_load(char why[LINK_WHY])
+{
+	(void)why;
+	return true;
+}
+
+static struct link *simulated_open(const struct link_events *events, int set, char why[LINK_WHY])
+{
+	struct link *link = calloc(1, sizeof *link);
+	struct epoll_event event = {.events = EPOLLIN};
+
+	(void)why;
+	if (!link)
+		abort();
+	link->events = *events;
+	link->set = set;
+	link->side = events->accepted ? SIMULATED_RECEIVER : SIMULATED_SENDER;
+	link->descriptor = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (epoll_ctl(set, EPOLL_CTL_ADD, link->descriptor, &event))
+		abort();
+	if (net.sides[link->side])
+		net.fails("two links of one side");
+	net.sides[link->side] = link;
+	return link;
+}
+
+static size_t simulated_head_most(const struct link *link)
+{
+	(void)link;
+	return WIRE_SMALL;
+}
+
+static bool simulated_listen(struct link *link, const struct address *address, const char *peers,
+			     char why[LINK_WHY])
+{
+	(void)address, (void)peers, (void)why;
+	link->listens = true;
+	link->armed = false;
+	return true;
+}
+
+static void simulated_deafen(struct link *link)
+{
+	link->listens = link->armed = false;
+}
+
+static bool simulated_connect(struct link *link, const struct address *address, char why[LINK_WHY])
+{
+	(void)address, (void)why;
+	if (link->line)
+		net.fails("connects, and has a connection");
+	link->told = link->armed = false;
+	link->line = net_make_line(link);
+	net_post(CONNECT, link->line, NULL, SIMULATED_RECEIVER);
+	simulated_wake();
+	return true;
+}
+
+/* --- what has come --- */
+
+static bool is_news(const struct parcel *parcel, const struct link *link)
+{
+	if (parcel->kind == STRANGER || parcel->kind == CONNECT)
+		return parcel->phase == ARRIVED && parcel->to == link;
+	if (!link->line || parcel->line != link->line)
+		return false;
+	if (parcel->side != link->side)
+		return parcel->tells && parcel->cookie;
+	return parcel->phase == ARRIVED || parcel->phase == FILLED || parcel->phase == TORN;
+}
+
+static struct parcel *draw_news(const struct link *link)
+{
+	struct parcel *chosen = NULL;
+	unsigned count = 0;
+
+	for (struct parcel *parcel = net.parcels; parcel && !link->dead; parcel = parcel->next)
+		if (is_news(parcel, link) && !net_draw(++count))
+			chosen = parcel;
+	return chosen;
+}
+
+static void accept_line(struct link *link, struct parcel *parcel)
+{
+	struct line *line = parcel->line;
+
+	parcel->phase = PAST;
+	if (line->cut || link->line || !link->listens) {
+		net_cut(line, SIMULATED_RECEIVER);
+		simulated_wake();
+		return;
+	}
+	line->ends[SIMULATED_RECEIVER] = link;
+	link->line = line;
+	link->told = false;
+	link->events.accepted(link->events.arg, line->stranger ? "a stranger" : "the sender");
+	net_post(CONNECTED, line, line->ends[SIMULATED_SENDER], SIMULATED_SENDER);
+	simulated_wake();
+}
+
+static void hear_message(struct link *link, struct parcel *parcel)
+{
+	void *place = NULL;
+	int count;
+
+	if (link->told) {
+		net_lose(parcel);
+		return;
+	}
+	parcel->held = true;
+	count = link->events.arrived(link->events.arg, parcel->head, parcel->head_bytes, parcel->bytes,
+				     parcel->into, &place);
+	parcel->held = false;
+	if (parcel->phase != ARRIVED) { /* the connection was cut meanwhile */
+		parcel->phase = count < 0 ? PAST : TORN;
+	} else if (count < 0) {
+		parcel->phase = PAST;
+		parcel->told_due = net_draw_due();
+	} else {
+		parcel->phase = FILLING;
+		parcel->due = net_draw(2) ? net_draw_due() : wr_now() + 1 + net_draw(15 * MS);
+	}
+	if (count < 0)
+		return;
+	parcel->place = place;
+	parcel->into_count = (unsigned)count;
+	net_write_garbage(parcel);
+	simulated_wake();
+}
+
+/* As an event may let other fibers go on, the parcel is changed before it. */
+static void tell_filled(struct link *link, struct parcel *parcel)
+{
+	bool whole = parcel->phase == FILLED;
+
+	if (!whole)
+		net_write_garbage(parcel);
+	parcel->phase = PAST;
+	link->events.filled(link->events.arg, parcel->place, whole);
+}
+
+static void tell_sent(struct link *link, struct parcel *parcel)
+{
+	void *cookie = parcel->cookie;
+
+	net_check_block(parcel);
+	parcel->eager = true;
+	parcel->cookie = NULL;
+	link->events.sent(link->events.arg, cookie);
+}
+
+static void handle(struct link *link, struct parcel *parcel)
+{
+	if (parcel->kind == MESSAGE && parcel->side != link->side) {
+		tell_sent(link, parcel);
+	} else if (parcel->phase == FILLED || parcel->phase == TORN) {
+		tell_filled(link, parcel);
+	} else if (parcel->kind == MESSAGE) {
+		hear_message(link, parcel);
+	} else if (parcel->kind == CONNECT) {
+		accept_line(link, parcel);
+	} else {
+		parcel->phase = PAST;
+		if (parcel->kind == STRANGER) {
+			link->events.stranger(link->events.arg, "a stranger");
+		} else if (parcel->kind == CONNECTED && !link->told) {
+			link->events.connected(link->events.arg);
+		} else if (parcel->kind == LOST && !link->told) {
+			link->told = true;
+			link->events.lost(link->events.arg, "it was cut");
+		}
+	}
+}
+
+static void simulated_progress(struct link *link)
+{
+	struct parcel *parcel;
+	eventfd_t told;
+
+	link->inside = true;
+	if (net_draw(2)) /* what it looks at takes time */
+		wr_thread_yield();
+	else if (!net_draw(6))
+		wr_thread_sleep(1 + net_draw(12 * MS));
+	eventfd_read(link->descriptor, &told);
+	while ((parcel = draw_news(link))) {
+		handle(link, parcel);
+		if (!net_draw(4))
+			wr_thread_yield();
+	}
+	link->armed = true;
+	link->inside = false;
+}
+
+/* --- sending --- */
+
+/* R1: no message without a credit, and no more of them than places. */
+static void check_credit(struct line *line, const struct wire *wire)
+{
+	switch (wire->kind) {
+	case WIRE_WELCOME:
+		simulated_seen.greeted++;
+		line->limit = wire->credits + wire->waiting;
+		line->credits = wire->credits;
+		line->sent = wire->waiting;
+		line->came = 0;
+		break;
+	case WIRE_CREDIT:
+		line->credits += wire->credits;
+		break;
+	case WIRE_DATA:
+		line->sent++;
+		if (--line->credits < 0)
+			net.fails("a message was sent without a credit");
+		if (line->sent > line->came + line->limit + SIMULATED_BEHIND)
+			net.fails("%u messages are under way or wait, with %u places",
+				  (unsigned)(line->sent - line->came), line->limit);
+		break;
+	case WIRE_HELLO:
+	case WIRE_END:
+	case WIRE_DONE:
+	case WIRE_BYE:
+		break;
+	}
+}
+
+void simulated_came(void)
+{
+	struct link *link = net.sides[SIMULATED_RECEIVER];
+
+	if (link && link->line)
+		link->line->came++;
+}
+
+static void gather(uint8_t *out, const struct span *spans, unsigned count)
+{
+	for (unsigned i = 0; i < count; out += spans[i].bytes, i++)
+		memcpy(out, spans[i].data, spans[i].bytes);
+}
+
+static enum link_sent simulated_send(struct link *link, const void *head, size_t head_bytes,
+				     const struct span *spans, unsigned count, void *cookie)
+{
+	struct wire_record parts[WEIR_PARTS_MAX];
+	struct line *line = link->line;
+	struct parcel *parcel;
+	struct wire wire;
+	char why[LINK_WHY];
+
+	link->armed = false;
+	if (!line || link->told || link->dead || (line->cut && net_draw(2))) {
+		simulated_seen.done_lost |= *(const uint8_t *)head == WIRE_DONE;
+		return LINK_BROKEN;
+	}
+	parcel = net_post(MESSAGE, line, NULL, !link->side);
+	memcpy(parcel->head, head, head_bytes);
+	parcel->head_bytes = head_bytes;
+	for (unsigned i = 0; i < count; i++)
+		parcel->bytes += spans[i].bytes;
+	parcel->payload = malloc(parcel->bytes + 1);
+	if (!parcel->payload)
+		abort();
+	gather(parcel->payload, spans, count);
+	if (!wire_read(head, head_bytes, parcel->bytes, SIZE_MAX, parts, &wire, why))
+		net.fails("sends what cannot be read: %s", why);
+	else
+		check_credit(line, &wire);
+	parcel->eager = !cookie || !net_draw(4);
+	if (!parcel->eager) {
+		memcpy(parcel->from, spans, count * sizeof *spans);
+		parcel->from_count = count;
+		parcel->cookie = cookie;
+	}
+	if (line->cut)
+		net_lose(parcel);
+	enum link_sent sent = parcel->cookie ? LINK_UNDER_WAY : LINK_DONE;
+	simulated_wake();
+	return sent;
+}
+
+/* --- the end of a connection --- */
+
+/* What this side still owes or is owed. Each event may let other fibers go on, so it looks anew. */
+static bool settle_one(struct link *link, const struct line *line)
+{
+	for (struct parcel *parcel = net.parcels; parcel; parcel = parcel->next) {
+		if (parcel->line != line || parcel->kind != MESSAGE)
+			continue;
+		if (parcel->side == link->side) {
+			net_lose(parcel);
+			if (parcel->phase == PAST)
+				continue;
+			tell_filled(link, parcel);
+			return true;
+		}
+		if (parcel->cookie) { /* nothing is read any more */
+			net_lose(parcel);
+			tell_sent(link, parcel);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool simulated_drop(struct link *link)
+{
+	struct line *line = link->line;
+
+	link->inside = true;
+	link->armed = false;
+	if (line) {
+		net_cut(line, link->side);
+		simulated_wake();
+		if (!net_draw(3)) /* a forced close takes time */
+			wr_thread_sleep(1 + net_draw(2 * MS));
+		while (settle_one(link, line))
+			if (!net_draw(4))
+				wr_thread_yield();
+		line->ends[link->side] = NULL;
+	}
+	link->line = NULL;
+	link->told = link->inside = false;
+	return true;
+}
+
+/* Until the other side has closed, so that it has read what was said last. */
+static void wait_for_peer(struct link *link, int64_t patience)
+{
+	int64_t until = wr_now() + patience;
+
+	for (simulated_progress(link); link->line && !link->told && !link->dead && wr_now() < until;
+	     simulated_progress(link)) {
+		link->inside = true;
+		wr_thread_sleep(MS);
+	}
+}
+
+static void simulated_close(struct link *link, int64_t patience)
+{
+	if (!link)
+		return;
+	link->listens = false;
+	if (patience)
+		wait_for_peer(link, patience);
+	simulated_drop(link);
+	for (struct parcel *parcel = net.parcels; parcel; parcel = parcel->next) {
+		if (parcel->to != link)
+			continue;
+		if (parcel->kind == CONNECT && parcel->phase == ARRIVED)
+			net_cut(parcel->line, link->side);
+		parcel->phase = PAST;
+	}
+	net.sides[link->side] = NULL;
+	close(link->descriptor);
+	free(link);
+	simulated_wake();
+}
+
+void simulated_look(enum simulated_side side)
+{
+	const struct link *link = net.sides[side];
+	struct pollfd set = {link ? link->set : -1, POLLIN, 0};
+
+	if (link && !link->inside && !link->dead && draw_news(link) && poll(&set, 1, 0) <= 0)
+		net.fails("the %s sleeps, and its link has news", side ? "receiver" : "sender");
+}
+
+static const struct transport simulated = {
+	.name = "simulated",
+	.load = simulated_load,
+	.open = simulated_open,
+	.head_most = simulated_head_most,
+	.listen = simulated_listen,
+	.deafen = simulated_deafen,
+	.connect = simulated_connect,
+	.progress = simulated_progress,
+	.send = simulated_send,
+	.drop = simulated_drop,
+	.close = simulated_close,
+};
+const struct transport *const remote_transport = &simulated;

@@ -1,0 +1,59 @@
+/*
+ * A transport of simulated worlds, whose two sides are in one of them: a seed decides when a message comes,
+ * in which order, when a payload is filled, when the sender is told that it was, when the connection is lost
+ * and when each side hears of it, and what strangers connect. It reads what is sent and writes where it is
+ * received as late as it may, and writes garbage there until then.
+ *
+ * It is as strict as an engine may be: its descriptor becomes readable only for what comes while it is armed,
+ * which `progress` does last, and any use of the link ends (R4). What a side owes the other by R1 is checked
+ * where a message passes, what it does with a block of the link's where that is read (R3), and that no side
+ * sleeps while the link has news, whenever the world is at rest.
+ *
+ * It replaces the system's timers and clock in the world (simulated_time.c), so that the times of remote/ are
+ * the world's.
+ */
+#ifndef TESTS_REMOTE_SIMULATED_H
+#define TESTS_REMOTE_SIMULATED_H
+
+#include "remote/remote.h"
+
+enum simulated_side { SIMULATED_SENDER, SIMULATED_RECEIVER };
+
+/* What befalls the link. */
+struct simulated_plan {
+	unsigned cuts;      /* losses of a connection, at random instants */
+	unsigned strangers; /* that connect */
+	unsigned refusals;  /* of connections, for no reason */
+};
+
+/* What befell it so far. */
+struct simulated_seen {
+	unsigned cuts, greeted; /* greeted: hellos of a sender that were answered */
+	bool done_lost;         /* an answer to the end: what the sender cannot know (R6) */
+	unsigned lost;          /* messages under way that went down with a connection */
+};
+
+/* Messages between the receiver and what calls simulated_came, at most. */
+enum { SIMULATED_BEHIND = 3 };
+
+extern struct simulated_seen simulated_seen;
+
+/* In a world, in which it starts a fiber. `fails` hears of each broken promise. */
+void simulated_begin(uint64_t seed, const struct simulated_plan *plan,
+		     void (*fails)(const char *format, ...) WEIR_PRINTF(1, 2));
+void simulated_end(void);
+/* The process of this side dies: it says no word more, and the other side hears of it later. */
+void simulated_crash(enum simulated_side side);
+/* The sink has got a message. */
+void simulated_came(void);
+/* While the world is at rest: this side, whose entity is not done, sleeps only if its link has no news. */
+void simulated_look(enum simulated_side side);
+
+/* --- simulated_time.c --- */
+
+void simulated_time_begin(uint64_t seed);
+int64_t simulated_time_next(void);     /* when a timer fires next; INT64_MAX: none does */
+void simulated_time_fire(int64_t now); /* those that are due */
+void simulated_wake(void);             /* a timer was set */
+
+#endif

@@ -1,0 +1,89 @@
+/*
+ * The inside of a simulated link: simulated_net.c is what goes on between the two sides, on a fiber of its
+ * own, simulated.c what each side calls.
+ */
+#ifndef TESTS_REMOTE_SIMULATED_NET_H
+#define TESTS_REMOTE_SIMULATED_NET_H
+
+#include "base/thread.h"
+#include "sim/random.h"
+#include "simulated.h"
+
+#define US INT64_C(1000)
+#define MS (1000 * US)
+
+/* A connection. A stranger's has no link at its first end. */
+struct line {
+	struct line *next;
+	struct link *ends[2]; /* by side; NULL: it has dropped it, or has not accepted yet */
+	bool cut, stranger;
+	int64_t credits;     /* that the receiver has given, less those that the sender has used */
+	unsigned limit;      /* places of the receiver; 0: there was no welcome */
+	uint64_t sent, came; /* messages, since the welcome; came: also what waited then */
+};
+
+enum kind { MESSAGE, CONNECT, CONNECTED, LOST, STRANGER };
+/*
+ * A message flies, then it has arrived; a payload that is wanted is filled, then it is whole or torn; then it
+ * is over. All else flies, arrives, and is over.
+ */
+enum phase { FLYING, ARRIVED, FILLING, FILLED, TORN, PAST };
+
+struct parcel {
+	struct parcel *next;
+	struct line *line;
+	struct link *to; /* of a kind that is not MESSAGE, and FLYING to the listener: NULL */
+	enum kind kind;
+	enum phase phase;
+	unsigned side; /* of the receiver of the parcel */
+	int64_t due;   /* of the next step of the link */
+
+	size_t head_bytes, bytes;
+	uint8_t head[WIRE_SMALL];
+	uint8_t *payload; /* as it was when it was sent */
+	struct span from[LINK_SPANS], into[LINK_SPANS];
+	unsigned from_count, into_count;
+	void *place;       /* the receiver's cookie */
+	void *cookie;      /* the sender's; NULL: none, or it was told */
+	int64_t told_due;  /* when the sender is told */
+	bool eager, tells; /* eager: the payload was copied at once; tells: told_due has passed */
+	bool held;         /* it is not freed yet */
+};
+
+struct link {
+	struct link_events events;
+	int set, descriptor;
+	unsigned side;
+	struct line *line;
+	bool listens, told, dead;
+	bool armed, inside; /* inside: of one of its functions */
+};
+
+extern struct net {
+	struct wr_random random;
+	struct wr_thread fiber;
+	struct wr_mutex mutex; /* of the two below, and of waiting */
+	struct wr_cond changed;
+	bool over, has_changed;
+	struct simulated_plan plan;
+	void (*fails)(const char *format, ...) WEIR_PRINTF(1, 2);
+	struct link *sides[2];
+	struct line *lines;
+	struct parcel *parcels;
+} net;
+
+unsigned net_draw(unsigned below);
+/* When a step of the link is due: mostly at once, which is a matter of the schedule; in up to 40 ms else. */
+int64_t net_draw_due(void);
+struct parcel *net_post(enum kind kind, struct line *line, struct link *to, unsigned side);
+struct line *net_make_line(struct link *sender);
+/* Until a payload is whole anything may lie where it goes. */
+void net_write_garbage(const struct parcel *parcel);
+/* R3: the sender's block must be as it was. */
+void net_check_block(const struct parcel *parcel);
+/* It does not come, or no more of it does. What waits for it is told. */
+void net_lose(struct parcel *parcel);
+/* Ends a connection. Some of what is under way still comes. gone: the side that is told nothing, or 2. */
+void net_cut(struct line *line, unsigned gone);
+
+#endif

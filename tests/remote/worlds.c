@@ -1,0 +1,349 @@
+/*
+ * remote_send and remote_receive in simulated worlds: two graphs with a scheduler each, as two processes have
+ * them, joined by a simulated link (simulated.h) alone. A seed decides what the processes do and what befalls
+ * them and their link, and in which order all of it happens.
+ *
+ *	worlds [--shape any|cut|ended|crashed] [--bug NAME] [--seeds N] [--start S] [--rate]
+ *
+ * What must hold: docs/dev/rules.md R1 to R6, as worlds_check.c says.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/scheduler/rest.h"
+#include "worlds.h"
+
+struct world world;
+
+static unsigned shape;
+enum { ANY, CUT, ENDED, CRASHED };
+
+/* --- what is sent, and what must come --- */
+
+static weir_status number_compute(weir_context *context, void *state)
+{
+	struct side *side = &world.sides[SIMULATED_SENDER];
+	struct wr_random *random = &side->random;
+	struct letter letter = {side->life, (uint32_t)weir_context_tick(context)};
+	size_t bytes =
+		sizeof letter + wr_random_below(random, 600); /* some of them lie in the message itself */
+	weir_message *message;
+	weir_status status;
+
+	(void)state;
+	if (wr_random_below(random, 100) < world.source_slow)
+		weir_sleep(1 + (int64_t)wr_random_below(random, 20 * MS));
+	status = weir_message_create_bytes(weir_context_graph(context), bytes, &message);
+	if (status)
+		return status;
+	memset(weir_message_data(message), (int)(letter.number * 7 + letter.life), bytes);
+	memcpy(weir_message_data(message), &letter, sizeof letter);
+	status = weir_context_emit(context, 0, message);
+	world.sent[side->life] += !status;
+	return status || letter.number + 1 < world.count ? status : weir_context_finish(context);
+}
+
+/* Numbers only grow (R2, R6), and the payload is what it was (R3). */
+static weir_status look_compute(weir_context *context, void *state)
+{
+	struct side *side = &world.sides[SIMULATED_RECEIVER];
+	const weir_message *message = weir_context_message(context, 0, 0);
+	const uint8_t *data = weir_message_data(message);
+	size_t bytes = weir_message_size(message);
+	struct letter letter = {0};
+
+	(void)state;
+	simulated_came();
+	if (bytes >= sizeof letter)
+		memcpy(&letter, data, sizeof letter);
+	for (size_t i = sizeof letter; i < bytes; i++)
+		if (data[i] != (uint8_t)(letter.number * 7 + letter.life))
+			bytes = 0;
+	if (bytes < sizeof letter || letter.life >= LIVES || letter.number >= world.count) {
+		dst_fails("a payload is not what was sent");
+		return WEIR_OK;
+	}
+	if (letter.life < world.newest || letter.number < world.next[letter.life])
+		dst_fails("message %u of sender %u came after %u of %u", letter.number, letter.life,
+			  world.next[world.newest], world.newest);
+	world.newest = letter.life;
+	world.next[letter.life] = letter.number + 1;
+	world.came[letter.life]++;
+	if (wr_random_below(&side->random, 100) < world.sink_slow)
+		weir_sleep(1 + (int64_t)wr_random_below(&side->random, 20 * MS));
+	if (world.enough && ++world.taken == world.enough)
+		return weir_context_finish(context);
+	return WEIR_OK;
+}
+
+static const weir_port outputs[] = {{.size = sizeof(weir_port), .name = "out", .help = "numbers"},
+				    {.name = NULL}};
+static const weir_port inputs[] = {{.size = sizeof(weir_port), .name = "in", .help = "numbers"},
+				   {.name = NULL}};
+static const weir_operator number = {.size = sizeof number,
+				     .name = "number",
+				     .help = "numbers",
+				     .outputs = outputs,
+				     .compute = number_compute};
+static const weir_operator look = {.size = sizeof look,
+				   .name = "look",
+				   .help = "looks at numbers",
+				   .inputs = inputs,
+				   .compute = look_compute};
+
+/* --- a process --- */
+
+static weir_status make(struct side *side)
+{
+	static const char sender[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"},"
+		" {\"name\": \"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": "
+		"\"127.0.0.1:1\", \"on_lost\": \"%s\", \"timeout\": \"%us\"}}],"
+		" \"connections\": [[\"number.out\", \"send.in\"]]}";
+	static const char receiver[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"receive\", \"operator\": \"remote_receive\","
+		" \"parameters\": {\"listen\": \"127.0.0.1:1\", \"on_lost\": \"%s\", \"credits\": %u}},"
+		" {\"name\": \"look\", \"operator\": \"look\", \"ports\": {\"in\": {\"capacity\": %u}}}],"
+		" \"connections\": [[\"receive.out\", \"look.in\"]]}";
+	static const char *const words[] = {"fail", "wait", "drop"};
+	weir_scheduler_options options = {.workers = side->workers};
+	weir_description *description = NULL;
+	weir_status status;
+	char json[1000];
+
+	if (side->which == SIMULATED_SENDER)
+		snprintf(json, sizeof json, sender, words[side->on_lost], TIMEOUT);
+	else
+		snprintf(json, sizeof json, receiver, words[side->on_lost], world.credits, BEHIND);
+	if (!side->life)
+		dst_put("%s\n", json);
+	status = weir_description_parse(json, strlen(json), NULL, NULL, &description);
+	if (!status)
+		status = weir_graph_create(world.registry, description, &side->graph);
+	weir_description_destroy(description);
+	return status ? status : dst_make_scheduler(side->graph, options, &side->scheduler);
+}
+
+/* The other side will not come again, and this one waits for it, or for a first one: the user ends it. */
+static bool is_forsaken(const struct side *side)
+{
+	const struct side *other = &world.sides[!side->which];
+	bool first = simulated_seen.greeted == side->greeted; /* none has come */
+
+	return side->which == SIMULATED_RECEIVER && other->over && wr_now() - other->over > GRACE &&
+	       (first || (side->on_lost == ON_WAIT && !other->well));
+}
+
+/* Returns false if it stands still. */
+static bool wait_for_end(struct side *side, weir_outcome *outcome)
+{
+	int64_t until = wr_now() + LIMIT;
+	bool forsaken = false;
+
+	while (wr_now() < until && !dst_said.broken[0]) {
+		side->status = weir_scheduler_wait(side->scheduler, forsaken ? LIMIT : GRACE / 4, outcome);
+		if (side->status != WEIR_E_TIMEOUT) /* as no operator here fails by it */
+			return true;
+		if (is_forsaken(side)) {
+			forsaken = side->stopped = true;
+			weir_scheduler_stop(side->scheduler, 0);
+		}
+	}
+	dst_fails("the %s stands still", side->which ? "receiver" : "sender");
+	return false;
+}
+
+/* What befalls this life of the process. Returns false if it stands still. */
+static bool suffer(struct side *side, enum fate fate, weir_outcome *outcome)
+{
+	if (fate == LIVES_ON)
+		return wait_for_end(side, outcome);
+	side->status = weir_scheduler_wait(side->scheduler, side->fate_after, outcome);
+	if (side->status != WEIR_E_TIMEOUT)
+		return true; /* it was over before */
+	side->stopped = world.stopped = true;
+	if (fate == DIES)
+		simulated_crash(side->which);
+	weir_scheduler_stop(side->scheduler, fate == IS_DRAINED ? WEIR_STOP_DRAIN : 0);
+	return wait_for_end(side, outcome);
+}
+
+static void live(struct side *side, enum fate fate)
+{
+	weir_outcome outcome = {.size = sizeof outcome};
+
+	weir_sleep(side->begins_after);
+	side->stopped = side->away = false;
+	side->lost = 0;
+	side->greeted = simulated_seen.greeted;
+	if (make(side) || weir_scheduler_start(side->scheduler)) {
+		dst_fails("start: %s", weir_last_error());
+		return;
+	}
+	if (!suffer(side, fate, &outcome))
+		return; /* the world is abandoned */
+	dst_put("%s %u: %s: %s\n", side->which ? "receiver" : "sender", side->life,
+		weir_status_text(side->status), outcome.text ? outcome.text : "");
+	check_end(side, outcome.text ? outcome.text : "");
+	weir_scheduler_destroy(side->scheduler);
+	side->scheduler = NULL;
+	if (weir_graph_destroy(side->graph))
+		dst_fails("a message of the %s is left: %s", side->which ? "receiver" : "sender",
+			  weir_last_error());
+}
+
+static void live_all(void *arg)
+{
+	struct side *side = arg;
+
+	live(side, side->fate);
+	while (side->stopped && side->life + 1 < side->lives && !dst_said.broken[0]) {
+		side->life++;
+		live(side, side->life + 1 < side->lives ? side->fate : LIVES_ON);
+	}
+	side->over = wr_now();
+}
+
+static weir_status make_registry(void)
+{
+	weir_status status = weir_registry_create(&world.registry);
+
+	if (!status)
+		status = weir_registry_add_condition(world.registry, &remote_output_condition);
+	if (!status)
+		status = weir_registry_add_condition(world.registry, &remote_input_condition);
+	if (!status)
+		status = weir_registry_add_operator(world.registry, &remote_send_operator);
+	if (!status)
+		status = weir_registry_add_operator(world.registry, &remote_receive_operator);
+	if (!status)
+		status = weir_registry_add_operator(world.registry, &number);
+	return status ? status : weir_registry_add_operator(world.registry, &look);
+}
+
+static void run(void)
+{
+	if (make_registry()) {
+		dst_fails("%s", weir_last_error());
+		return;
+	}
+	weir_log_set(hear, NULL);
+	simulated_begin(world.seed, &world.plan, dst_fails);
+	for (unsigned i = 0; i < 2; i++)
+		if (wr_thread_start(&world.sides[i].fiber, i ? "receiver" : "sender", live_all,
+				    &world.sides[i]))
+			abort();
+	for (unsigned i = 0; i < 2; i++)
+		wr_thread_join(&world.sides[i].fiber);
+	if (dst_said.broken[0])
+		return;
+	check_both();
+	simulated_end();
+	weir_log_set(NULL, NULL);
+	weir_registry_destroy(world.registry);
+}
+
+/* --- the world of a seed --- */
+
+static unsigned draw(unsigned below)
+{
+	return (unsigned)wr_random_below(&world.shape, below);
+}
+
+static void draw_side(struct side *side, enum simulated_side which)
+{
+	side->which = which;
+	side->workers = 1 + draw(2);
+	side->lives = 1;
+	side->begins_after = 1 + (draw(4) ? draw(1000) : (int64_t)draw(1500) * MS);
+	side->fate_after = 1 + (draw(3) ? (int64_t)draw(100) * MS : (int64_t)draw(1000000));
+	side->on_lost = (enum on_lost)draw(which == SIMULATED_SENDER ? 3 : 2);
+	wr_random_seed(&side->random, world.seed, 62 + which);
+}
+
+static void draw_fate(void)
+{
+	struct side *side = &world.sides[draw(2)];
+
+	switch (shape == ANY ? CUT + draw(3) : shape) {
+	case CUT:
+		world.plan.cuts = draw(6);
+		break;
+	case ENDED:
+		world.plan.cuts = draw(4) ? 0 : 1;
+		if (draw(3))
+			side->fate = draw(2) ? IS_DRAINED : IS_STOPPED;
+		else
+			world.enough = 1 + draw(world.count);
+		break;
+	case CRASHED:
+		world.plan.cuts = draw(4) ? 0 : 1;
+		side->fate = DIES;
+		side->lives = 1 + draw(LIVES);
+		break;
+	}
+}
+
+static void draw_world(uint64_t seed)
+{
+	memset(&world, 0, sizeof world);
+	world.seed = seed;
+	wr_random_seed(&world.shape, seed, 59);
+	world.count = 1 + draw(draw(3) ? 12 : 40);
+	world.credits = 1 + draw(draw(3) ? 4 : 12);
+	world.source_slow = draw(3) ? 0 : draw(60);
+	world.sink_slow = draw(3) ? 0 : draw(60);
+	world.plan.strangers = draw(4) ? 0 : 1 + draw(2);
+	world.plan.refusals = draw(6) ? 0 : 1 + draw(2);
+	draw_side(&world.sides[0], SIMULATED_SENDER);
+	draw_side(&world.sides[1], SIMULATED_RECEIVER);
+	draw_fate();
+	dst_put("%u messages, %u credits, on_lost %d and %d, fates %d and %d after %" PRId64 " and %" PRId64
+		", %u cuts, enough %u\n",
+		world.count, world.credits, world.sides[0].on_lost, world.sides[1].on_lost,
+		world.sides[0].fate, world.sides[1].fate, world.sides[0].fate_after,
+		world.sides[1].fate_after, world.plan.cuts, world.enough);
+}
+
+/* Whether an entity of this side's link may tick again. */
+static bool is_joined(const struct side *side)
+{
+	const weir_graph *graph = side->graph;
+
+	for (size_t i = 0; i < graph->entity_count; i++)
+		if (!strcmp(graph->entities[i].plan->name, side->which ? "receive" : "send"))
+			return !(wr_read(&graph->entities[i].state) & WR_DONE);
+	return false;
+}
+
+static void look_at_rest(weir_scheduler *unused)
+{
+	(void)unused;
+	for (unsigned i = 0; i < 2; i++) {
+		struct side *side = &world.sides[i];
+
+		if (!side->scheduler || wr_load(&side->scheduler->phase) != WR_OPEN)
+			continue;
+		if (rest_broken(side->scheduler))
+			dst_fails("%s", rest_broken(side->scheduler));
+		if (is_joined(side))
+			simulated_look(side->which);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct dst_command command = {
+		.name = "worlds",
+		.shapes = {"any", "cut", "ended", "crashed"},
+		.shape = &shape,
+		.draw = draw_world,
+		.run = run,
+		.look = look_at_rest,
+		.scheduler = &world.sides[SIMULATED_RECEIVER].scheduler,
+	};
+
+	return dst_command(&command, argc, argv);
+}

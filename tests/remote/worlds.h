@@ -1,0 +1,70 @@
+/* A world of two processes that are joined: worlds.c draws and runs it, worlds_check.c says what must hold.
+ */
+#ifndef TESTS_REMOTE_WORLDS_H
+#define TESTS_REMOTE_WORLDS_H
+
+#include "base/thread.h"
+#include "simulated.h"
+#include "tests/scheduler/dst_command.h"
+
+enum {
+	LIVES = 3,    /* of a process, at most */
+	TIMEOUT = 12, /* s that a sender waits for its receiver */
+	BEHIND = 2,   /* capacity behind the receiver */
+};
+
+#define LIMIT (40 * 1000 * MS) /* after which what has not ended stands still */
+#define GRACE (2 * 1000 * MS)  /* that a receiver waits for a sender that does not come again */
+
+enum on_lost { ON_FAIL, ON_WAIT, ON_DROP };
+enum fate { LIVES_ON, IS_DRAINED, IS_STOPPED, DIES };
+
+/* What a message has: which life of the sender made it, and its number in that. */
+struct letter {
+	uint32_t life, number;
+};
+
+struct side {
+	enum simulated_side which;
+	enum on_lost on_lost;
+	enum fate fate; /* of all lives but the last of several */
+	uint32_t workers, life, lives;
+	int64_t begins_after, fate_after;
+	struct wr_random random;
+	struct wr_thread fiber;
+	weir_graph *graph;
+	weir_scheduler *scheduler;
+	/* how its last life ended */
+	weir_status status;
+	bool stopped; /* by the user, or it died */
+	bool well;    /* by itself, at the end of all that was sent */
+	bool away;    /* the receiver was, at the end of what is sent */
+	int64_t over;
+	unsigned greeted; /* hellos that were answered before this life */
+	uint32_t lost;    /* messages, that it counts */
+};
+
+struct world {
+	uint64_t seed;
+	struct wr_random shape;
+	uint32_t count, credits, source_slow, sink_slow; /* slow: per cent of ticks */
+	uint32_t enough;                                 /* messages that the sink takes; 0: all */
+	struct simulated_plan plan;
+	struct side sides[2];
+	weir_registry *registry;
+	/* of each life of the sender: emitted to it; came, and the next number that may come */
+	uint32_t sent[LIVES], came[LIVES], next[LIVES];
+	uint32_t newest, taken;
+	bool stopped; /* a process was, or died */
+};
+
+extern struct world world;
+
+/* The log of the world: what each side counts as lost. */
+void hear(weir_log_level level, int64_t at, const char *line, void *arg);
+/* A life of the side is over. */
+void check_end(struct side *side, const char *text);
+/* Both are. */
+void check_both(void);
+
+#endif
