@@ -524,7 +524,7 @@ static void handle_loss(weir_context *context, struct receive *self)
 	remote->gone = false;
 	self->state = was_linked && !self->waits ? LOST : LISTENING;
 	if (self->state == LOST)
-		remote->transport->deafen(remote->link);
+		remote->transport->deafen(remote->link); /* it was dropped, so it is used */
 	else if (was_linked)
 		weir_context_log(context, WEIR_LOG_WARN,
 				 "the sender at %s is lost after %" PRIu64

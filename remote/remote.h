@@ -38,7 +38,7 @@ struct remote {
 	struct watch watch;
 	bool failed;
 	char failure[LINK_WHY];
-	bool used;          /* the link was, since it was progressed */
+	bool used;          /* the link was, since it was progressed: it is to be armed again (R4) */
 	bool armed;         /* it was then, too: the entity may sleep */
 	unsigned burst;     /* ticks since then */
 	int64_t spin, came; /* ns: how long it polls after something came; when that was */
