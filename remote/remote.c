@@ -74,6 +74,7 @@ void remote_say(struct remote *remote, const struct wire *wire)
 
 void remote_drop(struct remote *remote)
 {
+	remote->used = true;
 	if (!remote->transport->drop(remote->link))
 		remote_fail(remote, "%s could not end a connection, and cannot start again",
 			    remote->transport->name);

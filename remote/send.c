@@ -321,6 +321,7 @@ static weir_status try_to_link(weir_context *context, struct send *self)
 	if (status)
 		return status;
 	remote->gone = false;
+	remote->used = true;
 	if (!address_find(self->address, &address, remote->why) ||
 	    !remote->transport->connect(remote->link, &address, remote->why)) {
 		plan_try(self);
