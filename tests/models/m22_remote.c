@@ -20,7 +20,7 @@ enum { WHOLE, CUT, CUT_TWICE, CREDITS }; /* settings: cuts + CREDITS * credits *
 enum { MESSAGES = 4 };
 enum mutation {
 	NONE, CREDIT_TWICE, END_AT_ONCE, LOOKED_BEFORE, BLOCK_GIVEN_BACK, OLD_CREDITS, WELCOME_IN_FULL, ARMED_ONCE, AS_IT_ARRIVES,
-	NEXT_EMITTED, LOST_ADDED, NO_ROOM_ASKED, ROOM_UNWANTED
+	NEXT_EMITTED, LOST_ADDED, NO_ROOM_ASKED, ROOM_UNWANTED, WELCOME_SETS
 };
 enum at { REST, PROGRESS, ARM, ACT, OVER };
 struct side { uint8_t at, armed, event, acted, looked, linked, lost; };
@@ -75,7 +75,7 @@ static void sender_handles(struct state *s)
 	if (s->in_welcome) {
 		s->side[SENDER].linked = 1;
 		s->side[SENDER].lost = (uint8_t)(s->sent - s->welcome_received);
-		s->credits = (uint8_t)(s->welcome_credits + (mutation == OLD_CREDITS ? s->credits : 0));
+		s->credits = (uint8_t)(s->welcome_credits + (mutation == WELCOME_SETS ? 0 : s->credits)); /* some may have come before it */
 	}
 	s->credits += s->in_given;
 	if (s->in_done)
@@ -278,7 +278,7 @@ static bool deliver(struct state *s, int what)
 		say("brings the welcome");
 		return true;
 	case 2:
-		if (!s->given || s->welcome)
+		if (!s->given)
 			return false;
 		s->in_given += s->given;
 		s->given = 0;
@@ -393,6 +393,7 @@ static const struct run runs[] = {
 	{"MUTANT messages are received as they arrive", AS_IT_ARRIVES, 2 * CREDITS + WHOLE, BREAKS},
 	{"MUTANT the welcome tells what was emitted, not what was received", NEXT_EMITTED, 2 * CREDITS + CUT, BREAKS},
 	{"MUTANT what is lost is added up from welcome to welcome", LOST_ADDED, 2 * CREDITS + CUT_TWICE, BREAKS},
+	{"MUTANT a welcome sets the credits, whichever came before it", WELCOME_SETS, 1 * CREDITS + CUT, BREAKS},
 	{"MUTANT the receiver does not ask for room", NO_ROOM_ASKED, 1 * CREDITS + WHOLE, BREAKS},
 	{"MUTANT the receiver does not say that it wants room", ROOM_UNWANTED, 1 * CREDITS + WHOLE, BREAKS},
 	{0},
