@@ -326,7 +326,9 @@ static void run(const char *json, step *const *steps)
 
 	script = steps;
 	said = (struct wire){.kind = WIRE_BYE};
-	drops = data = done = lost = made = enough = 0;
+	drops = data = done = lost = 0;
+	made = 0;
+	enough = false;
 	assert_false(weir_registry_create(&registry));
 	assert_false(weir_registry_add_condition(registry, &remote_output_condition));
 	assert_false(weir_registry_add_condition(registry, &remote_input_condition));
