@@ -494,6 +494,7 @@ static void greet(weir_context *context, struct receive *self)
 				 hello->session == self->sender ? "the sender" : "another sender", self->peer,
 				 self->lost);
 	self->owed = 0; /* the welcome gives all */
+	self->stalls = false;
 	self->sender = hello->session;
 	self->next = hello->number;
 	begin_run(self);
@@ -653,8 +654,9 @@ static weir_status receive_compute(weir_context *context, void *state)
 	self->context = context;
 	if (!has_more(context, self) || timed || !remote_may_put_off(remote)) {
 		remote_progress(remote);
+		/* What it brought may have set the timer anew. */
 		if (!remote->failed)
-			act(context, self, timed);
+			act(context, self, timed && !remote->watch.timing);
 	}
 	if (!remote->failed && self->ready_count && weir_context_room(context, 0))
 		status = emit_one(context, self);
@@ -674,6 +676,7 @@ static weir_status receive_compute(weir_context *context, void *state)
 	watch_mark(&remote->watch, !remote->armed || remote->failed ||
 					   (remote->gone && self->state != LOST) ||
 					   (self->greeted && self->state == ACCEPTED) || has_all(self) ||
+					   (self->torn && self->state != LOST) ||
 					   (self->state == LOST && !self->ready_count));
 	return status ? status : tell_wants(context, self);
 }
