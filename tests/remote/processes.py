@@ -2,6 +2,7 @@
 
 processes.py WEIR FOLDER PLUGIN: FOLDER is scratch. The engine's transports are those of UCX_TLS.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -375,7 +376,10 @@ def e06_r06_what_is_no_weir_harms_nothing(weir):
 
 def listening(child):
     """The addresses and ports at which a process listens."""
-    sockets = {os.readlink(path) for path in pathlib.Path(f"/proc/{child.pid}/fd").iterdir() if path.is_symlink()}
+    sockets = set()
+    for path in pathlib.Path(f"/proc/{child.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+            sockets.add(os.readlink(path))
     rows = [row.split() for row in pathlib.Path(f"/proc/{child.pid}/net/tcp").read_text().splitlines()[1:]]
     rows = [row[1].split(":") for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
     return [(socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)) for host, port in rows]
