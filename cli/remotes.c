@@ -130,7 +130,7 @@ int cli_remotes_add(struct cli_remotes *remotes, const weir_registry *registry, 
 	return good ? CLI_OK : CLI_FAILED;
 }
 
-/* --- who meets whom --- */
+/* --- which sides meet --- */
 
 /* 2: by their names or addresses; 1: the receiver listens at all addresses of its machine, at that port. */
 static int meet(const struct cli_remotes_end *a, const struct cli_remotes_end *b)

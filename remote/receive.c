@@ -122,17 +122,7 @@ static const weir_parameter parameters[] = {
 			"it, or another one",
 	},
 	REMOTE_KEEPALIVE,
-	{
-		.size = sizeof(weir_parameter),
-		.name = "spin",
-		.type = WEIR_TYPE_DURATION,
-		.fallback = "\"0s\"",
-		.min = 0,
-		.max = INT64_C(1000000000),
-		.help = "after something came it is polled for so long, and no thread sleeps: less latency, "
-			"for "
-			"a core",
-	},
+	REMOTE_SPIN,
 	{.name = NULL},
 };
 
@@ -352,7 +342,6 @@ static void read_values(struct receive *self, const weir_values *values)
 	self->waits = !strcmp(weir_values_string(values, "on_lost"), "wait");
 	self->credits = (uint32_t)weir_values_int(values, "credits");
 	self->most = (size_t)weir_values_int(values, "max_message");
-	self->remote.spin = weir_values_int(values, "spin");
 }
 
 static weir_status begin_to_listen(weir_context *context, struct receive *self, const weir_values *values)

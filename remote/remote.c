@@ -17,6 +17,7 @@ weir_status remote_open(weir_context *context, struct remote *remote, struct lin
 	events->keepalive = weir_values_int(values, "keepalive");
 	if (events->keepalive && events->keepalive < NS_KEEPALIVE)
 		return weir_context_fail(context, "'keepalive' is shorter than 100 ms: a longer one, or 0");
+	remote->spin = weir_values_int(values, "spin");
 	remote->transport = remote_transport;
 	if (!watch_open(&remote->watch))
 		return weir_context_fail(context, "no descriptor to sleep on: %s", strerror(errno));

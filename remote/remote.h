@@ -31,6 +31,15 @@ extern const struct transport *const remote_transport;
 			"100 ms; 0: never",                                                                  \
 	}
 
+#define REMOTE_SPIN                                                                                          \
+	{                                                                                                    \
+		.size = sizeof(weir_parameter), .name = "spin", .type = WEIR_TYPE_DURATION,                  \
+		.fallback = "\"0s\"", .max = INT64_C(1000000000),                                            \
+		.help = "after something came it is polled for so long, and no thread sleeps: less "         \
+			"latency, "                                                                          \
+			"for a core",                                                                        \
+	}
+
 /* What both sides have: a link, the descriptor that they sleep on, and the first thing that went wrong. */
 struct remote {
 	const struct transport *transport;

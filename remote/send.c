@@ -77,17 +77,7 @@ static const weir_parameter parameters[] = {
 		.help = "time that the receiver may be away, at the start too, before the run fails; -1: any",
 	},
 	REMOTE_KEEPALIVE,
-	{
-		.size = sizeof(weir_parameter),
-		.name = "spin",
-		.type = WEIR_TYPE_DURATION,
-		.fallback = "\"0s\"",
-		.min = 0,
-		.max = INT64_C(1000000000),
-		.help = "after something came it is polled for so long, and no thread sleeps: less latency, "
-			"for "
-			"a core",
-	},
+	REMOTE_SPIN,
 	{.name = NULL},
 };
 
@@ -252,7 +242,6 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 	self->waits = !strcmp(lost, "wait");
 	self->drops = !strcmp(lost, "drop");
 	self->timeout = weir_values_int(values, "timeout");
-	self->remote.spin = weir_values_int(values, "spin");
 	if (!remote_transport->load(why) || !address_named(self->to, self->address, why))
 		return weir_context_fail(context, "%s", why);
 	status = remote_open(context, &self->remote, &events, values, "remote_output");

@@ -554,7 +554,8 @@ static bool say_reach(struct link *link, uint64_t tag)
 }
 
 /* The connection of the engine, to the other one's worker. The engine of the other way ends. */
-static bool make_end(struct link *link, const struct reach *reach, enum way way)
+static bool make_end(struct link *link, const struct meeting *meeting, const struct reach *reach,
+		     enum way way)
 {
 	ucp_ep_params_t params = {
 		.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER |
@@ -571,6 +572,7 @@ static bool make_end(struct link *link, const struct reach *reach, enum way way)
 		return false;
 	}
 	link->way = way;
+	beat_begin(&link->beat, meet_keepalive(meeting), watch_now());
 	end_worker(&link->engines[way == NEAR ? NET : NEAR]);
 	return true;
 }
@@ -581,20 +583,18 @@ static bool accept_end(struct link *link, const struct meeting *greeter)
 	struct reach reach;
 	bool well = read_reach(greeter, &reach);
 
-	if (well && near_is(&reach.near, greeter->socket) && make_end(link, &reach, NEAR))
+	if (well && near_is(&reach.near, greeter->socket) && make_end(link, greeter, &reach, NEAR))
 		return true;
 	end_worker(&link->engines[NEAR]);
-	return well && make_end(link, &reach, NET);
+	return well && make_end(link, greeter, &reach, NET);
 }
 
 static bool answered_end(struct link *link)
 {
 	struct reach reach;
 
-	if (!read_reach(&link->meeting, &reach) || !make_end(link, &reach, reach.bytes[NEAR] ? NEAR : NET))
-		return false;
-	beat_begin(&link->beat, meet_keepalive(&link->meeting), watch_now());
-	return true;
+	return read_reach(&link->meeting, &reach) &&
+	       make_end(link, &link->meeting, &reach, reach.bytes[NEAR] ? NEAR : NET);
 }
 
 /* A second sender is refused; one whose predecessor is given up only then comes again. */
@@ -609,7 +609,6 @@ static void accept_greeter(struct link *link, struct meeting *greeter)
 	}
 	link->tag = tag;
 	link->meeting = *greeter;
-	beat_begin(&link->beat, meet_keepalive(greeter), watch_now());
 	greeter->socket = -1;
 	if (!watch_socket(link, link->meeting.socket, &link->meeting, EPOLL_CTL_MOD, EPOLLIN) ||
 	    !say_reach(link, tag))

@@ -3,42 +3,11 @@
 joined.py WEIR FOLDER PLUGIN: FOLDER is scratch.
 """
 import json
-import os
-import pathlib
-import random
-import socket
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/cli"))
-import process
+from processes import FOLDER, PLUGIN, address, chain, entity, process
 
-FOLDER = pathlib.Path(sys.argv[2])
-PLUGIN = os.path.abspath(sys.argv[3])
-del sys.argv[2:4]
 COUNT = 200
 SHIFT = 10**15  # ns between the clocks of two machines
-
-
-def address():
-    """One of this machine that nothing uses."""
-    while True:
-        with socket.socket() as listener:
-            port = random.randrange(10000, 30000)
-            try:
-                listener.bind(("127.0.0.1", port))
-                return f"127.0.0.1:{port}"
-            except OSError:
-                pass
-
-
-def entity(name, operator, **parameters):
-    return {"name": name, "operator": operator, "parameters": parameters}
-
-
-def chain(*entities):
-    names = [one["name"] for one in entities]
-    return {"weir": 1, "entities": list(entities), "connections": [[f"{a}.out", f"{b}.in"] for a, b in zip(names, names[1:])]}
 
 
 def run_all(weir, options=(), **graphs):

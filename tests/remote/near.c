@@ -1,4 +1,4 @@
-/* remote/near.c: who shares memory with this process, and that an end that was told is seen. */
+/* remote/near.c: which processes share memory with this one, and that an end that was told is seen. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -212,7 +212,7 @@ static void send_stranger(void)
 
 /* --- the link's own steps, on its fiber --- */
 
-/* To whoever listens then. */
+/* To the side that listens then. */
 static void arrive_at_listener(struct parcel *parcel)
 {
 	struct link *listener = net.sides[SIMULATED_RECEIVER];
