@@ -590,18 +590,29 @@ static weir_status emit_one(weir_context *context, struct receive *self)
 		return status;
 	}
 	self->emitted++;
-	if (self->stalls) {
-		weir_context_log(context, WEIR_LOG_WARN, "messages come from %s again", self->peer);
-		self->stalls = false;
-		time_stall(self);
-	}
 	self->owed++;
 	give_credits(self, false);
 	return WEIR_OK;
 }
 
-/* Whether another tick follows, which emits: there is room, which nothing but this entity takes. */
-static bool has_more(const weir_context *context, const struct receive *self)
+/* What is ready, as far as there is room. */
+static weir_status emit(weir_context *context, struct receive *self)
+{
+	size_t room = self->ready_count ? weir_context_room(context, 0) : 0;
+	weir_status status = WEIR_OK;
+
+	if (room && self->stalls) {
+		weir_context_log(context, WEIR_LOG_WARN, "messages come from %s again", self->peer);
+		self->stalls = false;
+		time_stall(self);
+	}
+	for (; room && self->ready_count && !status; room--)
+		status = emit_one(context, self);
+	return status;
+}
+
+/* Whether this tick emits whatever the link brings, so that the link may wait. */
+static bool has_some(const weir_context *context, const struct receive *self)
 {
 	return self->ready_count && !self->remote.failed && !self->remote.gone &&
 	       weir_context_room(context, 0);
@@ -641,14 +652,14 @@ static weir_status receive_compute(weir_context *context, void *state)
 	weir_status status = WEIR_OK;
 
 	self->context = context;
-	if (!has_more(context, self) || timed || !remote_may_put_off(remote)) {
+	if (!has_some(context, self) || timed || !remote_may_put_off(remote)) {
 		remote_progress(remote);
 		/* What it brought may have set the timer anew. */
 		if (!remote->failed)
 			act(context, self, timed && !remote->watch.timing);
 	}
-	if (!remote->failed && self->ready_count && weir_context_room(context, 0))
-		status = emit_one(context, self);
+	if (!remote->failed)
+		status = emit(context, self);
 	if (!status && remote->failed)
 		status = weir_context_fail(context, "%s", remote->failure);
 	if (!status && has_all(self))
@@ -660,7 +671,7 @@ static weir_status receive_compute(weir_context *context, void *state)
 						     "the sender at %s is lost after %" PRIu64
 						     " messages, before its end: %s",
 						     self->peer, self->received, remote->why);
-	if (remote->used && !has_more(context, self))
+	if (remote->used)
 		remote_progress(remote);
 	watch_mark(&remote->watch, !remote->armed || remote->failed ||
 					   (remote->gone && self->state != LOST) ||

@@ -1,7 +1,6 @@
 #include "remote/watch.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -28,13 +27,6 @@ bool watch_open(struct watch *watch)
 	watch_close(watch);
 	errno = error;
 	return false;
-}
-
-bool watch_is_ready(const struct watch *watch)
-{
-	struct pollfd set = {watch->set, POLLIN, 0};
-
-	return poll(&set, 1, 0) > 0;
 }
 
 void watch_mark(struct watch *watch, bool marked)
