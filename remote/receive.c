@@ -67,6 +67,7 @@ struct receive {
 	weir_message **ready; /* a ring of `credits` */
 	uint32_t ready_first, ready_count;
 	uint32_t owed;     /* credits for what was emitted, that were not given back */
+	bool keeps;        /* the timer is that of credits that are kept back */
 	uint64_t next;     /* the number of the first message that is not ready */
 	uint64_t received; /* of this sender, since it began, as far as this receiver could know */
 	uint64_t emitted, lost, lost_before;
@@ -140,6 +141,13 @@ static const weir_port outputs[] = {
 
 static const char *const conditions[] = {"{\"type\": \"remote_input\", \"port\": \"out\"}", NULL};
 
+/* One timer serves all that the state waits for. */
+static void set_timer(struct receive *self, int64_t ns)
+{
+	self->keeps = false;
+	watch_time(&self->remote.watch, ns);
+}
+
 /* --- what the link calls --- */
 
 static void move_to_ready(struct receive *self)
@@ -154,10 +162,21 @@ static void move_to_ready(struct receive *self)
 	}
 }
 
+/* When it came is looked up when it is told (R8): later is right, too, and one look serves many messages. */
 static void note_times(struct receive *self, const struct wire *wire)
 {
 	self->times.asked = wire->times.said;
-	self->times.heard = watch_now();
+	self->times.heard = 0;
+}
+
+static struct wire_times times_now(struct receive *self)
+{
+	int64_t now = watch_now();
+
+	if (!self->times.heard)
+		self->times.heard = now;
+	self->times.said = now;
+	return self->times;
 }
 
 /* What a sender does wrong loses it; what is wrong here fails the run. */
@@ -253,7 +272,7 @@ static void on_accepted(void *arg, const char *peer)
 	snprintf(self->peer, sizeof self->peer, "%s", peer);
 	self->state = ACCEPTED;
 	self->over = self->remote.gone = false;
-	watch_time(&self->remote.watch, NS_GREETING);
+	set_timer(self, NS_GREETING);
 }
 
 static void on_stranger(void *arg, const char *peer)
@@ -405,7 +424,7 @@ static void time_stall(struct receive *self)
 {
 	self->came = self->emitted;
 	self->stall = watch_now() + NS_STALL;
-	watch_time(&self->remote.watch, NS_STALL);
+	set_timer(self, NS_STALL);
 }
 
 /* The time is over: one line if nothing came meanwhile. One that waits for room is none. */
@@ -433,7 +452,7 @@ static void refuse(struct receive *self, const char *why)
 	snprintf(bye.text, sizeof bye.text, "%s", why);
 	remote_say(&self->remote, &bye);
 	self->state = REFUSED;
-	watch_time(&self->remote.watch, NS_GREETING);
+	set_timer(self, NS_GREETING);
 }
 
 /* What is emitted behind what waits here has the numbers from `next` on. */
@@ -462,7 +481,7 @@ static void greet(weir_context *context, struct receive *self)
 		.waiting = self->ready_count,
 		.credits = self->credits - self->ready_count,
 		.most = self->most,
-		.times = self->times,
+		.times = times_now(self),
 	};
 
 	self->greeted = false;
@@ -489,7 +508,6 @@ static void greet(weir_context *context, struct receive *self)
 	begin_run(self);
 	self->state = LINKED;
 	time_stall(self);
-	welcome.times.said = watch_now();
 	remote_say(&self->remote, &welcome);
 }
 
@@ -535,16 +553,17 @@ static void drop_silent(weir_context *context, struct receive *self)
 /* A quarter of them at once, or what there is when it is due (R1). */
 static void give_credits(struct receive *self, bool due)
 {
-	struct wire credit = {.kind = WIRE_CREDIT, .credits = self->owed, .times = self->times};
+	struct wire credit = {.kind = WIRE_CREDIT, .credits = self->owed};
 
 	if (self->state != LINKED || self->remote.gone || !self->owed)
 		return;
 	if (!due && self->owed < self->credits / 4) {
-		if (self->owed == 1)
-			watch_time(&self->remote.watch, NS_CREDITS);
+		if (!self->keeps)
+			set_timer(self, NS_CREDITS);
+		self->keeps = true;
 		return;
 	}
-	credit.times.said = watch_now();
+	credit.times = times_now(self);
 	remote_say(&self->remote, &credit);
 	self->owed = 0;
 }
@@ -554,11 +573,12 @@ static void look_at_time(weir_context *context, struct receive *self)
 {
 	int64_t left = self->stall - watch_now();
 
+	self->keeps = false;
 	give_credits(self, true);
 	if (self->stalls)
 		return;
 	if (left > 0)
-		watch_time(&self->remote.watch, left);
+		set_timer(self, left);
 	else
 		tell_stall(context, self);
 }
@@ -591,7 +611,6 @@ static weir_status emit_one(weir_context *context, struct receive *self)
 	}
 	self->emitted++;
 	self->owed++;
-	give_credits(self, false);
 	return WEIR_OK;
 }
 
@@ -608,6 +627,8 @@ static weir_status emit(weir_context *context, struct receive *self)
 	}
 	for (; room && self->ready_count && !status; room--)
 		status = emit_one(context, self);
+	if (self->owed)
+		give_credits(self, false);
 	return status;
 }
 

@@ -365,14 +365,14 @@ static void tell_link(weir_context *context, struct send *self)
 
 /* --- sending --- */
 
-static weir_status send_message(weir_context *context, struct send *self, weir_message *message)
+static weir_status send_message(weir_context *context, struct send *self, weir_message *message, int64_t now)
 {
 	struct remote *remote = &self->remote;
 	struct span spans[LINK_SPANS];
 	uint64_t bytes = 0;
 	unsigned count;
 	char why[LINK_WHY];
-	size_t head = wire_write_message(message, self->sent, watch_now(),
+	size_t head = wire_write_message(message, self->sent, now,
 					 remote->transport->head_most(remote->link), self->head, spans,
 					 &count, why);
 
@@ -394,12 +394,12 @@ static weir_status send_message(weir_context *context, struct send *self, weir_m
 	return WEIR_OK;
 }
 
-static weir_status take_message(weir_context *context, struct send *self, weir_message *message)
+static weir_status take_message(weir_context *context, struct send *self, weir_message *message, int64_t now)
 {
 	weir_status status = WEIR_OK;
 
 	if (self->state == LINKED) /* else it is dropped */
-		status = send_message(context, self, message);
+		status = send_message(context, self, message, now);
 	if (!status)
 		self->sent++;
 	else
@@ -475,14 +475,15 @@ static weir_status send_compute(weir_context *context, void *state)
 	struct send *self = state;
 	struct remote *remote = &self->remote;
 	size_t count = weir_context_count(context, 0);
+	int64_t now = count ? watch_now() : 0;
 	bool timed = watch_timed(&remote->watch);
 	weir_status status = WEIR_OK;
 
 	self->ends |= weir_context_ended(context, 0);
-	if (count)
+	if (count && remote->spin)
 		remote_note(remote);
 	for (size_t i = 0; i < count && !status; i++)
-		status = take_message(context, self, weir_context_message(context, 0, i));
+		status = take_message(context, self, weir_context_message(context, 0, i), now);
 	if (count && !status && self->state == LINKED && self->credits && !self->ends && !timed &&
 	    remote_may_put_off(remote)) {
 		watch_mark(&remote->watch, true); /* a tick follows, with the next message or without one */

@@ -50,6 +50,7 @@ void watch_timer(int timer, int64_t ns)
 
 void watch_time(struct watch *watch, int64_t ns)
 {
+	watch->due = watch_now() + ns;
 	watch_timer(watch->timer, ns);
 	watch->timing = ns > 0;
 }
@@ -57,7 +58,8 @@ void watch_time(struct watch *watch, int64_t ns)
 bool watch_timed(struct watch *watch)
 {
 	uint64_t times;
-	bool fired = watch->timing && read(watch->timer, &times, sizeof times) == sizeof times;
+	bool fired = watch->timing && watch_now() >= watch->due &&
+		     read(watch->timer, &times, sizeof times) == sizeof times;
 
 	watch->timing &= !fired;
 	return fired;

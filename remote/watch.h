@@ -11,6 +11,7 @@
 struct watch {
 	int set, mark, timer;
 	bool marked, timing; /* timing: the timer was set, and has not fired */
+	int64_t due;         /* it does not fire before, ns */
 };
 
 /* On failure errno says why, and nothing is left open. The link adds what it has to `set`. */
