@@ -966,9 +966,9 @@ typedef enum {
  * too early.
  *
  * FULL (outputs): the entity ticks also while a queue behind the port is full, for an operator that does more
- * than emit, as one that answers another machine. Compute emits as many as weir_context_room says. When to
- * tick is for a condition that looks at weir_view_room and at what else there is to do. Not for operators
- * with WEIR_OPERATOR_INSTANCES.
+ * than emit, as one that answers another machine. Compute emits as many as weir_context_room says; max_emits
+ * may be more than the queues behind the port hold. When to tick is for a condition that looks at
+ * weir_view_room and at what else there is to do. Not for operators with WEIR_OPERATOR_INSTANCES.
  *
  * `dtype`, `place` and `shape` say what the tensors of the port are, in alternatives: "uint8|float32" (int8
  * to int64, uint8 to uint64, float16 to float64, bfloat16, bool), "host" or "device" (where the memory is;

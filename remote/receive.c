@@ -133,6 +133,7 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.flags = WEIR_PORT_FULL,
 		.kinds = WEIR_KIND_EMPTY | WEIR_KIND_BYTES | WEIR_KIND_TENSOR | WEIR_KIND_PARTS,
+		.max_emits = 64, /* as far as there is room */
 		.help = "what came, in order, in memory of the host",
 		.place = "host",
 	},

@@ -938,7 +938,7 @@ bool wr_view_has_room(weir_view *view, unsigned output, size_t needed)
 {
 	struct wr_output *port = &view->entity->outputs[output];
 
-	return wr_output_has_room(port, needed ? needed : port->max_emits);
+	return wr_output_has_room(port, needed ? needed : port->needs);
 }
 
 /* Returns NULL if the front has no i-th message. */

@@ -62,6 +62,7 @@ static weir_status make_outputs(weir_entity *entity, const struct wr_plan_entity
 		struct wr_output *output = &entity->outputs[i];
 		output->plan = &plan->outputs[i];
 		output->max_emits = output->plan->max_emits;
+		output->needs = wr_plan_output_needs(output->plan);
 		output->may_be_full = output->plan->port->flags & WEIR_PORT_FULL;
 		output->emitted = wr_alloc(output->plan->max_emits, sizeof *output->emitted);
 		if (!output->emitted)

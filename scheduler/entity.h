@@ -175,6 +175,7 @@ struct wr_output {
 	size_t count;
 	weir_message **emitted; /* by the running compute; room for max_emits */
 	size_t emitted_count, max_emits;
+	size_t needs;                 /* room that a tick waits for if it does: max_emits, or 1 */
 	bool may_be_full;             /* a tick begins without room (S3) */
 	struct wr_condition *implied; /* as in wr_input; NULL: it has none */
 	size_t fullest;               /* index of the connection at which a check for room begins */
