@@ -8,7 +8,7 @@
 
 /* The system's pauses are shorter. */
 #define NS_KEEPALIVE INT64_C(100000000)
-#define NS_AWAKE     INT64_C(50000) /* that it polls without `spin` */
+#define NS_AWAKE     INT64_C(100000) /* that it polls without `spin` */
 enum { MISSES = 6 };
 
 weir_status remote_open(weir_context *context, struct remote *remote, struct link_events *events,
