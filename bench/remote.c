@@ -2,8 +2,8 @@
  * Two processes joined by remote_send and remote_receive, beside ucx_perftest of the same library, which
  * sends the same number of bytes by UCX alone: messages of 8 bytes a second with 64 under way, one way of a
  * message of 8 bytes (half of the way there and back), and GB/s of 1 MiB. By TCP and through shared memory.
- * Beside what weir does by itself ucx_perftest sleeps, beside `spin` it polls. By TCP weir needs UCX to handle the loss
- * of the other side, which ucx_perftest does with -e.
+ * Beside what weir does by itself ucx_perftest sleeps, beside `spin` it polls. By TCP weir needs UCX to
+ * handle the loss of the other side, which ucx_perftest does with -e.
  *
  * Each measurement is a run of its own: the two graphs in two new processes, then the two of ucx_perftest.
  * They alternate.
@@ -139,8 +139,8 @@ static const weir_operator operators[] = {
 
 #define HEAD "{\"weir\": 1, \"entities\": ["
 #define SEND(port)                                                                                           \
-	"{\"name\": \"send\", \"operator\": \"remote_send\", \"ports\": {\"in\": {\"capacity\": 64, " \
-	"\"take\": \"all\"}}, "                                                                                 \
+	"{\"name\": \"send\", \"operator\": \"remote_send\", \"ports\": {\"in\": {\"capacity\": 64, "        \
+	"\"take\": \"all\"}}, "                                                                              \
 	"\"parameters\": {\"to\": \"127.0.0.1:" port "\"@3}}"
 #define RECEIVE(port, credits)                                                                               \
 	"{\"name\": \"receive\", \"operator\": \"remote_receive\", "                                         \
@@ -149,9 +149,10 @@ static const weir_operator operators[] = {
 static const char pours[] = HEAD "{\"name\": \"pour\", \"operator\": \"pour\"}, " SEND(
 	"@1") "], "
 	      "\"connections\": [[\"pour.out\", \"send.in\"]]}";
-static const char drinks[] = HEAD RECEIVE("@1", "@4") ", {\"name\": \"drink\", \"operator\": \"drink\", "
-						      "\"ports\": {\"in\": {\"capacity\": 64, \"take\": \"all\"}}}], "
-						      "\"connections\": [[\"receive.out\", \"drink.in\"]]}";
+static const char drinks[] =
+	HEAD RECEIVE("@1", "@4") ", {\"name\": \"drink\", \"operator\": \"drink\", "
+				 "\"ports\": {\"in\": {\"capacity\": 64, \"take\": \"all\"}}}], "
+				 "\"connections\": [[\"receive.out\", \"drink.in\"]]}";
 static const char throws[] = HEAD "{\"name\": \"ball\", \"operator\": \"ball\"}, " SEND("@1") ", " RECEIVE(
 	"@2", "8") "], \"connections\": [{\"from\": \"receive.out\", \"to\": \"ball.in\", "
 		   "\"initial_messages\": 1}, [\"ball.out\", \"send.in\"]]}";

@@ -281,8 +281,8 @@ static bool check_stuck(struct joins *joins, const struct way *slow, const struc
 /* How many messages more the way needs room for, so that the fork and all entities of `busy` can work. */
 static uint64_t lacking(const struct joins *joins, const struct way *way, const struct way *busy)
 {
-	uint64_t wanted =
-		busy->span.work + wr_plan_output_needs(&joins->plan->entities[busy->at].outputs[busy->output]);
+	uint64_t wanted = busy->span.work +
+			  wr_plan_output_needs(&joins->plan->entities[busy->at].outputs[busy->output]);
 
 	return wanted > way->span.room ? wanted - way->span.room : 0;
 }

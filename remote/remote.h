@@ -36,8 +36,7 @@ extern const struct transport *const remote_transport;
 		.size = sizeof(weir_parameter), .name = "spin", .type = WEIR_TYPE_DURATION,                  \
 		.fallback = "\"0s\"", .max = INT64_C(1000000000),                                            \
 		.help = "after something came it is polled for so long, and no thread sleeps: less "         \
-			"latency, "                                                                          \
-			"for a core",                                                                        \
+			"latency, for a core; 0: for up to 100 us, while that pays",                         \
 	}
 
 /* What both sides have: a link, the descriptor that they sleep on, and the first thing that went wrong. */

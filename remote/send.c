@@ -372,9 +372,8 @@ static weir_status send_message(weir_context *context, struct send *self, weir_m
 	uint64_t bytes = 0;
 	unsigned count;
 	char why[LINK_WHY];
-	size_t head = wire_write_message(message, self->sent, now,
-					 remote->transport->head_most(remote->link), self->head, spans,
-					 &count, why);
+	size_t head = wire_write_message(message, self->sent, now, remote->transport->head_most(remote->link),
+					 self->head, spans, &count, why);
 
 	if (!head)
 		return weir_context_fail(context, "%s", why);

@@ -107,9 +107,9 @@ struct link {
 	struct beat beat;                  /* while there is a connection */
 	uint64_t turn;                     /* of the last greeter */
 	uint64_t tag;                      /* of this connection's messages */
-	int again;      /* a timer: an engine was not armed, and is looked at again then */
-	int64_t pause;  /* until it fired last; 0: all engines were armed */
-	int64_t looked; /* at the sockets, while it polls */
+	int again;                         /* a timer: an engine was not armed, and is looked at again then */
+	int64_t pause;                     /* until it fired last; 0: all engines were armed */
+	int64_t looked;                    /* at the sockets, while it polls */
 	struct transfer *transfers;
 	bool failed, told;
 	char why[LINK_WHY];
@@ -779,9 +779,9 @@ static bool progress_engine(const struct engine *engine)
 }
 
 /*
- * A peer that is killed, or stopped, while it writes into shared memory leaves what neither comes nor lets the
- * engine be armed. The sockets tell of some of these, a timer makes the set readable for the others, so that
- * no tick waits for it.
+ * A peer that is killed, or stopped, while it writes into shared memory leaves what neither comes nor lets
+ * the engine be armed. The sockets tell of some of these, a timer makes the set readable for the others, so
+ * that no tick waits for it.
  */
 static void look_again(struct link *link)
 {

@@ -515,8 +515,7 @@ static void collect_condition(const struct wr_unmet *unmet, void *arg)
 	if (of_queue && unmet->input)
 		blame_sender(unmet->input, unmet->needed ? unmet->needed : unmet->input->need, &cause);
 	if (of_queue && unmet->output) {
-		blame_receiver(unmet->output, unmet->needed ? unmet->needed : unmet->output->needs,
-			       &cause);
+		blame_receiver(unmet->output, unmet->needed ? unmet->needed : unmet->output->needs, &cause);
 		collecting->room = true;
 	}
 	add_cause(collecting->standstill, &cause);

@@ -43,7 +43,7 @@ void *__wrap_dlsym(void *handle, const char *name)
 	if (strcmp(name, "ucp_worker_arm") != 0)
 		return found;
 	*(void **)&real_arm = found;
-	*(ucs_status_t (**)(ucp_worker_h))&found = arm;
+	*(ucs_status_t(**)(ucp_worker_h)) & found = arm;
 	return found;
 }
 

@@ -36,8 +36,8 @@ static struct wire said;      /* last, by this side */
 static uint64_t hello, first; /* the numbers of the last hello and of the first message behind it */
 static unsigned drops, data, done;
 static bool armed, end_awake; /* since the last message; the end was sent before that */
-static atomic_uint made;   /* by the source */
-static atomic_bool enough; /* it ends */
+static atomic_uint made;      /* by the source */
+static atomic_bool enough;    /* it ends */
 
 static bool link_load(char why[LINK_WHY])
 {
@@ -420,8 +420,8 @@ static void r05_the_end_is_sent_while_it_polls(void **unused)
 		"[[\"number.out\", \"send.in\"]]}";
 
 	(void)unused;
-	run(sender, (step *const[]){connects, welcomes, has_some, gives_credits, gives_credits, answers_end,
-				    NULL});
+	run(sender,
+	    (step *const[]){connects, welcomes, has_some, gives_credits, gives_credits, answers_end, NULL});
 	assert_int_equal(data, made);
 	assert_true(end_awake); /* and not when the second was over */
 }

@@ -116,8 +116,8 @@ static weir_status make(struct side *side)
 	char json[1000];
 
 	if (side->which == SIMULATED_SENDER)
-		snprintf(json, sizeof json, sender, words[side->on_lost], TIMEOUT,
-			 world.queued, world.batches ? "\"all\"" : "1");
+		snprintf(json, sizeof json, sender, words[side->on_lost], TIMEOUT, world.queued,
+			 world.batches ? "\"all\"" : "1");
 	else
 		snprintf(json, sizeof json, receiver, words[side->on_lost], world.credits,
 			 world.batches ? BEHIND : 1, BEHIND);

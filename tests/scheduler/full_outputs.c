@@ -141,11 +141,12 @@ static const weir_operator burst = {.size = sizeof burst,
 
 static void run_burst(void)
 {
-	struct rig *rig = rig_of_json("{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"burst\", "
-				      "\"conditions\": [{\"type\": \"downstream_message_affordable\", \"port\": \"out\"}]}, "
-				      "{\"name\": \"b\", \"operator\": \"look\"}], "
-				      "\"connections\": [[\"a.out\", \"b.in\"]]}",
-				      (const weir_operator *[]){&burst, &look, NULL});
+	struct rig *rig = rig_of_json(
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"burst\", "
+		"\"conditions\": [{\"type\": \"downstream_message_affordable\", \"port\": \"out\"}]}, "
+		"{\"name\": \"b\", \"operator\": \"look\"}], "
+		"\"connections\": [[\"a.out\", \"b.in\"]]}",
+		(const weir_operator *[]){&burst, &look, NULL});
 
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_counts(rig, "b").received, MESSAGES);
