@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 /* The system's pauses are shorter. */
 #define NS_KEEPALIVE INT64_C(100000000)
 #define NS_AWAKE     INT64_C(100000) /* that it polls without `spin` */
+#define NS_YIELD     INT64_C(20000)  /* after which the other side may be what waits for this core */
 enum { MISSES = 6 };
 
 weir_status remote_open(weir_context *context, struct remote *remote, struct link_events *events,
@@ -81,6 +83,8 @@ void remote_progress(struct remote *remote)
 		remote->transport->progress(remote->link);
 	else
 		remote->transport->poll(remote->link);
+	if (!remote->armed && now - remote->came >= NS_YIELD)
+		sched_yield();
 	remote->used = false;
 	remote->burst = 0;
 }
