@@ -2,6 +2,8 @@
  * Two processes joined by remote_send and remote_receive, beside ucx_perftest of the same library, which
  * sends the same number of bytes by UCX alone: messages of 8 bytes a second with 64 under way, one way of a
  * message of 8 bytes (half of the way there and back), and GB/s of 1 MiB. By TCP and through shared memory.
+ * Beside what weir does by itself ucx_perftest sleeps, beside `spin` it polls. By TCP weir needs UCX to
+ * handle the loss of the other side, which ucx_perftest does with -e.
  *
  * Each measurement is a run of its own: the two graphs in two new processes, then the two of ucx_perftest.
  * They alternate.
@@ -42,35 +44,49 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
+struct pour {
+	weir_message *message;
+	uint64_t poured;
+};
+
 /* The same message, again and again. */
 static weir_status pour_compute(weir_context *context, void *state)
 {
-	weir_message **message = state;
+	struct pour *self = state;
 	weir_status status = WEIR_OK;
 
-	if (!*message)
-		status = weir_message_create_bytes(weir_context_graph(context), bytes, message);
-	if (!status)
-		status = weir_context_emit(context, 0, weir_message_ref(*message));
-	return status || weir_context_tick(context) + 1 < count ? status : weir_context_finish(context);
+	if (!self->message)
+		status = weir_message_create_bytes(weir_context_graph(context), bytes, &self->message);
+	for (size_t room = weir_context_room(context, 0); room && self->poured < count && !status; room--) {
+		status = weir_context_emit(context, 0, weir_message_ref(self->message));
+		self->poured++;
+	}
+	return status || self->poured < count ? status : weir_context_finish(context);
 }
 
 static void pour_stop(weir_context *context, void *state)
 {
 	(void)context;
-	weir_message_unref(*(weir_message **)state);
+	weir_message_unref(((struct pour *)state)->message);
 }
+
+struct drink {
+	uint64_t drunk, before;
+	int64_t begun;
+};
 
 /* The first tenth warms up. */
 static weir_status drink_compute(weir_context *context, void *state)
 {
-	int64_t *begun = state;
-	uint64_t tick = weir_context_tick(context), before = count / 10;
+	struct drink *self = state;
 
-	if (tick == before)
-		*begun = now();
-	else if (tick + 1 == count)
-		figures.rate = (double)(count - 1 - before) * 1e9 / (double)(now() - *begun);
+	self->drunk += weir_context_count(context, 0);
+	if (self->drunk > count / 10 && !self->begun) {
+		self->begun = now();
+		self->before = self->drunk;
+	} else if (self->drunk == count) {
+		figures.rate = (double)(count - self->before) * 1e9 / (double)(now() - self->begun);
+	}
 	return WEIR_OK;
 }
 
@@ -97,16 +113,18 @@ static weir_status ball_compute(weir_context *context, void *state)
 
 static const weir_port inputs[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
 static const weir_port outputs[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
+static const weir_port several[] = {{.size = sizeof(weir_port), .name = "out", .max_emits = 16},
+				    {.name = NULL}};
 static const weir_operator operators[] = {
 	{.size = sizeof(weir_operator),
 	 .name = "pour",
-	 .state_size = sizeof(weir_message *),
-	 .outputs = outputs,
+	 .state_size = sizeof(struct pour),
+	 .outputs = several,
 	 .compute = pour_compute,
 	 .stop = pour_stop},
 	{.size = sizeof(weir_operator),
 	 .name = "drink",
-	 .state_size = sizeof(int64_t),
+	 .state_size = sizeof(struct drink),
 	 .inputs = inputs,
 	 .compute = drink_compute},
 	{.size = sizeof(weir_operator),
@@ -121,7 +139,8 @@ static const weir_operator operators[] = {
 
 #define HEAD "{\"weir\": 1, \"entities\": ["
 #define SEND(port)                                                                                           \
-	"{\"name\": \"send\", \"operator\": \"remote_send\", \"ports\": {\"in\": {\"capacity\": 64}}, "      \
+	"{\"name\": \"send\", \"operator\": \"remote_send\", \"ports\": {\"in\": {\"capacity\": 64, "        \
+	"\"take\": \"all\"}}, "                                                                              \
 	"\"parameters\": {\"to\": \"127.0.0.1:" port "\"@3}}"
 #define RECEIVE(port, credits)                                                                               \
 	"{\"name\": \"receive\", \"operator\": \"remote_receive\", "                                         \
@@ -130,9 +149,10 @@ static const weir_operator operators[] = {
 static const char pours[] = HEAD "{\"name\": \"pour\", \"operator\": \"pour\"}, " SEND(
 	"@1") "], "
 	      "\"connections\": [[\"pour.out\", \"send.in\"]]}";
-static const char drinks[] = HEAD RECEIVE("@1", "@4") ", {\"name\": \"drink\", \"operator\": \"drink\", "
-						      "\"ports\": {\"in\": {\"capacity\": 64}}}], "
-						      "\"connections\": [[\"receive.out\", \"drink.in\"]]}";
+static const char drinks[] =
+	HEAD RECEIVE("@1", "@4") ", {\"name\": \"drink\", \"operator\": \"drink\", "
+				 "\"ports\": {\"in\": {\"capacity\": 64, \"take\": \"all\"}}}], "
+				 "\"connections\": [[\"receive.out\", \"drink.in\"]]}";
 static const char throws[] = HEAD "{\"name\": \"ball\", \"operator\": \"ball\"}, " SEND("@1") ", " RECEIVE(
 	"@2", "8") "], \"connections\": [{\"from\": \"receive.out\", \"to\": \"ball.in\", "
 		   "\"initial_messages\": 1}, [\"ball.out\", \"send.in\"]]}";
@@ -277,7 +297,7 @@ struct column {
 	double weir[ROUNDS_MOST], ucx[ROUNDS_MOST];
 };
 
-enum { RATE, RATE_SPUN, P50, P99, P50_SPUN, BANDWIDTH, BANDWIDTH_SPUN, COLUMNS };
+enum { RATE, RATE_SPUN, P50, P99, P50_SPUN, BANDWIDTH, BANDWIDTH_SPUN, BANDWIDTH_SAFE, COLUMNS };
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -307,16 +327,16 @@ static void show(const char *engine, const struct column *column, int rounds)
 	printf("  %.2f to %.2f\n", ratios[0], ratios[rounds - 1]);
 }
 
-static void measure(struct column *columns, int round, bool quick)
+static void measure(struct column *columns, int round, bool quick, bool tcp)
 {
 	double seen[8];
 	struct figures weir;
 
-	bytes = 8, count = quick ? 2000 : 200000;
+	bytes = 8, count = quick ? 2000 : tcp ? 200000 : 2000000;
 	columns[RATE].weir[round] = join(drinks, pours, false, "").rate / 1e3;
-	columns[RATE].ucx[round] = perftest("-t ucp_am_bw -O 64", seen) ? seen[7] / 1e3 : 0;
+	columns[RATE].ucx[round] = perftest("-t ucp_am_bw -O 64 -E sleep", seen) ? seen[7] / 1e3 : 0;
 	columns[RATE_SPUN].weir[round] = join(drinks, pours, false, SPIN).rate / 1e3;
-	columns[RATE_SPUN].ucx[round] = columns[RATE].ucx[round];
+	columns[RATE_SPUN].ucx[round] = perftest("-t ucp_am_bw -O 64", seen) ? seen[7] / 1e3 : 0;
 	count = quick ? 500 : 20000;
 	weir = join(returns, throws, true, "");
 	columns[P50].weir[round] = weir.p50;
@@ -327,9 +347,13 @@ static void measure(struct column *columns, int round, bool quick)
 	columns[P50_SPUN].ucx[round] = perftest("-t ucp_am_lat", seen) ? seen[1] : 0;
 	bytes = MIB, count = quick ? 20 : 3000;
 	columns[BANDWIDTH].weir[round] = join(drinks, pours, false, "").rate * MIB / 1e6;
-	columns[BANDWIDTH].ucx[round] = perftest("-t ucp_am_bw -O 64", seen) ? seen[5] * 1.048576 : 0;
+	columns[BANDWIDTH].ucx[round] =
+		perftest("-t ucp_am_bw -O 64 -E sleep", seen) ? seen[5] * 1.048576 : 0;
 	columns[BANDWIDTH_SPUN].weir[round] = join(drinks, pours, false, SPIN).rate * MIB / 1e6;
-	columns[BANDWIDTH_SPUN].ucx[round] = columns[BANDWIDTH].ucx[round];
+	columns[BANDWIDTH_SPUN].ucx[round] = perftest("-t ucp_am_bw -O 64", seen) ? seen[5] * 1.048576 : 0;
+	columns[BANDWIDTH_SAFE].weir[round] = columns[BANDWIDTH].weir[round];
+	if (tcp && perftest("-e -t ucp_am_bw -O 64 -E sleep", seen))
+		columns[BANDWIDTH_SAFE].ucx[round] = seen[5] * 1.048576;
 }
 
 int main(int argc, char **argv)
@@ -356,12 +380,13 @@ int main(int argc, char **argv)
 			[P50_SPUN] = {.name = "one way, both spin, p50", .unit = "us    "},
 			[BANDWIDTH] = {.name = "1 MiB", .unit = "MB/s  "},
 			[BANDWIDTH_SPUN] = {.name = "the same, both spin", .unit = "MB/s  "},
+			[BANDWIDTH_SAFE] = {.name = "1 MiB, perftest -e", .unit = "MB/s  "},
 		};
 
 		setenv("UCX_TLS", engines[i], 1);
 		for (int round = 0; round < rounds; round++)
-			measure(columns, round, quick);
-		for (int c = 0; c < COLUMNS; c++)
+			measure(columns, round, quick, !i);
+		for (int c = 0; c < COLUMNS - i; c++) /* through shared memory weir handles it itself */
 			show(engines[i], &columns[c], rounds);
 	}
 	return 0;

@@ -279,7 +279,7 @@ static void check_outlet(struct wr_build *build, const struct end_item *item, co
 {
 	const struct wr_plan_entity *sender = &build->plan->entities[end->entity];
 
-	if (sender->outputs[end->port].max_emits > item->capacity)
+	if (wr_plan_output_needs(&sender->outputs[end->port]) > item->capacity)
 		wr_report(&build->reports, WR_W_MAX_EMITS, &item->at, item->place,
 			  "one tick may emit %u, but only %u fit: raise the capacity, or lower max_emits",
 			  sender->outputs[end->port].max_emits, item->capacity);

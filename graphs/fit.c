@@ -107,7 +107,7 @@ static void check_connection(struct wr_build *build, size_t i)
 			c->initial_messages, input->capacity,
 			input->policy == WEIR_POLICY_LATEST ? "\"latest\" begins with one at the most"
 							    : "raise the capacity");
-	if (input->policy == WEIR_POLICY_BLOCK && output->max_emits > input->capacity)
+	if (input->policy == WEIR_POLICY_BLOCK && wr_plan_output_needs(output) > input->capacity)
 		wr_build_report_connection(
 			build, WR_W_MAX_EMITS, i,
 			"one tick may emit %u, but only %u fit: raise the capacity, or lower max_emits",
@@ -152,7 +152,7 @@ static void check_input_size(struct wr_build *build, const struct condition_plac
 static void check_output_size(struct wr_build *build, const struct condition_place *where,
 			      const struct wr_plan_output *output, int64_t size)
 {
-	if (size && size < output->max_emits)
+	if (size && size < wr_plan_output_needs(output))
 		wr_report(&build->reports, WR_W_MIN_SIZE, where->at, where->place,
 			  "min_size %lld is less than the max_emits %u of '%s': leave it out, or lower "
 			  "max_emits",

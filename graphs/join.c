@@ -140,7 +140,7 @@ static struct way way_begin(const struct joins *joins, uint32_t connection)
 static void way_climb(const struct joins *joins, struct way *way)
 {
 	const struct node *node = &joins->nodes[way->at];
-	uint64_t emits = joins->plan->entities[way->at].outputs[way->output].max_emits;
+	uint64_t emits = wr_plan_output_needs(&joins->plan->entities[way->at].outputs[way->output]);
 	uint64_t taken = node->span.taken, each = emits == 1 ? taken : 1;
 	struct span *span = &way->span;
 
@@ -195,7 +195,7 @@ static unsigned long long raised_capacity(const struct joins *joins, const struc
 	const struct wr_plan_connection *c = &joins->plan->connections[way->connection];
 	const struct wr_plan_entity *to = &joins->plan->entities[c->to];
 	uint64_t each = way->span.taken / to->inputs[c->input].take;
-	uint64_t step = joins->plan->entities[c->from].outputs[c->output].max_emits;
+	uint64_t step = wr_plan_output_needs(&joins->plan->entities[c->from].outputs[c->output]);
 
 	more = (more + each - 1) / each;
 	return to->inputs[c->input].capacity + (more + step - 1) / step * step;
@@ -281,7 +281,8 @@ static bool check_stuck(struct joins *joins, const struct way *slow, const struc
 /* How many messages more the way needs room for, so that the fork and all entities of `busy` can work. */
 static uint64_t lacking(const struct joins *joins, const struct way *way, const struct way *busy)
 {
-	uint64_t wanted = busy->span.work + joins->plan->entities[busy->at].outputs[busy->output].max_emits;
+	uint64_t wanted = busy->span.work +
+			  wr_plan_output_needs(&joins->plan->entities[busy->at].outputs[busy->output]);
 
 	return wanted > way->span.room ? wanted - way->span.room : 0;
 }

@@ -180,7 +180,7 @@ static void imply_units(struct wr_build *build, const struct wr_plan_entity *ent
 		bool used =
 			output->connections || output->outlet || !(output->port->flags & WEIR_PORT_OPTIONAL);
 
-		units += used && sends_tensors(output) ? output->max_emits : 0;
+		units += used && sends_tensors(output) ? wr_plan_output_needs(output) : 0;
 	}
 	units = units ? units : 1;
 	memory->units = units;

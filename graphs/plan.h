@@ -38,6 +38,12 @@ struct wr_plan_output {
 	uint32_t outlet;      /* capacity of the outlet that the graph names here; 0: none */
 };
 
+/* The room and the memory that a tick needs, in messages: one that may be full emits what fits (S3). */
+static inline uint32_t wr_plan_output_needs(const struct wr_plan_output *output)
+{
+	return output->port->flags & WEIR_PORT_FULL ? 1 : output->max_emits;
+}
+
 /*
  * A memory pool, in one of two forms: `blocks` blocks of block_size bytes, or max_size bytes (blocks is 0).
  */

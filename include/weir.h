@@ -966,9 +966,9 @@ typedef enum {
  * too early.
  *
  * FULL (outputs): the entity ticks also while a queue behind the port is full, for an operator that does more
- * than emit, as one that answers another machine. Compute emits as many as weir_context_room says. When to
- * tick is for a condition that looks at weir_view_room and at what else there is to do. Not for operators
- * with WEIR_OPERATOR_INSTANCES.
+ * than emit, as one that answers another machine. Compute emits as many as weir_context_room says; max_emits
+ * may be more than the queues behind the port hold. When to tick is for a condition that looks at
+ * weir_view_room and at what else there is to do. Not for operators with WEIR_OPERATOR_INSTANCES.
  *
  * `dtype`, `place` and `shape` say what the tensors of the port are, in alternatives: "uint8|float32" (int8
  * to int64, uint8 to uint64, float16 to float64, bfloat16, bool), "host" or "device" (where the memory is;
@@ -1204,6 +1204,18 @@ WEIR_API weir_status weir_context_fail_after_drain(weir_context *context, weir_s
  */
 enum { WEIR_HOLD_END = 1 };
 WEIR_API weir_status weir_context_hold(weir_context *context, unsigned input, unsigned flags);
+/*
+ * The ticks that follow this one receive at most so many messages from the input, and need no more there;
+ * SIZE_MAX: what its `take` says. For an operator that can pass on no more than so many. Also in start. All
+ * inputs are without it at the end of a run. Fails: WEIR_E_INVALID: no such input, or 0: that is
+ * weir_context_hold; WEIR_E_STATE: one of several instances.
+ */
+WEIR_API weir_status weir_context_limit(weir_context *context, unsigned input, size_t messages);
+/*
+ * Returns true if no message comes behind those that this tick received: all senders of the input have
+ * closed, and nothing is queued there. False for an unconnected input.
+ */
+WEIR_API bool weir_context_ended(const weir_context *context, unsigned input);
 /* Sets the error text and returns WEIR_E_FAILED: `return weir_context_fail(context, ...)`. */
 WEIR_API weir_status weir_context_fail(weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
 /*

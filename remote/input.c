@@ -30,10 +30,11 @@ static weir_status input_start(void *state, const weir_values *values)
 static void input_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct input *self = state;
-	weir_watched watched = weir_view_watched(view);
-	bool emits = weir_view_told(view) == WEIR_TOLD_READY;
+	bool emits = weir_view_told(view) == WEIR_TOLD_READY, has = emits && weir_view_room(view, self->port);
+	/* To look at the descriptor is a call of the system: not for each message. */
+	weir_watched watched = has ? WEIR_WATCHED_NOTHING : weir_view_watched(view);
 
-	if (watched == WEIR_WATCHED_READY || (emits && weir_view_room(view, self->port))) {
+	if (has || watched == WEIR_WATCHED_READY) {
 		weir_verdict_ready(verdict);
 		return;
 	}

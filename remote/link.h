@@ -79,7 +79,8 @@ struct transport {
 	void (*deafen)(struct link *link);
 	/* Begins to connect: `connected` comes, or `lost`. */
 	bool (*connect)(struct link *link, const struct address *address, char why[LINK_WHY]);
-	/* Handles what came until nothing does, and arms the descriptor (R4). */
+	/* Handles what came until nothing does, and arms the descriptor; one that cannot be is readable later
+	 * (R4). */
 	void (*progress)(struct link *link);
 	/* The same without arming: for a caller that calls again at once. NULL: `progress` is all there is.
 	 */

@@ -67,6 +67,7 @@ struct receive {
 	weir_message **ready; /* a ring of `credits` */
 	uint32_t ready_first, ready_count;
 	uint32_t owed;     /* credits for what was emitted, that were not given back */
+	bool keeps;        /* the timer is that of credits that are kept back */
 	uint64_t next;     /* the number of the first message that is not ready */
 	uint64_t received; /* of this sender, since it began, as far as this receiver could know */
 	uint64_t emitted, lost, lost_before;
@@ -132,6 +133,7 @@ static const weir_port outputs[] = {
 		.name = "out",
 		.flags = WEIR_PORT_FULL,
 		.kinds = WEIR_KIND_EMPTY | WEIR_KIND_BYTES | WEIR_KIND_TENSOR | WEIR_KIND_PARTS,
+		.max_emits = 64, /* as far as there is room */
 		.help = "what came, in order, in memory of the host",
 		.place = "host",
 	},
@@ -139,6 +141,13 @@ static const weir_port outputs[] = {
 };
 
 static const char *const conditions[] = {"{\"type\": \"remote_input\", \"port\": \"out\"}", NULL};
+
+/* One timer serves all that the state waits for. */
+static void set_timer(struct receive *self, int64_t ns)
+{
+	self->keeps = false;
+	watch_time(&self->remote.watch, ns);
+}
 
 /* --- what the link calls --- */
 
@@ -154,10 +163,21 @@ static void move_to_ready(struct receive *self)
 	}
 }
 
+/* When it came is looked up when it is told (R8): later is right, too, and one look serves many messages. */
 static void note_times(struct receive *self, const struct wire *wire)
 {
 	self->times.asked = wire->times.said;
-	self->times.heard = watch_now();
+	self->times.heard = 0;
+}
+
+static struct wire_times times_now(struct receive *self)
+{
+	int64_t now = watch_now();
+
+	if (!self->times.heard)
+		self->times.heard = now;
+	self->times.said = now;
+	return self->times;
 }
 
 /* What a sender does wrong loses it; what is wrong here fails the run. */
@@ -253,7 +273,7 @@ static void on_accepted(void *arg, const char *peer)
 	snprintf(self->peer, sizeof self->peer, "%s", peer);
 	self->state = ACCEPTED;
 	self->over = self->remote.gone = false;
-	watch_time(&self->remote.watch, NS_GREETING);
+	set_timer(self, NS_GREETING);
 }
 
 static void on_stranger(void *arg, const char *peer)
@@ -405,7 +425,7 @@ static void time_stall(struct receive *self)
 {
 	self->came = self->emitted;
 	self->stall = watch_now() + NS_STALL;
-	watch_time(&self->remote.watch, NS_STALL);
+	set_timer(self, NS_STALL);
 }
 
 /* The time is over: one line if nothing came meanwhile. One that waits for room is none. */
@@ -433,7 +453,7 @@ static void refuse(struct receive *self, const char *why)
 	snprintf(bye.text, sizeof bye.text, "%s", why);
 	remote_say(&self->remote, &bye);
 	self->state = REFUSED;
-	watch_time(&self->remote.watch, NS_GREETING);
+	set_timer(self, NS_GREETING);
 }
 
 /* What is emitted behind what waits here has the numbers from `next` on. */
@@ -462,7 +482,7 @@ static void greet(weir_context *context, struct receive *self)
 		.waiting = self->ready_count,
 		.credits = self->credits - self->ready_count,
 		.most = self->most,
-		.times = self->times,
+		.times = times_now(self),
 	};
 
 	self->greeted = false;
@@ -489,7 +509,6 @@ static void greet(weir_context *context, struct receive *self)
 	begin_run(self);
 	self->state = LINKED;
 	time_stall(self);
-	welcome.times.said = watch_now();
 	remote_say(&self->remote, &welcome);
 }
 
@@ -535,16 +554,17 @@ static void drop_silent(weir_context *context, struct receive *self)
 /* A quarter of them at once, or what there is when it is due (R1). */
 static void give_credits(struct receive *self, bool due)
 {
-	struct wire credit = {.kind = WIRE_CREDIT, .credits = self->owed, .times = self->times};
+	struct wire credit = {.kind = WIRE_CREDIT, .credits = self->owed};
 
 	if (self->state != LINKED || self->remote.gone || !self->owed)
 		return;
 	if (!due && self->owed < self->credits / 4) {
-		if (self->owed == 1)
-			watch_time(&self->remote.watch, NS_CREDITS);
+		if (!self->keeps)
+			set_timer(self, NS_CREDITS);
+		self->keeps = true;
 		return;
 	}
-	credit.times.said = watch_now();
+	credit.times = times_now(self);
 	remote_say(&self->remote, &credit);
 	self->owed = 0;
 }
@@ -554,11 +574,12 @@ static void look_at_time(weir_context *context, struct receive *self)
 {
 	int64_t left = self->stall - watch_now();
 
+	self->keeps = false;
 	give_credits(self, true);
 	if (self->stalls)
 		return;
 	if (left > 0)
-		watch_time(&self->remote.watch, left);
+		set_timer(self, left);
 	else
 		tell_stall(context, self);
 }
@@ -590,18 +611,30 @@ static weir_status emit_one(weir_context *context, struct receive *self)
 		return status;
 	}
 	self->emitted++;
-	if (self->stalls) {
+	self->owed++;
+	return WEIR_OK;
+}
+
+/* What is ready, as far as there is room. */
+static weir_status emit(weir_context *context, struct receive *self)
+{
+	size_t room = self->ready_count ? weir_context_room(context, 0) : 0;
+	weir_status status = WEIR_OK;
+
+	if (room && self->stalls) {
 		weir_context_log(context, WEIR_LOG_WARN, "messages come from %s again", self->peer);
 		self->stalls = false;
 		time_stall(self);
 	}
-	self->owed++;
-	give_credits(self, false);
-	return WEIR_OK;
+	for (; room && self->ready_count && !status; room--)
+		status = emit_one(context, self);
+	if (self->owed)
+		give_credits(self, false);
+	return status;
 }
 
-/* Whether another tick follows, which emits: there is room, which nothing but this entity takes. */
-static bool has_more(const weir_context *context, const struct receive *self)
+/* Whether this tick emits whatever the link brings, so that the link may wait. */
+static bool has_some(const weir_context *context, const struct receive *self)
 {
 	return self->ready_count && !self->remote.failed && !self->remote.gone &&
 	       weir_context_room(context, 0);
@@ -641,14 +674,14 @@ static weir_status receive_compute(weir_context *context, void *state)
 	weir_status status = WEIR_OK;
 
 	self->context = context;
-	if (!has_more(context, self) || timed || !remote_may_put_off(remote)) {
+	if (!has_some(context, self) || timed || !remote_may_put_off(remote)) {
 		remote_progress(remote);
 		/* What it brought may have set the timer anew. */
 		if (!remote->failed)
 			act(context, self, timed && !remote->watch.timing);
 	}
-	if (!remote->failed && self->ready_count && weir_context_room(context, 0))
-		status = emit_one(context, self);
+	if (!remote->failed)
+		status = emit(context, self);
 	if (!status && remote->failed)
 		status = weir_context_fail(context, "%s", remote->failure);
 	if (!status && has_all(self))
@@ -660,7 +693,7 @@ static weir_status receive_compute(weir_context *context, void *state)
 						     "the sender at %s is lost after %" PRIu64
 						     " messages, before its end: %s",
 						     self->peer, self->received, remote->why);
-	if (remote->used && !has_more(context, self))
+	if (remote->used)
 		remote_progress(remote);
 	watch_mark(&remote->watch, !remote->armed || remote->failed ||
 					   (remote->gone && self->state != LOST) ||

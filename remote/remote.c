@@ -2,12 +2,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 /* The system's pauses are shorter. */
 #define NS_KEEPALIVE INT64_C(100000000)
+#define NS_AWAKE     INT64_C(100000) /* that it polls without `spin` */
+#define NS_YIELD     INT64_C(20000)  /* after which the other side may be what waits for this core */
+enum { MISSES = 6 };
 
 weir_status remote_open(weir_context *context, struct remote *remote, struct link_events *events,
 			const weir_values *values, const char *condition)
@@ -43,18 +47,44 @@ void remote_close(struct remote *remote, const struct wire *bye, int64_t patienc
 
 void remote_note(struct remote *remote)
 {
-	if (remote->spin)
-		remote->came = watch_now();
+	remote->noted = true;
+}
+
+/*
+ * To sleep and to be woken takes longer than most of what follows something that came, so it polls for a
+ * while, unless that was for nothing the last times: then it tries that with each second, fourth, ... of what
+ * comes.
+ */
+static void choose_awake(struct remote *remote, int64_t now)
+{
+	if (!remote->noted) {
+		if (!remote->armed && now - remote->came >= remote->awake) {
+			remote->misses += remote->misses < MISSES;
+			remote->skips = 1U << remote->misses;
+		}
+		return;
+	}
+	remote->noted = false;
+	remote->came = now;
+	if (!remote->armed)
+		remote->misses = remote->skips = 0;
+	else if (remote->skips)
+		remote->skips--;
+	remote->awake = remote->spin ? remote->spin : remote->skips ? 0 : NS_AWAKE;
 }
 
 void remote_progress(struct remote *remote)
 {
-	remote->armed =
-		!remote->transport->poll || !remote->spin || watch_now() - remote->came >= remote->spin;
+	int64_t now = remote->transport->poll ? watch_now() : 0;
+
+	choose_awake(remote, now);
+	remote->armed = !remote->transport->poll || now - remote->came >= remote->awake;
 	if (remote->armed)
 		remote->transport->progress(remote->link);
 	else
 		remote->transport->poll(remote->link);
+	if (!remote->armed && now - remote->came >= NS_YIELD)
+		sched_yield();
 	remote->used = false;
 	remote->burst = 0;
 }

@@ -36,8 +36,7 @@ extern const struct transport *const remote_transport;
 		.size = sizeof(weir_parameter), .name = "spin", .type = WEIR_TYPE_DURATION,                  \
 		.fallback = "\"0s\"", .max = INT64_C(1000000000),                                            \
 		.help = "after something came it is polled for so long, and no thread sleeps: less "         \
-			"latency, "                                                                          \
-			"for a core",                                                                        \
+			"latency, for a core; 0: for up to 100 us, while that pays",                         \
 	}
 
 /* What both sides have: a link, the descriptor that they sleep on, and the first thing that went wrong. */
@@ -50,7 +49,11 @@ struct remote {
 	bool used;          /* the link was, since it was progressed: it is to be armed again (R4) */
 	bool armed;         /* it was then, too: the entity may sleep */
 	unsigned burst;     /* ticks since then */
-	int64_t spin, came; /* ns: how long it polls after something came; when that was */
+	bool noted;         /* something came, since it was progressed */
+	int64_t spin, came; /* ns: how long it polls after something came, by the user; when that was */
+	int64_t awake;      /* and does now */
+	unsigned misses;    /* in a row: nothing came while it polled */
+	unsigned skips;     /* so often something comes before it polls again */
 	bool gone;          /* the connection is lost, or the other side said goodbye */
 	char why[LINK_WHY + WIRE_TEXT];
 };
@@ -63,7 +66,7 @@ weir_status remote_open(weir_context *context, struct remote *remote, struct lin
 			const weir_values *values, const char *condition);
 /* Ends both. bye: the last word; NULL: none. patience: how long it waits for the other side to close, ns. */
 void remote_close(struct remote *remote, const struct wire *bye, int64_t patience);
-/* Something came: from now on it polls as long as `spin` says. */
+/* Something came: from now on it polls, as long as `spin` says, or as that pays (R4). */
 void remote_note(struct remote *remote);
 /* Progresses the link, and arms it unless it polls. */
 void remote_progress(struct remote *remote);

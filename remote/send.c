@@ -365,16 +365,15 @@ static void tell_link(weir_context *context, struct send *self)
 
 /* --- sending --- */
 
-static weir_status send_message(weir_context *context, struct send *self, weir_message *message)
+static weir_status send_message(weir_context *context, struct send *self, weir_message *message, int64_t now)
 {
 	struct remote *remote = &self->remote;
 	struct span spans[LINK_SPANS];
 	uint64_t bytes = 0;
 	unsigned count;
 	char why[LINK_WHY];
-	size_t head = wire_write_message(message, self->sent, watch_now(),
-					 remote->transport->head_most(remote->link), self->head, spans,
-					 &count, why);
+	size_t head = wire_write_message(message, self->sent, now, remote->transport->head_most(remote->link),
+					 self->head, spans, &count, why);
 
 	if (!head)
 		return weir_context_fail(context, "%s", why);
@@ -394,12 +393,12 @@ static weir_status send_message(weir_context *context, struct send *self, weir_m
 	return WEIR_OK;
 }
 
-static weir_status take_message(weir_context *context, struct send *self, weir_message *message)
+static weir_status take_message(weir_context *context, struct send *self, weir_message *message, int64_t now)
 {
 	weir_status status = WEIR_OK;
 
 	if (self->state == LINKED) /* else it is dropped */
-		status = send_message(context, self, message);
+		status = send_message(context, self, message, now);
 	if (!status)
 		self->sent++;
 	else
@@ -455,14 +454,17 @@ static weir_status act(weir_context *context, struct send *self, bool timed)
 	return status;
 }
 
+/* The next tick takes as many messages as there are credits; what is dropped needs none. */
 static weir_status set_hold(weir_context *context, struct send *self)
 {
 	bool away = self->state == AWAY || (self->state == GREETING && !self->greeted);
-	bool takes = !self->ends &&
-		     ((self->state == LINKED && self->credits) || (away && self->drops && self->was_linked));
+	bool linked = self->state == LINKED;
+	bool takes = !self->ends && (linked ? self->credits > 0 : away && self->drops && self->was_linked);
+	weir_status status =
+		takes ? weir_context_limit(context, 0, linked ? (size_t)self->credits : SIZE_MAX) : WEIR_OK;
 
-	if (takes != self->holds)
-		return WEIR_OK;
+	if (status || takes != self->holds)
+		return status;
 	self->holds = !takes;
 	return weir_context_hold(context, 0, takes ? WEIR_HOLD_END : 0);
 }
@@ -471,20 +473,20 @@ static weir_status send_compute(weir_context *context, void *state)
 {
 	struct send *self = state;
 	struct remote *remote = &self->remote;
-	weir_message *message = weir_context_message(context, 0, 0);
+	size_t count = weir_context_count(context, 0);
+	int64_t now = count ? watch_now() : 0;
 	bool timed = watch_timed(&remote->watch);
 	weir_status status = WEIR_OK;
 
-	if (!message && !timed && !self->holds && !remote->watch.marked && !watch_is_ready(&remote->watch))
-		self->ends = true; /* nothing else makes such a tick */
-	if (message) {
+	self->ends |= weir_context_ended(context, 0);
+	if (count && remote->spin)
 		remote_note(remote);
-		status = take_message(context, self, message);
-	}
-	if (message && !status && self->state == LINKED && self->credits && !timed &&
+	for (size_t i = 0; i < count && !status; i++)
+		status = take_message(context, self, weir_context_message(context, 0, i), now);
+	if (count && !status && self->state == LINKED && self->credits && !self->ends && !timed &&
 	    remote_may_put_off(remote)) {
 		watch_mark(&remote->watch, true); /* a tick follows, with the next message or without one */
-		return WEIR_OK;
+		return set_hold(context, self);
 	}
 	watch_mark(&remote->watch, false);
 	remote->used = true;

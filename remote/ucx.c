@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 #include <ucp/api/ucp.h>
 
@@ -56,8 +57,11 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool loaded; /* guarded by the lock */
 
-enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4, EVENTS = 32, REACH_MOST = 4096, POLLS = 16 };
+enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4, EVENTS = 32, REACH_MOST = 4096, TRIES = 16 };
 #define NS_FORCED INT64_C(2000000000) /* how long the end of a connection may take */
+#define NS_AGAIN  INT64_C(50000)      /* before an engine that cannot be armed is tried again: first, */
+#define NS_SELDOM INT64_C(32000000)   /* and at most */
+#define NS_LOOK   INT64_C(1000000)    /* between two looks at the sockets while it polls */
 
 /* A payload that UCX reads or writes, in the list of its link. */
 struct transfer {
@@ -103,7 +107,9 @@ struct link {
 	struct beat beat;                  /* while there is a connection */
 	uint64_t turn;                     /* of the last greeter */
 	uint64_t tag;                      /* of this connection's messages */
-	unsigned polls;
+	int again;                         /* a timer: an engine was not armed, and is looked at again then */
+	int64_t pause;                     /* until it fired last; 0: all engines were armed */
+	int64_t looked;                    /* at the sockets, while it polls */
 	struct transfer *transfers;
 	bool failed, told;
 	char why[LINK_WHY];
@@ -444,6 +450,16 @@ static ucs_status_t start_engine(struct link *link, enum way way)
 
 static void ucx_close(struct link *link, int64_t patience);
 
+static bool open_timers(struct link *link)
+{
+	if (!beat_open(&link->beat, link->events.keepalive))
+		return false;
+	link->again = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	return link->again >= 0 &&
+	       watch_socket(link, link->beat.timer, &link->beat, EPOLL_CTL_ADD, EPOLLIN) &&
+	       watch_socket(link, link->again, &link->again, EPOLL_CTL_ADD, EPOLLIN);
+}
+
 static struct link *ucx_open(const struct link_events *events, int set, char why[LINK_WHY])
 {
 	struct link *link = calloc(1, sizeof *link);
@@ -451,12 +467,11 @@ static struct link *ucx_open(const struct link_events *events, int set, char why
 
 	if (link) {
 		link->events = *events;
-		link->listener = link->meeting.socket = link->beat.timer = -1;
+		link->listener = link->meeting.socket = link->beat.timer = link->again = -1;
 		for (int i = 0; i < GREETERS; i++)
 			link->greeters[i].socket = -1;
 		link->set = set;
-		if (!beat_open(&link->beat, events->keepalive) ||
-		    !watch_socket(link, link->beat.timer, &link->beat, EPOLL_CTL_ADD, EPOLLIN)) {
+		if (!open_timers(link)) {
 			snprintf(why, LINK_WHY, "no descriptor for a timer: %s", strerror(errno));
 			ucx_close(link, 0);
 			return NULL;
@@ -744,6 +759,8 @@ static void hear_sockets(struct link *link)
 			take_greeters(link);
 		else if (what == &link->beat)
 			keep_alive(link);
+		else if (what == &link->again)
+			watch_timer(link->again, 0);
 		else if (what == &link->meeting && link->meeting.socket >= 0)
 			hear_meeting(link);
 		else if (what != &link->meeting && ((struct meeting *)what)->socket >= 0)
@@ -751,37 +768,51 @@ static void hear_sockets(struct link *link)
 	}
 }
 
-static void progress_engine(const struct engine *engine)
+/* Returns true if something was done. */
+static bool progress_engine(const struct engine *engine)
 {
+	bool some = false;
+
 	while (engine->worker && ucx.ucp_worker_progress(engine->worker))
-		;
+		some = true;
+	return some;
 }
 
-/* Returns true if it cannot sleep: something has come. */
-static bool turn_engine(const struct engine *engine)
+/*
+ * A peer that is killed, or stopped, while it writes into shared memory leaves what neither comes nor lets
+ * the engine be armed. The sockets tell of some of these, a timer makes the set readable for the others, so
+ * that no tick waits for it.
+ */
+static void look_again(struct link *link)
 {
-	progress_engine(engine);
-	return engine->worker && ucx.ucp_worker_arm(engine->worker) == UCS_ERR_BUSY;
+	link->pause = !link->pause ? NS_AGAIN : link->pause < NS_SELDOM ? 2 * link->pause : NS_SELDOM;
+	watch_timer(link->again, link->pause);
 }
 
 /*
  * The engines behind the sockets: what came before the other side closed is handled before its end is told. A
- * socket that says more meanwhile leaves the set readable. A peer that is killed, or stopped, while it writes
- * into shared memory leaves what neither comes nor lets the engine be armed: the sockets tell of that, too.
+ * socket that says more meanwhile leaves the set readable.
  */
 static void turn(struct link *link)
 {
-	for (unsigned tries = 0; !link->failed; tries++) {
+	for (unsigned tries = 0; !link->failed && tries < TRIES; tries++) {
 		bool busy = false;
 
-		if (tries >= POLLS)
-			poll(NULL, 0, 1);
 		hear_sockets(link);
-		for (enum way way = NET; way < WAYS; way++)
-			busy |= turn_engine(&link->engines[way]);
-		if (!busy)
+		for (enum way way = NET; way < WAYS; way++) {
+			const struct engine *engine = &link->engines[way];
+
+			if (progress_engine(engine))
+				tries = 0, link->pause = 0;
+			busy |= engine->worker && ucx.ucp_worker_arm(engine->worker) == UCS_ERR_BUSY;
+		}
+		if (!busy) {
+			link->pause = 0;
 			return;
+		}
 	}
+	if (!link->failed)
+		look_again(link);
 }
 
 static void tell_loss(struct link *link)
@@ -801,8 +832,12 @@ static void ucx_progress(struct link *link)
 /* To look at the sockets is a call of the system, which costs as much as all the rest. */
 static void ucx_poll(struct link *link)
 {
-	if (!link->end || !(++link->polls % POLLS))
+	int64_t now = watch_now();
+
+	if (!link->end || now - link->looked >= NS_LOOK) {
+		link->looked = now;
 		hear_sockets(link);
+	}
 	for (enum way way = NET; way < WAYS; way++)
 		progress_engine(&link->engines[way]);
 	tell_loss(link);
@@ -930,6 +965,8 @@ static void ucx_close(struct link *link, int64_t patience)
 			ucx.ucp_cleanup(link->engines[way].context);
 	}
 	beat_close(&link->beat);
+	if (link->again >= 0)
+		close(link->again);
 	free(link);
 }
 

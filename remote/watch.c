@@ -1,7 +1,6 @@
 #include "remote/watch.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -30,13 +29,6 @@ bool watch_open(struct watch *watch)
 	return false;
 }
 
-bool watch_is_ready(const struct watch *watch)
-{
-	struct pollfd set = {watch->set, POLLIN, 0};
-
-	return poll(&set, 1, 0) > 0;
-}
-
 void watch_mark(struct watch *watch, bool marked)
 {
 	uint64_t value = 1;
@@ -58,6 +50,7 @@ void watch_timer(int timer, int64_t ns)
 
 void watch_time(struct watch *watch, int64_t ns)
 {
+	watch->due = watch_now() + ns;
 	watch_timer(watch->timer, ns);
 	watch->timing = ns > 0;
 }
@@ -65,7 +58,8 @@ void watch_time(struct watch *watch, int64_t ns)
 bool watch_timed(struct watch *watch)
 {
 	uint64_t times;
-	bool fired = watch->timing && read(watch->timer, &times, sizeof times) == sizeof times;
+	bool fired = watch->timing && watch_now() >= watch->due &&
+		     read(watch->timer, &times, sizeof times) == sizeof times;
 
 	watch->timing &= !fired;
 	return fired;

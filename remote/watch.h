@@ -11,12 +11,11 @@
 struct watch {
 	int set, mark, timer;
 	bool marked, timing; /* timing: the timer was set, and has not fired */
+	int64_t due;         /* it does not fire before, ns */
 };
 
 /* On failure errno says why, and nothing is left open. The link adds what it has to `set`. */
 bool watch_open(struct watch *watch);
-/* Returns true if the set is readable. */
-bool watch_is_ready(const struct watch *watch);
 /* The tick after this one comes at once, or not. */
 void watch_mark(struct watch *watch, bool marked);
 /* The timer fires in so many ns, once; 0: it is off. */

@@ -863,11 +863,8 @@ bool weir_view_closed(weir_view *view, unsigned input)
 	return all_closed(&view->entity->inputs[input]);
 }
 
-/*
- * Returns true if the port can never again hold `needed` messages. Reads `closed` before the count (S5): the
- * last message may arrive between the two.
- */
-static bool input_ended(const struct wr_input *port, size_t needed)
+/* Reads `closed` before the count (S5): the last message may arrive between the two. */
+bool wr_input_ended(const struct wr_input *port, size_t needed)
 {
 	if (!port->any_size)
 		return all_closed(port) && count_messages(port) < needed;
@@ -887,7 +884,7 @@ bool weir_view_ended(weir_view *view, unsigned input, size_t needed)
 		return false;
 	const struct wr_input *port = &view->entity->inputs[input];
 
-	return input_ended(port, needed ? needed : port->need);
+	return wr_input_ended(port, needed ? needed : port->need);
 }
 
 /* It asks whether the port has ended last: a message that came after the count pokes. */
@@ -898,7 +895,7 @@ enum wr_answer wr_view_messages(weir_view *view, unsigned input, size_t needed)
 	needed = needed && port->take ? needed : port->need; /* held: none */
 	if (!port->count || wr_input_holds(port, needed))
 		return WR_READY;
-	return input_ended(port, needed) ? WR_NEVER : WR_WAIT;
+	return wr_input_ended(port, needed) ? WR_NEVER : WR_WAIT;
 }
 
 bool wr_output_is_blocked(struct wr_output *output, size_t at)
@@ -941,7 +938,7 @@ bool wr_view_has_room(weir_view *view, unsigned output, size_t needed)
 {
 	struct wr_output *port = &view->entity->outputs[output];
 
-	return wr_output_has_room(port, needed ? needed : port->max_emits);
+	return wr_output_has_room(port, needed ? needed : port->needs);
 }
 
 /* Returns NULL if the front has no i-th message. */

@@ -555,20 +555,48 @@ weir_status weir_context_finish(weir_context *context)
 	return WEIR_OK;
 }
 
-weir_status weir_context_hold(weir_context *context, unsigned input, unsigned flags)
+static weir_status check_held(const weir_entity *entity, unsigned input)
 {
-	weir_entity *entity = context->entity;
-	weir_status status = wr_flags_check("weir_context_hold", flags, WEIR_HOLD_END);
-
-	if (status)
-		return status;
 	if (input >= entity->input_count)
 		return wr_fail(WEIR_E_INVALID, "%s has no input %u to hold", entity->plan->name, input);
 	if (entity->plan->role != WR_PLAIN)
 		return wr_fail_in(WEIR_E_STATE, entity->plan->name,
 				  "one of several instances cannot hold an input: leave \"instances\" out");
-	wr_input_hold(&entity->inputs[input], !(flags & WEIR_HOLD_END));
 	return WEIR_OK;
+}
+
+weir_status weir_context_hold(weir_context *context, unsigned input, unsigned flags)
+{
+	weir_status status = wr_flags_check("weir_context_hold", flags, WEIR_HOLD_END);
+
+	if (!status)
+		status = check_held(context->entity, input);
+	if (!status)
+		wr_input_hold(&context->entity->inputs[input], !(flags & WEIR_HOLD_END));
+	return status;
+}
+
+weir_status weir_context_limit(weir_context *context, unsigned input, size_t messages)
+{
+	weir_status status = check_held(context->entity, input);
+	struct wr_input *port;
+
+	if (status)
+		return status;
+	if (!messages)
+		return wr_fail_in(WEIR_E_INVALID, context->entity->plan->name,
+				  "an input is limited to 0 messages: hold it");
+	port = &context->entity->inputs[input];
+	port->limit = messages < UINT32_MAX ? (uint32_t)messages : 0;
+	wr_input_hold(port, port->held);
+	return WEIR_OK;
+}
+
+bool weir_context_ended(const weir_context *context, unsigned input)
+{
+	const weir_entity *entity = context->entity;
+
+	return input < entity->input_count && wr_input_ended(&entity->inputs[input], 1);
 }
 
 weir_status weir_context_fail(weir_context *context, const char *format, ...)

@@ -520,10 +520,10 @@ static weir_status check_outlet(const weir_graph *graph, const char *port, const
 			       WR_CAPACITY_MAX);
 	*capacity = *capacity ? *capacity : output->plan->outlet;
 	*capacity = *capacity ? *capacity : 1;
-	if (*capacity < output->max_emits) /* the entity could never tick */
+	if (*capacity < output->needs) /* the entity could never tick */
 		return wr_fail(WEIR_E_INVALID,
 			       "%s: one tick may emit %zu, but only %u fit: raise the outlet's capacity",
-			       port, output->max_emits, *capacity);
+			       port, output->needs, *capacity);
 	return WEIR_OK;
 }
 

@@ -24,6 +24,10 @@ void wr_input_hold(struct wr_input *input, bool hold)
 
 	input->take = all ? SIZE_MAX : input->plan->take;
 	input->need = all ? 1 : input->plan->take;
+	if (input->limit && input->take > input->limit)
+		input->take = input->limit;
+	if (input->limit && input->need > input->limit)
+		input->need = input->limit;
 	input->held = hold;
 	if (hold)
 		input->take = input->need = 0;
@@ -58,6 +62,7 @@ static weir_status make_outputs(weir_entity *entity, const struct wr_plan_entity
 		struct wr_output *output = &entity->outputs[i];
 		output->plan = &plan->outputs[i];
 		output->max_emits = output->plan->max_emits;
+		output->needs = wr_plan_output_needs(output->plan);
 		output->may_be_full = output->plan->port->flags & WEIR_PORT_FULL;
 		output->emitted = wr_alloc(output->plan->max_emits, sizeof *output->emitted);
 		if (!output->emitted)
@@ -275,7 +280,7 @@ static weir_status reset_input(struct wr_input *input)
 {
 	size_t need = 0; /* the largest front fills the queues; a `pop` queue may hold one more */
 
-	input->next_served = 0;
+	input->next_served = input->limit = 0;
 	wr_input_hold(input, false);
 	for (size_t i = 0; i < input->count; i++)
 		need += input->connections[i]->queue.capacity + 1;

@@ -148,6 +148,7 @@ struct wr_input {
 	size_t take;          /* the most messages that a tick receives; SIZE_MAX: all; 0: held */
 	size_t need;          /* least for a content condition: take; 1 for all; 0: held */
 	uint32_t next_served; /* connection that the rotation serves first next time (C4) */
+	uint32_t limit;       /* of take and need, by a compute (weir_context_limit); 0: none */
 	bool any_size : 1;    /* `take` counts per connection */
 	bool content : 1;     /* a content condition names it */
 	bool lone : 1;        /* one connection, no set, and its queue is read without a lock */
@@ -174,6 +175,7 @@ struct wr_output {
 	size_t count;
 	weir_message **emitted; /* by the running compute; room for max_emits */
 	size_t emitted_count, max_emits;
+	size_t needs;                 /* room that a tick waits for if it does: max_emits, or 1 */
 	bool may_be_full;             /* a tick begins without room (S3) */
 	struct wr_condition *implied; /* as in wr_input; NULL: it has none */
 	size_t fullest;               /* index of the connection at which a check for room begins */
@@ -508,6 +510,8 @@ bool wr_gate_ask(weir_view *view, unsigned input);
 /* --- the ports: for conditions, and for reviews that ask none --- */
 
 bool wr_input_holds_in_all(const struct wr_input *input, size_t needed);
+/* Returns true if the port can never again hold `needed` messages. */
+bool wr_input_ended(const struct wr_input *port, size_t needed);
 /* Returns true if the port holds `needed` messages; any-size port: in each queue. */
 static inline bool wr_input_holds(const struct wr_input *input, size_t needed)
 {

@@ -515,8 +515,7 @@ static void collect_condition(const struct wr_unmet *unmet, void *arg)
 	if (of_queue && unmet->input)
 		blame_sender(unmet->input, unmet->needed ? unmet->needed : unmet->input->need, &cause);
 	if (of_queue && unmet->output) {
-		blame_receiver(unmet->output, unmet->needed ? unmet->needed : unmet->output->max_emits,
-			       &cause);
+		blame_receiver(unmet->output, unmet->needed ? unmet->needed : unmet->output->needs, &cause);
 		collecting->room = true;
 	}
 	add_cause(collecting->standstill, &cause);
@@ -537,7 +536,7 @@ static void collect_room(struct collecting *collecting)
 					 .condition = condition,
 					 .detail = "no room behind the output"};
 
-		blame_receiver(&entity->outputs[i], entity->outputs[i].max_emits, &cause);
+		blame_receiver(&entity->outputs[i], entity->outputs[i].needs, &cause);
 		snprintf(condition, sizeof condition, "room on %s", entity->outputs[i].plan->port->name);
 		if (cause.connection)
 			add_cause(collecting->standstill, &cause);

@@ -24,7 +24,7 @@ MAKING = {"create", "open", "read", "parse", "wrap", "pack", "allocate", "receiv
 DOING = {
     "collect", "destroy", "free", "ref", "unref", "unwrap", "load", "set", "put", "use", "connect", "check", "poke", "tell", "watch",
     "start", "run", "wait", "stop", "turn", "push", "close", "launch", "copy", "query", "enqueue", "emit", "forward", "finish", "complete",
-    "drain", "hold", "fail", "sleep", "synchronize", "escape", "replay", "write",
+    "drain", "hold", "limit", "fail", "sleep", "synchronize", "escape", "replay", "write",
 }
 NOUNS = "status|log|error|graph|entity|scheduler|inlet|outlet|message|stream|fence|context|values|view|verdict|registry|ports|description|text|duration"
 # named by what they return, though the word is a verb elsewhere; and a result that is no weir_status

@@ -35,8 +35,9 @@ static weir_graph *graph;     /* of the test's own messages, and of the run */
 static struct wire said;      /* last, by this side */
 static uint64_t hello, first; /* the numbers of the last hello and of the first message behind it */
 static unsigned drops, data, done;
-static atomic_uint made;   /* by the source */
-static atomic_bool enough; /* it ends */
+static bool armed, end_awake; /* since the last message; the end was sent before that */
+static atomic_uint made;      /* by the source */
+static atomic_bool enough;    /* it ends */
 
 static bool link_load(char why[LINK_WHY])
 {
@@ -77,7 +78,7 @@ static bool link_connect(struct link *link, const struct address *address, char 
 	return true;
 }
 
-static void link_progress(struct link *link)
+static void link_poll(struct link *link)
 {
 	uint64_t times;
 
@@ -85,6 +86,12 @@ static void link_progress(struct link *link)
 		script++;
 	if (!*script || !script[1])
 		(void)!read(link->woken, &times, sizeof times);
+}
+
+static void link_progress(struct link *link)
+{
+	armed = true;
+	link_poll(link);
 }
 
 static enum link_sent link_send(struct link *link, const void *head, size_t head_bytes,
@@ -104,7 +111,10 @@ static enum link_sent link_send(struct link *link, const void *head, size_t head
 	if (said.kind == WIRE_DATA) {
 		first = first == UINT64_MAX ? said.number : first;
 		data++;
+		armed = false;
 	}
+	if (said.kind == WIRE_END)
+		end_awake = !armed;
 	done += said.kind == WIRE_DONE;
 	return LINK_DONE;
 }
@@ -137,6 +147,7 @@ static const struct transport scripted = {
 	.deafen = link_deafen,
 	.connect = link_connect,
 	.progress = link_progress,
+	.poll = link_poll,
 	.send = link_send,
 	.drop = link_drop,
 	.close = link_close,
@@ -276,6 +287,22 @@ static bool has_enough(struct link *link)
 	return true;
 }
 
+static bool has_some(struct link *link)
+{
+	(void)link;
+	enough = data > 0;
+	return enough;
+}
+
+/* The three of the welcome are used, and not one more. */
+static bool has_enough_credits(struct link *link)
+{
+	(void)link;
+	assert_true(data <= 3);
+	enough = data == 3 && made >= 3 + CAPACITY;
+	return enough;
+}
+
 static bool gives_credits(struct link *link)
 {
 	return says(link, (struct wire){.kind = WIRE_CREDIT, .credits = 3});
@@ -384,11 +411,47 @@ static void r06_what_is_dropped_is_counted_and_a_hello_s_number_stays(void **unu
 	assert_int_equal(lost, made - data);
 }
 
+static void r05_the_end_is_sent_while_it_polls(void **unused)
+{
+	static const char sender[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"}, {\"name\": "
+		"\"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": \"127.0.0.1:1\", "
+		"\"spin\": \"1s\"}, \"ports\": {\"in\": {\"capacity\": 4}}}], \"connections\": "
+		"[[\"number.out\", \"send.in\"]]}";
+
+	(void)unused;
+	run(sender,
+	    (step *const[]){connects, welcomes, has_some, gives_credits, gives_credits, answers_end, NULL});
+	assert_int_equal(data, made);
+	assert_true(end_awake); /* and not when the second was over */
+}
+
+static void r01_a_tick_sends_as_many_as_there_are_credits(void **unused)
+{
+	static const char sender[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"}, {\"name\": "
+		"\"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": \"127.0.0.1:1\"}, "
+		"\"ports\": {\"in\": {\"capacity\": 4, \"take\": %s}}}], \"connections\": "
+		"[[\"number.out\", \"send.in\"]]}";
+	static const char *const takes[] = {"1", "3", "\"all\""};
+	char json[1000];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
+		snprintf(json, sizeof json, sender, takes[i]);
+		run(json, (step *const[]){connects, welcomes_late, has_enough_credits, gives_credits,
+					  gives_credits, answers_end, NULL});
+		assert_int_equal(data, made);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r06_a_message_that_cannot_be_loses_the_sender_alone),
 		cmocka_unit_test(r06_what_is_dropped_is_counted_and_a_hello_s_number_stays),
+		cmocka_unit_test(r05_the_end_is_sent_while_it_polls),
+		cmocka_unit_test(r01_a_tick_sends_as_many_as_there_are_credits),
 	};
 
 	weir_log_set(hear, NULL);

@@ -182,7 +182,7 @@ static void handle(struct link *link, struct parcel *parcel)
 	}
 }
 
-static void simulated_progress(struct link *link)
+static void take_news(struct link *link, bool arms)
 {
 	struct parcel *parcel;
 	eventfd_t told;
@@ -198,8 +198,18 @@ static void simulated_progress(struct link *link)
 		if (!net_draw(4))
 			wr_thread_yield();
 	}
-	link->armed = true;
+	link->armed = arms;
 	link->inside = false;
+}
+
+static void simulated_progress(struct link *link)
+{
+	take_news(link, true);
+}
+
+static void simulated_poll(struct link *link)
+{
+	take_news(link, false);
 }
 
 /* --- sending --- */
@@ -384,6 +394,7 @@ static const struct transport simulated = {
 	.deafen = simulated_deafen,
 	.connect = simulated_connect,
 	.progress = simulated_progress,
+	.poll = simulated_poll,
 	.send = simulated_send,
 	.drop = simulated_drop,
 	.close = simulated_close,

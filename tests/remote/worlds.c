@@ -100,11 +100,13 @@ static weir_status make(struct side *side)
 	static const char sender[] =
 		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"},"
 		" {\"name\": \"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": "
-		"\"127.0.0.1:1\", \"on_lost\": \"%s\", \"timeout\": \"%us\"}}],"
+		"\"127.0.0.1:1\", \"on_lost\": \"%s\", \"timeout\": \"%us\"}, \"ports\": {\"in\": "
+		"{\"capacity\": %u, \"take\": %s}}}],"
 		" \"connections\": [[\"number.out\", \"send.in\"]]}";
 	static const char receiver[] =
 		"{\"weir\": 1, \"entities\": [{\"name\": \"receive\", \"operator\": \"remote_receive\","
-		" \"parameters\": {\"listen\": \"127.0.0.1:1\", \"on_lost\": \"%s\", \"credits\": %u}},"
+		" \"parameters\": {\"listen\": \"127.0.0.1:1\", \"on_lost\": \"%s\", \"credits\": %u}, "
+		"\"ports\": {\"out\": {\"max_emits\": %u}}},"
 		" {\"name\": \"look\", \"operator\": \"look\", \"ports\": {\"in\": {\"capacity\": %u}}}],"
 		" \"connections\": [[\"receive.out\", \"look.in\"]]}";
 	static const char *const words[] = {"fail", "wait", "drop"};
@@ -114,9 +116,11 @@ static weir_status make(struct side *side)
 	char json[1000];
 
 	if (side->which == SIMULATED_SENDER)
-		snprintf(json, sizeof json, sender, words[side->on_lost], TIMEOUT);
+		snprintf(json, sizeof json, sender, words[side->on_lost], TIMEOUT, world.queued,
+			 world.batches ? "\"all\"" : "1");
 	else
-		snprintf(json, sizeof json, receiver, words[side->on_lost], world.credits, BEHIND);
+		snprintf(json, sizeof json, receiver, words[side->on_lost], world.credits,
+			 world.batches ? BEHIND : 1, BEHIND);
 	if (!side->life)
 		dst_put("%s\n", json);
 	status = weir_description_parse(json, strlen(json), NULL, NULL, &description);
@@ -293,6 +297,8 @@ static void draw_world(uint64_t seed)
 	wr_random_seed(&world.shape, seed, 59);
 	world.count = 1 + draw(draw(3) ? 12 : 40);
 	world.credits = 1 + draw(draw(3) ? 4 : 12);
+	world.queued = 1 + draw(4);
+	world.batches = draw(2);
 	world.source_slow = draw(3) ? 0 : draw(60);
 	world.sink_slow = draw(3) ? 0 : draw(60);
 	world.plan.strangers = draw(4) ? 0 : 1 + draw(2);

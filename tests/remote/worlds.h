@@ -48,6 +48,8 @@ struct world {
 	uint64_t seed;
 	struct wr_random shape;
 	uint32_t count, credits, source_slow, sink_slow; /* slow: per cent of ticks */
+	uint32_t queued;                                 /* at the sender, at most */
+	bool batches;                                    /* a tick sends and emits several */
 	uint32_t enough;                                 /* messages that the sink takes; 0: all */
 	struct simulated_plan plan;
 	struct side sides[2];

@@ -48,6 +48,70 @@ TEST(c04_a_held_input_gives_nothing_and_loses_nothing)
 	rig_everywhere(hold_inputs);
 }
 
+static size_t limit, most; /* of the next tick; that one has received */
+static bool over;          /* the input has ended */
+
+/* Each tick says how many the next one receives: 1, 2, 3, then what the port takes. */
+static weir_status limit_each(struct rig *rig, weir_context *context)
+{
+	uint64_t tick = weir_context_tick(context);
+	size_t count = weir_context_count(context, 0);
+
+	limit = tick ? limit : SIZE_MAX;
+	over &= tick > 0;
+	HOLDS(rig, count && count <= limit && !over);
+	most = count > most ? count : most;
+	over = weir_context_ended(context, 0);
+	limit = tick % 4 == 3 ? SIZE_MAX : tick % 4 + 1;
+	return weir_context_limit(context, 0, limit);
+}
+
+static void limit_of(const char *text, size_t expected)
+{
+	struct rig *rig = rig_of(text);
+
+	most = 0;
+	rig_on(rig, "z", limit_each);
+	for (int i = 0; i < 2; i++) { /* a run begins without a limit */
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_int_equal(rig_counts(rig, "z").received, 24);
+	}
+	assert_in_range(most, 1, expected);
+	rig_destroy(rig);
+}
+
+static void limit_inputs(void)
+{
+	limit_of("source ticks=24 -> z:call", 1);
+	limit_of("source ticks=24 -> z:call capacity=8 take=all", 8);
+	limit_of("source ticks=24 -> z:call capacity=8 take=4", 4);
+	limit_of("a:source ticks=12 -> z:call capacity=4 take=all; b:source ticks=12 -> z", 8);
+}
+
+TEST(c04_a_tick_receives_no_more_than_the_one_before_has_said)
+{
+	(void)state_;
+	rig_everywhere(limit_inputs);
+}
+
+static weir_status limit_wrongly(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, weir_context_limit(context, 7, 1) == WEIR_E_INVALID);
+	HOLDS(rig, weir_context_limit(context, 0, 0) == WEIR_E_INVALID);
+	HOLDS(rig, !weir_context_ended(context, 7));
+	return WEIR_OK;
+}
+
+TEST(c04_a_limit_is_of_an_input_and_not_0)
+{
+	struct rig *rig = rig_of("source ticks=3 -> z:call");
+
+	(void)state_;
+	rig_on(rig, "z", limit_wrongly);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
 static weir_status hold_and_finish(struct rig *rig, weir_context *context)
 {
 	HOLDS(rig, weir_context_hold(context, 7, 0) == WEIR_E_INVALID);
@@ -104,6 +168,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c04_a_held_input_gives_nothing_and_loses_nothing),
+		cmocka_unit_test(c04_a_tick_receives_no_more_than_the_one_before_has_said),
+		cmocka_unit_test(c04_a_limit_is_of_an_input_and_not_0),
 		cmocka_unit_test(c04_s08_a_run_begins_with_no_held_input),
 		cmocka_unit_test(s07_an_operator_says_why_it_drains_the_run),
 	};

@@ -116,6 +116,50 @@ TEST(s03_a_condition_that_asks_for_room_is_woken_by_it)
 	rig_on_host(run_asked);
 }
 
+static weir_status burst_compute(weir_context *context, void *state)
+{
+	uint64_t *emitted = state;
+	size_t most = weir_context_room(context, 0);
+	weir_status status = WEIR_OK;
+
+	if (most > 2)
+		return weir_context_fail(context, "more room than the queue has");
+	for (; most && !status && *emitted < MESSAGES; most--)
+		status = weir_context_emit(context, 0, rig_number(context, (int64_t)(*emitted)++));
+	if (!status && !most && weir_context_room(context, 0))
+		return weir_context_fail(context, "there is room behind what took all");
+	return status || *emitted < MESSAGES ? status : weir_context_finish(context);
+}
+
+static const weir_port many[] = {
+	{.size = sizeof *many, .name = "out", .flags = WEIR_PORT_FULL, .max_emits = 64}, {.name = NULL}};
+static const weir_operator burst = {.size = sizeof burst,
+				    .name = "burst",
+				    .state_size = sizeof(uint64_t),
+				    .outputs = many,
+				    .compute = burst_compute};
+
+static void run_burst(void)
+{
+	struct rig *rig = rig_of_json(
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"burst\", "
+		"\"conditions\": [{\"type\": \"downstream_message_affordable\", \"port\": \"out\"}]}, "
+		"{\"name\": \"b\", \"operator\": \"look\"}], "
+		"\"connections\": [[\"a.out\", \"b.in\"]]}",
+		(const weir_operator *[]){&burst, &look, NULL});
+
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "b").received, MESSAGES);
+	rig_destroy(rig);
+}
+
+TEST(s03_an_output_that_may_be_full_emits_what_fits_however_much_it_may)
+{
+	(void)state_;
+	rig_in_worlds(20, run_burst);
+	rig_on_host(run_burst);
+}
+
 TEST(s03_no_operator_with_instances_has_an_output_that_may_be_full)
 {
 	weir_operator table = eager;
@@ -134,6 +178,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s03_an_output_that_may_be_full_holds_no_tick_back),
 		cmocka_unit_test(s03_a_condition_that_asks_for_room_is_woken_by_it),
+		cmocka_unit_test(s03_an_output_that_may_be_full_emits_what_fits_however_much_it_may),
 		cmocka_unit_test(s03_no_operator_with_instances_has_an_output_that_may_be_full),
 	};
 	static const weir_condition *const conditions[] = {&room_asked, NULL};
