@@ -22,6 +22,7 @@ import process
 FOLDER = pathlib.Path(sys.argv[2])
 PLUGIN = os.path.abspath(sys.argv[3])
 TRANSPORTS = os.environ["UCX_TLS"].split(",")
+BACKEND = os.environ.get("WEIR_TEST_BACKEND", "host")
 del sys.argv[2:4]
 
 
@@ -72,7 +73,7 @@ SINK = entity("end", "sink")
 def start(weir, name, graph, *options, command="run", **more):
     path = FOLDER / f"{name}.json"
     path.write_text(json.dumps(graph))
-    backend = () if "--backend" in options else ("--backend", "host")
+    backend = () if "--backend" in options else ("--backend", BACKEND)
     return process.start(weir, command, "--plugin", PLUGIN, *backend, *options, str(path), cwd=ROOT, **more)
 
 
