@@ -20,9 +20,14 @@ enum {
 	LINK_WHY = 300, /* bytes of a line that says what failed */
 };
 
+/*
+ * device: memory of a device, which the host cannot read. apart: the other side's is, or this one's: the
+ * receiver is asked where the bytes go before any come.
+ */
 struct span {
 	void *data;
 	size_t bytes;
+	bool device, apart;
 };
 
 struct address {
@@ -70,6 +75,8 @@ struct transport {
 	 * caller has in the set has the data NULL.
 	 */
 	struct link *(*open)(const struct link_events *events, int set, char why[LINK_WHY]);
+	/* Whether spans may be memory of a device; NULL: none may. */
+	bool (*takes_devices)(const struct link *link);
 	/* Largest head that can be sent. */
 	size_t (*head_most)(const struct link *link);
 	/* peers: the addresses that may connect, separated by commas or blanks; "": any. */

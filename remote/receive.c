@@ -30,6 +30,9 @@ enum receive_state { LISTENING, ACCEPTED, REFUSED, LINKED, LOST, OVER };
 #define NS_STALL    INT64_C(10000000000) /* without a message, or a sender, that is logged */
 #define NS_CREDITS  INT64_C(5000000)     /* that credits may be kept back */
 
+#define NO_DEVICES                                                                                           \
+	"%s here cannot write memory of the device: see docs/distributed.md, or \"place\": \"host\""
+
 #define RUNS 16 /* of numbers without a gap, that are recorded */
 
 struct place {
@@ -49,6 +52,7 @@ struct receive {
 	bool waits; /* on_lost; else fails */
 	uint32_t credits;
 	size_t most;
+	enum wire_device device;
 
 	enum receive_state state;
 	char peer[ADDRESS_TEXT];
@@ -115,6 +119,16 @@ static const weir_parameter parameters[] = {
 	},
 	{
 		.size = sizeof(weir_parameter),
+		.name = "place",
+		.type = WEIR_TYPE_CHOICE,
+		.fallback = "\"host\"",
+		.choices = "host|device|sent",
+		.help = "where tensors go: to memory of the host, of the entity's device, or of the one on "
+			"which the "
+			"sender has them",
+	},
+	{
+		.size = sizeof(weir_parameter),
 		.name = "on_lost",
 		.type = WEIR_TYPE_CHOICE,
 		.fallback = "\"fail\"",
@@ -134,11 +148,30 @@ static const weir_port outputs[] = {
 		.flags = WEIR_PORT_FULL,
 		.kinds = WEIR_KIND_EMPTY | WEIR_KIND_BYTES | WEIR_KIND_TENSOR | WEIR_KIND_PARTS,
 		.max_emits = 64, /* as far as there is room */
-		.help = "what came, in order, in memory of the host",
-		.place = "host",
+		.help = "what came, in order, tensors where 'place' says",
 	},
 	{.name = NULL},
 };
+
+static enum wire_device read_place(const weir_values *values)
+{
+	const char *place = weir_values_string(values, "place");
+
+	if (!strcmp(place, "host"))
+		return WIRE_DEVICE_NONE;
+	return strcmp(place, "device") ? WIRE_DEVICE_SENT : WIRE_DEVICE_ALL;
+}
+
+static weir_status receive_describe(const weir_values *values, weir_ports *ports)
+{
+	weir_port out = outputs[0];
+
+	if (read_place(values) == WIRE_DEVICE_NONE)
+		out.place = "host";
+	else if (read_place(values) == WIRE_DEVICE_ALL)
+		out.place = "device";
+	return weir_ports_add_output(ports, &out);
+}
 
 static const char *const conditions[] = {"{\"type\": \"remote_input\", \"port\": \"out\"}", NULL};
 
@@ -181,6 +214,25 @@ static struct wire_times times_now(struct receive *self)
 }
 
 /* What a sender does wrong loses it; what is wrong here fails the run. */
+static void tell_refusal(struct receive *self, uint64_t number, weir_status status)
+{
+	if (status == WEIR_E_INVALID)
+		remote_lose(&self->remote, "message %" PRIu64 " cannot be: %s", number, weir_last_error());
+	else if (status == WEIR_E_FAILED)
+		remote_fail(&self->remote, "%s", weir_last_error());
+	else
+		remote_fail(&self->remote, "no memory for message %" PRIu64 ": %s", number,
+			    weir_last_error());
+}
+
+static bool has_device(const struct span *spans, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (spans[i].device)
+			return true;
+	return false;
+}
+
 static int take_data(struct receive *self, const struct wire *wire, struct span *spans, void **cookie)
 {
 	struct place *place = &self->places[wire->number % self->credits];
@@ -197,15 +249,16 @@ static int take_data(struct receive *self, const struct wire *wire, struct span 
 			    wire->number, self->next, self->used + self->ready_count, self->credits);
 		return -1;
 	}
-	status = wire_make(self->context, wire, spans, &count, &place->message);
+	status = wire_make(self->context, wire, self->device, spans, &count, &place->message);
 	if (status) {
 		place->message = NULL;
-		if (status == WEIR_E_INVALID)
-			remote_lose(&self->remote, "message %" PRIu64 " cannot be: %s", wire->number,
-				    weir_last_error());
-		else
-			remote_fail(&self->remote, "no memory for message %" PRIu64 ": %s", wire->number,
-				    weir_last_error());
+		tell_refusal(self, wire->number, status);
+		return -1;
+	}
+	if (has_device(spans, count) && !remote_takes_devices(&self->remote)) {
+		weir_message_unref(place->message);
+		place->message = NULL;
+		remote_fail(&self->remote, NO_DEVICES, self->remote.transport->name);
 		return -1;
 	}
 	place->whole = false;
@@ -362,6 +415,14 @@ static void read_values(struct receive *self, const weir_values *values)
 	self->waits = !strcmp(weir_values_string(values, "on_lost"), "wait");
 	self->credits = (uint32_t)weir_values_int(values, "credits");
 	self->most = (size_t)weir_values_int(values, "max_message");
+	self->device = read_place(values);
+}
+
+/* As the port says of a device: on the backends `host` and `sim` its memory is the host's. */
+static bool can_place(weir_context *context, struct receive *self)
+{
+	return self->device != WIRE_DEVICE_ALL || weir_context_backend(context) != WEIR_BACKEND_CUDA ||
+	       remote_takes_devices(&self->remote);
 }
 
 static weir_status begin_to_listen(weir_context *context, struct receive *self, const weir_values *values)
@@ -409,6 +470,8 @@ static weir_status receive_start(weir_context *context, void *state, const weir_
 		status = weir_context_fail(context, "the system gives no random number");
 	if (!status)
 		status = remote_open(context, &self->remote, &events, values, "remote_input");
+	if (!status && !can_place(context, self))
+		status = weir_context_fail(context, NO_DEVICES, self->remote.transport->name);
 	if (!status)
 		status = begin_to_listen(context, self, values);
 	if (status) {
@@ -482,6 +545,8 @@ static void greet(weir_context *context, struct receive *self)
 		.waiting = self->ready_count,
 		.credits = self->credits - self->ready_count,
 		.most = self->most,
+		.device =
+			weir_context_backend(context) == WEIR_BACKEND_CUDA ? self->device : WIRE_DEVICE_NONE,
 		.times = times_now(self),
 	};
 
@@ -714,4 +779,5 @@ const weir_operator remote_receive_operator = {
 	.compute = receive_compute,
 	.stop = receive_stop,
 	.conditions = conditions,
+	.describe = receive_describe,
 };

@@ -94,6 +94,11 @@ bool remote_may_put_off(struct remote *remote)
 	return ++remote->burst < REMOTE_BURST;
 }
 
+bool remote_takes_devices(const struct remote *remote)
+{
+	return remote->transport->takes_devices && remote->transport->takes_devices(remote->link);
+}
+
 void remote_say(struct remote *remote, const struct wire *wire)
 {
 	uint8_t head[WIRE_SMALL];

@@ -72,6 +72,8 @@ void remote_note(struct remote *remote);
 void remote_progress(struct remote *remote);
 /* Whether this tick may leave that to a later one (R4). */
 bool remote_may_put_off(struct remote *remote);
+/* Whether messages may have memory of a device. */
+bool remote_takes_devices(const struct remote *remote);
 /* Sends a head without a payload. A broken connection is told by the link. */
 void remote_say(struct remote *remote, const struct wire *wire);
 /* Ends the connection; the run fails if there can be no other one. */

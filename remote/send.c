@@ -40,14 +40,15 @@ struct send {
 	uint64_t confirmed;         /* that this receiver has emitted, or an earlier one has received */
 	uint64_t lost, lost_before; /* so far; with earlier receivers */
 	uint64_t credits, most;
-	struct clocks clocks;  /* the receiver's */
-	int64_t away_since;    /* ns; when the receiver was last there, or the start */
-	int64_t pause;         /* before the next try */
-	bool was_linked, ends; /* ends: the input has ended */
-	bool connected;        /* the hello is due */
-	bool greeted;          /* it was sent, with a number that must stay */
-	bool enough;           /* the receiver takes no more */
-	bool holds;            /* the input */
+	enum wire_device device; /* of the receiver */
+	struct clocks clocks;    /* the receiver's */
+	int64_t away_since;      /* ns; when the receiver was last there, or the start */
+	int64_t pause;           /* before the next try */
+	bool was_linked, ends;   /* ends: the input has ended */
+	bool connected;          /* the hello is due */
+	bool greeted;            /* it was sent, with a number that must stay */
+	bool enough;             /* the receiver takes no more */
+	bool holds;              /* the input */
 	uint8_t *head;
 };
 
@@ -87,8 +88,8 @@ static const weir_port inputs[] = {
 		.name = "in",
 		.flags = WEIR_PORT_HOST,
 		.kinds = WEIR_KIND_EMPTY | WEIR_KIND_BYTES | WEIR_KIND_TENSOR | WEIR_KIND_PARTS,
-		.help = "what is sent: bytes, dense tensors of the host, parts of these, or nothing",
-		.place = "host",
+		.help = "what is sent: bytes, dense tensors of the host or the device, parts of these, or "
+			"nothing",
 	},
 	{.name = NULL},
 };
@@ -126,6 +127,7 @@ static void take_welcome(struct send *self, const struct wire *wire)
 	self->confirmed = wire->number - wire->waiting + self->credits; /* of these it told before (R2) */
 	self->credits += wire->credits;
 	self->most = wire->most;
+	self->device = wire->device;
 	self->state = LINKED;
 }
 
@@ -372,13 +374,22 @@ static weir_status send_message(weir_context *context, struct send *self, weir_m
 	uint64_t bytes = 0;
 	unsigned count;
 	char why[LINK_WHY];
-	size_t head = wire_write_message(message, self->sent, now, remote->transport->head_most(remote->link),
+	const struct wire_data data = {self->sent, now, weir_context_backend(context) == WEIR_BACKEND_CUDA,
+				       self->device};
+	size_t head = wire_write_message(message, &data, remote->transport->head_most(remote->link),
 					 self->head, spans, &count, why);
 
 	if (!head)
 		return weir_context_fail(context, "%s", why);
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
 		bytes += spans[i].bytes;
+		if (spans[i].device && !remote_takes_devices(remote))
+			return weir_context_fail(
+				context,
+				"a tensor is on the device, and %s here cannot read it there: put a "
+				"'download' before it, or see docs/distributed.md",
+				remote->transport->name);
+	}
 	if (bytes > self->most)
 		return weir_context_fail(context,
 					 "a message of %" PRIu64

@@ -28,12 +28,14 @@
 #include "remote/watch.h"
 
 #define FUNCTIONS(X)                                                                                         \
+	X(ucp_am_data_release)                                                                               \
 	X(ucp_am_recv_data_nbx)                                                                              \
 	X(ucp_am_send_nbx)                                                                                   \
 	X(ucp_cleanup)                                                                                       \
 	X(ucp_config_modify)                                                                                 \
 	X(ucp_config_read)                                                                                   \
 	X(ucp_config_release)                                                                                \
+	X(ucp_context_query)                                                                                 \
 	X(ucp_ep_close_nbx)                                                                                  \
 	X(ucp_ep_create)                                                                                     \
 	X(ucp_init_version)                                                                                  \
@@ -57,20 +59,54 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool loaded; /* guarded by the lock */
 
-enum { MESSAGE_ID = 1, HEAD_MOST = 8192, GREETERS = 4, EVENTS = 32, REACH_MOST = 4096, TRIES = 16 };
+enum { HEAD_MOST = 8192, GREETERS = 4, EVENTS = 32, REACH_MOST = 4096, TRIES = 16 };
+/* A message; the head of one whose payloads come alone; one of these. */
+enum { MESSAGE_ID = 1, PACK_ID, PIECE_ID };
+enum { EARLY = 4096 * 64 };           /* pieces of as many messages as there may be credits */
 #define NS_FORCED INT64_C(2000000000) /* how long the end of a connection may take */
 #define NS_AGAIN  INT64_C(50000)      /* before an engine that cannot be armed is tried again: first, */
 #define NS_SELDOM INT64_C(32000000)   /* and at most */
 #define NS_LOOK   INT64_C(1000000)    /* between two looks at the sockets while it polls */
 
-/* A payload that UCX reads or writes, in the list of its link. */
+/* Before the head of a message, and of one whose payloads come alone; before a payload. */
+struct message_mark {
+	uint64_t tag; /* of the connection */
+};
+struct pack_mark {
+	uint64_t tag;
+	uint32_t serial, count; /* serial: of the pack on this connection */
+	uint64_t bytes;
+};
+struct piece_mark {
+	uint64_t tag;
+	uint32_t serial, index;
+};
+
+/*
+ * A message whose payload UCX reads or writes, in the list of its link. UCX takes pieces of one kind of
+ * memory together; payloads of a message that has others (R9) are sent and received alone, each with a mark.
+ */
 struct transfer {
 	struct transfer *before, *after;
 	struct link *link;
 	void *cookie;
 	bool receives;
-	char *head;
-	ucp_dt_iov_t pieces[]; /* the head is behind them */
+	bool torn;        /* a piece did not come */
+	unsigned open;    /* requests, and pieces to come */
+	uint64_t devices; /* a bit for each piece: it is memory of a device */
+	uint64_t taken;   /* likewise: it came */
+	uint32_t serial, count;
+	struct piece_mark *marks;
+	char *head;            /* with its mark */
+	ucp_dt_iov_t pieces[]; /* behind them the head and the marks */
+};
+
+/* A piece that came before its head. */
+struct early {
+	struct early *next;
+	struct piece_mark mark;
+	void *data;
+	size_t bytes;
 };
 
 /*
@@ -110,7 +146,10 @@ struct link {
 	int again;                         /* a timer: an engine was not armed, and is looked at again then */
 	int64_t pause;                     /* until it fired last; 0: all engines were armed */
 	int64_t looked;                    /* at the sockets, while it polls */
+	uint32_t serial;                   /* of the last pack */
 	struct transfer *transfers;
+	struct early *early;
+	unsigned early_count;
 	bool failed, told;
 	char why[LINK_WHY];
 };
@@ -223,22 +262,28 @@ static bool ucx_load(char why[LINK_WHY])
 
 /* --- transfers --- */
 
-static struct transfer *transfer_add(struct link *link, void *cookie, const void *head, size_t head_bytes,
-				     const struct span *spans, unsigned count)
+/* Of a link. The head comes behind room for its mark. */
+static struct transfer *transfer_add(struct link *link, void *cookie, size_t mark, const void *head,
+				     size_t head_bytes, const struct span *spans, unsigned count)
 {
-	struct transfer *transfer = calloc(1, sizeof *transfer + count * sizeof *transfer->pieces +
-						      sizeof link->tag + head_bytes);
+	struct transfer *transfer =
+		calloc(1, sizeof *transfer + count * (sizeof *transfer->pieces + sizeof *transfer->marks) +
+				  mark + head_bytes);
 
 	if (!transfer)
 		return NULL;
 	transfer->link = link;
 	transfer->cookie = cookie;
-	transfer->head = (char *)(transfer->pieces + count);
-	memcpy(transfer->head, &link->tag, sizeof link->tag);
+	transfer->open = 1;
+	transfer->count = count;
+	transfer->marks = (struct piece_mark *)(transfer->pieces + count);
+	transfer->head = (char *)(transfer->marks + count);
 	if (head_bytes)
-		memcpy(transfer->head + sizeof link->tag, head, head_bytes);
-	for (unsigned i = 0; i < count; i++)
+		memcpy(transfer->head + mark, head, head_bytes);
+	for (unsigned i = 0; i < count; i++) {
 		transfer->pieces[i] = (ucp_dt_iov_t){spans[i].data, spans[i].bytes};
+		transfer->devices |= (uint64_t)spans[i].device << i;
+	}
 	transfer->after = link->transfers;
 	if (transfer->after)
 		transfer->after->before = transfer;
@@ -257,11 +302,11 @@ static void transfer_free(struct transfer *transfer)
 	free(transfer);
 }
 
-static void transfer_end(struct transfer *transfer, bool whole)
+static void transfer_end(struct transfer *transfer)
 {
 	struct link_events events = transfer->link->events;
 	void *cookie = transfer->cookie;
-	bool receives = transfer->receives;
+	bool receives = transfer->receives, whole = !transfer->torn;
 
 	transfer_free(transfer);
 	if (receives)
@@ -270,11 +315,19 @@ static void transfer_end(struct transfer *transfer, bool whole)
 		events.sent(events.arg, cookie);
 }
 
+/* A request, or a piece, is done. */
+static void transfer_close(struct transfer *transfer, bool whole)
+{
+	transfer->torn |= !whole;
+	if (!--transfer->open)
+		transfer_end(transfer);
+}
+
 static void on_sent(void *request, ucs_status_t status, void *arg)
 {
 	(void)status; /* a connection that fails says so by its handler */
 	ucx.ucp_request_free(request);
-	transfer_end(arg, true);
+	transfer_close(arg, true);
 }
 
 /* What was read from the other side's memory is right if that side believed in the connection meanwhile. */
@@ -289,7 +342,12 @@ static void on_received(void *request, ucs_status_t status, size_t bytes, void *
 
 	(void)bytes;
 	ucx.ucp_request_free(request);
-	transfer_end(transfer, is_whole(transfer->link, status));
+	transfer_close(transfer, is_whole(transfer->link, status));
+}
+
+static ucs_memory_type_t memory_of(const struct transfer *transfer, unsigned i)
+{
+	return transfer->devices >> i & 1 ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
 }
 
 /* --- what UCX calls --- */
@@ -302,34 +360,59 @@ static void on_failure(void *arg, ucp_ep_h end, ucs_status_t status)
 		fail(link, ucx.ucs_status_string(status));
 }
 
+/* One of the transfer's requests. UCX has the data then, whatever becomes of it. */
+static void receive_data(struct transfer *transfer, void *data, void *to, size_t count,
+			 ucs_memory_type_t memory, ucp_request_param_t *how)
+{
+	struct link *link = transfer->link;
+	void *request;
+
+	how->op_attr_mask |=
+		UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+	how->cb.recv_am = on_received;
+	how->user_data = transfer;
+	how->memory_type = memory;
+	request = ucx.ucp_am_recv_data_nbx(link->engines[link->way].worker, data, to, count, how);
+	if (!UCS_PTR_IS_PTR(request))
+		transfer_close(transfer, is_whole(link, UCS_PTR_STATUS(request)));
+}
+
 /* Of one that is not wanted, or has no memory, the data is left alone, and UCX drops it. */
 static ucs_status_t receive_large(struct link *link, void *data, size_t bytes, const struct span *spans,
 				  unsigned count, void *cookie)
 {
-	struct transfer *transfer = transfer_add(link, cookie, NULL, 0, spans, count);
+	struct transfer *transfer = transfer_add(link, cookie, 0, NULL, 0, spans, count);
 	ucp_request_param_t how = {
-		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
-		.cb.recv_am = on_received,
-		.user_data = transfer,
+		.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE,
+		.datatype = UCP_DATATYPE_IOV,
 	};
-	bool one = count == 1;
-	void *request;
 
 	if (!transfer) {
 		link->events.filled(link->events.arg, cookie, false);
 		return UCS_OK;
 	}
 	transfer->receives = true;
-	if (!one) {
-		how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-		how.datatype = UCP_DATATYPE_IOV;
+	if (count == 1) {
+		how.op_attr_mask = 0;
+		receive_data(transfer, data, spans[0].data, bytes, memory_of(transfer, 0), &how);
+	} else {
+		receive_data(transfer, data, transfer->pieces, count, UCS_MEMORY_TYPE_HOST, &how);
 	}
-	request = ucx.ucp_am_recv_data_nbx(link->engines[link->way].worker, data,
-					   one ? spans[0].data : (void *)transfer->pieces,
-					   one ? bytes : count, &how);
-	if (!UCS_PTR_IS_PTR(request))
-		transfer_end(transfer, is_whole(link, UCS_PTR_STATUS(request)));
 	return UCS_INPROGRESS;
+}
+
+static bool has_device(const struct span *spans, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (spans[i].device)
+			return true;
+	return false;
+}
+
+/* Whether the mark is there. Of a connection that was given up what comes is dropped. */
+static bool is_ours(const struct link *link, const void *head, size_t head_bytes, size_t mark)
+{
+	return link->end && head_bytes >= mark && !memcmp(head, &link->tag, sizeof link->tag);
 }
 
 static ucs_status_t on_message(void *arg, const void *head, size_t head_bytes, void *data, size_t bytes,
@@ -342,21 +425,146 @@ static ucs_status_t on_message(void *arg, const void *head, size_t head_bytes, v
 	void *cookie = NULL;
 	int count;
 
-	/* Of a connection that was given up it is dropped. */
-	if (!link->end || head_bytes < sizeof link->tag || memcmp(head, &link->tag, sizeof link->tag))
+	if (!is_ours(link, head, head_bytes, sizeof(struct message_mark)))
 		return UCS_OK;
-	head = (const char *)head + sizeof link->tag;
-	head_bytes -= sizeof link->tag;
-	count = events->arrived(events->arg, head, head_bytes, bytes, spans, &cookie);
+	count = events->arrived(events->arg, (const char *)head + sizeof(struct message_mark),
+				head_bytes - sizeof(struct message_mark), bytes, spans, &cookie);
 	if (count < 0)
 		return UCS_OK;
 	if (bytes && how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)
 		return receive_large(link, data, bytes, spans, (unsigned)count, cookie);
 	for (int i = 0; i < count; from += spans[i++].bytes)
-		if (spans[i].bytes)
+		if (spans[i].bytes && !spans[i].device)
 			memcpy(spans[i].data, from, spans[i].bytes);
-	events->filled(events->arg, cookie, true);
+	events->filled(events->arg, cookie, !has_device(spans, count)); /* a sender asks before (R9) */
 	return UCS_OK;
+}
+
+static bool keep_early(struct link *link, const struct early *piece)
+{
+	struct early *kept = link->early_count < EARLY ? malloc(sizeof *kept) : NULL;
+
+	if (!kept) {
+		fail(link, "more payloads came than messages");
+		return false;
+	}
+	*kept = *piece;
+	kept->next = link->early;
+	link->early = kept;
+	link->early_count++;
+	return true;
+}
+
+static void release_early(struct link *link)
+{
+	for (struct early *piece = link->early; piece; piece = link->early) {
+		link->early = piece->next;
+		ucx.ucp_am_data_release(link->engines[link->way].worker, piece->data);
+		free(piece);
+	}
+	link->early_count = 0;
+}
+
+/* A piece that cannot be is the other side's fault, which may be no weir. */
+static void take_piece(struct transfer *transfer, const struct early *piece)
+{
+	struct link *link = transfer->link;
+	uint32_t i = piece->mark.index;
+	ucp_request_param_t how = {.op_attr_mask = 0};
+
+	if (i < transfer->count && piece->bytes == transfer->pieces[i].length &&
+	    !(transfer->taken >> i & 1)) {
+		transfer->taken |= UINT64_C(1) << i;
+		receive_data(transfer, piece->data, transfer->pieces[i].buffer, piece->bytes,
+			     memory_of(transfer, i), &how);
+		return;
+	}
+	ucx.ucp_am_data_release(link->engines[link->way].worker, piece->data);
+	fail(link, "a payload came that no message has");
+}
+
+static struct transfer *pack_of(const struct link *link, uint32_t serial)
+{
+	struct transfer *transfer = link->transfers;
+
+	while (transfer && !(serial && transfer->receives && transfer->serial == serial))
+		transfer = transfer->after;
+	return transfer;
+}
+
+/* The last of them may end the transfer. */
+static void take_early(struct transfer *transfer)
+{
+	struct link *link = transfer->link;
+	uint32_t serial = transfer->serial;
+
+	for (struct early **at = &link->early, *piece; (piece = *at) && transfer;) {
+		if (piece->mark.serial != serial) {
+			at = &piece->next;
+			continue;
+		}
+		*at = piece->next;
+		link->early_count--;
+		take_piece(transfer, piece);
+		free(piece);
+		transfer = pack_of(link, serial);
+	}
+}
+
+/* The head of a pack: its pieces, that come next or have come. */
+static ucs_status_t on_pack(void *arg, const void *head, size_t head_bytes, void *data, size_t bytes,
+			    const ucp_am_recv_param_t *how)
+{
+	struct link *link = arg;
+	struct link_events *events = &link->events;
+	struct span spans[LINK_SPANS];
+	struct transfer *transfer = NULL;
+	struct pack_mark mark;
+	void *cookie = NULL;
+	int count;
+
+	(void)data, (void)bytes, (void)how;
+	if (!is_ours(link, head, head_bytes, sizeof mark))
+		return UCS_OK;
+	memcpy(&mark, head, sizeof mark);
+	count = events->arrived(events->arg, (const char *)head + sizeof mark, head_bytes - sizeof mark,
+				mark.bytes, spans, &cookie);
+	if (count < 0)
+		return UCS_OK;
+	if (count && (uint32_t)count == mark.count)
+		transfer = transfer_add(link, cookie, 0, NULL, 0, spans, (unsigned)count);
+	if (!transfer) {
+		events->filled(events->arg, cookie, false);
+		return UCS_OK;
+	}
+	transfer->receives = true;
+	transfer->serial = mark.serial;
+	transfer->open = mark.count;
+	take_early(transfer);
+	return UCS_OK;
+}
+
+/* It waits at the sender until it is received here: it holds no memory. */
+static ucs_status_t on_piece(void *arg, const void *head, size_t head_bytes, void *data, size_t bytes,
+			     const ucp_am_recv_param_t *how)
+{
+	struct link *link = arg;
+	struct early piece = {.data = data, .bytes = bytes};
+	struct transfer *transfer;
+
+	if (!is_ours(link, head, head_bytes, sizeof piece.mark))
+		return UCS_OK;
+	memcpy(&piece.mark, head, sizeof piece.mark);
+	if (!(how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)) {
+		fail(link, "a payload came that was not asked for");
+		return UCS_OK;
+	}
+	transfer = pack_of(link, piece.mark.serial);
+	if (transfer)
+		take_piece(transfer, &piece);
+	else if (!keep_early(link, &piece))
+		return UCS_OK;
+	return UCS_INPROGRESS;
 }
 
 /* --- opening --- */
@@ -372,7 +580,7 @@ static void set_up(ucp_config_t *config, enum way way)
 	if (way == NET)
 		return;
 	(void)ucx.ucp_config_modify(config, "NET_DEVICES", "");
-	(void)ucx.ucp_config_modify(config, "RNDV_SCHEME", "auto");
+	(void)ucx.ucp_config_modify(config, "RNDV_SCHEME", "get_zcopy");
 }
 
 static ucs_status_t make_context(struct engine *engine, enum way way)
@@ -392,6 +600,29 @@ static ucs_status_t make_context(struct engine *engine, enum way way)
 	return status;
 }
 
+static ucs_status_t set_handlers(struct link *link, ucp_worker_h worker)
+{
+	static const struct {
+		unsigned id;
+		ucp_am_recv_callback_t handle;
+	} handlers[] = {{MESSAGE_ID, on_message}, {PACK_ID, on_pack}, {PIECE_ID, on_piece}};
+	ucs_status_t status = UCS_OK;
+
+	for (size_t i = 0; i < sizeof handlers / sizeof handlers[0] && !status; i++) {
+		const ucp_am_handler_param_t handler = {
+			.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+				      UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
+			.id = handlers[i].id,
+			.flags = UCP_AM_FLAG_WHOLE_MSG,
+			.cb = handlers[i].handle,
+			.arg = link,
+		};
+
+		status = ucx.ucp_worker_set_am_recv_handler(worker, &handler);
+	}
+	return status;
+}
+
 static ucs_status_t make_worker(struct link *link, struct engine *engine)
 {
 	/* A set of the engine's own would be one more inside of the others: the system allows few levels. */
@@ -401,14 +632,6 @@ static ucs_status_t make_worker(struct link *link, struct engine *engine)
 		.event_fd = link->set,
 	};
 	ucp_worker_attr_t attributes = {.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER};
-	ucp_am_handler_param_t handler = {
-		.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
-			      UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
-		.id = MESSAGE_ID,
-		.flags = UCP_AM_FLAG_WHOLE_MSG,
-		.cb = on_message,
-		.arg = link,
-	};
 	ucs_status_t status;
 	sigset_t old;
 
@@ -418,9 +641,9 @@ static ucs_status_t make_worker(struct link *link, struct engine *engine)
 	if (!status)
 		status = ucx.ucp_worker_query(engine->worker, &attributes);
 	if (!status)
-		status = ucx.ucp_worker_set_am_recv_handler(engine->worker, &handler);
-	if (!status && attributes.max_am_header < link->head_most + sizeof link->tag)
-		link->head_most = attributes.max_am_header - sizeof link->tag;
+		status = set_handlers(link, engine->worker);
+	if (!status && attributes.max_am_header < link->head_most + sizeof(struct pack_mark))
+		link->head_most = attributes.max_am_header - sizeof(struct pack_mark);
 	return status;
 }
 
@@ -485,6 +708,15 @@ static struct link *ucx_open(const struct link_events *events, int set, char why
 		 ucx.ucs_status_string(status));
 	ucx_close(link, 0);
 	return NULL;
+}
+
+/* The engines differ in networks alone. */
+static bool ucx_takes_devices(const struct link *link)
+{
+	ucp_context_attr_t attributes = {.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES};
+
+	return !ucx.ucp_context_query(link->engines[NET].context, &attributes) &&
+	       attributes.memory_types >> UCS_MEMORY_TYPE_CUDA & 1;
 }
 
 static size_t ucx_head_most(const struct link *link)
@@ -843,40 +1075,98 @@ static void ucx_poll(struct link *link)
 	tell_loss(link);
 }
 
+/* One of the transfer's requests. */
+static void send_data(struct transfer *transfer, unsigned id, const void *head, size_t head_bytes,
+		      const void *data, size_t count, ucp_request_param_t *how)
+{
+	struct link *link = transfer->link;
+	void *request;
+
+	how->op_attr_mask |=
+		UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+	how->cb.send = on_sent;
+	how->user_data = transfer;
+	request = ucx.ucp_am_send_nbx(link->end, id, head, head_bytes, data, count, how);
+	if (UCS_PTR_IS_PTR(request))
+		return;
+	transfer->open--;
+	if (request)
+		fail(link, ucx.ucs_status_string(UCS_PTR_STATUS(request)));
+}
+
+/* In one piece, or in pieces of the host. */
+static void send_message(struct transfer *transfer, size_t head_bytes, bool apart)
+{
+	bool one = transfer->count == 1;
+	const struct message_mark mark = {transfer->link->tag};
+	ucp_request_param_t how = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+		.flags = apart ? UCP_AM_SEND_FLAG_RNDV : 0,
+		.memory_type = one ? memory_of(transfer, 0) : UCS_MEMORY_TYPE_HOST,
+	};
+
+	memcpy(transfer->head, &mark, sizeof mark);
+	if (transfer->count > 1) {
+		how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+		how.datatype = UCP_DATATYPE_IOV;
+	}
+	send_data(transfer, MESSAGE_ID, transfer->head, sizeof mark + head_bytes,
+		  one ? transfer->pieces[0].buffer : transfer->pieces,
+		  one ? transfer->pieces[0].length : transfer->count, &how);
+}
+
+static void send_pack(struct transfer *transfer, size_t head_bytes)
+{
+	struct link *link = transfer->link;
+	struct pack_mark mark = {.tag = link->tag, .serial = ++link->serial, .count = transfer->count};
+	ucp_request_param_t how = {.memory_type = UCS_MEMORY_TYPE_HOST};
+
+	if (!mark.serial) /* it went round; 0 is none */
+		mark.serial = ++link->serial;
+	for (unsigned i = 0; i < transfer->count; i++)
+		mark.bytes += transfer->pieces[i].length;
+	memcpy(transfer->head, &mark, sizeof mark);
+	transfer->open += transfer->count;
+	send_data(transfer, PACK_ID, transfer->head, sizeof mark + head_bytes, NULL, 0, &how);
+	for (unsigned i = 0; i < transfer->count; i++) {
+		how = (ucp_request_param_t){
+			.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+			.flags = UCP_AM_SEND_FLAG_RNDV,
+			.memory_type = memory_of(transfer, i),
+		};
+		transfer->marks[i] = (struct piece_mark){link->tag, mark.serial, i};
+		send_data(transfer, PIECE_ID, &transfer->marks[i], sizeof *transfer->marks,
+			  transfer->pieces[i].buffer, transfer->pieces[i].length, &how);
+	}
+}
+
+/* What failed while a part of it is under way is ended with the connection. */
 static enum link_sent ucx_send(struct link *link, const void *head, size_t head_bytes,
 			       const struct span *spans, unsigned count, void *cookie)
 {
-	struct transfer *transfer = link->end && !link->failed
-					    ? transfer_add(link, cookie, head, head_bytes, spans, count)
-					    : NULL;
-	ucp_request_param_t how = {
-		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
-		.cb.send = on_sent,
-		.user_data = transfer,
-	};
-	const void *data = count ? spans[0].data : NULL;
-	size_t bytes = count ? spans[0].bytes : 0;
-	void *request;
+	struct transfer *transfer;
+	bool apart = false, pack;
 
+	for (unsigned i = 0; i < count; i++)
+		apart |= spans[i].apart;
+	pack = apart && count > 1;
+	transfer = link->end && !link->failed
+			   ? transfer_add(link, cookie,
+					  pack ? sizeof(struct pack_mark) : sizeof(struct message_mark), head,
+					  head_bytes, spans, count)
+			   : NULL;
 	if (!transfer) {
 		fail(link, "no memory");
 		return LINK_BROKEN;
 	}
-	if (count > 1) {
-		how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-		how.datatype = UCP_DATATYPE_IOV;
-		data = transfer->pieces;
-		bytes = count;
-	}
-	request = ucx.ucp_am_send_nbx(link->end, MESSAGE_ID, transfer->head, sizeof link->tag + head_bytes,
-				      data, bytes, &how);
-	if (UCS_PTR_IS_PTR(request))
+	if (pack)
+		send_pack(transfer, head_bytes);
+	else
+		send_message(transfer, head_bytes, apart);
+	if (transfer->open)
 		return LINK_UNDER_WAY;
 	transfer_free(transfer);
-	if (!request)
-		return LINK_DONE;
-	fail(link, ucx.ucs_status_string(UCS_PTR_STATUS(request)));
-	return LINK_BROKEN;
+	return link->failed ? LINK_BROKEN : LINK_DONE;
 }
 
 /* --- the end --- */
@@ -915,14 +1205,17 @@ static void give_up(struct link *link)
 		near_end(link->meeting.socket, NS_FORCED);
 	meet_close(&link->meeting);
 	beat_end(&link->beat);
+	release_early(link);
 	if (end && link->way == NET)
 		force_end(link);
 	link->end = NULL;
 	end_worker(&link->engines[NEAR]);
 	if (link->transfers)
 		end_worker(&link->engines[NET]);
-	while (link->transfers)
-		transfer_end(link->transfers, false);
+	while (link->transfers) {
+		link->transfers->torn = true;
+		transfer_end(link->transfers);
+	}
 	link->way = NET;
 	link->failed = link->told = false;
 }
@@ -974,6 +1267,7 @@ const struct transport transport_ucx = {
 	.name = "ucx",
 	.load = ucx_load,
 	.open = ucx_open,
+	.takes_devices = ucx_takes_devices,
 	.head_most = ucx_head_most,
 	.listen = ucx_listen,
 	.deafen = ucx_deafen,

@@ -105,6 +105,7 @@ size_t wire_write(const struct wire *wire, uint8_t head[WIRE_SMALL])
 		put(&writer, wire->waiting, 4);
 		put(&writer, wire->credits, 4);
 		put(&writer, wire->most, 8);
+		put(&writer, wire->device, 1);
 		put_times(&writer, &wire->times);
 		break;
 	case WIRE_CREDIT:
@@ -140,9 +141,17 @@ static void put_tensor(struct writer *writer, const weir_tensor *tensor)
 	put(writer, tensor->code, 1);
 	put(writer, tensor->bits, 1);
 	put(writer, tensor->lanes, 2);
+	put(writer, tensor->device != WEIR_DEVICE_HOST, 1);
 	put(writer, (uint64_t)tensor->dimensions, 1);
 	for (int i = 0; i < tensor->dimensions; i++)
 		put(writer, (uint64_t)tensor->shape[i], 8);
+}
+
+bool wire_is_closed(const void *data)
+{
+	weir_device_memory where = {.size = sizeof where};
+
+	return data && weir_running_device_memory(data, &where);
 }
 
 /* Why the message, which is none of parts, cannot be sent; NULL: it can. */
@@ -152,15 +161,31 @@ static const char *refusal(const weir_message *message)
 
 	if (weir_message_kind(message) == WEIR_KIND_USER)
 		return "a user's pointer means nothing in another process: send bytes or a tensor";
-	if (tensor && tensor->device != WEIR_DEVICE_HOST)
-		return "a tensor is on the device: put a 'download' before it";
+	if (tensor && wire_is_closed(tensor->data))
+		return "a tensor is in memory of the device, which is closed to the host, so to the link "
+		       "too: run with "
+		       "--no-strict, or put a 'download' before it";
 	if (tensor && !is_dense(tensor))
 		return "a tensor has strides: put a 'copy' before it";
 	return NULL;
 }
 
-static bool put_record(struct writer *writer, const weir_message *message, struct span *spans,
-		       unsigned *count, char why[LINK_WHY])
+/* Where the payload is, and which side has it on a device. */
+static struct span span_of(const weir_message *message, const struct wire_data *data, size_t bytes)
+{
+	const weir_tensor *tensor = weir_message_tensor(message);
+	struct span span = {.data = weir_message_data(message), .bytes = bytes};
+
+	if (!tensor)
+		return span;
+	span.device = data->devices && tensor->device != WEIR_DEVICE_HOST;
+	span.apart = span.device || data->theirs == WIRE_DEVICE_ALL ||
+		     (data->theirs == WIRE_DEVICE_SENT && tensor->device != WEIR_DEVICE_HOST);
+	return span;
+}
+
+static bool put_record(struct writer *writer, const weir_message *message, const struct wire_data *data,
+		       struct span *spans, unsigned *count, char why[LINK_WHY])
 {
 	const char *refused = refusal(message);
 	weir_stamp stamp = weir_message_stamp(message);
@@ -178,12 +203,12 @@ static bool put_record(struct writer *writer, const weir_message *message, struc
 	if (weir_message_kind(message) == WEIR_KIND_BYTES)
 		put(writer, bytes, 8);
 	if (bytes)
-		spans[(*count)++] = (struct span){weir_message_data(message), bytes};
+		spans[(*count)++] = span_of(message, data, bytes);
 	return true;
 }
 
-static bool put_parts(struct writer *writer, const weir_message *message, struct span *spans, unsigned *count,
-		      char why[LINK_WHY])
+static bool put_parts(struct writer *writer, const weir_message *message, const struct wire_data *data,
+		      struct span *spans, unsigned *count, char why[LINK_WHY])
 {
 	weir_stamp stamp = weir_message_stamp(message);
 
@@ -196,13 +221,13 @@ static bool put_parts(struct writer *writer, const weir_message *message, struct
 
 		put(writer, strlen(name), 1);
 		put_bytes(writer, name, strlen(name));
-		if (!put_record(writer, weir_message_part_at(message, i), spans, count, why))
+		if (!put_record(writer, weir_message_part_at(message, i), data, spans, count, why))
 			return false;
 	}
 	return true;
 }
 
-size_t wire_write_message(const weir_message *message, uint64_t number, int64_t said, size_t room,
+size_t wire_write_message(const weir_message *message, const struct wire_data *data, size_t room,
 			  uint8_t *head, struct span spans[LINK_SPANS], unsigned *count, char why[LINK_WHY])
 {
 	struct writer writer = {head, head + room, false};
@@ -210,12 +235,12 @@ size_t wire_write_message(const weir_message *message, uint64_t number, int64_t 
 
 	*count = 0;
 	put(&writer, WIRE_DATA, 1);
-	put(&writer, number, 8);
-	put(&writer, (uint64_t)said, 8);
+	put(&writer, data->number, 8);
+	put(&writer, (uint64_t)data->said, 8);
 	if (weir_message_kind(message) == WEIR_KIND_PARTS)
-		well = put_parts(&writer, message, spans, count, why);
+		well = put_parts(&writer, message, data, spans, count, why);
 	else
-		well = put_record(&writer, message, spans, count, why);
+		well = put_record(&writer, message, data, spans, count, why);
 	if (well && writer.full) {
 		snprintf(why, LINK_WHY,
 			 "the names and shapes of a message's parts take more than %zu bytes: use fewer "
@@ -240,10 +265,11 @@ static bool get_tensor(struct reader *reader, struct wire_record *record, size_t
 	weir_tensor *tensor = &record->tensor;
 	uint64_t bytes;
 
-	*tensor = (weir_tensor){.size = sizeof *tensor, .device = WEIR_DEVICE_HOST, .shape = record->shape};
+	*tensor = (weir_tensor){.size = sizeof *tensor, .shape = record->shape};
 	tensor->code = (uint8_t)get(reader, 1);
 	tensor->bits = (uint8_t)get(reader, 1);
 	tensor->lanes = (uint16_t)get(reader, 2);
+	tensor->device = get(reader, 1) ? 0 : WEIR_DEVICE_HOST;
 	tensor->dimensions = (int32_t)get(reader, 1);
 	if (tensor->dimensions > WEIR_DIMENSIONS_MAX || !is_type(tensor->code, tensor->bits))
 		return false;
@@ -345,6 +371,7 @@ static bool get_greeting(struct reader *reader, struct wire *out, char why[LINK_
 	out->waiting = (uint32_t)get(reader, 4);
 	out->credits = (uint32_t)get(reader, 4);
 	out->most = get(reader, 8);
+	out->device = (enum wire_device)get(reader, 1);
 	out->times = get_times(reader);
 	return true;
 }
@@ -402,16 +429,37 @@ bool wire_read(const void *head, size_t head_bytes, size_t bytes, size_t most,
 
 /* --- making messages --- */
 
-static weir_status make_one(weir_context *context, const struct wire_record *record, struct span *spans,
-			    unsigned *count, weir_message **out)
+/* The backend of a device's tensors is `cuda`; elsewhere they are in memory of the host, which may be closed.
+ */
+static weir_status make_tensor(weir_context *context, const struct wire_record *record,
+			       enum wire_device device, struct span *span, weir_message **out)
 {
 	weir_tensor like = record->tensor;
-	weir_message *message = NULL;
+	bool here =
+		device == WIRE_DEVICE_ALL || (device == WIRE_DEVICE_SENT && like.device != WEIR_DEVICE_HOST);
 	weir_status status;
 
 	like.shape = record->shape;
+	status = weir_context_create_tensor(context, &like, here ? 0 : WEIR_TENSOR_HOST, out);
+	if (status || !here)
+		return status;
+	span->device = span->apart = weir_context_backend(context) == WEIR_BACKEND_CUDA;
+	if (!wire_is_closed(weir_message_data(*out)))
+		return WEIR_OK;
+	return weir_context_fail(context,
+				 "memory of the device is closed to the host, so to the link too: run with "
+				 "--no-strict, or with \"place\": \"host\"");
+}
+
+static weir_status make_one(weir_context *context, const struct wire_record *record, enum wire_device device,
+			    struct span *spans, unsigned *count, weir_message **out)
+{
+	struct span span = {.bytes = record->bytes};
+	weir_message *message = NULL;
+	weir_status status;
+
 	if (record->kind == WEIR_KIND_TENSOR)
-		status = weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, &message);
+		status = make_tensor(context, record, device, &span, &message);
 	else if (record->kind == WEIR_KIND_BYTES)
 		status = weir_message_create_bytes(weir_context_graph(context), record->bytes, &message);
 	else
@@ -422,14 +470,15 @@ static weir_status make_one(weir_context *context, const struct wire_record *rec
 		weir_message_unref(message);
 		return status;
 	}
+	span.data = weir_message_data(message);
 	if (record->bytes)
-		spans[(*count)++] = (struct span){weir_message_data(message), record->bytes};
+		spans[(*count)++] = span;
 	*out = message;
 	return WEIR_OK;
 }
 
-static weir_status make_parts(weir_context *context, const struct wire *wire, struct span *spans,
-			      unsigned *count, weir_message **out)
+static weir_status make_parts(weir_context *context, const struct wire *wire, enum wire_device device,
+			      struct span *spans, unsigned *count, weir_message **out)
 {
 	weir_part parts[WEIR_PARTS_MAX];
 	char names[WEIR_PARTS_MAX][WEIR_PART_NAME_MAX + 1];
@@ -442,7 +491,7 @@ static weir_status make_parts(weir_context *context, const struct wire *wire, st
 		memcpy(names[made], part->name, part->name_length);
 		names[made][part->name_length] = 0;
 		parts[made] = (weir_part){.size = sizeof(weir_part), .name = names[made]};
-		status = make_one(context, part, spans, count, &parts[made].message);
+		status = make_one(context, part, device, spans, count, &parts[made].message);
 	}
 	if (!status)
 		status = weir_message_pack(weir_context_graph(context), parts, made, out);
@@ -456,10 +505,11 @@ static weir_status make_parts(weir_context *context, const struct wire *wire, st
 	return status;
 }
 
-weir_status wire_make(weir_context *context, const struct wire *wire, struct span spans[LINK_SPANS],
-		      unsigned *count, weir_message **out)
+weir_status wire_make(weir_context *context, const struct wire *wire, enum wire_device device,
+		      struct span spans[LINK_SPANS], unsigned *count, weir_message **out)
 {
 	*count = 0;
-	return wire->message.kind == WEIR_KIND_PARTS ? make_parts(context, wire, spans, count, out)
-						     : make_one(context, &wire->message, spans, count, out);
+	return wire->message.kind == WEIR_KIND_PARTS
+		       ? make_parts(context, wire, device, spans, count, out)
+		       : make_one(context, &wire->message, device, spans, count, out);
 }

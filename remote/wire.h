@@ -11,7 +11,7 @@
 #include "remote/link.h"
 
 enum {
-	WIRE_VERSION = 1,
+	WIRE_VERSION = 2,
 	WIRE_SAID = 300,               /* bytes of a text that is sent */
 	WIRE_TEXT = 4 * WIRE_SAID + 1, /* of one that is read, and escaped */
 	WIRE_SMALL = 512
@@ -19,12 +19,12 @@ enum {
 
 enum wire_kind {
 	WIRE_HELLO = 1, /* sender: session, number: sent so far; said */
-	WIRE_WELCOME,   /* receiver: session, number: received so far; waiting, credits, most; times */
-	WIRE_DATA,      /* sender: number, said, stamp, what the payload is */
-	WIRE_CREDIT,    /* receiver: credits, more than before; times */
-	WIRE_END,       /* sender: number: how many messages there were */
-	WIRE_DONE,      /* receiver: it has emitted all */
-	WIRE_BYE,       /* either: reason, text; it closes, and waits that the other does */
+	WIRE_WELCOME, /* receiver: session, number: received so far; waiting, credits, most, device; times */
+	WIRE_DATA,    /* sender: number, said, stamp, what the payload is */
+	WIRE_CREDIT,  /* receiver: credits, more than before; times */
+	WIRE_END,     /* sender: number: how many messages there were */
+	WIRE_DONE,    /* receiver: it has emitted all */
+	WIRE_BYE,     /* either: reason, text; it closes, and waits that the other does */
 };
 
 enum wire_reason {
@@ -33,6 +33,9 @@ enum wire_reason {
 	WIRE_REFUSED,     /* the greeting cannot be answered */
 };
 
+/* Which tensors the receiver puts into memory of its device (R9). */
+enum wire_device { WIRE_DEVICE_NONE, WIRE_DEVICE_SENT, WIRE_DEVICE_ALL };
+
 /* By the clock of the one that says it, but `asked`; ns (R8). */
 struct wire_times {
 	int64_t said;  /* this head was sent */
@@ -40,7 +43,10 @@ struct wire_times {
 	int64_t heard; /* that came */
 };
 
-/* A message, or a part of one. Its tensor has no data; its shape is in `shape`. */
+/*
+ * A message, or a part of one. Its tensor has no data; its shape is in `shape`, and its device is 0 if it was
+ * on one at the sender.
+ */
 struct wire_record {
 	unsigned kind;    /* WEIR_KIND_... */
 	const char *name; /* of a part, in the head, not terminated */
@@ -56,6 +62,7 @@ struct wire {
 	enum wire_reason reason;
 	uint64_t session, number, most;
 	uint32_t credits, waiting; /* waiting: received, and not emitted */
+	enum wire_device device;
 	struct wire_times times;
 	char text[WIRE_TEXT];
 	/* WIRE_DATA */
@@ -72,17 +79,28 @@ bool wire_read(const void *head, size_t head_bytes, size_t bytes, size_t most,
 	       struct wire_record parts[WEIR_PARTS_MAX], struct wire *out, char why[LINK_WHY]);
 /* Writes a head that is not of WIRE_DATA; at most WIRE_SMALL bytes, whose number it returns. */
 size_t wire_write(const struct wire *wire, uint8_t head[WIRE_SMALL]);
+/* Whether the memory is a device's that is closed to the host (strict). Inside of compute. */
+bool wire_is_closed(const void *data);
+
+/* What a message's head says besides. */
+struct wire_data {
+	uint64_t number;
+	int64_t said;
+	bool devices;            /* what tensors have on a device is memory of one, as on `cuda` */
+	enum wire_device theirs; /* what the receiver says */
+};
+
 /*
  * Writes the head of a message and says where its payload is: in *count pieces. Returns the bytes of the
- * head; 0: the message cannot be sent, and `why` says why and the remedy.
+ * head; 0: the message cannot be sent, and `why` says why and the remedy. Inside of compute.
  */
-size_t wire_write_message(const weir_message *message, uint64_t number, int64_t said, size_t room,
+size_t wire_write_message(const weir_message *message, const struct wire_data *data, size_t room,
 			  uint8_t *head, struct span spans[LINK_SPANS], unsigned *count, char why[LINK_WHY]);
 /*
  * Makes the message that a head of WIRE_DATA describes, and says where its payload goes. It is the caller's,
- * which fills it before anything else.
+ * which fills it before anything else. device: which tensors are made on the entity's.
  */
-weir_status wire_make(weir_context *context, const struct wire *wire, struct span spans[LINK_SPANS],
-		      unsigned *count, weir_message **out);
+weir_status wire_make(weir_context *context, const struct wire *wire, enum wire_device device,
+		      struct span spans[LINK_SPANS], unsigned *count, weir_message **out);
 
 #endif

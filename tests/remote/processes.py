@@ -22,6 +22,7 @@ import process
 FOLDER = pathlib.Path(sys.argv[2])
 PLUGIN = os.path.abspath(sys.argv[3])
 TRANSPORTS = os.environ["UCX_TLS"].split(",")
+BACKEND = os.environ.get("WEIR_TEST_BACKEND", "host")
 del sys.argv[2:4]
 
 
@@ -72,7 +73,7 @@ SINK = entity("end", "sink")
 def start(weir, name, graph, *options, command="run", **more):
     path = FOLDER / f"{name}.json"
     path.write_text(json.dumps(graph))
-    backend = () if "--backend" in options else ("--backend", "host")
+    backend = () if "--backend" in options else ("--backend", BACKEND)
     return process.start(weir, command, "--plugin", PLUGIN, *backend, *options, str(path), cwd=ROOT, **more)
 
 
@@ -148,11 +149,11 @@ def r06_either_side_may_start_first(weir):
 
 
 def t10_r02_pictures_are_those_of_one_process(weir):
-    """examples/edges.json, cut at each connection whose messages are of the host."""
+    """examples/edges.json, cut at each connection."""
     graph = json.loads((ROOT / "examples/edges.json").read_text())
     graph["entities"][0]["parameters"]["repeat"] = 3
-    for cut in (None, 0, 4):
-        folder = FOLDER / f"edges-{cut}"
+    for cut, place in ((None, None), (0, "host"), (0, "device"), (1, "device"), (2, "sent"), (3, "device"), (3, "sent"), (4, "host")):
+        folder = FOLDER / f"edges-{cut}-{place}"
         graph["entities"][-1]["parameters"] = {"directory": str(folder), "every": 1}
         if cut is None:
             ended = Ended(start(weir, "edges", graph))
@@ -161,12 +162,12 @@ def t10_r02_pictures_are_those_of_one_process(weir):
         to, (a, b) = address(), graph["connections"][cut]
         entities, connections = graph["entities"], graph["connections"]
         before = {"weir": 1, "entities": entities[: cut + 1] + [send(to)], "connections": connections[:cut] + [[a, "send.in"]]}
-        behind = {"weir": 1, "entities": [receive(to)] + entities[cut + 1 :], "connections": [["receive.out", b]] + connections[cut + 1 :]}
+        behind = {"weir": 1, "entities": [receive(to, place=place)] + entities[cut + 1 :], "connections": [["receive.out", b]] + connections[cut + 1 :]}
         both(weir, before, behind)
-        names = sorted(path.name for path in (FOLDER / "edges-None").iterdir())
+        names = sorted(path.name for path in (FOLDER / "edges-None-None").iterdir())
         assert len(names) > 3 and names == sorted(path.name for path in folder.iterdir()), names
         for name in names:
-            assert (folder / name).read_bytes() == (FOLDER / "edges-None" / name).read_bytes(), (cut, name)
+            assert (folder / name).read_bytes() == (FOLDER / "edges-None-None" / name).read_bytes(), (cut, name)
 
 
 def r01_r02_three_processes_in_a_row(weir):
@@ -416,7 +417,8 @@ def e06_what_cannot_be_is_refused_in_one_line(weir):
         (chain(receive("192.0.2.1:9"), SINK), "cannot listen at 192.0.2.1:9"),
         (chain(receive("nobody"), SINK), "no address of 'nobody'"),
         (chain(receive(to, credits=0), SINK), "credits"),
-        (chain(entity("read", "png_read", path="examples/images"), entity("upload", "upload"), send(to)), "upload.out -> send.in: .*host"),
+        (chain(receive(to, place="device"), entity("write", "png_write", directory="out")), "receive.out -> write.in: .*device"),
+        (chain(receive(to, place="here"), SINK), "place"),
     ):
         ended = Ended(start(weir, "bad", graph))
         assert ended.code != 0, (pattern, ended)

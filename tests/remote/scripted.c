@@ -204,7 +204,8 @@ static bool sends(struct link *link, uint64_t number, size_t bytes, unsigned hea
 	if (said.kind != WIRE_WELCOME)
 		return false;
 	assert_false(weir_message_create_bytes(graph, bytes, &message));
-	head_bytes = wire_write_message(message, number, 1, sizeof head, head, spans, &count, why);
+	head_bytes = wire_write_message(message, &(struct wire_data){.number = number, .said = 1},
+					sizeof head, head, spans, &count, why);
 	weir_message_unref(message);
 	assert_true(head_bytes > head_part);
 	return arrive(link, head, head_bytes / head_part, bytes);

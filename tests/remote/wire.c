@@ -68,15 +68,15 @@ static size_t two_parts(uint8_t head[200])
 		0,         0,
 		2,         32,
 		1,         0,
-		2,         2,
+		1,         2,
+		2,         0,
 		0,         0,
 		0,         0,
 		0,         0,
-		0,         3,
+		3,         0,
 		0,         0,
 		0,         0,
 		0,         0,
-		0,
 	};
 
 	memcpy(head, bytes, sizeof bytes);
@@ -175,7 +175,7 @@ static void e06_another_version_is_refused_by_its_number(void **unused)
 	(void)unused;
 	head[5]++;
 	assert_false(wire_read(head, length, 0, MOST, parts, &out, why));
-	assert_string_equal(why, "the other side speaks version 2, this one 1: use the same weir on both");
+	assert_string_equal(why, "the other side speaks version 3, this one 2: use the same weir on both");
 	head[1] = 'W';
 	assert_false(wire_read(head, length, 0, MOST, parts, &out, why));
 	assert_string_equal(why, "the other side is no weir: its first message is no greeting");
