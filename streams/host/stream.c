@@ -164,20 +164,23 @@ void wr_host_stream_destroy(void *self, void *handle)
 {
 	struct wr_executor *executor = self;
 	struct wr_host_stream *stream = handle;
+	struct wr_parker returned = {0};
 
 	if (stream == &stream->pool->default_stream)
 		return;
-	wr_mutex_lock(&executor->lock);
-	executor->leaving++;
-	while (stream->running)
-		wr_cond_wait(&executor->returned, &executor->lock, WR_FOREVER);
-	executor->leaving--;
+	wr_spin_lock(&executor->lock);
+	while (stream->running) {
+		stream->returned = &returned;
+		wr_spin_unlock(&executor->lock);
+		wr_park(&returned, WR_FOREVER);
+		wr_spin_lock(&executor->lock); /* so the thread that unparked is done with the parker */
+	}
 	for (struct wr_host_stream **at = &stream->pool->ready; *at; at = &(*at)->next)
 		if (*at == stream) {
 			wr_host_stream_unlink_locked(stream->pool, at);
 			break;
 		}
-	wr_mutex_unlock(&executor->lock);
+	wr_spin_unlock(&executor->lock);
 	wr_tasks_free(stream->first);
 	wr_free(stream);
 }
@@ -219,10 +222,10 @@ weir_status wr_host_timer_read(void *self, int device, void *begin, void *end, i
 		status = wr_host_query(self, end);
 	if (status)
 		return status;
-	wr_mutex_lock(&executor->lock);
+	wr_spin_lock(&executor->lock);
 	*begun = ((const struct wr_host_event *)begin)->reached_at;
 	*ended = ((const struct wr_host_event *)end)->reached_at;
-	wr_mutex_unlock(&executor->lock);
+	wr_spin_unlock(&executor->lock);
 	return WEIR_OK;
 }
 
@@ -244,12 +247,12 @@ struct wr_task *wr_host_enqueue_begin(void *handle, enum wr_work work, weir_stat
 	struct wr_task *task;
 	bool faulted, refused;
 
-	wr_mutex_lock(&executor->lock);
+	wr_spin_lock(&executor->lock);
 	faulted = wr_read(&executor->faulted);
 	refused = stream->capture && work != WR_WORK_KERNEL && work != WR_WORK_COPY;
 	task = faulted || refused ? NULL : wr_task_locked(executor);
 	if (!task) {
-		wr_mutex_unlock(&executor->lock);
+		wr_spin_unlock(&executor->lock);
 		*status = enqueue_failure(executor, faulted, refused);
 		return NULL;
 	}
@@ -299,7 +302,7 @@ weir_status wr_host_enqueue_end(void *handle, struct wr_task *task)
 		if (!stream->busy)
 			worker = stream_begin_locked(stream);
 	}
-	wr_mutex_unlock(&executor->lock);
+	wr_spin_unlock(&executor->lock);
 	if (worker)
 		wr_unpark(&worker->parker);
 	if (executor->rules)
