@@ -375,6 +375,15 @@ static bool has_default_conditions_only(weir_entity *entity)
 	return true;
 }
 
+/* Of a default_only entity: once its fronts are closed, its tick may wait for their fences alone. */
+static bool has_gates_only(const weir_entity *entity)
+{
+	for (size_t i = entity->gathering_count; i < entity->asked_count; i++)
+		if (strcmp(entity->conditions[i].plan->kind->name, "cuda_stream") != 0)
+			return false;
+	return true;
+}
+
 /* A tensor is looked at if the port or a receiver has a type. */
 static void intersect_kinds(struct wr_output *output)
 {
@@ -434,6 +443,7 @@ weir_status wr_entity_reset(weir_entity *entity)
 		intersect_kinds(output);
 	}
 	entity->default_only = has_default_conditions_only(entity);
+	entity->gates_only = entity->default_only && has_gates_only(entity);
 	entity->gated = entity->has_content;
 	entity->asks_ports = entity->has_content || entity->only_latest;
 	wr_fetch_or(&entity->front_checks, entity->has_content ? WR_CHECK_CONTENT : 0);
@@ -448,6 +458,7 @@ weir_status wr_entity_reset(weir_entity *entity)
 	entity->timer_place = 0;
 	entity->verdict.failed = WEIR_OK;
 	entity->verdict.misuse = NULL;
+	entity->awaits_fences = false;
 	entity->context.tick = 0;
 	entity->context.stamp_set = false;
 	entity->context.kept = 0;
