@@ -239,8 +239,12 @@ static weir_status enqueue_failure(const struct wr_executor *executor, bool faul
 		       : WEIR_E_NOMEM;
 }
 
-/* Returns a task to fill, with the lock held; on failure NULL, without it. */
-struct wr_task *wr_host_enqueue_begin(void *handle, enum wr_work work, weir_status *status)
+/*
+ * Returns a task to fill, with the lock held; on failure NULL, without it. Inlined, with enqueue_end, where a
+ * gated tick enqueues.
+ */
+__attribute__((always_inline)) static inline struct wr_task *enqueue_begin(void *handle, enum wr_work work,
+									   weir_status *status)
 {
 	const struct wr_host_stream *stream = handle;
 	struct wr_executor *executor = stream->executor;
@@ -289,7 +293,7 @@ static struct wr_host_worker *stream_begin_locked(struct wr_host_stream *stream)
 	return wr_host_pool_wake_locked(stream->pool);
 }
 
-weir_status wr_host_enqueue_end(void *handle, struct wr_task *task)
+__attribute__((always_inline)) static inline weir_status enqueue_end(void *handle, struct wr_task *task)
 {
 	struct wr_host_stream *stream = handle;
 	struct wr_executor *executor = stream->executor;
@@ -310,6 +314,16 @@ weir_status wr_host_enqueue_end(void *handle, struct wr_task *task)
 	return WEIR_OK;
 }
 
+struct wr_task *wr_host_enqueue_begin(void *stream, enum wr_work work, weir_status *status)
+{
+	return enqueue_begin(stream, work, status);
+}
+
+weir_status wr_host_enqueue_end(void *stream, struct wr_task *task)
+{
+	return enqueue_end(stream, task);
+}
+
 weir_status wr_host_launch(void *self, int device, void *stream, const weir_kernel *kernel,
 			   const void *arguments, size_t bytes)
 {
@@ -321,7 +335,7 @@ weir_status wr_host_launch(void *self, int device, void *stream, const weir_kern
 	if (!kernel->host)
 		return wr_fail(WEIR_E_UNSUPPORTED,
 			       "kernel '%s' has no form for the host: set weir_kernel.host", kernel->name);
-	task = wr_host_enqueue_begin(stream, WR_WORK_KERNEL, &status);
+	task = enqueue_begin(stream, WR_WORK_KERNEL, &status);
 	if (!task)
 		return status;
 	task->kernel.host = kernel->host;
@@ -329,7 +343,7 @@ weir_status wr_host_launch(void *self, int device, void *stream, const weir_kern
 	task->kernel.bytes = bytes;
 	if (bytes)
 		memcpy(task->kernel.arguments, arguments, bytes);
-	return wr_host_enqueue_end(stream, task);
+	return enqueue_end(stream, task);
 }
 
 weir_status wr_host_copy_rows(void *self, int device, void *stream, const weir_copy *copy)
@@ -356,7 +370,7 @@ weir_status wr_host_copy(void *self, int device, void *stream, void *to, const v
 weir_status wr_host_signal(void *self, int device, void *stream, const struct wr_firing *firing)
 {
 	weir_status status;
-	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_CALL, &status);
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_CALL, &status);
 
 	(void)self;
 	(void)device;
@@ -368,7 +382,7 @@ weir_status wr_host_signal(void *self, int device, void *stream, const struct wr
 	task->call.arg = firing->arg;
 	task->call.word = firing->word;
 	task->call.value = firing->value;
-	return wr_host_enqueue_end(stream, task);
+	return enqueue_end(stream, task);
 }
 
 weir_status wr_host_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
@@ -394,7 +408,7 @@ weir_status wr_host_record(void *self, int device, void *stream, void *handle)
 {
 	struct wr_host_event *event = handle;
 	weir_status status;
-	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_RECORD, &status);
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_RECORD, &status);
 
 	(void)self;
 	(void)device;
@@ -403,7 +417,7 @@ weir_status wr_host_record(void *self, int device, void *stream, void *handle)
 	task->event = event;
 	task->count = wr_read(&event->recorded) + 1;
 	wr_store_release(&event->recorded, task->count); /* a query that sees it sees what came before */
-	return wr_host_enqueue_end(stream, task);
+	return enqueue_end(stream, task);
 }
 
 weir_status wr_host_wait(void *self, int device, void *stream, void *handle)
