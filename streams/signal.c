@@ -298,7 +298,8 @@ static weir_status signal_take_locked(struct wr_system *system, size_t n, struct
 }
 
 /* Fills the signal, which the caller has taken, and arms its token. */
-static wr_token signal_arm(struct wr_system *system, struct wr_waker *waker,
+__attribute__((always_inline)) static inline wr_token
+signal_arm(struct wr_system *system, struct wr_waker *waker,
 			   const struct wr_signal_request *request, struct wr_signal *signal)
 {
 	wr_token token;
@@ -647,7 +648,8 @@ static weir_status signal_stream_prepare(struct wr_system *system, const struct 
 }
 
 /* The last step: the callback may run before this returns (F05). */
-static weir_status callback_enqueue(struct wr_system *system, struct enqueueing *on, struct wr_signal *signal,
+__attribute__((always_inline)) static inline weir_status
+callback_enqueue(struct wr_system *system, struct enqueueing *on, struct wr_signal *signal,
 				    wr_token token, wr_token *out)
 {
 	/*
