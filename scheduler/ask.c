@@ -689,17 +689,6 @@ static inline uint32_t close_fronts(weir_entity *entity)
 
 enum { FENCES = 64 }; /* of one port in one wait; further ones are waited for when these are complete */
 
-/*
- * The tick waits for fences of its fronts, and for nothing else. What was found to hold stays so: room only
- * grows, and a front that is closed does not change (C4), nor do the producers of its messages, which this
- * entity holds as well. So a review that finds the fences complete that this one arms knows the answer.
- */
-static inline bool waits_for_fences_alone(const weir_entity *entity, uint32_t checks, const struct sum *sum)
-{
-	return checks && entity->gates_only && !(checks & WR_CHECK_LATEST) && sum->rank == WR_RANK_FENCES &&
-	       entity->verdict.fence_count < FENCES;
-}
-
 /* The verdict's own fences may be gone: who explains the entity asks its conditions, too. */
 static inline bool armed_complete(const weir_entity *entity)
 {
@@ -711,7 +700,13 @@ static inline bool armed_complete(const weir_entity *entity)
 	return armed->fence_count > 0;
 }
 
-/* checks: what to do with the fronts, if the gathering conditions are known to hold; else 0. */
+/*
+ * checks: what to do with the fronts, if the gathering conditions are known to hold; else 0.
+ *
+ * awaits_fences: the tick waits for fences of its fronts, and for nothing else. What was found to hold stays
+ * so: room only grows, and a front that is closed does not change (C4), nor do the producers of its messages,
+ * which this entity holds as well. So a review that finds those complete that were armed knows the answer.
+ */
 __attribute__((noinline)) static enum wr_answer ask_all(weir_entity *entity, bool draining, uint32_t checks)
 {
 	struct sum sum = {.rank = WR_RANK_READY, .at = INT64_MAX};
@@ -731,7 +726,8 @@ __attribute__((noinline)) static enum wr_answer ask_all(weir_entity *entity, boo
 	}
 	if (checks && !ask_fronts(&view, checks, draining, &sum))
 		return publish_never(entity, &sum);
-	entity->awaits_fences = waits_for_fences_alone(entity, checks, &sum);
+	entity->awaits_fences = checks && entity->gates_only && !(checks & WR_CHECK_LATEST) &&
+				sum.rank == WR_RANK_FENCES && entity->verdict.fence_count < FENCES;
 	if (sum.rank != WR_RANK_READY)
 		return publish_wait(&view, &sum);
 	if (entity->timed)

@@ -354,7 +354,7 @@ static bool port_is_named(const weir_entity *entity, unsigned port, bool input)
 /*
  * Returns true if ask.c can decide the gathering conditions, if there are any, by reading the queues, without
  * their locks. An implied condition, other than the in-flight bound, says that a port has what a tick takes
- * or may emit.
+ * or may emit. Notes, too, whether its content conditions are gates.
  */
 static bool has_default_conditions_only(weir_entity *entity)
 {
@@ -362,6 +362,7 @@ static bool has_default_conditions_only(weir_entity *entity)
 	unsigned port;
 	bool input;
 
+	entity->gates_only = false;
 	for (size_t i = 0; i < entity->input_count; i++)
 		if (entity->inputs[i].count && !entity->inputs[i].lone)
 			return false;
@@ -372,15 +373,9 @@ static bool has_default_conditions_only(weir_entity *entity)
 		if (wr_condition_port(condition->plan, &port, &input))
 			*(input ? &entity->inputs[port].implied : &entity->outputs[port].implied) = condition;
 	}
-	return true;
-}
-
-/* Of a default_only entity: once its fronts are closed, its tick may wait for their fences alone. */
-static bool has_gates_only(const weir_entity *entity)
-{
+	entity->gates_only = true;
 	for (size_t i = entity->gathering_count; i < entity->asked_count; i++)
-		if (strcmp(entity->conditions[i].plan->kind->name, "cuda_stream") != 0)
-			return false;
+		entity->gates_only &= !strcmp(entity->conditions[i].plan->kind->name, "cuda_stream");
 	return true;
 }
 
@@ -443,7 +438,6 @@ weir_status wr_entity_reset(weir_entity *entity)
 		intersect_kinds(output);
 	}
 	entity->default_only = has_default_conditions_only(entity);
-	entity->gates_only = entity->default_only && has_gates_only(entity);
 	entity->gated = entity->has_content;
 	entity->asks_ports = entity->has_content || entity->only_latest;
 	wr_fetch_or(&entity->front_checks, entity->has_content ? WR_CHECK_CONTENT : 0);
