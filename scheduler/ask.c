@@ -689,31 +689,26 @@ static inline uint32_t close_fronts(weir_entity *entity)
 
 enum { FENCES = 64 }; /* of one port in one wait; further ones are waited for when these are complete */
 
-/* The verdict's own fences may be gone: who explains the entity asks its conditions, too. */
-static inline bool armed_complete(const weir_entity *entity)
-{
-	const struct wr_armed *armed = &entity->wait.armed;
-
-	for (size_t i = 0; i < armed->fence_count; i++)
-		if (!wr_fence_known_complete(entity->graph->system, armed->fences[i]))
-			return false;
-	return armed->fence_count > 0;
-}
-
 /*
  * checks: what to do with the fronts, if the gathering conditions are known to hold; else 0.
  *
  * awaits_fences: the tick waits for fences of its fronts, and for nothing else. What was found to hold stays
  * so: room only grows, and a front that is closed does not change (C4), nor do the producers of its messages,
  * which this entity holds as well. So a review that finds those complete that were armed knows the answer.
+ * (Not those of the verdict: who explains the entity asks its conditions, too.)
  */
 __attribute__((noinline)) static enum wr_answer ask_all(weir_entity *entity, bool draining, uint32_t checks)
 {
 	struct sum sum = {.rank = WR_RANK_READY, .at = INT64_MAX};
 	weir_view view = {.entity = entity, .draining = draining};
+	const struct wr_armed *armed = &entity->wait.armed;
+	size_t complete = 0;
 
 	if (entity->awaits_fences) {
-		checks = armed_complete(entity) ? 0 : close_fronts(entity);
+		while (complete < armed->fence_count &&
+		       wr_fence_known_complete(entity->graph->system, armed->fences[complete]))
+			complete++;
+		checks = complete && complete == armed->fence_count ? 0 : close_fronts(entity);
 	} else if (!checks) {
 		if (!ask_gathering(&view, &sum))
 			return publish_never(entity, &sum);
