@@ -156,7 +156,7 @@ static void apply_choice(struct wr_align *align, weir_entity *entity, const stru
 		if (!connection->sender)
 			wr_inlet_wake_waiting(connection->inlet);
 		else if (connection->queue.policy == WEIR_POLICY_BLOCK && worker)
-			wr_poke_room(worker, connection->sender);
+			wr_poke_room(worker, connection->sender, scheduler->trace);
 	}
 }
 

@@ -308,10 +308,13 @@ static inline void wr_run_drop_live(weir_scheduler *scheduler)
 bool wr_poke(weir_entity *entity); /* any thread; returns false if no run is on */
 /* By a worker of the entity's run. Returns false if the entity is DONE. */
 static inline bool wr_poke_by_worker(struct wr_worker *worker, weir_entity *entity);
-/* The same; returns the entity's state before the poke. */
-static inline uint32_t wr_poke_fetch(struct wr_worker *worker, weir_entity *entity);
+/*
+ * The same; returns the entity's state before the poke. trace: the run's; NULL where a tick is compiled for
+ * runs without observers.
+ */
+static inline uint32_t wr_poke_fetch(struct wr_worker *worker, weir_entity *entity, struct wr_trace *trace);
 /* The same for a sender whose receiver freed room: it got room, not a message, so it is queued last. */
-static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity);
+static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity, struct wr_trace *trace);
 /*
  * Takes a live reference and owns the entity if it is parked (C5); else returns false. Thread: any but a
  * worker.
@@ -394,12 +397,12 @@ static inline void wr_wake_one(weir_scheduler *scheduler)
 		wr_wake_one_of(scheduler, sleepers);
 }
 
-static inline uint32_t wr_poke_fetch(struct wr_worker *worker, weir_entity *entity)
+static inline uint32_t wr_poke_fetch(struct wr_worker *worker, weir_entity *entity, struct wr_trace *trace)
 {
 	uint32_t before = wr_fetch_or(&entity->state, WR_POKED);
 
 	if (before == WR_IDLE) {
-		wr_trace_poke(worker->scheduler->trace, worker->local.index, entity->id);
+		wr_trace_poke(trace, worker->local.index, entity->id);
 		wr_ready_push_next(worker, entity);
 	}
 	return before;
@@ -407,14 +410,14 @@ static inline uint32_t wr_poke_fetch(struct wr_worker *worker, weir_entity *enti
 
 static inline bool wr_poke_by_worker(struct wr_worker *worker, weir_entity *entity)
 {
-	return !(wr_poke_fetch(worker, entity) & WR_DONE);
+	return !(wr_poke_fetch(worker, entity, worker->scheduler->trace) & WR_DONE);
 }
 
-static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity)
+static inline void wr_poke_room(struct wr_worker *worker, weir_entity *entity, struct wr_trace *trace)
 {
 	if (wr_fetch_or(&entity->state, WR_POKED) != WR_IDLE)
 		return;
-	wr_trace_poke(worker->scheduler->trace, worker->local.index, entity->id);
+	wr_trace_poke(trace, worker->local.index, entity->id);
 	wr_ready_push_room(worker, entity);
 }
 

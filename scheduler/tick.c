@@ -67,7 +67,7 @@ __attribute__((always_inline)) static inline void front_take(struct wr_worker *w
 	if (!connection->sender)
 		wr_inlet_wake_waiting(connection->inlet);
 	else
-		wr_poke_room(worker, connection->sender);
+		wr_poke_room(worker, connection->sender, trace);
 }
 
 /* The fronts become the tick's inputs. */
@@ -256,7 +256,7 @@ __attribute__((always_inline)) static inline weir_status push_and_poke(struct wr
 		tell_drop(worker, connection, pushed);
 		/* fallthrough */
 	case WR_PUSHED:
-		before = wr_poke_fetch(worker, connection->receiver);
+		before = wr_poke_fetch(worker, connection->receiver, trace);
 		if (before & WR_DONE) {
 			wr_queue_take_back(&connection->queue);
 			connection->sender_owns = true;

@@ -298,8 +298,10 @@ static weir_status signal_take_locked(struct wr_system *system, size_t n, struct
 }
 
 /* Fills the signal, which the caller has taken, and arms its token. */
-static wr_token signal_arm(struct wr_system *system, struct wr_waker *waker,
-			   const struct wr_signal_request *request, struct wr_signal *signal)
+__attribute__((always_inline)) static inline wr_token signal_arm(struct wr_system *system,
+								 struct wr_waker *waker,
+								 const struct wr_signal_request *request,
+								 struct wr_signal *signal)
 {
 	wr_token token;
 
@@ -647,8 +649,10 @@ static weir_status signal_stream_prepare(struct wr_system *system, const struct 
 }
 
 /* The last step: the callback may run before this returns (F05). */
-static weir_status callback_enqueue(struct wr_system *system, struct enqueueing *on, struct wr_signal *signal,
-				    wr_token token, wr_token *out)
+__attribute__((always_inline)) static inline weir_status callback_enqueue(struct wr_system *system,
+									  struct enqueueing *on,
+									  struct wr_signal *signal,
+									  wr_token token, wr_token *out)
 {
 	/*
 	 * seq_cst, after the token was armed: either this load sees the failure, or the thread that fails the
@@ -907,8 +911,10 @@ void wr_system_collect(struct wr_system *system)
 			wr_signal_stream_push(&system->signals, &system->signals.signal_streams,
 					      signal_stream);
 		wr_refused_poke_bounded(system, device);
-		if (stream)
-			wr_stream_idle(stream);
+		/* The callback may come before the flag of the same value, which a query then waits for: once
+		 * more. */
+		if (stream && !wr_stream_idle(stream))
+			stream->kick_value = 0;
 		any_kick |= stream != NULL;
 	}
 	if (any_kick)

@@ -16,13 +16,13 @@
 
 static void capture_add(struct wr_host_capture *capture, struct wr_host_stream *stream)
 {
-	wr_mutex_lock(&stream->executor->lock);
+	wr_spin_lock(&stream->executor->lock);
 	if (!stream->capture) {
 		stream->capture = capture;
 		stream->next = capture->streams;
 		capture->streams = stream;
 	}
-	wr_mutex_unlock(&stream->executor->lock);
+	wr_spin_unlock(&stream->executor->lock);
 }
 
 weir_status wr_host_capture_begin(void *self, int device, void *stream, void **out)
@@ -62,7 +62,7 @@ static void capture_release_streams(struct wr_host_capture *capture)
 {
 	struct wr_executor *executor = capture->streams->executor;
 
-	wr_mutex_lock(&executor->lock);
+	wr_spin_lock(&executor->lock);
 	while (capture->streams) {
 		struct wr_host_stream *stream = capture->streams;
 
@@ -70,7 +70,7 @@ static void capture_release_streams(struct wr_host_capture *capture)
 		stream->next = NULL;
 		stream->capture = NULL;
 	}
-	wr_mutex_unlock(&executor->lock);
+	wr_spin_unlock(&executor->lock);
 }
 
 weir_status wr_host_capture_end(void *self, void *handle, void **out)

@@ -19,7 +19,7 @@ weir_status wr_host_pool_start(struct wr_host_pool *pool)
 	weir_status status = WEIR_OK;
 	bool some;
 
-	wr_mutex_lock(&pool->executor->lock);
+	wr_spin_lock(&pool->executor->lock);
 	some = pool->started; /* fewer are enough, and a later caller may be no fiber */
 	for (unsigned i = 0; !some && i < pool->size && !status; i++) {
 		status = wr_host_worker_start(pool, i);
@@ -27,7 +27,7 @@ weir_status wr_host_pool_start(struct wr_host_pool *pool)
 	}
 	if (pool->started)
 		status = WEIR_OK;
-	wr_mutex_unlock(&pool->executor->lock);
+	wr_spin_unlock(&pool->executor->lock);
 	return status;
 }
 
@@ -44,10 +44,10 @@ static weir_status pool_make(struct wr_executor *executor, unsigned size, unsign
 	pool->ready_end = &pool->ready;
 	pool->default_stream.executor = executor;
 	pool->default_stream.pool = pool;
-	wr_mutex_lock(&executor->lock);
+	wr_spin_lock(&executor->lock);
 	pool->next = executor->pools;
 	executor->pools = pool;
-	wr_mutex_unlock(&executor->lock);
+	wr_spin_unlock(&executor->lock);
 	*out = pool;
 	return executor->rules ? wr_host_pool_start(pool) : WEIR_OK;
 }
@@ -123,13 +123,8 @@ weir_status wr_executor_create(struct wr_executor **out, int devices, unsigned w
 	executor->strict = strict;
 	executor->memory = WR_CLOSED_MEMORY;
 	status = strict && !rules ? wr_closed_init_by_thread(&executor->memory) : WEIR_OK;
-	if (!status)
-		status = wr_mutex_init(&executor->lock);
-	if (!status)
-		status = wr_cond_init(&executor->returned);
 	if (status) {
 		wr_closed_finish(&executor->memory);
-		wr_mutex_finish(&executor->lock);
 		wr_free(executor);
 		return status;
 	}
@@ -144,9 +139,9 @@ weir_status wr_executor_create(struct wr_executor **out, int devices, unsigned w
 
 static void workers_join(struct wr_executor *executor)
 {
-	wr_mutex_lock(&executor->lock);
+	wr_spin_lock(&executor->lock);
 	executor->stopping = true;
-	wr_mutex_unlock(&executor->lock);
+	wr_spin_unlock(&executor->lock);
 	for (struct wr_host_pool *pool = executor->pools; pool; pool = pool->next)
 		for (unsigned i = 0; i < pool->started; i++)
 			wr_unpark(&pool->workers[i].parker);
@@ -167,8 +162,6 @@ void wr_executor_destroy(struct wr_executor *executor)
 	}
 	wr_tasks_free(executor->spare);
 	wr_closed_finish(&executor->memory);
-	wr_cond_finish(&executor->returned);
-	wr_mutex_finish(&executor->lock);
 	wr_free(executor);
 }
 

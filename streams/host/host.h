@@ -106,8 +106,9 @@ struct wr_host_stream {
 	struct wr_host_stream *next;     /* in the ready list, an event's parked list, or a capture */
 	struct wr_host_capture *capture; /* its work becomes a graph; NULL: it is run */
 	int64_t due;
-	bool busy;    /* ready, parked or running: adding a task need not make it ready */
-	bool running; /* a worker has taken it, and still uses it after it has left the lock */
+	bool busy;                  /* ready, parked or running: adding a task need not make it ready */
+	bool running;               /* a worker has taken it, and still uses it after it has left the lock */
+	struct wr_parker *returned; /* of the thread that waits until it is not, to destroy it; or NULL */
 };
 
 struct wr_host_worker {
@@ -140,7 +141,7 @@ struct wr_host_pool {
 
 /* The devices of a system: `self` of both backends. */
 struct wr_executor {
-	struct wr_mutex lock;
+	struct wr_spin lock; /* held for a few stores; for longer when the workers of a pool are started */
 	const struct wr_executor_rules *rules;
 	void *arg; /* of the rules */
 	int devices;
@@ -153,8 +154,6 @@ struct wr_executor {
 	_Atomic bool faulted; /* stored with release, after `fault`; a query reads it without the lock */
 	bool strict;
 	struct wr_closed_memory memory; /* of the devices, if strict: opened while an operation runs */
-	unsigned leaving;               /* threads that wait on `returned` */
-	struct wr_cond returned;        /* a worker has finished a task */
 	char fault[160];
 };
 

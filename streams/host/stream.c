@@ -164,20 +164,23 @@ void wr_host_stream_destroy(void *self, void *handle)
 {
 	struct wr_executor *executor = self;
 	struct wr_host_stream *stream = handle;
+	struct wr_parker returned = {0};
 
 	if (stream == &stream->pool->default_stream)
 		return;
-	wr_mutex_lock(&executor->lock);
-	executor->leaving++;
-	while (stream->running)
-		wr_cond_wait(&executor->returned, &executor->lock, WR_FOREVER);
-	executor->leaving--;
+	wr_spin_lock(&executor->lock);
+	while (stream->running) {
+		stream->returned = &returned;
+		wr_spin_unlock(&executor->lock);
+		wr_park(&returned, WR_FOREVER);
+		wr_spin_lock(&executor->lock); /* so the thread that unparked is done with the parker */
+	}
 	for (struct wr_host_stream **at = &stream->pool->ready; *at; at = &(*at)->next)
 		if (*at == stream) {
 			wr_host_stream_unlink_locked(stream->pool, at);
 			break;
 		}
-	wr_mutex_unlock(&executor->lock);
+	wr_spin_unlock(&executor->lock);
 	wr_tasks_free(stream->first);
 	wr_free(stream);
 }
@@ -219,10 +222,10 @@ weir_status wr_host_timer_read(void *self, int device, void *begin, void *end, i
 		status = wr_host_query(self, end);
 	if (status)
 		return status;
-	wr_mutex_lock(&executor->lock);
+	wr_spin_lock(&executor->lock);
 	*begun = ((const struct wr_host_event *)begin)->reached_at;
 	*ended = ((const struct wr_host_event *)end)->reached_at;
-	wr_mutex_unlock(&executor->lock);
+	wr_spin_unlock(&executor->lock);
 	return WEIR_OK;
 }
 
@@ -236,20 +239,24 @@ static weir_status enqueue_failure(const struct wr_executor *executor, bool faul
 		       : WEIR_E_NOMEM;
 }
 
-/* Returns a task to fill, with the lock held; on failure NULL, without it. */
-struct wr_task *wr_host_enqueue_begin(void *handle, enum wr_work work, weir_status *status)
+/*
+ * Returns a task to fill, with the lock held; on failure NULL, without it. Inlined, with enqueue_end, where a
+ * gated tick enqueues.
+ */
+__attribute__((always_inline)) static inline struct wr_task *enqueue_begin(void *handle, enum wr_work work,
+									   weir_status *status)
 {
 	const struct wr_host_stream *stream = handle;
 	struct wr_executor *executor = stream->executor;
 	struct wr_task *task;
 	bool faulted, refused;
 
-	wr_mutex_lock(&executor->lock);
+	wr_spin_lock(&executor->lock);
 	faulted = wr_read(&executor->faulted);
 	refused = stream->capture && work != WR_WORK_KERNEL && work != WR_WORK_COPY;
 	task = faulted || refused ? NULL : wr_task_locked(executor);
 	if (!task) {
-		wr_mutex_unlock(&executor->lock);
+		wr_spin_unlock(&executor->lock);
 		*status = enqueue_failure(executor, faulted, refused);
 		return NULL;
 	}
@@ -286,7 +293,7 @@ static struct wr_host_worker *stream_begin_locked(struct wr_host_stream *stream)
 	return wr_host_pool_wake_locked(stream->pool);
 }
 
-weir_status wr_host_enqueue_end(void *handle, struct wr_task *task)
+__attribute__((always_inline)) static inline weir_status enqueue_end(void *handle, struct wr_task *task)
 {
 	struct wr_host_stream *stream = handle;
 	struct wr_executor *executor = stream->executor;
@@ -299,12 +306,22 @@ weir_status wr_host_enqueue_end(void *handle, struct wr_task *task)
 		if (!stream->busy)
 			worker = stream_begin_locked(stream);
 	}
-	wr_mutex_unlock(&executor->lock);
+	wr_spin_unlock(&executor->lock);
 	if (worker)
 		wr_unpark(&worker->parker);
 	if (executor->rules)
 		executor->rules->enqueued(executor->arg);
 	return WEIR_OK;
+}
+
+struct wr_task *wr_host_enqueue_begin(void *stream, enum wr_work work, weir_status *status)
+{
+	return enqueue_begin(stream, work, status);
+}
+
+weir_status wr_host_enqueue_end(void *stream, struct wr_task *task)
+{
+	return enqueue_end(stream, task);
 }
 
 weir_status wr_host_launch(void *self, int device, void *stream, const weir_kernel *kernel,
@@ -318,7 +335,7 @@ weir_status wr_host_launch(void *self, int device, void *stream, const weir_kern
 	if (!kernel->host)
 		return wr_fail(WEIR_E_UNSUPPORTED,
 			       "kernel '%s' has no form for the host: set weir_kernel.host", kernel->name);
-	task = wr_host_enqueue_begin(stream, WR_WORK_KERNEL, &status);
+	task = enqueue_begin(stream, WR_WORK_KERNEL, &status);
 	if (!task)
 		return status;
 	task->kernel.host = kernel->host;
@@ -326,7 +343,7 @@ weir_status wr_host_launch(void *self, int device, void *stream, const weir_kern
 	task->kernel.bytes = bytes;
 	if (bytes)
 		memcpy(task->kernel.arguments, arguments, bytes);
-	return wr_host_enqueue_end(stream, task);
+	return enqueue_end(stream, task);
 }
 
 weir_status wr_host_copy_rows(void *self, int device, void *stream, const weir_copy *copy)
@@ -353,7 +370,7 @@ weir_status wr_host_copy(void *self, int device, void *stream, void *to, const v
 weir_status wr_host_signal(void *self, int device, void *stream, const struct wr_firing *firing)
 {
 	weir_status status;
-	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_CALL, &status);
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_CALL, &status);
 
 	(void)self;
 	(void)device;
@@ -365,7 +382,7 @@ weir_status wr_host_signal(void *self, int device, void *stream, const struct wr
 	task->call.arg = firing->arg;
 	task->call.word = firing->word;
 	task->call.value = firing->value;
-	return wr_host_enqueue_end(stream, task);
+	return enqueue_end(stream, task);
 }
 
 weir_status wr_host_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
@@ -391,7 +408,7 @@ weir_status wr_host_record(void *self, int device, void *stream, void *handle)
 {
 	struct wr_host_event *event = handle;
 	weir_status status;
-	struct wr_task *task = wr_host_enqueue_begin(stream, WR_WORK_RECORD, &status);
+	struct wr_task *task = enqueue_begin(stream, WR_WORK_RECORD, &status);
 
 	(void)self;
 	(void)device;
@@ -400,7 +417,7 @@ weir_status wr_host_record(void *self, int device, void *stream, void *handle)
 	task->event = event;
 	task->count = wr_read(&event->recorded) + 1;
 	wr_store_release(&event->recorded, task->count); /* a query that sees it sees what came before */
-	return wr_host_enqueue_end(stream, task);
+	return enqueue_end(stream, task);
 }
 
 weir_status wr_host_wait(void *self, int device, void *stream, void *handle)

@@ -141,7 +141,7 @@ static void task_run_unlocked(struct wr_host_stream *stream, struct wr_task *tas
 	int code;
 
 	pool->calling |= task->work == WR_WORK_CALL;
-	wr_mutex_unlock(&executor->lock);
+	wr_spin_unlock(&executor->lock);
 	if (another) /* the pool works without it, so a failure is ignored */
 		(void)wr_host_worker_start(pool, another);
 	if (opens)
@@ -149,7 +149,7 @@ static void task_run_unlocked(struct wr_host_stream *stream, struct wr_task *tas
 	code = task_execute(task, &name);
 	if (opens)
 		wr_closed_close(&executor->memory);
-	wr_mutex_lock(&executor->lock);
+	wr_spin_lock(&executor->lock);
 	if (task->work == WR_WORK_CALL)
 		pool->calling = false;
 	if (code)
@@ -234,9 +234,9 @@ static void worker_sleep(struct wr_host_worker *worker, int64_t until)
 	worker->next = pool->idle;
 	worker->idle = true;
 	pool->idle = worker;
-	wr_mutex_unlock(&executor->lock);
+	wr_spin_unlock(&executor->lock);
 	wr_park(&worker->parker, until);
-	wr_mutex_lock(&executor->lock);
+	wr_spin_lock(&executor->lock);
 	for (struct wr_host_worker **at = &pool->idle; worker->idle; at = &(*at)->next)
 		if (*at == worker) {
 			*at = worker->next;
@@ -252,9 +252,9 @@ static void wake_worker(struct wr_host_pool *pool)
 
 	if (!worker)
 		return;
-	wr_mutex_unlock(&pool->executor->lock);
+	wr_spin_unlock(&pool->executor->lock);
 	wr_unpark(&worker->parker);
-	wr_mutex_lock(&pool->executor->lock);
+	wr_spin_lock(&pool->executor->lock);
 }
 
 /* A record may have made streams of other pools ready: wakes a worker in each. */
@@ -280,7 +280,7 @@ static void worker_main(void *arg)
 
 	if (executor->strict)
 		wr_closed_open_thread(&executor->memory);
-	wr_mutex_lock(&executor->lock);
+	wr_spin_lock(&executor->lock);
 	while (!executor->stopping) {
 		struct wr_host_stream *stream = pool_take_locked(pool, &until);
 
@@ -292,11 +292,11 @@ static void worker_main(void *arg)
 		stream_step(stream);
 		stream->running = false;
 		executor->running--;
-		if (executor->leaving)
-			wr_cond_broadcast(&executor->returned);
+		if (stream->returned) /* the stream is destroyed as soon as this thread leaves the lock */
+			wr_unpark(stream->returned);
 		wake_other_pools(executor);
 	}
-	wr_mutex_unlock(&executor->lock);
+	wr_spin_unlock(&executor->lock);
 }
 
 bool wr_host_stopped(void *self)
@@ -304,10 +304,10 @@ bool wr_host_stopped(void *self)
 	struct wr_executor *executor = self;
 	bool quiet, more = false;
 
-	wr_mutex_lock(&executor->lock);
+	wr_spin_lock(&executor->lock);
 	for (const struct wr_host_pool *pool = executor->pools; pool; pool = pool->next)
 		more |= pool->ready && after_fault(executor);
 	quiet = wr_read(&executor->faulted) && !executor->running && !more;
-	wr_mutex_unlock(&executor->lock);
+	wr_spin_unlock(&executor->lock);
 	return quiet;
 }

@@ -318,6 +318,24 @@ static void c05_c08_explain_says_what_a_gate_waits_for(void **state)
 	rig_destroy(rig);
 }
 
+/* The second look notes that the work of b is complete; the poke then has the entity reviewed. */
+static void c05_c08_what_is_explained_waits_for_all_its_fences(void **state)
+{
+	struct rig *rig = rig_of("a:source ticks=1 work=10ms -> end gate=in; "
+				 "b:source ticks=1 first=10 work=6ms -> end.in2 gate=in2");
+
+	(void)state;
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, 3 * MS, NULL);
+	assert_non_null(strstr(rig_explain(rig), "end: cuda_stream on in2: WAIT_EVENT"));
+	weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
+	assert_null(strstr(rig_explain(rig), "in2"));
+	assert_int_equal(weir_entity_poke(weir_graph_entity(rig->graph, "end")), WEIR_OK);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "0|10");
+	rig_destroy(rig);
+}
+
 static weir_status must_not_run(struct rig *rig, weir_context *context)
 {
 	(void)context;
@@ -491,6 +509,7 @@ int main(void)
 		cmocka_unit_test(c08_without_device_work_no_gate_is_asked),
 		cmocka_unit_test(c08_s08_a_start_forgets_that_there_was_device_work),
 		cmocka_unit_test(c05_c08_explain_says_what_a_gate_waits_for),
+		cmocka_unit_test(c05_c08_what_is_explained_waits_for_all_its_fences),
 		cmocka_unit_test(c08_e02_host_code_sees_nothing_of_a_failed_device),
 		cmocka_unit_test(c08_b02_what_an_inlet_is_given_is_waited_for),
 		cmocka_unit_test(xa03_host_memory_that_leads_into_a_device_port_is_noted),

@@ -247,6 +247,29 @@ TEST(g04_s09_a_worker_that_polled_in_passing_wakes_another_one_for_it)
 	rig_in_world(1, poll_in_passing);
 }
 
+/*
+ * At its bound of ticks in flight the entity has the device write a flag behind the fence, for which nobody
+ * waits: the callback of the kick comes before that write. Without another kick the watch would find it.
+ */
+static void flag_behind_the_kick(void)
+{
+	struct rig *rig = rig_of("source ticks=1 work=1ms in_flight=1 -> end gated=false");
+
+	rig_with_knobs(
+		rig, "flag",
+		(struct wr_sim_knobs){
+			.call_min = 1 * MS, .call_max = 1 * MS, .flag_min = 10 * MS, .flag_max = 10 * MS});
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_in_range(rig->outcome.duration_ns, 10 * MS, 20 * MS);
+	rig_destroy(rig);
+}
+
+TEST(s04_g04_a_kick_that_comes_before_the_flag_comes_again)
+{
+	(void)state_;
+	rig_in_world(1, flag_behind_the_kick);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +277,7 @@ int main(void)
 		cmocka_unit_test(xb26_the_last_worker_to_sleep_has_streams_with_work_queried),
 		cmocka_unit_test(s03_t04_what_is_left_to_the_device_kicks_the_loop_if_an_entity_waits_for_it),
 		cmocka_unit_test(g04_s09_a_worker_that_polled_in_passing_wakes_another_one_for_it),
+		cmocka_unit_test(s04_g04_a_kick_that_comes_before_the_flag_comes_again),
 		cmocka_unit_test(s04_e02_a_run_ends_when_its_last_payload_is_free),
 	};
 
