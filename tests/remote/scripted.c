@@ -11,13 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "remote/remote.h"
+#include "any_link.h"
 
 enum { CAPACITY = 4 }; /* of the sender's input */
 
@@ -38,28 +36,14 @@ static unsigned drops, data, done;
 static atomic_uint made;   /* by the source */
 static atomic_bool enough; /* it ends */
 
-static bool link_load(char why[LINK_WHY])
-{
-	(void)why;
-	return true;
-}
-
 static struct link *link_open(const struct link_events *events, int set, char why[LINK_WHY])
 {
 	struct link *link = calloc(1, sizeof *link);
-	struct epoll_event event = {.events = EPOLLIN};
 
 	(void)why;
 	link->events = *events;
-	link->woken = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
-	assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, link->woken, &event), 0);
+	link->woken = any_link_descriptor(set, 1);
 	return link;
-}
-
-static size_t link_head_most(const struct link *link)
-{
-	(void)link;
-	return WIRE_SMALL;
 }
 
 static bool link_listen(struct link *link, const struct address *address, const char *peers,
@@ -130,9 +114,9 @@ static void link_close(struct link *link, int64_t patience)
 
 static const struct transport scripted = {
 	.name = "scripted",
-	.load = link_load,
+	.load = any_link_load,
 	.open = link_open,
-	.head_most = link_head_most,
+	.head_most = any_link_head_most,
 	.listen = link_listen,
 	.deafen = link_deafen,
 	.connect = link_connect,
@@ -329,11 +313,7 @@ static void run(const char *json, step *const *steps)
 	drops = data = done = lost = 0;
 	made = 0;
 	enough = false;
-	assert_false(weir_registry_create(&registry));
-	assert_false(weir_registry_add_condition(registry, &remote_output_condition));
-	assert_false(weir_registry_add_condition(registry, &remote_input_condition));
-	assert_false(weir_registry_add_operator(registry, &remote_send_operator));
-	assert_false(weir_registry_add_operator(registry, &remote_receive_operator));
+	assert_false(any_link_registry(&registry));
 	assert_false(weir_registry_add_operator(registry, &number));
 	if (weir_description_parse(json, strlen(json), NULL, NULL, &description) ||
 	    weir_graph_create(registry, description, &graph) ||

@@ -1,23 +1,16 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "any_link.h"
 #include "base/clock.h"
 #include "simulated_net.h"
-
-static bool simulated_load(char why[LINK_WHY])
-{
-	(void)why;
-	return true;
-}
 
 static struct link *simulated_open(const struct link_events *events, int set, char why[LINK_WHY])
 {
 	struct link *link = calloc(1, sizeof *link);
-	struct epoll_event event = {.events = EPOLLIN};
 
 	(void)why;
 	if (!link)
@@ -25,19 +18,11 @@ static struct link *simulated_open(const struct link_events *events, int set, ch
 	link->events = *events;
 	link->set = set;
 	link->side = events->accepted ? SIMULATED_RECEIVER : SIMULATED_SENDER;
-	link->descriptor = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (epoll_ctl(set, EPOLL_CTL_ADD, link->descriptor, &event))
-		abort();
+	link->descriptor = any_link_descriptor(set, 0);
 	if (net.sides[link->side])
 		net.fails("two links of one side");
 	net.sides[link->side] = link;
 	return link;
-}
-
-static size_t simulated_head_most(const struct link *link)
-{
-	(void)link;
-	return WIRE_SMALL;
 }
 
 static bool simulated_listen(struct link *link, const struct address *address, const char *peers,
@@ -377,9 +362,9 @@ void simulated_look(enum simulated_side side)
 
 static const struct transport simulated = {
 	.name = "simulated",
-	.load = simulated_load,
+	.load = any_link_load,
 	.open = simulated_open,
-	.head_most = simulated_head_most,
+	.head_most = any_link_head_most,
 	.listen = simulated_listen,
 	.deafen = simulated_deafen,
 	.connect = simulated_connect,

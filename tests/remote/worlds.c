@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "any_link.h"
 #include "tests/scheduler/rest.h"
 #include "worlds.h"
 
@@ -208,16 +209,8 @@ static void live_all(void *arg)
 
 static weir_status make_registry(void)
 {
-	weir_status status = weir_registry_create(&world.registry);
+	weir_status status = any_link_registry(&world.registry);
 
-	if (!status)
-		status = weir_registry_add_condition(world.registry, &remote_output_condition);
-	if (!status)
-		status = weir_registry_add_condition(world.registry, &remote_input_condition);
-	if (!status)
-		status = weir_registry_add_operator(world.registry, &remote_send_operator);
-	if (!status)
-		status = weir_registry_add_operator(world.registry, &remote_receive_operator);
 	if (!status)
 		status = weir_registry_add_operator(world.registry, &number);
 	return status ? status : weir_registry_add_operator(world.registry, &look);
