@@ -77,8 +77,8 @@ def start(weir, name, graph, *options, command="run", **more):
 
 
 class Ended:
-    def __init__(self, child):
-        self.stdout, self.stderr = child.communicate(timeout=process.LIMIT)
+    def __init__(self, child, limit=process.LIMIT):
+        self.stdout, self.stderr = child.communicate(timeout=limit)
         self.code = child.returncode
 
     def __repr__(self):

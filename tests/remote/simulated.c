@@ -123,13 +123,31 @@ static void hear_message(struct link *link, struct parcel *parcel)
 	simulated_wake();
 }
 
+/* What the receiver owes its graph from now on (R2). */
+static void note_whole(struct line *line, const struct parcel *parcel)
+{
+	struct wire_record parts[WEIR_PARTS_MAX];
+	struct wire wire;
+	char why[LINK_WHY];
+
+	if (!wire_read(parcel->head, parcel->head_bytes, parcel->bytes, SIZE_MAX, parts, &wire, why) ||
+	    wire.number < line->wanted || wire.number - line->wanted >= 64)
+		return; /* a place that it should not have given: it is told elsewhere */
+	line->whole |= UINT64_C(1) << (wire.number - line->wanted);
+	for (; line->whole & 1; line->whole >>= 1, line->wanted++)
+		simulated_seen.received++;
+}
+
 /* As an event may let other fibers go on, the parcel is changed before it. */
 static void tell_filled(struct link *link, struct parcel *parcel)
 {
 	bool whole = parcel->phase == FILLED;
 
-	if (!whole)
+	if (whole)
+		note_whole(parcel->line, parcel);
+	else
 		net_write_garbage(parcel);
+	link->torn |= !whole;
 	parcel->phase = PAST;
 	link->events.filled(link->events.arg, parcel->place, whole);
 }
@@ -167,12 +185,14 @@ static void handle(struct link *link, struct parcel *parcel)
 	}
 }
 
-static void simulated_progress(struct link *link)
+/* All that has come, and no word of what comes next. */
+static void simulated_poll(struct link *link)
 {
 	struct parcel *parcel;
 	eventfd_t told;
 
 	link->inside = true;
+	link->armed = false;
 	if (net_draw(2)) /* what it looks at takes time */
 		wr_thread_yield();
 	else if (!net_draw(6))
@@ -183,8 +203,13 @@ static void simulated_progress(struct link *link)
 		if (!net_draw(4))
 			wr_thread_yield();
 	}
-	link->armed = true;
 	link->inside = false;
+}
+
+static void simulated_progress(struct link *link)
+{
+	simulated_poll(link);
+	link->armed = true;
 }
 
 /* --- sending --- */
@@ -199,6 +224,8 @@ static void check_credit(struct line *line, const struct wire *wire)
 		line->credits = wire->credits;
 		line->sent = wire->waiting;
 		line->came = 0;
+		line->wanted = line->hello;
+		line->whole = 0;
 		break;
 	case WIRE_CREDIT:
 		line->credits += wire->credits;
@@ -212,6 +239,8 @@ static void check_credit(struct line *line, const struct wire *wire)
 				  (unsigned)(line->sent - line->came), line->limit);
 		break;
 	case WIRE_HELLO:
+		line->hello = wire->number;
+		break;
 	case WIRE_END:
 	case WIRE_DONE:
 	case WIRE_BYE:
@@ -314,7 +343,7 @@ static bool simulated_drop(struct link *link)
 		line->ends[link->side] = NULL;
 	}
 	link->line = NULL;
-	link->told = link->inside = false;
+	link->told = link->inside = link->torn = false;
 	return true;
 }
 
@@ -358,6 +387,8 @@ void simulated_look(enum simulated_side side)
 
 	if (link && !link->inside && !link->dead && draw_news(link) && poll(&set, 1, 0) <= 0)
 		net.fails("the %s sleeps, and its link has news", side ? "receiver" : "sender");
+	if (link && !link->inside && !link->dead && link->torn && poll(&set, 1, 0) <= 0)
+		net.fails("the %s sleeps, and a payload was torn", side ? "receiver" : "sender");
 }
 
 static const struct transport simulated = {
@@ -369,6 +400,7 @@ static const struct transport simulated = {
 	.deafen = simulated_deafen,
 	.connect = simulated_connect,
 	.progress = simulated_progress,
+	.poll = simulated_poll,
 	.send = simulated_send,
 	.drop = simulated_drop,
 	.close = simulated_close,
