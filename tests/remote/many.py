@@ -6,12 +6,10 @@ two processes, a million through eight, and a receiver that is slow for a minute
 import array
 import signal
 import struct
-import sys
 import time
 
 import processes
-from processes import Ended, address, beating, chain, entity, frames, receive, send, start, wait_until
-from silence import LONG, resident
+from processes import LONG, Ended, address, beating, chain, entity, frames, receive, resident, send, start, wait_until
 
 PROCESSES = 8
 ROW = 1800 if LONG else processes.process.LIMIT  # seconds for a row
@@ -103,7 +101,6 @@ def r01_a_receiver_that_is_slow_for_long_costs_the_sender_no_memory(weir):
 
 
 if __name__ == "__main__":
-    processes.FOLDER.mkdir(parents=True, exist_ok=True)
     processes.process.main(
         [
             e05_r01_r02_two_processes,

@@ -23,6 +23,10 @@ FOLDER = pathlib.Path(sys.argv[2])
 PLUGIN = os.path.abspath(sys.argv[3])
 TRANSPORTS = os.environ["UCX_TLS"].split(",")
 del sys.argv[2:4]
+LONG = "--long" in sys.argv
+if LONG:
+    sys.argv.remove("--long")
+FOLDER.mkdir(parents=True, exist_ok=True)
 
 
 def address():
@@ -108,6 +112,12 @@ def wait_until(child, there):
     while not there():
         assert child.poll() is None and time.monotonic() < until, Ended(child)
         time.sleep(0.01)
+
+
+def resident(child):
+    """Bytes."""
+    with open(f"/proc/{child.pid}/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def frames(path):
@@ -471,7 +481,6 @@ def r06_names_come_from_the_environment(weir):
 
 
 if __name__ == "__main__":
-    FOLDER.mkdir(parents=True, exist_ok=True)
     process.main(
         [
             e05_r02_r05_all_that_is_sent_arrives,
