@@ -157,6 +157,35 @@ static bool accepts(struct link *link)
 	return true;
 }
 
+/* The same sender, which has sent so many. */
+static bool says_hello_of_first(struct link *link, uint64_t number)
+{
+	return says(link, (struct wire){.kind = WIRE_HELLO, .session = 1000, .number = number});
+}
+
+static bool says_hello_again(struct link *link)
+{
+	return says_hello_of_first(link, 5);
+}
+
+static uint64_t receiver_before; /* session of the receiver, as the last welcome told it */
+
+static bool says_hello_first(struct link *link)
+{
+	return says_hello_of_first(link, 0);
+}
+
+static bool is_cut_after_welcome(struct link *link)
+{
+	if (said.kind != WIRE_WELCOME)
+		return false;
+	receiver_before = said.session;
+	said = (struct wire){.kind = WIRE_BYE};
+	link->lost = true;
+	link->events.lost(link->events.arg, "it is cut");
+	return true;
+}
+
 static bool says_hello(struct link *link)
 {
 	static uint64_t session;
@@ -206,6 +235,26 @@ static bool sends_well(struct link *link)
 static bool says_end(struct link *link)
 {
 	return says(link, (struct wire){.kind = WIRE_END, .number = 1});
+}
+
+/* Another sender's connection. */
+static bool is_cut_between(struct link *link)
+{
+	uint64_t kept = receiver_before;
+	bool cut = is_cut_after_welcome(link);
+
+	receiver_before = kept;
+	return cut;
+}
+
+static uint64_t said_session;
+
+static bool says_end_behind_5(struct link *link)
+{
+	if (said.kind != WIRE_WELCOME)
+		return false;
+	said_session = said.session;
+	return says(link, (struct wire){.kind = WIRE_END, .number = 5});
 }
 
 static bool connects(struct link *link)
@@ -364,9 +413,20 @@ static void r06_what_is_dropped_is_counted_and_a_hello_s_number_stays(void **unu
 	assert_int_equal(lost, made - data);
 }
 
+/* So the sender counts what was not confirmed as lost, which the receiver does not know any more. */
+static void r06_a_receiver_that_has_forgotten_a_sender_is_another_one_to_it(void **unused)
+{
+	(void)unused;
+	run(receiver, (step *const[]){accepts, says_hello_first, is_cut_after_welcome, accepts, says_hello,
+				      is_cut_between, accepts, says_hello_again, says_end_behind_5, NULL});
+	assert_int_equal(done, 1);
+	assert_true(said_session != receiver_before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r06_a_receiver_that_has_forgotten_a_sender_is_another_one_to_it),
 		cmocka_unit_test(r06_a_message_that_cannot_be_loses_the_sender_alone),
 		cmocka_unit_test(r06_what_is_dropped_is_counted_and_a_hello_s_number_stays),
 	};
