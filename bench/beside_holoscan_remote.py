@@ -7,7 +7,7 @@
              the source to compute of the sink, both in Python
     rate     messages a second, as fast as they go; of weir that of so many messages more, so that starts are not in it
 
-With a python3 that has holoscan-cu13, whose --driver and --worker are used. Both choose their transports; with UCX_TLS=tcp,self Holoscan's did not end.
+With a python3 that has holoscan-cu13, whose --driver and --worker are used. Both choose their transports (UCX_TLS, if it is set).
 """
 import argparse
 import json
