@@ -552,6 +552,9 @@ static void greet(weir_context *context, struct receive *self)
 
 	self->greeted = false;
 	if (hello->session != self->sender) {
+		if (self->sender) /* which it forgets: should that come again, this is another receiver to it
+				   */
+			welcome.session = ++self->session;
 		self->way = (struct way){0};
 		self->run_count = 0;
 		self->lost_before = self->lost;

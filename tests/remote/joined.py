@@ -171,5 +171,4 @@ def e06_figures_that_cannot_be_harm_nothing(weir):
 
 
 if __name__ == "__main__":
-    FOLDER.mkdir(parents=True, exist_ok=True)
     process.main([check for name, check in list(globals().items()) if name[0] in "tre" and name[1:3].isdigit()])

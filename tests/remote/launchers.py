@@ -34,5 +34,4 @@ if __name__ == "__main__":
     if not shutil.which("mpirun"):
         print("skipped: no mpirun: run scripts/install-deps mpi")
         sys.exit(77)
-    processes.FOLDER.mkdir(parents=True, exist_ok=True)
     processes.process.main([r06_mpirun_starts_both_sides_as_the_page_says])

@@ -14,13 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "remote/remote.h"
+#include "any_link.h"
 
 enum { COUNT = 200, SEEDS = 96, CUTS = 3 };
 
@@ -63,28 +61,14 @@ static void wake(struct link *link)
 	assert_int_equal(write(link->woken, &one, sizeof one), sizeof one);
 }
 
-static bool link_load(char why[LINK_WHY])
-{
-	(void)why;
-	return true;
-}
-
 static struct link *link_open(const struct link_events *events, int set, char why[LINK_WHY])
 {
 	struct link *link = calloc(1, sizeof *link);
-	struct epoll_event event = {.events = EPOLLIN};
 
 	(void)why;
 	link->events = *events;
-	link->woken = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, link->woken, &event), 0);
+	link->woken = any_link_descriptor(set, 0);
 	return link;
-}
-
-static size_t link_head_most(const struct link *link)
-{
-	(void)link;
-	return WIRE_SMALL;
 }
 
 static bool link_listen(struct link *link, const struct address *address, const char *peers,
@@ -265,9 +249,9 @@ static void link_close(struct link *link, int64_t patience)
 
 static const struct transport seeded = {
 	.name = "seeded",
-	.load = link_load,
+	.load = any_link_load,
 	.open = link_open,
-	.head_most = link_head_most,
+	.head_most = any_link_head_most,
 	.listen = link_listen,
 	.deafen = link_deafen,
 	.connect = link_connect,
@@ -390,11 +374,7 @@ static void r01_r02_r03_r04_r05_r06_e05_what_is_lost_is_counted_by_both(void **u
 	unsigned joined = 0;
 
 	(void)unused;
-	assert_int_equal(weir_registry_create(&registry), WEIR_OK);
-	assert_int_equal(weir_registry_add_condition(registry, &remote_output_condition), WEIR_OK);
-	assert_int_equal(weir_registry_add_condition(registry, &remote_input_condition), WEIR_OK);
-	assert_int_equal(weir_registry_add_operator(registry, &remote_send_operator), WEIR_OK);
-	assert_int_equal(weir_registry_add_operator(registry, &remote_receive_operator), WEIR_OK);
+	assert_int_equal(any_link_registry(&registry), WEIR_OK);
 	assert_int_equal(weir_registry_add_operator(registry, &number), WEIR_OK);
 	assert_int_equal(weir_registry_add_operator(registry, &look), WEIR_OK);
 	for (unsigned n = 0; n < SEEDS; n++) {

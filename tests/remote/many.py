@@ -1,23 +1,27 @@
-"""remote/: eight processes, in a row and around one; what arrives is what was sent, in order.
+"""remote/: rows of two, three and eight processes, and eight around one; what arrives is what was sent, in order.
 
-many.py WEIR FOLDER PLUGIN [--long]: FOLDER is scratch. --long: a million messages through the row, and a receiver that is slow for a minute.
+many.py WEIR FOLDER PLUGIN [--long]: FOLDER is scratch; the engine's transports are those of UCX_TLS. --long: ten million messages between
+two processes, a million through eight, and a receiver that is slow for a minute.
 """
+import array
 import signal
 import struct
-import sys
 import time
 
 import processes
-from processes import Ended, address, beating, chain, entity, frames, receive, send, start, wait_until
-from silence import LONG, resident
+from processes import LONG, Ended, address, beating, chain, entity, frames, receive, resident, send, start, wait_until
 
 PROCESSES = 8
+ROW = 1800 if LONG else processes.process.LIMIT  # seconds for a row
 
 
 def numbered(name, count, bytes):
     """A file of that many frames, each of which begins with its number."""
     path = processes.FOLDER / name
-    path.write_bytes(b"".join(struct.pack("<Q", number) + bytes_of(number, bytes - 8) for number in range(count)))
+    if bytes == 8:
+        path.write_bytes(array.array("Q", range(count)).tobytes())
+    else:
+        path.write_bytes(b"".join(struct.pack("<Q", number) + bytes_of(number, bytes - 8) for number in range(count)))
     return path
 
 
@@ -34,19 +38,30 @@ def write(path):
     return entity("write", "frames_write", path=str(path))
 
 
-def e05_r01_r02_eight_processes_in_a_row(weir):
-    count, size = (1000000, 8) if LONG else (5000, 1000)
+def row_is_conserved(weir, length, count, size):
     raw, copy = numbered("raw", count, size), processes.FOLDER / "copy"
-    ways = [address() for _ in range(PROCESSES - 1)]
+    ways = [address() for _ in range(length - 1)]
     row = [start(weir, "0", chain(read(raw, size), send(ways[0])))]
-    for n in range(1, PROCESSES - 1):
+    for n in range(1, length - 1):
         row.append(start(weir, str(n), chain(receive(ways[n - 1], credits=64), send(ways[n]))))
     row.append(start(weir, "last", chain(receive(ways[-1], credits=64), write(copy))))
     began = time.monotonic()
-    for ended in [Ended(child) for child in row]:
+    for ended in [Ended(child, ROW) for child in row]:
         assert ended.code == 0 and not ended.stderr, ended
     assert copy.read_bytes() == raw.read_bytes()
-    print(f"{count} messages of {size} bytes through {PROCESSES} processes in {time.monotonic() - began:.1f} s")
+    print(f"{count} messages of {size} bytes through {length} processes in {time.monotonic() - began:.1f} s")
+
+
+def e05_r01_r02_two_processes(weir):
+    row_is_conserved(weir, 2, *((10000000, 8) if LONG else (20000, 8)))
+
+
+def e05_r01_r02_three_processes_in_a_row(weir):
+    row_is_conserved(weir, 3, 5000, 1000)
+
+
+def e05_r01_r02_eight_processes_in_a_row(weir):
+    row_is_conserved(weir, PROCESSES, *((1000000, 8) if LONG else (5000, 1000)))
 
 
 def e05_r01_r02_seven_processes_around_one(weir):
@@ -86,9 +101,10 @@ def r01_a_receiver_that_is_slow_for_long_costs_the_sender_no_memory(weir):
 
 
 if __name__ == "__main__":
-    processes.FOLDER.mkdir(parents=True, exist_ok=True)
     processes.process.main(
         [
+            e05_r01_r02_two_processes,
+            e05_r01_r02_three_processes_in_a_row,
             e05_r01_r02_eight_processes_in_a_row,
             e05_r01_r02_seven_processes_around_one,
             r01_a_receiver_that_is_slow_for_long_costs_the_sender_no_memory,

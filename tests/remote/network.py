@@ -15,8 +15,8 @@ import threading
 import time
 
 import processes
-from processes import Ended, SINK, beating, chain, counted, entity, frames, lost, receive, send, start, wait_until
-from silence import EITHER, SILENT, named_after, resident
+from processes import Ended, SINK, beating, chain, counted, entity, frames, lost, receive, resident, send, start, wait_until
+from silence import EITHER, SILENT, named_after
 
 NAMES = [f"weir{os.getpid()}{side}" for side in "ab"]
 ADDRESSES = ["10.213.0.1", "10.213.0.2"]
@@ -173,7 +173,6 @@ def main():
 
 
 if __name__ == "__main__":
-    processes.FOLDER.mkdir(parents=True, exist_ok=True)
     try:
         main()
     finally:

@@ -24,6 +24,10 @@ PLUGIN = os.path.abspath(sys.argv[3])
 TRANSPORTS = os.environ["UCX_TLS"].split(",")
 BACKEND = os.environ.get("WEIR_TEST_BACKEND", "host")
 del sys.argv[2:4]
+LONG = "--long" in sys.argv
+if LONG:
+    sys.argv.remove("--long")
+FOLDER.mkdir(parents=True, exist_ok=True)
 
 
 def address():
@@ -78,8 +82,8 @@ def start(weir, name, graph, *options, command="run", **more):
 
 
 class Ended:
-    def __init__(self, child):
-        self.stdout, self.stderr = child.communicate(timeout=process.LIMIT)
+    def __init__(self, child, limit=process.LIMIT):
+        self.stdout, self.stderr = child.communicate(timeout=limit)
         self.code = child.returncode
 
     def __repr__(self):
@@ -109,6 +113,12 @@ def wait_until(child, there):
     while not there():
         assert child.poll() is None and time.monotonic() < until, Ended(child)
         time.sleep(0.01)
+
+
+def resident(child):
+    """Bytes."""
+    with open(f"/proc/{child.pid}/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def frames(path):
@@ -473,7 +483,6 @@ def r06_names_come_from_the_environment(weir):
 
 
 if __name__ == "__main__":
-    FOLDER.mkdir(parents=True, exist_ok=True)
     process.main(
         [
             e05_r02_r05_all_that_is_sent_arrives,

@@ -11,13 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "remote/remote.h"
+#include "any_link.h"
 
 enum { CAPACITY = 4 }; /* of the sender's input */
 
@@ -39,28 +37,14 @@ static bool armed, end_awake; /* since the last message; the end was sent before
 static atomic_uint made;      /* by the source */
 static atomic_bool enough;    /* it ends */
 
-static bool link_load(char why[LINK_WHY])
-{
-	(void)why;
-	return true;
-}
-
 static struct link *link_open(const struct link_events *events, int set, char why[LINK_WHY])
 {
 	struct link *link = calloc(1, sizeof *link);
-	struct epoll_event event = {.events = EPOLLIN};
 
 	(void)why;
 	link->events = *events;
-	link->woken = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
-	assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, link->woken, &event), 0);
+	link->woken = any_link_descriptor(set, 1);
 	return link;
-}
-
-static size_t link_head_most(const struct link *link)
-{
-	(void)link;
-	return WIRE_SMALL;
 }
 
 static bool link_listen(struct link *link, const struct address *address, const char *peers,
@@ -140,9 +124,9 @@ static void link_close(struct link *link, int64_t patience)
 
 static const struct transport scripted = {
 	.name = "scripted",
-	.load = link_load,
+	.load = any_link_load,
 	.open = link_open,
-	.head_most = link_head_most,
+	.head_most = any_link_head_most,
 	.listen = link_listen,
 	.deafen = link_deafen,
 	.connect = link_connect,
@@ -181,6 +165,35 @@ static bool accepts(struct link *link)
 		return false; /* it was not dropped yet */
 	link->connected = true;
 	link->events.accepted(link->events.arg, "the sender");
+	return true;
+}
+
+/* The same sender, which has sent so many. */
+static bool says_hello_of_first(struct link *link, uint64_t number)
+{
+	return says(link, (struct wire){.kind = WIRE_HELLO, .session = 1000, .number = number});
+}
+
+static bool says_hello_again(struct link *link)
+{
+	return says_hello_of_first(link, 5);
+}
+
+static uint64_t receiver_before; /* session of the receiver, as the last welcome told it */
+
+static bool says_hello_first(struct link *link)
+{
+	return says_hello_of_first(link, 0);
+}
+
+static bool is_cut_after_welcome(struct link *link)
+{
+	if (said.kind != WIRE_WELCOME)
+		return false;
+	receiver_before = said.session;
+	said = (struct wire){.kind = WIRE_BYE};
+	link->lost = true;
+	link->events.lost(link->events.arg, "it is cut");
 	return true;
 }
 
@@ -234,6 +247,26 @@ static bool sends_well(struct link *link)
 static bool says_end(struct link *link)
 {
 	return says(link, (struct wire){.kind = WIRE_END, .number = 1});
+}
+
+/* Another sender's connection. */
+static bool is_cut_between(struct link *link)
+{
+	uint64_t kept = receiver_before;
+	bool cut = is_cut_after_welcome(link);
+
+	receiver_before = kept;
+	return cut;
+}
+
+static uint64_t said_session;
+
+static bool says_end_behind_5(struct link *link)
+{
+	if (said.kind != WIRE_WELCOME)
+		return false;
+	said_session = said.session;
+	return says(link, (struct wire){.kind = WIRE_END, .number = 5});
 }
 
 static bool connects(struct link *link)
@@ -357,11 +390,7 @@ static void run(const char *json, step *const *steps)
 	drops = data = done = lost = 0;
 	made = 0;
 	enough = false;
-	assert_false(weir_registry_create(&registry));
-	assert_false(weir_registry_add_condition(registry, &remote_output_condition));
-	assert_false(weir_registry_add_condition(registry, &remote_input_condition));
-	assert_false(weir_registry_add_operator(registry, &remote_send_operator));
-	assert_false(weir_registry_add_operator(registry, &remote_receive_operator));
+	assert_false(any_link_registry(&registry));
 	assert_false(weir_registry_add_operator(registry, &number));
 	if (weir_description_parse(json, strlen(json), NULL, NULL, &description) ||
 	    weir_graph_create(registry, description, &graph) ||
@@ -446,9 +475,20 @@ static void r01_a_tick_sends_as_many_as_there_are_credits(void **unused)
 	}
 }
 
+/* So the sender counts what was not confirmed as lost, which the receiver does not know any more. */
+static void r06_a_receiver_that_has_forgotten_a_sender_is_another_one_to_it(void **unused)
+{
+	(void)unused;
+	run(receiver, (step *const[]){accepts, says_hello_first, is_cut_after_welcome, accepts, says_hello,
+				      is_cut_between, accepts, says_hello_again, says_end_behind_5, NULL});
+	assert_int_equal(done, 1);
+	assert_true(said_session != receiver_before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r06_a_receiver_that_has_forgotten_a_sender_is_another_one_to_it),
 		cmocka_unit_test(r06_a_message_that_cannot_be_loses_the_sender_alone),
 		cmocka_unit_test(r06_what_is_dropped_is_counted_and_a_hello_s_number_stays),
 		cmocka_unit_test(r05_the_end_is_sent_while_it_polls),

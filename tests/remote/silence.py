@@ -8,16 +8,12 @@ import random
 import resource
 import signal
 import subprocess
-import sys
 import threading
 import time
 
 import processes
 from processes import Ended, SINK, address, beating, chain, entity, fails, frames, receive, running, send, start, wait_until
 
-LONG = "--long" in sys.argv
-if LONG:
-    sys.argv.remove("--long")
 SILENT = "is lost after \\d+ messages.*: no sign of life came from it for as long as 'keepalive' says"
 EITHER = "is lost after \\d+ messages"
 
@@ -29,12 +25,6 @@ def named_after(other, pattern):
     took = time.monotonic() - began
     fails(Ended(other), pattern)
     return took
-
-
-def resident(child):
-    """Bytes."""
-    with open(f"/proc/{child.pid}/statm") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def ticks_of(child):
@@ -148,7 +138,7 @@ def e06_r06_killed_at_any_moment_a_side_is_named(weir):
     random.seed(7)
     slowest = {True: 0, False: 0}
     for side in "ab":
-        for _ in range(100 if LONG else 5):
+        for _ in range(100 if processes.LONG else 5):
             to = address()
             b = start(weir, "b", chain(receive(to), SINK))
             a = start(weir, "a", chain(beating(bytes=10000), send(to, timeout="1s")))
@@ -172,7 +162,6 @@ def e06_r06_killed_at_any_moment_a_side_is_named(weir):
 
 
 if __name__ == "__main__":
-    processes.FOLDER.mkdir(parents=True, exist_ok=True)
     processes.process.main(
         [
             r07_a_stopped_side_is_named,

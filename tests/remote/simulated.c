@@ -1,23 +1,16 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "any_link.h"
 #include "base/clock.h"
 #include "simulated_net.h"
-
-static bool simulated_load(char why[LINK_WHY])
-{
-	(void)why;
-	return true;
-}
 
 static struct link *simulated_open(const struct link_events *events, int set, char why[LINK_WHY])
 {
 	struct link *link = calloc(1, sizeof *link);
-	struct epoll_event event = {.events = EPOLLIN};
 
 	(void)why;
 	if (!link)
@@ -25,19 +18,11 @@ static struct link *simulated_open(const struct link_events *events, int set, ch
 	link->events = *events;
 	link->set = set;
 	link->side = events->accepted ? SIMULATED_RECEIVER : SIMULATED_SENDER;
-	link->descriptor = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (epoll_ctl(set, EPOLL_CTL_ADD, link->descriptor, &event))
-		abort();
+	link->descriptor = any_link_descriptor(set, 0);
 	if (net.sides[link->side])
 		net.fails("two links of one side");
 	net.sides[link->side] = link;
 	return link;
-}
-
-static size_t simulated_head_most(const struct link *link)
-{
-	(void)link;
-	return WIRE_SMALL;
 }
 
 static bool simulated_listen(struct link *link, const struct address *address, const char *peers,
@@ -138,13 +123,31 @@ static void hear_message(struct link *link, struct parcel *parcel)
 	simulated_wake();
 }
 
+/* What the receiver owes its graph from now on (R2). */
+static void note_whole(struct line *line, const struct parcel *parcel)
+{
+	struct wire_record parts[WEIR_PARTS_MAX];
+	struct wire wire;
+	char why[LINK_WHY];
+
+	if (!wire_read(parcel->head, parcel->head_bytes, parcel->bytes, SIZE_MAX, parts, &wire, why) ||
+	    wire.number < line->wanted || wire.number - line->wanted >= 64)
+		return; /* a place that it should not have given: it is told elsewhere */
+	line->whole |= UINT64_C(1) << (wire.number - line->wanted);
+	for (; line->whole & 1; line->whole >>= 1, line->wanted++)
+		simulated_seen.received++;
+}
+
 /* As an event may let other fibers go on, the parcel is changed before it. */
 static void tell_filled(struct link *link, struct parcel *parcel)
 {
 	bool whole = parcel->phase == FILLED;
 
-	if (!whole)
+	if (whole)
+		note_whole(parcel->line, parcel);
+	else
 		net_write_garbage(parcel);
+	link->torn |= !whole;
 	parcel->phase = PAST;
 	link->events.filled(link->events.arg, parcel->place, whole);
 }
@@ -182,12 +185,14 @@ static void handle(struct link *link, struct parcel *parcel)
 	}
 }
 
+/* All that has come. */
 static void take_news(struct link *link, bool arms)
 {
 	struct parcel *parcel;
 	eventfd_t told;
 
 	link->inside = true;
+	link->armed = false;
 	if (net_draw(2)) /* what it looks at takes time */
 		wr_thread_yield();
 	else if (!net_draw(6))
@@ -224,6 +229,8 @@ static void check_credit(struct line *line, const struct wire *wire)
 		line->credits = wire->credits;
 		line->sent = wire->waiting;
 		line->came = 0;
+		line->wanted = line->hello;
+		line->whole = 0;
 		break;
 	case WIRE_CREDIT:
 		line->credits += wire->credits;
@@ -237,6 +244,8 @@ static void check_credit(struct line *line, const struct wire *wire)
 				  (unsigned)(line->sent - line->came), line->limit);
 		break;
 	case WIRE_HELLO:
+		line->hello = wire->number;
+		break;
 	case WIRE_END:
 	case WIRE_DONE:
 	case WIRE_BYE:
@@ -339,7 +348,7 @@ static bool simulated_drop(struct link *link)
 		line->ends[link->side] = NULL;
 	}
 	link->line = NULL;
-	link->told = link->inside = false;
+	link->told = link->inside = link->torn = false;
 	return true;
 }
 
@@ -383,13 +392,15 @@ void simulated_look(enum simulated_side side)
 
 	if (link && !link->inside && !link->dead && draw_news(link) && poll(&set, 1, 0) <= 0)
 		net.fails("the %s sleeps, and its link has news", side ? "receiver" : "sender");
+	if (link && !link->inside && !link->dead && link->torn && poll(&set, 1, 0) <= 0)
+		net.fails("the %s sleeps, and a payload was torn", side ? "receiver" : "sender");
 }
 
 static const struct transport simulated = {
 	.name = "simulated",
-	.load = simulated_load,
+	.load = any_link_load,
 	.open = simulated_open,
-	.head_most = simulated_head_most,
+	.head_most = any_link_head_most,
 	.listen = simulated_listen,
 	.deafen = simulated_deafen,
 	.connect = simulated_connect,

@@ -7,7 +7,8 @@
  * It is as strict as an engine may be: its descriptor becomes readable only for what comes while it is armed,
  * which `progress` does last, and any use of the link ends (R4). What a side owes the other by R1 is checked
  * where a message passes, what it does with a block of the link's where that is read (R3), and that no side
- * sleeps while the link has news, whenever the world is at rest.
+ * sleeps while the link has news, or keeps a connection on which a payload was torn, whenever the world is at
+ * rest. Of a connection whose payload is torn no loss is told, until a side drops it.
  *
  * It replaces the system's timers and clock in the world (simulated_time.c), so that the times of remote/ are
  * the world's.
@@ -22,13 +23,16 @@ enum simulated_side { SIMULATED_SENDER, SIMULATED_RECEIVER };
 /* What befalls the link. */
 struct simulated_plan {
 	unsigned cuts;      /* losses of a connection, at random instants */
+	unsigned tears;     /* payloads that do not come */
+	bool full;          /* a cut waits until all places of the receiver are used */
 	unsigned strangers; /* that connect */
 	unsigned refusals;  /* of connections, for no reason */
 };
 
 /* What befell it so far. */
 struct simulated_seen {
-	unsigned cuts, greeted; /* greeted: hellos of a sender that were answered */
+	unsigned cuts, greeted; /* cuts: tears, too; greeted: hellos of a sender that were answered */
+	unsigned received;      /* messages that were whole, behind those before them (R2) */
 	bool done_lost;         /* an answer to the end: what the sender cannot know (R6) */
 	unsigned lost;          /* messages under way that went down with a connection */
 };

@@ -87,7 +87,9 @@ void __wrap_weir_message_unref(weir_message *message);
 /* R3: until the link has told that a payload is filled, its message is the receiver's. */
 void __wrap_weir_message_unref(weir_message *message)
 {
-	const void *data = message ? weir_message_data(message) : NULL;
+	const weir_message *first =
+		message && weir_message_parts(message) ? weir_message_part_at(message, 0) : message;
+	const void *data = first ? weir_message_data(first) : NULL;
 
 	for (const struct parcel *parcel = net.parcels; data && parcel; parcel = parcel->next)
 		if (parcel->phase != PAST && parcel->into_count && parcel->into[0].data == data)
@@ -155,19 +157,41 @@ void net_cut(struct line *line, unsigned gone)
 			tell_loss(line, side);
 }
 
+/* The receiver has given no credit for which there was no message since. */
+static bool is_full(const struct line *line)
+{
+	return line->limit && line->sent >= line->came + line->limit;
+}
+
 static void cut_one(void)
 {
 	struct line *chosen = NULL;
 	unsigned count = 0;
 
 	for (struct line *line = net.lines; line; line = line->next)
-		if (!line->cut && !line->stranger && line->ends[0] && line->ends[1] && !net_draw(++count))
+		if (!line->cut && !line->stranger && line->ends[0] && line->ends[1] &&
+		    (!net.plan.full || is_full(line)) && !net_draw(++count))
 			chosen = line;
 	if (!chosen)
 		return;
 	net.plan.cuts--;
 	simulated_seen.cuts++;
 	net_cut(chosen, 2);
+}
+
+static void tear_one(void)
+{
+	struct parcel *chosen = NULL;
+	unsigned count = 0;
+
+	for (struct parcel *parcel = net.parcels; parcel; parcel = parcel->next)
+		if (parcel->phase == FILLING && !parcel->line->cut && !net_draw(++count))
+			chosen = parcel;
+	if (!chosen)
+		return;
+	net.plan.tears--;
+	simulated_seen.cuts++;
+	net_lose(chosen);
 }
 
 void simulated_crash(enum simulated_side side)
@@ -316,6 +340,8 @@ static bool step_once(void)
 		step(parcel, now);
 	if (net.plan.cuts && !net_draw(20))
 		cut_one();
+	if (net.plan.tears && !net_draw(20))
+		tear_one();
 	if (net.plan.strangers && !net_draw(30))
 		send_stranger();
 	meddle();

@@ -17,9 +17,11 @@ struct line {
 	struct line *next;
 	struct link *ends[2]; /* by side; NULL: it has dropped it, or has not accepted yet */
 	bool cut, stranger;
-	int64_t credits;     /* that the receiver has given, less those that the sender has used */
-	unsigned limit;      /* places of the receiver; 0: there was no welcome */
-	uint64_t sent, came; /* messages, since the welcome; came: also what waited then */
+	int64_t credits;        /* that the receiver has given, less those that the sender has used */
+	unsigned limit;         /* places of the receiver; 0: there was no welcome */
+	uint64_t sent, came;    /* messages, since the welcome; came: also what waited then */
+	uint64_t hello;         /* the number of the last one */
+	uint64_t wanted, whole; /* of messages that the receiver gets in order; bit n: it has wanted + n */
 };
 
 enum kind { MESSAGE, CONNECT, CONNECTED, LOST, STRANGER };
@@ -57,6 +59,7 @@ struct link {
 	struct line *line;
 	bool listens, told, dead;
 	bool armed, inside; /* inside: of one of its functions */
+	bool torn;          /* it has told that a payload was, and the connection is still there */
 };
 
 extern struct net {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "any_link.h"
 #include "tests/scheduler/rest.h"
 #include "worlds.h"
 
@@ -21,6 +22,45 @@ static unsigned shape;
 enum { ANY, CUT, ENDED, CRASHED };
 
 /* --- what is sent, and what must come --- */
+
+/* What lies at each byte behind the letter, or in that further part. */
+static int fill_of(struct letter letter, size_t part)
+{
+	return (int)(uint8_t)(letter.number * 7 + letter.life + 5 * part);
+}
+
+/* The letter, and behind it a few parts, some of which are empty. */
+static size_t parts_of(struct letter letter)
+{
+	return 2 + letter.number % 3;
+}
+
+static size_t bytes_of_part(struct letter letter, size_t part)
+{
+	return (letter.number * 61 + part * 97) % 5 ? (letter.number * 31 + part * 89) % 400 : 0;
+}
+
+static weir_status pack(weir_graph *graph, struct letter letter, weir_message *first, weir_message **out)
+{
+	static const char *const names[] = {"letter", "b", "c", "d"};
+	weir_part parts[4] = {{.size = sizeof *parts, .name = names[0], .message = first}};
+	weir_status status = WEIR_OK;
+	size_t made = 1;
+
+	for (; made < parts_of(letter) && !status; made += !status) {
+		size_t bytes = bytes_of_part(letter, made);
+
+		parts[made] = (weir_part){.size = sizeof *parts, .name = names[made]};
+		status = weir_message_create_bytes(graph, bytes, &parts[made].message);
+		if (!status && bytes)
+			memset(weir_message_data(parts[made].message), fill_of(letter, made), bytes);
+	}
+	if (!status)
+		status = weir_message_pack(graph, parts, made, out);
+	while (status && made)
+		weir_message_unref(parts[--made].message);
+	return status;
+}
 
 static weir_status number_compute(weir_context *context, void *state)
 {
@@ -38,30 +78,59 @@ static weir_status number_compute(weir_context *context, void *state)
 	status = weir_message_create_bytes(weir_context_graph(context), bytes, &message);
 	if (status)
 		return status;
-	memset(weir_message_data(message), (int)(letter.number * 7 + letter.life), bytes);
+	memset(weir_message_data(message), fill_of(letter, 0), bytes);
 	memcpy(weir_message_data(message), &letter, sizeof letter);
+	if (wr_random_below(random, 100) < world.packs)
+		status = pack(weir_context_graph(context), letter, message, &message);
+	if (status)
+		return status;
 	status = weir_context_emit(context, 0, message);
 	world.sent[side->life] += !status;
 	return status || letter.number + 1 < world.count ? status : weir_context_finish(context);
+}
+
+static bool is_filled(const weir_message *message, size_t from, int with)
+{
+	const uint8_t *data = weir_message_data(message);
+
+	for (size_t i = from; i < weir_message_size(message); i++)
+		if (data[i] != with)
+			return false;
+	return true;
+}
+
+/* false: it is not what was sent. */
+static bool read_letter(const weir_message *message, struct letter *out)
+{
+	size_t count = weir_message_parts(message);
+	const weir_message *first = count ? weir_message_part_at(message, 0) : message;
+
+	if (weir_message_size(first) < sizeof *out)
+		return false;
+	memcpy(out, weir_message_data(first), sizeof *out);
+	if (out->life >= LIVES || out->number >= world.count ||
+	    !is_filled(first, sizeof *out, fill_of(*out, 0)) ||
+	    (count && (count != parts_of(*out) || strcmp(weir_message_part_name(message, 0), "letter"))))
+		return false;
+	for (size_t i = 1; i < count; i++) {
+		const weir_message *part = weir_message_part_at(message, i);
+
+		if (weir_message_size(part) != bytes_of_part(*out, i) ||
+		    !is_filled(part, 0, fill_of(*out, i)))
+			return false;
+	}
+	return true;
 }
 
 /* Numbers only grow (R2, R6), and the payload is what it was (R3). */
 static weir_status look_compute(weir_context *context, void *state)
 {
 	struct side *side = &world.sides[SIMULATED_RECEIVER];
-	const weir_message *message = weir_context_message(context, 0, 0);
-	const uint8_t *data = weir_message_data(message);
-	size_t bytes = weir_message_size(message);
-	struct letter letter = {0};
+	struct letter letter;
 
 	(void)state;
 	simulated_came();
-	if (bytes >= sizeof letter)
-		memcpy(&letter, data, sizeof letter);
-	for (size_t i = sizeof letter; i < bytes; i++)
-		if (data[i] != (uint8_t)(letter.number * 7 + letter.life))
-			bytes = 0;
-	if (bytes < sizeof letter || letter.life >= LIVES || letter.number >= world.count) {
+	if (!read_letter(weir_context_message(context, 0, 0), &letter)) {
 		dst_fails("a payload is not what was sent");
 		return WEIR_OK;
 	}
@@ -100,27 +169,33 @@ static weir_status make(struct side *side)
 	static const char sender[] =
 		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"},"
 		" {\"name\": \"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": "
-		"\"127.0.0.1:1\", \"on_lost\": \"%s\", \"timeout\": \"%us\"}, \"ports\": {\"in\": "
+		"\"127.0.0.1:1\", \"on_lost\": \"%s\", \"spin\": \"%uus\", \"timeout\": \"%us\"}, \"ports\": "
+		"{\"in\": "
 		"{\"capacity\": %u, \"take\": %s}}}],"
 		" \"connections\": [[\"number.out\", \"send.in\"]]}";
 	static const char receiver[] =
 		"{\"weir\": 1, \"entities\": [{\"name\": \"receive\", \"operator\": \"remote_receive\","
-		" \"parameters\": {\"listen\": \"127.0.0.1:1\", \"on_lost\": \"%s\", \"credits\": %u}, "
+		" \"parameters\": {\"listen\": \"127.0.0.1:1\", \"on_lost\": \"%s\", \"spin\": \"%uus\", "
+		"\"credits\": %u}, "
 		"\"ports\": {\"out\": {\"max_emits\": %u}}},"
-		" {\"name\": \"look\", \"operator\": \"look\", \"ports\": {\"in\": {\"capacity\": %u}}}],"
+		" {\"name\": \"look\", \"operator\": \"look\", \"ports\": {\"in\": {\"capacity\": %u}}, "
+		"\"conditions\": [%s]}],"
 		" \"connections\": [[\"receive.out\", \"look.in\"]]}";
 	static const char *const words[] = {"fail", "wait", "drop"};
 	weir_scheduler_options options = {.workers = side->workers};
 	weir_description *description = NULL;
 	weir_status status;
-	char json[1000];
+	char json[1000], beat[100] = "";
 
+	if (world.sink_beat)
+		snprintf(beat, sizeof beat, "{\"type\": \"periodic\", \"period\": \"%ums\"}",
+			 world.sink_beat);
 	if (side->which == SIMULATED_SENDER)
-		snprintf(json, sizeof json, sender, words[side->on_lost], TIMEOUT, world.queued,
+		snprintf(json, sizeof json, sender, words[side->on_lost], side->spin, TIMEOUT, world.queued,
 			 world.batches ? "\"all\"" : "1");
 	else
-		snprintf(json, sizeof json, receiver, words[side->on_lost], world.credits,
-			 world.batches ? BEHIND : 1, BEHIND);
+		snprintf(json, sizeof json, receiver, words[side->on_lost], side->spin, world.credits,
+			 world.batches ? BEHIND : 1, BEHIND, beat);
 	if (!side->life)
 		dst_put("%s\n", json);
 	status = weir_description_parse(json, strlen(json), NULL, NULL, &description);
@@ -212,16 +287,8 @@ static void live_all(void *arg)
 
 static weir_status make_registry(void)
 {
-	weir_status status = weir_registry_create(&world.registry);
+	weir_status status = any_link_registry(&world.registry);
 
-	if (!status)
-		status = weir_registry_add_condition(world.registry, &remote_output_condition);
-	if (!status)
-		status = weir_registry_add_condition(world.registry, &remote_input_condition);
-	if (!status)
-		status = weir_registry_add_operator(world.registry, &remote_send_operator);
-	if (!status)
-		status = weir_registry_add_operator(world.registry, &remote_receive_operator);
 	if (!status)
 		status = weir_registry_add_operator(world.registry, &number);
 	return status ? status : weir_registry_add_operator(world.registry, &look);
@@ -263,6 +330,7 @@ static void draw_side(struct side *side, enum simulated_side which)
 	side->lives = 1;
 	side->begins_after = 1 + (draw(4) ? draw(1000) : (int64_t)draw(1500) * MS);
 	side->fate_after = 1 + (draw(3) ? (int64_t)draw(100) * MS : (int64_t)draw(1000000));
+	side->spin = draw(4) ? 0 : 1 + draw(20000);
 	side->on_lost = (enum on_lost)draw(which == SIMULATED_SENDER ? 3 : 2);
 	wr_random_seed(&side->random, world.seed, 62 + which);
 }
@@ -274,6 +342,8 @@ static void draw_fate(void)
 	switch (shape == ANY ? CUT + draw(3) : shape) {
 	case CUT:
 		world.plan.cuts = draw(6);
+		world.plan.tears = draw(2) ? 0 : draw(4);
+		world.plan.full = !draw(4);
 		break;
 	case ENDED:
 		world.plan.cuts = draw(4) ? 0 : 1;
@@ -301,16 +371,19 @@ static void draw_world(uint64_t seed)
 	world.batches = draw(2);
 	world.source_slow = draw(3) ? 0 : draw(60);
 	world.sink_slow = draw(3) ? 0 : draw(60);
+	world.sink_beat = draw(4) ? 0 : 1 + draw(100);
+	world.packs = draw(2) ? 0 : draw(100);
 	world.plan.strangers = draw(4) ? 0 : 1 + draw(2);
 	world.plan.refusals = draw(6) ? 0 : 1 + draw(2);
 	draw_side(&world.sides[0], SIMULATED_SENDER);
 	draw_side(&world.sides[1], SIMULATED_RECEIVER);
 	draw_fate();
 	dst_put("%u messages, %u credits, on_lost %d and %d, fates %d and %d after %" PRId64 " and %" PRId64
-		", %u cuts, enough %u\n",
+		", %u cuts%s, %u tears, enough %u\n",
 		world.count, world.credits, world.sides[0].on_lost, world.sides[1].on_lost,
 		world.sides[0].fate, world.sides[1].fate, world.sides[0].fate_after,
-		world.sides[1].fate_after, world.plan.cuts, world.enough);
+		world.sides[1].fate_after, world.plan.cuts, world.plan.full ? " when full" : "",
+		world.plan.tears, world.enough);
 }
 
 /* Whether an entity of this side's link may tick again. */

@@ -82,6 +82,10 @@ void check_both(void)
 	    !sender->stopped && !simulated_seen.done_lost &&
 	    (receiver->on_lost == ON_WAIT || !simulated_seen.cuts))
 		dst_fails("the receiver has answered, and the sender fails");
+	if (!died && !world.enough &&
+	    world.came[0] + world.came[1] + world.came[2] != simulated_seen.received)
+		dst_fails("the receiver got %u messages, and emitted %u", simulated_seen.received,
+			  world.came[0] + world.came[1] + world.came[2]);
 	if (simulated_seen.greeted == 1 && world.next[0] != world.came[0])
 		dst_fails("%u of %u messages came by one connection", world.came[0], world.next[0]);
 	if (world.enough && !simulated_seen.cuts && !world.stopped && sender->status)

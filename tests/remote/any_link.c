@@ -1,0 +1,40 @@
+#include "any_link.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+bool any_link_load(char why[LINK_WHY])
+{
+	(void)why;
+	return true;
+}
+
+size_t any_link_head_most(const struct link *link)
+{
+	(void)link;
+	return WIRE_SMALL;
+}
+
+int any_link_descriptor(int set, unsigned value)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int descriptor = eventfd(value, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event))
+		abort();
+	return descriptor;
+}
+
+weir_status any_link_registry(weir_registry **out)
+{
+	weir_status status = weir_registry_create(out);
+
+	if (!status)
+		status = weir_registry_add_condition(*out, &remote_output_condition);
+	if (!status)
+		status = weir_registry_add_condition(*out, &remote_input_condition);
+	if (!status)
+		status = weir_registry_add_operator(*out, &remote_send_operator);
+	return status ? status : weir_registry_add_operator(*out, &remote_receive_operator);
+}

@@ -1,0 +1,16 @@
+/* What the links of tests have in common, and what their tests do before a run. */
+#ifndef TESTS_REMOTE_ANY_LINK_H
+#define TESTS_REMOTE_ANY_LINK_H
+
+#include "remote/remote.h"
+
+/* Functions of a transport. */
+bool any_link_load(char why[LINK_WHY]);
+size_t any_link_head_most(const struct link *link);
+
+/* A new eventfd with this value, which is in the set: the caller's. */
+int any_link_descriptor(int set, unsigned value);
+/* A registry with what the plugin has. */
+weir_status any_link_registry(weir_registry **out);
+
+#endif
