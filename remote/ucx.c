@@ -569,21 +569,33 @@ static ucs_status_t on_piece(void *arg, const void *head, size_t head_bytes, voi
 
 /* --- opening --- */
 
+/* The engines differ in networks alone. */
+static bool ucx_takes_devices(const struct link *link)
+{
+	ucp_context_attr_t attributes = {.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES};
+
+	return !ucx.ucp_context_query(link->engines[NET].context, &attributes) &&
+	       attributes.memory_types >> UCS_MEMORY_TYPE_CUDA & 1;
+}
+
 /*
  * The cache of memory types needs the hooks. Through shared memory the receiver reads the sender's, whatever
  * the user has set: a sender that writes would do so into what a receiver that has given up uses anew.
  */
-static void set_up(ucp_config_t *config, enum way way)
+static void set_up(const struct link *link, ucp_config_t *config, enum way way)
 {
 	if (!getenv("UCX_MEMTYPE_CACHE"))
 		(void)ucx.ucp_config_modify(config, "MEMTYPE_CACHE", "n");
 	if (way == NET)
 		return;
 	(void)ucx.ucp_config_modify(config, "NET_DEVICES", "");
+	/* Without hooks each message is registered anew, and this, for network cards, takes 290 us of it. */
+	if (ucx_takes_devices(link) && !getenv("UCX_CUDA_COPY_DMABUF"))
+		(void)ucx.ucp_config_modify(config, "CUDA_COPY_DMABUF", "n");
 	(void)ucx.ucp_config_modify(config, "RNDV_SCHEME", "get_zcopy");
 }
 
-static ucs_status_t make_context(struct engine *engine, enum way way)
+static ucs_status_t make_context(struct link *link, enum way way)
 {
 	ucp_params_t params = {
 		.field_mask = UCP_PARAM_FIELD_FEATURES,
@@ -594,8 +606,9 @@ static ucs_status_t make_context(struct engine *engine, enum way way)
 
 	if (status)
 		return status;
-	set_up(config, way);
-	status = ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &engine->context);
+	set_up(link, config, way);
+	status = ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config,
+				      &link->engines[way].context);
 	ucx.ucp_config_release(config);
 	return status;
 }
@@ -663,7 +676,7 @@ static ucs_status_t start_engine(struct link *link, enum way way)
 	if (engine->worker)
 		return UCS_OK;
 	if (!engine->context)
-		status = make_context(engine, way);
+		status = make_context(link, way);
 	if (!status)
 		status = make_worker(link, engine);
 	if (status)
@@ -708,15 +721,6 @@ static struct link *ucx_open(const struct link_events *events, int set, char why
 		 ucx.ucs_status_string(status));
 	ucx_close(link, 0);
 	return NULL;
-}
-
-/* The engines differ in networks alone. */
-static bool ucx_takes_devices(const struct link *link)
-{
-	ucp_context_attr_t attributes = {.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES};
-
-	return !ucx.ucp_context_query(link->engines[NET].context, &attributes) &&
-	       attributes.memory_types >> UCS_MEMORY_TYPE_CUDA & 1;
 }
 
 static size_t ucx_head_most(const struct link *link)
