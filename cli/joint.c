@@ -11,6 +11,8 @@
 /* Numbers of docs/errors.md, which the lines carry. */
 enum { KINDS = 26, PORT_TYPES = 55 };
 
+#define BETWEEN "to-the-other-graph-"
+
 /* --- the resolved graph of a file --- */
 
 static struct cli_slice raw(struct cli_json *json)
@@ -93,6 +95,7 @@ struct joint_way {
 struct joint {
 	struct cli_remotes *remotes;
 	struct cli_list ways;
+	int number; /* of the errors that are looked for */
 	bool no_memory;
 };
 
@@ -190,6 +193,17 @@ static void find_ways(struct joint *joint)
 	}
 }
 
+/*
+ * Between two files: tensors may go from one place to another there ('place'), so for their types there is an
+ * entity between the two ends, whose output says their dtype and shape. It would take any kind.
+ */
+static bool is_between(const struct joint *joint, size_t i)
+{
+	const struct joint_way *way = (const struct joint_way *)joint->ways.items + i;
+
+	return joint->number == PORT_TYPES && way->from_file != way->to_file;
+}
+
 /* "\"read.out\"", by the name that the entity has there. */
 static void put_end(FILE *to, const struct cli_remotes *remotes, size_t file, struct cli_slice end)
 {
@@ -217,15 +231,43 @@ static void put_joint(FILE *to, const struct joint *joint)
 			fputs("}", to);
 		}
 	}
+	for (size_t i = 0; i < joint->ways.count; i++)
+		if (is_between(joint, i))
+			fprintf(to, ",\n{\"name\": \"" BETWEEN "%zu\", \"operator\": \"pass\"}", i);
 	fputs("],\n\"connections\": [", to);
-	for (size_t i = 0; i < joint->ways.count; i++) {
+	for (size_t i = 0; i < joint->ways.count; i++) { /* in this order: an error has its number */
 		fputs(i ? ",\n[" : "\n[", to);
-		put_end(to, joint->remotes, ways[i].from_file, ways[i].from);
+		if (is_between(joint, i))
+			fprintf(to, "\"" BETWEEN "%zu.out\"", i);
+		else
+			put_end(to, joint->remotes, ways[i].from_file, ways[i].from);
 		fputs(", ", to);
 		put_end(to, joint->remotes, ways[i].to_file, ways[i].to);
 		fputs("]", to);
 	}
+	for (size_t i = 0; i < joint->ways.count; i++)
+		if (is_between(joint, i)) {
+			fputs(",\n[", to);
+			put_end(to, joint->remotes, ways[i].from_file, ways[i].from);
+			fprintf(to, ", \"" BETWEEN "%zu.in\"]", i);
+		}
 	fputs("]}\n", to);
+}
+
+/* The text with the end that is meant, in place of the entity between: "read.out -> blur.in: ...". */
+static void tell(const struct joint *joint, const struct joint_way *way, const char *text)
+{
+	const char *at = strstr(text, BETWEEN), *rest = at ? strchr(at, '.') : NULL;
+	struct cli_slice name = entity_of(way->from);
+
+	if (rest)
+		rest += strcspn(rest, " ");
+	cli_remotes_say(joint->remotes, CLI_ERROR, way->to_file, way->to, NULL,
+			"W%03d: with the graphs together, %.*s%s%.*s%s", joint->number,
+			(int)(rest ? at - text : (long)strlen(text)), text,
+			rest ? part_of(joint->remotes, way->from_file, name)->joint : "",
+			rest ? (int)(way->from.length - name.length) : 0, way->from.text + name.length,
+			rest ? rest : "");
 }
 
 static void take_report(const weir_diagnostic *report, void *arg)
@@ -235,43 +277,51 @@ static void take_report(const weir_diagnostic *report, void *arg)
 	const struct joint_way *way;
 	size_t i;
 
-	if (report->warning || (report->number != PORT_TYPES && report->number != KINDS) ||
+	if (report->warning || report->number != joint->number ||
 	    strncmp(report->pointer, before, strlen(before)))
 		return;
 	i = strtoul(report->pointer + strlen(before), NULL, 10);
 	if (i >= joint->ways.count)
 		return;
 	way = (struct joint_way *)joint->ways.items + i;
-	cli_remotes_say(joint->remotes, CLI_ERROR, way->to_file, way->to, NULL,
-			"W%03d: with the graphs together, %s", report->number, report->text);
+	tell(joint, way, report->text);
 }
 
-int cli_joint_check(struct cli_remotes *remotes, const weir_registry *registry)
+static bool check_for(struct joint *joint, int number, const weir_registry *registry)
 {
-	struct joint joint = {.remotes = remotes};
 	weir_description *description = NULL;
+	weir_status status = WEIR_OK;
 	char *text = NULL;
 	size_t length;
-	FILE *to;
+	FILE *to = open_memstream(&text, &length);
 	bool good = false;
-	weir_status status = WEIR_OK;
 
-	name_parts(remotes);
-	find_ways(&joint);
-	to = joint.no_memory ? NULL : open_memstream(&text, &length);
+	joint->number = number;
 	if (to) {
-		put_joint(to, &joint);
+		put_joint(to, joint);
 		good = !ferror(to);
 		good &= !fclose(to);
 	}
 	if (good)
 		status = weir_description_parse(text, length, NULL, NULL, &description);
 	if (good && !status)
-		status = weir_description_check(description, registry, take_report, &joint);
+		status = weir_description_check(description, registry, take_report, joint);
 	weir_description_destroy(description);
-	free(joint.ways.items);
 	free(text);
-	if (good && status != WEIR_E_NOMEM)
+	return good && status != WEIR_E_NOMEM;
+}
+
+int cli_joint_check(struct cli_remotes *remotes, const weir_registry *registry)
+{
+	struct joint joint = {.remotes = remotes};
+	bool good;
+
+	name_parts(remotes);
+	find_ways(&joint);
+	good = !joint.no_memory && check_for(&joint, KINDS, registry) &&
+	       check_for(&joint, PORT_TYPES, registry);
+	free(joint.ways.items);
+	if (good)
 		return CLI_OK;
 	cli_say("the graphs together: out of memory");
 	return CLI_FAILED;

@@ -143,6 +143,21 @@ def c10_kinds_are_compared_across(weir):
     assert "b.json: error: up.in: W026: " in one(check(weir, a, b))
 
 
+def c10_types_are_compared_where_there_is_nothing_between(weir):
+    a = chain(entity("spin", "spin"), send("127.0.0.1:9100"))
+    b = chain(receive("127.0.0.1:9100", place="device"), entity("blur", "blur"), SINK)
+    assert one(check(weir, a, b)).startswith("b.json: error: blur.in: W055: with the graphs together, spin.out -> blur.in: sends uint64 [2]")
+
+
+def r09_tensors_may_change_their_place_on_the_way(weir):
+    """From the device of one to memory of the other's host, or the other way round."""
+    upload, download = entity("upload", "upload"), entity("download", "download")
+    read, write = entity("read", "png_read", path=str(ROOT / "examples/images")), entity("write", "png_write", directory="out")
+    for place, behind in (("host", [write]), ("device", [download, write]), ("sent", [download, write])):
+        for before in ([read], [read, upload]):
+            assert check(weir, chain(*before, send("127.0.0.1:9")), chain(receive("127.0.0.1:9", place=place), *behind))[:2] == (0, []), (place, before)
+
+
 def r01_a_message_larger_than_the_places_is_refused(weir):
     a = chain({**entity("read", "spin"), "conditions": [{"type": "count", "count": 1}]}, entity("down", "download"), send("127.0.0.1:9100"))
     line = one(check(weir, a, receiver("127.0.0.1:9100", max_message="15B")))
