@@ -238,10 +238,10 @@ int main(int count, char **words)
 	else
 		receiver_graph(to, port, parts, words[6]);
 	fclose(to);
-	if (!child)
-		return run(words[1], words[2], json, true);
-	count = run(words[1], words[2], json, false);
+	count = run(words[1], words[2], json, !child);
 	free(json);
+	if (!child)
+		return count;
 	waitpid(child, &status, 0);
 	return count || status;
 }
