@@ -21,8 +21,8 @@ enum {
 };
 
 /*
- * device: memory of a device, which the host cannot read. apart: the other side's is, or this one's: the
- * receiver is asked where the bytes go before any come.
+ * device: memory of a device, which the host cannot read. apart: it may be on this side or the other one, so
+ * the receiver is asked where the bytes go before any come; on each backend alike.
  */
 struct span {
 	void *data;

@@ -545,8 +545,7 @@ static void greet(weir_context *context, struct receive *self)
 		.waiting = self->ready_count,
 		.credits = self->credits - self->ready_count,
 		.most = self->most,
-		.device =
-			weir_context_backend(context) == WEIR_BACKEND_CUDA ? self->device : WIRE_DEVICE_NONE,
+		.device = self->device,
 		.times = times_now(self),
 	};
 

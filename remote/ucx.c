@@ -431,12 +431,17 @@ static ucs_status_t on_message(void *arg, const void *head, size_t head_bytes, v
 				head_bytes - sizeof(struct message_mark), bytes, spans, &cookie);
 	if (count < 0)
 		return UCS_OK;
+	if (count > 1 &&
+	    has_device(spans, count)) { /* the other side is no weir: it sends these alone (R9) */
+		events->filled(events->arg, cookie, false);
+		return UCS_OK;
+	}
 	if (bytes && how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)
 		return receive_large(link, data, bytes, spans, (unsigned)count, cookie);
 	for (int i = 0; i < count; from += spans[i++].bytes)
 		if (spans[i].bytes && !spans[i].device)
 			memcpy(spans[i].data, from, spans[i].bytes);
-	events->filled(events->arg, cookie, !has_device(spans, count)); /* a sender asks before (R9) */
+	events->filled(events->arg, cookie, !has_device(spans, count)); /* it was not asked for */
 	return UCS_OK;
 }
 
@@ -490,6 +495,23 @@ static struct transfer *pack_of(const struct link *link, uint32_t serial)
 	while (transfer && !(serial && transfer->receives && transfer->serial == serial))
 		transfer = transfer->after;
 	return transfer;
+}
+
+/* Of a connection that is over: no piece comes any more, so only requests are waited for. */
+static void forget_missing(struct link *link)
+{
+	for (struct transfer *transfer = link->transfers, *next; transfer; transfer = next) {
+		unsigned taken = (unsigned)__builtin_popcountll(transfer->taken);
+
+		next = transfer->after;
+		if (!transfer->receives || !transfer->serial || taken == transfer->count)
+			continue;
+		transfer->torn = true;
+		transfer->open -= transfer->count - taken;
+		transfer->serial = 0;
+		if (!transfer->open)
+			transfer_end(transfer);
+	}
 }
 
 /* The last of them may end the transfer. */
@@ -1210,6 +1232,7 @@ static void give_up(struct link *link)
 	meet_close(&link->meeting);
 	beat_end(&link->beat);
 	release_early(link);
+	forget_missing(link);
 	if (end && link->way == NET)
 		force_end(link);
 	link->end = NULL;

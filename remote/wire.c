@@ -179,8 +179,7 @@ static struct span span_of(const weir_message *message, const struct wire_data *
 	if (!tensor)
 		return span;
 	span.device = data->devices && tensor->device != WEIR_DEVICE_HOST;
-	span.apart = span.device || data->theirs == WIRE_DEVICE_ALL ||
-		     (data->theirs == WIRE_DEVICE_SENT && tensor->device != WEIR_DEVICE_HOST);
+	span.apart = tensor->device != WEIR_DEVICE_HOST || data->theirs == WIRE_DEVICE_ALL;
 	return span;
 }
 
@@ -443,7 +442,8 @@ static weir_status make_tensor(weir_context *context, const struct wire_record *
 	status = weir_context_create_tensor(context, &like, here ? 0 : WEIR_TENSOR_HOST, out);
 	if (status || !here)
 		return status;
-	span->device = span->apart = weir_context_backend(context) == WEIR_BACKEND_CUDA;
+	span->device = weir_context_backend(context) == WEIR_BACKEND_CUDA;
+	span->apart = true;
 	if (!wire_is_closed(weir_message_data(*out)))
 		return WEIR_OK;
 	return weir_context_fail(context,
