@@ -17,6 +17,8 @@
 
 #include <weir.h>
 
+#include "port.h"
+
 static int64_t bytes;
 static uint64_t wanted;
 
@@ -215,7 +217,7 @@ static int run(const char *plugin, const char *backend, const char *json, bool r
 
 int main(int count, char **words)
 {
-	int port = 10000 + getpid() % 20000, status = 0;
+	int port = free_port(), status = 0;
 	char *json;
 	size_t size;
 	FILE *to;

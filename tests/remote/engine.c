@@ -20,6 +20,7 @@
 
 #include "remote/address.h"
 #include "remote/link.h"
+#include "port.h"
 
 static bool unfinished; /* the other side stands still in mid-write: no engine can be armed */
 static int64_t later;   /* ns that have passed beside those of the system's clock */
@@ -106,15 +107,12 @@ static void open_side(struct side *side)
 	assert_non_null(side->link);
 }
 
-/* The ports of the tests are those of the process. */
 static void join(struct side sides[2])
 {
-	static int port;
 	char text[ADDRESS_TEXT], why[LINK_WHY];
 	struct address address;
 
-	port = port ? port + 1 : 30000 + getpid() % 20000;
-	snprintf(text, sizeof text, "127.0.0.1:%d", port);
+	snprintf(text, sizeof text, "127.0.0.1:%d", free_port());
 	assert_true(address_find(text, &address, why));
 	for (int i = 0; i < 2; i++)
 		open_side(&sides[i]);

@@ -21,6 +21,8 @@
 #include <cmocka.h>
 #include <weir.h>
 
+#include "port.h"
+
 static const char *plugin;
 
 struct half {
@@ -40,24 +42,6 @@ struct pair {
 		if (call)                                                                                    \
 			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
-
-/* Below the ports that the system gives to connections; another one for each test. */
-static int free_port(void)
-{
-	static int next;
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int port = 0;
-
-	for (bool is_free = false; !is_free; next++) {
-		int socket_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-		port = 10000 + (getpid() * 31 + next) % 20000;
-		address.sin_port = htons((uint16_t)port);
-		is_free = !bind(socket_, (struct sockaddr *)&address, sizeof address);
-		close(socket_);
-	}
-	return port;
-}
 
 static void make_half(struct half *half, const char *format, int port)
 {
