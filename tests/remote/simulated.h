@@ -35,6 +35,7 @@ struct simulated_seen {
 	unsigned received;      /* messages that were whole, behind those before them (R2) */
 	bool done_lost;         /* an answer to the end: what the sender cannot know (R6) */
 	unsigned lost;          /* messages under way that went down with a connection */
+	bool enough;            /* the sink takes no more: what is emitted then is dropped, not under way */
 };
 
 /* Messages between the receiver and what calls simulated_came, at most. */

@@ -142,8 +142,10 @@ static weir_status look_compute(weir_context *context, void *state)
 	world.came[letter.life]++;
 	if (wr_random_below(&side->random, 100) < world.sink_slow)
 		weir_sleep(1 + (int64_t)wr_random_below(&side->random, 20 * MS));
-	if (world.enough && ++world.taken == world.enough)
+	if (world.enough && ++world.taken == world.enough) {
+		simulated_seen.enough = true;
 		return weir_context_finish(context);
+	}
 	return WEIR_OK;
 }
 
