@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "program.h"
+#include "remote_graph.h"
 
 enum { ROUNDS_MOST = 25, MIB = 1 << 20 };
 #define SPIN ", \"spin\": \"1ms\""
@@ -179,27 +179,11 @@ static void fill(const char *format, int port, const char *more, char *json, siz
 /* Runs a graph to its end, in a process of its own, which writes its figures. */
 static void run(const char *format, int port, const char *more)
 {
-	weir_scheduler_options options = {.size = sizeof options, .workers = 1, .backend = "host"};
-	weir_description *description = NULL;
-	weir_registry *registry;
-	weir_graph *graph = NULL;
-	weir_scheduler *scheduler = NULL;
+	const weir_scheduler_options options = {.size = sizeof options, .workers = 1, .backend = "host"};
 	char json[1500];
 
 	fill(format, port, more, json, sizeof json);
-	must(weir_registry_create(&registry), "registry");
-	must(weir_registry_load(registry, plugin), "plugin");
-	for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++)
-		must(weir_registry_add_operator(registry, &operators[i]), "operator");
-	must(weir_description_parse(json, strlen(json), NULL, NULL, &description), "graph");
-	must(weir_graph_create(registry, description, &graph), "graph");
-	weir_description_destroy(description);
-	must(weir_scheduler_create(graph, &options, &scheduler), "scheduler");
-	must(weir_scheduler_start(scheduler), "start");
-	must(weir_scheduler_wait(scheduler, -1, NULL), "run");
-	weir_scheduler_destroy(scheduler);
-	weir_graph_destroy(graph);
-	weir_registry_destroy(registry);
+	run_graph(plugin, operators, sizeof operators / sizeof operators[0], json, &options, -1);
 }
 
 /* --- measuring --- */

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "program.h"
+#include "remote_graph.h"
 
 enum { ROUNDS_MOST = 25, UNDER_WAY = 8, WORDS = 1200 };
 
@@ -98,27 +98,12 @@ static void write_graph(char json[WORDS], bool receives, int port)
 
 static void run_weir(bool receives, int port)
 {
-	weir_scheduler_options options = {.size = sizeof options, .workers = 2, .backend = "cuda"};
-	weir_description *description = NULL;
-	weir_scheduler *scheduler = NULL;
-	weir_graph *graph = NULL;
-	weir_registry *registry;
+	const weir_scheduler_options options = {.size = sizeof options, .workers = 2, .backend = "cuda"};
 	char json[WORDS];
 
 	write_graph(json, receives, port);
-	must(weir_registry_create(&registry), "registry");
-	must(weir_registry_load(registry, plugin), "plugin");
-	for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++)
-		must(weir_registry_add_operator(registry, &operators[i]), "operator");
-	must(weir_description_parse(json, strlen(json), NULL, NULL, &description), "graph");
-	must(weir_graph_create(registry, description, &graph), "graph");
-	weir_description_destroy(description);
-	must(weir_scheduler_create(graph, &options, &scheduler), "scheduler");
-	must(weir_scheduler_start(scheduler), "start");
-	must(weir_scheduler_wait(scheduler, INT64_C(60000000000), NULL), "run");
-	weir_scheduler_destroy(scheduler);
-	weir_graph_destroy(graph);
-	weir_registry_destroy(registry);
+	run_graph(plugin, operators, sizeof operators / sizeof operators[0], json, &options,
+		  INT64_C(60000000000));
 }
 
 /* --- the plain program --- */

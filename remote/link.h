@@ -21,14 +21,23 @@ enum {
 };
 
 /*
- * device: memory of a device, which the host cannot read. apart: it may be on this side or the other one, so
- * the receiver is asked where the bytes go before any come; on each backend alike.
+ * device: memory of a device, which the host cannot read. apart, of what is
+ * sent: it may be on this side or the other one, so the receiver is asked where the bytes go before any come;
+ * on each backend alike.
  */
 struct span {
 	void *data;
 	size_t bytes;
 	bool device, apart;
 };
+
+static inline bool link_has_device(const struct span *spans, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (spans[i].device)
+			return true;
+	return false;
+}
 
 struct address {
 	struct sockaddr_storage socket;

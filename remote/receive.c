@@ -124,8 +124,7 @@ static const weir_parameter parameters[] = {
 		.fallback = "\"host\"",
 		.choices = "host|device|sent",
 		.help = "where tensors go: to memory of the host, of the entity's device, or of the one on "
-			"which the "
-			"sender has them",
+			"which the sender has them",
 	},
 	{
 		.size = sizeof(weir_parameter),
@@ -164,12 +163,11 @@ static enum wire_device read_place(const weir_values *values)
 
 static weir_status receive_describe(const weir_values *values, weir_ports *ports)
 {
+	static const char *const places[] = {
+		[WIRE_DEVICE_NONE] = "host", [WIRE_DEVICE_SENT] = NULL, [WIRE_DEVICE_ALL] = "device"};
 	weir_port out = outputs[0];
 
-	if (read_place(values) == WIRE_DEVICE_NONE)
-		out.place = "host";
-	else if (read_place(values) == WIRE_DEVICE_ALL)
-		out.place = "device";
+	out.place = places[read_place(values)];
 	return weir_ports_add_output(ports, &out);
 }
 
@@ -225,14 +223,6 @@ static void tell_refusal(struct receive *self, uint64_t number, weir_status stat
 			    weir_last_error());
 }
 
-static bool has_device(const struct span *spans, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (spans[i].device)
-			return true;
-	return false;
-}
-
 static int take_data(struct receive *self, const struct wire *wire, struct span *spans, void **cookie)
 {
 	struct place *place = &self->places[wire->number % self->credits];
@@ -255,7 +245,7 @@ static int take_data(struct receive *self, const struct wire *wire, struct span 
 		tell_refusal(self, wire->number, status);
 		return -1;
 	}
-	if (has_device(spans, count) && !remote_takes_devices(&self->remote)) {
+	if (link_has_device(spans, count) && !remote_takes_devices(&self->remote)) {
 		weir_message_unref(place->message);
 		place->message = NULL;
 		remote_fail(&self->remote, NO_DEVICES, self->remote.transport->name);

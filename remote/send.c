@@ -381,15 +381,14 @@ static weir_status send_message(weir_context *context, struct send *self, weir_m
 
 	if (!head)
 		return weir_context_fail(context, "%s", why);
-	for (unsigned i = 0; i < count; i++) {
+	if (link_has_device(spans, count) && !remote_takes_devices(remote))
+		return weir_context_fail(
+			context,
+			"a tensor is on the device, and %s here cannot read it there: put a 'download' "
+			"before it, or see docs/distributed.md",
+			remote->transport->name);
+	for (unsigned i = 0; i < count; i++)
 		bytes += spans[i].bytes;
-		if (spans[i].device && !remote_takes_devices(remote))
-			return weir_context_fail(
-				context,
-				"a tensor is on the device, and %s here cannot read it there: put a "
-				"'download' before it, or see docs/distributed.md",
-				remote->transport->name);
-	}
 	if (bytes > self->most)
 		return weir_context_fail(context,
 					 "a message of %" PRIu64

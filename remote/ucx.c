@@ -401,14 +401,6 @@ static ucs_status_t receive_large(struct link *link, void *data, size_t bytes, c
 	return UCS_INPROGRESS;
 }
 
-static bool has_device(const struct span *spans, int count)
-{
-	for (int i = 0; i < count; i++)
-		if (spans[i].device)
-			return true;
-	return false;
-}
-
 /* Whether the mark is there. Of a connection that was given up what comes is dropped. */
 static bool is_ours(const struct link *link, const void *head, size_t head_bytes, size_t mark)
 {
@@ -432,7 +424,8 @@ static ucs_status_t on_message(void *arg, const void *head, size_t head_bytes, v
 	if (count < 0)
 		return UCS_OK;
 	if (count > 1 &&
-	    has_device(spans, count)) { /* the other side is no weir: it sends these alone (R9) */
+	    link_has_device(spans,
+			    (unsigned)count)) { /* the other side is no weir: it sends these alone (R9) */
 		events->filled(events->arg, cookie, false);
 		return UCS_OK;
 	}
@@ -441,7 +434,8 @@ static ucs_status_t on_message(void *arg, const void *head, size_t head_bytes, v
 	for (int i = 0; i < count; from += spans[i++].bytes)
 		if (spans[i].bytes && !spans[i].device)
 			memcpy(spans[i].data, from, spans[i].bytes);
-	events->filled(events->arg, cookie, !has_device(spans, count)); /* it was not asked for */
+	events->filled(events->arg, cookie,
+		       !link_has_device(spans, (unsigned)count)); /* it was not asked for */
 	return UCS_OK;
 }
 

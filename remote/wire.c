@@ -163,8 +163,7 @@ static const char *refusal(const weir_message *message)
 		return "a user's pointer means nothing in another process: send bytes or a tensor";
 	if (tensor && wire_is_closed(tensor->data))
 		return "a tensor is in memory of the device, which is closed to the host, so to the link "
-		       "too: run with "
-		       "--no-strict, or put a 'download' before it";
+		       "too: run with --no-strict, or put a 'download' before it";
 	if (tensor && !is_dense(tensor))
 		return "a tensor has strides: put a 'copy' before it";
 	return NULL;
@@ -443,7 +442,6 @@ static weir_status make_tensor(weir_context *context, const struct wire_record *
 	if (status || !here)
 		return status;
 	span->device = weir_context_backend(context) == WEIR_BACKEND_CUDA;
-	span->apart = true;
 	if (!wire_is_closed(weir_message_data(*out)))
 		return WEIR_OK;
 	return weir_context_fail(context,

@@ -248,7 +248,7 @@ TEST(g04_s09_a_worker_that_polled_in_passing_wakes_another_one_for_it)
 }
 
 /*
- * At its bound of ticks in flight the entity has the device write a flag behind the fence, for which nobody
+ * At its bound of ticks in flight the entity has the device write a flag behind the fence, for which nothing
  * waits: the callback of the kick comes before that write. Without another kick the watch would find it.
  */
 static void flag_behind_the_kick(void)
