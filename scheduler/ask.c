@@ -687,17 +687,27 @@ static inline uint32_t close_fronts(weir_entity *entity)
 	return wr_load_relaxed(&entity->front_checks);
 }
 
+static bool inputs_closed(weir_view *view)
+{
+	for (unsigned i = 0; i < view->entity->input_count; i++)
+		if (view->entity->inputs[i].count && !weir_view_closed(view, i))
+			return false;
+	return true;
+}
+
 /* checks: what to do with the fronts, if the gathering conditions are known to hold; else 0. */
 __attribute__((noinline)) static enum wr_answer ask_all(weir_entity *entity, bool draining, uint32_t checks)
 {
 	struct sum sum = {.rank = WR_RANK_READY, .at = INT64_MAX};
 	weir_view view = {.entity = entity, .draining = draining};
+	/* Before the conditions look, of which one may want a tick for the end (S7). */
+	bool closed = draining && inputs_closed(&view);
 
 	if (!checks) {
 		if (!ask_gathering(&view, &sum))
 			return publish_never(entity, &sum);
 		/* What the entity waits for may come again and again, for ever. */
-		if (draining && (sum.rank == WR_RANK_TIME || sum.external & WR_DESCRIPTOR) &&
+		if (closed && (sum.rank == WR_RANK_TIME || sum.external & WR_DESCRIPTOR) &&
 		    wr_view_inputs_over(&view, false))
 			return never_again(entity, draining, &sum);
 		if (sum.rank == WR_RANK_READY)

@@ -108,9 +108,108 @@ TEST(c09_the_seeded_bugs_of_overlooked_readiness_are_found)
 	assert_int_not_equal(overlooked_with(WR_BUG_DESCRIPTOR_SILENT, true), 0);
 }
 
+/* --- an end that comes while the conditions look --- */
+
+static unsigned ended;
+
+static weir_status beat(weir_context *context, void *state)
+{
+	(void)state;
+	return weir_context_emit(context, 0, rig_number(context, 1));
+}
+
+static const weir_port out[] = {{.size = sizeof *out, .name = "out"}, {.name = NULL}};
+static const weir_operator beats = {.size = sizeof beats, .name = "beats", .outputs = out, .compute = beat};
+
+static weir_status watch_silence(weir_context *context, void *state, const weir_values *values)
+{
+	(void)state;
+	(void)values;
+	return weir_entity_watch(weir_context_entity(context), "end_or_news", ends[0], WEIR_WATCH_READ);
+}
+
+static weir_status take_end(weir_context *context, void *state)
+{
+	(void)state;
+	if (!weir_context_ended(context, 0))
+		return WEIR_OK;
+	ended++;
+	return weir_context_finish(context);
+}
+
+static const weir_port in[] = {{.size = sizeof *in, .name = "in"}, {.name = NULL}};
+static const weir_operator takes_end = {.size = sizeof takes_end,
+					.name = "takes_end",
+					.inputs = in,
+					.start = watch_silence,
+					.compute = take_end};
+
+/* As a sink does that has to tell the end to another process. */
+static void end_or_news_ask(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	if (weir_view_closed(view, 0) || weir_view_count(view, 0) ||
+	    weir_view_watched(view) == WEIR_WATCHED_READY) {
+		weir_verdict_ready(verdict);
+		return;
+	}
+	weir_verdict_wait(verdict, "neither a message nor the end");
+	weir_verdict_watched(verdict);
+}
+
+static const weir_parameter of_port[] = {
+	{.size = sizeof *of_port, .name = "port", .type = WEIR_TYPE_INPUT, .help = "the input"},
+	{.name = NULL}};
+static const weir_condition end_or_news = {.size = sizeof end_or_news,
+					   .name = "end_or_news",
+					   .parameters = of_port,
+					   .ask = end_or_news_ask,
+					   .flags = WEIR_CONDITION_TIMELESS};
+
+static void drain_in_world(void)
+{
+	struct rig *rig;
+
+	assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+	rig = rig_of_json(
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"beats\", \"conditions\": ["
+		"{\"type\": \"periodic\", \"period\": \"1ms\"}]},"
+		"{\"name\": \"z\", \"operator\": \"takes_end\", \"conditions\": ["
+		"{\"type\": \"end_or_news\", \"port\": \"in\"}]}],"
+		"\"connections\": [[\"a.out\", \"z.in\"]]}",
+		(const weir_operator *const[]){&beats, &takes_end, NULL});
+	rig->options.workers = 2;
+	rig_start(rig);
+	weir_sleep(3 * MS);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static unsigned not_ended_with(enum wr_bug bug)
+{
+	ended = 0;
+	wr_bug_active = bug;
+	rig_in_worlds(SEEDS, drain_in_world);
+	wr_bug_active = WR_BUG_NONE;
+	return SEEDS - ended;
+}
+
+TEST(s07_an_entity_is_told_of_the_end_that_comes_while_it_is_reviewed)
+{
+	(void)state_;
+	rig_conditions = (const weir_condition *[]){&end_or_news, NULL};
+	assert_int_equal(not_ended_with(WR_BUG_NONE), 0);
+	assert_int_not_equal(not_ended_with(WR_BUG_DRAIN_ENDS_UNSEEN), 0);
+	rig_conditions = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(s07_an_entity_is_told_of_the_end_that_comes_while_it_is_reviewed),
 		cmocka_unit_test(c09_no_readiness_is_overlooked),
 		cmocka_unit_test(c09_the_seeded_bugs_of_overlooked_readiness_are_found),
 	};
