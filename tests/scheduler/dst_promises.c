@@ -36,7 +36,7 @@ static struct world {
 	uint64_t seed;
 	unsigned count, emits, in_flight, blocks, receivers, workers, completers, relays, passes, places;
 	unsigned fails; /* 1 + the value that fails; 0: none */
-	bool device, early, told;
+	bool device, early, told, gated[RECEIVERS];
 	uint64_t told_payload;
 	int64_t delay, stop_after;
 	weir_graph *graph;
@@ -100,19 +100,29 @@ static struct job *add_job(uint64_t *to, uint64_t value, const uint64_t *from)
 	return job;
 }
 
-static int nap(const void *arguments)
+/* What the device writes to the second word, behind the one of the program. */
+struct writing {
+	uint64_t *to, value;
+	int64_t ns;
+};
+
+static int write_second(const void *arguments)
 {
-	weir_sleep(*(const int64_t *)arguments);
+	const struct writing *writing = arguments;
+
+	weir_sleep(writing->ns);
+	*writing->to = writing->value;
 	return 0;
 }
 
-static const weir_kernel napping = {sizeof(weir_kernel), "nap", nap, NULL};
+static const weir_kernel write_kernel = {sizeof(weir_kernel), "write_second", write_second, NULL};
 
 static weir_status emit_job(weir_context *context, struct node *node, uint64_t value, const uint64_t *from)
 {
-	static const int64_t one = 1;
-	const weir_tensor like = {sizeof like, NULL, 0, 1, &one, NULL, 1, 64, 1};
-	int64_t ns = 1 + (int64_t)wr_random_below(&node->random, 1500);
+	static const int64_t words = 2;
+	const weir_tensor like = {sizeof like, NULL, 0, 1, &words, NULL, 1, 64, 1};
+	struct writing writing = {.value = value, .ns = 1 + (int64_t)wr_random_below(&node->random, 1500)};
+	bool launches = world.device && wr_random_below(&node->random, 2);
 	weir_message *message = NULL;
 	weir_status status = weir_context_create_tensor(context, &like, WEIR_TENSOR_HOST, &message);
 	struct job *job;
@@ -120,10 +130,12 @@ static weir_status emit_job(weir_context *context, struct node *node, uint64_t v
 
 	if (status)
 		return status;
+	writing.to = (uint64_t *)weir_message_data(message) + 1;
+	*writing.to = launches ? UINT64_MAX : value;
 	job = add_job(weir_message_data(message), value, from);
 	fence = job->fence;
-	if (world.device && wr_random_below(&node->random, 2))
-		status = weir_stream_launch(current_stream(context), &napping, &ns, sizeof ns);
+	if (launches)
+		status = weir_stream_launch(current_stream(context), &write_kernel, &writing, sizeof writing);
 	if (!wr_random_below(&node->random, 4)) {
 		unsigned open = OPEN;
 		if (wr_cas(&job->state, &open, TAKEN))
@@ -149,12 +161,15 @@ static weir_status make_compute(weir_context *context, void *state)
 	return status;
 }
 
-static void check_value(const weir_message *message, uint64_t should)
+/* gated: the work of the device is done, too. */
+static void check_value(const weir_message *message, uint64_t should, bool gated)
 {
 	const uint64_t *data = weir_message_data(message);
 
-	if (!dst_said.broken[0] && *data != should)
-		dst_fails("received %lld, not %llu", (long long)*data, (unsigned long long)should);
+	for (int i = 0; i < 1 + gated; i++)
+		if (!dst_said.broken[0] && data[i] != should)
+			dst_fails("received %lld of the %s, not %llu", (long long)data[i],
+				  i ? "device" : "program", (unsigned long long)should);
 }
 
 static weir_status relay_compute(weir_context *context, void *state)
@@ -162,7 +177,7 @@ static weir_status relay_compute(weir_context *context, void *state)
 	const weir_message *taken = weir_context_message(context, 0, 0);
 	uint64_t tick = weir_context_tick(context);
 
-	check_value(taken, tick);
+	check_value(taken, tick, true);
 	return emit_job(context, state, tick, weir_message_data(taken));
 }
 
@@ -180,7 +195,8 @@ static weir_status receive_compute(weir_context *context, void *state)
 
 	if (!wr_random_below(&node->random, 3))
 		weir_sleep(1 + (int64_t)wr_random_below(&node->random, 1500));
-	check_value(weir_context_message(context, 0, 0), wr_fetch_add(&world.next[node->number], 1));
+	check_value(weir_context_message(context, 0, 0), wr_fetch_add(&world.next[node->number], 1),
+		    world.gated[node->number]);
 	return WEIR_OK;
 }
 
@@ -270,7 +286,7 @@ static void take(void *arg)
 		}
 		unsigned number = wr_fetch_add(&world.taken, 1);
 		if (!world.early)
-			check_value(message, number);
+			check_value(message, number, true);
 		if (world.early && !world.blocks) /* then the message alone does not hold the run open */
 			kept[number] = message;
 		else
@@ -452,6 +468,7 @@ static void put_receiver(unsigned i, const char *from)
 	dst_put(",{\"name\":\"r%u\",\"operator\":\"receive\",\"parameters\":{\"number\":%u},"
 		"\"ports\":{\"in\":{\"capacity\":%u%s}}",
 		i, i, capacity, kind == 0 ? ",\"gate\":true" : "");
+	world.gated[i] = kind != 1;
 	if (kind > 1)
 		dst_put(",\"conditions\":[{\"type\":\"cuda_stream\",\"port\":\"in\",\"signal\":\"%s\"}]",
 			signals[kind - 2]);
