@@ -32,7 +32,8 @@ struct sum {
 	int64_t at;
 	uint8_t external;
 	size_t fences;
-	int signal; /* of the conditions that named the fences */
+	int signal;       /* of the conditions that named the fences */
+	bool passed_over; /* a content condition was not asked */
 	weir_cause cause;
 	uint32_t on; /* its subject, as in wr_cause_word */
 	const char *why, *of;
@@ -470,6 +471,8 @@ __attribute__((noinline)) static bool ask_beside_gates(weir_view *view, struct s
 		}
 		if (names && !waits)
 			met = ask_phase(view, i, i + 1, sum);
+		else
+			sum->passed_over = true;
 	}
 	return met;
 }
@@ -628,7 +631,7 @@ static inline bool gathering_conditions_known(const weir_entity *entity, struct 
 {
 	const struct wr_condition *waits = NULL;
 
-	if (entity->flight_full || !entity->default_only)
+	if (entity->flight_full || entity->awaits_fences || !entity->default_only)
 		return false;
 	for (size_t i = 0; i < entity->input_count; i++) {
 		const struct wr_input *input = &entity->inputs[i];
@@ -695,15 +698,32 @@ static bool inputs_closed(weir_view *view)
 	return true;
 }
 
-/* checks: what to do with the fronts, if the gathering conditions are known to hold; else 0. */
+enum { FENCES = 64 }; /* of one port in one wait; further ones are waited for when these are complete */
+
+/*
+ * checks: what to do with the fronts, if the gathering conditions are known to hold; else 0.
+ *
+ * awaits_fences: the tick waits for fences of its fronts, and for nothing else. What was found to hold stays
+ * so: room only grows, and a front that is closed does not change (C4), nor do the producers of its messages,
+ * which this entity holds as well. So a review that finds those complete that were armed knows the answer.
+ * (Not those of the verdict: who explains the entity asks its conditions, too.) It waits for more than these
+ * if a `cuda_stream` was passed over, since a promise of its port was open.
+ */
 __attribute__((noinline)) static enum wr_answer ask_all(weir_entity *entity, bool draining, uint32_t checks)
 {
 	struct sum sum = {.rank = WR_RANK_READY, .at = INT64_MAX};
 	weir_view view = {.entity = entity, .draining = draining};
 	/* Before the conditions look, of which one may want a tick for the end (S7). */
 	bool closed = draining && inputs_closed(&view);
+	const struct wr_armed *armed = &entity->wait.armed;
+	size_t complete = 0;
 
-	if (!checks) {
+	if (entity->awaits_fences) {
+		while (complete < armed->fence_count &&
+		       wr_fence_known_complete(entity->graph->system, armed->fences[complete]))
+			complete++;
+		checks = complete && complete == armed->fence_count ? 0 : close_fronts(entity);
+	} else if (!checks) {
 		if (!ask_gathering(&view, &sum))
 			return publish_never(entity, &sum);
 		/* What the entity waits for may come again and again, for ever. */
@@ -715,6 +735,9 @@ __attribute__((noinline)) static enum wr_answer ask_all(weir_entity *entity, boo
 	}
 	if (checks && !ask_fronts(&view, checks, draining, &sum))
 		return publish_never(entity, &sum);
+	entity->awaits_fences = checks && entity->gates_only && !sum.passed_over &&
+				!(checks & WR_CHECK_LATEST) && sum.rank == WR_RANK_FENCES &&
+				entity->verdict.fence_count < FENCES;
 	if (sum.rank != WR_RANK_READY)
 		return publish_wait(&view, &sum);
 	if (entity->timed)
@@ -1055,8 +1078,6 @@ size_t weir_view_pending(weir_view *view, unsigned input, size_t room, weir_fenc
 		out[i] = entity->fetched[i];
 	return count;
 }
-
-enum { FENCES = 64 }; /* of one port in one wait; further ones are waited for when these are complete */
 
 /* The verdict becomes a wait for the fences that were fetched. Returns false if there are none. */
 static bool wait_for_fetched(const weir_entity *entity, size_t pending, unsigned input, weir_verdict *verdict,

@@ -359,7 +359,7 @@ static bool port_is_named(const weir_entity *entity, unsigned port, bool input)
 /*
  * Returns true if ask.c can decide the gathering conditions, if there are any, by reading the queues, without
  * their locks. An implied condition, other than the in-flight bound, says that a port has what a tick takes
- * or may emit.
+ * or may emit. Notes, too, whether its content conditions are gates.
  */
 static bool has_default_conditions_only(weir_entity *entity)
 {
@@ -367,6 +367,7 @@ static bool has_default_conditions_only(weir_entity *entity)
 	unsigned port;
 	bool input;
 
+	entity->gates_only = false;
 	for (size_t i = 0; i < entity->input_count; i++)
 		if (entity->inputs[i].count && !entity->inputs[i].lone)
 			return false;
@@ -377,6 +378,9 @@ static bool has_default_conditions_only(weir_entity *entity)
 		if (wr_condition_port(condition->plan, &port, &input))
 			*(input ? &entity->inputs[port].implied : &entity->outputs[port].implied) = condition;
 	}
+	entity->gates_only = true;
+	for (size_t i = entity->gathering_count; i < entity->asked_count; i++)
+		entity->gates_only &= !strcmp(entity->conditions[i].plan->kind->name, "cuda_stream");
 	return true;
 }
 
@@ -453,6 +457,7 @@ weir_status wr_entity_reset(weir_entity *entity)
 	entity->timer_place = 0;
 	entity->verdict.failed = WEIR_OK;
 	entity->verdict.misuse = NULL;
+	entity->awaits_fences = false;
 	entity->context.tick = 0;
 	entity->context.stamp_set = false;
 	entity->context.kept = 0;

@@ -264,6 +264,7 @@ struct weir_entity {
 	bool has_content;              /* a content condition, or an input without any condition */
 	bool output_unwatched;         /* has an output that no default condition watches */
 	bool default_only;             /* its gathering conditions are those of its ports: ask.c */
+	bool gates_only;               /* and its content conditions are `cuda_stream` */
 	int gate_signal;               /* enum wr_signal_kind: how implied gates wake it */
 	bool gated;                    /* owner: has_content, or asked a gate in this run */
 	_Atomic uint32_t cost;         /* ns of a compute, from samples; WR_COST_UNKNOWN (S9). Relaxed */
@@ -288,6 +289,7 @@ struct weir_entity {
 	struct wr_replays *replays;   /* NULL: nothing was replayed in this run (T13) */
 	struct wr_gpu_time *gpu_time; /* NULL: no run of it was timed (T15) */
 	bool flight_full;             /* in_flight may not hold: the review must ask it (T8) */
+	bool awaits_fences;           /* if fences are armed: its tick waits for these alone: ask.c */
 	weir_verdict verdict;
 	weir_fence *fetched; /* fences of messages, while they are read */
 	size_t fetched_room;
