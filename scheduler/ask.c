@@ -31,9 +31,9 @@ struct sum {
 	enum wr_rank rank;
 	int64_t at;
 	uint8_t external;
-	size_t fences;
-	int signal;       /* of the conditions that named the fences */
 	bool passed_over; /* a content condition was not asked */
+	size_t fences;
+	int signal; /* of the conditions that named the fences */
 	weir_cause cause;
 	uint32_t on; /* its subject, as in wr_cause_word */
 	const char *why, *of;
