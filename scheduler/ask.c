@@ -698,32 +698,34 @@ static bool inputs_closed(weir_view *view)
 	return true;
 }
 
-enum { FENCES = 64 }; /* of one port in one wait; further ones are waited for when these are complete */
-
 /*
- * checks: what to do with the fronts, if the gathering conditions are known to hold; else 0.
- *
  * awaits_fences: the tick waits for fences of its fronts, and for nothing else. What was found to hold stays
  * so: room only grows, and a front that is closed does not change (C4), nor do the producers of its messages,
  * which this entity holds as well. So a review that finds those complete that were armed knows the answer.
  * (Not those of the verdict: who explains the entity asks its conditions, too.) It waits for more than these
  * if a `cuda_stream` was passed over, since a promise of its port was open.
  */
+static inline bool awaited_complete(const weir_entity *entity)
+{
+	const struct wr_armed *armed = &entity->wait.armed;
+
+	for (size_t i = 0; i < armed->fence_count; i++)
+		if (!wr_fence_known_complete(entity->graph->system, armed->fences[i]))
+			return false;
+	return armed->fence_count > 0;
+}
+
+enum { FENCES = 64 }; /* of one port in one wait; further ones are waited for when these are complete */
+
+/* checks: what to do with the fronts, if the gathering conditions are known to hold; else 0. */
 __attribute__((noinline)) static enum wr_answer ask_all(weir_entity *entity, bool draining, uint32_t checks)
 {
 	struct sum sum = {.rank = WR_RANK_READY, .at = INT64_MAX};
 	weir_view view = {.entity = entity, .draining = draining};
 	/* Before the conditions look, of which one may want a tick for the end (S7). */
 	bool closed = draining && inputs_closed(&view);
-	const struct wr_armed *armed = &entity->wait.armed;
-	size_t complete = 0;
 
-	if (entity->awaits_fences) {
-		while (complete < armed->fence_count &&
-		       wr_fence_known_complete(entity->graph->system, armed->fences[complete]))
-			complete++;
-		checks = complete && complete == armed->fence_count ? 0 : close_fronts(entity);
-	} else if (!checks) {
+	if (!checks) {
 		if (!ask_gathering(&view, &sum))
 			return publish_never(entity, &sum);
 		/* What the entity waits for may come again and again, for ever. */
@@ -756,14 +758,19 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	entity->verdict.fence_count = 0;
 	if (over || entity->finished || (draining && entity->root))
 		return never_again(entity, draining, NULL);
-	if (!gathering_conditions_known(entity, &lacks))
-		return ask_all(entity, draining, 0);
+	if (!gathering_conditions_known(entity, &lacks)) {
+		if (!entity->awaits_fences || !awaited_complete(entity))
+			return ask_all(entity, draining, 0);
+		entity->awaits_fences = false;
+		entity->verdict.answer = WR_READY;
+		return WR_READY;
+	}
 	if (lacks.condition || lacks.content)
 		return publish_lacking(entity, &lacks);
 	checks = close_fronts(entity);
 	if (checks)
 		return ask_all(entity, draining, checks);
-	entity->verdict.answer = WR_READY; /* default conditions read no time: it is not `timed` */
+	entity->verdict.answer = WR_READY; /* default conditions and gates read no time: it is not `timed` */
 	return WR_READY;
 }
 
