@@ -38,7 +38,8 @@ enum receive_state { LISTENING, ACCEPTED, REFUSED, LINKED, LOST, OVER };
 struct place {
 	weir_message *message; /* NULL: it is free */
 	bool whole;
-	int64_t said; /* when it was sent */
+	unsigned pack; /* messages that came with this one and have the numbers behind it; 0: it came alone */
+	int64_t said;  /* when it was sent */
 };
 
 /* From this message emitted on, they have these numbers. */
@@ -187,7 +188,7 @@ static void move_to_ready(struct receive *self)
 	for (struct place *place = &self->places[self->next % self->credits]; place->message && place->whole;
 	     place = &self->places[self->next % self->credits]) {
 		self->ready[(self->ready_first + self->ready_count++) % self->credits] = place->message;
-		*place = (struct place){NULL, false, 0};
+		*place = (struct place){NULL};
 		self->used--;
 		self->next++;
 		self->received++;
@@ -223,52 +224,94 @@ static void tell_refusal(struct receive *self, uint64_t number, weir_status stat
 			    weir_last_error());
 }
 
-static int take_data(struct receive *self, const struct wire *wire, struct span *spans, void **cookie)
+/* The place of the message `number`, which is made, and where its payload goes; NULL: it is not wanted. */
+static struct place *make_message(struct receive *self, const struct wire *wire, uint64_t number,
+				  struct span *spans, unsigned *count)
 {
-	struct place *place = &self->places[wire->number % self->credits];
+	struct place *place = &self->places[number % self->credits];
 	weir_status status;
-	unsigned count;
 
-	if (self->state != LINKED || self->remote.gone)
-		return -1;
-	if (wire->number - self->next >= self->credits || place->message ||
+	if (number - self->next >= self->credits || place->message ||
 	    self->used + self->ready_count >= self->credits) {
 		remote_lose(&self->remote,
 			    "message %" PRIu64 " came, where %" PRIu64 " is next and %" PRIu32 " of %" PRIu32
 			    " places are used: the other side is no weir, or another version",
-			    wire->number, self->next, self->used + self->ready_count, self->credits);
-		return -1;
+			    number, self->next, self->used + self->ready_count, self->credits);
+		return NULL;
 	}
-	status = wire_make(self->context, wire, self->device, spans, &count, &place->message);
+	status = wire_make(self->context, wire, self->device, spans, count, &place->message);
 	if (status) {
 		place->message = NULL;
-		tell_refusal(self, wire->number, status);
-		return -1;
+		tell_refusal(self, number, status);
+		return NULL;
 	}
+	place->whole = false;
+	place->pack = 0;
+	place->said = wire->times.said;
+	self->used++;
+	return place;
+}
+
+static int take_data(struct receive *self, const struct wire *wire, struct span *spans, void **cookie)
+{
+	struct place *place;
+	unsigned count;
+
+	if (self->state != LINKED || self->remote.gone)
+		return -1;
+	place = make_message(self, wire, wire->number, spans, &count);
+	if (!place)
+		return -1;
 	if (link_has_device(spans, count) && !remote_takes_devices(&self->remote)) {
-		weir_message_unref(place->message);
-		place->message = NULL;
 		remote_fail(&self->remote, NO_DEVICES, self->remote.transport->name);
 		return -1;
 	}
-	place->whole = false;
-	place->said = wire->times.said;
 	note_times(self, wire);
-	self->used++;
 	*cookie = place;
 	return (int)count;
+}
+
+/* What was made of a pack that is not wanted goes with the link. */
+static int take_pack(struct receive *self, struct wire *pack, struct wire_record *parts, struct span *spans,
+		     void **cookie)
+{
+	if (self->state != LINKED || self->remote.gone)
+		return -1;
+	for (unsigned i = 0, count; i < pack->messages; i++) {
+		const char *from;
+
+		wire_next(pack, parts);
+		from = pack->payload;
+		if (!make_message(self, pack, pack->number + i, spans, &count))
+			return -1;
+		if (link_has_device(spans, count)) {
+			remote_lose(&self->remote, "a small tensor is for the device: the other side is no "
+						   "weir, or another version");
+			return -1;
+		}
+		for (unsigned k = 0; k < count; from += spans[k++].bytes)
+			memcpy(spans[k].data, from, spans[k].bytes);
+	}
+	note_times(self, pack);
+	*cookie = &self->places[pack->number % self->credits];
+	((struct place *)*cookie)->pack = pack->messages - 1;
+	return 0;
 }
 
 static void on_filled(void *arg, void *cookie, bool whole)
 {
 	struct receive *self = arg;
 	struct place *place = cookie;
+	int64_t took = whole ? (int64_t)((uint64_t)watch_now() - (uint64_t)place->said) : 0;
 
-	place->whole = whole;
-	if (whole) {
-		way_add(&self->way, (int64_t)((uint64_t)watch_now() - (uint64_t)place->said));
-		move_to_ready(self);
+	for (unsigned left = place->pack + 1; whole && left--; place++) {
+		if (place == self->places + self->credits)
+			place = self->places;
+		place->whole = true;
+		way_add(&self->way, took);
 	}
+	if (whole)
+		move_to_ready(self);
 	self->torn |= !whole;
 }
 
@@ -293,6 +336,8 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 		break;
 	case WIRE_DATA:
 		return take_data(self, &wire, spans, cookie);
+	case WIRE_PACK:
+		return take_pack(self, &wire, parts, spans, cookie);
 	case WIRE_END:
 		self->ends = self->state == LINKED;
 		self->end = wire.number;
@@ -345,7 +390,7 @@ static void free_places(struct receive *self)
 {
 	for (uint32_t i = 0; self->places && i < self->credits; i++) {
 		weir_message_unref(self->places[i].message);
-		self->places[i] = (struct place){NULL, false, 0};
+		self->places[i] = (struct place){NULL};
 	}
 	self->used = 0;
 }
@@ -683,8 +728,11 @@ static weir_status emit(weir_context *context, struct receive *self)
 		self->stalls = false;
 		time_stall(self);
 	}
-	for (; room && self->ready_count && !status; room--)
+	for (; room && self->ready_count && !status; room--) {
 		status = emit_one(context, self);
+		if (self->owed >= self->credits / 4)
+			give_credits(self, false);
+	}
 	if (self->owed)
 		give_credits(self, false);
 	return status;

@@ -40,6 +40,7 @@ struct send {
 	uint64_t confirmed;         /* that this receiver has emitted, or an earlier one has received */
 	uint64_t lost, lost_before; /* so far; with earlier receivers */
 	uint64_t credits, most;
+	unsigned places, packed;  /* of the receiver; messages of the pack */
 	enum wire_device device; /* of the receiver */
 	struct clocks clocks;    /* the receiver's */
 	int64_t away_since;      /* ns; when the receiver was last there, or the start */
@@ -49,7 +50,7 @@ struct send {
 	bool greeted;            /* it was sent, with a number that must stay */
 	bool enough;             /* the receiver takes no more */
 	bool holds;              /* the input */
-	uint8_t *head;
+	struct wire_pack pack;   /* of what this tick has taken (R2); its memory is that of any head */
 };
 
 static const weir_parameter parameters[] = {
@@ -127,6 +128,7 @@ static void take_welcome(struct send *self, const struct wire *wire)
 	self->confirmed = wire->number - wire->waiting + self->credits; /* of these it told before (R2) */
 	self->credits += wire->credits;
 	self->most = wire->most;
+	self->places = wire->credits + wire->waiting;
 	self->device = wire->device;
 	self->state = LINKED;
 }
@@ -166,6 +168,7 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 		break;
 	case WIRE_HELLO:
 	case WIRE_DATA:
+	case WIRE_PACK:
 	case WIRE_END:
 		remote_fail(&self->remote, "%s sends, too: is it a remote_send?", self->to);
 		break;
@@ -222,8 +225,8 @@ static void send_stop(weir_context *context, void *state)
 	snprintf(bye.text, sizeof bye.text, "%s",
 		 self->remote.failed ? self->remote.failure : "its run was stopped, or has failed");
 	remote_close(&self->remote, tells ? &bye : NULL, tells ? REMOTE_PATIENCE : 0);
-	free(self->head);
-	self->head = NULL;
+	free(self->pack.head);
+	self->pack.head = NULL;
 }
 
 static weir_status send_start(weir_context *context, void *state, const weir_values *values)
@@ -248,8 +251,9 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 		return weir_context_fail(context, "%s", why);
 	status = remote_open(context, &self->remote, &events, values, "remote_output");
 	if (!status) {
-		self->head = malloc(self->remote.transport->head_most(self->remote.link));
-		status = self->head ? WEIR_OK : WEIR_E_NOMEM;
+		self->pack.room = self->remote.transport->head_most(self->remote.link);
+		self->pack.head = malloc(self->pack.room);
+		status = self->pack.head ? WEIR_OK : WEIR_E_NOMEM;
 	}
 	if (!status && getrandom(&self->session, sizeof self->session, 0) != sizeof self->session)
 		status = weir_context_fail(context, "the system gives no random number");
@@ -367,17 +371,27 @@ static void tell_link(weir_context *context, struct send *self)
 
 /* --- sending --- */
 
-static weir_status send_message(weir_context *context, struct send *self, weir_message *message, int64_t now)
+static void send_pack(struct send *self)
+{
+	struct remote *remote = &self->remote;
+
+	if (!self->pack.bytes)
+		return;
+	remote->used = true;
+	remote->transport->send(remote->link, self->pack.head, self->pack.bytes, NULL, 0, NULL);
+	self->pack.bytes = self->packed = 0;
+}
+
+static weir_status send_alone(weir_context *context, struct send *self, weir_message *message,
+			      const struct wire_data *data)
 {
 	struct remote *remote = &self->remote;
 	struct span spans[LINK_SPANS];
 	uint64_t bytes = 0;
 	unsigned count;
 	char why[LINK_WHY];
-	const struct wire_data data = {self->sent, now, weir_context_backend(context) == WEIR_BACKEND_CUDA,
-				       self->device};
-	size_t head = wire_write_message(message, &data, remote->transport->head_most(remote->link),
-					 self->head, spans, &count, why);
+	size_t head =
+		wire_write_message(message, data, self->pack.room, self->pack.head, spans, &count, why);
 
 	if (!head)
 		return weir_context_fail(context, "%s", why);
@@ -397,9 +411,26 @@ static weir_status send_message(weir_context *context, struct send *self, weir_m
 					 bytes, self->most);
 	weir_message_ref(message);
 	remote->used = true;
-	if (remote->transport->send(remote->link, self->head, head, spans, count, message) != LINK_UNDER_WAY)
+	if (remote->transport->send(remote->link, self->pack.head, head, spans, count, message) !=
+	    LINK_UNDER_WAY)
 		weir_message_unref(message);
-	self->credits--;
+	return WEIR_OK;
+}
+
+/* Or packs it: the tick sends what is packed before it ends. */
+static weir_status send_message(weir_context *context, struct send *self, weir_message *message, int64_t now)
+{
+	const struct wire_data data = {self->sent, now, weir_context_backend(context) == WEIR_BACKEND_CUDA,
+				       self->device, self->most};
+
+	if (self->packed && self->packed >= self->places / 4)
+		send_pack(self);
+	if (!wire_pack_add(&self->pack, message, &data)) {
+		send_pack(self);
+		if (!wire_pack_add(&self->pack, message, &data))
+			return send_alone(context, self, message, &data);
+	}
+	self->packed++;
 	return WEIR_OK;
 }
 
@@ -407,8 +438,10 @@ static weir_status take_message(weir_context *context, struct send *self, weir_m
 {
 	weir_status status = WEIR_OK;
 
-	if (self->state == LINKED) /* else it is dropped */
+	if (self->state == LINKED) { /* else it is dropped */
 		status = send_message(context, self, message, now);
+		self->credits--;
+	}
 	if (!status)
 		self->sent++;
 	else
@@ -493,6 +526,7 @@ static weir_status send_compute(weir_context *context, void *state)
 		remote_note(remote);
 	for (size_t i = 0; i < count && !status; i++)
 		status = take_message(context, self, weir_context_message(context, 0, i), now);
+	send_pack(self);
 	if (count && !status && self->state == LINKED && self->credits && !self->ends && !timed &&
 	    remote_may_put_off(remote)) {
 		watch_mark(&remote->watch, true); /* a tick follows, with the next message or without one */

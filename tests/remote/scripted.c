@@ -92,9 +92,9 @@ static enum link_sent link_send(struct link *link, const void *head, size_t head
 		hello = said.number;
 		first = UINT64_MAX;
 	}
-	if (said.kind == WIRE_DATA) {
+	if (said.kind == WIRE_DATA || said.kind == WIRE_PACK) {
 		first = first == UINT64_MAX ? said.number : first;
-		data++;
+		data += said.kind == WIRE_PACK ? said.messages : 1;
 		armed = false;
 	}
 	if (said.kind == WIRE_END)

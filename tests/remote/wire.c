@@ -175,7 +175,7 @@ static void e06_another_version_is_refused_by_its_number(void **unused)
 	(void)unused;
 	head[5]++;
 	assert_false(wire_read(head, length, 0, MOST, parts, &out, why));
-	assert_string_equal(why, "the other side speaks version 3, this one 2: use the same weir on both");
+	assert_string_equal(why, "the other side speaks version 4, this one 3: use the same weir on both");
 	head[1] = 'W';
 	assert_false(wire_read(head, length, 0, MOST, parts, &out, why));
 	assert_string_equal(why, "the other side is no weir: its first message is no greeting");
