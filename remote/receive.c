@@ -63,7 +63,6 @@ struct receive {
 	bool greeted;         /* hello was not answered yet */
 	bool over;            /* the link has told the loss: nothing can be said */
 	bool torn;            /* a payload did not come: mostly, as the sender is lost */
-	bool wants;           /* the condition was told that there is a message to emit */
 	bool stalls;          /* it was logged that nothing comes */
 	uint64_t came;        /* emitted when the time of that began */
 	int64_t stall;        /* when that is over */
@@ -474,9 +473,8 @@ static weir_status begin_to_listen(weir_context *context, struct receive *self, 
 			"cannot listen at %s: %s: is it an address of this machine, and does "
 			"nothing else listen there?",
 			text, why);
-	watch_mark(&self->remote.watch, true); /* the first tick arms the link */
 	watch_time(&self->remote.watch, NS_STALL);
-	return WEIR_OK;
+	return remote_tell(context, &self->remote, WEIR_TOLD_READY); /* the first tick arms the link */
 }
 
 static weir_status receive_start(weir_context *context, void *state, const weir_values *values)
@@ -759,16 +757,22 @@ static bool has_all(const struct receive *self)
 	return self->state == LINKED && self->ends && self->next == self->end && !self->ready_count;
 }
 
+/* Whether the next tick has something to do, whatever comes. */
+static bool is_due(const struct receive *self)
+{
+	const struct remote *remote = &self->remote;
+
+	return !remote->armed || remote->failed || (remote->gone && self->state != LOST) ||
+	       (self->greeted && self->state == ACCEPTED) || has_all(self) ||
+	       (self->torn && self->state != LOST) || (self->state == LOST && !self->ready_count);
+}
+
 /* What waits to be emitted makes a tick due when there is room. */
 static weir_status tell_wants(weir_context *context, struct receive *self)
 {
-	bool wants = self->ready_count > 0;
+	weir_told waits = self->ready_count ? WEIR_TOLD_EVENT_WAITING : WEIR_TOLD_WAIT;
 
-	if (self->wants == wants)
-		return WEIR_OK;
-	self->wants = wants;
-	return weir_entity_tell(weir_context_entity(context), "remote_input",
-				wants ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
+	return remote_tell(context, &self->remote, is_due(self) ? WEIR_TOLD_READY : waits);
 }
 
 static weir_status receive_compute(weir_context *context, void *state)
@@ -800,11 +804,6 @@ static weir_status receive_compute(weir_context *context, void *state)
 						     self->peer, self->received, remote->why);
 	if (remote->used)
 		remote_progress(remote);
-	watch_mark(&remote->watch, !remote->armed || remote->failed ||
-					   (remote->gone && self->state != LOST) ||
-					   (self->greeted && self->state == ACCEPTED) || has_all(self) ||
-					   (self->torn && self->state != LOST) ||
-					   (self->state == LOST && !self->ready_count));
 	return status ? status : tell_wants(context, self);
 }
 

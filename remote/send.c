@@ -40,7 +40,7 @@ struct send {
 	uint64_t confirmed;         /* that this receiver has emitted, or an earlier one has received */
 	uint64_t lost, lost_before; /* so far; with earlier receivers */
 	uint64_t credits, most;
-	unsigned places, packed;  /* of the receiver; messages of the pack */
+	unsigned places, packed; /* of the receiver; messages of the pack */
 	enum wire_device device; /* of the receiver */
 	struct clocks clocks;    /* the receiver's */
 	int64_t away_since;      /* ns; when the receiver was last there, or the start */
@@ -390,8 +390,7 @@ static weir_status send_alone(weir_context *context, struct send *self, weir_mes
 	uint64_t bytes = 0;
 	unsigned count;
 	char why[LINK_WHY];
-	size_t head =
-		wire_write_message(message, data, self->pack.room, self->pack.head, spans, &count, why);
+	size_t head = wire_write_message(message, data, self->pack.room, self->pack.head, spans, &count, why);
 
 	if (!head)
 		return weir_context_fail(context, "%s", why);
@@ -512,6 +511,15 @@ static weir_status set_hold(weir_context *context, struct send *self)
 	return weir_context_hold(context, 0, takes ? WEIR_HOLD_END : 0);
 }
 
+/* Whether the next tick has something to do, whatever comes. */
+static bool is_due(const struct send *self)
+{
+	const struct remote *remote = &self->remote;
+
+	return !remote->armed || remote->failed || self->connected || (remote->gone && self->state != AWAY) ||
+	       self->state == OVER || (self->state == LINKED && self->away_since);
+}
+
 static weir_status send_compute(weir_context *context, void *state)
 {
 	struct send *self = state;
@@ -529,10 +537,9 @@ static weir_status send_compute(weir_context *context, void *state)
 	send_pack(self);
 	if (count && !status && self->state == LINKED && self->credits && !self->ends && !timed &&
 	    remote_may_put_off(remote)) {
-		watch_mark(&remote->watch, true); /* a tick follows, with the next message or without one */
-		return set_hold(context, self);
+		status = remote_tell(context, remote, WEIR_TOLD_READY); /* the next message, or none */
+		return status ? status : set_hold(context, self);
 	}
-	watch_mark(&remote->watch, false);
 	remote->used = true;
 	for (int round = 0; !status && remote->used && round < 2; round++) { /* R4 */
 		remote_progress(remote);
@@ -542,12 +549,10 @@ static weir_status send_compute(weir_context *context, void *state)
 		remote_progress(remote);
 	if (status)
 		return status;
-	watch_mark(&remote->watch, !remote->armed || remote->failed || self->connected ||
-					   (remote->gone && self->state != AWAY) || self->state == OVER ||
-					   (self->state == LINKED && self->away_since));
 	if (is_over(context, self))
 		return weir_context_finish(context);
-	return set_hold(context, self);
+	status = remote_tell(context, remote, is_due(self) ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
+	return status ? status : set_hold(context, self);
 }
 
 const weir_operator remote_send_operator = {

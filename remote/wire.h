@@ -106,8 +106,8 @@ struct wire_pack {
 };
 
 /*
- * Adds the message, which is not needed any more then. false: it is not small, or may be on a device, or cannot
- * be sent, or there is no room, and the pack stays as it is. Inside of compute.
+ * Adds the message, which is not needed any more then. false: it is not small, or may be on a device, or
+ * cannot be sent, or there is no room, and the pack stays as it is. Inside of compute.
  */
 bool wire_pack_add(struct wire_pack *pack, const weir_message *message, const struct wire_data *data);
 

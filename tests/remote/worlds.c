@@ -388,14 +388,14 @@ static void draw_world(uint64_t seed)
 		world.plan.tears, world.enough);
 }
 
-/* Whether an entity of this side's link may tick again. */
+/* Whether the entity of this side's link sleeps. */
 static bool is_joined(const struct side *side)
 {
 	const weir_graph *graph = side->graph;
 
 	for (size_t i = 0; i < graph->entity_count; i++)
 		if (!strcmp(graph->entities[i].plan->name, side->which ? "receive" : "send"))
-			return !(wr_read(&graph->entities[i].state) & WR_DONE);
+			return wr_read(&graph->entities[i].state) == WR_IDLE;
 	return false;
 }
 
