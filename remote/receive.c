@@ -66,9 +66,10 @@ struct receive {
 	bool stalls;          /* it was logged that nothing comes */
 	uint64_t came;        /* emitted when the time of that began */
 	int64_t stall;        /* when that is over */
-	struct place *places; /* `credits` of them; number n is in n mod credits */
+	uint32_t mask;        /* of the two rings below, which have room for `credits` */
+	struct place *places; /* number n is in n & mask */
 	uint32_t used;
-	weir_message **ready; /* a ring of `credits` */
+	weir_message **ready;
 	uint32_t ready_first, ready_count;
 	uint32_t owed;     /* credits for what was emitted, that were not given back */
 	bool keeps;        /* the timer is that of credits that are kept back */
@@ -182,11 +183,16 @@ static void set_timer(struct receive *self, int64_t ns)
 
 /* --- what the link calls --- */
 
+static struct place *place_of(const struct receive *self, uint64_t number)
+{
+	return &self->places[number & self->mask];
+}
+
 static void move_to_ready(struct receive *self)
 {
-	for (struct place *place = &self->places[self->next % self->credits]; place->message && place->whole;
-	     place = &self->places[self->next % self->credits]) {
-		self->ready[(self->ready_first + self->ready_count++) % self->credits] = place->message;
+	for (struct place *place = place_of(self, self->next); place->message && place->whole;
+	     place = place_of(self, self->next)) {
+		self->ready[(self->ready_first + self->ready_count++) & self->mask] = place->message;
 		*place = (struct place){NULL};
 		self->used--;
 		self->next++;
@@ -227,7 +233,7 @@ static void tell_refusal(struct receive *self, uint64_t number, weir_status stat
 static struct place *make_message(struct receive *self, const struct wire *wire, uint64_t number,
 				  struct span *spans, unsigned *count)
 {
-	struct place *place = &self->places[number % self->credits];
+	struct place *place = place_of(self, number);
 	weir_status status;
 
 	if (number - self->next >= self->credits || place->message ||
@@ -274,14 +280,20 @@ static int take_data(struct receive *self, const struct wire *wire, struct span 
 static int take_pack(struct receive *self, struct wire *pack, struct wire_record *parts, struct span *spans,
 		     void **cookie)
 {
+	char why[LINK_WHY];
+	unsigned messages = 0, count;
+
 	if (self->state != LINKED || self->remote.gone)
 		return -1;
-	for (unsigned i = 0, count; i < pack->messages; i++) {
+	for (; pack->rest != pack->end; messages++) {
 		const char *from;
 
-		wire_next(pack, parts);
+		if (!wire_next(pack, self->most, parts, why)) {
+			remote_lose(&self->remote, "%s", why);
+			return -1;
+		}
 		from = pack->payload;
-		if (!make_message(self, pack, pack->number + i, spans, &count))
+		if (!make_message(self, pack, pack->number + messages, spans, &count))
 			return -1;
 		if (link_has_device(spans, count)) {
 			remote_lose(&self->remote, "a small tensor is for the device: the other side is no "
@@ -292,8 +304,8 @@ static int take_pack(struct receive *self, struct wire *pack, struct wire_record
 			memcpy(spans[k].data, from, spans[k].bytes);
 	}
 	note_times(self, pack);
-	*cookie = &self->places[pack->number % self->credits];
-	((struct place *)*cookie)->pack = pack->messages - 1;
+	*cookie = place_of(self, pack->number);
+	place_of(self, pack->number)->pack = messages - 1;
 	return 0;
 }
 
@@ -303,10 +315,8 @@ static void on_filled(void *arg, void *cookie, bool whole)
 	struct place *place = cookie;
 	int64_t took = whole ? (int64_t)((uint64_t)watch_now() - (uint64_t)place->said) : 0;
 
-	for (unsigned left = place->pack + 1; whole && left--; place++) {
-		if (place == self->places + self->credits)
-			place = self->places;
-		place->whole = true;
+	for (unsigned i = 0, first = (unsigned)(place - self->places); whole && i <= place->pack; i++) {
+		place_of(self, first + i)->whole = true;
 		way_add(&self->way, took);
 	}
 	if (whole)
@@ -387,7 +397,7 @@ static void on_sent(void *arg, void *cookie)
 
 static void free_places(struct receive *self)
 {
-	for (uint32_t i = 0; self->places && i < self->credits; i++) {
+	for (uint32_t i = 0; self->places && i <= self->mask; i++) {
 		weir_message_unref(self->places[i].message);
 		self->places[i] = (struct place){NULL};
 	}
@@ -436,7 +446,7 @@ static void receive_stop(weir_context *context, void *state)
 	free_places(self);
 	while (self->ready_count) {
 		weir_message_unref(self->ready[self->ready_first]);
-		self->ready_first = (self->ready_first + 1) % self->credits;
+		self->ready_first = (self->ready_first + 1) & self->mask;
 		self->ready_count--;
 	}
 	free(self->places);
@@ -493,8 +503,10 @@ static weir_status receive_start(weir_context *context, void *state, const weir_
 	weir_status status = WEIR_OK;
 
 	read_values(self, values);
-	self->places = calloc(self->credits, sizeof *self->places);
-	self->ready = calloc(self->credits, sizeof *self->ready);
+	while (self->mask + 1 < self->credits)
+		self->mask = 2 * self->mask + 1;
+	self->places = calloc(self->mask + 1, sizeof *self->places);
+	self->ready = calloc(self->mask + 1, sizeof *self->ready);
 	if (!self->places || !self->ready)
 		status = WEIR_E_NOMEM;
 	else if (!remote_transport->load(why))
@@ -651,11 +663,21 @@ static void drop_silent(weir_context *context, struct receive *self)
 	time_stall(self);
 }
 
+static void say_credits(struct receive *self)
+{
+	const struct wire credit = {
+		.kind = WIRE_CREDIT,
+		.credits = self->owed,
+		.times = times_now(self),
+	};
+
+	remote_say(&self->remote, &credit);
+	self->owed = 0;
+}
+
 /* A quarter of them at once, or what there is when it is due (R1). */
 static void give_credits(struct receive *self, bool due)
 {
-	struct wire credit = {.kind = WIRE_CREDIT, .credits = self->owed};
-
 	if (self->state != LINKED || self->remote.gone || !self->owed)
 		return;
 	if (!due && self->owed < self->credits / 4) {
@@ -664,9 +686,7 @@ static void give_credits(struct receive *self, bool due)
 		self->keeps = true;
 		return;
 	}
-	credit.times = times_now(self);
-	remote_say(&self->remote, &credit);
-	self->owed = 0;
+	say_credits(self);
 }
 
 /* The timer serves two: credits that are due, and a stall. */
@@ -703,7 +723,7 @@ static weir_status emit_one(weir_context *context, struct receive *self)
 	weir_message *message = self->ready[self->ready_first];
 	weir_status status;
 
-	self->ready_first = (self->ready_first + 1) % self->credits;
+	self->ready_first = (self->ready_first + 1) & self->mask;
 	self->ready_count--;
 	status = weir_context_emit(context, 0, message);
 	if (status) {

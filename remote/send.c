@@ -416,35 +416,53 @@ static weir_status send_alone(weir_context *context, struct send *self, weir_mes
 	return WEIR_OK;
 }
 
-/* Or packs it: the tick sends what is packed before it ends. */
-static weir_status send_message(weir_context *context, struct send *self, weir_message *message, int64_t now)
+/* Or packs it: the tick sends what is packed before it ends, so that none waits for one that comes later. */
+static weir_status send_message(weir_context *context, struct send *self, weir_message *message,
+				const struct wire_data *data)
 {
-	const struct wire_data data = {self->sent, now, weir_context_backend(context) == WEIR_BACKEND_CUDA,
-				       self->device, self->most};
-
 	if (self->packed && self->packed >= self->places / 4)
+		send_pack(self); /* the receiver goes on while more of them are written */
+	if (!wire_pack_add(&self->pack, message, data)) {
+		bool empty = !self->packed;
+
 		send_pack(self);
-	if (!wire_pack_add(&self->pack, message, &data)) {
-		send_pack(self);
-		if (!wire_pack_add(&self->pack, message, &data))
-			return send_alone(context, self, message, &data);
+		if (empty || !wire_pack_add(&self->pack, message, data))
+			return send_alone(context, self, message, data);
 	}
 	self->packed++;
 	return WEIR_OK;
 }
 
-static weir_status take_message(weir_context *context, struct send *self, weir_message *message, int64_t now)
+static weir_status take_message(weir_context *context, struct send *self, weir_message *message,
+				struct wire_data *data)
 {
 	weir_status status = WEIR_OK;
 
 	if (self->state == LINKED) { /* else it is dropped */
-		status = send_message(context, self, message, now);
+		data->number = self->sent;
+		status = send_message(context, self, message, data);
 		self->credits--;
 	}
 	if (!status)
 		self->sent++;
 	else
 		remote_fail(&self->remote, "%s", weir_last_error());
+	return status;
+}
+
+static weir_status take_messages(weir_context *context, struct send *self, size_t count)
+{
+	struct wire_data data = {
+		.said = watch_now(),
+		.devices = weir_context_backend(context) == WEIR_BACKEND_CUDA,
+		.theirs = self->device,
+		.most = self->most,
+	};
+	weir_status status = WEIR_OK;
+
+	for (size_t i = 0; i < count && !status; i++)
+		status = take_message(context, self, weir_context_message(context, 0, i), &data);
+	send_pack(self);
 	return status;
 }
 
@@ -468,20 +486,29 @@ static bool is_over(weir_context *context, const struct send *self)
 	return true;
 }
 
+static void say_hello(struct send *self)
+{
+	const struct wire hello = {
+		.kind = WIRE_HELLO,
+		.session = self->session,
+		.number = self->sent,
+		.times.said = watch_now(),
+	};
+
+	remote_say(&self->remote, &hello);
+	self->greeted = true;
+}
+
 /* What the state allows, and the link has told. */
 static weir_status act(weir_context *context, struct send *self, bool timed)
 {
-	struct wire hello = {.kind = WIRE_HELLO, .session = self->session, .number = self->sent};
 	struct remote *remote = &self->remote;
 	weir_status status = WEIR_OK;
 
 	if (remote->failed)
 		return weir_context_fail(context, "%s", remote->failure);
-	if (self->connected && self->state == GREETING) {
-		hello.times.said = watch_now();
-		remote_say(remote, &hello);
-		self->greeted = true;
-	}
+	if (self->connected && self->state == GREETING)
+		say_hello(self);
 	self->connected = false;
 	if (self->state == LINKED && self->away_since)
 		tell_link(context, self);
@@ -525,16 +552,14 @@ static weir_status send_compute(weir_context *context, void *state)
 	struct send *self = state;
 	struct remote *remote = &self->remote;
 	size_t count = weir_context_count(context, 0);
-	int64_t now = count ? watch_now() : 0;
 	bool timed = watch_timed(&remote->watch);
 	weir_status status = WEIR_OK;
 
 	self->ends |= weir_context_ended(context, 0);
 	if (count && remote->spin)
 		remote_note(remote);
-	for (size_t i = 0; i < count && !status; i++)
-		status = take_message(context, self, weir_context_message(context, 0, i), now);
-	send_pack(self);
+	if (count)
+		status = take_messages(context, self, count);
 	if (count && !status && self->state == LINKED && self->credits && !self->ends && !timed &&
 	    remote_may_put_off(remote)) {
 		status = remote_tell(context, remote, WEIR_TOLD_READY); /* the next message, or none */

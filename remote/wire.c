@@ -266,24 +266,21 @@ size_t wire_write_message(const weir_message *message, const struct wire_data *d
 bool wire_pack_add(struct wire_pack *pack, const weir_message *message, const struct wire_data *data)
 {
 	struct writer writer = {pack->head + pack->bytes, pack->head + pack->room, false};
-	uint64_t most = data->most < WIRE_PACKED ? data->most : WIRE_PACKED, sum = 0;
+	uint64_t left = data->most < WIRE_PACKED ? data->most : WIRE_PACKED;
 	struct span spans[LINK_SPANS];
 	char why[LINK_WHY];
 	unsigned count;
 
-	if (weir_message_size(message) > most)
-		return false;
 	if (!pack->bytes)
 		put_number(&writer, WIRE_PACK, data);
 	if (!put_any(&writer, message, data, spans, &count, why))
 		return false;
-	for (unsigned i = 0; i < count; i++) {
-		if (spans[i].device || spans[i].apart)
+	for (unsigned i = 0; i < count; left -= spans[i++].bytes) {
+		if (spans[i].device || spans[i].apart || spans[i].bytes > left)
 			return false;
-		sum += spans[i].bytes;
 		put_bytes(&writer, spans[i].data, spans[i].bytes);
 	}
-	if (writer.full || sum > most)
+	if (writer.full)
 		return false;
 	pack->bytes = (size_t)(writer.at - pack->head);
 	return true;
@@ -371,7 +368,7 @@ static bool is_of_device(const struct wire_record *record)
 	return record->kind == WEIR_KIND_TENSOR && record->tensor.device != WEIR_DEVICE_HOST;
 }
 
-/* A message of a pack, which is in memory of the host. */
+/* It is in memory of the host. */
 static bool get_packed(struct reader *reader, struct wire_record *parts, struct wire *out, size_t most)
 {
 	size_t sum;
@@ -385,31 +382,19 @@ static bool get_packed(struct reader *reader, struct wire_record *parts, struct 
 	return !reader->short_;
 }
 
-static bool get_pack(struct reader *reader, size_t bytes, size_t most, struct wire_record *parts,
-		     struct wire *out, char why[LINK_WHY])
-{
-	bool well = !bytes;
-
-	out->number = get(reader, 8);
-	out->times.said = (int64_t)get(reader, 8);
-	out->rest = reader->at;
-	out->end = reader->end;
-	for (out->messages = 0; well && !reader->short_ && reader->at != reader->end; out->messages++)
-		well = get_packed(reader, parts, out, most);
-	if (well && !reader->short_ && out->messages)
-		return true;
-	snprintf(why, LINK_WHY,
-		 "the head of %u small messages is broken, or one is larger than 'max_message', %zu",
-		 out->messages, most);
-	return false;
-}
-
-void wire_next(struct wire *pack, struct wire_record parts[WEIR_PARTS_MAX])
+bool wire_next(struct wire *pack, size_t most, struct wire_record parts[WEIR_PARTS_MAX], char why[LINK_WHY])
 {
 	struct reader reader = {pack->rest, pack->end, false};
 
-	(void)get_packed(&reader, parts, pack, SIZE_MAX); /* it was checked */
+	if (!get_packed(&reader, parts, pack, most)) {
+		snprintf(why, LINK_WHY,
+			 "a small message is broken, or larger than 'max_message', %zu: the other side is no "
+			 "weir, or another version",
+			 most);
+		return false;
+	}
 	pack->rest = reader.at;
+	return true;
 }
 
 static bool get_message(struct reader *reader, size_t bytes, size_t most, struct wire_record *parts,
@@ -495,7 +480,13 @@ bool wire_read(const void *head, size_t head_bytes, size_t bytes, size_t most,
 	case WIRE_DATA:
 		return get_message(&reader, bytes, most, parts, out, why);
 	case WIRE_PACK:
-		return get_pack(&reader, bytes, most, parts, out, why);
+		out->number = get(&reader, 8);
+		out->times.said = (int64_t)get(&reader, 8);
+		out->rest = reader.at;
+		out->end = reader.end;
+		if (!reader.short_ && reader.at != reader.end && !bytes)
+			return true;
+		break;
 	case WIRE_CREDIT:
 		out->credits = (uint32_t)get(&reader, 4);
 		out->times = get_times(&reader);

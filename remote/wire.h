@@ -72,9 +72,8 @@ struct wire {
 	unsigned count; /* of parts */
 	const struct wire_record *parts;
 	/* WIRE_PACK; the three above, and the payload, are of the message that wire_next read last */
-	unsigned messages;
 	const void *payload;
-	const uint8_t *rest, *end; /* those that it has not read */
+	const uint8_t *rest, *end; /* what it has not read; the same: that was the last */
 };
 
 /*
@@ -83,8 +82,8 @@ struct wire {
  */
 bool wire_read(const void *head, size_t head_bytes, size_t bytes, size_t most,
 	       struct wire_record parts[WEIR_PARTS_MAX], struct wire *out, char why[LINK_WHY]);
-/* Reads the next message of a WIRE_PACK that wire_read has read, as often as that has messages. */
-void wire_next(struct wire *pack, struct wire_record parts[WEIR_PARTS_MAX]);
+/* Reads the next message of a WIRE_PACK, which wire_read has read: there is one. false: as of wire_read. */
+bool wire_next(struct wire *pack, size_t most, struct wire_record parts[WEIR_PARTS_MAX], char why[LINK_WHY]);
 /* Writes a head that is not of a message; at most WIRE_SMALL bytes, whose number it returns. */
 size_t wire_write(const struct wire *wire, uint8_t head[WIRE_SMALL]);
 /* Whether the memory is a device's that is closed to the host (strict). Inside of compute. */

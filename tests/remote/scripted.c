@@ -94,7 +94,7 @@ static enum link_sent link_send(struct link *link, const void *head, size_t head
 	}
 	if (said.kind == WIRE_DATA || said.kind == WIRE_PACK) {
 		first = first == UINT64_MAX ? said.number : first;
-		data += said.kind == WIRE_PACK ? said.messages : 1;
+		data += any_link_count(&said);
 		armed = false;
 	}
 	if (said.kind == WIRE_END)

@@ -294,7 +294,9 @@ static enum link_sent simulated_send(struct link *link, const void *head, size_t
 		abort();
 	gather(parcel->payload, spans, count);
 	if (wire_read(head, head_bytes, parcel->bytes, SIZE_MAX, parts, &wire, why)) {
-		parcel->messages = wire.kind == WIRE_PACK ? wire.messages : wire.kind == WIRE_DATA;
+		parcel->messages = any_link_count(&wire);
+		if (wire.kind == WIRE_PACK && !parcel->messages)
+			net.fails("sends a pack that cannot be read");
 		check_credit(line, &wire, parcel->messages);
 	} else {
 		net.fails("sends what cannot be read: %s", why);
