@@ -355,16 +355,6 @@ static weir_status refuse_output(const weir_context *context, unsigned output, c
 			    "%s", why);
 }
 
-/* Cheap. The references of packs are not in context->references. */
-static bool may_hold_all(const weir_context *context, const weir_message *message)
-{
-	const weir_entity *entity = context->entity;
-
-	return (wr_message_references(message) <= context->references &&
-		(wr_message_emitted(message) || entity->input_count || context->made_count)) ||
-	       wr_pool_has(entity->graph->pool, WR_POOL_PACKS);
-}
-
 weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message)
 {
 	if (!emit_allowed(context, output, message)) {
@@ -372,7 +362,12 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 		weir_message_unref(message);
 		return status;
 	}
-	if (may_hold_all(context, message) && wr_context_holds_all(context, message))
+	/* Cheap first. The references of packs are not in context->references. */
+	bool few = wr_message_references(message) <= context->references &&
+		   (wr_message_emitted(message) || context->entity->input_count || context->made_count);
+
+	if ((few || wr_pool_has(context->entity->graph->pool, WR_POOL_PACKS)) &&
+	    wr_context_holds_all(context, message))
 		return refuse_output(context, output,
 				     "emitted a message without a reference of its own: pass on "
 				     "weir_message_ref(message)");
