@@ -38,8 +38,8 @@ enum receive_state { LISTENING, ACCEPTED, REFUSED, LINKED, LOST, OVER };
 struct place {
 	weir_message *message; /* NULL: it is free */
 	bool whole;
-	unsigned pack; /* messages that came with this one and have the numbers behind it; 0: it came alone */
-	int64_t said;  /* when it was sent */
+	unsigned bundle; /* so many more came with this one, and have the numbers behind it */
+	int64_t said;    /* when it was sent */
 };
 
 /* From this message emitted on, they have these numbers. */
@@ -251,7 +251,7 @@ static struct place *make_message(struct receive *self, const struct wire *wire,
 		return NULL;
 	}
 	place->whole = false;
-	place->pack = 0;
+	place->bundle = 0;
 	place->said = wire->times.said;
 	self->used++;
 	return place;
@@ -276,24 +276,24 @@ static int take_data(struct receive *self, const struct wire *wire, struct span 
 	return (int)count;
 }
 
-/* What was made of a pack that is not wanted goes with the link. */
-static int take_pack(struct receive *self, struct wire *pack, struct wire_record *parts, struct span *spans,
-		     void **cookie)
+/* What was made of a bundle that is not wanted goes with the link. */
+static int take_bundle(struct receive *self, struct wire *bundle, struct wire_record *parts,
+		       struct span *spans, void **cookie)
 {
 	char why[LINK_WHY];
 	unsigned messages = 0, count;
 
 	if (self->state != LINKED || self->remote.gone)
 		return -1;
-	for (; pack->rest != pack->end; messages++) {
+	for (; bundle->rest != bundle->end; messages++) {
 		const char *from;
 
-		if (!wire_next(pack, self->most, parts, why)) {
+		if (!wire_next(bundle, self->most, parts, why)) {
 			remote_lose(&self->remote, "%s", why);
 			return -1;
 		}
-		from = pack->payload;
-		if (!make_message(self, pack, pack->number + messages, spans, &count))
+		from = bundle->payload;
+		if (!make_message(self, bundle, bundle->number + messages, spans, &count))
 			return -1;
 		if (link_has_device(spans, count)) {
 			remote_lose(&self->remote, "a small tensor is for the device: the other side is no "
@@ -303,9 +303,9 @@ static int take_pack(struct receive *self, struct wire *pack, struct wire_record
 		for (unsigned k = 0; k < count; from += spans[k++].bytes)
 			memcpy(spans[k].data, from, spans[k].bytes);
 	}
-	note_times(self, pack);
-	*cookie = place_of(self, pack->number);
-	place_of(self, pack->number)->pack = messages - 1;
+	note_times(self, bundle);
+	*cookie = place_of(self, bundle->number);
+	place_of(self, bundle->number)->bundle = messages - 1;
 	return 0;
 }
 
@@ -315,7 +315,7 @@ static void on_filled(void *arg, void *cookie, bool whole)
 	struct place *place = cookie;
 	int64_t took = whole ? (int64_t)((uint64_t)watch_now() - (uint64_t)place->said) : 0;
 
-	for (unsigned i = 0, first = (unsigned)(place - self->places); whole && i <= place->pack; i++) {
+	for (unsigned i = 0, first = (unsigned)(place - self->places); whole && i <= place->bundle; i++) {
 		place_of(self, first + i)->whole = true;
 		way_add(&self->way, took);
 	}
@@ -345,8 +345,8 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 		break;
 	case WIRE_DATA:
 		return take_data(self, &wire, spans, cookie);
-	case WIRE_PACK:
-		return take_pack(self, &wire, parts, spans, cookie);
+	case WIRE_BUNDLE:
+		return take_bundle(self, &wire, parts, spans, cookie);
 	case WIRE_END:
 		self->ends = self->state == LINKED;
 		self->end = wire.number;

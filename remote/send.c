@@ -40,17 +40,17 @@ struct send {
 	uint64_t confirmed;         /* that this receiver has emitted, or an earlier one has received */
 	uint64_t lost, lost_before; /* so far; with earlier receivers */
 	uint64_t credits, most;
-	unsigned places, packed; /* of the receiver; messages of the pack */
-	enum wire_device device; /* of the receiver */
-	struct clocks clocks;    /* the receiver's */
-	int64_t away_since;      /* ns; when the receiver was last there, or the start */
-	int64_t pause;           /* before the next try */
-	bool was_linked, ends;   /* ends: the input has ended */
-	bool connected;          /* the hello is due */
-	bool greeted;            /* it was sent, with a number that must stay */
-	bool enough;             /* the receiver takes no more */
-	bool holds;              /* the input */
-	struct wire_pack pack;   /* of what this tick has taken (R2); its memory is that of any head */
+	unsigned places, bundled;  /* of the receiver; messages of the bundle */
+	enum wire_device device;   /* of the receiver */
+	struct clocks clocks;      /* the receiver's */
+	int64_t away_since;        /* ns; when the receiver was last there, or the start */
+	int64_t pause;             /* before the next try */
+	bool was_linked, ends;     /* ends: the input has ended */
+	bool connected;            /* the hello is due */
+	bool greeted;              /* it was sent, with a number that must stay */
+	bool enough;               /* the receiver takes no more */
+	bool holds;                /* the input */
+	struct wire_bundle bundle; /* of what this tick has taken (R2); its memory is that of any head */
 };
 
 static const weir_parameter parameters[] = {
@@ -168,7 +168,7 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 		break;
 	case WIRE_HELLO:
 	case WIRE_DATA:
-	case WIRE_PACK:
+	case WIRE_BUNDLE:
 	case WIRE_END:
 		remote_fail(&self->remote, "%s sends, too: is it a remote_send?", self->to);
 		break;
@@ -225,8 +225,8 @@ static void send_stop(weir_context *context, void *state)
 	snprintf(bye.text, sizeof bye.text, "%s",
 		 self->remote.failed ? self->remote.failure : "its run was stopped, or has failed");
 	remote_close(&self->remote, tells ? &bye : NULL, tells ? REMOTE_PATIENCE : 0);
-	free(self->pack.head);
-	self->pack.head = NULL;
+	free(self->bundle.head);
+	self->bundle.head = NULL;
 }
 
 static weir_status send_start(weir_context *context, void *state, const weir_values *values)
@@ -251,9 +251,9 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 		return weir_context_fail(context, "%s", why);
 	status = remote_open(context, &self->remote, &events, values, "remote_output");
 	if (!status) {
-		self->pack.room = self->remote.transport->head_most(self->remote.link);
-		self->pack.head = malloc(self->pack.room);
-		status = self->pack.head ? WEIR_OK : WEIR_E_NOMEM;
+		self->bundle.room = self->remote.transport->head_most(self->remote.link);
+		self->bundle.head = malloc(self->bundle.room);
+		status = self->bundle.head ? WEIR_OK : WEIR_E_NOMEM;
 	}
 	if (!status && getrandom(&self->session, sizeof self->session, 0) != sizeof self->session)
 		status = weir_context_fail(context, "the system gives no random number");
@@ -371,15 +371,15 @@ static void tell_link(weir_context *context, struct send *self)
 
 /* --- sending --- */
 
-static void send_pack(struct send *self)
+static void send_bundle(struct send *self)
 {
 	struct remote *remote = &self->remote;
 
-	if (!self->pack.bytes)
+	if (!self->bundle.bytes)
 		return;
 	remote->used = true;
-	remote->transport->send(remote->link, self->pack.head, self->pack.bytes, NULL, 0, NULL);
-	self->pack.bytes = self->packed = 0;
+	remote->transport->send(remote->link, self->bundle.head, self->bundle.bytes, NULL, 0, NULL);
+	self->bundle.bytes = self->bundled = 0;
 }
 
 static weir_status send_alone(weir_context *context, struct send *self, weir_message *message,
@@ -390,7 +390,8 @@ static weir_status send_alone(weir_context *context, struct send *self, weir_mes
 	uint64_t bytes = 0;
 	unsigned count;
 	char why[LINK_WHY];
-	size_t head = wire_write_message(message, data, self->pack.room, self->pack.head, spans, &count, why);
+	size_t head =
+		wire_write_message(message, data, self->bundle.room, self->bundle.head, spans, &count, why);
 
 	if (!head)
 		return weir_context_fail(context, "%s", why);
@@ -410,26 +411,26 @@ static weir_status send_alone(weir_context *context, struct send *self, weir_mes
 					 bytes, self->most);
 	weir_message_ref(message);
 	remote->used = true;
-	if (remote->transport->send(remote->link, self->pack.head, head, spans, count, message) !=
+	if (remote->transport->send(remote->link, self->bundle.head, head, spans, count, message) !=
 	    LINK_UNDER_WAY)
 		weir_message_unref(message);
 	return WEIR_OK;
 }
 
-/* Or packs it: the tick sends what is packed before it ends, so that none waits for one that comes later. */
+/* Or bundles it: the tick sends what is bundled before it ends, so none waits for one that comes later. */
 static weir_status send_message(weir_context *context, struct send *self, weir_message *message,
 				const struct wire_data *data)
 {
-	if (self->packed && self->packed >= self->places / 4)
-		send_pack(self); /* the receiver goes on while more of them are written */
-	if (!wire_pack_add(&self->pack, message, data)) {
-		bool empty = !self->packed;
+	if (self->bundled && self->bundled >= self->places / 4)
+		send_bundle(self); /* the receiver goes on while more of them are written */
+	if (!wire_bundle_add(&self->bundle, message, data)) {
+		bool empty = !self->bundled;
 
-		send_pack(self);
-		if (empty || !wire_pack_add(&self->pack, message, data))
+		send_bundle(self);
+		if (empty || !wire_bundle_add(&self->bundle, message, data))
 			return send_alone(context, self, message, data);
 	}
-	self->packed++;
+	self->bundled++;
 	return WEIR_OK;
 }
 
@@ -460,9 +461,10 @@ static weir_status take_messages(weir_context *context, struct send *self, size_
 	};
 	weir_status status = WEIR_OK;
 
+	self->bundle.room = self->remote.transport->head_most(self->remote.link); /* an engine lessens it */
 	for (size_t i = 0; i < count && !status; i++)
 		status = take_message(context, self, weir_context_message(context, 0, i), &data);
-	send_pack(self);
+	send_bundle(self);
 	return status;
 }
 

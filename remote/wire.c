@@ -123,8 +123,8 @@ size_t wire_write(const struct wire *wire, uint8_t head[WIRE_SMALL])
 		put_bytes(&writer, wire->text, strnlen(wire->text, WIRE_SAID));
 		break;
 	case WIRE_DONE:
-	case WIRE_DATA: /* wire_write_message */
-	case WIRE_PACK: /* wire_pack_add */
+	case WIRE_DATA:   /* wire_write_message */
+	case WIRE_BUNDLE: /* wire_bundle_add */
 		break;
 	}
 	return (size_t)(writer.at - head);
@@ -263,16 +263,16 @@ size_t wire_write_message(const weir_message *message, const struct wire_data *d
 	return well ? (size_t)(writer.at - head) : 0;
 }
 
-bool wire_pack_add(struct wire_pack *pack, const weir_message *message, const struct wire_data *data)
+bool wire_bundle_add(struct wire_bundle *bundle, const weir_message *message, const struct wire_data *data)
 {
-	struct writer writer = {pack->head + pack->bytes, pack->head + pack->room, false};
-	uint64_t left = data->most < WIRE_PACKED ? data->most : WIRE_PACKED;
+	struct writer writer = {bundle->head + bundle->bytes, bundle->head + bundle->room, false};
+	uint64_t left = data->most < WIRE_BUNDLED ? data->most : WIRE_BUNDLED;
 	struct span spans[LINK_SPANS];
 	char why[LINK_WHY];
 	unsigned count;
 
-	if (!pack->bytes)
-		put_number(&writer, WIRE_PACK, data);
+	if (!bundle->bytes)
+		put_number(&writer, WIRE_BUNDLE, data);
 	if (!put_any(&writer, message, data, spans, &count, why))
 		return false;
 	for (unsigned i = 0; i < count; left -= spans[i++].bytes) {
@@ -282,7 +282,7 @@ bool wire_pack_add(struct wire_pack *pack, const weir_message *message, const st
 	}
 	if (writer.full)
 		return false;
-	pack->bytes = (size_t)(writer.at - pack->head);
+	bundle->bytes = (size_t)(writer.at - bundle->head);
 	return true;
 }
 
@@ -369,7 +369,7 @@ static bool is_of_device(const struct wire_record *record)
 }
 
 /* It is in memory of the host. */
-static bool get_packed(struct reader *reader, struct wire_record *parts, struct wire *out, size_t most)
+static bool get_bundled(struct reader *reader, struct wire_record *parts, struct wire *out, size_t most)
 {
 	size_t sum;
 
@@ -382,18 +382,18 @@ static bool get_packed(struct reader *reader, struct wire_record *parts, struct 
 	return !reader->short_;
 }
 
-bool wire_next(struct wire *pack, size_t most, struct wire_record parts[WEIR_PARTS_MAX], char why[LINK_WHY])
+bool wire_next(struct wire *bundle, size_t most, struct wire_record parts[WEIR_PARTS_MAX], char why[LINK_WHY])
 {
-	struct reader reader = {pack->rest, pack->end, false};
+	struct reader reader = {bundle->rest, bundle->end, false};
 
-	if (!get_packed(&reader, parts, pack, most)) {
+	if (!get_bundled(&reader, parts, bundle, most)) {
 		snprintf(why, LINK_WHY,
 			 "a small message is broken, or larger than 'max_message', %zu: the other side is no "
 			 "weir, or another version",
 			 most);
 		return false;
 	}
-	pack->rest = reader.at;
+	bundle->rest = reader.at;
 	return true;
 }
 
@@ -479,7 +479,7 @@ bool wire_read(const void *head, size_t head_bytes, size_t bytes, size_t most,
 		break;
 	case WIRE_DATA:
 		return get_message(&reader, bytes, most, parts, out, why);
-	case WIRE_PACK:
+	case WIRE_BUNDLE:
 		out->number = get(&reader, 8);
 		out->times.said = (int64_t)get(&reader, 8);
 		out->rest = reader.at;

@@ -1,7 +1,7 @@
 /*
  * libFuzzer: any head that another process may send, with a payload whose size its first two bytes say.
  * Nothing may crash; a refusal has a reason of one printable line, and what is accepted has the size of the
- * payload, or, in a pack, has its payload within the head.
+ * payload, or, in a bundle, has its payload within the head.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,21 +20,21 @@ static size_t bytes_of(const struct wire *wire)
 	return sum;
 }
 
-static void read_pack(struct wire *pack, struct wire_record *parts, size_t most)
+static void read_bundle(struct wire *bundle, struct wire_record *parts, size_t most)
 {
 	char why[LINK_WHY] = "";
 
-	while (pack->rest != pack->end) {
-		const uint8_t *before = pack->rest, *payload;
+	while (bundle->rest != bundle->end) {
+		const uint8_t *before = bundle->rest, *payload;
 
-		if (!wire_next(pack, most, parts, why)) {
+		if (!wire_next(bundle, most, parts, why)) {
 			if (!why[0] || !shown(why, false))
 				abort();
 			return;
 		}
-		payload = pack->payload;
-		if (payload <= before || payload + bytes_of(pack) != pack->rest || pack->rest > pack->end ||
-		    bytes_of(pack) > most)
+		payload = bundle->payload;
+		if (payload <= before || payload + bytes_of(bundle) != bundle->rest ||
+		    bundle->rest > bundle->end || bytes_of(bundle) > most)
 			abort();
 	}
 }
@@ -56,8 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (wire.kind == WIRE_BYE && !shown(wire.text, false))
 		abort();
-	if (wire.kind == WIRE_PACK)
-		read_pack(&wire, parts, 1 << 15);
+	if (wire.kind == WIRE_BUNDLE)
+		read_bundle(&wire, parts, 1 << 15);
 	if (wire.kind == WIRE_DATA && bytes_of(&wire) != bytes)
 		abort();
 	return 0;

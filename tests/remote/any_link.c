@@ -19,12 +19,12 @@ size_t any_link_head_most(const struct link *link)
 unsigned any_link_count(const struct wire *wire)
 {
 	struct wire_record parts[WEIR_PARTS_MAX];
-	struct wire pack = *wire;
+	struct wire bundle = *wire;
 	char why[LINK_WHY];
 	unsigned count = 0;
 
-	for (; wire->kind == WIRE_PACK && pack.rest != pack.end; count++)
-		if (!wire_next(&pack, SIZE_MAX, parts, why))
+	for (; wire->kind == WIRE_BUNDLE && bundle.rest != bundle.end; count++)
+		if (!wire_next(&bundle, SIZE_MAX, parts, why))
 			return 0;
 	return wire->kind == WIRE_DATA ? 1 : count;
 }

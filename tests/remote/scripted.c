@@ -92,7 +92,7 @@ static enum link_sent link_send(struct link *link, const void *head, size_t head
 		hello = said.number;
 		first = UINT64_MAX;
 	}
-	if (said.kind == WIRE_DATA || said.kind == WIRE_PACK) {
+	if (said.kind == WIRE_DATA || said.kind == WIRE_BUNDLE) {
 		first = first == UINT64_MAX ? said.number : first;
 		data += any_link_count(&said);
 		largest = any_link_count(&said) > largest ? any_link_count(&said) : largest;
@@ -241,9 +241,9 @@ static bool sends_what_is_too_large(struct link *link)
 }
 
 /* Of so many messages, the last of which lacks a byte. */
-static bool sends_pack(struct link *link, unsigned count, bool torn)
+static bool sends_bundle(struct link *link, unsigned count, bool torn)
 {
-	struct wire_pack pack = {.head = (uint8_t[WIRE_SMALL]){0}, .room = WIRE_SMALL};
+	struct wire_bundle bundle = {.head = (uint8_t[WIRE_SMALL]){0}, .room = WIRE_SMALL};
 	const struct wire_data data_of = {.said = 1, .most = 1000};
 	weir_message *message;
 
@@ -251,24 +251,24 @@ static bool sends_pack(struct link *link, unsigned count, bool torn)
 		return false;
 	assert_false(weir_message_create_bytes(graph, 10, &message));
 	for (unsigned i = 0; i < count; i++)
-		assert_true(wire_pack_add(&pack, message, &data_of));
+		assert_true(wire_bundle_add(&bundle, message, &data_of));
 	weir_message_unref(message);
-	return arrive(link, pack.head, pack.bytes - torn, 0);
+	return arrive(link, bundle.head, bundle.bytes - torn, 0);
 }
 
 static bool sends_more_than_places(struct link *link)
 {
-	return sends_pack(link, 9, false);
+	return sends_bundle(link, 9, false);
 }
 
-static bool sends_broken_pack(struct link *link)
+static bool sends_broken_bundle(struct link *link)
 {
-	return sends_pack(link, 3, true);
+	return sends_bundle(link, 3, true);
 }
 
-static bool sends_full_pack(struct link *link)
+static bool sends_full_bundle(struct link *link)
 {
-	return sends_pack(link, 8, false);
+	return sends_bundle(link, 8, false);
 }
 
 static bool says_end_behind_8(struct link *link)
@@ -458,7 +458,7 @@ static const char receiver[] =
 static void r06_a_message_that_cannot_be_loses_the_sender_alone(void **unused)
 {
 	static step *const wrong[] = {sends_no_message, sends_what_has_no_place, sends_what_is_too_large,
-				      sends_more_than_places, sends_broken_pack};
+				      sends_more_than_places, sends_broken_bundle};
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -470,10 +470,10 @@ static void r06_a_message_that_cannot_be_loses_the_sender_alone(void **unused)
 	}
 }
 
-static void r02_a_pack_of_all_places_is_received(void **unused)
+static void r02_a_bundle_of_all_places_is_received(void **unused)
 {
 	(void)unused;
-	run(receiver, (step *const[]){accepts, says_hello, sends_full_pack, says_end_behind_8, NULL});
+	run(receiver, (step *const[]){accepts, says_hello, sends_full_bundle, says_end_behind_8, NULL});
 	assert_int_equal(done, 1);
 }
 
@@ -529,7 +529,7 @@ static void r01_a_tick_sends_as_many_as_there_are_credits(void **unused)
 }
 
 /* So that the receiver goes on with them while more are written; none waits for one that comes later. */
-static void r02_what_one_tick_takes_goes_in_packs_of_a_quarter_of_the_places(void **unused)
+static void r02_what_one_tick_takes_goes_in_bundles_of_a_quarter_of_the_places(void **unused)
 {
 	static const char sender[] =
 		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"}, {\"name\": "
@@ -566,8 +566,8 @@ int main(void)
 		cmocka_unit_test(r06_what_is_dropped_is_counted_and_a_hello_s_number_stays),
 		cmocka_unit_test(r05_the_end_is_sent_while_it_polls),
 		cmocka_unit_test(r01_a_tick_sends_as_many_as_there_are_credits),
-		cmocka_unit_test(r02_a_pack_of_all_places_is_received),
-		cmocka_unit_test(r02_what_one_tick_takes_goes_in_packs_of_a_quarter_of_the_places),
+		cmocka_unit_test(r02_a_bundle_of_all_places_is_received),
+		cmocka_unit_test(r02_what_one_tick_takes_goes_in_bundles_of_a_quarter_of_the_places),
 	};
 
 	weir_log_set(hear, NULL);

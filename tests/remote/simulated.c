@@ -237,7 +237,7 @@ static void check_credit(struct line *line, const struct wire *wire, unsigned me
 		line->credits += wire->credits;
 		break;
 	case WIRE_DATA:
-	case WIRE_PACK:
+	case WIRE_BUNDLE:
 		line->sent += messages;
 		line->credits -= messages;
 		if (line->credits < 0)
@@ -295,8 +295,8 @@ static enum link_sent simulated_send(struct link *link, const void *head, size_t
 	gather(parcel->payload, spans, count);
 	if (wire_read(head, head_bytes, parcel->bytes, SIZE_MAX, parts, &wire, why)) {
 		parcel->messages = any_link_count(&wire);
-		if (wire.kind == WIRE_PACK && !parcel->messages)
-			net.fails("sends a pack that cannot be read");
+		if (wire.kind == WIRE_BUNDLE && !parcel->messages)
+			net.fails("sends a bundle that cannot be read");
 		check_credit(line, &wire, parcel->messages);
 	} else {
 		net.fails("sends what cannot be read: %s", why);

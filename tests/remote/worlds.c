@@ -67,7 +67,7 @@ static weir_status number_compute(weir_context *context, void *state)
 	struct side *side = &world.sides[SIMULATED_SENDER];
 	struct wr_random *random = &side->random;
 	struct letter letter = {side->life, (uint32_t)weir_context_tick(context)};
-	/* Some lie in the message itself, some go in a pack. */
+	/* Some lie in the message itself, some go in a bundle. */
 	size_t bytes = sizeof letter + wr_random_below(random, wr_random_below(random, 2) ? 60 : 600);
 	weir_message *message;
 	weir_status status;
