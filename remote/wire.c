@@ -363,12 +363,13 @@ static bool get_any(struct reader *reader, struct wire_record *parts, struct wir
 	return well && out->message.kind == WEIR_KIND_PARTS ? get_parts(reader, parts, out, most, sum) : well;
 }
 
+/* Without a payload it is nowhere. */
 static bool is_of_device(const struct wire_record *record)
 {
-	return record->kind == WEIR_KIND_TENSOR && record->tensor.device != WEIR_DEVICE_HOST;
+	return record->bytes && record->kind == WEIR_KIND_TENSOR && record->tensor.device != WEIR_DEVICE_HOST;
 }
 
-/* It is in memory of the host. */
+/* Its payload is in memory of the host. */
 static bool get_bundled(struct reader *reader, struct wire_record *parts, struct wire *out, size_t most)
 {
 	size_t sum;

@@ -334,6 +334,10 @@ static void e06_a_bundle_that_cannot_be_is_refused(void **unused)
 	assert_int_equal(count_read(&bundle, bundle.bytes + sizeof on_device + 4, MOST), 3);
 	head[bundle.bytes + 21] = 0; /* on the host */
 	assert_int_equal(count_read(&bundle, bundle.bytes + sizeof on_device + 4, MOST), 4);
+	head[bundle.bytes + 21] = 1;
+	head[bundle.bytes + 22] = 1; /* of one dimension, without elements */
+	memset(head + bundle.bytes + sizeof on_device, 0, 8);
+	assert_int_equal(count_read(&bundle, bundle.bytes + sizeof on_device + 8, MOST), 4);
 }
 
 int main(void)
