@@ -137,7 +137,7 @@ static void sender_acts(struct state *s)
 		say("says hello, %d sent", s->sent);
 	} else if (s->sent + 1 < MESSAGES && s->credits > (mutation != BUNDLE_ONE_CREDIT) && choose(2)) {
 		s->data |= broken ? 0 : (uint8_t)(3 << s->sent);
-		s->bundled |= (uint8_t)(1 << s->sent);
+		s->bundled |= broken ? 0 : (uint8_t)(1 << s->sent);
 		s->credits -= mutation == BUNDLE_ONE_CREDIT ? 1 : 2;
 		say("sends %d and %d as a bundle", s->sent, s->sent + 1);
 		s->sent += 2;
