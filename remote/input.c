@@ -1,7 +1,7 @@
 /*
- * remote_input, the condition of remote_receive, which ticks for one of two reasons: what the link brought
- * (the watched descriptor), also while its graph is full, and room for a message that waits to be emitted,
- * which the operator tells.
+ * remote_input, the condition of remote_receive, which ticks for one of three reasons: what the link brought
+ * (the watched descriptor), also while its graph is full, room for a message that waits to be emitted, and
+ * what is left to do; the last two the operator tells (remote_tell).
  */
 #include "remote/remote.h"
 
@@ -30,7 +30,9 @@ static weir_status input_start(void *state, const weir_values *values)
 static void input_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct input *self = state;
-	bool emits = weir_view_told(view) == WEIR_TOLD_READY, has = emits && weir_view_room(view, self->port);
+	weir_told told = weir_view_told(view);
+	bool emits = told == WEIR_TOLD_EVENT_WAITING;
+	bool has = told == WEIR_TOLD_READY || (emits && weir_view_room(view, self->port));
 	/* To look at the descriptor is a call of the system: not for each message. */
 	weir_watched watched = has ? WEIR_WATCHED_NOTHING : weir_view_watched(view);
 

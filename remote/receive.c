@@ -38,7 +38,8 @@ enum receive_state { LISTENING, ACCEPTED, REFUSED, LINKED, LOST, OVER };
 struct place {
 	weir_message *message; /* NULL: it is free */
 	bool whole;
-	int64_t said; /* when it was sent */
+	unsigned bundle; /* so many more came with this one, and have the numbers behind it */
+	int64_t said;    /* when it was sent */
 };
 
 /* From this message emitted on, they have these numbers. */
@@ -62,13 +63,13 @@ struct receive {
 	bool greeted;         /* hello was not answered yet */
 	bool over;            /* the link has told the loss: nothing can be said */
 	bool torn;            /* a payload did not come: mostly, as the sender is lost */
-	bool wants;           /* the condition was told that there is a message to emit */
 	bool stalls;          /* it was logged that nothing comes */
 	uint64_t came;        /* emitted when the time of that began */
 	int64_t stall;        /* when that is over */
-	struct place *places; /* `credits` of them; number n is in n mod credits */
+	uint32_t mask;        /* of the two rings below, which have room for `credits` */
+	struct place *places; /* number n is in n & mask */
 	uint32_t used;
-	weir_message **ready; /* a ring of `credits` */
+	weir_message **ready;
 	uint32_t ready_first, ready_count;
 	uint32_t owed;     /* credits for what was emitted, that were not given back */
 	bool keeps;        /* the timer is that of credits that are kept back */
@@ -182,12 +183,17 @@ static void set_timer(struct receive *self, int64_t ns)
 
 /* --- what the link calls --- */
 
+static struct place *place_of(const struct receive *self, uint64_t number)
+{
+	return &self->places[number & self->mask];
+}
+
 static void move_to_ready(struct receive *self)
 {
-	for (struct place *place = &self->places[self->next % self->credits]; place->message && place->whole;
-	     place = &self->places[self->next % self->credits]) {
-		self->ready[(self->ready_first + self->ready_count++) % self->credits] = place->message;
-		*place = (struct place){NULL, false, 0};
+	for (struct place *place = place_of(self, self->next); place->message && place->whole;
+	     place = place_of(self, self->next)) {
+		self->ready[(self->ready_first + self->ready_count++) & self->mask] = place->message;
+		*place = (struct place){NULL};
 		self->used--;
 		self->next++;
 		self->received++;
@@ -223,52 +229,98 @@ static void tell_refusal(struct receive *self, uint64_t number, weir_status stat
 			    weir_last_error());
 }
 
-static int take_data(struct receive *self, const struct wire *wire, struct span *spans, void **cookie)
+/* The place of the message `number`, which is made, and where its payload goes; NULL: it is not wanted. */
+static struct place *make_message(struct receive *self, const struct wire *wire, uint64_t number,
+				  struct span *spans, unsigned *count)
 {
-	struct place *place = &self->places[wire->number % self->credits];
+	struct place *place = place_of(self, number);
 	weir_status status;
-	unsigned count;
 
-	if (self->state != LINKED || self->remote.gone)
-		return -1;
-	if (wire->number - self->next >= self->credits || place->message ||
+	if (number - self->next >= self->credits || place->message ||
 	    self->used + self->ready_count >= self->credits) {
 		remote_lose(&self->remote,
 			    "message %" PRIu64 " came, where %" PRIu64 " is next and %" PRIu32 " of %" PRIu32
 			    " places are used: the other side is no weir, or another version",
-			    wire->number, self->next, self->used + self->ready_count, self->credits);
-		return -1;
+			    number, self->next, self->used + self->ready_count, self->credits);
+		return NULL;
 	}
-	status = wire_make(self->context, wire, self->device, spans, &count, &place->message);
+	status = wire_make(self->context, wire, self->device, spans, count, &place->message);
 	if (status) {
 		place->message = NULL;
-		tell_refusal(self, wire->number, status);
-		return -1;
+		tell_refusal(self, number, status);
+		return NULL;
 	}
+	place->whole = false;
+	place->bundle = 0;
+	place->said = wire->times.said;
+	self->used++;
+	return place;
+}
+
+static int take_data(struct receive *self, const struct wire *wire, struct span *spans, void **cookie)
+{
+	struct place *place;
+	unsigned count;
+
+	if (self->state != LINKED || self->remote.gone)
+		return -1;
+	place = make_message(self, wire, wire->number, spans, &count);
+	if (!place)
+		return -1;
 	if (link_has_device(spans, count) && !remote_takes_devices(&self->remote)) {
-		weir_message_unref(place->message);
-		place->message = NULL;
 		remote_fail(&self->remote, NO_DEVICES, self->remote.transport->name);
 		return -1;
 	}
-	place->whole = false;
-	place->said = wire->times.said;
 	note_times(self, wire);
-	self->used++;
 	*cookie = place;
 	return (int)count;
+}
+
+/* What was made of a bundle that is not wanted goes with the link. */
+static int take_bundle(struct receive *self, struct wire *bundle, struct wire_record *parts,
+		       struct span *spans, void **cookie)
+{
+	char why[LINK_WHY];
+	unsigned messages = 0, count;
+
+	if (self->state != LINKED || self->remote.gone)
+		return -1;
+	for (; bundle->rest != bundle->end; messages++) {
+		const char *from;
+
+		if (!wire_next(bundle, self->most, parts, why)) {
+			remote_lose(&self->remote, "%s", why);
+			return -1;
+		}
+		from = bundle->payload;
+		if (!make_message(self, bundle, bundle->number + messages, spans, &count))
+			return -1;
+		if (link_has_device(spans, count)) {
+			remote_lose(&self->remote, "a small tensor is for the device: the other side is no "
+						   "weir, or another version");
+			return -1;
+		}
+		for (unsigned k = 0; k < count; from += spans[k++].bytes)
+			memcpy(spans[k].data, from, spans[k].bytes);
+	}
+	note_times(self, bundle);
+	*cookie = place_of(self, bundle->number);
+	place_of(self, bundle->number)->bundle = messages - 1;
+	return 0;
 }
 
 static void on_filled(void *arg, void *cookie, bool whole)
 {
 	struct receive *self = arg;
 	struct place *place = cookie;
+	int64_t took = whole ? (int64_t)((uint64_t)watch_now() - (uint64_t)place->said) : 0;
 
-	place->whole = whole;
-	if (whole) {
-		way_add(&self->way, (int64_t)((uint64_t)watch_now() - (uint64_t)place->said));
-		move_to_ready(self);
+	for (unsigned i = 0, first = (unsigned)(place - self->places); whole && i <= place->bundle; i++) {
+		place_of(self, first + i)->whole = true;
+		way_add(&self->way, took);
 	}
+	if (whole)
+		move_to_ready(self);
 	self->torn |= !whole;
 }
 
@@ -293,6 +345,8 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 		break;
 	case WIRE_DATA:
 		return take_data(self, &wire, spans, cookie);
+	case WIRE_BUNDLE:
+		return take_bundle(self, &wire, parts, spans, cookie);
 	case WIRE_END:
 		self->ends = self->state == LINKED;
 		self->end = wire.number;
@@ -343,9 +397,9 @@ static void on_sent(void *arg, void *cookie)
 
 static void free_places(struct receive *self)
 {
-	for (uint32_t i = 0; self->places && i < self->credits; i++) {
+	for (uint32_t i = 0; self->places && i <= self->mask; i++) {
 		weir_message_unref(self->places[i].message);
-		self->places[i] = (struct place){NULL, false, 0};
+		self->places[i] = (struct place){NULL};
 	}
 	self->used = 0;
 }
@@ -392,7 +446,7 @@ static void receive_stop(weir_context *context, void *state)
 	free_places(self);
 	while (self->ready_count) {
 		weir_message_unref(self->ready[self->ready_first]);
-		self->ready_first = (self->ready_first + 1) % self->credits;
+		self->ready_first = (self->ready_first + 1) & self->mask;
 		self->ready_count--;
 	}
 	free(self->places);
@@ -429,9 +483,8 @@ static weir_status begin_to_listen(weir_context *context, struct receive *self, 
 			"cannot listen at %s: %s: is it an address of this machine, and does "
 			"nothing else listen there?",
 			text, why);
-	watch_mark(&self->remote.watch, true); /* the first tick arms the link */
 	watch_time(&self->remote.watch, NS_STALL);
-	return WEIR_OK;
+	return remote_tell(context, &self->remote, WEIR_TOLD_READY); /* the first tick arms the link */
 }
 
 static weir_status receive_start(weir_context *context, void *state, const weir_values *values)
@@ -450,8 +503,10 @@ static weir_status receive_start(weir_context *context, void *state, const weir_
 	weir_status status = WEIR_OK;
 
 	read_values(self, values);
-	self->places = calloc(self->credits, sizeof *self->places);
-	self->ready = calloc(self->credits, sizeof *self->ready);
+	while (self->mask + 1 < self->credits)
+		self->mask = 2 * self->mask + 1;
+	self->places = calloc(self->mask + 1, sizeof *self->places);
+	self->ready = calloc(self->mask + 1, sizeof *self->ready);
 	if (!self->places || !self->ready)
 		status = WEIR_E_NOMEM;
 	else if (!remote_transport->load(why))
@@ -608,11 +663,21 @@ static void drop_silent(weir_context *context, struct receive *self)
 	time_stall(self);
 }
 
+static void say_credits(struct receive *self)
+{
+	const struct wire credit = {
+		.kind = WIRE_CREDIT,
+		.credits = self->owed,
+		.times = times_now(self),
+	};
+
+	remote_say(&self->remote, &credit);
+	self->owed = 0;
+}
+
 /* A quarter of them at once, or what there is when it is due (R1). */
 static void give_credits(struct receive *self, bool due)
 {
-	struct wire credit = {.kind = WIRE_CREDIT, .credits = self->owed};
-
 	if (self->state != LINKED || self->remote.gone || !self->owed)
 		return;
 	if (!due && self->owed < self->credits / 4) {
@@ -621,9 +686,7 @@ static void give_credits(struct receive *self, bool due)
 		self->keeps = true;
 		return;
 	}
-	credit.times = times_now(self);
-	remote_say(&self->remote, &credit);
-	self->owed = 0;
+	say_credits(self);
 }
 
 /* The timer serves two: credits that are due, and a stall. */
@@ -660,7 +723,7 @@ static weir_status emit_one(weir_context *context, struct receive *self)
 	weir_message *message = self->ready[self->ready_first];
 	weir_status status;
 
-	self->ready_first = (self->ready_first + 1) % self->credits;
+	self->ready_first = (self->ready_first + 1) & self->mask;
 	self->ready_count--;
 	status = weir_context_emit(context, 0, message);
 	if (status) {
@@ -683,8 +746,11 @@ static weir_status emit(weir_context *context, struct receive *self)
 		self->stalls = false;
 		time_stall(self);
 	}
-	for (; room && self->ready_count && !status; room--)
+	for (; room && self->ready_count && !status; room--) {
 		status = emit_one(context, self);
+		if (self->owed >= self->credits / 4)
+			give_credits(self, false);
+	}
 	if (self->owed)
 		give_credits(self, false);
 	return status;
@@ -711,16 +777,22 @@ static bool has_all(const struct receive *self)
 	return self->state == LINKED && self->ends && self->next == self->end && !self->ready_count;
 }
 
+/* Whether the next tick has something to do, whatever comes. */
+static bool is_due(const struct receive *self)
+{
+	const struct remote *remote = &self->remote;
+
+	return !remote->armed || remote->failed || (remote->gone && self->state != LOST) ||
+	       (self->greeted && self->state == ACCEPTED) || has_all(self) ||
+	       (self->torn && self->state != LOST) || (self->state == LOST && !self->ready_count);
+}
+
 /* What waits to be emitted makes a tick due when there is room. */
 static weir_status tell_wants(weir_context *context, struct receive *self)
 {
-	bool wants = self->ready_count > 0;
+	weir_told waits = self->ready_count ? WEIR_TOLD_EVENT_WAITING : WEIR_TOLD_WAIT;
 
-	if (self->wants == wants)
-		return WEIR_OK;
-	self->wants = wants;
-	return weir_entity_tell(weir_context_entity(context), "remote_input",
-				wants ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
+	return remote_tell(context, &self->remote, is_due(self) ? WEIR_TOLD_READY : waits);
 }
 
 static weir_status receive_compute(weir_context *context, void *state)
@@ -752,11 +824,6 @@ static weir_status receive_compute(weir_context *context, void *state)
 						     self->peer, self->received, remote->why);
 	if (remote->used)
 		remote_progress(remote);
-	watch_mark(&remote->watch, !remote->armed || remote->failed ||
-					   (remote->gone && self->state != LOST) ||
-					   (self->greeted && self->state == ACCEPTED) || has_all(self) ||
-					   (self->torn && self->state != LOST) ||
-					   (self->state == LOST && !self->ready_count));
 	return status ? status : tell_wants(context, self);
 }
 

@@ -23,6 +23,7 @@ weir_status remote_open(weir_context *context, struct remote *remote, struct lin
 		return weir_context_fail(context, "'keepalive' is shorter than 100 ms: a longer one, or 0");
 	remote->spin = weir_values_int(values, "spin");
 	remote->transport = remote_transport;
+	remote->condition = condition;
 	if (!watch_open(&remote->watch))
 		return weir_context_fail(context, "no descriptor to sleep on: %s", strerror(errno));
 	remote->link = remote->transport->open(events, remote->watch.set, why);
@@ -31,14 +32,20 @@ weir_status remote_open(weir_context *context, struct remote *remote, struct lin
 	return weir_entity_watch(weir_context_entity(context), condition, remote->watch.set, WEIR_WATCH_READ);
 }
 
+weir_status remote_tell(weir_context *context, struct remote *remote, weir_told told)
+{
+	if (remote->told == told)
+		return WEIR_OK;
+	remote->told = told;
+	return weir_entity_tell(weir_context_entity(context), remote->condition, told);
+}
+
 void remote_close(struct remote *remote, const struct wire *bye, int64_t patience)
 {
 	if (bye)
 		remote_say(remote, bye);
-	if (remote->watch.set) { /* what the link waits for is its own */
-		watch_mark(&remote->watch, false);
+	if (remote->watch.set) /* what the link waits for is its own */
 		watch_time(&remote->watch, 0);
-	}
 	if (remote->transport)
 		remote->transport->close(remote->link, patience);
 	remote->link = NULL;

@@ -44,6 +44,8 @@ struct remote {
 	const struct transport *transport;
 	struct link *link;
 	struct watch watch;
+	const char *condition; /* of the entity */
+	weir_told told;        /* to it */
 	bool failed;
 	char failure[LINK_WHY];
 	bool used;          /* the link was, since it was progressed: it is to be armed again (R4) */
@@ -64,6 +66,11 @@ struct remote {
  */
 weir_status remote_open(weir_context *context, struct remote *remote, struct link_events *events,
 			const weir_values *values, const char *condition);
+/*
+ * What the entity waits for: READY, a tick comes at once (no descriptor is asked for that); EVENT_WAITING,
+ * room behind it, or what the link brings; WAIT, that alone.
+ */
+weir_status remote_tell(weir_context *context, struct remote *remote, weir_told told);
 /* Ends both. bye: the last word; NULL: none. patience: how long it waits for the other side to close, ns. */
 void remote_close(struct remote *remote, const struct wire *bye, int64_t patience);
 /* Something came: from now on it polls, as long as `spin` says, or as that pays (R4). */

@@ -40,16 +40,17 @@ struct send {
 	uint64_t confirmed;         /* that this receiver has emitted, or an earlier one has received */
 	uint64_t lost, lost_before; /* so far; with earlier receivers */
 	uint64_t credits, most;
-	enum wire_device device; /* of the receiver */
-	struct clocks clocks;    /* the receiver's */
-	int64_t away_since;      /* ns; when the receiver was last there, or the start */
-	int64_t pause;           /* before the next try */
-	bool was_linked, ends;   /* ends: the input has ended */
-	bool connected;          /* the hello is due */
-	bool greeted;            /* it was sent, with a number that must stay */
-	bool enough;             /* the receiver takes no more */
-	bool holds;              /* the input */
-	uint8_t *head;
+	unsigned places, bundled;  /* of the receiver; messages of the bundle */
+	enum wire_device device;   /* of the receiver */
+	struct clocks clocks;      /* the receiver's */
+	int64_t away_since;        /* ns; when the receiver was last there, or the start */
+	int64_t pause;             /* before the next try */
+	bool was_linked, ends;     /* ends: the input has ended */
+	bool connected;            /* the hello is due */
+	bool greeted;              /* it was sent, with a number that must stay */
+	bool enough;               /* the receiver takes no more */
+	bool holds;                /* the input */
+	struct wire_bundle bundle; /* of what this tick has taken (R2); its memory is that of any head */
 };
 
 static const weir_parameter parameters[] = {
@@ -127,6 +128,7 @@ static void take_welcome(struct send *self, const struct wire *wire)
 	self->confirmed = wire->number - wire->waiting + self->credits; /* of these it told before (R2) */
 	self->credits += wire->credits;
 	self->most = wire->most;
+	self->places = wire->credits + wire->waiting;
 	self->device = wire->device;
 	self->state = LINKED;
 }
@@ -166,6 +168,7 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 		break;
 	case WIRE_HELLO:
 	case WIRE_DATA:
+	case WIRE_BUNDLE:
 	case WIRE_END:
 		remote_fail(&self->remote, "%s sends, too: is it a remote_send?", self->to);
 		break;
@@ -222,8 +225,8 @@ static void send_stop(weir_context *context, void *state)
 	snprintf(bye.text, sizeof bye.text, "%s",
 		 self->remote.failed ? self->remote.failure : "its run was stopped, or has failed");
 	remote_close(&self->remote, tells ? &bye : NULL, tells ? REMOTE_PATIENCE : 0);
-	free(self->head);
-	self->head = NULL;
+	free(self->bundle.head);
+	self->bundle.head = NULL;
 }
 
 static weir_status send_start(weir_context *context, void *state, const weir_values *values)
@@ -248,8 +251,9 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 		return weir_context_fail(context, "%s", why);
 	status = remote_open(context, &self->remote, &events, values, "remote_output");
 	if (!status) {
-		self->head = malloc(self->remote.transport->head_most(self->remote.link));
-		status = self->head ? WEIR_OK : WEIR_E_NOMEM;
+		self->bundle.room = self->remote.transport->head_most(self->remote.link);
+		self->bundle.head = malloc(self->bundle.room);
+		status = self->bundle.head ? WEIR_OK : WEIR_E_NOMEM;
 	}
 	if (!status && getrandom(&self->session, sizeof self->session, 0) != sizeof self->session)
 		status = weir_context_fail(context, "the system gives no random number");
@@ -367,17 +371,27 @@ static void tell_link(weir_context *context, struct send *self)
 
 /* --- sending --- */
 
-static weir_status send_message(weir_context *context, struct send *self, weir_message *message, int64_t now)
+static void send_bundle(struct send *self)
+{
+	struct remote *remote = &self->remote;
+
+	if (!self->bundle.bytes)
+		return;
+	remote->used = true;
+	remote->transport->send(remote->link, self->bundle.head, self->bundle.bytes, NULL, 0, NULL);
+	self->bundle.bytes = self->bundled = 0;
+}
+
+static weir_status send_alone(weir_context *context, struct send *self, weir_message *message,
+			      const struct wire_data *data)
 {
 	struct remote *remote = &self->remote;
 	struct span spans[LINK_SPANS];
 	uint64_t bytes = 0;
 	unsigned count;
 	char why[LINK_WHY];
-	const struct wire_data data = {self->sent, now, weir_context_backend(context) == WEIR_BACKEND_CUDA,
-				       self->device};
-	size_t head = wire_write_message(message, &data, remote->transport->head_most(remote->link),
-					 self->head, spans, &count, why);
+	size_t head =
+		wire_write_message(message, data, self->bundle.room, self->bundle.head, spans, &count, why);
 
 	if (!head)
 		return weir_context_fail(context, "%s", why);
@@ -397,22 +411,60 @@ static weir_status send_message(weir_context *context, struct send *self, weir_m
 					 bytes, self->most);
 	weir_message_ref(message);
 	remote->used = true;
-	if (remote->transport->send(remote->link, self->head, head, spans, count, message) != LINK_UNDER_WAY)
+	if (remote->transport->send(remote->link, self->bundle.head, head, spans, count, message) !=
+	    LINK_UNDER_WAY)
 		weir_message_unref(message);
-	self->credits--;
 	return WEIR_OK;
 }
 
-static weir_status take_message(weir_context *context, struct send *self, weir_message *message, int64_t now)
+/* Or bundles it: the tick sends what is bundled before it ends, so none waits for one that comes later. */
+static weir_status send_message(weir_context *context, struct send *self, weir_message *message,
+				const struct wire_data *data)
+{
+	if (self->bundled && self->bundled >= self->places / 4)
+		send_bundle(self); /* the receiver goes on while more of them are written */
+	if (!wire_bundle_add(&self->bundle, message, data)) {
+		bool empty = !self->bundled;
+
+		send_bundle(self);
+		if (empty || !wire_bundle_add(&self->bundle, message, data))
+			return send_alone(context, self, message, data);
+	}
+	self->bundled++;
+	return WEIR_OK;
+}
+
+static weir_status take_message(weir_context *context, struct send *self, weir_message *message,
+				struct wire_data *data)
 {
 	weir_status status = WEIR_OK;
 
-	if (self->state == LINKED) /* else it is dropped */
-		status = send_message(context, self, message, now);
+	if (self->state == LINKED) { /* else it is dropped */
+		data->number = self->sent;
+		status = send_message(context, self, message, data);
+		self->credits--;
+	}
 	if (!status)
 		self->sent++;
 	else
 		remote_fail(&self->remote, "%s", weir_last_error());
+	return status;
+}
+
+static weir_status take_messages(weir_context *context, struct send *self, size_t count)
+{
+	struct wire_data data = {
+		.said = watch_now(),
+		.devices = weir_context_backend(context) == WEIR_BACKEND_CUDA,
+		.theirs = self->device,
+		.most = self->most,
+	};
+	weir_status status = WEIR_OK;
+
+	self->bundle.room = self->remote.transport->head_most(self->remote.link); /* an engine lessens it */
+	for (size_t i = 0; i < count && !status; i++)
+		status = take_message(context, self, weir_context_message(context, 0, i), &data);
+	send_bundle(self);
 	return status;
 }
 
@@ -436,20 +488,29 @@ static bool is_over(weir_context *context, const struct send *self)
 	return true;
 }
 
+static void say_hello(struct send *self)
+{
+	const struct wire hello = {
+		.kind = WIRE_HELLO,
+		.session = self->session,
+		.number = self->sent,
+		.times.said = watch_now(),
+	};
+
+	remote_say(&self->remote, &hello);
+	self->greeted = true;
+}
+
 /* What the state allows, and the link has told. */
 static weir_status act(weir_context *context, struct send *self, bool timed)
 {
-	struct wire hello = {.kind = WIRE_HELLO, .session = self->session, .number = self->sent};
 	struct remote *remote = &self->remote;
 	weir_status status = WEIR_OK;
 
 	if (remote->failed)
 		return weir_context_fail(context, "%s", remote->failure);
-	if (self->connected && self->state == GREETING) {
-		hello.times.said = watch_now();
-		remote_say(remote, &hello);
-		self->greeted = true;
-	}
+	if (self->connected && self->state == GREETING)
+		say_hello(self);
 	self->connected = false;
 	if (self->state == LINKED && self->away_since)
 		tell_link(context, self);
@@ -479,26 +540,33 @@ static weir_status set_hold(weir_context *context, struct send *self)
 	return weir_context_hold(context, 0, takes ? WEIR_HOLD_END : 0);
 }
 
+/* Whether the next tick has something to do, whatever comes. */
+static bool is_due(const struct send *self)
+{
+	const struct remote *remote = &self->remote;
+
+	return !remote->armed || remote->failed || self->connected || (remote->gone && self->state != AWAY) ||
+	       self->state == OVER || (self->state == LINKED && self->away_since);
+}
+
 static weir_status send_compute(weir_context *context, void *state)
 {
 	struct send *self = state;
 	struct remote *remote = &self->remote;
 	size_t count = weir_context_count(context, 0);
-	int64_t now = count ? watch_now() : 0;
 	bool timed = watch_timed(&remote->watch);
 	weir_status status = WEIR_OK;
 
 	self->ends |= weir_context_ended(context, 0);
 	if (count && remote->spin)
 		remote_note(remote);
-	for (size_t i = 0; i < count && !status; i++)
-		status = take_message(context, self, weir_context_message(context, 0, i), now);
+	if (count)
+		status = take_messages(context, self, count);
 	if (count && !status && self->state == LINKED && self->credits && !self->ends && !timed &&
 	    remote_may_put_off(remote)) {
-		watch_mark(&remote->watch, true); /* a tick follows, with the next message or without one */
-		return set_hold(context, self);
+		status = remote_tell(context, remote, WEIR_TOLD_READY); /* the next message, or none */
+		return status ? status : set_hold(context, self);
 	}
-	watch_mark(&remote->watch, false);
 	remote->used = true;
 	for (int round = 0; !status && remote->used && round < 2; round++) { /* R4 */
 		remote_progress(remote);
@@ -508,12 +576,10 @@ static weir_status send_compute(weir_context *context, void *state)
 		remote_progress(remote);
 	if (status)
 		return status;
-	watch_mark(&remote->watch, !remote->armed || remote->failed || self->connected ||
-					   (remote->gone && self->state != AWAY) || self->state == OVER ||
-					   (self->state == LINKED && self->away_since));
 	if (is_over(context, self))
 		return weir_context_finish(context);
-	return set_hold(context, self);
+	status = remote_tell(context, remote, is_due(self) ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
+	return status ? status : set_hold(context, self);
 }
 
 const weir_operator remote_send_operator = {

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,24 +18,13 @@ bool watch_open(struct watch *watch)
 	int error;
 
 	watch->set = epoll_create1(EPOLL_CLOEXEC);
-	watch->mark = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	watch->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (watch->set >= 0 && add(watch, watch->mark) && add(watch, watch->timer))
+	if (watch->set >= 0 && add(watch, watch->timer))
 		return true;
 	error = errno;
 	watch_close(watch);
 	errno = error;
 	return false;
-}
-
-void watch_mark(struct watch *watch, bool marked)
-{
-	uint64_t value = 1;
-
-	if (marked && !watch->marked)
-		watch->marked = write(watch->mark, &value, sizeof value) == sizeof value;
-	else if (!marked && watch->marked)
-		watch->marked = read(watch->mark, &value, sizeof value) != sizeof value;
 }
 
 void watch_timer(int timer, int64_t ns)
@@ -67,14 +55,14 @@ bool watch_timed(struct watch *watch)
 
 void watch_close(struct watch *watch)
 {
-	int *all[] = {&watch->set, &watch->mark, &watch->timer};
+	int *all[] = {&watch->set, &watch->timer};
 
 	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++) {
 		if (*all[i] > 0)
 			close(*all[i]);
 		*all[i] = 0;
 	}
-	watch->marked = watch->timing = false;
+	watch->timing = false;
 }
 
 int64_t watch_now(void)

@@ -1,6 +1,6 @@
 /*
- * The one descriptor that an entity sleeps on (R4): a set of its link's, of a mark of its own ("there is more
- * to do"), and of a timer. Times are real, also on `sim`: the other process has no other.
+ * The one descriptor that an entity sleeps on (R4): a set of its link's and of a timer. Times are real, also
+ * on `sim`: the other process has no other.
  */
 #ifndef REMOTE_WATCH_H
 #define REMOTE_WATCH_H
@@ -9,15 +9,13 @@
 #include <stdint.h>
 
 struct watch {
-	int set, mark, timer;
-	bool marked, timing; /* timing: the timer was set, and has not fired */
-	int64_t due;         /* it does not fire before, ns */
+	int set, timer;
+	bool timing; /* the timer was set, and has not fired */
+	int64_t due; /* it does not fire before, ns */
 };
 
 /* On failure errno says why, and nothing is left open. The link adds what it has to `set`. */
 bool watch_open(struct watch *watch);
-/* The tick after this one comes at once, or not. */
-void watch_mark(struct watch *watch, bool marked);
 /* The timer fires in so many ns, once; 0: it is off. */
 void watch_time(struct watch *watch, int64_t ns);
 /* The same of a timer (timerfd_create) of the caller's. */

@@ -1,5 +1,6 @@
 #include "remote/wire.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,14 +14,16 @@ struct writer {
 	bool full;
 };
 
-static void put(struct writer *writer, uint64_t value, unsigned bytes)
+/* bytes: a constant, so that this is one store. */
+static inline void put(struct writer *writer, uint64_t value, unsigned bytes)
 {
 	if ((size_t)(writer->end - writer->at) < bytes) {
 		writer->full = true;
 		return;
 	}
-	for (; bytes--; value >>= 8)
-		*writer->at++ = (uint8_t)value;
+	value = htole64(value);
+	memcpy(writer->at, &value, bytes);
+	writer->at += bytes;
 }
 
 static void put_bytes(struct writer *writer, const void *bytes, size_t length)
@@ -38,7 +41,7 @@ struct reader {
 	bool short_; /* it ended before what was wanted */
 };
 
-static uint64_t get(struct reader *reader, unsigned bytes)
+static inline uint64_t get(struct reader *reader, unsigned bytes)
 {
 	uint64_t value = 0;
 
@@ -46,9 +49,9 @@ static uint64_t get(struct reader *reader, unsigned bytes)
 		reader->short_ = true;
 		return 0;
 	}
-	for (unsigned i = 0; i < bytes; i++)
-		value |= (uint64_t)*reader->at++ << (8 * i);
-	return value;
+	memcpy(&value, reader->at, bytes);
+	reader->at += bytes;
+	return le64toh(value);
 }
 
 static const void *get_bytes(struct reader *reader, size_t length)
@@ -120,7 +123,8 @@ size_t wire_write(const struct wire *wire, uint8_t head[WIRE_SMALL])
 		put_bytes(&writer, wire->text, strnlen(wire->text, WIRE_SAID));
 		break;
 	case WIRE_DONE:
-	case WIRE_DATA: /* wire_write_message */
+	case WIRE_DATA:   /* wire_write_message */
+	case WIRE_BUNDLE: /* wire_bundle_add */
 		break;
 	}
 	return (size_t)(writer.at - head);
@@ -155,11 +159,9 @@ bool wire_is_closed(const void *data)
 }
 
 /* Why the message, which is none of parts, cannot be sent; NULL: it can. */
-static const char *refusal(const weir_message *message)
+static const char *refusal(unsigned kind, const weir_tensor *tensor)
 {
-	const weir_tensor *tensor = weir_message_tensor(message);
-
-	if (weir_message_kind(message) == WEIR_KIND_USER)
+	if (kind == WEIR_KIND_USER)
 		return "a user's pointer means nothing in another process: send bytes or a tensor";
 	if (tensor && wire_is_closed(tensor->data))
 		return "a tensor is in memory of the device, which is closed to the host, so to the link "
@@ -170,9 +172,9 @@ static const char *refusal(const weir_message *message)
 }
 
 /* Where the payload is, and which side has it on a device. */
-static struct span span_of(const weir_message *message, const struct wire_data *data, size_t bytes)
+static struct span span_of(const weir_message *message, const weir_tensor *tensor,
+			   const struct wire_data *data, size_t bytes)
 {
-	const weir_tensor *tensor = weir_message_tensor(message);
 	struct span span = {.data = weir_message_data(message), .bytes = bytes};
 
 	if (!tensor)
@@ -185,7 +187,9 @@ static struct span span_of(const weir_message *message, const struct wire_data *
 static bool put_record(struct writer *writer, const weir_message *message, const struct wire_data *data,
 		       struct span *spans, unsigned *count, char why[LINK_WHY])
 {
-	const char *refused = refusal(message);
+	unsigned kind = weir_message_kind(message);
+	const weir_tensor *tensor = kind == WEIR_KIND_TENSOR ? weir_message_tensor(message) : NULL;
+	const char *refused = refusal(kind, tensor);
 	weir_stamp stamp = weir_message_stamp(message);
 	size_t bytes = weir_message_size(message);
 
@@ -193,15 +197,15 @@ static bool put_record(struct writer *writer, const weir_message *message, const
 		snprintf(why, LINK_WHY, "%s", refused);
 		return false;
 	}
-	put(writer, weir_message_kind(message), 1);
+	put(writer, kind, 1);
 	put(writer, (uint64_t)stamp.time, 8);
 	put(writer, stamp.tag, 8);
-	if (weir_message_kind(message) == WEIR_KIND_TENSOR)
-		put_tensor(writer, weir_message_tensor(message));
-	if (weir_message_kind(message) == WEIR_KIND_BYTES)
+	if (tensor)
+		put_tensor(writer, tensor);
+	if (kind == WEIR_KIND_BYTES)
 		put(writer, bytes, 8);
 	if (bytes)
-		spans[(*count)++] = span_of(message, data, bytes);
+		spans[(*count)++] = span_of(message, tensor, data, bytes);
 	return true;
 }
 
@@ -225,20 +229,30 @@ static bool put_parts(struct writer *writer, const weir_message *message, const 
 	return true;
 }
 
+static bool put_any(struct writer *writer, const weir_message *message, const struct wire_data *data,
+		    struct span *spans, unsigned *count, char why[LINK_WHY])
+{
+	*count = 0;
+	return weir_message_kind(message) == WEIR_KIND_PARTS
+		       ? put_parts(writer, message, data, spans, count, why)
+		       : put_record(writer, message, data, spans, count, why);
+}
+
+static void put_number(struct writer *writer, enum wire_kind kind, const struct wire_data *data)
+{
+	put(writer, kind, 1);
+	put(writer, data->number, 8);
+	put(writer, (uint64_t)data->said, 8);
+}
+
 size_t wire_write_message(const weir_message *message, const struct wire_data *data, size_t room,
 			  uint8_t *head, struct span spans[LINK_SPANS], unsigned *count, char why[LINK_WHY])
 {
 	struct writer writer = {head, head + room, false};
 	bool well;
 
-	*count = 0;
-	put(&writer, WIRE_DATA, 1);
-	put(&writer, data->number, 8);
-	put(&writer, (uint64_t)data->said, 8);
-	if (weir_message_kind(message) == WEIR_KIND_PARTS)
-		well = put_parts(&writer, message, data, spans, count, why);
-	else
-		well = put_record(&writer, message, data, spans, count, why);
+	put_number(&writer, WIRE_DATA, data);
+	well = put_any(&writer, message, data, spans, count, why);
 	if (well && writer.full) {
 		snprintf(why, LINK_WHY,
 			 "the names and shapes of a message's parts take more than %zu bytes: use fewer "
@@ -247,6 +261,29 @@ size_t wire_write_message(const weir_message *message, const struct wire_data *d
 		well = false;
 	}
 	return well ? (size_t)(writer.at - head) : 0;
+}
+
+bool wire_bundle_add(struct wire_bundle *bundle, const weir_message *message, const struct wire_data *data)
+{
+	struct writer writer = {bundle->head + bundle->bytes, bundle->head + bundle->room, false};
+	uint64_t left = data->most < WIRE_BUNDLED ? data->most : WIRE_BUNDLED;
+	struct span spans[LINK_SPANS];
+	char why[LINK_WHY];
+	unsigned count;
+
+	if (!bundle->bytes)
+		put_number(&writer, WIRE_BUNDLE, data);
+	if (!put_any(&writer, message, data, spans, &count, why))
+		return false;
+	for (unsigned i = 0; i < count; left -= spans[i++].bytes) {
+		if (spans[i].device || spans[i].apart || spans[i].bytes > left)
+			return false;
+		put_bytes(&writer, spans[i].data, spans[i].bytes);
+	}
+	if (writer.full)
+		return false;
+	bundle->bytes = (size_t)(writer.at - bundle->head);
+	return true;
 }
 
 /* --- reading --- */
@@ -316,10 +353,55 @@ static bool get_parts(struct reader *reader, struct wire_record *parts, struct w
 	return true;
 }
 
+static bool get_any(struct reader *reader, struct wire_record *parts, struct wire *out, size_t most,
+		    size_t *sum)
+{
+	bool well = get_record(reader, &out->message, most);
+
+	out->count = 0;
+	*sum = out->message.bytes;
+	return well && out->message.kind == WEIR_KIND_PARTS ? get_parts(reader, parts, out, most, sum) : well;
+}
+
+/* Without a payload it is nowhere. */
+static bool is_of_device(const struct wire_record *record)
+{
+	return record->bytes && record->kind == WEIR_KIND_TENSOR && record->tensor.device != WEIR_DEVICE_HOST;
+}
+
+/* Its payload is in memory of the host. */
+static bool get_bundled(struct reader *reader, struct wire_record *parts, struct wire *out, size_t most)
+{
+	size_t sum;
+
+	if (!get_any(reader, parts, out, most, &sum) || sum > most || is_of_device(&out->message))
+		return false;
+	for (unsigned i = 0; i < out->count; i++)
+		if (is_of_device(&parts[i]))
+			return false;
+	out->payload = get_bytes(reader, sum);
+	return !reader->short_;
+}
+
+bool wire_next(struct wire *bundle, size_t most, struct wire_record parts[WEIR_PARTS_MAX], char why[LINK_WHY])
+{
+	struct reader reader = {bundle->rest, bundle->end, false};
+
+	if (!get_bundled(&reader, parts, bundle, most)) {
+		snprintf(why, LINK_WHY,
+			 "a small message is broken, or larger than 'max_message', %zu: the other side is no "
+			 "weir, or another version",
+			 most);
+		return false;
+	}
+	bundle->rest = reader.at;
+	return true;
+}
+
 static bool get_message(struct reader *reader, size_t bytes, size_t most, struct wire_record *parts,
 			struct wire *out, char why[LINK_WHY])
 {
-	size_t sum = 0;
+	size_t sum;
 	bool well;
 
 	if (most < bytes) {
@@ -329,11 +411,7 @@ static bool get_message(struct reader *reader, size_t bytes, size_t most, struct
 	}
 	out->number = get(reader, 8);
 	out->times.said = (int64_t)get(reader, 8);
-	out->count = 0;
-	well = get_record(reader, &out->message, most);
-	sum = out->message.bytes;
-	if (well && out->message.kind == WEIR_KIND_PARTS)
-		well = get_parts(reader, parts, out, most, &sum);
+	well = get_any(reader, parts, out, most, &sum);
 	if (!well || reader->short_ || reader->at != reader->end || sum != bytes) {
 		snprintf(why, LINK_WHY,
 			 "the head of a message is broken: it says %zu bytes, and %zu came: the other side "
@@ -402,6 +480,14 @@ bool wire_read(const void *head, size_t head_bytes, size_t bytes, size_t most,
 		break;
 	case WIRE_DATA:
 		return get_message(&reader, bytes, most, parts, out, why);
+	case WIRE_BUNDLE:
+		out->number = get(&reader, 8);
+		out->times.said = (int64_t)get(&reader, 8);
+		out->rest = reader.at;
+		out->end = reader.end;
+		if (!reader.short_ && reader.at != reader.end && !bytes)
+			return true;
+		break;
 	case WIRE_CREDIT:
 		out->credits = (uint32_t)get(&reader, 4);
 		out->times = get_times(&reader);

@@ -11,16 +11,18 @@
 #include "remote/link.h"
 
 enum {
-	WIRE_VERSION = 2,
+	WIRE_VERSION = 3,
 	WIRE_SAID = 300,               /* bytes of a text that is sent */
 	WIRE_TEXT = 4 * WIRE_SAID + 1, /* of one that is read, and escaped */
-	WIRE_SMALL = 512
+	WIRE_SMALL = 512,
+	WIRE_BUNDLED = 1024 /* bytes of a payload that goes behind its head, at most */
 };
 
 enum wire_kind {
 	WIRE_HELLO = 1, /* sender: session, number: sent so far; said */
 	WIRE_WELCOME, /* receiver: session, number: received so far; waiting, credits, most, device; times */
 	WIRE_DATA,    /* sender: number, said, stamp, what the payload is */
+	WIRE_BUNDLE,  /* sender: number of the first, said; small messages, each with its payload behind it */
 	WIRE_CREDIT,  /* receiver: credits, more than before; times */
 	WIRE_END,     /* sender: number: how many messages there were */
 	WIRE_DONE,    /* receiver: it has emitted all */
@@ -69,6 +71,9 @@ struct wire {
 	struct wire_record message;
 	unsigned count; /* of parts */
 	const struct wire_record *parts;
+	/* WIRE_BUNDLE; the three above, and the payload, are of the message that wire_next read last */
+	const void *payload;
+	const uint8_t *rest, *end; /* what it has not read; the same: that was the last */
 };
 
 /*
@@ -77,7 +82,10 @@ struct wire {
  */
 bool wire_read(const void *head, size_t head_bytes, size_t bytes, size_t most,
 	       struct wire_record parts[WEIR_PARTS_MAX], struct wire *out, char why[LINK_WHY]);
-/* Writes a head that is not of WIRE_DATA; at most WIRE_SMALL bytes, whose number it returns. */
+/* Reads the next message of a WIRE_BUNDLE, which wire_read has read: there is one. false: as of wire_read. */
+bool wire_next(struct wire *bundle, size_t most, struct wire_record parts[WEIR_PARTS_MAX],
+	       char why[LINK_WHY]);
+/* Writes a head that is not of a message; at most WIRE_SMALL bytes, whose number it returns. */
 size_t wire_write(const struct wire *wire, uint8_t head[WIRE_SMALL]);
 /* Whether the memory is a device's that is closed to the host (strict). Inside of compute. */
 bool wire_is_closed(const void *data);
@@ -88,7 +96,20 @@ struct wire_data {
 	int64_t said;
 	bool devices;            /* what tensors have on a device is memory of one, as on `cuda` */
 	enum wire_device theirs; /* what the receiver says */
+	uint64_t most;           /* likewise: bytes of a message */
 };
+
+/* Small messages that go as one head, in memory of the caller's. */
+struct wire_bundle {
+	uint8_t *head;
+	size_t room, bytes; /* bytes 0: it has none */
+};
+
+/*
+ * Adds the message, which is not needed any more then. false: it is not small, or may be on a device, or
+ * cannot be sent, or there is no room, and the bundle stays as it is. Inside of compute.
+ */
+bool wire_bundle_add(struct wire_bundle *bundle, const weir_message *message, const struct wire_data *data);
 
 /*
  * Writes the head of a message and says where its payload is: in *count pieces. Returns the bytes of the

@@ -330,7 +330,7 @@ static uint32_t count_tick_references(const weir_context *context, const weir_me
 	for (size_t i = 0; i < entity->input_count; i++)
 		for (size_t k = 0; k < entity->inputs[i].taken_count && k < SEARCHED_MAX; k++)
 			held += wr_input_refers(&entity->inputs[i], k, message);
-	for (size_t i = 0; i < entity->output_count; i++)
+	for (size_t i = 0; i < entity->output_count && wr_message_emitted(message); i++)
 		for (size_t k = 0; k < entity->outputs[i].emitted_count && k < SEARCHED_MAX; k++)
 			held += entity->outputs[i].emitted[k] == message;
 	for (size_t k = 0; k < context->made_count && k < SEARCHED_MAX; k++)
@@ -363,13 +363,16 @@ weir_status weir_context_emit(weir_context *context, unsigned output, weir_messa
 		return status;
 	}
 	/* Cheap first. The references of packs are not in context->references. */
-	if ((wr_message_references(message) <= context->references ||
-	     wr_pool_has(context->entity->graph->pool, WR_POOL_PACKS)) &&
+	bool few = wr_message_references(message) <= context->references &&
+		   (wr_message_emitted(message) || context->entity->input_count || context->made_count);
+
+	if ((few || wr_pool_has(context->entity->graph->pool, WR_POOL_PACKS)) &&
 	    wr_context_holds_all(context, message))
 		return refuse_output(context, output,
 				     "emitted a message without a reference of its own: pass on "
 				     "weir_message_ref(message)");
 	struct wr_output *port = &context->entity->outputs[output];
+	wr_message_mark_emitted(message);
 	port->emitted[port->emitted_count++] = message;
 	context->references++;
 	context->kept--; /* counted or not: cheaper than to ask */
@@ -393,6 +396,7 @@ weir_status weir_context_forward(weir_context *context, unsigned input, size_t i
 				     "forwarded a message that this tick has forwarded already: emit "
 				     "weir_message_ref(message)");
 	port = &entity->outputs[output];
+	wr_message_mark_emitted(message);
 	port->emitted[port->emitted_count++] = message;
 	entity->inputs[input].forwarded[i] = true;
 	context->forwarded++;

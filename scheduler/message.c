@@ -715,6 +715,7 @@ __attribute__((always_inline)) static inline weir_message *message_new(struct wr
 	wr_store_relaxed(&message->stamped, WR_STAMPED_NOT);
 	wr_store_relaxed(&message->delivered, false);
 	wr_store_relaxed(&message->lent, false);
+	wr_store_relaxed(&message->emitted, false);
 	message->data = NULL;
 	if (wr_pool_has(pool, WR_POOL_COUNTED))
 		wr_message_note_kept(1);

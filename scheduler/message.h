@@ -192,6 +192,7 @@ struct weir_message {
 	_Atomic uint8_t stamped; /* enum wr_stamped; written before it is delivered only, as the stamp is */
 	_Atomic bool delivered;  /* and weir_message_unique has not returned true since */
 	_Atomic bool lent;       /* its owner may read it on */
+	_Atomic bool emitted;    /* a tick has emitted it, since it was made */
 	_Atomic bool
 		outside; /* memory of a memory pool, its own or of a part, that was taken from an outlet */
 	void *data;
@@ -252,6 +253,18 @@ struct wr_pool {
 static inline uint32_t wr_message_references(const weir_message *message)
 {
 	return wr_load_acquire(&((weir_message *)message)->references);
+}
+
+/* Of one that is not marked no tick has a reference among its outputs. */
+static inline void wr_message_mark_emitted(weir_message *message)
+{
+	if (!wr_load_relaxed(&message->emitted))
+		wr_store_relaxed(&message->emitted, true);
+}
+
+static inline bool wr_message_emitted(const weir_message *message)
+{
+	return wr_load_relaxed(&((weir_message *)message)->emitted);
 }
 
 /* Acquire: what other holders did before they dropped their references is visible. */

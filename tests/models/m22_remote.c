@@ -5,7 +5,7 @@
  * It ticks without room, too: it still answers, and hears that the link is lost. Its review looks for room only if it has said that it wants some.
  *
  * Actors: the sender's ticks, the receiver's ticks, the link, what is behind the receiver, and a knife that cuts the link at any
- * moment, up to twice. The link delivers what is under way in any order, so the end may come before data. What it has delivered lies in the
+ * moment, up to twice. Two messages may go as a bundle, which the link has a copy of and delivers as one. The link delivers what is under way in any order, so the end may come before data. What it has delivered lies in the
  * inbox of a side, which the side handles when it progresses the link; an arrival wakes a side that has armed the link.
  * A tick: progress, arm (if something came meanwhile: progress again), look and act; what was sent used the link, so progress
  * and arm again, then rest. Sender and receiver end up at rest for good, or the model says what hangs.
@@ -20,7 +20,7 @@ enum { WHOLE, CUT, CUT_TWICE, CREDITS }; /* settings: cuts + CREDITS * credits *
 enum { MESSAGES = 4 };
 enum mutation {
 	NONE, CREDIT_TWICE, END_AT_ONCE, LOOKED_BEFORE, BLOCK_GIVEN_BACK, OLD_CREDITS, WELCOME_IN_FULL, ARMED_ONCE, AS_IT_ARRIVES,
-	NEXT_EMITTED, LOST_ADDED, NO_ROOM_ASKED, ROOM_UNWANTED, WELCOME_SETS
+	NEXT_EMITTED, LOST_ADDED, NO_ROOM_ASKED, ROOM_UNWANTED, WELCOME_SETS, BUNDLE_ONE_CREDIT, BUNDLE_ONE_PLACE
 };
 enum at { REST, PROGRESS, ARM, ACT, OVER };
 struct side { uint8_t at, armed, event, acted, looked, linked, lost; };
@@ -28,6 +28,7 @@ struct state {
 	struct side side[2];
 	/* the sender */
 	uint8_t credits, sent, blocks, end_sent, hello_sent;
+	uint8_t bundled; /* bit n: message n is in a bundle with the next one */
 	/* the receiver: `ready` are whole and in order, and not emitted; next: the number after them */
 	uint8_t places, next, ready, end_seen, end, emitted, greeted, to_give, answered, unheard, room, wants;
 	/* under way, and delivered but not handled */
@@ -134,6 +135,12 @@ static void sender_acts(struct state *s)
 		s->hello = !broken;
 		s->hello_at = s->sent;
 		say("says hello, %d sent", s->sent);
+	} else if (s->sent + 1 < MESSAGES && s->credits > (mutation != BUNDLE_ONE_CREDIT) && choose(2)) {
+		s->data |= broken ? 0 : (uint8_t)(3 << s->sent);
+		s->bundled |= broken ? 0 : (uint8_t)(1 << s->sent);
+		s->credits -= mutation == BUNDLE_ONE_CREDIT ? 1 : 2;
+		say("sends %d and %d as a bundle", s->sent, s->sent + 1);
+		s->sent += 2;
 	} else if (s->sent < MESSAGES) {
 		s->data |= broken ? 0 : (uint8_t)(1 << s->sent);
 		if (mutation != BLOCK_GIVEN_BACK)
@@ -258,6 +265,26 @@ static bool side_step(struct state *s, int t)
 
 /* --- the link --- */
 
+/* Or a bundle by its first one. */
+static bool deliver_message(struct state *s, int n)
+{
+	bool bundle = s->bundled >> n & 1;
+	uint8_t all = (uint8_t)((bundle ? 3 : 1) << n);
+
+	if (!(s->data >> n & 1) || (n && s->bundled >> (n - 1) & 1))
+		return false;
+	s->data &= (uint8_t)~all;
+	s->in_data |= bundle && mutation == BUNDLE_ONE_PLACE ? (uint8_t)(1 << n) : all;
+	s->bundled &= (uint8_t)~all;
+	if (!bundle) {
+		s->in_complete |= all;
+		arrive(s, SENDER);
+	}
+	arrive(s, RECEIVER);
+	say(bundle ? "brings %d and the next" : "brings %d", n);
+	return true;
+}
+
 static bool deliver(struct state *s, int what)
 {
 	switch (what) {
@@ -302,15 +329,7 @@ static bool deliver(struct state *s, int what)
 		say("brings the end");
 		return true;
 	default:
-		if (!(s->data >> (what - 5) & 1))
-			return false;
-		s->data &= (uint8_t)~(1 << (what - 5));
-		s->in_data |= (uint8_t)(1 << (what - 5));
-		s->in_complete |= (uint8_t)(1 << (what - 5));
-		arrive(s, SENDER);
-		arrive(s, RECEIVER);
-		say("brings %d", what - 5);
-		return true;
+		return deliver_message(s, what - 5);
 	}
 }
 
@@ -319,7 +338,7 @@ static bool cut(struct state *s)
 	if (s->cut == setting % CREDITS || !s->hello_sent || s->in_lost[SENDER] || s->answered)
 		return false;
 	s->cut++;
-	s->data = s->end_data = s->hello = s->welcome = s->given = s->done = s->in_welcome = s->in_given = s->in_hello = s->in_end = 0;
+	s->data = s->bundled = s->end_data = s->hello = s->welcome = s->given = s->done = s->in_welcome = s->in_given = s->in_hello = s->in_end = 0;
 	s->in_lost[SENDER] = s->in_lost[RECEIVER] = 1;
 	arrive(s, SENDER);
 	arrive(s, RECEIVER);
@@ -354,7 +373,7 @@ static void check(const struct state *s)
 		here += (s->data >> i & 1) + (s->in_data >> i & 1) + (s->places >> i & 1);
 	if (here > most())
 		fail("%d messages are under way or wait, with %d credits", here, most());
-	if (s->data & ~s->blocks)
+	if (s->data & ~s->blocks & ~s->bundled & ~(s->bundled << 1))
 		fail("a block was given back while the link may read it");
 	if (mutation == AS_IT_ARRIVES && (s->data & ((1 << s->next) - 1)))
 		fail("a message is received before an earlier one");
@@ -396,5 +415,7 @@ static const struct run runs[] = {
 	{"MUTANT a welcome sets the credits, whichever came before it", WELCOME_SETS, 1 * CREDITS + CUT, BREAKS},
 	{"MUTANT the receiver does not ask for room", NO_ROOM_ASKED, 1 * CREDITS + WHOLE, BREAKS},
 	{"MUTANT the receiver does not say that it wants room", ROOM_UNWANTED, 1 * CREDITS + WHOLE, BREAKS},
+	{"MUTANT a bundle takes one credit", BUNDLE_ONE_CREDIT, 2 * CREDITS + WHOLE, BREAKS},
+	{"MUTANT of a bundle one message is received", BUNDLE_ONE_PLACE, 2 * CREDITS + WHOLE, BREAKS},
 	{0},
 };

@@ -16,6 +16,19 @@ size_t any_link_head_most(const struct link *link)
 	return WIRE_SMALL;
 }
 
+unsigned any_link_count(const struct wire *wire)
+{
+	struct wire_record parts[WEIR_PARTS_MAX];
+	struct wire bundle = *wire;
+	char why[LINK_WHY];
+	unsigned count = 0;
+
+	for (; wire->kind == WIRE_BUNDLE && bundle.rest != bundle.end; count++)
+		if (!wire_next(&bundle, SIZE_MAX, parts, why))
+			return 0;
+	return wire->kind == WIRE_DATA ? 1 : count;
+}
+
 int any_link_descriptor(int set, unsigned value)
 {
 	struct epoll_event event = {.events = EPOLLIN};

@@ -8,6 +8,8 @@
 bool any_link_load(char why[LINK_WHY]);
 size_t any_link_head_most(const struct link *link);
 
+/* How many messages the head has, which was read; 0: it is none of messages, or its bundle is broken. */
+unsigned any_link_count(const struct wire *wire);
 /* A new eventfd with this value, which is in the set: the caller's. */
 int any_link_descriptor(int set, unsigned value);
 /* A registry with what the plugin has. */

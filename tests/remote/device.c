@@ -9,6 +9,7 @@
  * Exits with 0 if all is right.
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +216,16 @@ static int run(const char *plugin, const char *backend, const char *json, bool r
 	return 1;
 }
 
+static pid_t child; /* the receiver */
+
+/* It has failed, and said why: the sender does not wait for another one. */
+static void on_child(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)context;
+	if (info->si_pid == child && info->si_code == CLD_EXITED && info->si_status)
+		_exit(1);
+}
+
 int main(int count, char **words)
 {
 	int port = free_port(), status = 0;
@@ -222,7 +233,8 @@ int main(int count, char **words)
 	size_t size;
 	FILE *to;
 	bool parts;
-	pid_t child;
+	const struct sigaction hear = {.sa_sigaction = on_child, .sa_flags = SA_SIGINFO | SA_RESTART};
+	sigset_t blocked;
 
 	if (count != 8) {
 		fputs("usage: device PLUGIN BACKEND FRAMES BYTES alone|parts host|device|sent SPIN\n",
@@ -232,7 +244,12 @@ int main(int count, char **words)
 	wanted = strtoull(words[3], NULL, 10);
 	bytes = strtoll(words[4], NULL, 10);
 	parts = !strcmp(words[5], "parts");
-	child = fork(); /* before either knows a device */
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGCHLD);
+	sigaction(SIGCHLD, &hear, NULL);
+	sigprocmask(SIG_BLOCK, &blocked, NULL); /* until `child` is known */
+	child = fork();                         /* before either knows a device */
+	sigprocmask(SIG_UNBLOCK, &blocked, NULL);
 	if (child < 0 || !(to = open_memstream(&json, &size)))
 		return 1;
 	if (child)

@@ -32,10 +32,10 @@ static step *const *script;
 static weir_graph *graph;     /* of the test's own messages, and of the run */
 static struct wire said;      /* last, by this side */
 static uint64_t hello, first; /* the numbers of the last hello and of the first message behind it */
-static unsigned drops, data, done;
-static bool armed, end_awake; /* since the last message; the end was sent before that */
-static atomic_uint made;      /* by the source */
-static atomic_bool enough;    /* it ends */
+static unsigned drops, data, done, largest; /* largest: messages of one head */
+static bool armed, end_awake;               /* since the last message; the end was sent before that */
+static atomic_uint made;                    /* by the source */
+static atomic_bool enough;                  /* it ends */
 
 static struct link *link_open(const struct link_events *events, int set, char why[LINK_WHY])
 {
@@ -92,9 +92,10 @@ static enum link_sent link_send(struct link *link, const void *head, size_t head
 		hello = said.number;
 		first = UINT64_MAX;
 	}
-	if (said.kind == WIRE_DATA) {
+	if (said.kind == WIRE_DATA || said.kind == WIRE_BUNDLE) {
 		first = first == UINT64_MAX ? said.number : first;
-		data++;
+		data += any_link_count(&said);
+		largest = any_link_count(&said) > largest ? any_link_count(&said) : largest;
 		armed = false;
 	}
 	if (said.kind == WIRE_END)
@@ -239,6 +240,42 @@ static bool sends_what_is_too_large(struct link *link)
 	return sends(link, 0, 101, 1);
 }
 
+/* Of so many messages, the last of which lacks a byte. */
+static bool sends_bundle(struct link *link, unsigned count, bool torn)
+{
+	struct wire_bundle bundle = {.head = (uint8_t[WIRE_SMALL]){0}, .room = WIRE_SMALL};
+	const struct wire_data data_of = {.said = 1, .most = 1000};
+	weir_message *message;
+
+	if (said.kind != WIRE_WELCOME)
+		return false;
+	assert_false(weir_message_create_bytes(graph, 10, &message));
+	for (unsigned i = 0; i < count; i++)
+		assert_true(wire_bundle_add(&bundle, message, &data_of));
+	weir_message_unref(message);
+	return arrive(link, bundle.head, bundle.bytes - torn, 0);
+}
+
+static bool sends_more_than_places(struct link *link)
+{
+	return sends_bundle(link, 9, false);
+}
+
+static bool sends_broken_bundle(struct link *link)
+{
+	return sends_bundle(link, 3, true);
+}
+
+static bool sends_full_bundle(struct link *link)
+{
+	return sends_bundle(link, 8, false);
+}
+
+static bool says_end_behind_8(struct link *link)
+{
+	return says(link, (struct wire){.kind = WIRE_END, .number = 8});
+}
+
 static bool sends_well(struct link *link)
 {
 	return sends(link, 0, 10, 1);
@@ -295,6 +332,14 @@ static bool welcomes(struct link *link)
 								   .number = data,
 								   /* received */ .credits = 3,
 								   .most = 1000});
+}
+
+static bool welcomes_many_late(struct link *link)
+{
+	return made >= CAPACITY && said.kind == WIRE_HELLO &&
+	       says(link,
+		    (struct wire){
+			    .kind = WIRE_WELCOME, .session = 1, .number = data, .credits = 12, .most = 1000});
 }
 
 /* The source stands still first: with the queue full, and the tick that pushed the last. */
@@ -387,7 +432,7 @@ static void run(const char *json, step *const *steps)
 
 	script = steps;
 	said = (struct wire){.kind = WIRE_BYE};
-	drops = data = done = lost = 0;
+	drops = data = done = largest = lost = 0;
 	made = 0;
 	enough = false;
 	assert_false(any_link_registry(&registry));
@@ -412,7 +457,8 @@ static const char receiver[] =
 
 static void r06_a_message_that_cannot_be_loses_the_sender_alone(void **unused)
 {
-	static step *const wrong[] = {sends_no_message, sends_what_has_no_place, sends_what_is_too_large};
+	static step *const wrong[] = {sends_no_message, sends_what_has_no_place, sends_what_is_too_large,
+				      sends_more_than_places, sends_broken_bundle};
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -422,6 +468,13 @@ static void r06_a_message_that_cannot_be_loses_the_sender_alone(void **unused)
 		assert_int_equal(done, 1); /* the other sender's message was emitted */
 		assert_non_null(strstr(told, "another sender at the sender is there: 0 messages were lost"));
 	}
+}
+
+static void r02_a_bundle_of_all_places_is_received(void **unused)
+{
+	(void)unused;
+	run(receiver, (step *const[]){accepts, says_hello, sends_full_bundle, says_end_behind_8, NULL});
+	assert_int_equal(done, 1);
 }
 
 static void r06_what_is_dropped_is_counted_and_a_hello_s_number_stays(void **unused)
@@ -475,6 +528,26 @@ static void r01_a_tick_sends_as_many_as_there_are_credits(void **unused)
 	}
 }
 
+/* So that the receiver goes on with them while more are written; none waits for one that comes later. */
+static void r02_what_one_tick_takes_goes_in_bundles_of_a_quarter_of_the_places(void **unused)
+{
+	static const char sender[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"}, {\"name\": "
+		"\"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": \"127.0.0.1:1\"}, "
+		"\"ports\": {\"in\": {\"capacity\": 4, \"take\": %s}}}], \"connections\": "
+		"[[\"number.out\", \"send.in\"]]}";
+	char json[1000];
+
+	(void)unused;
+	for (unsigned all = 0; all < 2; all++) {
+		snprintf(json, sizeof json, sender, all ? "\"all\"" : "1");
+		run(json, (step *const[]){connects, welcomes_many_late, has_enough, gives_credits,
+					  gives_credits, gives_credits, gives_credits, answers_end, NULL});
+		assert_int_equal(data, made);
+		assert_int_equal(largest, all ? 3 : 1);
+	}
+}
+
 /* So the sender counts what was not confirmed as lost, which the receiver does not know any more. */
 static void r06_a_receiver_that_has_forgotten_a_sender_is_another_one_to_it(void **unused)
 {
@@ -493,6 +566,8 @@ int main(void)
 		cmocka_unit_test(r06_what_is_dropped_is_counted_and_a_hello_s_number_stays),
 		cmocka_unit_test(r05_the_end_is_sent_while_it_polls),
 		cmocka_unit_test(r01_a_tick_sends_as_many_as_there_are_credits),
+		cmocka_unit_test(r02_a_bundle_of_all_places_is_received),
+		cmocka_unit_test(r02_what_one_tick_takes_goes_in_bundles_of_a_quarter_of_the_places),
 	};
 
 	weir_log_set(hear, NULL);

@@ -131,9 +131,10 @@ static void note_whole(struct line *line, const struct parcel *parcel)
 	char why[LINK_WHY];
 
 	if (!wire_read(parcel->head, parcel->head_bytes, parcel->bytes, SIZE_MAX, parts, &wire, why) ||
-	    wire.number < line->wanted || wire.number - line->wanted >= 64)
+	    wire.number < line->wanted || wire.number + parcel->messages - line->wanted > 64)
 		return; /* a place that it should not have given: it is told elsewhere */
-	line->whole |= UINT64_C(1) << (wire.number - line->wanted);
+	for (unsigned i = 0; i < parcel->messages; i++)
+		line->whole |= UINT64_C(1) << (wire.number + i - line->wanted);
 	for (; line->whole & 1; line->whole >>= 1, line->wanted++)
 		simulated_seen.received++;
 }
@@ -220,7 +221,7 @@ static void simulated_poll(struct link *link)
 /* --- sending --- */
 
 /* R1: no message without a credit, and no more of them than places. */
-static void check_credit(struct line *line, const struct wire *wire)
+static void check_credit(struct line *line, const struct wire *wire, unsigned messages)
 {
 	switch (wire->kind) {
 	case WIRE_WELCOME:
@@ -236,8 +237,10 @@ static void check_credit(struct line *line, const struct wire *wire)
 		line->credits += wire->credits;
 		break;
 	case WIRE_DATA:
-		line->sent++;
-		if (--line->credits < 0)
+	case WIRE_BUNDLE:
+		line->sent += messages;
+		line->credits -= messages;
+		if (line->credits < 0)
 			net.fails("a message was sent without a credit");
 		if (!simulated_seen.enough && line->sent > line->came + line->limit + SIMULATED_BEHIND)
 			net.fails("%u messages are under way or wait, with %u places",
@@ -290,10 +293,14 @@ static enum link_sent simulated_send(struct link *link, const void *head, size_t
 	if (!parcel->payload)
 		abort();
 	gather(parcel->payload, spans, count);
-	if (!wire_read(head, head_bytes, parcel->bytes, SIZE_MAX, parts, &wire, why))
+	if (wire_read(head, head_bytes, parcel->bytes, SIZE_MAX, parts, &wire, why)) {
+		parcel->messages = any_link_count(&wire);
+		if (wire.kind == WIRE_BUNDLE && !parcel->messages)
+			net.fails("sends a bundle that cannot be read");
+		check_credit(line, &wire, parcel->messages);
+	} else {
 		net.fails("sends what cannot be read: %s", why);
-	else
-		check_credit(line, &wire);
+	}
 	parcel->eager = !cookie || !net_draw(4);
 	if (!parcel->eager) {
 		memcpy(parcel->from, spans, count * sizeof *spans);

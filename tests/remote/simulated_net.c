@@ -124,7 +124,7 @@ void net_lose(struct parcel *parcel)
 		return;
 	if (parcel->kind == MESSAGE) {
 		net_check_block(parcel);
-		simulated_seen.lost += parcel->head[0] == WIRE_DATA;
+		simulated_seen.lost += parcel->messages;
 		simulated_seen.done_lost |= parcel->head[0] == WIRE_DONE;
 		parcel->told_due = net_draw_due();
 		parcel->eager = true; /* it is not looked at again */

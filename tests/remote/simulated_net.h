@@ -41,6 +41,7 @@ struct parcel {
 	int64_t due;   /* of the next step of the link */
 
 	size_t head_bytes, bytes;
+	unsigned messages; /* that it has; of a bundle several */
 	uint8_t head[WIRE_SMALL];
 	uint8_t *payload; /* as it was when it was sent */
 	struct span from[LINK_SPANS], into[LINK_SPANS];

@@ -175,7 +175,7 @@ static void e06_another_version_is_refused_by_its_number(void **unused)
 	(void)unused;
 	head[5]++;
 	assert_false(wire_read(head, length, 0, MOST, parts, &out, why));
-	assert_string_equal(why, "the other side speaks version 3, this one 2: use the same weir on both");
+	assert_string_equal(why, "the other side speaks version 4, this one 3: use the same weir on both");
 	head[1] = 'W';
 	assert_false(wire_read(head, length, 0, MOST, parts, &out, why));
 	assert_string_equal(why, "the other side is no weir: its first message is no greeting");
@@ -208,6 +208,138 @@ static void e06_any_head_is_read_without_harm(void **unused)
 	}
 }
 
+/* --- bundles --- */
+
+static weir_registry *registry;
+static weir_graph *graph;
+
+static int make_graph(void **unused)
+{
+	static const char json[] = "{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"ping\"}]}";
+	weir_description *description;
+
+	(void)unused;
+	assert_false(weir_registry_create(&registry));
+	assert_false(weir_description_parse(json, strlen(json), NULL, NULL, &description));
+	assert_false(weir_graph_create(registry, description, &graph));
+	weir_description_destroy(description);
+	return 0;
+}
+
+static int destroy_graph(void **unused)
+{
+	(void)unused;
+	assert_int_equal(weir_graph_destroy(graph), WEIR_OK);
+	weir_registry_destroy(registry);
+	return 0;
+}
+
+/* Of a message of so many bytes, which are all the same; 0: of an empty one. */
+static bool adds(struct wire_bundle *bundle, size_t size, int fill, uint64_t most)
+{
+	const struct wire_data data = {.number = 7, .said = 3, .most = most};
+	weir_message *message;
+	bool added;
+
+	if (size)
+		assert_false(weir_message_create_bytes(graph, size, &message));
+	else
+		assert_false(weir_message_create_empty(graph, &message));
+	if (size)
+		memset(weir_message_data(message), fill, size);
+	added = wire_bundle_add(bundle, message, &data);
+	weir_message_unref(message);
+	return added;
+}
+
+static void add_three(struct wire_bundle *bundle)
+{
+	assert_true(adds(bundle, 8, 'a', MOST));
+	assert_true(adds(bundle, 0, 0, MOST));
+	assert_true(adds(bundle, 300, 'c', MOST));
+}
+
+/* How many messages are read before one cannot be, or all are. */
+static unsigned count_read(const struct wire_bundle *bundle, size_t length, size_t most)
+{
+	char why[LINK_WHY] = "";
+	unsigned count = 0;
+	struct wire wire;
+
+	if (!reads(bundle->head, length, 0, &wire))
+		return 0;
+	for (; wire.rest != wire.end; count++)
+		if (!wire_next(&wire, most, parts, why)) {
+			assert_true(why[0]);
+			break;
+		}
+	return count;
+}
+
+static void r02_a_bundle_is_read_as_it_was_written(void **unused)
+{
+	uint8_t head[WIRE_SMALL];
+	struct wire_bundle bundle = {.head = head, .room = sizeof head};
+	char why[LINK_WHY];
+	struct wire wire;
+
+	(void)unused;
+	add_three(&bundle);
+	assert_true(reads(head, bundle.bytes, 0, &wire));
+	assert_true(wire.kind == WIRE_BUNDLE && wire.number == 7 && wire.times.said == 3);
+	assert_true(wire_next(&wire, MOST, parts, why));
+	assert_true(wire.message.kind == WEIR_KIND_BYTES && wire.message.bytes == 8);
+	assert_memory_equal(wire.payload, "aaaaaaaa", 8);
+	assert_true(wire_next(&wire, MOST, parts, why));
+	assert_int_equal(wire.message.kind, WEIR_KIND_EMPTY);
+	assert_true(wire_next(&wire, MOST, parts, why));
+	assert_int_equal(wire.message.bytes, 300);
+	assert_int_equal(((const char *)wire.payload)[299], 'c');
+	assert_ptr_equal(wire.rest, wire.end);
+}
+
+static void r02_what_is_not_small_or_has_no_room_leaves_a_bundle_as_it_is(void **unused)
+{
+	static uint8_t head[4 * WIRE_BUNDLED], before[sizeof head];
+	struct wire_bundle bundle = {.head = head, .room = sizeof head};
+
+	(void)unused;
+	assert_false(adds(&bundle, WIRE_BUNDLED + 1, 'x', MOST));
+	assert_false(adds(&bundle, 8, 'x', 7)); /* than the receiver takes */
+	assert_int_equal(bundle.bytes, 0);
+	add_three(&bundle);
+	memcpy(before, head, bundle.bytes);
+	bundle.room = bundle.bytes + 8;
+	assert_false(adds(&bundle, 1, 'x', MOST));
+	assert_int_equal(count_read(&bundle, bundle.bytes, MOST), 3);
+	assert_memory_equal(before, head, bundle.bytes);
+}
+
+static void e06_a_bundle_that_cannot_be_is_refused(void **unused)
+{
+	static const uint8_t on_device[] = {
+		WEIR_KIND_TENSOR, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 32, 1, 0, 1, 0};
+	uint8_t head[WIRE_SMALL];
+	struct wire_bundle bundle = {.head = head, .room = sizeof head};
+	struct wire wire;
+
+	(void)unused;
+	add_three(&bundle);
+	assert_false(reads(head, bundle.bytes, 1, &wire)); /* a payload */
+	for (size_t i = 0; i < bundle.bytes; i++)          /* less than there should be */
+		assert_true(count_read(&bundle, i, MOST) < 3);
+	assert_int_equal(count_read(&bundle, bundle.bytes, 299), 2); /* the last is too large */
+	memcpy(head + bundle.bytes, on_device, sizeof on_device);
+	memset(head + bundle.bytes + sizeof on_device, 0, 4);
+	assert_int_equal(count_read(&bundle, bundle.bytes + sizeof on_device + 4, MOST), 3);
+	head[bundle.bytes + 21] = 0; /* on the host */
+	assert_int_equal(count_read(&bundle, bundle.bytes + sizeof on_device + 4, MOST), 4);
+	head[bundle.bytes + 21] = 1;
+	head[bundle.bytes + 22] = 1; /* of one dimension, without elements */
+	memset(head + bundle.bytes + sizeof on_device, 0, 8);
+	assert_int_equal(count_read(&bundle, bundle.bytes + sizeof on_device + 8, MOST), 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,7 +349,10 @@ int main(void)
 		cmocka_unit_test(e06_a_head_that_cannot_be_is_refused),
 		cmocka_unit_test(e06_another_version_is_refused_by_its_number),
 		cmocka_unit_test(e06_any_head_is_read_without_harm),
+		cmocka_unit_test(r02_a_bundle_is_read_as_it_was_written),
+		cmocka_unit_test(r02_what_is_not_small_or_has_no_room_leaves_a_bundle_as_it_is),
+		cmocka_unit_test(e06_a_bundle_that_cannot_be_is_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_graph, destroy_graph);
 }

@@ -67,8 +67,8 @@ static weir_status number_compute(weir_context *context, void *state)
 	struct side *side = &world.sides[SIMULATED_SENDER];
 	struct wr_random *random = &side->random;
 	struct letter letter = {side->life, (uint32_t)weir_context_tick(context)};
-	size_t bytes =
-		sizeof letter + wr_random_below(random, 600); /* some of them lie in the message itself */
+	/* Some lie in the message itself, some go in a bundle. */
+	size_t bytes = sizeof letter + wr_random_below(random, wr_random_below(random, 2) ? 60 : 600);
 	weir_message *message;
 	weir_status status;
 
@@ -368,7 +368,7 @@ static void draw_world(uint64_t seed)
 	world.seed = seed;
 	wr_random_seed(&world.shape, seed, 59);
 	world.count = 1 + draw(draw(3) ? 12 : 40);
-	world.credits = 1 + draw(draw(3) ? 4 : 12);
+	world.credits = 1 + draw(draw(3) ? 4 : 16);
 	world.queued = 1 + draw(4);
 	world.batches = draw(2);
 	world.source_slow = draw(3) ? 0 : draw(60);
@@ -388,14 +388,14 @@ static void draw_world(uint64_t seed)
 		world.plan.tears, world.enough);
 }
 
-/* Whether an entity of this side's link may tick again. */
+/* Whether the entity of this side's link sleeps. */
 static bool is_joined(const struct side *side)
 {
 	const weir_graph *graph = side->graph;
 
 	for (size_t i = 0; i < graph->entity_count; i++)
 		if (!strcmp(graph->entities[i].plan->name, side->which ? "receive" : "send"))
-			return !(wr_read(&graph->entities[i].state) & WR_DONE);
+			return wr_read(&graph->entities[i].state) == WR_IDLE;
 	return false;
 }
 
