@@ -690,14 +690,6 @@ static inline uint32_t close_fronts(weir_entity *entity)
 	return wr_load_relaxed(&entity->front_checks);
 }
 
-static bool inputs_closed(weir_view *view)
-{
-	for (unsigned i = 0; i < view->entity->input_count; i++)
-		if (view->entity->inputs[i].count && !weir_view_closed(view, i))
-			return false;
-	return true;
-}
-
 /*
  * awaits_fences: the tick waits for fences of its fronts, and for nothing else. What was found to hold stays
  * so: room only grows, and a front that is closed does not change (C4), nor do the producers of its messages,
@@ -722,9 +714,11 @@ __attribute__((noinline)) static enum wr_answer ask_all(weir_entity *entity, boo
 {
 	struct sum sum = {.rank = WR_RANK_READY, .at = INT64_MAX};
 	weir_view view = {.entity = entity, .draining = draining};
-	/* Before the conditions look, of which one may want a tick for the end (S7). */
-	bool closed = draining && inputs_closed(&view);
+	bool closed = draining;
 
+	/* Before the conditions look, of which one may want a tick for the end (S7). */
+	for (unsigned i = 0; closed && i < entity->input_count; i++)
+		closed = !entity->inputs[i].count || weir_view_closed(&view, i);
 	if (!checks) {
 		if (!ask_gathering(&view, &sum))
 			return publish_never(entity, &sum);

@@ -248,12 +248,6 @@ static inline bool may_wake_for(struct wr_worker *worker, const weir_entity *pus
 	       scheduler->graph->owns_world;
 }
 
-static inline void wake_for_own(struct wr_worker *worker, const weir_entity *pushed)
-{
-	if (may_wake_for(worker, pushed))
-		wake_if_worth(worker, queue_gain(worker));
-}
-
 /*
  * A wake-up is a call of the system, and what is pushed waits for nothing but the next compute. So if that is
  * not begun yet, or is brief, whether to wake another worker is decided before the one that follows: mostly
@@ -462,7 +456,8 @@ static weir_entity *ring_take(struct wr_worker *worker)
 void wr_ready_push_last(struct wr_worker *worker, weir_entity *entity)
 {
 	ring_push(worker, entity);
-	wake_for_own(worker, entity);
+	if (may_wake_for(worker, entity))
+		wake_if_worth(worker, queue_gain(worker));
 }
 
 void wr_ready_push_room(struct wr_worker *worker, weir_entity *entity)
