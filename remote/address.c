@@ -61,6 +61,18 @@ static bool has_port(const char *text)
 	return colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1);
 }
 
+/* The system would take the lower 16 bits of a larger one, and any port for 0. */
+static bool check_port(const char *text, char why[LINK_WHY])
+{
+	const char *digits = strrchr(text, ':') + 1;
+	unsigned long port = strtoul(digits, NULL, 10);
+
+	if (port && port <= UINT16_MAX)
+		return true;
+	snprintf(why, LINK_WHY, "'%.80s' has no port of 1 to 65535", text);
+	return false;
+}
+
 bool address_named(const char *name, char text[ADDRESS_TEXT], char why[LINK_WHY])
 {
 	const char *given = of_environment(name), *path = getenv("WEIR_REMOTE");
@@ -80,7 +92,7 @@ bool address_named(const char *name, char text[ADDRESS_TEXT], char why[LINK_WHY]
 		return false;
 	}
 	if (has_port(text))
-		return true;
+		return check_port(text, why);
 	snprintf(why, LINK_WHY, "the address of '%.80s' is '%.80s': write HOST:PORT", name, text);
 	return false;
 }

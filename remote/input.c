@@ -1,7 +1,7 @@
 /*
- * remote_input, the condition of remote_receive, which ticks for one of two reasons: what the link brought
- * (the watched descriptor), also while its graph is full, and room for a message that waits to be emitted,
- * which the operator tells.
+ * remote_input, the condition of remote_receive, which ticks for one of three reasons: what the link brought
+ * (the watched descriptor), also while its graph is full; room for a message that waits to be emitted, which
+ * the operator tells; and the end of all receivers.
  */
 #include "remote/remote.h"
 
@@ -31,10 +31,11 @@ static void input_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	const struct input *self = state;
 	bool emits = weir_view_told(view) == WEIR_TOLD_READY, has = emits && weir_view_room(view, self->port);
+	bool over = weir_view_receivers_done(view, self->port); /* the sender is told */
 	/* To look at the descriptor is a call of the system: not for each message. */
-	weir_watched watched = has ? WEIR_WATCHED_NOTHING : weir_view_watched(view);
+	weir_watched watched = has || over ? WEIR_WATCHED_NOTHING : weir_view_watched(view);
 
-	if (has || watched == WEIR_WATCHED_READY) {
+	if (has || over || watched == WEIR_WATCHED_READY) {
 		weir_verdict_ready(verdict);
 		return;
 	}

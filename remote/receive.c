@@ -180,6 +180,9 @@ static void set_timer(struct receive *self, int64_t ns)
 	watch_time(&self->remote.watch, ns);
 }
 
+static const struct wire enough = {
+	.kind = WIRE_BYE, .reason = WIRE_ENOUGH, .text = "it takes no more messages"};
+
 /* --- what the link calls --- */
 
 static void move_to_ready(struct receive *self)
@@ -385,8 +388,7 @@ static void receive_stop(weir_context *context, void *state)
 	} else if (weir_context_stopping(context)) {
 		snprintf(bye.text, sizeof bye.text, "its run was stopped, or has failed");
 	} else {
-		bye.reason = WIRE_ENOUGH;
-		snprintf(bye.text, sizeof bye.text, "it takes no more messages");
+		bye = enough;
 	}
 	remote_close(&self->remote, tells ? &bye : NULL, tells || answered ? REMOTE_PATIENCE : 0);
 	free_places(self);
@@ -702,7 +704,22 @@ static weir_status finish_well(weir_context *context, struct receive *self)
 	const struct wire done = {.kind = WIRE_DONE};
 
 	remote_say(&self->remote, &done);
+	self->remote.transport->deafen(self->remote.link); /* this run may go on */
 	self->state = OVER;
+	return weir_context_finish(context);
+}
+
+/*
+ * All receivers are done: the sender hears it now, since this run may go on. Its answer is to end the
+ * connection; what is under way stays with the link until `stop`.
+ */
+static weir_status take_no_more(weir_context *context, struct receive *self)
+{
+	if (self->state == LINKED && !self->remote.gone)
+		remote_say(&self->remote, &enough);
+	self->state = OVER;
+	self->remote.transport->deafen(self->remote.link);
+	remote_progress(&self->remote);
 	return weir_context_finish(context);
 }
 
@@ -731,6 +748,8 @@ static weir_status receive_compute(weir_context *context, void *state)
 	weir_status status = WEIR_OK;
 
 	self->context = context;
+	if (weir_context_receivers_done(context, 0))
+		return take_no_more(context, self);
 	if (!has_some(context, self) || timed || !remote_may_put_off(remote)) {
 		remote_progress(remote);
 		/* What it brought may have set the timer anew. */
@@ -763,7 +782,9 @@ static weir_status receive_compute(weir_context *context, void *state)
 const weir_operator remote_receive_operator = {
 	.size = sizeof(weir_operator),
 	.name = "remote_receive",
-	.help = "emits the messages of a remote_send of another process or machine; sleeps while none comes",
+	.help = "emits the messages of a remote_send of another process or machine; sleeps while none comes; "
+		"ends when all receivers are done, and tells the sender",
+	.flags = WEIR_OPERATOR_EFFECTS,
 	.state_size = sizeof(struct receive),
 	.parameters = parameters,
 	.outputs = outputs,

@@ -86,7 +86,7 @@ static const weir_port inputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "in",
-		.flags = WEIR_PORT_HOST,
+		.flags = WEIR_PORT_HOST | WEIR_PORT_ONCE,
 		.kinds = WEIR_KIND_EMPTY | WEIR_KIND_BYTES | WEIR_KIND_TENSOR | WEIR_KIND_PARTS,
 		.help = "what is sent: bytes, dense tensors of the host or the device, parts of these, or "
 			"nothing",
@@ -279,7 +279,7 @@ static weir_status check_timeout(weir_context *context, const struct send *self)
 {
 	int64_t away = watch_now() - self->away_since;
 
-	if (!has_timeout(self) || away < self->timeout)
+	if (!has_timeout(self) || away < self->timeout || !self->remote.why[0]) /* one try at least */
 		return WEIR_OK;
 	return weir_context_fail(context,
 				 "no receiver at %s for %" PRId64 " ms (%s): start it, or see 'timeout'",
@@ -511,8 +511,11 @@ static weir_status send_compute(weir_context *context, void *state)
 	watch_mark(&remote->watch, !remote->armed || remote->failed || self->connected ||
 					   (remote->gone && self->state != AWAY) || self->state == OVER ||
 					   (self->state == LINKED && self->away_since));
-	if (is_over(context, self))
+	if (is_over(context, self)) { /* the receiver waits for the end of the connection: this run may go on */
+		remote->transport->close(remote->link, 0);
+		remote->link = NULL;
 		return weir_context_finish(context);
+	}
 	return set_hold(context, self);
 }
 
