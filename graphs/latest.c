@@ -54,7 +54,8 @@ static void check_beside(struct wr_build *build, size_t entity, unsigned port, c
 			  input->port->name);
 	else if (input->port->flags & WEIR_PORT_ONCE)
 		wr_report(&build->reports, WR_W_LATEST, at, place_of(build, entity, input),
-			  "\"latest\" gives a message to tick after tick, and '%s' takes each once: choose another "
+			  "\"latest\" gives a message to tick after tick, and '%s' takes each once: choose "
+			  "another "
 			  "policy, or give this one to a 'pass' before it, with a 'periodic'",
 			  input->port->name);
 	else if (input->connections && input->inlet)

@@ -49,7 +49,8 @@ static void input_ask(const void *state, weir_view *view, weir_verdict *verdict)
 const weir_condition remote_input_condition = {
 	.size = sizeof(weir_condition),
 	.name = "remote_input",
-	.help = "a 'remote_receive' has a message and room for it, or its link has news",
+	.help = "a 'remote_receive' has a message and room for it, its link has news, or all its receivers "
+		"are done",
 	.state_size = sizeof(struct input),
 	.parameters = parameters,
 	.phase = WEIR_PHASE_GATHERING,

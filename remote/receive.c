@@ -96,7 +96,7 @@ static const weir_parameter parameters[] = {
 		.name = "peers",
 		.type = WEIR_TYPE_STRING,
 		.fallback = "\"\"",
-		.help = "addresses of the machines that may connect, separated by commas; \"\": any that "
+		.help = "IP addresses of the machines that may connect, separated by commas; \"\": any that "
 			"reach the address",
 	},
 	{
@@ -422,10 +422,12 @@ static weir_status begin_to_listen(weir_context *context, struct receive *self, 
 	struct address address;
 	char text[ADDRESS_TEXT], why[LINK_WHY];
 
-	if (!address_named(self->listen, text, why) || !address_find(text, &address, why))
+	const char *peers = weir_values_string(values, "peers");
+
+	if (!address_named(self->listen, text, why) || !address_find(text, &address, why) ||
+	    !address_peers_ok(peers, why))
 		return weir_context_fail(context, "%s", why);
-	if (!self->remote.transport->listen(self->remote.link, &address, weir_values_string(values, "peers"),
-					    why))
+	if (!self->remote.transport->listen(self->remote.link, &address, peers, why))
 		return weir_context_fail(
 			context,
 			"cannot listen at %s: %s: is it an address of this machine, and does "

@@ -511,7 +511,8 @@ static weir_status send_compute(weir_context *context, void *state)
 	watch_mark(&remote->watch, !remote->armed || remote->failed || self->connected ||
 					   (remote->gone && self->state != AWAY) || self->state == OVER ||
 					   (self->state == LINKED && self->away_since));
-	if (is_over(context, self)) { /* the receiver waits for the end of the connection: this run may go on */
+	if (is_over(context,
+		    self)) { /* the receiver waits for the end of the connection: this run may go on */
 		remote->transport->close(remote->link, 0);
 		remote->link = NULL;
 		return weir_context_finish(context);

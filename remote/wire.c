@@ -165,7 +165,7 @@ static const char *refusal(const weir_message *message)
 		return "a tensor is in memory of the device, which is closed to the host, so to the link "
 		       "too: run with --no-strict, or put a 'download' before it";
 	if (tensor && !is_dense(tensor))
-		return "a tensor has strides: put a 'copy' before it";
+		return "a tensor has strides: send a dense copy";
 	return NULL;
 }
 

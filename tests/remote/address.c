@@ -66,11 +66,32 @@ static void r06_a_name_is_looked_up_in_the_environment_and_the_file(void **unuse
 	assert_false(address_named("left", text, why));
 }
 
+static void e06_r06_peers_are_addresses_however_they_are_written(void **unused)
+{
+	const char *list = "10.0.0.2, FD00:0::2,,::1 ";
+	char why[LINK_WHY];
+
+	(void)unused;
+	assert_true(address_peers_ok(list, why));
+	assert_true(address_has_peer(list, "10.0.0.2"));
+	assert_true(address_has_peer(list, "fd00::2"));
+	assert_true(address_has_peer(list, "::1"));
+	assert_false(address_has_peer(list, "10.0.0.22"));
+	assert_false(address_has_peer(list, "10.0.0"));
+	assert_true(address_peers_ok("", why) && address_has_peer("", "10.0.0.2"));
+	assert_false(address_has_peer(" ", "10.0.0.2"));
+	assert_false(address_peers_ok("10.0.0.2,10.0.0.0/8", why));
+	assert_string_equal(why, "'peers' takes IP addresses, as 10.0.0.2 and fd00::2, separated by commas: "
+				 "'10.0.0.0/8' is none");
+	assert_false(address_peers_ok("localhost", why));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r06_a_text_with_a_port_is_an_address),
 		cmocka_unit_test(e06_r06_a_port_is_of_16_bits_and_not_0),
+		cmocka_unit_test(e06_r06_peers_are_addresses_however_they_are_written),
 		cmocka_unit_test(r06_a_name_is_looked_up_in_the_environment_and_the_file),
 	};
 

@@ -188,7 +188,8 @@ static const weir_operator polite = {.size = sizeof polite,
 static void ask_for_end(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
-	if (!weir_view_receivers_done(view, 1) && (weir_view_receivers_done(view, 0) || weir_view_room(view, 0)))
+	if (!weir_view_receivers_done(view, 1) &&
+	    (weir_view_receivers_done(view, 0) || weir_view_room(view, 0)))
 		weir_verdict_ready(verdict);
 	else
 		weir_verdict_wait(verdict, "no room");
