@@ -221,6 +221,12 @@ static void tell_refusal(struct receive *self, uint64_t number, weir_status stat
 		remote_lose(&self->remote, "message %" PRIu64 " cannot be: %s", number, weir_last_error());
 	else if (status == WEIR_E_FAILED)
 		remote_fail(&self->remote, "%s", weir_last_error());
+	else if (status == WEIR_E_BUSY)
+		remote_fail(&self->remote,
+			    "no memory for message %" PRIu64
+			    ": its memory pool is used up: more blocks, or fewer than %" PRIu32
+			    " credits (docs/distributed.md)",
+			    number, self->credits);
 	else
 		remote_fail(&self->remote, "no memory for message %" PRIu64 ": %s", number,
 			    weir_last_error());
