@@ -320,8 +320,9 @@ def r05_a_receiver_that_takes_no_more_says_so_while_its_run_goes_on(weir):
 def r05_the_end_leaves_no_connection_though_both_runs_go_on(weir):
     to = address()
     b = start(weir, "b", beside(chain(receive(to), SINK)))
-    a = start(weir, "a", beside(chain(counted("ping", 10), send(to))))
-    wait_until(a, lambda: sockets(a))
+    few = {**entity("source", "ping"), "conditions": [{"type": "count", "count": 10}, {"type": "periodic", "period": "50ms"}]}
+    a = start(weir, "a", beside(chain(few, send(to))))
+    wait_until(a, lambda: sockets(a))  # half a second long
     wait_until(a, lambda: not sockets(a))
     host, port = to.split(":")
     wait_until(b, lambda: (host, int(port)) not in listening(b))
