@@ -52,6 +52,12 @@ static void check_beside(struct wr_build *build, size_t entity, unsigned port, c
 			  "'%s' takes from any number of connections, and \"latest\" gives what came last by "
 			  "one: choose another policy",
 			  input->port->name);
+	else if (input->port->flags & WEIR_PORT_ONCE)
+		wr_report(&build->reports, WR_W_LATEST, at, place_of(build, entity, input),
+			  "\"latest\" gives a message to tick after tick, and '%s' takes each once: choose "
+			  "another "
+			  "policy, or give this one to a 'pass' before it, with a 'periodic'",
+			  input->port->name);
 	else if (input->connections && input->inlet)
 		wr_report(&build->reports, WR_W_LATEST, at, place_of(build, entity, input),
 			  "'%s' has a connection and an inlet, and \"latest\" gives what came last by one: "

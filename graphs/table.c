@@ -84,6 +84,8 @@ static weir_status table_check_input(const struct subject *subject, const weir_p
 				   "is 'latest' with a capacity or a take: leave both 0");
 	if (port->policy == WEIR_POLICY_LATEST && port->flags & WEIR_PORT_ANY_SIZE)
 		return table_error(subject, port->name, "is both 'latest' and an any-size port");
+	if (port->policy == WEIR_POLICY_LATEST && port->flags & WEIR_PORT_ONCE)
+		return table_error(subject, port->name, "is 'latest', and takes each message once");
 	if (port->flags & WEIR_PORT_DEVICE && port->flags & WEIR_PORT_HOST)
 		return table_error(subject, port->name,
 				   "is both a device port and a host port: set one of the flags");

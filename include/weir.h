@@ -938,7 +938,8 @@ enum {
 	WEIR_PORT_ANY_SIZE = 2,
 	WEIR_PORT_DEVICE = 4,
 	WEIR_PORT_HOST = 8,
-	WEIR_PORT_FULL = 16
+	WEIR_PORT_FULL = 16,
+	WEIR_PORT_ONCE = 32
 };
 typedef enum {
 	WEIR_POLICY_BLOCK,
@@ -969,6 +970,9 @@ typedef enum {
  * than emit, as one that answers another machine. Compute emits as many as weir_context_room says; max_emits
  * may be more than the queues behind the port hold. When to tick is for a condition that looks at
  * weir_view_room and at what else there is to do. Not for operators with WEIR_OPERATOR_INSTANCES.
+ *
+ * ONCE (inputs): the entity ticks for other reasons, too, and acts once on each message: the policy `latest`,
+ * which gives the newest message to every tick, is refused.
  *
  * `dtype`, `place` and `shape` say what the tensors of the port are, in alternatives: "uint8|float32" (int8
  * to int64, uint8 to uint64, float16 to float64, bfloat16, bool), "host" or "device" (where the memory is;
@@ -1150,6 +1154,8 @@ WEIR_API weir_status weir_context_create_tensor(weir_context *context, const wei
 WEIR_API weir_status weir_context_emit(weir_context *context, unsigned output, weir_message *message);
 /* How many more messages this tick may emit on the output: what fits behind it, at most its max_emits. */
 WEIR_API size_t weir_context_room(const weir_context *context, unsigned output);
+/* As weir_view_receivers_done. False outside compute. */
+WEIR_API bool weir_context_receivers_done(const weir_context *context, unsigned output);
 /*
  * Emits the i-th message that this tick received on the input, as weir_context_emit would, with the reference
  * that the tick has of it: nothing is counted up, and down at the tick's end. The message stays borrowed
@@ -1677,6 +1683,12 @@ WEIR_API bool weir_view_closed(weir_view *view, unsigned input);
 WEIR_API bool weir_view_ended(weir_view *view, unsigned input, size_t needed);
 /* Least room in the port's live `block` queues; SIZE_MAX: no limit. */
 WEIR_API size_t weir_view_room(weir_view *view, unsigned output);
+/*
+ * Returns true if all receivers of the output (at least one) are DONE, so that nobody gets what is emitted
+ * there, and stays so until the run ends. Their end pokes the entity: with WEIR_OPERATOR_EFFECTS a condition
+ * can let it tick then. False if an outlet is one of them.
+ */
+WEIR_API bool weir_view_receivers_done(weir_view *view, unsigned output);
 /*
  * Content conditions only: the i-th message of the port's front, which the next tick receives; borrowed for
  * the call. NULL after the last.

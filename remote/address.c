@@ -1,5 +1,6 @@
 #include "remote/address.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <netdb.h>
@@ -61,6 +62,14 @@ static bool has_port(const char *text)
 	return colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1);
 }
 
+/* The system would take the lower 16 bits of a larger one, and any port for 0. */
+static bool is_port(const char *text)
+{
+	unsigned long port = strtoul(strrchr(text, ':') + 1, NULL, 10);
+
+	return port && port <= UINT16_MAX;
+}
+
 bool address_named(const char *name, char text[ADDRESS_TEXT], char why[LINK_WHY])
 {
 	const char *given = of_environment(name), *path = getenv("WEIR_REMOTE");
@@ -79,9 +88,12 @@ bool address_named(const char *name, char text[ADDRESS_TEXT], char why[LINK_WHY]
 	} else if (!of_file(path, name, text, why)) {
 		return false;
 	}
-	if (has_port(text))
+	if (has_port(text) && is_port(text))
 		return true;
-	snprintf(why, LINK_WHY, "the address of '%.80s' is '%.80s': write HOST:PORT", name, text);
+	if (has_port(text))
+		snprintf(why, LINK_WHY, "'%.80s' has no port of 1 to 65535", text);
+	else
+		snprintf(why, LINK_WHY, "the address of '%.80s' is '%.80s': write HOST:PORT", name, text);
 	return false;
 }
 
@@ -108,4 +120,46 @@ bool address_find(const char *text, struct address *out, char why[LINK_WHY])
 	out->size = found->ai_addrlen;
 	freeaddrinfo(found);
 	return true;
+}
+
+/* The next of the list, as inet_ntop writes it, "" if it is none; false: there is no other one. */
+static bool next_peer(const char **list, char word[ADDRESS_TEXT], char peer[INET6_ADDRSTRLEN])
+{
+	const char *at = *list + strspn(*list, ", ");
+	size_t length = strcspn(at, ", ");
+	int families[] = {AF_INET, AF_INET6};
+	struct in6_addr address;
+
+	*list = at + length;
+	snprintf(word, ADDRESS_TEXT, "%.*s", (int)(length < ADDRESS_TEXT ? length : ADDRESS_TEXT - 1), at);
+	peer[0] = 0;
+	for (unsigned i = 0; i < 2; i++)
+		if (inet_pton(families[i], word, &address) == 1)
+			inet_ntop(families[i], &address, peer, INET6_ADDRSTRLEN);
+	return length;
+}
+
+bool address_peers_ok(const char *list, char why[LINK_WHY])
+{
+	char word[ADDRESS_TEXT], peer[INET6_ADDRSTRLEN];
+
+	while (next_peer(&list, word, peer))
+		if (!*peer) {
+			snprintf(why, LINK_WHY,
+				 "'peers' takes IP addresses, as 10.0.0.2 and fd00::2, separated by commas: "
+				 "'%.80s' is none",
+				 word);
+			return false;
+		}
+	return true;
+}
+
+bool address_has_peer(const char *list, const char *peer)
+{
+	char word[ADDRESS_TEXT], one[INET6_ADDRSTRLEN];
+	bool has = !*list;
+
+	while (!has && next_peer(&list, word, one))
+		has = !strcmp(one, peer);
+	return has;
 }

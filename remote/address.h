@@ -20,5 +20,9 @@ bool address_named(const char *name, char text[ADDRESS_TEXT], char why[LINK_WHY]
  * waits; it may fail now and be there later. false: `why` says why.
  */
 bool address_find(const char *text, struct address *out, char why[LINK_WHY]);
+/* Whether a list, separated by commas or blanks, has IP addresses alone. false: `why` names the other one. */
+bool address_peers_ok(const char *list, char why[LINK_WHY]);
+/* Returns true if such a list has the address, as inet_ntop writes it, or is empty. */
+bool address_has_peer(const char *list, const char *peer);
 
 #endif

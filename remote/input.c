@@ -1,7 +1,7 @@
 /*
  * remote_input, the condition of remote_receive, which ticks for one of three reasons: what the link brought
- * (the watched descriptor), also while its graph is full, room for a message that waits to be emitted, and
- * what is left to do; the last two the operator tells (remote_tell).
+ * (the watched descriptor), also while its graph is full; room for a message that waits to be emitted, and
+ * what is left to do, which the operator tells (remote_tell); and the end of all receivers.
  */
 #include "remote/remote.h"
 
@@ -33,10 +33,11 @@ static void input_ask(const void *state, weir_view *view, weir_verdict *verdict)
 	weir_told told = weir_view_told(view);
 	bool emits = told == WEIR_TOLD_EVENT_WAITING;
 	bool has = told == WEIR_TOLD_READY || (emits && weir_view_room(view, self->port));
+	bool over = weir_view_receivers_done(view, self->port); /* the sender is told */
 	/* To look at the descriptor is a call of the system: not for each message. */
-	weir_watched watched = has ? WEIR_WATCHED_NOTHING : weir_view_watched(view);
+	weir_watched watched = has || over ? WEIR_WATCHED_NOTHING : weir_view_watched(view);
 
-	if (has || watched == WEIR_WATCHED_READY) {
+	if (has || over || watched == WEIR_WATCHED_READY) {
 		weir_verdict_ready(verdict);
 		return;
 	}
@@ -50,7 +51,8 @@ static void input_ask(const void *state, weir_view *view, weir_verdict *verdict)
 const weir_condition remote_input_condition = {
 	.size = sizeof(weir_condition),
 	.name = "remote_input",
-	.help = "a 'remote_receive' has a message and room for it, or its link has news",
+	.help = "a 'remote_receive' has a message and room for it, its link has news, or all its receivers "
+		"are done",
 	.state_size = sizeof(struct input),
 	.parameters = parameters,
 	.phase = WEIR_PHASE_GATHERING,

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "remote/address.h"
+
 /* The mark has the version of these frames; numbers are little-endian, as they are in memory here. */
 static const char mark[8] = {'w', 'e', 'i', 'r', 'm', 'e', 't', '2'};
 enum { SIGN = 'b' };
@@ -35,20 +37,6 @@ int meet_listen(const struct address *address, char why[LINK_WHY])
 	return -1;
 }
 
-static bool may_connect(const char *peers, const char *peer)
-{
-	size_t length = strlen(peer);
-
-	if (!*peers)
-		return true;
-	for (const char *at = peers; *at; at += strcspn(at, ", ")) {
-		at += strspn(at, ", ");
-		if (!strncmp(at, peer, length) && (!at[length] || at[length] == ',' || at[length] == ' '))
-			return true;
-	}
-	return false;
-}
-
 /* At a listener of IPv6 one of IPv4 has a prefix, which no list of peers has. */
 static void name_peer(const struct sockaddr_storage *from, char peer[MEET_PEER])
 {
@@ -72,7 +60,7 @@ bool meet_accept(int listener, const char *peers, struct meeting *out)
 		return false;
 	*out = (struct meeting){.socket = socket};
 	name_peer(&from, out->peer);
-	out->unwelcome = !may_connect(peers, out->peer);
+	out->unwelcome = !address_has_peer(peers, out->peer);
 	return true;
 }
 

@@ -97,7 +97,7 @@ static const weir_parameter parameters[] = {
 		.name = "peers",
 		.type = WEIR_TYPE_STRING,
 		.fallback = "\"\"",
-		.help = "addresses of the machines that may connect, separated by commas; \"\": any that "
+		.help = "IP addresses of the machines that may connect, separated by commas; \"\": any that "
 			"reach the address",
 	},
 	{
@@ -181,6 +181,9 @@ static void set_timer(struct receive *self, int64_t ns)
 	watch_time(&self->remote.watch, ns);
 }
 
+static const struct wire enough = {
+	.kind = WIRE_BYE, .reason = WIRE_ENOUGH, .text = "it takes no more messages"};
+
 /* --- what the link calls --- */
 
 static struct place *place_of(const struct receive *self, uint64_t number)
@@ -224,6 +227,12 @@ static void tell_refusal(struct receive *self, uint64_t number, weir_status stat
 		remote_lose(&self->remote, "message %" PRIu64 " cannot be: %s", number, weir_last_error());
 	else if (status == WEIR_E_FAILED)
 		remote_fail(&self->remote, "%s", weir_last_error());
+	else if (status == WEIR_E_BUSY)
+		remote_fail(&self->remote,
+			    "no memory for message %" PRIu64
+			    ": its memory pool is used up: more blocks, or fewer than %" PRIu32
+			    " credits (docs/distributed.md)",
+			    number, self->credits);
 	else
 		remote_fail(&self->remote, "no memory for message %" PRIu64 ": %s", number,
 			    weir_last_error());
@@ -439,8 +448,7 @@ static void receive_stop(weir_context *context, void *state)
 	} else if (weir_context_stopping(context)) {
 		snprintf(bye.text, sizeof bye.text, "its run was stopped, or has failed");
 	} else {
-		bye.reason = WIRE_ENOUGH;
-		snprintf(bye.text, sizeof bye.text, "it takes no more messages");
+		bye = enough;
 	}
 	remote_close(&self->remote, tells ? &bye : NULL, tells || answered ? REMOTE_PATIENCE : 0);
 	free_places(self);
@@ -474,10 +482,12 @@ static weir_status begin_to_listen(weir_context *context, struct receive *self, 
 	struct address address;
 	char text[ADDRESS_TEXT], why[LINK_WHY];
 
-	if (!address_named(self->listen, text, why) || !address_find(text, &address, why))
+	const char *peers = weir_values_string(values, "peers");
+
+	if (!address_named(self->listen, text, why) || !address_find(text, &address, why) ||
+	    !address_peers_ok(peers, why))
 		return weir_context_fail(context, "%s", why);
-	if (!self->remote.transport->listen(self->remote.link, &address, weir_values_string(values, "peers"),
-					    why))
+	if (!self->remote.transport->listen(self->remote.link, &address, peers, why))
 		return weir_context_fail(
 			context,
 			"cannot listen at %s: %s: is it an address of this machine, and does "
@@ -768,7 +778,22 @@ static weir_status finish_well(weir_context *context, struct receive *self)
 	const struct wire done = {.kind = WIRE_DONE};
 
 	remote_say(&self->remote, &done);
+	self->remote.transport->deafen(self->remote.link); /* this run may go on */
 	self->state = OVER;
+	return weir_context_finish(context);
+}
+
+/*
+ * All receivers are done: the sender hears it now, since this run may go on. Its answer is to end the
+ * connection; what is under way stays with the link until `stop`.
+ */
+static weir_status take_no_more(weir_context *context, struct receive *self)
+{
+	if (self->state == LINKED && !self->remote.gone)
+		remote_say(&self->remote, &enough);
+	self->state = OVER;
+	self->remote.transport->deafen(self->remote.link);
+	remote_progress(&self->remote);
 	return weir_context_finish(context);
 }
 
@@ -803,6 +828,8 @@ static weir_status receive_compute(weir_context *context, void *state)
 	weir_status status = WEIR_OK;
 
 	self->context = context;
+	if (weir_context_receivers_done(context, 0))
+		return take_no_more(context, self);
 	if (!has_some(context, self) || timed || !remote_may_put_off(remote)) {
 		remote_progress(remote);
 		/* What it brought may have set the timer anew. */
@@ -830,7 +857,9 @@ static weir_status receive_compute(weir_context *context, void *state)
 const weir_operator remote_receive_operator = {
 	.size = sizeof(weir_operator),
 	.name = "remote_receive",
-	.help = "emits the messages of a remote_send of another process or machine; sleeps while none comes",
+	.help = "emits the messages of a remote_send of another process or machine; sleeps while none comes; "
+		"ends when all receivers are done, and tells the sender",
+	.flags = WEIR_OPERATOR_EFFECTS,
 	.state_size = sizeof(struct receive),
 	.parameters = parameters,
 	.outputs = outputs,

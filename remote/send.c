@@ -87,7 +87,7 @@ static const weir_port inputs[] = {
 	{
 		.size = sizeof(weir_port),
 		.name = "in",
-		.flags = WEIR_PORT_HOST,
+		.flags = WEIR_PORT_HOST | WEIR_PORT_ONCE,
 		.kinds = WEIR_KIND_EMPTY | WEIR_KIND_BYTES | WEIR_KIND_TENSOR | WEIR_KIND_PARTS,
 		.help = "what is sent: bytes, dense tensors of the host or the device, parts of these, or "
 			"nothing",
@@ -283,7 +283,7 @@ static weir_status check_timeout(weir_context *context, const struct send *self)
 {
 	int64_t away = watch_now() - self->away_since;
 
-	if (!has_timeout(self) || away < self->timeout)
+	if (!has_timeout(self) || away < self->timeout || !self->remote.why[0]) /* one try at least */
 		return WEIR_OK;
 	return weir_context_fail(context,
 				 "no receiver at %s for %" PRId64 " ms (%s): start it, or see 'timeout'",
@@ -576,8 +576,12 @@ static weir_status send_compute(weir_context *context, void *state)
 		remote_progress(remote);
 	if (status)
 		return status;
-	if (is_over(context, self))
+	if (is_over(context, self)) {
+		/* The receiver waits for the end of the connection, and this run may go on. */
+		remote->transport->close(remote->link, 0);
+		remote->link = NULL;
 		return weir_context_finish(context);
+	}
 	status = remote_tell(context, remote, is_due(self) ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
 	return status ? status : set_hold(context, self);
 }

@@ -167,7 +167,7 @@ static const char *refusal(unsigned kind, const weir_tensor *tensor)
 		return "a tensor is in memory of the device, which is closed to the host, so to the link "
 		       "too: run with --no-strict, or put a 'download' before it";
 	if (tensor && !is_dense(tensor))
-		return "a tensor has strides: put a 'copy' before it";
+		return "a tensor has strides: send a dense copy";
 	return NULL;
 }
 

@@ -958,14 +958,32 @@ size_t wr_output_room(struct wr_output *port)
 	return least;
 }
 
+bool wr_output_receivers_done(const struct wr_output *port)
+{
+	for (size_t i = 0; i < port->count; i++)
+		if (port->connections[i]->outlet || !wr_load_acquire(&port->connections[i]->receiver_done))
+			return false;
+	return port->count;
+}
+
+/* Returns false if the entity has no such port; that fails the run and names the condition. */
+static inline bool has_output(weir_view *view, unsigned output)
+{
+	if (__builtin_expect(output < view->entity->output_count, 1))
+		return true;
+	wr_view_misuse(view, "asked about an output that the entity does not have: "
+			     "take the index from weir_values_int");
+	return false;
+}
+
 size_t weir_view_room(weir_view *view, unsigned output)
 {
-	if (__builtin_expect(output >= view->entity->output_count, 0)) {
-		wr_view_misuse(view, "asked about an output that the entity does not have: "
-				     "take the index from weir_values_int");
-		return 0;
-	}
-	return wr_output_room(&view->entity->outputs[output]);
+	return has_output(view, output) ? wr_output_room(&view->entity->outputs[output]) : 0;
+}
+
+bool weir_view_receivers_done(weir_view *view, unsigned output)
+{
+	return has_output(view, output) && wr_output_receivers_done(&view->entity->outputs[output]);
 }
 
 bool wr_view_has_room(weir_view *view, unsigned output, size_t needed)

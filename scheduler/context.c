@@ -283,6 +283,14 @@ size_t weir_context_room(const weir_context *context, unsigned output)
 	return (room < port->max_emits ? room : port->max_emits) - port->emitted_count;
 }
 
+bool weir_context_receivers_done(const weir_context *context, unsigned output)
+{
+	const weir_entity *entity = context->entity;
+
+	return context->computing && output < entity->output_count &&
+	       wr_output_receivers_done(&entity->outputs[output]);
+}
+
 #define SEARCHED_MAX 256 /* messages searched per port; the rest of a larger batch is skipped */
 
 /* The same pack may come by two ways, or be received and emitted; `at` is a searched place of such a list. */

@@ -551,6 +551,8 @@ static inline size_t wr_output_needs(const struct wr_output *output)
 
 /* How many messages fit behind the port, which its owner asks; SIZE_MAX: any number. */
 size_t wr_output_room(struct wr_output *output);
+/* Returns true if the port has receivers, all of which are DONE. */
+bool wr_output_receivers_done(const struct wr_output *output);
 /* Returns true if the full connection `at` blocks the port; notes it. */
 bool wr_output_is_blocked(struct wr_output *output, size_t at);
 /*

@@ -66,6 +66,8 @@ static void a_port_that_cannot_work_is_refused(void **state)
 	static const weir_port any[] = {
 		PORT(.name = "in", .policy = WEIR_POLICY_LATEST, .flags = WEIR_PORT_ANY_SIZE),
 		{.name = NULL}};
+	static const weir_port once[] = {
+		PORT(.name = "in", .policy = WEIR_POLICY_LATEST, .flags = WEIR_PORT_ONCE), {.name = NULL}};
 	static const weir_port both[] = {PORT(.name = "in", .flags = WEIR_PORT_DEVICE | WEIR_PORT_HOST),
 					 {.name = NULL}};
 	static const weir_port twice[] = {PORT(.name = "in"), PORT(.name = "in"), {.name = NULL}};
@@ -78,6 +80,7 @@ static void a_port_that_cannot_work_is_refused(void **state)
 	assert_port_refused(roomy, true, "'in' is 'latest' with a capacity or a take: leave both 0");
 	assert_port_refused(several, true, "'in' is 'latest' with a capacity or a take: leave both 0");
 	assert_port_refused(any, true, "'in' is both 'latest' and an any-size port");
+	assert_port_refused(once, true, "'in' is 'latest', and takes each message once");
 	assert_port_refused(both, true, "'in' is both a device port and a host port");
 	assert_port_refused(twice, true, "'in' appears twice");
 	assert_port_refused(device, false, "'out' is an output");

@@ -27,6 +27,21 @@ static void r06_a_text_with_a_port_is_an_address(void **unused)
 	assert_int_equal(ntohs(six->sin6_port), 9101);
 }
 
+static void e06_r06_a_port_is_of_16_bits_and_not_0(void **unused)
+{
+	char text[ADDRESS_TEXT], why[LINK_WHY];
+
+	(void)unused;
+	assert_false(address_named("10.0.0.1:65536", text, why));
+	assert_string_equal(why, "'10.0.0.1:65536' has no port of 1 to 65535");
+	assert_false(address_named("10.0.0.1:0", text, why));
+	assert_false(address_named("10.0.0.1:18446744073709551617", text, why));
+	setenv("WEIR_REMOTE_FAR", "10.0.0.1:99999", 1);
+	assert_false(address_named("far", text, why));
+	assert_string_equal(why, "'10.0.0.1:99999' has no port of 1 to 65535");
+	assert_true(address_named("10.0.0.1:65535", text, why));
+}
+
 static void r06_a_name_is_looked_up_in_the_environment_and_the_file(void **unused)
 {
 	char path[] = "/tmp/weir-remote-XXXXXX", text[ADDRESS_TEXT], why[LINK_WHY];
@@ -51,10 +66,32 @@ static void r06_a_name_is_looked_up_in_the_environment_and_the_file(void **unuse
 	assert_false(address_named("left", text, why));
 }
 
+static void e06_r06_peers_are_addresses_however_they_are_written(void **unused)
+{
+	const char *list = "10.0.0.2, FD00:0::2,,::1 ";
+	char why[LINK_WHY];
+
+	(void)unused;
+	assert_true(address_peers_ok(list, why));
+	assert_true(address_has_peer(list, "10.0.0.2"));
+	assert_true(address_has_peer(list, "fd00::2"));
+	assert_true(address_has_peer(list, "::1"));
+	assert_false(address_has_peer(list, "10.0.0.22"));
+	assert_false(address_has_peer(list, "10.0.0"));
+	assert_true(address_peers_ok("", why) && address_has_peer("", "10.0.0.2"));
+	assert_false(address_has_peer(" ", "10.0.0.2"));
+	assert_false(address_peers_ok("10.0.0.2,10.0.0.0/8", why));
+	assert_string_equal(why, "'peers' takes IP addresses, as 10.0.0.2 and fd00::2, separated by commas: "
+				 "'10.0.0.0/8' is none");
+	assert_false(address_peers_ok("localhost", why));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r06_a_text_with_a_port_is_an_address),
+		cmocka_unit_test(e06_r06_a_port_is_of_16_bits_and_not_0),
+		cmocka_unit_test(e06_r06_peers_are_addresses_however_they_are_written),
 		cmocka_unit_test(r06_a_name_is_looked_up_in_the_environment_and_the_file),
 	};
 

@@ -53,6 +53,13 @@ def check(weir, *graphs, options=(), **environment):
     return ended.returncode, ended.stderr.splitlines(), ended.stdout.splitlines()
 
 
+def e06_r05_latest_is_not_for_what_is_sent(weir):
+    """Each tick would send the newest message again, and the link ticks for reasons of its own."""
+    graph = sender("127.0.0.1:9100")
+    graph["entities"][1]["ports"] = {"in": {"policy": "latest"}}
+    assert '/entities/1/ports/in/policy: "latest" gives a message to tick after tick' in one(check(weir, graph))
+
+
 def one(ended):
     """The one line, of a check that refuses."""
     assert ended[0] == 3 and len(ended[1]) == 1, ended

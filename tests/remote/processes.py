@@ -300,6 +300,52 @@ def lost(text):
     return int(re.findall(r"there(?: again, after \d+ ms)?: (\d+) messages were lost so far", text)[-1])
 
 
+GOES_ON = {**entity("other", "ping"), "conditions": [{"type": "periodic", "period": "20ms"}]}, entity("others", "sink")
+
+
+def beside(graph):
+    """The graph, and entities that it has nothing to do with, which go on."""
+    return {**graph, "entities": [*graph["entities"], *GOES_ON], "connections": [*graph["connections"], ["other.out", "others.in"]]}
+
+
+def r05_a_receiver_that_takes_no_more_says_so_while_its_run_goes_on(weir):
+    """Its sender hears it at once, not when the run ends or `keepalive` is over; and nothing listens any more."""
+    to = address()
+    few = {**SINK, "conditions": [{"type": "count", "count": 10}, {"type": "message_available", "port": "in"}]}
+    b = start(weir, "b", beside(chain(receive(to, keepalive="0s"), few)))
+    a = Ended(start(weir, "a", chain(beating(bytes=100), send(to, keepalive="0s"))))
+    assert a.code == 0 and "takes no more messages" in a.stderr, a
+    fails(Ended(start(weir, "a", chain(beating(), send(to, timeout="100ms")))), "no receiver at .*nothing listens there")
+    b.send_signal(signal.SIGINT)
+    b = Ended(b)
+    assert b.code == 130 and b.counts("end")[0] == 10 and b.counts("receive")[1] >= 10, b
+
+
+def r05_the_end_leaves_no_connection_though_both_runs_go_on(weir):
+    to = address()
+    b = start(weir, "b", beside(chain(receive(to), SINK)))
+    few = {**entity("source", "ping"), "conditions": [{"type": "count", "count": 10}, {"type": "periodic", "period": "50ms"}]}
+    a = start(weir, "a", beside(chain(few, send(to))))
+    wait_until(a, lambda: sockets(a))  # half a second long
+    wait_until(a, lambda: not sockets(a))
+    host, port = to.split(":")
+    wait_until(b, lambda: (host, int(port)) not in listening(b))
+    for child in (a, b):
+        child.send_signal(signal.SIGINT)
+    a, b = Ended(a), Ended(b)
+    assert (a.code, b.code) == (130, 130) and a.counts("send")[0] == b.counts("end")[0] == 10, (a, b)
+
+
+def r05_a_run_that_sends_to_itself_ends(weir):
+    """A cycle by way of the link, in one process: the one that takes no more ends, and drains the run."""
+    to = address()
+    step = {**entity("step", "pass"), "conditions": [{"type": "count", "count": 20}]}
+    cycle = {"weir": 1, "entities": [receive(to), step, send(to)],
+             "connections": [["receive.out", "step.in"], {"from": "step.out", "to": "send.in", "initial_messages": 1}]}
+    a = Ended(start(weir, "a", cycle))
+    assert a.code == 0 and a.counts("step")[0] == 20 and "takes no more messages" in a.stderr, a
+
+
 def r06_a_receiver_that_comes_back_goes_on(weir):
     """wait: the input waits; drop: what comes meanwhile is dropped, and counts as lost."""
     for way in ("wait", "drop"):
@@ -392,14 +438,19 @@ def e06_r06_what_is_no_weir_harms_nothing(weir):
     assert "127.0.0.1 connected, and is no remote_send" in b.stderr, b
 
 
-def listening(child):
-    """The addresses and ports at which a process listens."""
-    sockets = set()
+def sockets(child):
+    """Those of TCP that a process has: rows of /proc/PID/net/tcp."""
+    own = set()
     for path in pathlib.Path(f"/proc/{child.pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
-            sockets.add(os.readlink(path))
+            own.add(os.readlink(path))
     rows = [row.split() for row in pathlib.Path(f"/proc/{child.pid}/net/tcp").read_text().splitlines()[1:]]
-    rows = [row[1].split(":") for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
+    return [row for row in rows if f"socket:[{row[9]}]" in own]
+
+
+def listening(child):
+    """The addresses and ports at which a process listens."""
+    rows = [row[1].split(":") for row in sockets(child) if row[3] == "0A"]
     return [(socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)) for host, port in rows]
 
 
@@ -505,6 +556,9 @@ if __name__ == "__main__":
             r05_a_receiver_that_is_stopped_says_so,
             r05_an_error_of_the_receiver_is_told_with_its_text,
             r05_a_receiver_that_takes_no_more_drains_the_sender,
+            r05_a_receiver_that_takes_no_more_says_so_while_its_run_goes_on,
+            r05_the_end_leaves_no_connection_though_both_runs_go_on,
+            r05_a_run_that_sends_to_itself_ends,
             r06_a_receiver_that_comes_back_goes_on,
             r06_a_sender_that_comes_back_goes_on,
             r06_who_fails_when_its_sender_is_lost_takes_no_other,

@@ -119,6 +119,8 @@ static bool link_drop(struct link *link)
 static void link_close(struct link *link, int64_t patience)
 {
 	(void)patience;
+	if (!link)
+		return;
 	close(link->woken);
 	free(link);
 }

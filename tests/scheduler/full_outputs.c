@@ -160,6 +160,72 @@ TEST(s03_an_output_that_may_be_full_emits_what_fits_however_much_it_may)
 	rig_on_host(run_burst);
 }
 
+/* It emits without end, and says goodbye in a tick of its own. */
+static weir_status polite_compute(weir_context *context, void *state)
+{
+	struct eager *self = state;
+
+	if (weir_context_receivers_done(context, 1) || weir_context_receivers_done(context, 2))
+		return weir_context_fail(context, "an output has no receiver, or is not there");
+	if (!weir_context_receivers_done(context, 0))
+		return weir_context_emit(context, 0, rig_number(context, (int64_t)self->emitted++));
+	seen = *self;
+	seen.full = 1;
+	return weir_context_finish(context);
+}
+
+static const weir_port two[] = {
+	{.size = sizeof *two, .name = "out", .flags = WEIR_PORT_FULL},
+	{.size = sizeof *two, .name = "no", .flags = WEIR_PORT_FULL | WEIR_PORT_OPTIONAL},
+	{.name = NULL}};
+static const weir_operator polite = {.size = sizeof polite,
+				     .name = "polite",
+				     .flags = WEIR_OPERATOR_EFFECTS,
+				     .state_size = sizeof(struct eager),
+				     .outputs = two,
+				     .compute = polite_compute};
+
+static void ask_for_end(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	if (!weir_view_receivers_done(view, 1) &&
+	    (weir_view_receivers_done(view, 0) || weir_view_room(view, 0)))
+		weir_verdict_ready(verdict);
+	else
+		weir_verdict_wait(verdict, "no room");
+}
+
+static const weir_condition end_asked = {
+	.size = sizeof end_asked, .name = "end_asked", .ask = ask_for_end, .flags = WEIR_CONDITION_TIMELESS};
+
+/* Of its two receivers one is done sooner. */
+static void run_polite(void)
+{
+	struct rig *rig = rig_of_json(
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"polite\", "
+		"\"conditions\": [{\"type\": \"end_asked\"}]}, "
+		"{\"name\": \"b\", \"operator\": \"look\"}, {\"name\": \"c\", \"operator\": \"look\", "
+		"\"conditions\": [{\"type\": \"count\", \"count\": 2}, "
+		"{\"type\": \"message_available\", \"port\": \"in\"}]}], "
+		"\"connections\": [{\"from\": \"a.out\", \"to\": [\"b.in\", \"c.in\"]}]}",
+		(const weir_operator *[]){&polite, &look, NULL});
+
+	seen = (struct eager){0};
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "b").received, MESSAGES);
+	assert_int_equal(rig_counts(rig, "c").received, 2);
+	assert_int_equal(seen.full, 1);
+	assert_true(seen.emitted >= MESSAGES);
+	rig_destroy(rig);
+}
+
+TEST(s05_the_end_of_all_receivers_makes_a_tick_due_that_hears_of_it)
+{
+	(void)state_;
+	rig_in_worlds(20, run_polite);
+	rig_on_host(run_polite);
+}
+
 TEST(s03_no_operator_with_instances_has_an_output_that_may_be_full)
 {
 	weir_operator table = eager;
@@ -179,9 +245,10 @@ int main(void)
 		cmocka_unit_test(s03_an_output_that_may_be_full_holds_no_tick_back),
 		cmocka_unit_test(s03_a_condition_that_asks_for_room_is_woken_by_it),
 		cmocka_unit_test(s03_an_output_that_may_be_full_emits_what_fits_however_much_it_may),
+		cmocka_unit_test(s05_the_end_of_all_receivers_makes_a_tick_due_that_hears_of_it),
 		cmocka_unit_test(s03_no_operator_with_instances_has_an_output_that_may_be_full),
 	};
-	static const weir_condition *const conditions[] = {&room_asked, NULL};
+	static const weir_condition *const conditions[] = {&room_asked, &end_asked, NULL};
 
 	rig_conditions = conditions;
 	return cmocka_run_group_tests(tests, NULL, NULL);
