@@ -16,13 +16,19 @@ size_t any_link_head_most(const struct link *link)
 	return WIRE_SMALL;
 }
 
-int any_link_descriptor(int set, unsigned value)
+void any_link_add(int set, int descriptor)
 {
 	struct epoll_event event = {.events = EPOLLIN};
-	int descriptor = eventfd(value, EFD_NONBLOCK | EFD_CLOEXEC);
 
 	if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event))
 		abort();
+}
+
+int any_link_descriptor(int set, unsigned value)
+{
+	int descriptor = eventfd(value, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	any_link_add(set, descriptor);
 	return descriptor;
 }
 

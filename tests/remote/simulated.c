@@ -19,9 +19,13 @@ static struct link *simulated_open(const struct link_events *events, int set, ch
 	link->set = set;
 	link->side = events->accepted ? SIMULATED_RECEIVER : SIMULATED_SENDER;
 	link->descriptor = any_link_descriptor(set, 0);
-	if (net.sides[link->side])
-		net.fails("two links of one side");
-	net.sides[link->side] = link;
+	if (!beat_open(&link->beat, events->keepalive))
+		abort();
+	any_link_add(set, link->beat.timer);
+	if (link->side == SIMULATED_RECEIVER && net_receiver())
+		net.fails("two links of the receiver");
+	link->next = net.links;
+	net.links = link;
 	return link;
 }
 
@@ -88,6 +92,8 @@ static void accept_line(struct link *link, struct parcel *parcel)
 	line->ends[SIMULATED_RECEIVER] = link;
 	link->line = line;
 	link->told = false;
+	line->quiet.keepalive[SIMULATED_RECEIVER] = link->events.keepalive;
+	quiet_join(link);
 	link->events.accepted(link->events.arg, line->stranger ? "a stranger" : "the sender");
 	net_post(CONNECTED, line, line->ends[SIMULATED_SENDER], SIMULATED_SENDER);
 	simulated_wake();
@@ -102,6 +108,7 @@ static void hear_message(struct link *link, struct parcel *parcel)
 		net_lose(parcel);
 		return;
 	}
+	parcel->line->welcomed |= *parcel->head == WIRE_WELCOME;
 	parcel->held = true;
 	count = link->events.arrived(link->events.arg, parcel->head, parcel->head_bytes, parcel->bytes,
 				     parcel->into, &place);
@@ -162,6 +169,13 @@ static void tell_sent(struct link *link, struct parcel *parcel)
 	link->events.sent(link->events.arg, cookie);
 }
 
+static void tell_lost(struct link *link, const char *why)
+{
+	link->told = true;
+	beat_end(&link->beat);
+	link->events.lost(link->events.arg, why);
+}
+
 static void handle(struct link *link, struct parcel *parcel)
 {
 	if (parcel->kind == MESSAGE && parcel->side != link->side) {
@@ -177,12 +191,34 @@ static void handle(struct link *link, struct parcel *parcel)
 		if (parcel->kind == STRANGER) {
 			link->events.stranger(link->events.arg, "a stranger");
 		} else if (parcel->kind == CONNECTED && !link->told) {
+			quiet_join(link);
 			link->events.connected(link->events.arg);
+		} else if (parcel->kind == SIGN && !link->told) {
+			beat_hear(&link->beat, watch_now());
 		} else if (parcel->kind == LOST && !link->told) {
-			link->told = true;
-			link->events.lost(link->events.arg, "it was cut");
+			tell_lost(link, "it was cut");
 		}
 	}
+}
+
+/* As the engine does: behind the signs that have come. */
+static void keep_alive(struct link *link)
+{
+	struct pollfd timer = {link->beat.timer, POLLIN, 0};
+	int64_t now = wr_now();
+	bool silent;
+
+	if (!link->line || link->told || link->dead || poll(&timer, 1, 0) <= 0)
+		return;
+	silent = beat_is_silent(&link->beat, now);
+	if (silent)
+		quiet_check_named(link, now);
+	if (beat_look(&link->beat, now))
+		net_post(SIGN, link->line, NULL, !link->side);
+	if (!silent)
+		return;
+	simulated_seen.cuts++;
+	tell_lost(link, "no sign of life came from it");
 }
 
 /* All that has come. */
@@ -193,16 +229,20 @@ static void take_news(struct link *link, bool arms)
 
 	link->inside = true;
 	link->armed = false;
+	quiet_stand(link);
 	if (net_draw(2)) /* what it looks at takes time */
 		wr_thread_yield();
 	else if (!net_draw(6))
 		wr_thread_sleep(1 + net_draw(12 * MS));
 	eventfd_read(link->descriptor, &told);
-	while ((parcel = draw_news(link))) {
-		handle(link, parcel);
-		if (!net_draw(4))
-			wr_thread_yield();
-	}
+	do {
+		while ((parcel = draw_news(link))) {
+			handle(link, parcel);
+			if (!net_draw(4))
+				wr_thread_yield();
+		}
+		keep_alive(link);
+	} while (draw_news(link));
 	link->armed = arms;
 	link->inside = false;
 }
@@ -246,8 +286,10 @@ static void check_credit(struct line *line, const struct wire *wire)
 	case WIRE_HELLO:
 		line->hello = wire->number;
 		break;
-	case WIRE_END:
 	case WIRE_DONE:
+		line->answered = true;
+		break;
+	case WIRE_END:
 	case WIRE_BYE:
 		break;
 	}
@@ -255,7 +297,7 @@ static void check_credit(struct line *line, const struct wire *wire)
 
 void simulated_came(void)
 {
-	struct link *link = net.sides[SIMULATED_RECEIVER];
+	struct link *link = net_receiver();
 
 	if (link && link->line)
 		link->line->came++;
@@ -348,6 +390,7 @@ static bool simulated_drop(struct link *link)
 		line->ends[link->side] = NULL;
 	}
 	link->line = NULL;
+	beat_end(&link->beat);
 	link->told = link->inside = link->torn = false;
 	return true;
 }
@@ -366,6 +409,8 @@ static void wait_for_peer(struct link *link, int64_t patience)
 
 static void simulated_close(struct link *link, int64_t patience)
 {
+	struct link **at = &net.links;
+
 	if (!link)
 		return;
 	link->listens = false;
@@ -379,21 +424,27 @@ static void simulated_close(struct link *link, int64_t patience)
 			net_cut(parcel->line, link->side);
 		parcel->phase = PAST;
 	}
-	net.sides[link->side] = NULL;
+	while (*at != link)
+		at = &(*at)->next;
+	*at = link->next;
+	beat_close(&link->beat);
 	close(link->descriptor);
 	free(link);
 	simulated_wake();
 }
 
-void simulated_look(enum simulated_side side)
+void simulated_look(const void *state)
 {
-	const struct link *link = net.sides[side];
+	const struct link *link = net_link_of(state);
 	struct pollfd set = {link ? link->set : -1, POLLIN, 0};
 
-	if (link && !link->inside && !link->dead && draw_news(link) && poll(&set, 1, 0) <= 0)
-		net.fails("the %s sleeps, and its link has news", side ? "receiver" : "sender");
-	if (link && !link->inside && !link->dead && link->torn && poll(&set, 1, 0) <= 0)
-		net.fails("the %s sleeps, and a payload was torn", side ? "receiver" : "sender");
+	if (!link || link->inside || link->dead)
+		return;
+	if (draw_news(link) && poll(&set, 1, 0) <= 0)
+		net.fails("the %s sleeps, and its link has news", net_name(link->side));
+	if (link->torn && poll(&set, 1, 0) <= 0)
+		net.fails("the %s sleeps, and a payload was torn", net_name(link->side));
+	quiet_check_rest(link);
 }
 
 static const struct transport simulated = {

@@ -3,9 +3,9 @@
  * them, joined by a simulated link (simulated.h) alone. A seed decides what the processes do and what befalls
  * them and their link, and in which order all of it happens.
  *
- *	worlds [--shape any|cut|ended|crashed] [--bug NAME] [--seeds N] [--start S] [--rate]
+ *	worlds [--shape any|cut|ended|crashed|silent] [--bug NAME] [--seeds N] [--start S] [--rate]
  *
- * What must hold: docs/dev/rules.md R1 to R6, as worlds_check.c says.
+ * What must hold: docs/dev/rules.md R1 to R7, as worlds_check.c says, and what the link checks itself.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 struct world world;
 
 static unsigned shape;
-enum { ANY, CUT, ENDED, CRASHED };
+enum { ANY, CUT, ENDED, CRASHED, SILENT, SHAPES };
 
 /* --- what is sent, and what must come --- */
 
@@ -166,19 +166,28 @@ static const weir_operator look = {.size = sizeof look,
 
 /* --- a process --- */
 
+static void write_beat(uint32_t ms, char out[100])
+{
+	*out = 0;
+	if (ms)
+		snprintf(out, 100, "{\"type\": \"periodic\", \"period\": \"%ums\"}", ms);
+}
+
 static weir_status make(struct side *side)
 {
 	static const char sender[] =
-		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"},"
+		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\", "
+		"\"conditions\": [%s]},"
 		" {\"name\": \"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": "
-		"\"127.0.0.1:1\", \"on_lost\": \"%s\", \"spin\": \"%uus\", \"timeout\": \"%us\"}, \"ports\": "
+		"\"127.0.0.1:1\", \"on_lost\": \"%s\", \"spin\": \"%uus\", \"keepalive\": \"%ums\", "
+		"\"timeout\": \"%us\"}, \"ports\": "
 		"{\"in\": "
 		"{\"capacity\": %u, \"take\": %s}}}],"
 		" \"connections\": [[\"number.out\", \"send.in\"]]}";
 	static const char receiver[] =
 		"{\"weir\": 1, \"entities\": [{\"name\": \"receive\", \"operator\": \"remote_receive\","
 		" \"parameters\": {\"listen\": \"127.0.0.1:1\", \"on_lost\": \"%s\", \"spin\": \"%uus\", "
-		"\"credits\": %u}, "
+		"\"keepalive\": \"%ums\", \"credits\": %u}, "
 		"\"ports\": {\"out\": {\"max_emits\": %u}}},"
 		" {\"name\": \"look\", \"operator\": \"look\", \"ports\": {\"in\": {\"capacity\": %u}}, "
 		"\"conditions\": [%s]}],"
@@ -187,17 +196,15 @@ static weir_status make(struct side *side)
 	weir_scheduler_options options = {.workers = side->workers};
 	weir_description *description = NULL;
 	weir_status status;
-	char json[1000], beat[100] = "";
+	char json[1000], beat[100];
 
-	if (world.sink_beat)
-		snprintf(beat, sizeof beat, "{\"type\": \"periodic\", \"period\": \"%ums\"}",
-			 world.sink_beat);
+	write_beat(side->which == SIMULATED_SENDER ? world.source_beat : world.sink_beat, beat);
 	if (side->which == SIMULATED_SENDER)
-		snprintf(json, sizeof json, sender, words[side->on_lost], side->spin, TIMEOUT, world.queued,
-			 world.batches ? "\"all\"" : "1");
+		snprintf(json, sizeof json, sender, beat, words[side->on_lost], side->spin, side->keepalive,
+			 TIMEOUT, world.queued, world.batches ? "\"all\"" : "1");
 	else
-		snprintf(json, sizeof json, receiver, words[side->on_lost], side->spin, world.credits,
-			 world.batches ? BEHIND : 1, BEHIND, beat);
+		snprintf(json, sizeof json, receiver, words[side->on_lost], side->spin, side->keepalive,
+			 world.credits, world.batches ? BEHIND : 1, BEHIND, beat);
 	if (!side->life)
 		dst_put("%s\n", json);
 	status = weir_description_parse(json, strlen(json), NULL, NULL, &description);
@@ -236,6 +243,16 @@ static bool wait_for_end(struct side *side, weir_outcome *outcome)
 	return false;
 }
 
+/* The entity that has the link. */
+static weir_entity *joined(const struct side *side)
+{
+	weir_entity *entity = side->graph->entities;
+
+	while (strcmp(entity->plan->name, side->which ? "receive" : "send") != 0)
+		entity++;
+	return entity;
+}
+
 /* What befalls this life of the process. Returns false if it stands still. */
 static bool suffer(struct side *side, enum fate fate, weir_outcome *outcome)
 {
@@ -246,7 +263,7 @@ static bool suffer(struct side *side, enum fate fate, weir_outcome *outcome)
 		return true; /* it was over before */
 	side->stopped = world.stopped = true;
 	if (fate == DIES)
-		simulated_crash(side->which);
+		simulated_crash(joined(side)->operator_state);
 	weir_scheduler_stop(side->scheduler, fate == IS_DRAINED ? WEIR_STOP_DRAIN : 0);
 	return wait_for_end(side, outcome);
 }
@@ -334,14 +351,40 @@ static void draw_side(struct side *side, enum simulated_side which)
 	side->fate_after = 1 + (draw(3) ? (int64_t)draw(100) * MS : (int64_t)draw(1000000));
 	side->spin = draw(4) ? 0 : 1 + draw(20000);
 	side->on_lost = (enum on_lost)draw(which == SIMULATED_SENDER ? 3 : 2);
+	side->keepalive = 10000;
 	wr_random_seed(&side->random, world.seed, 62 + which);
+}
+
+/* Pauses longer than `keepalive` are no silence. */
+static void draw_silence(void)
+{
+	uint32_t longest = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct side *side = &world.sides[i];
+
+		side->keepalive = !draw(6) ? 0 : draw(4) ? 1200 + draw(1800) : 10000;
+		if (side->keepalive < 10000 && side->keepalive > longest)
+			longest = side->keepalive;
+	}
+	world.count = 1 + draw(7);
+	world.source_beat = draw(2) ? 0 : 1 + draw(3000);
+	world.sink_beat = draw(2) ? 0 : 1 + draw(4000);
+	world.plan.silences = draw(4);
+	world.plan.silence = (500 + 2 * (int64_t)longest) * MS;
+	world.plan.cuts = draw(4) ? 0 : 1;
+	if (draw(4))
+		return;
+	world.sides[draw(2)].fate = DIES;
+	for (unsigned i = 0; i < 2; i++)
+		world.sides[i].lives = 1 + draw(LIVES);
 }
 
 static void draw_fate(void)
 {
 	struct side *side = &world.sides[draw(2)];
 
-	switch (shape == ANY ? CUT + draw(3) : shape) {
+	switch (shape == ANY ? CUT + draw(SHAPES - CUT) : shape) {
 	case CUT:
 		world.plan.cuts = draw(6);
 		world.plan.tears = draw(2) ? 0 : draw(4);
@@ -358,6 +401,9 @@ static void draw_fate(void)
 		world.plan.cuts = draw(4) ? 0 : 1;
 		side->fate = DIES;
 		side->lives = 1 + draw(LIVES);
+		break;
+	case SILENT:
+		draw_silence();
 		break;
 	}
 }
@@ -388,17 +434,6 @@ static void draw_world(uint64_t seed)
 		world.plan.tears, world.enough);
 }
 
-/* Whether an entity of this side's link may tick again. */
-static bool is_joined(const struct side *side)
-{
-	const weir_graph *graph = side->graph;
-
-	for (size_t i = 0; i < graph->entity_count; i++)
-		if (!strcmp(graph->entities[i].plan->name, side->which ? "receive" : "send"))
-			return !(wr_read(&graph->entities[i].state) & WR_DONE);
-	return false;
-}
-
 static void look_at_rest(weir_scheduler *unused)
 {
 	(void)unused;
@@ -409,8 +444,8 @@ static void look_at_rest(weir_scheduler *unused)
 			continue;
 		if (rest_broken(side->scheduler))
 			dst_fails("%s", rest_broken(side->scheduler));
-		if (is_joined(side))
-			simulated_look(side->which);
+		if (!(wr_read(&joined(side)->state) & WR_DONE))
+			simulated_look(joined(side)->operator_state);
 	}
 }
 
@@ -418,7 +453,7 @@ int main(int argc, char **argv)
 {
 	static const struct dst_command command = {
 		.name = "worlds",
-		.shapes = {"any", "cut", "ended", "crashed"},
+		.shapes = {"any", "cut", "ended", "crashed", "silent"},
 		.shape = &shape,
 		.draw = draw_world,
 		.run = run,

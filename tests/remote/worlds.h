@@ -29,6 +29,7 @@ struct side {
 	enum on_lost on_lost;
 	enum fate fate;                      /* of all lives but the last of several */
 	uint32_t workers, life, lives, spin; /* spin: us */
+	uint32_t keepalive;                  /* ms */
 	int64_t begins_after, fate_after;
 	struct wr_random random;
 	struct wr_thread fiber;
@@ -50,7 +51,7 @@ struct world {
 	uint32_t count, credits, source_slow, sink_slow; /* slow: per cent of ticks */
 	uint32_t queued;                                 /* at the sender, at most */
 	bool batches;                                    /* a tick sends and emits several */
-	uint32_t sink_beat;                              /* ms between two ticks of the sink; 0: none */
+	uint32_t source_beat, sink_beat;                 /* ms between two of its ticks; 0: none */
 	uint32_t packs;                                  /* per cent of messages that have parts */
 	uint32_t enough;                                 /* messages that the sink takes; 0: all */
 	struct simulated_plan plan;
