@@ -24,6 +24,8 @@ static struct link *simulated_open(const struct link_events *events, int set, ch
 	any_link_add(set, link->beat.timer);
 	if (link->side == SIMULATED_RECEIVER && net_receiver())
 		net.fails("two links of the receiver");
+	if (link->side == SIMULATED_RECEIVER)
+		simulated_seen.missed = 0;
 	link->next = net.links;
 	net.links = link;
 	return link;
@@ -269,8 +271,6 @@ static void check_credit(struct line *line, const struct wire *wire)
 		line->credits = wire->credits;
 		line->sent = wire->waiting;
 		line->came = 0;
-		line->wanted = line->hello;
-		line->whole = 0;
 		break;
 	case WIRE_CREDIT:
 		line->credits += wire->credits;
@@ -285,6 +285,7 @@ static void check_credit(struct line *line, const struct wire *wire)
 		break;
 	case WIRE_HELLO:
 		line->hello = wire->number;
+		line->session = wire->session;
 		break;
 	case WIRE_DONE:
 		line->answered = true;
@@ -293,6 +294,28 @@ static void check_credit(struct line *line, const struct wire *wire)
 	case WIRE_BYE:
 		break;
 	}
+}
+
+/* R6: how many messages of a sender the receiver had, since it knows it; the others are missed. */
+static void check_welcome(struct link *link, const struct wire *wire)
+{
+	const struct line *before = link->greeted;
+	struct line *line = link->line;
+	bool again = before && before->session == line->session;
+
+	if (again) {
+		link->had += before->wanted - before->hello;
+	} else {
+		link->had = line->hello;
+		link->missed = simulated_seen.missed;
+	}
+	if (wire->number != link->had)
+		net.fails("the receiver says that it had %u messages, and had %u", (unsigned)wire->number,
+			  (unsigned)link->had);
+	simulated_seen.replaced += before && !again;
+	simulated_seen.missed = link->missed + (unsigned)(line->hello - link->had);
+	line->wanted = line->hello;
+	link->greeted = line;
 }
 
 void simulated_came(void)
@@ -309,6 +332,15 @@ static void gather(uint8_t *out, const struct span *spans, unsigned count)
 		memcpy(out, spans[i].data, spans[i].bytes);
 }
 
+static size_t bytes_of(const struct span *spans, unsigned count)
+{
+	size_t bytes = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		bytes += spans[i].bytes;
+	return bytes;
+}
+
 static enum link_sent simulated_send(struct link *link, const void *head, size_t head_bytes,
 				     const struct span *spans, unsigned count, void *cookie)
 {
@@ -319,6 +351,10 @@ static enum link_sent simulated_send(struct link *link, const void *head, size_t
 	char why[LINK_WHY];
 
 	link->armed = false;
+	if (!wire_read(head, head_bytes, bytes_of(spans, count), SIZE_MAX, parts, &wire, why))
+		net.fails("sends what cannot be read: %s", why);
+	if (line && wire.kind == WIRE_WELCOME)
+		check_welcome(link, &wire);
 	if (!line || link->told || link->dead || (line->cut && net_draw(2))) {
 		simulated_seen.done_lost |= *(const uint8_t *)head == WIRE_DONE;
 		return LINK_BROKEN;
@@ -326,16 +362,12 @@ static enum link_sent simulated_send(struct link *link, const void *head, size_t
 	parcel = net_post(MESSAGE, line, NULL, !link->side);
 	memcpy(parcel->head, head, head_bytes);
 	parcel->head_bytes = head_bytes;
-	for (unsigned i = 0; i < count; i++)
-		parcel->bytes += spans[i].bytes;
+	parcel->bytes = bytes_of(spans, count);
 	parcel->payload = malloc(parcel->bytes + 1);
 	if (!parcel->payload)
 		abort();
 	gather(parcel->payload, spans, count);
-	if (!wire_read(head, head_bytes, parcel->bytes, SIZE_MAX, parts, &wire, why))
-		net.fails("sends what cannot be read: %s", why);
-	else
-		check_credit(line, &wire);
+	check_credit(line, &wire);
 	parcel->eager = !cookie || !net_draw(4);
 	if (!parcel->eager) {
 		memcpy(parcel->from, spans, count * sizeof *spans);
@@ -444,7 +476,6 @@ void simulated_look(const void *state)
 		net.fails("the %s sleeps, and its link has news", net_name(link->side));
 	if (link->torn && poll(&set, 1, 0) <= 0)
 		net.fails("the %s sleeps, and a payload was torn", net_name(link->side));
-	quiet_check_rest(link);
 }
 
 static const struct transport simulated = {

@@ -1,5 +1,5 @@
 /*
- * A transport of simulated worlds, whose two sides are in one of them: a seed decides when a message comes,
+ * A transport of simulated worlds, whose sides are in one of them: a seed decides when a message comes,
  * in which order, when a payload is filled, when the sender is told that it was, when the connection is lost
  * and when each side hears of it, and what strangers connect. It reads what is sent and writes where it is
  * received as late as it may, and writes garbage there until then.
@@ -36,6 +36,8 @@ struct simulated_plan {
 struct simulated_seen {
 	unsigned cuts, greeted; /* cuts: tears, and what silence ended, too; greeted: hellos of a sender that
 				   were answered */
+	unsigned missed;        /* messages that the receiver can know that it did not get, since it began */
+	unsigned replaced;      /* welcomes to another sender than the one before */
 	unsigned received;      /* messages that were whole, behind those before them (R2) */
 	bool done_lost;         /* an answer to the end: what the sender cannot know (R6) */
 	unsigned lost;          /* messages under way that went down with a connection */
@@ -60,7 +62,7 @@ void simulated_crash(const void *state);
 void simulated_came(void);
 /*
  * While the world is at rest: an entity with this state, which is not done, sleeps only if its link has no
- * news, and has not heard nothing for too long.
+ * news.
  */
 void simulated_look(const void *state);
 

@@ -418,6 +418,7 @@ static void run_net(void *unused)
 				wr_thread_yield();
 			continue;
 		}
+		quiet_check();
 		wr_mutex_lock(&net.mutex);
 		if (!net.has_changed && !net.over && next_due() > wr_now())
 			wr_cond_wait(&net.changed, &net.mutex, next_due());

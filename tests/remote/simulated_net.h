@@ -32,6 +32,7 @@ struct line {
 	unsigned limit;         /* places of the receiver; 0: there was no welcome */
 	uint64_t sent, came;    /* messages, since the welcome; came: also what waited then */
 	uint64_t hello;         /* the number of the last one */
+	uint64_t session;       /* of the sender */
 	uint64_t wanted, whole; /* of messages that the receiver gets in order; bit n: it has wanted + n */
 	bool welcomed;          /* the sender knows that it was */
 	bool answered;          /* the end was: the receiver has had its last tick, and gives no more signs */
@@ -72,6 +73,11 @@ struct link {
 	struct beat beat;
 	int64_t stands;   /* ns that its next look takes, as its process stands still */
 	int64_t until[2]; /* of a sender: of the quiet of its connections */
+	/* Of the receiver: the last one with a welcome; messages of its sender that came; missed before that.
+	 */
+	struct line *greeted;
+	uint64_t had;
+	unsigned missed;
 	int set, descriptor;
 	unsigned side;
 	struct line *line;
@@ -131,7 +137,7 @@ int64_t quiet_due(const struct line *line, unsigned side, int64_t due);
 bool quiet_is(const struct line *line);
 /* The link calls the other side silent; now: when it looked last at what had come. */
 void quiet_check_named(const struct link *link, int64_t now);
-/* While the world is at rest. */
-void quiet_check_rest(const struct link *link);
+/* That each side is not longer without a sign than it may be. */
+void quiet_check(void);
 
 #endif

@@ -127,14 +127,21 @@ void quiet_check_named(const struct link *link, int64_t now)
 			  net_name(link->side));
 }
 
-void quiet_check_rest(const struct link *link)
+static void check_heard(const struct link *link)
 {
-	const struct quiet *quiet = link->line ? &link->line->quiet : NULL;
-	int64_t heard = quiet ? quiet->heard[link->side] : 0;
-	int64_t due = heard && quiet->keepalive[link->side] > 0 ? heard + quiet->keepalive[link->side]
-								: INT64_MAX - LATE;
+	const struct quiet *quiet = &link->line->quiet;
+	int64_t keepalive = quiet->keepalive[link->side], heard = quiet->heard[link->side], now = wr_now();
 
-	if (!link->told && wr_now() > due + LATE && wr_now() > quiet->stood[link->side] + LATE)
-		net.fails("the %s has heard nothing for %lld ms, and does not call the other side silent",
-			  net_name(link->side), (long long)(wr_now() - heard) / 1000000);
+	if (!heard || keepalive <= 0 || now - heard <= keepalive + LATE ||
+	    now - quiet->stood[link->side] <= LATE)
+		return;
+	net.fails("the %s has heard nothing for %lld ms, and does not call the other side silent",
+		  net_name(link->side), (long long)(now - heard) / 1000000);
+}
+
+void quiet_check(void)
+{
+	for (const struct link *link = net.links; link; link = link->next)
+		if (link->line && !link->line->answered && !link->inside && !link->told && !link->dead)
+			check_heard(link);
 }
