@@ -342,6 +342,19 @@ static bool gives_credits(struct link *link)
 	return says(link, (struct wire){.kind = WIRE_CREDIT, .credits = 3});
 }
 
+/* What waits there, of another sender, is emitted; the credit for it overtakes the welcome. */
+static bool gives_credits_first(struct link *link)
+{
+	return said.kind == WIRE_HELLO && gives_credits(link);
+}
+
+static bool welcomes_as_another(struct link *link)
+{
+	return says(link,
+		    (struct wire){
+			    .kind = WIRE_WELCOME, .session = 2, .number = hello, .waiting = 3, .most = 1000});
+}
+
 static bool answers_end(struct link *link)
 {
 	return said.kind == WIRE_END && says(link, (struct wire){.kind = WIRE_DONE});
@@ -485,6 +498,22 @@ static void r06_a_receiver_that_has_forgotten_a_sender_is_another_one_to_it(void
 	assert_true(said_session != receiver_before);
 }
 
+static void r06_a_credit_before_the_welcome_of_another_receiver_confirms_nothing_of_the_first(void **unused)
+{
+	static const char sender[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"}, {\"name\": "
+		"\"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": \"127.0.0.1:1\", "
+		"\"on_lost\": \"wait\"}, \"ports\": {\"in\": {\"capacity\": 4}}}], \"connections\": "
+		"[[\"number.out\", \"send.in\"]]}";
+
+	(void)unused;
+	run(sender, (step *const[]){connects, welcomes_late, has_enough_credits, is_cut, connects,
+				    gives_credits_first, welcomes_as_another, gives_credits, gives_credits,
+				    answers_end, NULL});
+	assert_int_equal(lost, 3); /* all that the first had */
+	assert_int_equal(data, made);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,6 +521,8 @@ int main(void)
 		cmocka_unit_test(r06_a_message_that_cannot_be_loses_the_sender_alone),
 		cmocka_unit_test(r06_what_is_dropped_is_counted_and_a_hello_s_number_stays),
 		cmocka_unit_test(r05_the_end_is_sent_while_it_polls),
+		cmocka_unit_test(
+			r06_a_credit_before_the_welcome_of_another_receiver_confirms_nothing_of_the_first),
 		cmocka_unit_test(r01_a_tick_sends_as_many_as_there_are_credits),
 	};
 

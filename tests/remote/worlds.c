@@ -411,7 +411,9 @@ static void draw_silence(void)
 static void draw_rivals(void)
 {
 	draw_side(world.side_count++);
-	world.source_beat = draw(3) ? 1 + draw(60) : 0;
+	world.source_beat = draw(2) ? 1 + draw(60) : 0;
+	world.sink_beat = draw(2) ? 1 + draw(60) : 0;
+	world.plan.full = draw(2);
 	world.plan.cuts = draw(6);
 	world.plan.tears = draw(4) ? 0 : draw(4);
 	if (draw(5))
