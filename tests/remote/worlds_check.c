@@ -55,8 +55,8 @@ void check_end(struct side *side, const char *text)
 		dst_fails("%s: %s: %s", side->name, weir_status_text(side->status), text);
 	if (side->status && side->which == SIMULATED_RECEIVER && side->on_lost == ON_WAIT)
 		dst_fails("the receiver waits for its sender, and fails: %s", text);
-	if (side->status && side->which == SIMULATED_SENDER && side->on_lost == ON_DROP && side->fate != IS_DRAINED &&
-	    world.came[life_of(side)])
+	if (side->status && side->which == SIMULATED_SENDER && side->on_lost == ON_DROP &&
+	    side->fate != IS_DRAINED && world.came[life_of(side)])
 		dst_fails("the sender drops what its receiver misses, and fails: %s", text);
 	if (side->which == SIMULATED_RECEIVER && side->lost != simulated_seen.missed)
 		dst_fails("the receiver says that %u messages are lost, and misses %u", side->lost,
