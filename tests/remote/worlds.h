@@ -13,7 +13,7 @@ enum {
 	BEHIND = 2,   /* capacity behind the receiver */
 };
 
-#define LIMIT (40 * 1000 * MS) /* after which what has not ended stands still */
+#define LIMIT (120 * 1000 * MS) /* after which what has not ended stands still */
 #define GRACE (2 * 1000 * MS)  /* that a receiver waits for a sender that does not come again */
 
 enum on_lost { ON_FAIL, ON_WAIT, ON_DROP };
