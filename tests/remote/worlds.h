@@ -14,7 +14,7 @@ enum {
 };
 
 #define LIMIT (120 * 1000 * MS) /* after which what has not ended stands still */
-#define GRACE (2 * 1000 * MS)  /* that a receiver waits for a sender that does not come again */
+#define GRACE (2 * 1000 * MS)   /* that a receiver waits for a sender that does not come again */
 
 enum on_lost { ON_FAIL, ON_WAIT, ON_DROP };
 enum fate { LIVES_ON, IS_DRAINED, IS_STOPPED, DIES };
