@@ -287,10 +287,8 @@ static void check_credit(struct line *line, const struct wire *wire)
 		line->hello = wire->number;
 		line->session = wire->session;
 		break;
-	case WIRE_DONE:
-		line->answered = true;
-		break;
 	case WIRE_END:
+	case WIRE_DONE:
 	case WIRE_BYE:
 		break;
 	}
@@ -355,6 +353,8 @@ static enum link_sent simulated_send(struct link *link, const void *head, size_t
 		net.fails("sends what cannot be read: %s", why);
 	if (line && wire.kind == WIRE_WELCOME)
 		check_welcome(link, &wire);
+	if (line)
+		line->answered |= wire.kind == WIRE_DONE;
 	if (!line || link->told || link->dead || (line->cut && net_draw(2))) {
 		simulated_seen.done_lost |= *(const uint8_t *)head == WIRE_DONE;
 		return LINK_BROKEN;
