@@ -154,7 +154,8 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 	case WIRE_CREDIT:
 		take_times(self, &wire);
 		self->credits += wire.credits;
-		self->confirmed += wire.credits;
+		if (self->state != GREETING) /* else the welcome, which it has overtaken, counts it (R1) */
+			self->confirmed += wire.credits;
 		break;
 	case WIRE_DONE:
 		if (self->state == ENDING)

@@ -14,7 +14,7 @@
  * the injector. Each entry of the injector and of the due list has a live reference of its own (S4).
  *
  * No wake-up is lost: a pusher pushes by a sequentially consistent store or read-modify-write and then looks
- * at the announced sleeps (wr_wake_one; a worker that pushes to itself: wake_for_own); a worker announces its
+ * at the announced sleeps (wr_wake_one; a worker that pushes to itself: may_wake_for); a worker announces its
  * sleep in the same way and then looks at every queue (wr_ready_any_work). At least one of the two sees the
  * other. The worker that moves a batch from the stack to the backlog is awake meanwhile, and it looks at the
  * announced sleeps after appending.

@@ -1,39 +1,58 @@
 /*
- * M22: two graphs joined by a link (docs/dev/rules.md R1 to R6): credits, data, the end, the loss of the link and a new one.
+ * M22: graphs joined by a link (docs/dev/rules.md R1 to R6): credits, data, the end, the loss of the link and a new one, and
+ * a second sender that connects to the receiver.
  * The sender takes a message from its input only with a credit and keeps its block until the link is done with it; the
  * receiver has a place for each credit, emits in the order of the numbers while there is room behind it, and gives the credit back then.
  * It ticks without room, too: it still answers, and hears that the link is lost. Its review looks for room only if it has said that it wants some.
  *
- * Actors: the sender's ticks, the receiver's ticks, the link, what is behind the receiver, and a knife that cuts the link at any
- * moment, up to twice. Two messages may go as a bundle, which the link has a copy of and delivers as one. The link delivers what is under way in any order, so the end may come before data. What it has delivered lies in the
+ * A receiver has one connection at a time: who connects meanwhile is refused, and comes again. To the receiver a sender is the one
+ * that it had before, or another one: then it begins to count anew, and takes another session, which its welcome tells. So who comes
+ * back behind another one finds another receiver, and counts what the old one had not confirmed as lost.
+ *
+ * Actors: the senders' ticks, the receiver's ticks, the link, what is behind the receiver, and a knife that cuts the link at any
+ * moment, up to twice. A sender that is alone may send two messages as a bundle, which the link has a copy of and delivers as one. The link delivers what is under way in any order, so the end may come before data. What it has delivered lies in the
  * inbox of a side, which the side handles when it progresses the link; an arrival wakes a side that has armed the link.
  * A tick: progress, arm (if something came meanwhile: progress again), look and act; what was sent used the link, so progress
  * and arm again, then rest. Sender and receiver end up at rest for good, or the model says what hangs.
  * Properties: sent = received + lost, counted alike by both sides, received in order; never more under way or waiting than
  * credits; no block given back while the link may read it; the receiver ends after the last message, and the sender after the receiver.
+ * Of two senders one gets its answer; the other one waits for another receiver. What a sender counts as lost is what did not come,
+ * and beside it at most what was not confirmed when the other one took its place; the receiver never counts what came.
  * Run: build/m22_remote [-v]
  */
 #include <stdint.h>
-#define THREADS 5
-enum { SENDER, RECEIVER, LINK, BEHIND, KNIFE };
-enum { WHOLE, CUT, CUT_TWICE, CREDITS }; /* settings: cuts + CREDITS * credits */
-enum { MESSAGES = 4 };
+#define THREADS 6
+enum { SENDER, SECOND, RECEIVER, LINK, BEHIND, KNIFE };
+enum { SENDERS = 2, NOBODY = SENDERS };
+enum { WHOLE, CUT, CUT_TWICE, CREDITS, TWO = 30, EACH_ONE = 60 }; /* settings: cuts + CREDITS * credits, + TWO with two senders or EACH_ONE */
+/* With two senders there is always room behind the receiver, and nothing is asked of blocks: both are the matter of the others. */
+enum { MESSAGES = 4, FEW = 2 }; /* of one sender, of each of two; with EACH_ONE they have one each */
 enum mutation {
 	NONE, CREDIT_TWICE, END_AT_ONCE, LOOKED_BEFORE, BLOCK_GIVEN_BACK, OLD_CREDITS, WELCOME_IN_FULL, ARMED_ONCE, AS_IT_ARRIVES,
-	NEXT_EMITTED, LOST_ADDED, NO_ROOM_ASKED, ROOM_UNWANTED, WELCOME_SETS, BUNDLE_ONE_CREDIT, BUNDLE_ONE_PLACE
+	NEXT_EMITTED, LOST_ADDED, NO_ROOM_ASKED, ROOM_UNWANTED, WELCOME_SETS, SECOND_BESIDE, SESSION_KEPT, COUNT_KEPT, CREDIT_CONFIRMS,
+	BUNDLE_ONE_CREDIT, BUNDLE_ONE_PLACE
 };
 enum at { REST, PROGRESS, ARM, ACT, OVER };
-struct side { uint8_t at, armed, event, acted, looked, linked, lost; };
-struct state {
-	struct side side[2];
-	/* the sender */
+struct side { uint8_t at, armed, event, acted, looked, linked, lost, in_lost; };
+struct sender {
 	uint8_t credits, sent, blocks, end_sent, hello_sent;
-	uint8_t bundled; /* bit n: message n is in a bundle with the next one */
-	/* the receiver: `ready` are whole and in order, and not emitted; next: the number after them */
+	uint8_t session, confirmed, lost_before; /* session: of the receiver that it knows; 0: none */
+	/* delivered but not handled */
+	uint8_t in_welcome, in_given, in_done, in_complete;
+	uint8_t came; /* of its messages, to the receiver, in all */
+};
+struct state {
+	struct side side[SENDERS + 1];
+	struct sender sender[SENDERS];
+	uint8_t line; /* whose connection the receiver has */
+	/* the receiver: `ready` are whole and in order, and not emitted; next: the number after them; last: the sender that it knows */
 	uint8_t places, next, ready, end_seen, end, emitted, greeted, to_give, answered, unheard, room, wants;
-	/* under way, and delivered but not handled */
-	uint8_t data, end_data, hello, hello_at, welcome, welcome_received, welcome_credits, given, done;
-	uint8_t in_data, in_end, in_hello, in_welcome, in_given, in_done, in_complete, in_lost[2];
+	uint8_t last, session, received, lost_before, replaced;
+	uint8_t bundled; /* bit n: message n is under way in a bundle with the next one */
+	/* under way; what the welcome tells */
+	uint8_t data, end_data, hello, hello_at, welcome, given, done;
+	uint8_t welcome_received, welcome_credits, welcome_waiting, welcome_session;
+	uint8_t in_data, in_end, in_hello;
 	uint8_t cut;
 };
 #define THREAD_NAMES
@@ -41,18 +60,26 @@ struct state {
 
 static const char *thread_name(int t)
 {
-	static const char *names[] = {"sender", "receiver", "link", "behind", "knife"};
+	static const char *names[] = {"sender", "second", "receiver", "link", "behind", "knife"};
 	return names[t];
 }
 
 static int most(void)
 {
-	return setting / CREDITS;
+	return setting % TWO / CREDITS;
+}
+
+static int messages(void)
+{
+	return setting < TWO ? MESSAGES : setting < EACH_ONE ? FEW : 1;
 }
 
 static void begin(struct state *s)
 {
-	s->side[SENDER].looked = s->side[RECEIVER].looked = s->room = 1; /* their first tick */
+	for (int t = 0; t <= RECEIVER; t++)
+		s->side[t].looked = t != SECOND || setting >= TWO; /* their first tick */
+	s->room = s->session = 1;
+	s->line = s->last = NOBODY;
 }
 
 static void arrive(struct state *s, int side)
@@ -62,31 +89,55 @@ static void arrive(struct state *s, int side)
 
 static bool has_inbox(const struct state *s, int side)
 {
-	if (side == SENDER)
-		return s->in_welcome || s->in_given || s->in_done || s->in_complete || s->in_lost[SENDER];
-	return s->in_data || s->in_end || s->in_hello || s->in_lost[RECEIVER];
+	const struct sender *sender = &s->sender[side];
+
+	if (side == RECEIVER)
+		return s->in_data || s->in_end || s->in_hello || s->side[side].in_lost;
+	return sender->in_welcome || sender->in_given || sender->in_done || sender->in_complete || s->side[side].in_lost;
 }
 
 /* --- what the sides handle when they progress the link --- */
 
-static void sender_handles(struct state *s)
+static void take_welcome(struct state *s, struct sender *sender, struct side *side)
 {
-	if (s->in_complete) /* the blocks that the link is done with */
-		s->blocks &= (uint8_t)~s->in_complete;
-	if (s->in_welcome) {
-		s->side[SENDER].linked = 1;
-		s->side[SENDER].lost = (uint8_t)(s->sent - s->welcome_received);
-		s->credits = (uint8_t)(s->welcome_credits + (mutation == WELCOME_SETS ? 0 : s->credits)); /* some may have come before it */
-	}
-	s->credits += s->in_given;
-	if (s->in_done)
-		s->side[SENDER].at = OVER;
-	if (s->in_lost[SENDER]) { /* the close of the link ends what was under way */
-		s->side[SENDER].linked = s->hello_sent = s->end_sent = s->blocks = 0;
+	side->linked = 1;
+	if (sender->session && sender->session != s->welcome_session)
+		sender->lost_before = side->lost = (uint8_t)(sender->lost_before + sender->sent - sender->confirmed);
+	else
+		side->lost = (uint8_t)(sender->lost_before + sender->sent - s->welcome_received);
+	sender->session = s->welcome_session;
+	sender->confirmed = (uint8_t)(s->welcome_received - s->welcome_waiting + sender->credits);
+	sender->credits = (uint8_t)(s->welcome_credits + (mutation == WELCOME_SETS ? 0 : sender->credits)); /* some may have come before it */
+}
+
+static void sender_handles(struct state *s, int t)
+{
+	struct sender *sender = &s->sender[t];
+	struct side *side = &s->side[t];
+
+	if (sender->in_complete) /* the blocks that the link is done with */
+		sender->blocks &= (uint8_t)~sender->in_complete;
+	if (sender->in_welcome)
+		take_welcome(s, sender, side);
+	sender->credits += sender->in_given;
+	if (side->linked || mutation == CREDIT_CONFIRMS) /* else the welcome that it has overtaken counts it */
+		sender->confirmed += sender->in_given;
+	if (sender->in_done)
+		side->at = OVER;
+	if (side->in_lost) { /* the close of the link ends what was under way */
+		side->linked = sender->hello_sent = sender->end_sent = sender->blocks = 0;
 		if (mutation != OLD_CREDITS)
-			s->credits = 0;
+			sender->credits = 0;
 	}
-	s->in_complete = s->in_welcome = s->in_given = s->in_done = s->in_lost[SENDER] = 0;
+	sender->in_complete = sender->in_welcome = sender->in_given = sender->in_done = side->in_lost = 0;
+}
+
+static void move_to_ready(struct state *s)
+{
+	s->next++;
+	s->ready++;
+	s->received++;
+	s->sender[s->last].came++;
 }
 
 static void receiver_handles(struct state *s)
@@ -95,69 +146,87 @@ static void receiver_handles(struct state *s)
 	if (mutation == AS_IT_ARRIVES)
 		while (s->places) {
 			s->places &= (uint8_t)(s->places - 1);
-			s->ready++;
-			s->next++;
+			move_to_ready(s);
 		}
 	while (s->places >> s->next & 1) {
 		s->places &= (uint8_t)~(1 << s->next);
-		s->next++;
-		s->ready++;
+		move_to_ready(s);
 	}
 	if (mutation == CREDIT_TWICE)
-		for (int i = 0; i < MESSAGES; i++)
+		for (int i = 0; i < messages(); i++)
 			s->to_give += s->in_data >> i & 1;
 	if (s->in_end)
 		s->end_seen = 1;
-	if (s->in_lost[RECEIVER]) {
+	if (s->side[RECEIVER].in_lost) {
 		s->side[RECEIVER].linked = s->end_seen = s->places = s->to_give = 0;
 		s->greeted = 0;
+		s->line = NOBODY;
 	}
-	if (s->in_hello)
+	if (s->in_hello) {
 		s->greeted = 1;
-	s->in_data = s->in_end = s->in_hello = s->in_lost[RECEIVER] = 0;
+		if (mutation == SECOND_BESIDE)
+			s->side[RECEIVER].linked = 0;
+	}
+	s->in_data = s->in_end = s->in_hello = s->side[RECEIVER].in_lost = 0;
 }
 
 /* --- what they do then --- */
 
-static bool sender_can(const struct state *s)
+/* Who connects while there is another connection is refused, and tries again by time. */
+static bool may_connect(const struct state *s, int t)
 {
-	if (!s->side[SENDER].linked)
-		return !s->hello_sent;
-	return (s->sent < MESSAGES && s->credits) || (s->sent == MESSAGES && !s->end_sent);
+	if (t == SECOND && (setting < TWO || s->last == NOBODY)) /* which of two is the first is all the same */
+		return false;
+	return !s->side[t].linked && !s->sender[t].hello_sent && (s->line == NOBODY || mutation == SECOND_BESIDE);
 }
 
-static void sender_acts(struct state *s)
+static bool sender_can(const struct state *s, int t)
 {
-	bool broken = s->in_lost[SENDER]; /* and it does not know: what it sends goes nowhere */
+	const struct sender *sender = &s->sender[t];
 
-	if (!s->side[SENDER].linked) {
-		s->hello_sent = 1;
-		s->hello = !broken;
-		s->hello_at = s->sent;
-		say("says hello, %d sent", s->sent);
-	} else if (s->sent + 1 < MESSAGES && s->credits > (mutation != BUNDLE_ONE_CREDIT) && choose(2)) {
-		s->data |= broken ? 0 : (uint8_t)(3 << s->sent);
-		s->bundled |= broken ? 0 : (uint8_t)(1 << s->sent);
-		s->credits -= mutation == BUNDLE_ONE_CREDIT ? 1 : 2;
-		say("sends %d and %d as a bundle", s->sent, s->sent + 1);
-		s->sent += 2;
-	} else if (s->sent < MESSAGES) {
-		s->data |= broken ? 0 : (uint8_t)(1 << s->sent);
-		if (mutation != BLOCK_GIVEN_BACK)
-			s->blocks |= (uint8_t)(1 << s->sent);
-		s->credits--;
-		say("sends %d", s->sent);
-		s->sent++;
+	if (!s->side[t].linked)
+		return may_connect(s, t);
+	return (sender->sent < messages() && sender->credits) || (sender->sent == messages() && !sender->end_sent);
+}
+
+static void sender_acts(struct state *s, int t)
+{
+	struct sender *sender = &s->sender[t];
+	bool broken = s->side[t].in_lost; /* and it does not know: what it sends goes nowhere */
+
+	if (!s->side[t].linked) {
+		if (!may_connect(s, t)) {
+			say("is refused");
+			return;
+		}
+		sender->hello_sent = 1;
+		s->line = (uint8_t)t;
+		s->hello = 1;
+		s->hello_at = sender->sent;
+		say("says hello, %d sent", sender->sent);
+	} else if (setting < TWO && sender->sent + 1 < messages() && sender->credits > (mutation != BUNDLE_ONE_CREDIT) && choose(2)) {
+		s->data |= broken ? 0 : (uint8_t)(3 << sender->sent);
+		s->bundled |= broken ? 0 : (uint8_t)(1 << sender->sent);
+		sender->credits -= mutation == BUNDLE_ONE_CREDIT ? 1 : 2;
+		say("sends %d and %d as a bundle", sender->sent, sender->sent + 1);
+		sender->sent += 2;
+	} else if (sender->sent < messages()) {
+		s->data |= broken ? 0 : (uint8_t)(1 << sender->sent);
+		if (mutation != BLOCK_GIVEN_BACK && setting < TWO)
+			sender->blocks |= (uint8_t)(1 << sender->sent);
+		sender->credits--;
+		say("sends %d", sender->sent);
+		sender->sent++;
 	} else {
-		s->end_sent = 1;
-		s->end_data = !broken;
+		sender->end_sent = 1;
+		s->end_data |= !broken;
 		say("sends the end");
 	}
 }
 
 static bool receiver_ends(const struct state *s)
 {
-	return s->end_seen && (mutation == END_AT_ONCE || (s->next == MESSAGES && !s->ready)) && !s->answered;
+	return s->end_seen && (mutation == END_AT_ONCE || (s->next == messages() && !s->ready)) && !s->answered;
 }
 
 static bool receiver_can(const struct state *s)
@@ -165,22 +234,43 @@ static bool receiver_can(const struct state *s)
 	return (s->ready && (s->room || mutation == NO_ROOM_ASKED)) || (s->greeted && !s->side[RECEIVER].linked) || receiver_ends(s);
 }
 
+static void welcome(struct state *s, bool broken)
+{
+	struct side *side = &s->side[RECEIVER];
+	bool another = s->line != s->last;
+
+	side->linked = 1;
+	s->greeted = 0;
+	if (another) {
+		if (s->last != NOBODY) {
+			s->replaced++;
+			s->session += mutation != SESSION_KEPT;
+		}
+		s->lost_before = side->lost;
+		if (s->last == NOBODY || mutation != COUNT_KEPT)
+			s->received = s->hello_at;
+		s->last = s->line;
+	}
+	side->lost = mutation == LOST_ADDED && !another ? (uint8_t)(side->lost + s->hello_at - s->next)
+							: (uint8_t)(s->lost_before + s->hello_at - s->received);
+	s->welcome = !broken;
+	s->welcome_received = mutation == LOST_ADDED && !another ? s->next : s->received;
+	if (mutation == NEXT_EMITTED)
+		s->welcome_received -= s->ready;
+	s->welcome_waiting = s->ready;
+	s->welcome_credits = (uint8_t)(most() - (mutation == WELCOME_IN_FULL ? 0 : s->ready));
+	s->welcome_session = s->session;
+	s->next = s->hello_at;
+	say("welcomes, %d received, %d lost", s->welcome_received, side->lost);
+}
+
 static void receiver_acts(struct state *s)
 {
 	struct side *side = &s->side[RECEIVER];
-	bool broken = s->in_lost[RECEIVER]; /* and it does not know: what it sends goes nowhere */
+	bool broken = side->in_lost; /* and it does not know: what it sends goes nowhere */
 
 	if (s->greeted && !side->linked) {
-		uint8_t received = (uint8_t)(s->emitted + (mutation == NEXT_EMITTED ? 0 : s->ready));
-
-		side->linked = 1;
-		s->welcome = !broken;
-		side->lost = mutation == LOST_ADDED ? (uint8_t)(side->lost + s->hello_at - s->next)
-						    : (uint8_t)(s->hello_at - s->emitted - s->ready);
-		s->welcome_received = mutation == LOST_ADDED ? s->next : received;
-		s->welcome_credits = (uint8_t)(most() - (mutation == WELCOME_IN_FULL ? 0 : s->ready));
-		s->next = s->hello_at;
-		say("welcomes, %d received, %d lost", received, side->lost);
+		welcome(s, broken);
 	} else if (receiver_ends(s)) {
 		s->answered = 1;
 		s->done = !broken;
@@ -190,7 +280,7 @@ static void receiver_acts(struct state *s)
 	} else if (s->ready && (s->room || mutation == NO_ROOM_ASKED)) {
 		if (!s->room)
 			fail("emits without room");
-		s->room = 0;
+		s->room = setting >= TWO;
 		s->ready--;
 		s->emitted++;
 		s->to_give += side->linked;
@@ -207,13 +297,13 @@ static void receiver_acts(struct state *s)
 static bool side_step(struct state *s, int t)
 {
 	struct side *side = &s->side[t];
-	bool can = t == SENDER ? sender_can(s) : receiver_can(s);
+	bool can = t == RECEIVER ? receiver_can(s) : sender_can(s, t);
 
 	if (side->at == OVER)
 		return false;
 	switch ((enum at)side->at) {
 	case REST:
-		if (!side->event && !side->looked && !(t == RECEIVER && s->wants && s->room))
+		if (!side->event && !side->looked && !(t == RECEIVER ? s->wants && s->room : may_connect(s, t)))
 			return false;
 		side->at = PROGRESS;
 		side->acted = side->event = 0;
@@ -224,10 +314,10 @@ static bool side_step(struct state *s, int t)
 		if (mutation == LOOKED_BEFORE)
 			side->looked = can;
 		side->at = ARM;
-		if (t == SENDER)
-			sender_handles(s);
-		else
+		if (t == RECEIVER)
 			receiver_handles(s);
+		else
+			sender_handles(s, t);
 		say("progresses the link");
 		return true;
 	case ARM:
@@ -253,12 +343,12 @@ static bool side_step(struct state *s, int t)
 		side->at = mutation == ARMED_ONCE ? REST : PROGRESS; /* what is sent uses the link */
 		side->armed = 0;
 		side->acted = 1;
-		if (t == SENDER)
-			sender_acts(s);
-		else
+		if (t == RECEIVER)
 			receiver_acts(s);
+		else
+			sender_acts(s, t);
 		if (mutation == ARMED_ONCE)
-			side->looked = t == SENDER ? sender_can(s) : receiver_can(s);
+			side->looked = t == RECEIVER ? receiver_can(s) : sender_can(s, t);
 		return true;
 	}
 }
@@ -276,10 +366,10 @@ static bool deliver_message(struct state *s, int n)
 	s->data &= (uint8_t)~all;
 	s->in_data |= bundle && mutation == BUNDLE_ONE_PLACE ? (uint8_t)(1 << n) : all;
 	s->bundled &= (uint8_t)~all;
-	if (!bundle) {
-		s->in_complete |= all;
-		arrive(s, SENDER);
-	}
+	if (setting < TWO && !bundle)
+		s->sender[s->line].in_complete |= all;
+	if (!bundle)
+		arrive(s, s->line);
 	arrive(s, RECEIVER);
 	say(bundle ? "brings %d and the next" : "brings %d", n);
 	return true;
@@ -287,6 +377,8 @@ static bool deliver_message(struct state *s, int n)
 
 static bool deliver(struct state *s, int what)
 {
+	struct sender *sender = &s->sender[s->line];
+
 	switch (what) {
 	case 0:
 		if (!s->hello)
@@ -300,24 +392,24 @@ static bool deliver(struct state *s, int what)
 		if (!s->welcome)
 			return false;
 		s->welcome = 0;
-		s->in_welcome = 1;
-		arrive(s, SENDER);
+		sender->in_welcome = 1;
+		arrive(s, s->line);
 		say("brings the welcome");
 		return true;
 	case 2:
 		if (!s->given)
 			return false;
-		s->in_given += s->given;
+		sender->in_given += s->given;
 		s->given = 0;
-		arrive(s, SENDER);
+		arrive(s, s->line);
 		say("brings credits");
 		return true;
 	case 3:
 		if (!s->done)
 			return false;
 		s->done = 0;
-		s->in_done = 1;
-		arrive(s, SENDER);
+		sender->in_done = 1;
+		arrive(s, s->line);
 		say("brings the answer to the end");
 		return true;
 	case 4:
@@ -335,12 +427,15 @@ static bool deliver(struct state *s, int what)
 
 static bool cut(struct state *s)
 {
-	if (s->cut == setting % CREDITS || !s->hello_sent || s->in_lost[SENDER] || s->answered)
+	struct sender *sender = &s->sender[s->line];
+
+	if (s->cut == setting % CREDITS || s->line == NOBODY || s->side[s->line].in_lost || s->side[RECEIVER].in_lost ||
+	    !sender->hello_sent || s->answered)
 		return false;
 	s->cut++;
-	s->data = s->bundled = s->end_data = s->hello = s->welcome = s->given = s->done = s->in_welcome = s->in_given = s->in_hello = s->in_end = 0;
-	s->in_lost[SENDER] = s->in_lost[RECEIVER] = 1;
-	arrive(s, SENDER);
+	s->data = s->bundled = s->end_data = s->hello = s->welcome = s->given = s->done = sender->in_welcome = sender->in_given = s->in_hello = s->in_end = 0;
+	s->side[s->line].in_lost = s->side[RECEIVER].in_lost = 1;
+	arrive(s, s->line);
 	arrive(s, RECEIVER);
 	say("cuts");
 	return true;
@@ -350,10 +445,11 @@ static bool step(struct state *s, int t)
 {
 	switch (t) {
 	case SENDER:
+	case SECOND:
 	case RECEIVER:
 		return side_step(s, t);
 	case LINK:
-		return deliver(s, choose(5 + MESSAGES));
+		return s->line != NOBODY && deliver(s, choose(5 + messages()));
 	case BEHIND:
 		if (s->room || s->side[RECEIVER].at == OVER)
 			return false;
@@ -369,30 +465,47 @@ static void check(const struct state *s)
 {
 	int here = s->ready;
 
-	for (int i = 0; i < MESSAGES; i++)
+	for (int i = 0; i < messages(); i++)
 		here += (s->data >> i & 1) + (s->in_data >> i & 1) + (s->places >> i & 1);
 	if (here > most())
 		fail("%d messages are under way or wait, with %d credits", here, most());
-	if (s->data & ~s->blocks & ~s->bundled & ~(s->bundled << 1))
+	if (setting < TWO && s->line != NOBODY && s->data & ~s->sender[s->line].blocks & ~s->bundled & ~(s->bundled << 1))
 		fail("a block was given back while the link may read it");
 	if (mutation == AS_IT_ARRIVES && (s->data & ((1 << s->next) - 1)))
 		fail("a message is received before an earlier one");
+	if (s->received > s->sender[s->last % SENDERS].sent)
+		fail("%d messages of a sender were received, and %d sent", s->received, s->sender[s->last % SENDERS].sent);
+}
+
+/* Of one that had its answer. What was not confirmed, of each receiver that it had and found replaced, may have come. */
+static void check_sender(const struct state *s, int t)
+{
+	int more = s->sender[t].came + s->side[t].lost - messages();
+
+	if (more < 0 || more > s->replaced * most())
+		fail("the sender counts %d as lost, and %d of %d came", s->side[t].lost, s->sender[t].came, messages());
 }
 
 static void at_end(const struct state *s)
 {
-	const struct side *sender = &s->side[SENDER], *receiver = &s->side[RECEIVER];
+	const struct side *receiver = &s->side[RECEIVER];
+	int missed = 0;
 
 	if (receiver->at != OVER)
-		fail("the receiver waits for ever: %d emitted of %d", s->emitted, s->sent);
-	if (s->emitted + receiver->lost != MESSAGES)
-		fail("of %d messages %d were emitted and %d lost", MESSAGES, s->emitted, receiver->lost);
+		fail("the receiver waits for ever: %d emitted of %d", s->emitted, s->sender[SENDER].sent);
+	for (int t = 0; t < SENDERS; t++)
+		missed += s->sender[t].sent - s->sender[t].came;
+	if (s->replaced ? receiver->lost > missed : receiver->lost != s->sender[s->last].sent - s->sender[s->last].came)
+		fail("the receiver counts %d as lost, and %d did not come", receiver->lost, missed);
+	if (s->emitted != s->sender[SENDER].came + s->sender[SECOND].came)
+		fail("%d came, and %d were emitted", s->sender[SENDER].came + s->sender[SECOND].came, s->emitted);
 	if (s->unheard)
 		return; /* its timeout ends the sender, which cannot know what became of the last messages */
-	if (sender->at != OVER)
-		fail("the sender waits for ever: %d sent", s->sent);
-	if (sender->lost != receiver->lost)
-		fail("the sender counts %d as lost, the receiver %d", sender->lost, receiver->lost);
+	if (s->side[s->line].at != OVER)
+		fail("the sender waits for ever: %d sent", s->sender[s->line].sent);
+	check_sender(s, s->line);
+	if (!s->replaced && s->side[s->line].lost != receiver->lost)
+		fail("the sender counts %d as lost, the receiver %d", s->side[s->line].lost, receiver->lost);
 }
 
 static const struct run runs[] = {
@@ -402,6 +515,9 @@ static const struct run runs[] = {
 	{"rules: two credits, the link is cut", NONE, 2 * CREDITS + CUT, HOLDS},
 	{"rules: two credits, the link is cut twice", NONE, 2 * CREDITS + CUT_TWICE, HOLDS},
 	{"rules: three credits, the link is cut", NONE, 3 * CREDITS + CUT, HOLDS},
+	{"rules: two senders, one credit, the link is cut", NONE, TWO + 1 * CREDITS + CUT, HOLDS},
+	{"rules: two senders, two credits, the link is cut", NONE, TWO + 2 * CREDITS + CUT, HOLDS},
+	{"rules: two senders with a message each, one credit, the link is cut twice", NONE, EACH_ONE + 1 * CREDITS + CUT_TWICE, HOLDS},
 	{"MUTANT a credit is given when a message comes, and again when it is emitted", CREDIT_TWICE, 1 * CREDITS + WHOLE, BREAKS},
 	{"MUTANT the end ends, whatever is under way", END_AT_ONCE, 2 * CREDITS + WHOLE, BREAKS},
 	{"MUTANT what is to do is looked up before the link is armed", LOOKED_BEFORE, 1 * CREDITS + WHOLE, BREAKS},
@@ -415,6 +531,10 @@ static const struct run runs[] = {
 	{"MUTANT a welcome sets the credits, whichever came before it", WELCOME_SETS, 1 * CREDITS + CUT, BREAKS},
 	{"MUTANT the receiver does not ask for room", NO_ROOM_ASKED, 1 * CREDITS + WHOLE, BREAKS},
 	{"MUTANT the receiver does not say that it wants room", ROOM_UNWANTED, 1 * CREDITS + WHOLE, BREAKS},
+	{"MUTANT a second sender is accepted beside the first", SECOND_BESIDE, TWO + 1 * CREDITS + WHOLE, BREAKS},
+	{"MUTANT a sender that comes back behind another one finds the same session", SESSION_KEPT, EACH_ONE + 1 * CREDITS + CUT_TWICE, BREAKS},
+	{"MUTANT another sender is counted from where the first one was", COUNT_KEPT, TWO + 1 * CREDITS + CUT, BREAKS},
+	{"MUTANT a credit before the welcome of another receiver confirms what the one before had", CREDIT_CONFIRMS, EACH_ONE + 1 * CREDITS + CUT_TWICE, BREAKS},
 	{"MUTANT a bundle takes one credit", BUNDLE_ONE_CREDIT, 2 * CREDITS + WHOLE, BREAKS},
 	{"MUTANT of a bundle one message is received", BUNDLE_ONE_PLACE, 2 * CREDITS + WHOLE, BREAKS},
 	{0},

@@ -29,13 +29,19 @@ unsigned any_link_count(const struct wire *wire)
 	return wire->kind == WIRE_DATA ? 1 : count;
 }
 
-int any_link_descriptor(int set, unsigned value)
+void any_link_add(int set, int descriptor)
 {
 	struct epoll_event event = {.events = EPOLLIN};
-	int descriptor = eventfd(value, EFD_NONBLOCK | EFD_CLOEXEC);
 
 	if (epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event))
 		abort();
+}
+
+int any_link_descriptor(int set, unsigned value)
+{
+	int descriptor = eventfd(value, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	any_link_add(set, descriptor);
 	return descriptor;
 }
 

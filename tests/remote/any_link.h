@@ -12,6 +12,8 @@ size_t any_link_head_most(const struct link *link);
 unsigned any_link_count(const struct wire *wire);
 /* A new eventfd with this value, which is in the set: the caller's. */
 int any_link_descriptor(int set, unsigned value);
+/* Adds it to the set, as what is the link's own. */
+void any_link_add(int set, int descriptor);
 /* A registry with what the plugin has. */
 weir_status any_link_registry(weir_registry **out);
 

@@ -389,6 +389,19 @@ static bool gives_credits(struct link *link)
 	return says(link, (struct wire){.kind = WIRE_CREDIT, .credits = 3});
 }
 
+/* What waits there, of another sender, is emitted; the credit for it overtakes the welcome. */
+static bool gives_credits_first(struct link *link)
+{
+	return said.kind == WIRE_HELLO && gives_credits(link);
+}
+
+static bool welcomes_as_another(struct link *link)
+{
+	return says(link,
+		    (struct wire){
+			    .kind = WIRE_WELCOME, .session = 2, .number = hello, .waiting = 3, .most = 1000});
+}
+
 static bool answers_end(struct link *link)
 {
 	return said.kind == WIRE_END && says(link, (struct wire){.kind = WIRE_DONE});
@@ -457,6 +470,19 @@ static const char receiver[] =
 	"\"parameters\": {\"listen\": \"127.0.0.1:1\", \"on_lost\": \"wait\", \"max_message\": 100}}, "
 	"{\"name\": \"end\", \"operator\": \"sink\"}], \"connections\": [[\"receive.out\", \"end.in\"]]}";
 
+static const char *sender(const char *parameters, const char *take)
+{
+	static char json[1000];
+
+	snprintf(json, sizeof json,
+		 "{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"}, {\"name\": "
+		 "\"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": \"127.0.0.1:1\"%s}, "
+		 "\"ports\": {\"in\": {\"capacity\": 4, \"take\": %s}}}], \"connections\": "
+		 "[[\"number.out\", \"send.in\"]]}",
+		 parameters, take);
+	return json;
+}
+
 static void r06_a_message_that_cannot_be_loses_the_sender_alone(void **unused)
 {
 	static step *const wrong[] = {sends_no_message, sends_what_has_no_place, sends_what_is_too_large,
@@ -481,16 +507,10 @@ static void r02_a_bundle_of_all_places_is_received(void **unused)
 
 static void r06_what_is_dropped_is_counted_and_a_hello_s_number_stays(void **unused)
 {
-	static const char sender[] =
-		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"}, {\"name\": "
-		"\"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": \"127.0.0.1:1\", "
-		"\"on_lost\": "
-		"\"drop\"}, \"ports\": {\"in\": {\"capacity\": 4}}}], \"connections\": [[\"number.out\", "
-		"\"send.in\"]]}";
-
 	(void)unused;
-	run(sender, (step *const[]){connects, welcomes, is_cut, connects_late, welcomes_late, gives_credits,
-				    has_enough, gives_credits, gives_credits, answers_end, NULL});
+	run(sender(", \"on_lost\": \"drop\"", "1"),
+	    (step *const[]){connects, welcomes, is_cut, connects_late, welcomes_late, gives_credits,
+			    has_enough, gives_credits, gives_credits, answers_end, NULL});
 	assert_true(hello > 100);       /* taken and dropped while it connected */
 	assert_int_equal(first, hello); /* none between the hello and the welcome */
 	assert_int_equal(lost, made - data);
@@ -498,14 +518,8 @@ static void r06_what_is_dropped_is_counted_and_a_hello_s_number_stays(void **unu
 
 static void r05_the_end_is_sent_while_it_polls(void **unused)
 {
-	static const char sender[] =
-		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"}, {\"name\": "
-		"\"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": \"127.0.0.1:1\", "
-		"\"spin\": \"1s\"}, \"ports\": {\"in\": {\"capacity\": 4}}}], \"connections\": "
-		"[[\"number.out\", \"send.in\"]]}";
-
 	(void)unused;
-	run(sender,
+	run(sender(", \"spin\": \"1s\"", "1"),
 	    (step *const[]){connects, welcomes, has_some, gives_credits, gives_credits, answers_end, NULL});
 	assert_int_equal(data, made);
 	assert_true(end_awake); /* and not when the second was over */
@@ -513,19 +527,12 @@ static void r05_the_end_is_sent_while_it_polls(void **unused)
 
 static void r01_a_tick_sends_as_many_as_there_are_credits(void **unused)
 {
-	static const char sender[] =
-		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"}, {\"name\": "
-		"\"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": \"127.0.0.1:1\"}, "
-		"\"ports\": {\"in\": {\"capacity\": 4, \"take\": %s}}}], \"connections\": "
-		"[[\"number.out\", \"send.in\"]]}";
 	static const char *const takes[] = {"1", "3", "\"all\""};
-	char json[1000];
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
-		snprintf(json, sizeof json, sender, takes[i]);
-		run(json, (step *const[]){connects, welcomes_late, has_enough_credits, gives_credits,
-					  gives_credits, answers_end, NULL});
+		run(sender("", takes[i]), (step *const[]){connects, welcomes_late, has_enough_credits,
+							  gives_credits, gives_credits, answers_end, NULL});
 		assert_int_equal(data, made);
 	}
 }
@@ -533,18 +540,11 @@ static void r01_a_tick_sends_as_many_as_there_are_credits(void **unused)
 /* So that the receiver goes on with them while more are written; none waits for one that comes later. */
 static void r02_what_one_tick_takes_goes_in_bundles_of_a_quarter_of_the_places(void **unused)
 {
-	static const char sender[] =
-		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"}, {\"name\": "
-		"\"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": \"127.0.0.1:1\"}, "
-		"\"ports\": {\"in\": {\"capacity\": 4, \"take\": %s}}}], \"connections\": "
-		"[[\"number.out\", \"send.in\"]]}";
-	char json[1000];
-
 	(void)unused;
 	for (unsigned all = 0; all < 2; all++) {
-		snprintf(json, sizeof json, sender, all ? "\"all\"" : "1");
-		run(json, (step *const[]){connects, welcomes_many_late, has_enough, gives_credits,
-					  gives_credits, gives_credits, gives_credits, answers_end, NULL});
+		run(sender("", all ? "\"all\"" : "1"),
+		    (step *const[]){connects, welcomes_many_late, has_enough, gives_credits, gives_credits,
+				    gives_credits, gives_credits, answers_end, NULL});
 		assert_int_equal(data, made);
 		assert_int_equal(largest, all ? 3 : 1);
 	}
@@ -560,6 +560,17 @@ static void r06_a_receiver_that_has_forgotten_a_sender_is_another_one_to_it(void
 	assert_true(said_session != receiver_before);
 }
 
+static void r06_a_credit_before_the_welcome_of_another_receiver_confirms_nothing_of_the_first(void **unused)
+{
+	(void)unused;
+	run(sender(", \"on_lost\": \"wait\"", "1"),
+	    (step *const[]){connects, welcomes_late, has_enough_credits, is_cut, connects,
+			    gives_credits_first, welcomes_as_another, gives_credits, gives_credits,
+			    answers_end, NULL});
+	assert_int_equal(lost, 3); /* all that the first had */
+	assert_int_equal(data, made);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -567,6 +578,8 @@ int main(void)
 		cmocka_unit_test(r06_a_message_that_cannot_be_loses_the_sender_alone),
 		cmocka_unit_test(r06_what_is_dropped_is_counted_and_a_hello_s_number_stays),
 		cmocka_unit_test(r05_the_end_is_sent_while_it_polls),
+		cmocka_unit_test(
+			r06_a_credit_before_the_welcome_of_another_receiver_confirms_nothing_of_the_first),
 		cmocka_unit_test(r01_a_tick_sends_as_many_as_there_are_credits),
 		cmocka_unit_test(r02_a_bundle_of_all_places_is_received),
 		cmocka_unit_test(r02_what_one_tick_takes_goes_in_bundles_of_a_quarter_of_the_places),

@@ -5,7 +5,9 @@ processes are killed on each side, at random instants, instead of 5.
 """
 import os
 import random
+import re
 import resource
+import select
 import signal
 import subprocess
 import threading
@@ -31,6 +33,112 @@ def ticks_of(child):
     """Processor time of the process, in clock ticks."""
     with open(f"/proc/{child.pid}/stat") as stat:
         return sum(int(number) for number in stat.read().rsplit(")", 1)[1].split()[11:13])
+
+
+class Frames(threading.Thread):
+    """Reads frames of `ping` from a FIFO until it is closed. What is no frame, or not a later one than the one before, is a fault."""
+
+    def __init__(self, path, size):
+        super().__init__(daemon=True)
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+        self.size, self.count, self.missing, self.fault = size, 0, 0, ""
+        self.reader = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
+        self.pattern = bytes(range(256)) * (size // 256 + 2)
+
+    def open(self):
+        """Once there is a writer."""
+        select.select([self.reader], [], [], processes.process.LIMIT)
+        os.set_blocking(self.reader.fileno(), True)
+        self.start()
+
+    def run(self):
+        frame, last = bytearray(self.size), -1
+        while (have := self.reader.readinto(frame)) or have is None:
+            while have < self.size and (more := self.reader.readinto(memoryview(frame)[have:])):
+                have += more
+            gap = (frame[0] - last - 1) % 256
+            if have < self.size or frame != self.pattern[frame[0] : frame[0] + self.size] or gap == 255:
+                self.fault = f"frame {self.count} behind {last}: {have} bytes, {frame[:8].hex()}"
+                self.reader.close()  # which ends who writes
+                return
+            last, self.count, self.missing = frame[0], self.count + 1, self.missing + gap
+
+
+LARGE = 16 << 20
+
+
+def large(weir, name, way, keepalive):
+    """Two processes, the first of which writes large messages all the time; the second one's log is a file."""
+    to, seen, log = address(), Frames(processes.FOLDER / name, LARGE), processes.FOLDER / f"{name}-log"
+    keep = {"keepalive": keepalive, "on_lost": way}
+    with open(log, "w", encoding="utf-8") as stderr:
+        write = entity("end", "frames_write", path=str(processes.FOLDER / name))
+        b = start(weir, f"{name}-b", chain(receive(to, credits=2, **keep), write), stderr=stderr)
+    a = start(weir, f"{name}-a", chain(entity("source", "ping", bytes=LARGE), send(to, **keep)))
+    seen.open()
+    wait_until(b, lambda: seen.count > 2 or seen.fault)
+    return a, b, seen, log
+
+
+def shared(child):
+    """Bytes of the engine's shared memory in the process."""
+    with open(f"/proc/{child.pid}/maps", encoding="utf-8") as maps:
+        ranges = [line.split()[0].split("-") for line in maps if "/ucx_shm" in line or "/SYSV" in line]
+    return sum(int(end, 16) - int(begin, 16) for begin, end in ranges)
+
+
+def memory(children):
+    """(resident, shared) of each, at the least within half a second."""
+    seen = []
+    for _ in range(50):
+        seen.append([(processes.resident(child), shared(child)) for child in children])
+        time.sleep(0.01)
+    return [tuple(min(sample[n][k] for sample in seen) for k in range(2)) for n in range(len(children))]
+
+
+def r03_r07_who_fails_when_its_sender_stops_in_mid_write_emits_whole_messages_alone(weir):
+    random.seed(3)
+    for _ in range(30 if processes.LONG else 3):
+        a, b, seen, log = large(weir, "mid", "fail", "2s")
+        time.sleep(random.uniform(0, 0.2))
+        a.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        b.wait(processes.process.LIMIT)
+        print(f"stopped in mid-write: named after {time.monotonic() - began:.2f} s of 2 s, {seen.count} frames")
+        seen.join(processes.process.LIMIT)
+        assert b.returncode == 1 and re.search(SILENT, log.read_text()), log.read_text()
+        assert not seen.fault and not seen.missing and not seen.is_alive(), seen.fault
+        a.send_signal(signal.SIGCONT)
+        fails(Ended(a), EITHER)
+
+
+def r03_r07_a_sender_that_was_stopped_in_mid_write_goes_on(weir):
+    """Several times. What was half written is lost, and counted; no memory of either side stays with it."""
+    random.seed(4)
+    a, b, seen, log = large(weir, "again", "wait", "500ms")
+    before = memory([a, b])
+    for n in range(1, 1 + (30 if processes.LONG else 4)):
+        time.sleep(random.uniform(0, 0.2))
+        named = len(re.findall(SILENT, log.read_text()))
+        a.send_signal(signal.SIGSTOP)
+        wait_until(b, lambda: len(re.findall(SILENT, log.read_text())) > named or seen.fault)
+        count = seen.count
+        a.send_signal(signal.SIGCONT)
+        wait_until(b, lambda: seen.count > count + 3 or seen.fault)
+        assert not seen.fault, seen.fault
+    after = memory([a, b])
+    a.send_signal(signal.SIGINT)
+    a, _ = Ended(a), b.wait(processes.process.LIMIT)
+    seen.join(processes.process.LIMIT)
+    text = log.read_text()
+    print(f"stopped {n} times in mid-write: {processes.lost(text)} lost, {seen.count} came; memory (resident, shared) {before}, then {after}")
+    assert (a.code, b.returncode) == (130, 0) and not seen.fault and not seen.is_alive(), (a, text, seen.fault)
+    assert a.counts("send")[0] == seen.count + processes.lost(text), (a, text)
+    assert processes.lost(a.stderr) == processes.lost(text) == seen.missing, (a, text, seen.missing)
+    assert seen.missing or "sm" in processes.TRANSPORTS, "none was stopped in mid-write"  # by `sm` the receiver reads, and reads on
+    for (resident_before, shared_before), (resident_after, shared_after) in zip(before, after):
+        assert resident_after < resident_before + 3 * LARGE and shared_after <= shared_before, (before, after)
 
 
 def r07_a_stopped_side_is_named(weir):
@@ -167,6 +275,8 @@ if __name__ == "__main__":
             r07_a_stopped_side_is_named,
             r07_who_waits_goes_on_with_a_side_that_was_stopped,
             r07_who_is_full_or_has_nothing_to_send_is_not_silent,
+            r03_r07_who_fails_when_its_sender_stops_in_mid_write_emits_whole_messages_alone,
+            r03_r07_a_sender_that_was_stopped_in_mid_write_goes_on,
             r07_zero_is_never,
             r07_a_keepalive_that_is_too_short_is_refused,
             e06_r06_a_receiver_without_descriptors_waits_for_one,

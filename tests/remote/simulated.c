@@ -19,9 +19,15 @@ static struct link *simulated_open(const struct link_events *events, int set, ch
 	link->set = set;
 	link->side = events->accepted ? SIMULATED_RECEIVER : SIMULATED_SENDER;
 	link->descriptor = any_link_descriptor(set, 0);
-	if (net.sides[link->side])
-		net.fails("two links of one side");
-	net.sides[link->side] = link;
+	if (!beat_open(&link->beat, events->keepalive))
+		abort();
+	any_link_add(set, link->beat.timer);
+	if (link->side == SIMULATED_RECEIVER && net_receiver())
+		net.fails("two links of the receiver");
+	if (link->side == SIMULATED_RECEIVER)
+		simulated_seen.missed = 0;
+	link->next = net.links;
+	net.links = link;
 	return link;
 }
 
@@ -88,6 +94,8 @@ static void accept_line(struct link *link, struct parcel *parcel)
 	line->ends[SIMULATED_RECEIVER] = link;
 	link->line = line;
 	link->told = false;
+	line->quiet.keepalive[SIMULATED_RECEIVER] = link->events.keepalive;
+	quiet_join(link);
 	link->events.accepted(link->events.arg, line->stranger ? "a stranger" : "the sender");
 	net_post(CONNECTED, line, line->ends[SIMULATED_SENDER], SIMULATED_SENDER);
 	simulated_wake();
@@ -102,6 +110,7 @@ static void hear_message(struct link *link, struct parcel *parcel)
 		net_lose(parcel);
 		return;
 	}
+	parcel->line->welcomed |= *parcel->head == WIRE_WELCOME;
 	parcel->held = true;
 	count = link->events.arrived(link->events.arg, parcel->head, parcel->head_bytes, parcel->bytes,
 				     parcel->into, &place);
@@ -163,6 +172,13 @@ static void tell_sent(struct link *link, struct parcel *parcel)
 	link->events.sent(link->events.arg, cookie);
 }
 
+static void tell_lost(struct link *link, const char *why)
+{
+	link->told = true;
+	beat_end(&link->beat);
+	link->events.lost(link->events.arg, why);
+}
+
 static void handle(struct link *link, struct parcel *parcel)
 {
 	if (parcel->kind == MESSAGE && parcel->side != link->side) {
@@ -178,12 +194,34 @@ static void handle(struct link *link, struct parcel *parcel)
 		if (parcel->kind == STRANGER) {
 			link->events.stranger(link->events.arg, "a stranger");
 		} else if (parcel->kind == CONNECTED && !link->told) {
+			quiet_join(link);
 			link->events.connected(link->events.arg);
+		} else if (parcel->kind == SIGN && !link->told) {
+			beat_hear(&link->beat, watch_now());
 		} else if (parcel->kind == LOST && !link->told) {
-			link->told = true;
-			link->events.lost(link->events.arg, "it was cut");
+			tell_lost(link, "it was cut");
 		}
 	}
+}
+
+/* As the engine does: behind the signs that have come. */
+static void keep_alive(struct link *link)
+{
+	struct pollfd timer = {link->beat.timer, POLLIN, 0};
+	int64_t now = wr_now();
+	bool silent;
+
+	if (!link->line || link->told || link->dead || poll(&timer, 1, 0) <= 0)
+		return;
+	silent = beat_is_silent(&link->beat, now);
+	if (silent)
+		quiet_check_named(link, now);
+	if (beat_look(&link->beat, now))
+		net_post(SIGN, link->line, NULL, !link->side);
+	if (!silent)
+		return;
+	simulated_seen.cuts++;
+	tell_lost(link, "no sign of life came from it");
 }
 
 /* All that has come. */
@@ -194,16 +232,20 @@ static void take_news(struct link *link, bool arms)
 
 	link->inside = true;
 	link->armed = false;
+	quiet_stand(link);
 	if (net_draw(2)) /* what it looks at takes time */
 		wr_thread_yield();
 	else if (!net_draw(6))
 		wr_thread_sleep(1 + net_draw(12 * MS));
 	eventfd_read(link->descriptor, &told);
-	while ((parcel = draw_news(link))) {
-		handle(link, parcel);
-		if (!net_draw(4))
-			wr_thread_yield();
-	}
+	do {
+		while ((parcel = draw_news(link))) {
+			handle(link, parcel);
+			if (!net_draw(4))
+				wr_thread_yield();
+		}
+		keep_alive(link);
+	} while (draw_news(link));
 	link->armed = arms;
 	link->inside = false;
 }
@@ -230,8 +272,6 @@ static void check_credit(struct line *line, const struct wire *wire, unsigned me
 		line->credits = wire->credits;
 		line->sent = wire->waiting;
 		line->came = 0;
-		line->wanted = line->hello;
-		line->whole = 0;
 		break;
 	case WIRE_CREDIT:
 		line->credits += wire->credits;
@@ -248,6 +288,7 @@ static void check_credit(struct line *line, const struct wire *wire, unsigned me
 		break;
 	case WIRE_HELLO:
 		line->hello = wire->number;
+		line->session = wire->session;
 		break;
 	case WIRE_END:
 	case WIRE_DONE:
@@ -256,9 +297,31 @@ static void check_credit(struct line *line, const struct wire *wire, unsigned me
 	}
 }
 
+/* R6: how many messages of a sender the receiver had, since it knows it; the others are missed. */
+static void check_welcome(struct link *link, const struct wire *wire)
+{
+	const struct line *before = link->greeted;
+	struct line *line = link->line;
+	bool again = before && before->session == line->session;
+
+	if (again) {
+		link->had += before->wanted - before->hello;
+	} else {
+		link->had = line->hello;
+		link->missed = simulated_seen.missed;
+	}
+	if (wire->number != link->had)
+		net.fails("the receiver says that it had %u messages, and had %u", (unsigned)wire->number,
+			  (unsigned)link->had);
+	simulated_seen.replaced += before && !again;
+	simulated_seen.missed = link->missed + (unsigned)(line->hello - link->had);
+	line->wanted = line->hello;
+	link->greeted = line;
+}
+
 void simulated_came(void)
 {
-	struct link *link = net.sides[SIMULATED_RECEIVER];
+	struct link *link = net_receiver();
 
 	if (link && link->line)
 		link->line->came++;
@@ -268,6 +331,15 @@ static void gather(uint8_t *out, const struct span *spans, unsigned count)
 {
 	for (unsigned i = 0; i < count; out += spans[i].bytes, i++)
 		memcpy(out, spans[i].data, spans[i].bytes);
+}
+
+static size_t bytes_of(const struct span *spans, unsigned count)
+{
+	size_t bytes = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		bytes += spans[i].bytes;
+	return bytes;
 }
 
 static enum link_sent simulated_send(struct link *link, const void *head, size_t head_bytes,
@@ -280,6 +352,12 @@ static enum link_sent simulated_send(struct link *link, const void *head, size_t
 	char why[LINK_WHY];
 
 	link->armed = false;
+	if (!wire_read(head, head_bytes, bytes_of(spans, count), SIZE_MAX, parts, &wire, why))
+		net.fails("sends what cannot be read: %s", why);
+	if (line && wire.kind == WIRE_WELCOME)
+		check_welcome(link, &wire);
+	if (line)
+		line->answered |= wire.kind == WIRE_DONE;
 	if (!line || link->told || link->dead || (line->cut && net_draw(2))) {
 		simulated_seen.done_lost |= *(const uint8_t *)head == WIRE_DONE;
 		return LINK_BROKEN;
@@ -287,20 +365,15 @@ static enum link_sent simulated_send(struct link *link, const void *head, size_t
 	parcel = net_post(MESSAGE, line, NULL, !link->side);
 	memcpy(parcel->head, head, head_bytes);
 	parcel->head_bytes = head_bytes;
-	for (unsigned i = 0; i < count; i++)
-		parcel->bytes += spans[i].bytes;
+	parcel->bytes = bytes_of(spans, count);
 	parcel->payload = malloc(parcel->bytes + 1);
 	if (!parcel->payload)
 		abort();
 	gather(parcel->payload, spans, count);
-	if (wire_read(head, head_bytes, parcel->bytes, SIZE_MAX, parts, &wire, why)) {
-		parcel->messages = any_link_count(&wire);
-		if (wire.kind == WIRE_BUNDLE && !parcel->messages)
-			net.fails("sends a bundle that cannot be read");
-		check_credit(line, &wire, parcel->messages);
-	} else {
-		net.fails("sends what cannot be read: %s", why);
-	}
+	parcel->messages = any_link_count(&wire);
+	if (wire.kind == WIRE_BUNDLE && !parcel->messages)
+		net.fails("sends a bundle that cannot be read");
+	check_credit(line, &wire, parcel->messages);
 	parcel->eager = !cookie || !net_draw(4);
 	if (!parcel->eager) {
 		memcpy(parcel->from, spans, count * sizeof *spans);
@@ -355,6 +428,7 @@ static bool simulated_drop(struct link *link)
 		line->ends[link->side] = NULL;
 	}
 	link->line = NULL;
+	beat_end(&link->beat);
 	link->told = link->inside = link->torn = false;
 	return true;
 }
@@ -373,6 +447,8 @@ static void wait_for_peer(struct link *link, int64_t patience)
 
 static void simulated_close(struct link *link, int64_t patience)
 {
+	struct link **at = &net.links;
+
 	if (!link)
 		return;
 	link->listens = false;
@@ -386,21 +462,26 @@ static void simulated_close(struct link *link, int64_t patience)
 			net_cut(parcel->line, link->side);
 		parcel->phase = PAST;
 	}
-	net.sides[link->side] = NULL;
+	while (*at != link)
+		at = &(*at)->next;
+	*at = link->next;
+	beat_close(&link->beat);
 	close(link->descriptor);
 	free(link);
 	simulated_wake();
 }
 
-void simulated_look(enum simulated_side side)
+void simulated_look(const void *state)
 {
-	const struct link *link = net.sides[side];
+	const struct link *link = net_link_of(state);
 	struct pollfd set = {link ? link->set : -1, POLLIN, 0};
 
-	if (link && !link->inside && !link->dead && draw_news(link) && poll(&set, 1, 0) <= 0)
-		net.fails("the %s sleeps, and its link has news", side ? "receiver" : "sender");
-	if (link && !link->inside && !link->dead && link->torn && poll(&set, 1, 0) <= 0)
-		net.fails("the %s sleeps, and a payload was torn", side ? "receiver" : "sender");
+	if (!link || link->inside || link->dead)
+		return;
+	if (draw_news(link) && poll(&set, 1, 0) <= 0)
+		net.fails("the %s sleeps, and its link has news", net_name(link->side));
+	if (link->torn && poll(&set, 1, 0) <= 0)
+		net.fails("the %s sleeps, and a payload was torn", net_name(link->side));
 }
 
 static const struct transport simulated = {

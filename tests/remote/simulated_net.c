@@ -59,18 +59,44 @@ struct line *net_make_line(struct link *sender)
 		abort();
 	line->ends[SIMULATED_SENDER] = sender;
 	line->stranger = !sender;
+	if (sender) {
+		line->quiet.keepalive[SIMULATED_SENDER] = sender->events.keepalive;
+		memcpy(line->quiet.until, sender->until, sizeof sender->until);
+	}
 	line->next = net.lines;
 	net.lines = line;
 	return line;
 }
 
-/* Something has come for this side. */
-static void signal_link(struct link *link)
+const char *net_name(unsigned side)
+{
+	return side == SIMULATED_SENDER ? "sender" : "receiver";
+}
+
+struct link *net_receiver(void)
+{
+	struct link *link = net.links;
+
+	while (link && link->side != SIMULATED_RECEIVER)
+		link = link->next;
+	return link;
+}
+
+void net_signal(struct link *link)
 {
 	if (link && link->armed) {
 		link->armed = false;
 		eventfd_write(link->descriptor, 1);
 	}
+}
+
+struct link *net_link_of(const void *state)
+{
+	struct link *link = net.links;
+
+	while (link && link->events.arg != state)
+		link = link->next;
+	return link;
 }
 
 /* --- payloads --- */
@@ -131,7 +157,7 @@ void net_lose(struct parcel *parcel)
 	}
 	parcel->phase = parcel->phase == FILLING ? TORN : PAST;
 	if (parcel->phase == TORN)
-		signal_link(parcel->line->ends[parcel->side]);
+		net_signal(parcel->line->ends[parcel->side]);
 }
 
 /* --- losses --- */
@@ -148,6 +174,7 @@ void net_cut(struct line *line, unsigned gone)
 
 	if (line->cut)
 		return;
+	simulated_seen.cuts += quiet_is(line);
 	line->cut = true;
 	for (struct parcel *parcel = net.parcels; parcel; parcel = parcel->next)
 		if (parcel->line == line && parcel->kind == MESSAGE && (!some || net_draw(2)))
@@ -194,17 +221,20 @@ static void tear_one(void)
 	net_lose(chosen);
 }
 
-void simulated_crash(enum simulated_side side)
+void simulated_crash(const void *state)
 {
-	struct link *link = net.sides[side];
+	struct link *link = net_link_of(state);
+	bool machine = net_draw(2);
 
 	if (!link)
 		return;
 	link->dead = true;
 	link->listens = false;
 	simulated_seen.cuts++;
-	if (link->line)
-		net_cut(link->line, side);
+	if (link->line && machine && link->line->quiet.keepalive[!link->side] > 0)
+		link->line->quiet.until[!link->side] = link->line->quiet.excused[!link->side] = INT64_MAX;
+	else if (link->line)
+		net_cut(link->line, link->side);
 	simulated_wake();
 }
 
@@ -213,6 +243,7 @@ void simulated_crash(enum simulated_side side)
 /* It connects as a sender does, and then says nothing, or what no sender says. */
 static void send_stranger(void)
 {
+	static const int64_t keepalives[] = {0, -5, 1, INT64_MAX};
 	static const uint8_t first[] = {0, WIRE_WELCOME, WIRE_DATA, WIRE_END, WIRE_BYE, 77};
 	struct line *line;
 	struct parcel *said;
@@ -223,6 +254,7 @@ static void send_stranger(void)
 		return;
 	}
 	line = net_make_line(NULL);
+	line->quiet.keepalive[SIMULATED_SENDER] = keepalives[net_draw(4)];
 	net_post(CONNECT, line, NULL, SIMULATED_RECEIVER)->due = wr_now();
 	if (net_draw(3) == 0)
 		return;
@@ -239,7 +271,7 @@ static void send_stranger(void)
 /* To the side that listens then. */
 static void arrive_at_listener(struct parcel *parcel)
 {
-	struct link *listener = net.sides[SIMULATED_RECEIVER];
+	struct link *listener = net_receiver();
 
 	parcel->phase = PAST;
 	if (!listener || !listener->listens || listener->dead ||
@@ -250,7 +282,7 @@ static void arrive_at_listener(struct parcel *parcel)
 	}
 	parcel->phase = ARRIVED;
 	parcel->to = listener;
-	signal_link(listener);
+	net_signal(listener);
 }
 
 static void arrive(struct parcel *parcel)
@@ -261,7 +293,9 @@ static void arrive(struct parcel *parcel)
 		arrive_at_listener(parcel);
 	} else if (link) {
 		parcel->phase = ARRIVED;
-		signal_link(link);
+		if (parcel->kind == SIGN)
+			quiet_hear(parcel->line, parcel->side);
+		net_signal(link);
 	} else if (parcel->line->cut || parcel->kind != MESSAGE || !parcel->side) {
 		net_lose(parcel);
 	} else {
@@ -269,27 +303,41 @@ static void arrive(struct parcel *parcel)
 	}
 }
 
+static int64_t told_due_of(const struct parcel *parcel)
+{
+	return parcel->cookie && parcel->told_due && !parcel->tells
+		       ? quiet_due(parcel->line, !parcel->side, parcel->told_due)
+		       : INT64_MAX;
+}
+
+static int64_t step_due_of(const struct parcel *parcel)
+{
+	return parcel->phase == FLYING || parcel->phase == FILLING
+		       ? quiet_due(parcel->line, parcel->side, parcel->due)
+		       : INT64_MAX;
+}
+
 static void step(struct parcel *parcel, int64_t now)
 {
-	if (parcel->cookie && parcel->told_due && !parcel->tells && parcel->told_due <= now) {
+	if (told_due_of(parcel) <= now) {
 		parcel->tells = true;
-		signal_link(parcel->line->ends[!parcel->side]);
-	} else if (parcel->phase == FLYING && parcel->due <= now) {
+		net_signal(parcel->line->ends[!parcel->side]);
+	} else if (step_due_of(parcel) > now) {
+		return;
+	} else if (parcel->phase == FLYING) {
 		arrive(parcel);
-	} else if (parcel->phase == FILLING && parcel->due <= now) {
+	} else {
 		fill(parcel);
 		parcel->told_due = net_draw_due();
-		signal_link(parcel->line->ends[parcel->side]);
+		net_signal(parcel->line->ends[parcel->side]);
 	}
 }
 
 static int64_t due_of(const struct parcel *parcel)
 {
-	int64_t due = parcel->phase == FLYING || parcel->phase == FILLING ? parcel->due : INT64_MAX;
+	int64_t due = step_due_of(parcel), told = told_due_of(parcel);
 
-	if (parcel->cookie && parcel->told_due && !parcel->tells && parcel->told_due < due)
-		due = parcel->told_due;
-	return due;
+	return told < due ? told : due;
 }
 
 static struct parcel *draw_due_parcel(int64_t now)
@@ -342,6 +390,8 @@ static bool step_once(void)
 		cut_one();
 	if (net.plan.tears && !net_draw(20))
 		tear_one();
+	if (net.plan.silences && !net_draw(20))
+		quiet_begin();
 	if (net.plan.strangers && !net_draw(30))
 		send_stranger();
 	meddle();
@@ -368,6 +418,7 @@ static void run_net(void *unused)
 				wr_thread_yield();
 			continue;
 		}
+		quiet_check();
 		wr_mutex_lock(&net.mutex);
 		if (!net.has_changed && !net.over && next_due() > wr_now())
 			wr_cond_wait(&net.changed, &net.mutex, next_due());

@@ -1,11 +1,11 @@
 /*
- * remote_send and remote_receive in simulated worlds: two graphs with a scheduler each, as two processes have
- * them, joined by a simulated link (simulated.h) alone. A seed decides what the processes do and what befalls
- * them and their link, and in which order all of it happens.
+ * remote_send and remote_receive in simulated worlds: graphs with a scheduler each, as processes have them,
+ * one of which receives and one or two send, joined by a simulated link (simulated.h) alone. A seed decides
+ *what the processes do and what befalls them and their link, and in which order all of it happens.
  *
- *	worlds [--shape any|cut|ended|crashed] [--bug NAME] [--seeds N] [--start S] [--rate]
+ *	worlds [--shape any|cut|ended|crashed|silent|rivals] [--bug NAME] [--seeds N] [--start S] [--rate]
  *
- * What must hold: docs/dev/rules.md R1 to R6, as worlds_check.c says.
+ * What must hold: docs/dev/rules.md R1 to R7, as worlds_check.c says, and what the link checks itself.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 struct world world;
 
 static unsigned shape;
-enum { ANY, CUT, ENDED, CRASHED };
+enum { ANY, CUT, ENDED, CRASHED, SILENT, RIVALS, SHAPES };
 
 /* --- what is sent, and what must come --- */
 
@@ -62,11 +62,20 @@ static weir_status pack(weir_graph *graph, struct letter letter, weir_message *f
 	return status;
 }
 
+static struct side *side_of(weir_context *context)
+{
+	struct side *side = world.sides;
+
+	while (side->graph != weir_context_graph(context))
+		side++;
+	return side;
+}
+
 static weir_status number_compute(weir_context *context, void *state)
 {
-	struct side *side = &world.sides[SIMULATED_SENDER];
+	struct side *side = side_of(context);
 	struct wr_random *random = &side->random;
-	struct letter letter = {side->life, (uint32_t)weir_context_tick(context)};
+	struct letter letter = {life_of(side), (uint32_t)weir_context_tick(context)};
 	/* Some lie in the message itself, some go in a bundle. */
 	size_t bytes = sizeof letter + wr_random_below(random, wr_random_below(random, 2) ? 60 : 600);
 	weir_message *message;
@@ -85,7 +94,7 @@ static weir_status number_compute(weir_context *context, void *state)
 	if (status)
 		return status;
 	status = weir_context_emit(context, 0, message);
-	world.sent[side->life] += !status;
+	world.sent[letter.life] += !status;
 	return status || letter.number + 1 < world.count ? status : weir_context_finish(context);
 }
 
@@ -108,7 +117,7 @@ static bool read_letter(const weir_message *message, struct letter *out)
 	if (weir_message_size(first) < sizeof *out)
 		return false;
 	memcpy(out, weir_message_data(first), sizeof *out);
-	if (out->life >= LIVES || out->number >= world.count ||
+	if (out->life >= SENDERS * LIVES || out->number >= world.count ||
 	    !is_filled(first, sizeof *out, fill_of(*out, 0)) ||
 	    (count && (count != parts_of(*out) || strcmp(weir_message_part_name(message, 0), "letter"))))
 		return false;
@@ -127,6 +136,7 @@ static weir_status look_compute(weir_context *context, void *state)
 {
 	struct side *side = &world.sides[SIMULATED_RECEIVER];
 	struct letter letter;
+	uint32_t *newest;
 
 	(void)state;
 	simulated_came();
@@ -134,10 +144,13 @@ static weir_status look_compute(weir_context *context, void *state)
 		dst_fails("a payload is not what was sent");
 		return WEIR_OK;
 	}
-	if (letter.life < world.newest || letter.number < world.next[letter.life])
-		dst_fails("message %u of sender %u came after %u of %u", letter.number, letter.life,
-			  world.next[world.newest], world.newest);
-	world.newest = letter.life;
+	newest = &world.newest[letter.life / LIVES];
+	if (letter.life < *newest || letter.number < world.next[letter.life])
+		dst_fails("message %u of life %u came after %u of %u", letter.number, letter.life,
+			  world.next[*newest], *newest);
+	*newest = letter.life;
+	world.changes += world.last && world.last != letter.life + 1;
+	world.last = letter.life + 1;
 	world.next[letter.life] = letter.number + 1;
 	world.came[letter.life]++;
 	if (wr_random_below(&side->random, 100) < world.sink_slow)
@@ -166,19 +179,28 @@ static const weir_operator look = {.size = sizeof look,
 
 /* --- a process --- */
 
+static void write_beat(uint32_t ms, char out[100])
+{
+	*out = 0;
+	if (ms)
+		snprintf(out, 100, "{\"type\": \"periodic\", \"period\": \"%ums\"}", ms);
+}
+
 static weir_status make(struct side *side)
 {
 	static const char sender[] =
-		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\"},"
-		" {\"name\": \"send\", \"operator\": \"remote_send\", \"parameters\": {\"to\": "
-		"\"127.0.0.1:1\", \"on_lost\": \"%s\", \"spin\": \"%uus\", \"timeout\": \"%us\"}, \"ports\": "
+		"{\"weir\": 1, \"entities\": [{\"name\": \"number\", \"operator\": \"number\", "
+		"\"conditions\": [%s]},"
+		" {\"name\": \"%s\", \"operator\": \"remote_send\", \"parameters\": {\"to\": "
+		"\"127.0.0.1:1\", \"on_lost\": \"%s\", \"spin\": \"%uus\", \"keepalive\": \"%ums\", "
+		"\"timeout\": \"%us\"}, \"ports\": "
 		"{\"in\": "
 		"{\"capacity\": %u, \"take\": %s}}}],"
-		" \"connections\": [[\"number.out\", \"send.in\"]]}";
+		" \"connections\": [[\"number.out\", \"%s.in\"]]}";
 	static const char receiver[] =
 		"{\"weir\": 1, \"entities\": [{\"name\": \"receive\", \"operator\": \"remote_receive\","
 		" \"parameters\": {\"listen\": \"127.0.0.1:1\", \"on_lost\": \"%s\", \"spin\": \"%uus\", "
-		"\"credits\": %u}, "
+		"\"keepalive\": \"%ums\", \"credits\": %u}, "
 		"\"ports\": {\"out\": {\"max_emits\": %u}}},"
 		" {\"name\": \"look\", \"operator\": \"look\", \"ports\": {\"in\": {\"capacity\": %u}}, "
 		"\"conditions\": [%s]}],"
@@ -187,17 +209,15 @@ static weir_status make(struct side *side)
 	weir_scheduler_options options = {.workers = side->workers};
 	weir_description *description = NULL;
 	weir_status status;
-	char json[1000], beat[100] = "";
+	char json[1000], beat[100];
 
-	if (world.sink_beat)
-		snprintf(beat, sizeof beat, "{\"type\": \"periodic\", \"period\": \"%ums\"}",
-			 world.sink_beat);
+	write_beat(side->which == SIMULATED_SENDER ? world.source_beat : world.sink_beat, beat);
 	if (side->which == SIMULATED_SENDER)
-		snprintf(json, sizeof json, sender, words[side->on_lost], side->spin, TIMEOUT, world.queued,
-			 world.batches ? "\"all\"" : "1");
+		snprintf(json, sizeof json, sender, beat, side->name, words[side->on_lost], side->spin,
+			 side->keepalive, TIMEOUT, world.queued, world.batches ? "\"all\"" : "1", side->name);
 	else
-		snprintf(json, sizeof json, receiver, words[side->on_lost], side->spin, world.credits,
-			 world.batches ? BEHIND : 1, BEHIND, beat);
+		snprintf(json, sizeof json, receiver, words[side->on_lost], side->spin, side->keepalive,
+			 world.credits, world.batches ? BEHIND : 1, BEHIND, beat);
 	if (!side->life)
 		dst_put("%s\n", json);
 	status = weir_description_parse(json, strlen(json), NULL, NULL, &description);
@@ -207,14 +227,23 @@ static weir_status make(struct side *side)
 	return status ? status : dst_make_scheduler(side->graph, options, &side->scheduler);
 }
 
-/* The other side will not come again, and this one waits for it, or for a first one: the user ends it. */
+/* No sender will come again, and this one waits for one, or for a first one: the user ends it. */
 static bool is_forsaken(const struct side *side)
 {
-	const struct side *other = &world.sides[!side->which];
 	bool first = simulated_seen.greeted == side->greeted; /* none has come */
+	bool well = false;
 
-	return side->which == SIMULATED_RECEIVER && other->over && wr_now() - other->over > GRACE &&
-	       (first || (side->on_lost == ON_WAIT && !other->well));
+	if (side->which == SIMULATED_SENDER)
+		return false;
+	for (unsigned i = 0; i < world.side_count; i++) {
+		const struct side *other = &world.sides[i];
+
+		if (other != side && (!other->over || wr_now() - other->over <= GRACE))
+			return false;
+		well |= other != side && other->well;
+	}
+	/* With one sender its answer came from this life. */
+	return first || (side->on_lost == ON_WAIT && !(well && (!side->life || world.side_count == 2)));
 }
 
 /* Returns false if it stands still. */
@@ -232,8 +261,18 @@ static bool wait_for_end(struct side *side, weir_outcome *outcome)
 			weir_scheduler_stop(side->scheduler, 0);
 		}
 	}
-	dst_fails("the %s stands still", side->which ? "receiver" : "sender");
+	dst_fails("%s stands still", side->name);
 	return false;
+}
+
+/* The entity that has the link. */
+static weir_entity *joined(const struct side *side)
+{
+	weir_entity *entity = side->graph->entities;
+
+	while (strcmp(entity->plan->name, side->name) != 0)
+		entity++;
+	return entity;
 }
 
 /* What befalls this life of the process. Returns false if it stands still. */
@@ -246,7 +285,7 @@ static bool suffer(struct side *side, enum fate fate, weir_outcome *outcome)
 		return true; /* it was over before */
 	side->stopped = world.stopped = true;
 	if (fate == DIES)
-		simulated_crash(side->which);
+		simulated_crash(joined(side)->operator_state);
 	weir_scheduler_stop(side->scheduler, fate == IS_DRAINED ? WEIR_STOP_DRAIN : 0);
 	return wait_for_end(side, outcome);
 }
@@ -265,14 +304,14 @@ static void live(struct side *side, enum fate fate)
 	}
 	if (!suffer(side, fate, &outcome))
 		return; /* the world is abandoned */
-	dst_put("%s %u: %s: %s\n", side->which ? "receiver" : "sender", side->life,
-		weir_status_text(side->status), outcome.text ? outcome.text : "");
+	dst_put("%s %u: %s: %s\n", side->name, side->life, weir_status_text(side->status),
+		outcome.text ? outcome.text : "");
 	check_end(side, outcome.text ? outcome.text : "");
 	weir_scheduler_destroy(side->scheduler);
 	side->scheduler = NULL;
 	if (weir_graph_destroy(side->graph))
-		dst_fails("a message of the %s is left: %s", side->which ? "receiver" : "sender",
-			  weir_last_error());
+		dst_fails("a message of %s is left: %s", side->name, weir_last_error());
+	side->graph = NULL;
 }
 
 static void live_all(void *arg)
@@ -304,15 +343,14 @@ static void run(void)
 	}
 	weir_log_set(hear, NULL);
 	simulated_begin(world.seed, &world.plan, dst_fails);
-	for (unsigned i = 0; i < 2; i++)
-		if (wr_thread_start(&world.sides[i].fiber, i ? "receiver" : "sender", live_all,
-				    &world.sides[i]))
+	for (unsigned i = 0; i < world.side_count; i++)
+		if (wr_thread_start(&world.sides[i].fiber, world.sides[i].name, live_all, &world.sides[i]))
 			abort();
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; i < world.side_count; i++)
 		wr_thread_join(&world.sides[i].fiber);
 	if (dst_said.broken[0])
 		return;
-	check_both();
+	check_all();
 	simulated_end();
 	weir_log_set(NULL, NULL);
 	weir_registry_destroy(world.registry);
@@ -325,23 +363,82 @@ static unsigned draw(unsigned below)
 	return (unsigned)wr_random_below(&world.shape, below);
 }
 
-static void draw_side(struct side *side, enum simulated_side which)
+static void draw_side(unsigned index)
 {
+	static const char *const names[] = {"send", "receive", "second"};
+	struct side *side = &world.sides[index];
+	enum simulated_side which = index == SIMULATED_RECEIVER ? SIMULATED_RECEIVER : SIMULATED_SENDER;
+
 	side->which = which;
+	side->number = index / 2;
+	side->name = names[index];
 	side->workers = 1 + draw(2);
 	side->lives = 1;
 	side->begins_after = 1 + (draw(4) ? draw(1000) : (int64_t)draw(1500) * MS);
 	side->fate_after = 1 + (draw(3) ? (int64_t)draw(100) * MS : (int64_t)draw(1000000));
 	side->spin = draw(4) ? 0 : 1 + draw(20000);
 	side->on_lost = (enum on_lost)draw(which == SIMULATED_SENDER ? 3 : 2);
-	wr_random_seed(&side->random, world.seed, 62 + which);
+	side->keepalive = 10000;
+	wr_random_seed(&side->random, world.seed, 62 + index);
+}
+
+/* Pauses longer than `keepalive` are no silence. */
+static void draw_silence(void)
+{
+	uint32_t longest = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct side *side = &world.sides[i];
+
+		side->keepalive = !draw(6) ? 0 : draw(4) ? 1200 + draw(1800) : 10000;
+		if (side->keepalive < 10000 && side->keepalive > longest)
+			longest = side->keepalive;
+	}
+	world.count = 1 + draw(7);
+	world.source_beat = draw(2) ? 0 : 1 + draw(3000);
+	world.sink_beat = draw(2) ? 0 : 1 + draw(4000);
+	world.plan.silences = draw(4);
+	world.plan.silence = (500 + 2 * (int64_t)longest) * MS;
+	world.plan.cuts = draw(4) ? 0 : 1;
+	if (draw(4))
+		return;
+	world.sides[draw(2)].fate = DIES;
+	for (unsigned i = 0; i < 2; i++)
+		world.sides[i].lives = 1 + draw(LIVES);
+}
+
+/* Each sender may be lost at any time, so that the other one gets its turn, and comes back. */
+static void draw_rivals(void)
+{
+	draw_side(world.side_count++);
+	world.source_beat = draw(2) ? 1 + draw(60) : 0;
+	world.sink_beat = draw(2) ? 1 + draw(60) : 0;
+	world.plan.full = draw(2);
+	world.plan.cuts = draw(6);
+	world.plan.tears = draw(4) ? 0 : draw(4);
+	if (draw(5))
+		world.sides[SIMULATED_RECEIVER].on_lost = ON_WAIT;
+	if (!draw(3)) {
+		world.plan.silences = 1 + draw(3);
+		world.plan.silence = 4000 * MS;
+	}
+	for (unsigned i = 0; i < world.side_count; i++) {
+		struct side *side = &world.sides[i];
+
+		if (world.plan.silences)
+			side->keepalive = 1200 + draw(1800);
+		if (draw(side->which == SIMULATED_SENDER ? 2 : 6))
+			continue;
+		side->fate = (enum fate)draw(DIES + 1);
+		side->lives = 1 + draw(LIVES);
+	}
 }
 
 static void draw_fate(void)
 {
 	struct side *side = &world.sides[draw(2)];
 
-	switch (shape == ANY ? CUT + draw(3) : shape) {
+	switch (shape == ANY ? CUT + draw(SHAPES - CUT) : shape) {
 	case CUT:
 		world.plan.cuts = draw(6);
 		world.plan.tears = draw(2) ? 0 : draw(4);
@@ -358,6 +455,12 @@ static void draw_fate(void)
 		world.plan.cuts = draw(4) ? 0 : 1;
 		side->fate = DIES;
 		side->lives = 1 + draw(LIVES);
+		break;
+	case SILENT:
+		draw_silence();
+		break;
+	case RIVALS:
+		draw_rivals();
 		break;
 	}
 }
@@ -377,8 +480,8 @@ static void draw_world(uint64_t seed)
 	world.packs = draw(2) ? 0 : draw(100);
 	world.plan.strangers = draw(4) ? 0 : 1 + draw(2);
 	world.plan.refusals = draw(6) ? 0 : 1 + draw(2);
-	draw_side(&world.sides[0], SIMULATED_SENDER);
-	draw_side(&world.sides[1], SIMULATED_RECEIVER);
+	while (world.side_count < 2)
+		draw_side(world.side_count++);
 	draw_fate();
 	dst_put("%u messages, %u credits, on_lost %d and %d, fates %d and %d after %" PRId64 " and %" PRId64
 		", %u cuts%s, %u tears, enough %u\n",
@@ -388,29 +491,18 @@ static void draw_world(uint64_t seed)
 		world.plan.tears, world.enough);
 }
 
-/* Whether the entity of this side's link sleeps. */
-static bool is_joined(const struct side *side)
-{
-	const weir_graph *graph = side->graph;
-
-	for (size_t i = 0; i < graph->entity_count; i++)
-		if (!strcmp(graph->entities[i].plan->name, side->which ? "receive" : "send"))
-			return wr_read(&graph->entities[i].state) == WR_IDLE;
-	return false;
-}
-
 static void look_at_rest(weir_scheduler *unused)
 {
 	(void)unused;
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < world.side_count; i++) {
 		struct side *side = &world.sides[i];
 
 		if (!side->scheduler || wr_load(&side->scheduler->phase) != WR_OPEN)
 			continue;
 		if (rest_broken(side->scheduler))
 			dst_fails("%s", rest_broken(side->scheduler));
-		if (is_joined(side))
-			simulated_look(side->which);
+		if (wr_read(&joined(side)->state) == WR_IDLE) /* it sleeps */
+			simulated_look(joined(side)->operator_state);
 	}
 }
 
@@ -418,7 +510,7 @@ int main(int argc, char **argv)
 {
 	static const struct dst_command command = {
 		.name = "worlds",
-		.shapes = {"any", "cut", "ended", "crashed"},
+		.shapes = {"any", "cut", "ended", "crashed", "silent", "rivals"},
 		.shape = &shape,
 		.draw = draw_world,
 		.run = run,

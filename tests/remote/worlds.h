@@ -1,5 +1,4 @@
-/* A world of two processes that are joined: worlds.c draws and runs it, worlds_check.c says what must hold.
- */
+/* A world of joined processes: worlds.c draws and runs it, worlds_check.c says what must hold. */
 #ifndef TESTS_REMOTE_WORLDS_H
 #define TESTS_REMOTE_WORLDS_H
 
@@ -8,27 +7,31 @@
 #include "tests/scheduler/dst_command.h"
 
 enum {
-	LIVES = 3,    /* of a process, at most */
+	LIVES = 3, /* of a process, at most */
+	SENDERS = 2,
 	TIMEOUT = 12, /* s that a sender waits for its receiver */
 	BEHIND = 2,   /* capacity behind the receiver */
 };
 
-#define LIMIT (40 * 1000 * MS) /* after which what has not ended stands still */
-#define GRACE (2 * 1000 * MS)  /* that a receiver waits for a sender that does not come again */
+#define LIMIT (120 * 1000 * MS) /* after which what has not ended stands still */
+#define GRACE (2 * 1000 * MS)   /* that a receiver waits for a sender that does not come again */
 
 enum on_lost { ON_FAIL, ON_WAIT, ON_DROP };
 enum fate { LIVES_ON, IS_DRAINED, IS_STOPPED, DIES };
 
-/* What a message has: which life of the sender made it, and its number in that. */
+/* What a message has: which life of which sender made it (life_of), and its number in that. */
 struct letter {
 	uint32_t life, number;
 };
 
 struct side {
 	enum simulated_side which;
+	unsigned number;  /* of the sender */
+	const char *name; /* of the entity that has the link */
 	enum on_lost on_lost;
 	enum fate fate;                      /* of all lives but the last of several */
 	uint32_t workers, life, lives, spin; /* spin: us */
+	uint32_t keepalive;                  /* ms */
 	int64_t begins_after, fate_after;
 	struct wr_random random;
 	struct wr_thread fiber;
@@ -50,25 +53,33 @@ struct world {
 	uint32_t count, credits, source_slow, sink_slow; /* slow: per cent of ticks */
 	uint32_t queued;                                 /* at the sender, at most */
 	bool batches;                                    /* a tick sends and emits several */
-	uint32_t sink_beat;                              /* ms between two ticks of the sink; 0: none */
+	uint32_t source_beat, sink_beat;                 /* ms between two of its ticks; 0: none */
 	uint32_t packs;                                  /* per cent of messages that have parts */
 	uint32_t enough;                                 /* messages that the sink takes; 0: all */
 	struct simulated_plan plan;
-	struct side sides[2];
+	/* by simulated_side; the last one is a second sender, which is not in each world */
+	struct side sides[1 + SENDERS];
+	unsigned side_count;
 	weir_registry *registry;
-	/* of each life of the sender: emitted to it; came, and the next number that may come */
-	uint32_t sent[LIVES], came[LIVES], next[LIVES];
-	uint32_t newest, taken;
-	bool stopped; /* a process was, or died */
+	/* of each life of a sender: emitted to it; came, and the next number that may come */
+	uint32_t sent[SENDERS * LIVES], came[SENDERS * LIVES], next[SENDERS * LIVES];
+	uint32_t newest[SENDERS], taken;
+	uint32_t last, changes; /* which life what came last is of, + 1; how often that was another one */
+	bool stopped;           /* a process was, or died */
 };
 
 extern struct world world;
+
+static inline uint32_t life_of(const struct side *sender)
+{
+	return sender->number * LIVES + sender->life;
+}
 
 /* The log of the world: what each side counts as lost. */
 void hear(weir_log_level level, int64_t at, const char *line, void *arg);
 /* A life of the side is over. */
 void check_end(struct side *side, const char *text);
-/* Both are. */
-void check_both(void);
+/* All are. */
+void check_all(void);
 
 #endif

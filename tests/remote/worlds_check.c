@@ -4,32 +4,38 @@
 
 #include "worlds.h"
 
+/* What that side says; NULL: another one does. */
+static const char *said_by(const struct side *side, const char *line)
+{
+	size_t length = strlen(side->name);
+
+	return !strncmp(line, side->name, length) && !strncmp(line + length, ": ", 2) ? line + length + 2
+										      : NULL;
+}
+
 void hear(weir_log_level level, int64_t at, const char *line, void *arg)
 {
-	const char *said;
-	unsigned count;
-
 	(void)level, (void)arg;
 	dst_put("%10.6f %s\n", (double)at / 1e9, line);
-	if (!strncmp(line, "receive: ", 9) && (said = strstr(line, "is there: ")) &&
-	    sscanf(said, "is there: %u messages", &count) == 1)
-		world.sides[SIMULATED_RECEIVER].lost = count;
-	else if (sscanf(line, "send: %u of %*u messages were lost", &count) == 1)
-		world.sides[SIMULATED_SENDER].lost = count;
-	else if (strstr(line, "send: the input has ended, and"))
-		world.sides[SIMULATED_SENDER].away = true;
+	for (unsigned i = 0; i < world.side_count; i++) {
+		struct side *side = &world.sides[i];
+		const char *said = said_by(side, line), *there = said ? strstr(said, "is there: ") : NULL;
+		unsigned count;
+
+		if (!said)
+			continue;
+		if (sscanf(there ? there : said,
+			   there ? "is there: %u messages" : "%u of %*u messages were lost", &count) == 1)
+			side->lost = count;
+		side->away |= strstr(said, "the input has ended, and") != NULL;
+	}
 	if (strstr(line, "places are used")) /* what a right sender never does */
 		dst_fails("%s", line);
 }
 
-static const char *name(const struct side *side)
-{
-	return side->which == SIMULATED_SENDER ? "sender" : "receiver";
-}
-
 static bool undisturbed(void)
 {
-	return !simulated_seen.cuts && !world.enough && !world.stopped;
+	return !simulated_seen.cuts && !world.enough && !world.stopped && world.side_count == 2;
 }
 
 void check_end(struct side *side, const char *text)
@@ -40,54 +46,88 @@ void check_end(struct side *side, const char *text)
 
 	for (unsigned i = 0; i < sizeof never / sizeof never[0]; i++)
 		if (strstr(text, never[i]))
-			dst_fails("the %s ends: %s", name(side), text);
+			dst_fails("%s ends: %s", side->name, text);
 	side->well = side->status == WEIR_OK && !side->stopped && !side->away && !world.enough;
 	if (side->status && undisturbed())
-		dst_fails("the %s fails, and nothing has befallen it: %s", name(side), text);
+		dst_fails("%s fails, and nothing has befallen it: %s", side->name, text);
 	if (side->status && side->status != WEIR_E_FAILED && side->status != WEIR_E_IO &&
 	    side->fate != IS_DRAINED)
-		dst_fails("the %s: %s: %s", name(side), weir_status_text(side->status), text);
+		dst_fails("%s: %s: %s", side->name, weir_status_text(side->status), text);
 	if (side->status && side->which == SIMULATED_RECEIVER && side->on_lost == ON_WAIT)
 		dst_fails("the receiver waits for its sender, and fails: %s", text);
 	if (side->status && side->which == SIMULATED_SENDER && side->on_lost == ON_DROP &&
-	    world.came[side->life])
+	    side->fate != IS_DRAINED && world.came[life_of(side)])
 		dst_fails("the sender drops what its receiver misses, and fails: %s", text);
+	if (side->which == SIMULATED_RECEIVER && side->lost != simulated_seen.missed)
+		dst_fails("the receiver says that %u messages are lost, and misses %u", side->lost,
+			  simulated_seen.missed);
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
 }
 
 /* What came to a sink, or is lost, is what was sent (R6). */
-static void check_sum(const struct side *side, uint32_t least, uint32_t most)
+static void check_sum(const struct side *sender, const struct side *side, uint32_t least_sum,
+		      uint32_t most_sum)
 {
-	uint32_t life = world.sides[SIMULATED_SENDER].life, sum = world.came[life] + side->lost;
+	uint32_t life = life_of(sender), sum = world.came[life] + side->lost;
 
-	if (sum < least || sum > most)
-		dst_fails("%u of %u messages came, %u are lost, says the %s", world.came[life],
-			  world.sent[life], side->lost, name(side));
+	if (sum < least_sum || sum > most_sum)
+		dst_fails("%u of %u messages of %s came, %u are lost, says %s", world.came[life],
+			  world.sent[life], sender->name, side->lost, side->name);
 }
 
-void check_both(void)
+/* died: receivers. What died with one had come to it, or counts as lost though it came, as with one that
+ * another sender has had meanwhile. */
+static void check_sender(const struct side *sender, uint32_t died)
 {
-	const struct side *sender = &world.sides[SIMULATED_SENDER],
-			  *receiver = &world.sides[SIMULATED_RECEIVER];
-	uint32_t sent = world.sent[sender->life], died = receiver->life + receiver->stopped;
+	const struct side *receiver = &world.sides[SIMULATED_RECEIVER];
+	uint32_t sent = world.sent[life_of(sender)];
 
-	if (sender->well && !receiver->well && !died)
-		dst_fails("the sender got its answer, and the receiver has not ended");
-	if (sender->well) /* what died with a receiver had come to it, or counts as lost though it came */
-		check_sum(sender, sent - (sent < died * (BEHIND + 1) ? sent : died * (BEHIND + 1)),
-			  sent + died * world.credits);
+	if (!sender->well)
+		return;
+	if (!receiver->well && !died)
+		dst_fails("%s got its answer, and the receiver has not ended", sender->name);
+	check_sum(sender, sender, sent - least(sent, died * (BEHIND + 1)),
+		  sent + (died + simulated_seen.replaced) * world.credits);
+}
+
+/* Of two processes. */
+static void check_pair(const struct side *sender, const struct side *receiver)
+{
+	uint32_t sent = world.sent[life_of(sender)];
+
 	if (receiver->well && !receiver->life && !sender->life)
-		check_sum(receiver, sent, sent);
+		check_sum(sender, receiver, sent, sent);
 	/* One that does not wait for its sender ends well without an answer, if it has all. */
 	if (receiver->well && sender->status && sender->on_lost == ON_WAIT && !sender->life &&
 	    !sender->stopped && !simulated_seen.done_lost &&
 	    (receiver->on_lost == ON_WAIT || !simulated_seen.cuts))
 		dst_fails("the receiver has answered, and the sender fails");
-	if (!died && !world.enough &&
-	    world.came[0] + world.came[1] + world.came[2] != simulated_seen.received)
-		dst_fails("the receiver got %u messages, and emitted %u", simulated_seen.received,
-			  world.came[0] + world.came[1] + world.came[2]);
-	if (simulated_seen.greeted == 1 && world.next[0] != world.came[0])
-		dst_fails("%u of %u messages came by one connection", world.came[0], world.next[0]);
 	if (world.enough && !simulated_seen.cuts && !world.stopped && sender->status)
 		dst_fails("the receiver takes no more, and the sender fails");
+}
+
+void check_all(void)
+{
+	const struct side *receiver = &world.sides[SIMULATED_RECEIVER];
+	uint32_t died = receiver->life + receiver->stopped, came = 0, next = 0;
+
+	for (unsigned i = 0; i < world.side_count; i++)
+		if (world.sides[i].which == SIMULATED_SENDER)
+			check_sender(&world.sides[i], died);
+	if (world.side_count == 2)
+		check_pair(&world.sides[SIMULATED_SENDER], receiver);
+	for (unsigned life = 0; life < SENDERS * LIVES; life++) {
+		came += world.came[life];
+		next += world.next[life];
+	}
+	if (!died && !world.enough && came != simulated_seen.received)
+		dst_fails("the receiver got %u messages, and emitted %u", simulated_seen.received, came);
+	if (simulated_seen.greeted == 1 && next != came)
+		dst_fails("%u of %u messages came by one connection", came, next);
+	if (came && world.changes >= simulated_seen.greeted)
+		dst_fails("messages of several senders are mixed");
 }
