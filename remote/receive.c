@@ -196,7 +196,7 @@ static void move_to_ready(struct receive *self)
 	for (struct place *place = place_of(self, self->next); place->message && place->whole;
 	     place = place_of(self, self->next)) {
 		self->ready[(self->ready_first + self->ready_count++) & self->mask] = place->message;
-		*place = (struct place){NULL};
+		*place = (struct place){.message = NULL};
 		self->used--;
 		self->next++;
 		self->received++;
@@ -408,7 +408,7 @@ static void free_places(struct receive *self)
 {
 	for (uint32_t i = 0; self->places && i <= self->mask; i++) {
 		weir_message_unref(self->places[i].message);
-		self->places[i] = (struct place){NULL};
+		self->places[i] = (struct place){.message = NULL};
 	}
 	self->used = 0;
 }
