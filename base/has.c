@@ -19,6 +19,7 @@ static const char *const functions[] = {
 	"weir_context_default_stream",
 	"weir_context_device",
 	"weir_context_drain",
+	"weir_context_drained",
 	"weir_context_emit",
 	"weir_context_emit_at",
 	"weir_context_ended",

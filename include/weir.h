@@ -1115,6 +1115,11 @@ WEIR_API int64_t weir_context_now(const weir_context *context);
  * to its end by itself.
  */
 WEIR_API bool weir_context_stopping(const weir_context *context);
+/*
+ * Returns true if an operator has drained the run (weir_context_drain), and it was not cut short and has not
+ * failed. Then it ends well, as the graph wants it: an operator that tells its end to others may say so.
+ */
+WEIR_API bool weir_context_drained(const weir_context *context);
 /* Messages received by this tick on the input, all queues. */
 WEIR_API size_t weir_context_count(const weir_context *context, unsigned input);
 /* The i-th of them. Borrowed until compute returns. */

@@ -445,7 +445,7 @@ static void receive_stop(weir_context *context, void *state)
 
 	if (self->remote.failed) {
 		snprintf(bye.text, sizeof bye.text, "%s", self->remote.failure);
-	} else if (weir_context_stopping(context)) {
+	} else if (weir_context_stopping(context) && !weir_context_drained(context)) {
 		snprintf(bye.text, sizeof bye.text, "its run was stopped, or has failed");
 	} else {
 		bye = enough;

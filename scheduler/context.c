@@ -102,6 +102,13 @@ bool weir_context_stopping(const weir_context *context)
 	return wr_load_relaxed(&scheduler->stop_asked);
 }
 
+bool weir_context_drained(const weir_context *context)
+{
+	const weir_scheduler *scheduler = wr_load_acquire(&context->entity->scheduler);
+
+	return wr_load_relaxed(&scheduler->stop_asked) == (WR_STOP_GRAPH | WR_STOP_DRAIN);
+}
+
 size_t weir_context_count(const weir_context *context, unsigned input)
 {
 	const weir_entity *entity = context->entity;

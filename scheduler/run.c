@@ -98,6 +98,7 @@ void weir_context_drain(weir_context *context, const char *format, ...)
 	if (format)
 		keep_reason(scheduler, entity, format, list);
 	va_end(list);
+	wr_fetch_or(&scheduler->stop_asked, WR_STOP_GRAPH | WR_STOP_DRAIN);
 	weir_scheduler_stop(scheduler, WEIR_STOP_DRAIN);
 }
 

@@ -164,7 +164,8 @@ void wr_worker_died(void *worker); /* its thread exited within compute: fails th
 
 /* The phase of a run. CLOSING lasts until all workers have left and the live count is 0. */
 enum wr_phase { WR_ENDED, WR_OPEN, WR_CLOSING };
-enum { WR_STOP_DRAIN = 1, WR_STOP_NOW = 2, WR_STOP_FAILED = 4 }; /* bits of `stop_asked` */
+/* Bits of `stop_asked`. GRAPH: beside DRAIN, an operator has asked. */
+enum { WR_STOP_DRAIN = 1, WR_STOP_NOW = 2, WR_STOP_FAILED = 4, WR_STOP_GRAPH = 8 };
 
 enum { WR_ENDED_TEXT = 1024 };
 /* What statistics say of the outcome, which any thread may read when it likes. All 0: the run is on. */

@@ -336,6 +336,26 @@ def r05_the_end_leaves_no_connection_though_both_runs_go_on(weir):
     assert (a.code, b.code) == (130, 130) and a.counts("send")[0] == b.counts("end")[0] == 10, (a, b)
 
 
+def r05_that_the_last_process_takes_no_more_drains_all_before_it(weir):
+    to, last = address(), address()
+    c = start(weir, "c", chain(receive(last), {**SINK, "conditions": [{"type": "count", "count": 5}]}))
+    b = start(weir, "b", chain(receive(to), send(last)))
+    a = start(weir, "a", chain(beating(bytes=8), send(to)))
+    a, b, c = Ended(a), Ended(b), Ended(c)
+    assert (a.code, b.code, c.code) == (0, 0, 0) and c.counts("end")[0] == 5, (a, b, c)
+
+
+def r05_a_cycle_of_two_processes_ends_where_one_takes_no_more(weir):
+    for count in (2, 3, 10, 11, 12, 50, 51, 52, 500):
+        there, back = address(), address()
+        step = {**entity("step", "pass"), "conditions": [{"type": "count", "count": count}]}
+        throws = {"weir": 1, "entities": [receive(back), step, send(there)],
+                  "connections": [{"from": "receive.out", "to": "step.in", "initial_messages": 1}, ["step.out", "send.in"]]}
+        b, a = start(weir, "b", chain(receive(there), send(back))), start(weir, "a", throws)
+        a, b = Ended(a), Ended(b)
+        assert (a.code, b.code) == (0, 0), (count, a, b)
+
+
 def r05_a_run_that_sends_to_itself_ends(weir):
     """A cycle by way of the link, in one process: the one that takes no more ends, and drains the run."""
     to = address()
@@ -558,6 +578,8 @@ if __name__ == "__main__":
             r05_a_receiver_that_takes_no_more_drains_the_sender,
             r05_a_receiver_that_takes_no_more_says_so_while_its_run_goes_on,
             r05_the_end_leaves_no_connection_though_both_runs_go_on,
+            r05_that_the_last_process_takes_no_more_drains_all_before_it,
+            r05_a_cycle_of_two_processes_ends_where_one_takes_no_more,
             r05_a_run_that_sends_to_itself_ends,
             r06_a_receiver_that_comes_back_goes_on,
             r06_a_sender_that_comes_back_goes_on,

@@ -147,13 +147,54 @@ static weir_status drain_twice(struct rig *rig, weir_context *context)
 	return WEIR_OK;
 }
 
+static bool drained, stopping; /* as `stop` sees it */
+
+static void look_in_stop(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	drained = weir_context_drained(context);
+	stopping = weir_context_stopping(context);
+}
+
 static void drain_with_a_reason(void)
 {
 	struct rig *rig = rig_of("z:call");
 
 	rig_on(rig, "z", drain_twice);
+	rig_entity(rig, "z")->stop = look_in_stop;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_string_equal(rig->outcome.text, "z: it is 7 o'clock\\n");
+	assert_true(drained && stopping);
+	rig_destroy(rig);
+}
+
+static weir_status drain_and_fail(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return weir_context_fail_after_drain(context, WEIR_E_IO, "broken");
+}
+
+static weir_status go_on(struct rig *rig, weir_context *context)
+{
+	(void)rig, (void)context;
+	return WEIR_OK;
+}
+
+/* A failure, and a drain that the program wants, are none of the graph's. */
+static void drain_otherwise(void)
+{
+	struct rig *rig = rig_of("z:call period=1ms");
+
+	rig_on(rig, "z", drain_and_fail);
+	rig_entity(rig, "z")->stop = look_in_stop;
+	assert_int_equal(rig_run(rig), WEIR_E_IO);
+	assert_true(!drained && stopping);
+	rig_on(rig, "z", go_on);
+	stopping = false;
+	rig_start(rig);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_true(!drained && stopping);
 	rig_destroy(rig);
 }
 
@@ -162,6 +203,8 @@ TEST(s07_an_operator_says_why_it_drains_the_run)
 	(void)state_;
 	rig_in_world(1, drain_with_a_reason);
 	rig_on_host(drain_with_a_reason);
+	rig_in_world(1, drain_otherwise);
+	rig_on_host(drain_otherwise);
 }
 
 int main(void)
