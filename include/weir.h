@@ -1689,9 +1689,9 @@ WEIR_API bool weir_view_ended(weir_view *view, unsigned input, size_t needed);
 /* Least room in the port's live `block` queues; SIZE_MAX: no limit. */
 WEIR_API size_t weir_view_room(weir_view *view, unsigned output);
 /*
- * Returns true if all receivers of the output (at least one) are DONE, so that nobody gets what is emitted
- * there, and stays so until the run ends. Their end pokes the entity: with WEIR_OPERATOR_EFFECTS a condition
- * can let it tick then. False if an outlet is one of them.
+ * Returns true if all receivers of the output (at least one) are DONE, so that what is emitted there is
+ * dropped, and stays so until the run ends. Their end pokes the entity: with WEIR_OPERATOR_EFFECTS a
+ * condition can let it tick then. False if an outlet is one of them.
  */
 WEIR_API bool weir_view_receivers_done(weir_view *view, unsigned output);
 /*

@@ -694,8 +694,8 @@ static inline uint32_t close_fronts(weir_entity *entity)
  * awaits_fences: the tick waits for fences of its fronts, and for nothing else. What was found to hold stays
  * so: room only grows, and a front that is closed does not change (C4), nor do the producers of its messages,
  * which this entity holds as well. So a review that finds those complete that were armed knows the answer.
- * (Not those of the verdict: who explains the entity asks its conditions, too.) It waits for more than these
- * if a `cuda_stream` was passed over, since a promise of its port was open.
+ * (Not those of the verdict, which wr_entity_explain overwrites.) It waits for more than these if a
+ * `cuda_stream` was passed over, since a promise of its port was open.
  */
 static inline bool awaited_complete(const weir_entity *entity)
 {

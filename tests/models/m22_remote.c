@@ -5,8 +5,8 @@
  * receiver has a place for each credit, emits in the order of the numbers while there is room behind it, and gives the credit back then.
  * It ticks without room, too: it still answers, and hears that the link is lost. Its review looks for room only if it has said that it wants some.
  *
- * A receiver has one connection at a time: who connects meanwhile is refused, and comes again. To the receiver a sender is the one
- * that it had before, or another one: then it begins to count anew, and takes another session, which its welcome tells. So who comes
+ * A receiver has one connection at a time: a sender that connects meanwhile is refused, and tries again. To the receiver a sender is the one
+ * that it had before, or another one: then it begins to count anew, and takes another session, which its welcome tells. So one that comes
  * back behind another one finds another receiver, and counts what the old one had not confirmed as lost.
  *
  * Actors: the senders' ticks, the receiver's ticks, the link, what is behind the receiver, and a knife that cuts the link at any
@@ -23,7 +23,7 @@
 #include <stdint.h>
 #define THREADS 6
 enum { SENDER, SECOND, RECEIVER, LINK, BEHIND, KNIFE };
-enum { SENDERS = 2, NOBODY = SENDERS };
+enum { SENDERS = 2, NO_SENDER = SENDERS };
 enum { WHOLE, CUT, CUT_TWICE, CREDITS, TWO = 30, EACH_ONE = 60 }; /* settings: cuts + CREDITS * credits, + TWO with two senders or EACH_ONE */
 /* With two senders there is always room behind the receiver, and nothing is asked of blocks: both are the matter of the others. */
 enum { MESSAGES = 4, FEW = 2 }; /* of one sender, of each of two; with EACH_ONE they have one each */
@@ -79,7 +79,7 @@ static void begin(struct state *s)
 	for (int t = 0; t <= RECEIVER; t++)
 		s->side[t].looked = t != SECOND || setting >= TWO; /* their first tick */
 	s->room = s->session = 1;
-	s->line = s->last = NOBODY;
+	s->line = s->last = NO_SENDER;
 }
 
 static void arrive(struct state *s, int side)
@@ -160,7 +160,7 @@ static void receiver_handles(struct state *s)
 	if (s->side[RECEIVER].in_lost) {
 		s->side[RECEIVER].linked = s->end_seen = s->places = s->to_give = 0;
 		s->greeted = 0;
-		s->line = NOBODY;
+		s->line = NO_SENDER;
 	}
 	if (s->in_hello) {
 		s->greeted = 1;
@@ -172,12 +172,12 @@ static void receiver_handles(struct state *s)
 
 /* --- what they do then --- */
 
-/* Who connects while there is another connection is refused, and tries again by time. */
+/* A side that connects beside another connection is refused, and tries again by time. */
 static bool may_connect(const struct state *s, int t)
 {
-	if (t == SECOND && (setting < TWO || s->last == NOBODY)) /* which of two is the first is all the same */
+	if (t == SECOND && (setting < TWO || s->last == NO_SENDER)) /* which of two is the first is all the same */
 		return false;
-	return !s->side[t].linked && !s->sender[t].hello_sent && (s->line == NOBODY || mutation == SECOND_BESIDE);
+	return !s->side[t].linked && !s->sender[t].hello_sent && (s->line == NO_SENDER || mutation == SECOND_BESIDE);
 }
 
 static bool sender_can(const struct state *s, int t)
@@ -242,12 +242,12 @@ static void welcome(struct state *s, bool broken)
 	side->linked = 1;
 	s->greeted = 0;
 	if (another) {
-		if (s->last != NOBODY) {
+		if (s->last != NO_SENDER) {
 			s->replaced++;
 			s->session += mutation != SESSION_KEPT;
 		}
 		s->lost_before = side->lost;
-		if (s->last == NOBODY || mutation != COUNT_KEPT)
+		if (s->last == NO_SENDER || mutation != COUNT_KEPT)
 			s->received = s->hello_at;
 		s->last = s->line;
 	}
@@ -429,7 +429,7 @@ static bool cut(struct state *s)
 {
 	struct sender *sender = &s->sender[s->line];
 
-	if (s->cut == setting % CREDITS || s->line == NOBODY || s->side[s->line].in_lost || s->side[RECEIVER].in_lost ||
+	if (s->cut == setting % CREDITS || s->line == NO_SENDER || s->side[s->line].in_lost || s->side[RECEIVER].in_lost ||
 	    !sender->hello_sent || s->answered)
 		return false;
 	s->cut++;
@@ -449,7 +449,7 @@ static bool step(struct state *s, int t)
 	case RECEIVER:
 		return side_step(s, t);
 	case LINK:
-		return s->line != NOBODY && deliver(s, choose(5 + messages()));
+		return s->line != NO_SENDER && deliver(s, choose(5 + messages()));
 	case BEHIND:
 		if (s->room || s->side[RECEIVER].at == OVER)
 			return false;
@@ -469,7 +469,7 @@ static void check(const struct state *s)
 		here += (s->data >> i & 1) + (s->in_data >> i & 1) + (s->places >> i & 1);
 	if (here > most())
 		fail("%d messages are under way or wait, with %d credits", here, most());
-	if (setting < TWO && s->line != NOBODY && s->data & ~s->sender[s->line].blocks & ~s->bundled & ~(s->bundled << 1))
+	if (setting < TWO && s->line != NO_SENDER && s->data & ~s->sender[s->line].blocks & ~s->bundled & ~(s->bundled << 1))
 		fail("a block was given back while the link may read it");
 	if (mutation == AS_IT_ARRIVES && (s->data & ((1 << s->next) - 1)))
 		fail("a message is received before an earlier one");

@@ -8,8 +8,8 @@
  * which `progress` does last, and any use of the link ends (R4). What a side owes the other by R1 is checked
  * where a message passes, what it does with a block of the link's where that is read (R3), and that no side
  * sleeps while the link has news, or keeps a connection on which a payload was torn, whenever the world is at
- * rest. Of a connection whose payload is torn no loss is told, until a side drops it. Who is silent is lost
- * in time, and nobody else (R7, simulated_silence.c).
+ * rest. Of a connection whose payload is torn no loss is told, until a side drops it. A side that is silent
+ * is lost in time, and no other one (R7, simulated_silence.c).
  *
  * It replaces the system's timers and clock in the world (simulated_time.c), so that the times of remote/ are
  * the world's.
