@@ -71,7 +71,8 @@ struct receive {
 	uint32_t used;
 	weir_message **ready;
 	uint32_t ready_first, ready_count;
-	uint32_t owed;     /* credits for what was emitted, that were not given back */
+	uint32_t given;    /* credits that the sender has: places that are free, each with its memory */
+	bool lacks;        /* memory for more: its pool has none (R1) */
 	bool keeps;        /* the timer is that of credits that are kept back */
 	uint64_t next;     /* the number of the first message that is not ready */
 	uint64_t received; /* of this sender, since it began, as far as this receiver could know */
@@ -169,6 +170,7 @@ static weir_status receive_describe(const weir_values *values, weir_ports *ports
 	weir_port out = outputs[0];
 
 	out.place = places[read_place(values)];
+	out.ahead = (uint32_t)weir_values_int(values, "credits");
 	return weir_ports_add_output(ports, &out);
 }
 
@@ -183,6 +185,11 @@ static void set_timer(struct receive *self, int64_t ns)
 
 static const struct wire enough = {
 	.kind = WIRE_BYE, .reason = WIRE_ENOUGH, .text = "it takes no more messages"};
+
+static uint32_t open_places(const struct receive *self)
+{
+	return self->credits - self->used - self->ready_count;
+}
 
 /* --- what the link calls --- */
 
@@ -230,9 +237,9 @@ static void tell_refusal(struct receive *self, uint64_t number, weir_status stat
 	else if (status == WEIR_E_BUSY)
 		remote_fail(&self->remote,
 			    "no memory for message %" PRIu64
-			    ": its memory pool is used up: more blocks, or fewer than %" PRIu32
-			    " credits (docs/distributed.md)",
-			    number, self->credits);
+			    ": its memory pool is used up: say by memory_available how many blocks a message "
+			    "takes (docs/distributed.md)",
+			    number);
 	else
 		remote_fail(&self->remote, "no memory for message %" PRIu64 ": %s", number,
 			    weir_last_error());
@@ -245,8 +252,7 @@ static struct place *make_message(struct receive *self, const struct wire *wire,
 	struct place *place = place_of(self, number);
 	weir_status status;
 
-	if (number - self->next >= self->credits || place->message ||
-	    self->used + self->ready_count >= self->credits) {
+	if (number - self->next >= self->credits || place->message || !self->given) {
 		remote_lose(&self->remote,
 			    "message %" PRIu64 " came, where %" PRIu64 " is next and %" PRIu32 " of %" PRIu32
 			    " places are used: the other side is no weir, or another version",
@@ -263,6 +269,7 @@ static struct place *make_message(struct receive *self, const struct wire *wire,
 	place->bundle = 0;
 	place->said = wire->times.said;
 	self->used++;
+	self->given--;
 	return place;
 }
 
@@ -594,11 +601,12 @@ static void begin_run(struct receive *self)
 static void greet(weir_context *context, struct receive *self)
 {
 	const struct wire *hello = &self->hello;
+	size_t reserved = weir_context_reserve(context, open_places(self));
 	struct wire welcome = {
 		.kind = WIRE_WELCOME,
 		.session = self->session,
 		.waiting = self->ready_count,
-		.credits = self->credits - self->ready_count,
+		.credits = (uint32_t)reserved,
 		.most = self->most,
 		.device = self->device,
 		.times = times_now(self),
@@ -624,7 +632,8 @@ static void greet(weir_context *context, struct receive *self)
 				 "%s at %s is there: %" PRIu64 " messages were lost so far",
 				 hello->session == self->sender ? "the sender" : "another sender", self->peer,
 				 self->lost);
-	self->owed = 0; /* the welcome gives all */
+	self->given = (uint32_t)reserved;
+	self->lacks = reserved < open_places(self);
 	self->stalls = false;
 	self->sender = hello->session;
 	self->next = hello->number;
@@ -649,6 +658,7 @@ static void handle_loss(weir_context *context, struct receive *self)
 	}
 	remote_drop(remote);
 	free_places(self);
+	(void)weir_context_reserve(context, 0);
 	self->ends = was_linked && !self->waits && self->ends && self->next == self->end;
 	self->greeted = self->torn = false;
 	time_stall(self);
@@ -673,24 +683,32 @@ static void drop_silent(weir_context *context, struct receive *self)
 	time_stall(self);
 }
 
+/* For the places that are free, as far as there is memory for them. */
 static void say_credits(struct receive *self)
 {
-	const struct wire credit = {
-		.kind = WIRE_CREDIT,
-		.credits = self->owed,
-		.times = times_now(self),
-	};
+	size_t reserved = weir_context_reserve(self->context, open_places(self));
+	struct wire credit = {.kind = WIRE_CREDIT};
 
+	self->lacks = reserved < open_places(self);
+	if (reserved <= self->given)
+		return;
+	credit.credits = (uint32_t)reserved - self->given;
+	credit.times = times_now(self);
 	remote_say(&self->remote, &credit);
-	self->owed = 0;
+	self->given = (uint32_t)reserved;
 }
 
-/* A quarter of them at once, or what there is when it is due (R1). */
+static uint32_t owed(const struct receive *self)
+{
+	return open_places(self) - self->given;
+}
+
+/* A quarter of them at once, or what there is when it is due, or as memory comes (R1). */
 static void give_credits(struct receive *self, bool due)
 {
-	if (self->state != LINKED || self->remote.gone || !self->owed)
+	if (self->state != LINKED || self->remote.gone || !owed(self))
 		return;
-	if (!due && self->owed < self->credits / 4) {
+	if (!due && !self->lacks && owed(self) < self->credits / 4) {
 		if (!self->keeps)
 			set_timer(self, NS_CREDITS);
 		self->keeps = true;
@@ -741,7 +759,6 @@ static weir_status emit_one(weir_context *context, struct receive *self)
 		return status;
 	}
 	self->emitted++;
-	self->owed++;
 	return WEIR_OK;
 }
 
@@ -758,11 +775,10 @@ static weir_status emit(weir_context *context, struct receive *self)
 	}
 	for (; room && self->ready_count && !status; room--) {
 		status = emit_one(context, self);
-		if (self->owed >= self->credits / 4)
+		if (owed(self) >= self->credits / 4)
 			give_credits(self, false);
 	}
-	if (self->owed)
-		give_credits(self, false);
+	give_credits(self, false);
 	return status;
 }
 

@@ -290,6 +290,11 @@ size_t weir_context_room(const weir_context *context, unsigned output)
 	return (room < port->max_emits ? room : port->max_emits) - port->emitted_count;
 }
 
+size_t weir_context_reserve(weir_context *context, size_t messages)
+{
+	return wr_claims_reserve(context->entity, messages);
+}
+
 bool weir_context_receivers_done(const weir_context *context, unsigned output)
 {
 	const weir_entity *entity = context->entity;

@@ -185,6 +185,7 @@ static weir_status make_claims(weir_entity *entity, const struct wr_plan_entity 
 			.from = &entity->graph->memory_pools[memory->pool].shared,
 			.entity = entity,
 			.units = memory->units,
+			.ahead = memory->ahead,
 		};
 	}
 	return WEIR_OK;

@@ -2,7 +2,8 @@
  * M22: graphs joined by a link (docs/dev/rules.md R1 to R6): credits, data, the end, the loss of the link and a new one, and
  * a second sender that connects to the receiver.
  * The sender takes a message from its input only with a credit and keeps its block until the link is done with it; the
- * receiver has a place for each credit, emits in the order of the numbers while there is room behind it, and gives the credit back then.
+ * receiver has a place for each credit, and memory, emits in the order of the numbers while there is room behind it, and gives the credit back then.
+ * A credit tells how many messages of the sender were emitted, which confirms them.
  * It ticks without room, too: it still answers, and hears that the link is lost. Its review looks for room only if it has said that it wants some.
  *
  * A receiver has one connection at a time: a sender that connects meanwhile is refused, and tries again. To the receiver a sender is the one
@@ -24,13 +25,14 @@
 #define THREADS 6
 enum { SENDER, SECOND, RECEIVER, LINK, BEHIND, KNIFE };
 enum { SENDERS = 2, NO_SENDER = SENDERS };
-enum { WHOLE, CUT, CUT_TWICE, CREDITS, TWO = 30, EACH_ONE = 60 }; /* settings: cuts + CREDITS * credits, + TWO with two senders or EACH_ONE */
+enum { WHOLE, CUT, CUT_TWICE, CREDITS, TWO = 30, EACH_ONE = 60, SCARCE = 128 }; /* settings: cuts + CREDITS * credits, + TWO with two senders or EACH_ONE */
+/* SCARCE: the receiver may lack memory for its places: its welcome gives any number of credits, and the rest as memory comes. */
 /* With two senders there is always room behind the receiver, and nothing is asked of blocks: both are the matter of the others. */
 enum { MESSAGES = 4, FEW = 2 }; /* of one sender, of each of two; with EACH_ONE they have one each */
 enum mutation {
 	NONE, CREDIT_TWICE, END_AT_ONCE, LOOKED_BEFORE, BLOCK_GIVEN_BACK, OLD_CREDITS, WELCOME_IN_FULL, ARMED_ONCE, AS_IT_ARRIVES,
 	NEXT_EMITTED, LOST_ADDED, NO_ROOM_ASKED, ROOM_UNWANTED, WELCOME_SETS, SECOND_BESIDE, SESSION_KEPT, COUNT_KEPT, CREDIT_CONFIRMS,
-	BUNDLE_ONE_CREDIT, BUNDLE_ONE_PLACE
+	BUNDLE_ONE_CREDIT, BUNDLE_ONE_PLACE, CREDIT_COUNTS, MEMORY_UNHEARD
 };
 enum at { REST, PROGRESS, ARM, ACT, OVER };
 struct side { uint8_t at, armed, event, acted, looked, linked, lost, in_lost; };
@@ -38,7 +40,8 @@ struct sender {
 	uint8_t credits, sent, blocks, end_sent, hello_sent;
 	uint8_t session, confirmed, lost_before; /* session: of the receiver that it knows; 0: none */
 	/* delivered but not handled */
-	uint8_t in_welcome, in_given, in_done, in_complete;
+	uint8_t in_welcome, in_given, in_told, in_done, in_complete;
+	uint8_t told, has_told; /* by a credit that has overtaken its welcome */
 	uint8_t came; /* of its messages, to the receiver, in all */
 };
 struct state {
@@ -46,11 +49,11 @@ struct state {
 	struct sender sender[SENDERS];
 	uint8_t line; /* whose connection the receiver has */
 	/* the receiver: `ready` are whole and in order, and not emitted; next: the number after them; last: the sender that it knows */
-	uint8_t places, next, ready, end_seen, end, emitted, greeted, to_give, answered, unheard, room, wants;
+	uint8_t places, next, ready, end_seen, end, emitted, greeted, to_give, withheld, answered, unheard, room, wants;
 	uint8_t last, session, received, lost_before, replaced;
 	uint8_t bundled; /* bit n: message n is under way in a bundle with the next one */
 	/* under way; what the welcome tells */
-	uint8_t data, end_data, hello, hello_at, welcome, given, done;
+	uint8_t data, end_data, hello, hello_at, welcome, given, given_told, done;
 	uint8_t welcome_received, welcome_credits, welcome_waiting, welcome_session;
 	uint8_t in_data, in_end, in_hello;
 	uint8_t cut;
@@ -64,20 +67,25 @@ static const char *thread_name(int t)
 	return names[t];
 }
 
+static int base(void)
+{
+	return setting & ~SCARCE;
+}
+
 static int most(void)
 {
-	return setting % TWO / CREDITS;
+	return base() % TWO / CREDITS;
 }
 
 static int messages(void)
 {
-	return setting < TWO ? MESSAGES : setting < EACH_ONE ? FEW : 1;
+	return base() < TWO ? MESSAGES : base() < EACH_ONE ? FEW : 1;
 }
 
 static void begin(struct state *s)
 {
 	for (int t = 0; t <= RECEIVER; t++)
-		s->side[t].looked = t != SECOND || setting >= TWO; /* their first tick */
+		s->side[t].looked = t != SECOND || base() >= TWO; /* their first tick */
 	s->room = s->session = 1;
 	s->line = s->last = NO_SENDER;
 }
@@ -106,7 +114,11 @@ static void take_welcome(struct state *s, struct sender *sender, struct side *si
 	else
 		side->lost = (uint8_t)(sender->lost_before + sender->sent - s->welcome_received);
 	sender->session = s->welcome_session;
-	sender->confirmed = (uint8_t)(s->welcome_received - s->welcome_waiting + sender->credits);
+	if (mutation == CREDIT_COUNTS)
+		sender->confirmed = (uint8_t)(s->welcome_received - s->welcome_waiting + sender->credits);
+	else
+		sender->confirmed = sender->has_told ? sender->told : (uint8_t)(s->welcome_received - s->welcome_waiting);
+	sender->told = sender->has_told = 0;
 	sender->credits = (uint8_t)(s->welcome_credits + (mutation == WELCOME_SETS ? 0 : sender->credits)); /* some may have come before it */
 }
 
@@ -120,16 +132,22 @@ static void sender_handles(struct state *s, int t)
 	if (sender->in_welcome)
 		take_welcome(s, sender, side);
 	sender->credits += sender->in_given;
-	if (side->linked || mutation == CREDIT_CONFIRMS) /* else the welcome that it has overtaken counts it */
+	if (mutation == CREDIT_COUNTS && side->linked) {
 		sender->confirmed += sender->in_given;
+	} else if (sender->in_given && (side->linked || mutation == CREDIT_CONFIRMS)) {
+		sender->confirmed = sender->in_told;
+	} else if (sender->in_given) { /* it counts from the welcome on, which it has overtaken */
+		sender->told = sender->in_told;
+		sender->has_told = 1;
+	}
 	if (sender->in_done)
 		side->at = OVER;
 	if (side->in_lost) { /* the close of the link ends what was under way */
-		side->linked = sender->hello_sent = sender->end_sent = sender->blocks = 0;
+		side->linked = sender->hello_sent = sender->end_sent = sender->blocks = sender->told = sender->has_told = 0;
 		if (mutation != OLD_CREDITS)
 			sender->credits = 0;
 	}
-	sender->in_complete = sender->in_welcome = sender->in_given = sender->in_done = side->in_lost = 0;
+	sender->in_complete = sender->in_welcome = sender->in_given = sender->in_told = sender->in_done = side->in_lost = 0;
 }
 
 static void move_to_ready(struct state *s)
@@ -158,7 +176,7 @@ static void receiver_handles(struct state *s)
 	if (s->in_end)
 		s->end_seen = 1;
 	if (s->side[RECEIVER].in_lost) {
-		s->side[RECEIVER].linked = s->end_seen = s->places = s->to_give = 0;
+		s->side[RECEIVER].linked = s->end_seen = s->places = s->to_give = s->withheld = 0;
 		s->greeted = 0;
 		s->line = NO_SENDER;
 	}
@@ -175,7 +193,7 @@ static void receiver_handles(struct state *s)
 /* A side that connects beside another connection is refused, and tries again by time. */
 static bool may_connect(const struct state *s, int t)
 {
-	if (t == SECOND && (setting < TWO || s->last == NO_SENDER)) /* which of two is the first is all the same */
+	if (t == SECOND && (base() < TWO || s->last == NO_SENDER)) /* which of two is the first is all the same */
 		return false;
 	return !s->side[t].linked && !s->sender[t].hello_sent && (s->line == NO_SENDER || mutation == SECOND_BESIDE);
 }
@@ -204,7 +222,7 @@ static void sender_acts(struct state *s, int t)
 		s->hello = 1;
 		s->hello_at = sender->sent;
 		say("says hello, %d sent", sender->sent);
-	} else if (setting < TWO && sender->sent + 1 < messages() && sender->credits > (mutation != BUNDLE_ONE_CREDIT) && choose(2)) {
+	} else if (base() < TWO && sender->sent + 1 < messages() && sender->credits > (mutation != BUNDLE_ONE_CREDIT) && choose(2)) {
 		s->data |= broken ? 0 : (uint8_t)(3 << sender->sent);
 		s->bundled |= broken ? 0 : (uint8_t)(1 << sender->sent);
 		sender->credits -= mutation == BUNDLE_ONE_CREDIT ? 1 : 2;
@@ -212,7 +230,7 @@ static void sender_acts(struct state *s, int t)
 		sender->sent += 2;
 	} else if (sender->sent < messages()) {
 		s->data |= broken ? 0 : (uint8_t)(1 << sender->sent);
-		if (mutation != BLOCK_GIVEN_BACK && setting < TWO)
+		if (mutation != BLOCK_GIVEN_BACK && base() < TWO)
 			sender->blocks |= (uint8_t)(1 << sender->sent);
 		sender->credits--;
 		say("sends %d", sender->sent);
@@ -231,7 +249,7 @@ static bool receiver_ends(const struct state *s)
 
 static bool receiver_can(const struct state *s)
 {
-	return (s->ready && (s->room || mutation == NO_ROOM_ASKED)) || (s->greeted && !s->side[RECEIVER].linked) || receiver_ends(s);
+	return (s->to_give && s->side[RECEIVER].linked) || (s->ready && (s->room || mutation == NO_ROOM_ASKED)) || (s->greeted && !s->side[RECEIVER].linked) || receiver_ends(s);
 }
 
 static void welcome(struct state *s, bool broken)
@@ -259,6 +277,8 @@ static void welcome(struct state *s, bool broken)
 		s->welcome_received -= s->ready;
 	s->welcome_waiting = s->ready;
 	s->welcome_credits = (uint8_t)(most() - (mutation == WELCOME_IN_FULL ? 0 : s->ready));
+	s->withheld = setting & SCARCE ? (uint8_t)choose(s->welcome_credits + 1) : 0;
+	s->welcome_credits -= s->withheld;
 	s->welcome_session = s->session;
 	s->next = s->hello_at;
 	say("welcomes, %d received, %d lost", s->welcome_received, side->lost);
@@ -280,7 +300,7 @@ static void receiver_acts(struct state *s)
 	} else if (s->ready && (s->room || mutation == NO_ROOM_ASKED)) {
 		if (!s->room)
 			fail("emits without room");
-		s->room = setting >= TWO;
+		s->room = base() >= TWO;
 		s->ready--;
 		s->emitted++;
 		s->to_give += side->linked;
@@ -288,6 +308,7 @@ static void receiver_acts(struct state *s)
 	}
 	if (s->to_give && side->linked) {
 		s->given += broken ? 0 : s->to_give;
+		s->given_told = broken ? 0 : (uint8_t)(s->received - s->ready);
 		s->to_give = 0;
 	}
 }
@@ -303,7 +324,7 @@ static bool side_step(struct state *s, int t)
 		return false;
 	switch ((enum at)side->at) {
 	case REST:
-		if (!side->event && !side->looked && !(t == RECEIVER ? s->wants && s->room : may_connect(s, t)))
+		if (!side->event && !side->looked && !(t == RECEIVER ? (s->wants && s->room) || (s->to_give && side->linked && mutation != MEMORY_UNHEARD) : may_connect(s, t)))
 			return false;
 		side->at = PROGRESS;
 		side->acted = side->event = 0;
@@ -366,7 +387,7 @@ static bool deliver_message(struct state *s, int n)
 	s->data &= (uint8_t)~all;
 	s->in_data |= bundle && mutation == BUNDLE_ONE_PLACE ? (uint8_t)(1 << n) : all;
 	s->bundled &= (uint8_t)~all;
-	if (setting < TWO && !bundle)
+	if (base() < TWO && !bundle)
 		s->sender[s->line].in_complete |= all;
 	if (!bundle)
 		arrive(s, s->line);
@@ -400,7 +421,8 @@ static bool deliver(struct state *s, int what)
 		if (!s->given)
 			return false;
 		sender->in_given += s->given;
-		s->given = 0;
+		sender->in_told = s->given_told;
+		s->given = s->given_told = 0;
 		arrive(s, s->line);
 		say("brings credits");
 		return true;
@@ -429,11 +451,11 @@ static bool cut(struct state *s)
 {
 	struct sender *sender = &s->sender[s->line];
 
-	if (s->cut == setting % CREDITS || s->line == NO_SENDER || s->side[s->line].in_lost || s->side[RECEIVER].in_lost ||
+	if (s->cut == base() % CREDITS || s->line == NO_SENDER || s->side[s->line].in_lost || s->side[RECEIVER].in_lost ||
 	    !sender->hello_sent || s->answered)
 		return false;
 	s->cut++;
-	s->data = s->bundled = s->end_data = s->hello = s->welcome = s->given = s->done = sender->in_welcome = sender->in_given = s->in_hello = s->in_end = 0;
+	s->data = s->bundled = s->end_data = s->hello = s->welcome = s->given = s->given_told = s->done = sender->in_welcome = sender->in_given = sender->in_told = s->in_hello = s->in_end = 0;
 	s->side[s->line].in_lost = s->side[RECEIVER].in_lost = 1;
 	arrive(s, s->line);
 	arrive(s, RECEIVER);
@@ -451,6 +473,12 @@ static bool step(struct state *s, int t)
 	case LINK:
 		return s->line != NO_SENDER && deliver(s, choose(5 + messages()));
 	case BEHIND:
+		if (s->withheld && s->side[RECEIVER].at != OVER) {
+			s->withheld--;
+			s->to_give++;
+			say("gives the receiver memory");
+			return true;
+		}
 		if (s->room || s->side[RECEIVER].at == OVER)
 			return false;
 		s->room = 1;
@@ -469,7 +497,7 @@ static void check(const struct state *s)
 		here += (s->data >> i & 1) + (s->in_data >> i & 1) + (s->places >> i & 1);
 	if (here > most())
 		fail("%d messages are under way or wait, with %d credits", here, most());
-	if (setting < TWO && s->line != NO_SENDER && s->data & ~s->sender[s->line].blocks & ~s->bundled & ~(s->bundled << 1))
+	if (base() < TWO && s->line != NO_SENDER && s->data & ~s->sender[s->line].blocks & ~s->bundled & ~(s->bundled << 1))
 		fail("a block was given back while the link may read it");
 	if (mutation == AS_IT_ARRIVES && (s->data & ((1 << s->next) - 1)))
 		fail("a message is received before an earlier one");
@@ -518,6 +546,11 @@ static const struct run runs[] = {
 	{"rules: two senders, one credit, the link is cut", NONE, TWO + 1 * CREDITS + CUT, HOLDS},
 	{"rules: two senders, two credits, the link is cut", NONE, TWO + 2 * CREDITS + CUT, HOLDS},
 	{"rules: two senders with a message each, one credit, the link is cut twice", NONE, EACH_ONE + 1 * CREDITS + CUT_TWICE, HOLDS},
+	{"rules: one credit, memory is scarce, the link is cut", NONE, SCARCE + 1 * CREDITS + CUT, HOLDS},
+	{"rules: two credits, memory is scarce, the link is cut", NONE, SCARCE + 2 * CREDITS + CUT, HOLDS},
+	{"rules: two senders, one credit, memory is scarce, the link is cut", NONE, SCARCE + TWO + 1 * CREDITS + CUT, HOLDS},
+	{"MUTANT a credit confirms a message, though it may be given as memory comes", CREDIT_COUNTS, SCARCE + EACH_ONE + 1 * CREDITS + CUT_TWICE, BREAKS},
+	{"MUTANT memory that comes wakes nobody", MEMORY_UNHEARD, SCARCE + 1 * CREDITS + WHOLE, BREAKS},
 	{"MUTANT a credit is given when a message comes, and again when it is emitted", CREDIT_TWICE, 1 * CREDITS + WHOLE, BREAKS},
 	{"MUTANT the end ends, whatever is under way", END_AT_ONCE, 2 * CREDITS + WHOLE, BREAKS},
 	{"MUTANT what is to do is looked up before the link is armed", LOOKED_BEFORE, 1 * CREDITS + WHOLE, BREAKS},

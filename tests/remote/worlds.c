@@ -71,6 +71,21 @@ static struct side *side_of(weir_context *context)
 	return side;
 }
 
+/* Only tensors go into a memory pool. */
+static weir_status make_first(weir_graph *graph, size_t bytes, weir_message **out)
+{
+	const int64_t extent = (int64_t)bytes;
+	const weir_tensor like = {.size = sizeof like,
+				  .device = WEIR_DEVICE_HOST,
+				  .dimensions = 1,
+				  .shape = &extent,
+				  .code = 1,
+				  .bits = 8};
+
+	return world.blocks ? weir_message_create_tensor(graph, &like, out)
+			    : weir_message_create_bytes(graph, bytes, out);
+}
+
 static weir_status number_compute(weir_context *context, void *state)
 {
 	struct side *side = side_of(context);
@@ -84,7 +99,7 @@ static weir_status number_compute(weir_context *context, void *state)
 	(void)state;
 	if (wr_random_below(random, 100) < world.source_slow)
 		weir_sleep(1 + (int64_t)wr_random_below(random, 20 * MS));
-	status = weir_message_create_bytes(weir_context_graph(context), bytes, &message);
+	status = make_first(weir_context_graph(context), bytes, &message);
 	if (status)
 		return status;
 	memset(weir_message_data(message), fill_of(letter, 0), bytes);
@@ -198,7 +213,10 @@ static weir_status make(struct side *side)
 		"{\"capacity\": %u, \"take\": %s}}}],"
 		" \"connections\": [[\"number.out\", \"%s.in\"]]}";
 	static const char receiver[] =
-		"{\"weir\": 1, \"entities\": [{\"name\": \"receive\", \"operator\": \"remote_receive\","
+		"{\"weir\": 1, \"resources\": {\"pool\": {\"type\": \"memory_pool\", \"place\": \"host\", "
+		"\"block_size\": 1024, \"blocks\": %u}}, "
+		"\"entities\": [{\"name\": \"receive\", \"operator\": \"remote_receive\", \"resources\": "
+		"[%s],"
 		" \"parameters\": {\"listen\": \"127.0.0.1:1\", \"on_lost\": \"%s\", \"spin\": \"%uus\", "
 		"\"keepalive\": \"%ums\", \"credits\": %u}, "
 		"\"ports\": {\"out\": {\"max_emits\": %u}}},"
@@ -209,14 +227,15 @@ static weir_status make(struct side *side)
 	weir_scheduler_options options = {.workers = side->workers};
 	weir_description *description = NULL;
 	weir_status status;
-	char json[1000], beat[100];
+	char json[1200], beat[100];
 
 	write_beat(side->which == SIMULATED_SENDER ? world.source_beat : world.sink_beat, beat);
 	if (side->which == SIMULATED_SENDER)
 		snprintf(json, sizeof json, sender, beat, side->name, words[side->on_lost], side->spin,
 			 side->keepalive, TIMEOUT, world.queued, world.batches ? "\"all\"" : "1", side->name);
 	else
-		snprintf(json, sizeof json, receiver, words[side->on_lost], side->spin, side->keepalive,
+		snprintf(json, sizeof json, receiver, world.blocks ? world.blocks : 1,
+			 world.blocks ? "\"pool\"" : "", words[side->on_lost], side->spin, side->keepalive,
 			 world.credits, world.batches ? BEHIND : 1, BEHIND, beat);
 	if (!side->life)
 		dst_put("%s\n", json);
@@ -309,6 +328,8 @@ static void live(struct side *side, enum fate fate)
 	check_end(side, outcome.text ? outcome.text : "");
 	weir_scheduler_destroy(side->scheduler);
 	side->scheduler = NULL;
+	if (side->graph->memory_pool_count && wr_shared_used(&side->graph->memory_pools[0].shared))
+		dst_fails("%s keeps memory", side->name);
 	if (weir_graph_destroy(side->graph))
 		dst_fails("a message of %s is left: %s", side->name, weir_last_error());
 	side->graph = NULL;
@@ -483,9 +504,10 @@ static void draw_world(uint64_t seed)
 	while (world.side_count < 2)
 		draw_side(world.side_count++);
 	draw_fate();
-	dst_put("%u messages, %u credits, on_lost %d and %d, fates %d and %d after %" PRId64 " and %" PRId64
-		", %u cuts%s, %u tears, enough %u\n",
-		world.count, world.credits, world.sides[0].on_lost, world.sides[1].on_lost,
+	world.blocks = draw(2) ? 0 : 1 + draw(world.credits + 3);
+	dst_put("%u messages, %u credits, %u blocks, on_lost %d and %d, fates %d and %d after %" PRId64
+		" and %" PRId64 ", %u cuts%s, %u tears, enough %u\n",
+		world.count, world.credits, world.blocks, world.sides[0].on_lost, world.sides[1].on_lost,
 		world.sides[0].fate, world.sides[1].fate, world.sides[0].fate_after,
 		world.sides[1].fate_after, world.plan.cuts, world.plan.full ? " when full" : "",
 		world.plan.tears, world.enough);

@@ -52,6 +52,7 @@ struct world {
 	struct wr_random shape;
 	uint32_t count, credits, source_slow, sink_slow; /* slow: per cent of ticks */
 	uint32_t queued;                                 /* at the sender, at most */
+	uint32_t blocks;                                 /* of the receiver's memory pool; 0: it has none */
 	bool batches;                                    /* a tick sends and emits several */
 	uint32_t source_beat, sink_beat;                 /* ms between two of its ticks; 0: none */
 	uint32_t packs;                                  /* per cent of messages that have parts */
