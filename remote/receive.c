@@ -693,6 +693,7 @@ static void say_credits(struct receive *self)
 	if (reserved <= self->given)
 		return;
 	credit.credits = (uint32_t)reserved - self->given;
+	credit.number = self->received - self->ready_count;
 	credit.times = times_now(self);
 	remote_say(&self->remote, &credit);
 	self->given = (uint32_t)reserved;

@@ -38,6 +38,8 @@ struct send {
 	uint64_t session, receiver; /* the sessions of both */
 	uint64_t sent;              /* taken from the input: the number of the next message */
 	uint64_t confirmed;         /* that this receiver has emitted, or an earlier one has received */
+	uint64_t told; /* the same, by a credit that has overtaken its welcome, if there was one */
+	bool early;
 	uint64_t lost, lost_before; /* so far; with earlier receivers */
 	uint64_t credits, most;
 	unsigned places, bundled;  /* of the receiver; messages of the bundle */
@@ -112,7 +114,7 @@ static void take_times(struct send *self, const struct wire *wire)
 
 static void take_welcome(struct send *self, const struct wire *wire)
 {
-	if (self->state != GREETING || wire->number > self->sent || !(wire->credits + wire->waiting)) {
+	if (self->state != GREETING || wire->number > self->sent) {
 		remote_fail(&self->remote, "%s answers what was not asked: no weir, or another version",
 			    self->to);
 		return;
@@ -125,12 +127,25 @@ static void take_welcome(struct send *self, const struct wire *wire)
 	else
 		self->lost = self->lost_before + self->sent - wire->number;
 	self->receiver = wire->session;
-	self->confirmed = wire->number - wire->waiting + self->credits; /* of these it told before (R2) */
+	self->confirmed = self->early ? self->told : wire->number - wire->waiting;
+	self->early = false;
 	self->credits += wire->credits;
 	self->most = wire->most;
 	self->places = wire->credits + wire->waiting;
 	self->device = wire->device;
 	self->state = LINKED;
+}
+
+/* One that has overtaken the welcome counts from that on (R1). Others may have been overtaken. */
+static void take_credits(struct send *self, const struct wire *wire)
+{
+	bool early = self->state == GREETING;
+	uint64_t *told = early ? &self->told : &self->confirmed;
+
+	self->credits += wire->credits;
+	if ((early && !self->early) || (int64_t)(wire->number - *told) > 0)
+		*told = wire->number;
+	self->early |= early;
 }
 
 static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t bytes, struct span *spans,
@@ -153,9 +168,7 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 		break;
 	case WIRE_CREDIT:
 		take_times(self, &wire);
-		self->credits += wire.credits;
-		if (self->state != GREETING) /* else the welcome, which it has overtaken, counts it (R1) */
-			self->confirmed += wire.credits;
+		take_credits(self, &wire);
 		break;
 	case WIRE_DONE:
 		if (self->state == ENDING)
@@ -324,6 +337,7 @@ static weir_status try_to_link(weir_context *context, struct send *self)
 		return WEIR_OK;
 	}
 	self->credits = 0;
+	self->early = false;
 	self->greeted = false;
 	self->state = GREETING;
 	set_timer(self, NS_GREETING);

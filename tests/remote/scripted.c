@@ -327,8 +327,11 @@ static bool connects_late(struct link *link)
 	return made > since + 100 && connects(link);
 }
 
+static uint64_t confirmed; /* by the credits that it gave */
+
 static bool welcomes(struct link *link)
 {
+	confirmed = data;
 	return said.kind == WIRE_HELLO && says(link, (struct wire){.kind = WIRE_WELCOME,
 								   .session = 1,
 								   .number = data,
@@ -338,6 +341,7 @@ static bool welcomes(struct link *link)
 
 static bool welcomes_many_late(struct link *link)
 {
+	confirmed = data;
 	return made >= CAPACITY && said.kind == WIRE_HELLO &&
 	       says(link,
 		    (struct wire){
@@ -386,7 +390,7 @@ static bool has_enough_credits(struct link *link)
 
 static bool gives_credits(struct link *link)
 {
-	return says(link, (struct wire){.kind = WIRE_CREDIT, .credits = 3});
+	return says(link, (struct wire){.kind = WIRE_CREDIT, .credits = 3, .number = confirmed += 3});
 }
 
 /* What waits there, of another sender, is emitted; the credit for it overtakes the welcome. */

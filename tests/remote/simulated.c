@@ -268,7 +268,7 @@ static void check_credit(struct line *line, const struct wire *wire, unsigned me
 	switch (wire->kind) {
 	case WIRE_WELCOME:
 		simulated_seen.greeted++;
-		line->limit = wire->credits + wire->waiting;
+		line->limit = net.plan.places;
 		line->credits = wire->credits;
 		line->sent = wire->waiting;
 		line->came = 0;

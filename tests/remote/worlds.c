@@ -493,6 +493,7 @@ static void draw_world(uint64_t seed)
 	wr_random_seed(&world.shape, seed, 59);
 	world.count = 1 + draw(draw(3) ? 12 : 40);
 	world.credits = 1 + draw(draw(3) ? 4 : 16);
+	world.plan.places = world.credits;
 	world.queued = 1 + draw(4);
 	world.batches = draw(2);
 	world.source_slow = draw(3) ? 0 : draw(60);
