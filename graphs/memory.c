@@ -164,20 +164,13 @@ static void report_use(struct wr_build *build, const struct wr_plan_entity *of, 
 	wr_report(&build->reports, WR_W_CLAIM, &here, wr_value_find(entity, "resources")->place, "%s", line);
 }
 
-/* The program may still give an output that is not optional an outlet. */
-static bool is_used(const struct wr_plan_output *output)
-{
-	return output->connections || output->outlet || !(output->port->flags & WEIR_PORT_OPTIONAL);
-}
-
+/* Also where no output is connected: what is made there is dropped in the tick that emits it. */
 static uint64_t messages_ahead(const struct wr_plan_entity *entity)
 {
 	uint64_t ahead = 0;
 
 	for (size_t i = 0; i < entity->output_count; i++)
-		ahead += is_used(&entity->outputs[i]) && sends_tensors(&entity->outputs[i])
-				 ? entity->outputs[i].port->ahead
-				 : 0;
+		ahead += sends_tensors(&entity->outputs[i]) ? entity->outputs[i].port->ahead : 0;
 	return ahead;
 }
 
@@ -196,8 +189,11 @@ static void imply_units(struct wr_build *build, const struct wr_plan_entity *ent
 	line = wr_words_in(text, sizeof text);
 	for (size_t i = 0; i < entity->output_count; i++) {
 		const struct wr_plan_output *output = &entity->outputs[i];
+		/* The program may still give one that is not optional an outlet. */
+		bool used =
+			output->connections || output->outlet || !(output->port->flags & WEIR_PORT_OPTIONAL);
 
-		units += is_used(output) && sends_tensors(output) ? wr_plan_output_needs(output) : 0;
+		units += used && sends_tensors(output) ? wr_plan_output_needs(output) : 0;
 	}
 	units = units && !memory->ahead ? units : 1;
 	memory->units = units;
@@ -445,7 +441,7 @@ static void check_pool_size(struct wr_build *build, const struct wr_resource *re
 			"waits: with %llu blocks it cannot stall; raise \"blocks\", or lower capacities or "
 			"\"instances\"",
 			name.text, pool->blocks, pool->blocks == 1 ? "" : "s", enough);
-	else if (pool->kept && pool->users > 1 && pool->blocks && pool->blocks < pool->claimed)
+	else if (pool->kept && pool->users > 1 && pool->blocks && pool->blocks < pool->queued + pool->claimed)
 		wr_report(&build->reports, WR_W_CLAIM, &at, value->place,
 			  "pool '%s' has %u block%s, but up to %llu are kept for messages that are made "
 			  "ahead, so that "

@@ -208,12 +208,9 @@ static bool claim_fill(struct wr_claim *claim)
 	return more;
 }
 
-static bool lacks_some(const weir_entity *entity)
+bool wr_claims_kept(const weir_entity *entity)
 {
-	for (size_t i = 0; i < entity->claim_count; i++)
-		if (entity->claims[i].held < entity->claims[i].wanted)
-			return true;
-	return false;
+	return entity->claim_count && entity->claims->ahead;
 }
 
 size_t wr_claims_reserve(weir_entity *entity, size_t messages)
@@ -229,9 +226,6 @@ size_t wr_claims_reserve(weir_entity *entity, size_t messages)
 		if (entity->claims[i].held != entity->claims[i].wanted ||
 		    wr_load_relaxed(&entity->claims[i].owed))
 			(void)claim_fill(&entity->claims[i]);
-	/* What the device is done with by now comes back at once, as an offer (T4). */
-	if (lacks_some(entity))
-		wr_system_run_deferred_frees(entity->graph->system, false);
 	for (size_t i = 0; i < entity->claim_count; i++) {
 		struct wr_claim *claim = &entity->claims[i];
 		uint64_t here = claim->held / claim->units;

@@ -81,6 +81,7 @@ void wr_claims_release(weir_entity *entity); /* after compute: what the tick did
  * than that back; returns for how many it holds some. Without claims that is all.
  */
 size_t wr_claims_reserve(weir_entity *entity, size_t messages);
+bool wr_claims_kept(const weir_entity *entity); /* its claims are of this kind */
 void wr_claims_pass_on(weir_entity *entity); /* the review did not end in a tick: passes offers on */
 void wr_claims_end(weir_entity *entity);     /* the entity is DONE */
 void wr_claims_reset(weir_entity *entity);   /* before a run, and when it was stopped */

@@ -339,7 +339,7 @@ void wr_entity_explain(weir_entity *entity, bool draining, wr_unmet_fn *fn, void
 		explain_gates(&view, &met, fn, arg);
 	if (met && entity->fronts_closed)
 		explain_phase(&view, entity->gathering_count, entity->asked_count, &met, fn, arg);
-	if (met && entity->fronts_closed)
+	if ((met && entity->fronts_closed) || wr_claims_kept(entity))
 		explain_claims(entity, fn, arg);
 	if (met && draining && entity->root)
 		fn(&(struct wr_unmet){.condition = "drain",

@@ -339,6 +339,15 @@ static bool welcomes(struct link *link)
 								   .most = 1000});
 }
 
+/* There is no memory for a message; then there is for three, and none was emitted. */
+static bool welcomes_without_memory(struct link *link)
+{
+	confirmed = data;
+	return said.kind == WIRE_HELLO &&
+	       says(link, (struct wire){.kind = WIRE_WELCOME, .session = 1, .number = data, .most = 1000}) &&
+	       says(link, (struct wire){.kind = WIRE_CREDIT, .credits = 3, .number = data});
+}
+
 static bool welcomes_many_late(struct link *link)
 {
 	confirmed = data;
@@ -404,6 +413,15 @@ static bool welcomes_as_another(struct link *link)
 	return says(link,
 		    (struct wire){
 			    .kind = WIRE_WELCOME, .session = 2, .number = hello, .waiting = 3, .most = 1000});
+}
+
+static bool welcomes_as_another_that_is_empty(struct link *link)
+{
+	confirmed = hello;
+	return said.kind == WIRE_HELLO &&
+	       says(link,
+		    (struct wire){
+			    .kind = WIRE_WELCOME, .session = 2, .number = hello, .credits = 3, .most = 1000});
 }
 
 static bool answers_end(struct link *link)
@@ -575,6 +593,17 @@ static void r06_a_credit_before_the_welcome_of_another_receiver_confirms_nothing
 	assert_int_equal(data, made);
 }
 
+static void r01_a_credit_that_memory_gives_confirms_nothing(void **unused)
+{
+	(void)unused;
+	run(sender(", \"on_lost\": \"wait\"", "1"),
+	    (step *const[]){connects, welcomes_without_memory, has_enough_credits, is_cut, connects,
+			    welcomes_as_another_that_is_empty, gives_credits, gives_credits, answers_end,
+			    NULL});
+	assert_int_equal(lost, 3); /* all that the first had */
+	assert_int_equal(data, made);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -584,6 +613,7 @@ int main(void)
 		cmocka_unit_test(r05_the_end_is_sent_while_it_polls),
 		cmocka_unit_test(
 			r06_a_credit_before_the_welcome_of_another_receiver_confirms_nothing_of_the_first),
+		cmocka_unit_test(r01_a_credit_that_memory_gives_confirms_nothing),
 		cmocka_unit_test(r01_a_tick_sends_as_many_as_there_are_credits),
 		cmocka_unit_test(r02_a_bundle_of_all_places_is_received),
 		cmocka_unit_test(r02_what_one_tick_takes_goes_in_bundles_of_a_quarter_of_the_places),

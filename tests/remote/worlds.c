@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "any_link.h"
+#include "scheduler/memory.h"
 #include "tests/scheduler/rest.h"
 #include "worlds.h"
 
@@ -514,6 +515,16 @@ static void draw_world(uint64_t seed)
 		world.plan.tears, world.enough);
 }
 
+/* S3, R1: a receiver that sleeps and lacks memory is in the pool's list, or was told, if some is free. */
+static void look_at_memory(const weir_entity *receiver)
+{
+	const struct wr_claim *claim = receiver->claims;
+
+	if (receiver->claim_count && claim->held < claim->wanted && !claim->listed &&
+	    !wr_read(&claim->owed) && claim->from->used < claim->from->size)
+		dst_fails("memory is free, and a receiver that lacks some sleeps");
+}
+
 static void look_at_rest(weir_scheduler *unused)
 {
 	(void)unused;
@@ -526,6 +537,8 @@ static void look_at_rest(weir_scheduler *unused)
 			dst_fails("%s", rest_broken(side->scheduler));
 		if (wr_read(&joined(side)->state) == WR_IDLE) /* it sleeps */
 			simulated_look(joined(side)->operator_state);
+		if (wr_read(&joined(side)->state) == WR_IDLE)
+			look_at_memory(joined(side));
 	}
 }
 
