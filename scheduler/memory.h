@@ -82,9 +82,9 @@ void wr_claims_release(weir_entity *entity); /* after compute: what the tick did
  */
 size_t wr_claims_reserve(weir_entity *entity, size_t messages);
 bool wr_claims_kept(const weir_entity *entity); /* its claims are of this kind */
-void wr_claims_pass_on(weir_entity *entity); /* the review did not end in a tick: passes offers on */
-void wr_claims_end(weir_entity *entity);     /* the entity is DONE */
-void wr_claims_reset(weir_entity *entity);   /* before a run, and when it was stopped */
+void wr_claims_pass_on(weir_entity *entity);    /* the review did not end in a tick: passes offers on */
+void wr_claims_end(weir_entity *entity);        /* the entity is DONE */
+void wr_claims_reset(weir_entity *entity);      /* before a run, and when it was stopped */
 /* It is in the list, or owed; one that keeps holds nothing, too. Thread: any */
 bool wr_claim_is_refused(const struct wr_claim *claim);
 /* Some claim of it is, or is owed what it was refused: the poke is on its way. Thread: any. */

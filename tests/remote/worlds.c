@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "any_link.h"
-#include "scheduler/memory.h"
 #include "tests/scheduler/rest.h"
 #include "worlds.h"
 
@@ -329,7 +328,7 @@ static void live(struct side *side, enum fate fate)
 	check_end(side, outcome.text ? outcome.text : "");
 	weir_scheduler_destroy(side->scheduler);
 	side->scheduler = NULL;
-	if (side->graph->memory_pool_count && wr_shared_used(&side->graph->memory_pools[0].shared))
+	if (rest_memory_used(side->graph))
 		dst_fails("%s keeps memory", side->name);
 	if (weir_graph_destroy(side->graph))
 		dst_fails("a message of %s is left: %s", side->name, weir_last_error());
@@ -515,16 +514,6 @@ static void draw_world(uint64_t seed)
 		world.plan.tears, world.enough);
 }
 
-/* S3, R1: a receiver that sleeps and lacks memory is in the pool's list, or was told, if some is free. */
-static void look_at_memory(const weir_entity *receiver)
-{
-	const struct wr_claim *claim = receiver->claims;
-
-	if (receiver->claim_count && claim->held < claim->wanted && !claim->listed &&
-	    !wr_read(&claim->owed) && claim->from->used < claim->from->size)
-		dst_fails("memory is free, and a receiver that lacks some sleeps");
-}
-
 static void look_at_rest(weir_scheduler *unused)
 {
 	(void)unused;
@@ -537,8 +526,8 @@ static void look_at_rest(weir_scheduler *unused)
 			dst_fails("%s", rest_broken(side->scheduler));
 		if (wr_read(&joined(side)->state) == WR_IDLE) /* it sleeps */
 			simulated_look(joined(side)->operator_state);
-		if (wr_read(&joined(side)->state) == WR_IDLE)
-			look_at_memory(joined(side));
+		if (rest_memory_unheard(joined(side)))
+			dst_fails("memory is free, and %s, which lacks some, sleeps", side->name);
 	}
 }
 
