@@ -1,7 +1,5 @@
 #include "rest.h"
 
-#include "scheduler/memory.h"
-
 /* What workers leave to each other is looked at again by the lookout: a sleeper, or the loop within 10 ms. */
 static bool is_looked_out_for(weir_scheduler *scheduler)
 {

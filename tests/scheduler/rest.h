@@ -6,6 +6,7 @@
 #ifndef TESTS_SCHEDULER_REST_H
 #define TESTS_SCHEDULER_REST_H
 
+#include "scheduler/memory.h"
 #include "scheduler/scheduler.h"
 #include "streams/system.h"
 
