@@ -187,6 +187,7 @@ static const char *const functions[] = {
 	"weir_verdict_until",
 	"weir_verdict_wait",
 	"weir_verdict_watched",
+	"weir_verdict_watched_meanwhile",
 	"weir_version",
 	"weir_view_began",
 	"weir_view_closed",

@@ -1750,6 +1750,11 @@ WEIR_API void weir_verdict_external(weir_verdict *verdict);
 /* Wait; ask again when the watched descriptor (weir_entity_watch) is ready; keeps the run open. */
 WEIR_API void weir_verdict_watched(weir_verdict *verdict);
 /*
+ * The same, but does not keep the run open: for what an entity still does for others while the rest of its
+ * run goes on. If it is all that an entity waits for, the run ends as if the entity were DONE.
+ */
+WEIR_API void weir_verdict_watched_meanwhile(weir_verdict *verdict);
+/*
  * Beside wait or never: what it is for; beside ready it says nothing. Explanations, statistics and reports
  * judge by it, never by `why`. Without it the cause is WEIR_CAUSE_OWN, about the first port that a parameter
  * names. port: the output for WEIR_CAUSE_ROOM, else the input; -1: none. needed: the messages, or the room,

@@ -13,6 +13,9 @@
  *                all, ends; no other sender may connect
  *     OVER       this was the last tick
  *
+ * Once all receivers are done, this one takes no more (R5): it emits nothing, and says so to the sender that
+ * it has, which is REFUSED then, and to each that connects while its run goes on.
+ *
  * A message is in a place until it is whole and all before it have come; then it is *ready*. Places and ready
  * ones together are at most `credits`.
  */
@@ -62,6 +65,7 @@ struct receive {
 	struct wire hello;
 	bool greeted;         /* hello was not answered yet */
 	bool over;            /* the link has told the loss: nothing can be said */
+	bool full;            /* it takes no more */
 	bool torn;            /* a payload did not come: mostly, as the sender is lost */
 	bool stalls;          /* it was logged that nothing comes */
 	uint64_t came;        /* emitted when the time of that began */
@@ -420,6 +424,15 @@ static void free_places(struct receive *self)
 	self->used = 0;
 }
 
+static void free_ready(struct receive *self)
+{
+	while (self->ready_count) {
+		weir_message_unref(self->ready[self->ready_first]);
+		self->ready_first = (self->ready_first + 1) & self->mask;
+		self->ready_count--;
+	}
+}
+
 static void record(weir_context *context, struct receive *self)
 {
 	char more[2048];
@@ -444,7 +457,7 @@ static void receive_stop(weir_context *context, void *state)
 {
 	struct receive *self = state;
 	bool tells = self->remote.link && self->state == LINKED && !self->remote.gone;
-	bool answered = self->remote.link && self->state == OVER;
+	bool answered = self->remote.link && (self->state == OVER || (self->full && self->state == REFUSED));
 	struct wire bye = {.kind = WIRE_BYE, .reason = WIRE_STOPPED};
 
 	self->state = OVER; /* what comes now is not wanted */
@@ -459,11 +472,7 @@ static void receive_stop(weir_context *context, void *state)
 	}
 	remote_close(&self->remote, tells ? &bye : NULL, tells || answered ? REMOTE_PATIENCE : 0);
 	free_places(self);
-	while (self->ready_count) {
-		weir_message_unref(self->ready[self->ready_first]);
-		self->ready_first = (self->ready_first + 1) & self->mask;
-		self->ready_count--;
-	}
+	free_ready(self);
 	free(self->places);
 	free(self->ready);
 }
@@ -581,6 +590,14 @@ static void refuse(struct receive *self, const char *why)
 	set_timer(self, NS_GREETING);
 }
 
+/* Its answer is to end the connection; what is under way stays with the link until then. */
+static void say_enough(struct receive *self)
+{
+	remote_say(&self->remote, &enough);
+	self->state = REFUSED;
+	set_timer(self, 0); /* the sender's silence ends it, if need be */
+}
+
 /* What is emitted behind what waits here has the numbers from `next` on. */
 static void begin_run(struct receive *self)
 {
@@ -601,7 +618,7 @@ static void begin_run(struct receive *self)
 static void greet(weir_context *context, struct receive *self)
 {
 	const struct wire *hello = &self->hello;
-	size_t reserved = weir_context_reserve(context, open_places(self));
+	size_t reserved = weir_context_reserve(context, self->full ? 0 : open_places(self));
 	struct wire welcome = {
 		.kind = WIRE_WELCOME,
 		.session = self->session,
@@ -613,6 +630,10 @@ static void greet(weir_context *context, struct receive *self)
 	};
 
 	self->greeted = false;
+	if (self->full) {
+		say_enough(self);
+		return;
+	}
 	if (hello->session != self->sender) {
 		if (self->sender) /* which it forgets: should that come again, this is another receiver to it
 				   */
@@ -800,18 +821,15 @@ static weir_status finish_well(weir_context *context, struct receive *self)
 	return weir_context_finish(context);
 }
 
-/*
- * All receivers are done: the sender hears it now, since this run may go on. Its answer is to end the
- * connection; what is under way stays with the link until `stop`.
- */
-static weir_status take_no_more(weir_context *context, struct receive *self)
+/* All receivers are done, and this run may go on. */
+static void take_no_more(struct receive *self)
 {
+	self->full = self->stalls = true; /* no message is waited for */
+	(void)weir_context_reserve(self->context, 0);
 	if (self->state == LINKED && !self->remote.gone)
-		remote_say(&self->remote, &enough);
-	self->state = OVER;
-	self->remote.transport->deafen(self->remote.link);
-	remote_progress(&self->remote);
-	return weir_context_finish(context);
+		say_enough(self);
+	else if (self->state == LINKED)
+		self->state = REFUSED;
 }
 
 static bool has_all(const struct receive *self)
@@ -832,7 +850,9 @@ static bool is_due(const struct receive *self)
 /* What waits to be emitted makes a tick due when there is room. */
 static weir_status tell_wants(weir_context *context, struct receive *self)
 {
-	weir_told waits = self->ready_count ? WEIR_TOLD_EVENT_WAITING : WEIR_TOLD_WAIT;
+	weir_told waits = self->full          ? WEIR_TOLD_EVENT_DONE
+			  : self->ready_count ? WEIR_TOLD_EVENT_WAITING
+					      : WEIR_TOLD_WAIT;
 
 	return remote_tell(context, &self->remote, is_due(self) ? WEIR_TOLD_READY : waits);
 }
@@ -845,15 +865,21 @@ static weir_status receive_compute(weir_context *context, void *state)
 	weir_status status = WEIR_OK;
 
 	self->context = context;
-	if (weir_context_receivers_done(context, 0))
-		return take_no_more(context, self);
+	if (!self->full && weir_context_receivers_done(context, 0)) {
+		if (self->state == LOST)
+			return weir_context_finish(context);
+		take_no_more(self);
+		timed = false; /* that was about messages */
+	}
 	if (!has_some(context, self) || timed || !remote_may_put_off(remote)) {
 		remote_progress(remote);
 		/* What it brought may have set the timer anew. */
 		if (!remote->failed)
 			act(context, self, timed && !remote->watch.timing);
 	}
-	if (!remote->failed)
+	if (self->full)
+		free_ready(self);
+	else if (!remote->failed)
 		status = emit(context, self);
 	if (!status && remote->failed)
 		status = weir_context_fail(context, "%s", remote->failure);
@@ -875,7 +901,7 @@ const weir_operator remote_receive_operator = {
 	.size = sizeof(weir_operator),
 	.name = "remote_receive",
 	.help = "emits the messages of a remote_send of another process or machine; sleeps while none comes; "
-		"ends when all receivers are done, and tells the sender",
+		"when all receivers are done it tells the sender, also one that connects later",
 	.flags = WEIR_OPERATOR_EFFECTS,
 	.state_size = sizeof(struct receive),
 	.parameters = parameters,

@@ -8,7 +8,7 @@
  *     GREETING  a connection is made, then a hello is sent, and the welcome waited for
  *     LINKED    messages go, as far as credits do
  *     ENDING    the end was sent, the answer is waited for
- *     OVER      this was the last tick
+ *     OVER      the connection is ended, by this tick or a later one, the last
  *
  * The input is held in all of them but LINKED with a credit, and, if what comes is dropped, AWAY and in
  * GREETING before the hello, which tells a number that must stay.
@@ -52,6 +52,7 @@ struct send {
 	bool greeted;              /* it was sent, with a number that must stay */
 	bool enough;               /* the receiver takes no more */
 	bool holds;                /* the input */
+	bool closes;               /* all is said, and the link is ended */
 	struct wire_bundle bundle; /* of what this tick has taken (R2); its memory is that of any head */
 };
 
@@ -564,6 +565,22 @@ static bool is_due(const struct send *self)
 	       self->state == OVER || (self->state == LINKED && self->away_since);
 }
 
+/* The receiver waits for the end of the connection, and this run may go on. */
+static weir_status end_link(weir_context *context, struct send *self)
+{
+	struct remote *remote = &self->remote;
+	weir_status status;
+
+	self->closes = true;
+	if (remote->transport->end && !remote->transport->end(remote->link)) {
+		status = remote_tell(context, remote, WEIR_TOLD_WAIT);
+		return status ? status : set_hold(context, self);
+	}
+	remote->transport->close(remote->link, 0);
+	remote->link = NULL;
+	return weir_context_finish(context);
+}
+
 static weir_status send_compute(weir_context *context, void *state)
 {
 	struct send *self = state;
@@ -572,6 +589,8 @@ static weir_status send_compute(weir_context *context, void *state)
 	bool timed = watch_timed(&remote->watch);
 	weir_status status = WEIR_OK;
 
+	if (self->closes)
+		return end_link(context, self);
 	self->ends |= weir_context_ended(context, 0);
 	if (count && remote->spin)
 		remote_note(remote);
@@ -591,12 +610,8 @@ static weir_status send_compute(weir_context *context, void *state)
 		remote_progress(remote);
 	if (status)
 		return status;
-	if (is_over(context, self)) {
-		/* The receiver waits for the end of the connection, and this run may go on. */
-		remote->transport->close(remote->link, 0);
-		remote->link = NULL;
-		return weir_context_finish(context);
-	}
+	if (is_over(context, self))
+		return end_link(context, self);
 	status = remote_tell(context, remote, is_due(self) ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
 	return status ? status : set_hold(context, self);
 }

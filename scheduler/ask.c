@@ -723,7 +723,7 @@ __attribute__((noinline)) static enum wr_answer ask_all(weir_entity *entity, boo
 		if (!ask_gathering(&view, &sum))
 			return publish_never(entity, &sum);
 		/* What the entity waits for may come again and again, for ever. */
-		if (closed && (sum.rank == WR_RANK_TIME || sum.external & WR_DESCRIPTOR) &&
+		if (closed && (sum.rank == WR_RANK_TIME || sum.external & (WR_DESCRIPTOR | WR_MEANWHILE)) &&
 		    wr_view_inputs_over(&view, false))
 			return never_again(entity, draining, &sum);
 		if (sum.rank == WR_RANK_READY)
@@ -1196,6 +1196,12 @@ void weir_verdict_watched(weir_verdict *verdict)
 {
 	verdict_add_wait(verdict);
 	verdict->external |= WR_DESCRIPTOR;
+}
+
+void weir_verdict_watched_meanwhile(weir_verdict *verdict)
+{
+	verdict_add_wait(verdict);
+	verdict->external |= WR_MEANWHILE;
 }
 
 void weir_verdict_set_cause(weir_verdict *verdict, weir_cause cause, int port, size_t needed)

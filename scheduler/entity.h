@@ -35,9 +35,10 @@ struct wr_claim;
 
 /*
  * Bits of weir_verdict.external. ALTERNATIVES: the fences are in groups, of which the first that is complete
- * ends the wait: those of the first any_of of the entity that has some (wr_condition.ends).
+ * ends the wait: those of the first any_of of the entity that has some (wr_condition.ends). MEANWHILE: a
+ * descriptor whose wait does not hold the run (S4).
  */
-enum { WR_OUTSIDE = 1, WR_DESCRIPTOR = 2, WR_ALTERNATIVES = 4 };
+enum { WR_OUTSIDE = 1, WR_DESCRIPTOR = 2, WR_ALTERNATIVES = 4, WR_MEANWHILE = 8 };
 
 #define WR_NO_SUBJECT UINT32_MAX
 /*
@@ -196,6 +197,7 @@ struct wr_armed {
 /* The armed wait of a parked entity. */
 struct wr_wait {
 	bool holds_live; /* one live reference (S4) */
+	bool meanwhile;  /* it counts as DONE for the end of the run (S4) */
 	bool watches;    /* a descriptor */
 	int64_t at;      /* when its timer is due; INT64_MAX: it has none */
 	bool in_fifo;    /* queued in a signal's FIFO (G2) */

@@ -160,7 +160,7 @@ static void explain_verdict(weir_view *view, struct wr_unmet *unmet, wr_unmet_fn
 		detail_in_flight(entity, detail, sizeof detail);
 	else if (verdict->fence_count)
 		detail_fences(entity, detail, sizeof detail);
-	else if (!(verdict->external & WR_DESCRIPTOR) || !unmet->asked ||
+	else if (!(verdict->external & (WR_DESCRIPTOR | WR_MEANWHILE)) || !unmet->asked ||
 		 !wr_descriptor_describe(unmet->asked, detail, sizeof detail))
 		wr_shown_cut(detail, sizeof detail,
 			     verdict->why               ? verdict->why

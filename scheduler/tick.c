@@ -443,6 +443,13 @@ static void poke_neighbours(struct wr_worker *worker, weir_entity *entity)
 	}
 }
 
+/* All are DONE: the loop arms a signal for each stream that still has work (E2). */
+static void count_done(weir_scheduler *scheduler)
+{
+	if (wr_fetch_sub(&scheduler->not_done, 1) == 1)
+		wr_loop_kick(&scheduler->loop);
+}
+
 static void end_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
@@ -460,9 +467,7 @@ static void end_entity(struct wr_worker *worker, weir_entity *entity)
 	if (entity->claim_count)
 		wr_claims_end(entity);
 	poke_neighbours(worker, entity);
-	/* All are DONE: the loop arms a signal for each stream that still has work (E2). */
-	if (wr_fetch_sub(&scheduler->not_done, 1) == 1)
-		wr_loop_kick(&scheduler->loop);
+	count_done(scheduler);
 }
 
 /* --- the wait of a parked entity --- */
@@ -471,9 +476,19 @@ static void wait_set_live(weir_scheduler *scheduler, struct wr_wait *wait, bool 
 {
 	if (hold && !wait->holds_live) /* the worker has its own, so the count is not 0 */
 		wr_live_take(&scheduler->live);
-	if (!hold)
+	if (!hold && wait->holds_live)
 		wr_run_drop_live(scheduler);
 	wait->holds_live = hold;
+}
+
+/* An entity that waits for nothing but what may come while the run goes on holds no run open (S4). */
+static void wait_set_meanwhile(weir_scheduler *scheduler, struct wr_wait *wait, bool meanwhile)
+{
+	if (meanwhile && !wait->meanwhile)
+		count_done(scheduler);
+	if (!meanwhile && wait->meanwhile)
+		wr_fetch_add(&scheduler->not_done, 1);
+	wait->meanwhile = meanwhile;
 }
 
 /*
@@ -674,11 +689,15 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	const weir_verdict *verdict = &entity->verdict;
+	const unsigned watches = verdict->external & (WR_DESCRIPTOR | WR_MEANWHILE);
+	bool meanwhile =
+		verdict->external == WR_MEANWHILE && !verdict->fence_count && verdict->at == INT64_MAX;
 	weir_status status = WEIR_OK;
 
-	wait_set_live(scheduler, &entity->wait, verdict_arms(verdict));
+	wait_set_live(scheduler, &entity->wait, verdict_arms(verdict) && !meanwhile);
+	wait_set_meanwhile(scheduler, &entity->wait, meanwhile);
 	entity->wait.at = verdict->at;
-	entity->wait.watches = verdict->external & WR_DESCRIPTOR;
+	entity->wait.watches = watches;
 	if (!verdict->fence_count) {
 		cancel_signal(scheduler, entity);
 	} else if (verdict->external & WR_ALTERNATIVES) {
@@ -693,16 +712,16 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 	}
 	if (verdict->at != INT64_MAX)
 		wr_timers_request(worker, entity, verdict->at);
-	if (!status && verdict->external & WR_DESCRIPTOR)
+	if (!status && watches)
 		status = wr_descriptors_arm(scheduler, entity);
 	if (status)
 		wr_run_fail(scheduler, entity, verdict->cause, status);
 }
 
-/* Whatever is armed holds the run open. */
+/* Whatever is armed holds the run open, but for a descriptor alone that is watched meanwhile. */
 static inline bool wait_armed(const struct wr_wait *wait)
 {
-	return wait->holds_live;
+	return wait->holds_live || wait->meanwhile;
 }
 
 void wr_wait_disarm(weir_scheduler *scheduler, weir_entity *entity)
@@ -713,6 +732,7 @@ void wr_wait_disarm(weir_scheduler *scheduler, weir_entity *entity)
 	entity->wait.at = INT64_MAX;
 	entity->wait.watches = false;
 	wait_set_live(scheduler, &entity->wait, false);
+	wait_set_meanwhile(scheduler, &entity->wait, false);
 }
 
 /* --- the review --- */

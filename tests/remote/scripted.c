@@ -33,9 +33,10 @@ static weir_graph *graph;     /* of the test's own messages, and of the run */
 static struct wire said;      /* last, by this side */
 static uint64_t hello, first; /* the numbers of the last hello and of the first message behind it */
 static unsigned drops, data, done, largest; /* largest: messages of one head */
-static bool armed, end_awake;               /* since the last message; the end was sent before that */
-static atomic_uint made;                    /* by the source */
-static atomic_bool enough;                  /* it ends */
+static unsigned asked_to_end;
+static bool armed, end_awake; /* since the last message; the end was sent before that */
+static atomic_uint made;      /* by the source */
+static atomic_bool enough;    /* it ends */
 
 static struct link *link_open(const struct link_events *events, int set, char why[LINK_WHY])
 {
@@ -116,6 +117,16 @@ static bool link_drop(struct link *link)
 	return true;
 }
 
+/* As an engine that waits for another system. */
+static bool link_end(struct link *link)
+{
+	if (asked_to_end++ < 3) {
+		(void)!write(link->woken, &(uint64_t){1}, sizeof(uint64_t));
+		return false;
+	}
+	return true;
+}
+
 static void link_close(struct link *link, int64_t patience)
 {
 	(void)patience;
@@ -137,6 +148,7 @@ static const struct transport scripted = {
 	.poll = link_poll,
 	.send = link_send,
 	.drop = link_drop,
+	.end = link_end,
 	.close = link_close,
 };
 const struct transport *const remote_transport = &scripted;
@@ -469,7 +481,7 @@ static void run(const char *json, step *const *steps)
 
 	script = steps;
 	said = (struct wire){.kind = WIRE_BYE};
-	drops = data = done = largest = lost = 0;
+	drops = data = done = largest = lost = asked_to_end = 0;
 	made = 0;
 	enough = false;
 	assert_false(any_link_registry(&registry));
@@ -547,6 +559,14 @@ static void r05_the_end_is_sent_while_it_polls(void **unused)
 	assert_true(end_awake); /* and not when the second was over */
 }
 
+static void r05_what_an_end_waits_for_holds_no_tick(void **unused)
+{
+	(void)unused;
+	run(sender("", "1"),
+	    (step *const[]){connects, welcomes, has_some, gives_credits, gives_credits, answers_end, NULL});
+	assert_int_equal(asked_to_end, 4); /* a tick each */
+}
+
 static void r01_a_tick_sends_as_many_as_there_are_credits(void **unused)
 {
 	static const char *const takes[] = {"1", "3", "\"all\""};
@@ -610,6 +630,7 @@ int main(void)
 		cmocka_unit_test(r06_a_receiver_that_has_forgotten_a_sender_is_another_one_to_it),
 		cmocka_unit_test(r06_a_message_that_cannot_be_loses_the_sender_alone),
 		cmocka_unit_test(r06_what_is_dropped_is_counted_and_a_hello_s_number_stays),
+		cmocka_unit_test(r05_what_an_end_waits_for_holds_no_tick),
 		cmocka_unit_test(r05_the_end_is_sent_while_it_polls),
 		cmocka_unit_test(
 			r06_a_credit_before_the_welcome_of_another_receiver_confirms_nothing_of_the_first),

@@ -177,6 +177,12 @@ static weir_status look_compute(weir_context *context, void *state)
 	return WEIR_OK;
 }
 
+static weir_status beside_compute(weir_context *context, void *state)
+{
+	(void)context, (void)state;
+	return WEIR_OK;
+}
+
 static const weir_port outputs[] = {{.size = sizeof(weir_port), .name = "out", .help = "numbers"},
 				    {.name = NULL}};
 static const weir_port inputs[] = {{.size = sizeof(weir_port), .name = "in", .help = "numbers"},
@@ -191,6 +197,8 @@ static const weir_operator look = {.size = sizeof look,
 				   .help = "looks at numbers",
 				   .inputs = inputs,
 				   .compute = look_compute};
+static const weir_operator beside = {
+	.size = sizeof beside, .name = "beside", .help = "does nothing", .compute = beside_compute};
 
 /* --- a process --- */
 
@@ -199,6 +207,17 @@ static void write_beat(uint32_t ms, char out[100])
 	*out = 0;
 	if (ms)
 		snprintf(out, 100, "{\"type\": \"periodic\", \"period\": \"%ums\"}", ms);
+}
+
+/* What the receiver's run has to do beside it. */
+static void write_beside(char out[200])
+{
+	*out = 0;
+	if (world.beside)
+		snprintf(out, 200,
+			 ", {\"name\": \"beside\", \"operator\": \"beside\", \"conditions\": [{\"type\": "
+			 "\"periodic\", \"period\": \"200ms\"}, {\"type\": \"count\", \"count\": %u}]}",
+			 world.beside);
 }
 
 static weir_status make(struct side *side)
@@ -221,28 +240,31 @@ static weir_status make(struct side *side)
 		"\"keepalive\": \"%ums\", \"credits\": %u}, "
 		"\"ports\": {\"out\": {\"max_emits\": %u}}},"
 		" {\"name\": \"look\", \"operator\": \"look\", \"ports\": {\"in\": {\"capacity\": %u}}, "
-		"\"conditions\": [%s]}],"
+		"\"conditions\": [{\"type\": \"boolean\"}%s%s]}%s],"
 		" \"connections\": [[\"receive.out\", \"look.in\"]]}";
 	static const char *const words[] = {"fail", "wait", "drop"};
 	weir_scheduler_options options = {.workers = side->workers};
 	weir_description *description = NULL;
 	weir_status status;
-	char json[1200], beat[100];
+	char json[1600], beat[100], more[200];
 
 	write_beat(side->which == SIMULATED_SENDER ? world.source_beat : world.sink_beat, beat);
+	write_beside(more);
 	if (side->which == SIMULATED_SENDER)
 		snprintf(json, sizeof json, sender, beat, side->name, words[side->on_lost], side->spin,
 			 side->keepalive, TIMEOUT, world.queued, world.batches ? "\"all\"" : "1", side->name);
 	else
 		snprintf(json, sizeof json, receiver, world.blocks ? world.blocks : 1,
 			 world.blocks ? "\"pool\"" : "", words[side->on_lost], side->spin, side->keepalive,
-			 world.credits, world.batches ? BEHIND : 1, BEHIND, beat);
+			 world.credits, world.batches ? BEHIND : 1, BEHIND, *beat ? ", " : "", beat, more);
 	if (!side->life)
 		dst_put("%s\n", json);
 	status = weir_description_parse(json, strlen(json), NULL, NULL, &description);
 	if (!status)
 		status = weir_graph_create(world.registry, description, &side->graph);
 	weir_description_destroy(description);
+	if (!status && side->which == SIMULATED_RECEIVER && world.closed)
+		status = weir_entity_tell(weir_graph_entity(side->graph, "look"), "boolean", WEIR_TOLD_NEVER);
 	return status ? status : dst_make_scheduler(side->graph, options, &side->scheduler);
 }
 
@@ -353,6 +375,8 @@ static weir_status make_registry(void)
 
 	if (!status)
 		status = weir_registry_add_operator(world.registry, &number);
+	if (!status)
+		status = weir_registry_add_operator(world.registry, &beside);
 	return status ? status : weir_registry_add_operator(world.registry, &look);
 }
 
@@ -455,6 +479,14 @@ static void draw_rivals(void)
 	}
 }
 
+/* The sink takes so many messages, or none at all from the beginning, and the run may go on then. */
+static void draw_enough(void)
+{
+	world.enough = 1 + draw(world.count);
+	world.beside = draw(2) ? 0 : draw(2) ? BESIDE_LONG : 1 + draw(10);
+	world.closed = world.beside && draw(2);
+}
+
 static void draw_fate(void)
 {
 	struct side *side = &world.sides[draw(2)];
@@ -470,7 +502,7 @@ static void draw_fate(void)
 		if (draw(3))
 			side->fate = draw(2) ? IS_DRAINED : IS_STOPPED;
 		else
-			world.enough = 1 + draw(world.count);
+			draw_enough();
 		break;
 	case CRASHED:
 		world.plan.cuts = draw(4) ? 0 : 1;
