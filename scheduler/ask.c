@@ -768,6 +768,40 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 	return WR_READY;
 }
 
+bool wr_entity_ask_pushed(weir_entity *entity, const weir_message *message, bool *arms)
+{
+	weir_verdict *verdict = &entity->verdict;
+	const struct wr_input *input = &entity->inputs[0];
+	bool alone; /* nothing but the gate of this message may keep the entity from ticking */
+	weir_fence fence;
+
+	*arms = !entity->awaits_fences; /* else what it waits for stays the same */
+	if (!*arms)
+		return true;
+	alone = !entity->fronts_closed && !entity->flight_full && !entity->finished && input->take == 1 &&
+		wr_queue_at(&input->connections[0]->queue, 0) == message &&
+		(!entity->receivers || wr_load_acquire(&entity->receivers_left) || entity->plan->effects) &&
+		!wr_entity_lacks_room(entity);
+	if (!alone || !wr_message_lone_fence(message, &fence) || wr_fence_is_promise(fence) ||
+	    wr_fence_query(entity->graph->system, fence) != WEIR_E_BUSY ||
+	    wr_grow(&verdict->fences, &verdict->fence_room, 1, sizeof fence))
+		return false;
+	wr_queue_close_front(&input->connections[0]->queue, 1);
+	entity->fronts_closed = entity->awaits_fences = entity->gated = true;
+	verdict->fences[0] = fence;
+	verdict->fence_count = 1;
+	verdict->answer = WR_WAIT;
+	verdict->at = INT64_MAX;
+	verdict->external = 0;
+	verdict->repeats_past = false;
+	verdict->signal = entity->gate ? entity->gate->signal : entity->gate_signal;
+	verdict->why = "work on the device is not finished";
+	wr_verdict_give_cause(verdict, WEIR_CAUSE_DEVICE, 0);
+	entity->past_of = NULL;
+	publish_reason(entity, entity->gate ? entity->gate->plan->name : input->plan->port->name);
+	return true;
+}
+
 /*
  * === what a condition may look at ===
  *
