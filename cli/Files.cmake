@@ -4,7 +4,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/../cmake/Embed.cmake)
 weir_embed(page_html wr_page_html ${CMAKE_CURRENT_LIST_DIR}/page/report.html)
 weir_embed(page_style wr_page_style ${CMAKE_CURRENT_LIST_DIR}/page/report.css)
 weir_embed(page_script wr_page_script ${CMAKE_CURRENT_LIST_DIR}/page/report.js)
-set(WEIR_COMMAND_FILES check.c command.c crash.c crossing.c event.c findings.c joined.c joint.c json.c kinds.c load.c loads.c log.c metrics.c options.c output.c page.c
+set(WEIR_COMMAND_FILES check.c command.c crash.c crossing.c event.c findings.c held.c joined.c joint.c json.c kinds.c load.c loads.c log.c metrics.c options.c output.c page.c
 	progress.c python.c recorded.c remotes.c report.c root.c run.c say.c signals.c slowest.c standard.c statistics.c summary.c traced.c
 	../base/files.c ../base/nearest.c ../base/output.c ../base/units.c ../base/words.c ../remote/address.c)
 list(TRANSFORM WEIR_COMMAND_FILES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

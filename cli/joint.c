@@ -36,6 +36,10 @@ static void read_part(struct cli_json *json, struct cli_remotes_part *part)
 			part->parameters = raw(json);
 		else if (cli_slice_is(key, "resources"))
 			part->resources = raw(json);
+		else if (cli_slice_is(key, "ports"))
+			part->ports = raw(json);
+		else if (cli_slice_is(key, "instances"))
+			cli_json_count(json, &part->instances);
 		else
 			cli_json_skip(json);
 }

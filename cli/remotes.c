@@ -119,7 +119,6 @@ int cli_remotes_add(struct cli_remotes *remotes, const weir_registry *registry, 
 						.part = i,
 						.name = parts[i].name,
 						.sends = sends,
-						.resources = parts[i].resources,
 						.peer = CLI_NO_PEER};
 		good = read_end(end, parts[i].parameters);
 		if (good)
@@ -217,29 +216,31 @@ static void check_size(struct cli_remotes *remotes, const struct cli_remotes_end
 				wr_size_shown(bytes.most).text);
 }
 
-/* A block for each message that is under way or waits, beside those of the graph. */
-static void check_pools(struct cli_remotes *remotes, const struct cli_remotes_end *end)
+/*
+ * A block for each message that is under way or waits, beside those of the graph, and of its ticks. Returns
+ * false if memory ran out.
+ */
+static bool check_pools(struct cli_remotes *remotes, const struct cli_remotes_end *end)
 {
+	const struct cli_remotes_file *file = &remotes->files[end->file];
 	weir_pool_needs needs = {.size = sizeof needs};
+	uint64_t held;
 
-	for (size_t i = 0; !weir_description_pool_needs(remotes->files[end->file].description, i, &needs);
-	     i++) {
-		uint64_t all = needs.reached + needs.claimed + (uint64_t)end->credits;
-		struct cli_json json = cli_json_of(end->resources.text, end->resources.length);
-		struct cli_slice name;
-		bool uses = false;
+	if (!cli_remotes_held(file, end->part, &held))
+		return false;
+	for (size_t i = 0; !weir_description_pool_needs(file->description, i, &needs); i++) {
+		uint64_t all = needs.reached + needs.claimed + held + (uint64_t)end->credits;
 
-		if (end->resources.length)
-			for (cli_json_list(&json); cli_json_item(&json);)
-				uses |= cli_json_string(&json, &name) && cli_slice_is(name, needs.pool);
-		if (!needs.blocks || needs.blocks >= all || !uses)
+		if (!needs.blocks || needs.blocks >= all || !cli_remotes_uses(file, end->part, needs.pool))
 			continue;
 		cli_remotes_say(remotes, needs.blocks < (uint64_t)end->credits ? CLI_ERROR : CLI_WARNING,
 				end->file, end->name, "credits",
 				"%" PRId64 ", and pool '%s' has %" PRIu64 " block%s: with less than %" PRIu64
-				" the run fails if its queues are full: give it more, or fewer credits",
+				" it waits for memory, or fails, while its queues are full: give it more, or "
+				"fewer credits",
 				end->credits, needs.pool, needs.blocks, needs.blocks == 1 ? "" : "s", all);
 	}
+	return true;
 }
 
 /* --- all --- */
@@ -272,9 +273,11 @@ int cli_remotes_check(struct cli_remotes *remotes, const weir_registry *registry
 	for (size_t i = 0; i < remotes->ends.count; i++) {
 		const struct cli_remotes_end *end = cli_remotes_end(remotes, i);
 
-		if (!end->sends)
-			check_pools(remotes, end);
-		else if (end->peer != CLI_NO_PEER)
+		if (!end->sends && !check_pools(remotes, end)) {
+			cli_say_error(WEIR_E_NOMEM, path_of(remotes, end));
+			return CLI_FAILED;
+		}
+		if (end->sends && end->peer != CLI_NO_PEER)
 			check_size(remotes, end);
 	}
 	if (remotes->ends.count)

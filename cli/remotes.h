@@ -38,16 +38,16 @@ struct cli_remotes_end {
 	char *place;       /* `to` or `listen` */
 	char address[320]; /* of the place; "": it has none */
 	int64_t credits, most;
-	struct cli_slice resources; /* a list, or nothing */
-	size_t peer;                /* index of the end that it meets, or CLI_NO_PEER */
-	unsigned senders;           /* that meet it */
+	size_t peer;      /* index of the end that it meets, or CLI_NO_PEER */
+	unsigned senders; /* that meet it */
 };
 #define CLI_NO_PEER SIZE_MAX
 /* Of a text: an entity; its parameters are JSON. */
 struct cli_remotes_part {
-	struct cli_slice name, kind, parameters, resources;
-	char joint[96]; /* its name in the joint graph */
-	bool paired;    /* it is an end that meets another */
+	struct cli_slice name, kind, parameters, resources, ports;
+	int64_t instances; /* 0: it has none */
+	char joint[96];    /* its name in the joint graph */
+	bool paired;       /* it is an end that meets another */
 };
 /* "read.out", "send.in" */
 struct cli_remotes_way {
@@ -55,6 +55,10 @@ struct cli_remotes_way {
 };
 /* joint.c: reads the file's text. Returns false if memory ran out. */
 bool cli_remotes_read(struct cli_remotes_file *file);
+/* held.c: whether the entity uses the memory pool. */
+bool cli_remotes_uses(const struct cli_remotes_file *file, size_t part, const char *pool);
+/* How many messages of the entity ticks behind it may hold at once. Returns false if memory ran out. */
+bool cli_remotes_held(const struct cli_remotes_file *file, size_t part, uint64_t *out);
 /*
  * Compares what is sent with what is taken: all files are checked as one graph, in which those that send to a
  * remote_send send to those behind the remote_receive that it meets. Returns an exit code.

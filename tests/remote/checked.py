@@ -5,6 +5,7 @@ checked.py WEIR FOLDER PLUGIN: FOLDER is scratch.
 import json
 import os
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -172,19 +173,42 @@ def r01_a_message_larger_than_the_places_is_refused(weir):
     assert well(check(weir, a, receiver("127.0.0.1:9100", max_message="16B")))
 
 
+def pooled(blocks, *behind, to="127.0.0.1:9100"):
+    pool = {"pool": {"type": "memory_pool", "place": "host", "block_size": 400 * 300 * 3, "blocks": blocks}}
+    return chain({**receive(to, credits=4), "resources": ["pool"]}, *behind, resources=pool)
+
+
 def r01_a_pool_has_a_block_for_each_credit(weir):
     def of(blocks):
-        pool = {"pool": {"type": "memory_pool", "place": "host", "block_size": 4096, "blocks": blocks}}
-        with_pool = {**receive("127.0.0.1:9100", credits=4), "resources": ["pool"]}
-        return check(weir, sender("127.0.0.1:9100"), chain(with_pool, SINK, resources=pool))
+        return check(weir, sender("127.0.0.1:9100"), pooled(blocks, SINK))
 
-    assert "receive.credits: 4, and pool 'pool' has 3 blocks: with less than 6 the run fails" in one(of(3))
-    code, lines, _ = of(5)
+    assert "receive.credits: 4, and pool 'pool' has 3 blocks: with less than 7 it waits for memory" in one(of(3))
+    code, lines, _ = of(6)
     assert code == 0 and lines == [
-        "b.json: warning: receive.credits: 4, and pool 'pool' has 5 blocks: with less than 6 the run fails if its queues are full: "
-        "give it more, or fewer credits"
+        "b.json: warning: receive.credits: 4, and pool 'pool' has 6 blocks: with less than 7 it waits for memory, or fails, while its queues "
+        "are full: give it more, or fewer credits"
     ], lines
-    assert well(of(6))
+    assert well(of(7))
+
+
+def r01_a_pool_has_blocks_for_what_ticks_hold(weir):
+    def least(*behind):
+        _, lines, _ = check(weir, sender("127.0.0.1:9100"), pooled(1, *behind))
+        return int(re.search(r"receive.credits: .*with less than (\d+)", lines[-1])[1])
+
+    def step(**more):
+        return {**entity("step", "pass"), **more}
+
+    def taking(take):
+        return {**SINK, "ports": {"in": {"capacity": 3, "take": take}}}
+
+    assert least(SINK) == 4 + 1 + 1 + 1  # credits, queue, tick of the sink, tick of the receiver
+    assert least(step(), SINK) == least(SINK) + 1 + 1
+    assert [least(taking(take)) for take in (1, 2, "all")] == [4 + 3 + 1 + 1, 4 + 3 + 2 + 1, 4 + 3 + 3 + 1]
+    own = {"pool": {"type": "memory_pool", "place": "host", "block_size": 4096, "blocks": 9}}
+    graph = pooled(6, step(resources=["own"]), {**SINK, "ports": {"in": {"capacity": 8}}})
+    graph["resources"]["own"] = own["pool"]  # it passes none on
+    assert "with less than 7 it waits" in check(weir, sender("127.0.0.1:9100"), graph)[1][-1]
 
 
 def e06_an_error_of_one_graph_does_not_hide_those_of_another(weir):

@@ -208,6 +208,26 @@ def segments(child):
     return {tuple(row.split()[3:5]) for row in maps if "ucx_shm_posix" in row or "/SYSV" in row}
 
 
+def r01_with_as_many_blocks_as_check_says_no_tick_waits_for_memory(weir):
+    """The sink takes longer for a picture than the way does, so all places are used."""
+    to = address()
+
+    def pooled(blocks):
+        write = entity("write", "png_write", directory=str(FOLDER / "pooled"))
+        pool = {"type": "memory_pool", "place": "host", "block_size": 400 * 300 * 3, "blocks": blocks}
+        return {**chain({**receive(to, credits=4), "resources": ["pool"]}, write), "resources": {"pool": pool}}
+
+    source = entity("source", "frames_read", path="/dev/zero", width=400, height=300)
+    sender = chain({**source, "conditions": [{"type": "count", "count": 40}]}, send(to))
+    for name, graph in {"a": sender, "b": pooled(1)}.items():
+        (FOLDER / f"{name}.json").write_text(json.dumps(graph))
+    line = process.run(weir, "check", "--plugin", PLUGIN, "a.json", "b.json", cwd=FOLDER).stderr
+    b = start(weir, "b", pooled(int(re.search(r"with less than (\d+)", line)[1])))
+    a, b = Ended(start(weir, "a", sender)), Ended(b)
+    assert (a.code, b.code) == (0, 0), (a, b)
+    assert "40 allocations" in b.stdout and "waits for memory" not in b.stdout, b
+
+
 def r04_processes_of_one_machine_share_memory_if_ucx_may(weir):
     """Each has mapped what the other one has, or nothing of it."""
     a, b, _ = running(weir)
@@ -515,6 +535,7 @@ if __name__ == "__main__":
             t10_r02_pictures_are_those_of_one_process,
             r01_r02_three_processes_in_a_row,
             r01_a_slow_receiver_holds_the_sender_back,
+            r01_with_as_many_blocks_as_check_says_no_tick_waits_for_memory,
             r04_processes_of_one_machine_share_memory_if_ucx_may,
             r03_processes_of_different_rights_share_none,
             r04_who_spins_looks_while_nothing_comes,
