@@ -252,7 +252,9 @@ int cli_joined_run(const struct cli_options *options)
 	int code = CLI_OK;
 
 	if (options->output) {
-		cli_say("-o writes the page of one run; what several have together is printed: leave -o out");
+		cli_say("-o writes the page of one run: give the files of each run alone, with a page of its "
+			"own; "
+			"without -o what they have together is printed, with --json for programs");
 		code = CLI_USAGE;
 	}
 	joined.no_memory = !joined.sides;

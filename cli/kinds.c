@@ -258,6 +258,8 @@ static void print_outputs(const weir_port *ports)
 		printf("  %s: ", port->name);
 		print_kinds_of_messages(kinds_of(port), "any message", " or ");
 		printf("; at most %u a tick", or_one(port->max_emits));
+		if (port->ahead)
+			printf(", %u made ahead", port->ahead);
 		print_flags(port->flags);
 		putchar('\n');
 		print_tensors(port);
@@ -379,6 +381,8 @@ static void put_port(const weir_operator *kind, const weir_port *port, bool inpu
 	put_bool("optional", port->flags & WEIR_PORT_OPTIONAL);
 	if (!input) {
 		put_number("max_emits", true, or_one(port->max_emits));
+		if (port->ahead) /* of few outputs */
+			put_number("ahead", true, port->ahead);
 		return;
 	}
 	put_bool("any_size", port->flags & WEIR_PORT_ANY_SIZE);

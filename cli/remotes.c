@@ -217,14 +217,13 @@ static void check_size(struct cli_remotes *remotes, const struct cli_remotes_end
 				wr_size_shown(bytes.most).text);
 }
 
-/* A block for each message that is under way or waits, beside those of the graph. */
+/* Each credit has a block. */
 static void check_pools(struct cli_remotes *remotes, const struct cli_remotes_end *end)
 {
 	weir_pool_needs needs = {.size = sizeof needs};
 
 	for (size_t i = 0; !weir_description_pool_needs(remotes->files[end->file].description, i, &needs);
 	     i++) {
-		uint64_t all = needs.reached + needs.claimed + (uint64_t)end->credits;
 		struct cli_json json = cli_json_of(end->resources.text, end->resources.length);
 		struct cli_slice name;
 		bool uses = false;
@@ -232,13 +231,13 @@ static void check_pools(struct cli_remotes *remotes, const struct cli_remotes_en
 		if (end->resources.length)
 			for (cli_json_list(&json); cli_json_item(&json);)
 				uses |= cli_json_string(&json, &name) && cli_slice_is(name, needs.pool);
-		if (!needs.blocks || needs.blocks >= all || !uses)
+		if (!needs.blocks || needs.blocks >= (uint64_t)end->credits || !uses)
 			continue;
-		cli_remotes_say(remotes, needs.blocks < (uint64_t)end->credits ? CLI_ERROR : CLI_WARNING,
-				end->file, end->name, "credits",
-				"%" PRId64 ", and pool '%s' has %" PRIu64 " block%s: with less than %" PRIu64
-				" the run fails if its queues are full: give it more, or fewer credits",
-				end->credits, needs.pool, needs.blocks, needs.blocks == 1 ? "" : "s", all);
+		cli_remotes_say(remotes, CLI_WARNING, end->file, end->name, "credits",
+				"%" PRId64 ", and pool '%s' has %" PRIu64
+				" block%s, so no more credits are given: "
+				"give it more, or fewer credits",
+				end->credits, needs.pool, needs.blocks, needs.blocks == 1 ? "" : "s");
 	}
 }
 

@@ -164,7 +164,20 @@ static void report_use(struct wr_build *build, const struct wr_plan_entity *of, 
 	wr_report(&build->reports, WR_W_CLAIM, &here, wr_value_find(entity, "resources")->place, "%s", line);
 }
 
-/* One block for each message that a tick may emit; at least one, for what the tick itself needs. */
+/* Also where no output is connected: what is made there is dropped in the tick that emits it. */
+static uint64_t messages_ahead(const struct wr_plan_entity *entity)
+{
+	uint64_t ahead = 0;
+
+	for (size_t i = 0; i < entity->output_count; i++)
+		ahead += sends_tensors(&entity->outputs[i]) ? entity->outputs[i].port->ahead : 0;
+	return ahead;
+}
+
+/*
+ * One block for each message that a tick may emit; at least one, for what the tick itself needs. One for each
+ * message that is made ahead.
+ */
 static void imply_units(struct wr_build *build, const struct wr_plan_entity *entity,
 			struct wr_plan_memory *memory)
 {
@@ -182,7 +195,7 @@ static void imply_units(struct wr_build *build, const struct wr_plan_entity *ent
 
 		units += used && sends_tensors(output) ? wr_plan_output_needs(output) : 0;
 	}
-	units = units ? units : 1;
+	units = units && !memory->ahead ? units : 1;
 	memory->units = units;
 	if (!pool->blocks && pool->max_size)
 		wr_words_add(&line,
@@ -289,6 +302,8 @@ weir_status wr_build_claims(struct wr_build *build)
 
 		if (!entity->kind)
 			continue;
+		for (size_t k = 0; k < entity->memory_count; k++)
+			entity->memory[k].ahead = messages_ahead(entity);
 		wr_build_each_condition(build, i, read_claim_at);
 		for (size_t k = 0; !status && k < entity->memory_count; k++) {
 			if (entity->memory[k].units)
@@ -389,7 +404,8 @@ static weir_status size_pool(struct wr_plan *plan, uint32_t index)
 			if (plan->entities[i].memory[k].pool != index)
 				continue;
 			sends[i] = true;
-			pool->claimed += plan->entities[i].memory[k].units;
+			pool->claimed += wr_plan_memory_most(&plan->entities[i].memory[k]);
+			pool->kept += plan->entities[i].memory[k].ahead * plan->entities[i].memory[k].units;
 		}
 	pool->queued = queued_behind(plan, sends);
 	mark_passing(plan, pool->device == WEIR_DEVICE_HOST, sends);
@@ -425,6 +441,15 @@ static void check_pool_size(struct wr_build *build, const struct wr_resource *re
 			"waits: with %llu blocks it cannot stall; raise \"blocks\", or lower capacities or "
 			"\"instances\"",
 			name.text, pool->blocks, pool->blocks == 1 ? "" : "s", enough);
+	else if (pool->kept && pool->users > 1 && pool->blocks && pool->blocks < pool->queued + pool->claimed)
+		wr_report(&build->reports, WR_W_CLAIM, &at, value->place,
+			  "pool '%s' has %u block%s, but up to %llu are kept for messages that are made "
+			  "ahead, so that "
+			  "others that use it may wait for ever: with %llu blocks none does; raise "
+			  "\"blocks\", or "
+			  "give them a pool of their own",
+			  name.text, pool->blocks, pool->blocks == 1 ? "" : "s",
+			  (unsigned long long)pool->kept, enough);
 	else if (pool->blocks && pool->blocks < pool->queued)
 		wr_report(&build->reports, WR_W_SMALL_POOL, &at, value->place,
 			  "pool '%s' has %u block%s, but the queues behind it hold %llu messages: with %llu "

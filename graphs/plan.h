@@ -56,16 +56,24 @@ struct wr_plan_memory_pool {
 	size_t users;     /* entities */
 	uint64_t queued;  /* messages that the queues behind its users hold */
 	uint64_t reached; /* the same, with queues behind entities that may pass them on, and `hidden` */
-	uint64_t claimed; /* what one tick of each user claims, in sum */
+	uint64_t claimed; /* what one tick of each user claims, in sum, and `kept` */
+	uint64_t kept;    /* what its users keep for messages that they make ahead, at most */
 	uint64_t hidden;  /* messages in queues of instances that it reaches, and what further instances claim
 			   */
 };
 
-/* The memory pool of one place that an entity uses, and what each tick claims of it: blocks, or bytes. */
+/* The memory pool of one place that an entity uses, and what is claimed of it: blocks, or bytes. */
 struct wr_plan_memory {
-	uint32_t pool; /* index */
-	uint64_t units;
+	uint32_t pool;  /* index */
+	uint64_t units; /* for each tick, or for each message that is made ahead */
+	uint64_t ahead; /* such messages, for which claims are kept (S3); 0: each tick claims */
 };
+
+/* What it claims at once, at most. */
+static inline uint64_t wr_plan_memory_most(const struct wr_plan_memory *memory)
+{
+	return memory->units * (memory->ahead ? memory->ahead : 1);
+}
 
 struct wr_plan_condition {
 	const weir_condition *kind;

@@ -200,6 +200,10 @@ static void text_memory_pool(struct wr_text *text, const struct wr_plan *plan, u
 			if (plan->entities[i].memory[k].pool != index)
 				continue;
 			wr_text_add(text, "%s%s", before, plan->entities[i].name);
+			if (plan->entities[i].memory[k].ahead)
+				wr_text_add(text, " (keeps up to %llu)",
+					    (unsigned long long)wr_plan_memory_most(
+						    &plan->entities[i].memory[k]));
 			before = ", ";
 		}
 	wr_text_add(text, "%s\n", pool->users ? "" : ", not used");

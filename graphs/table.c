@@ -89,6 +89,8 @@ static weir_status table_check_input(const struct subject *subject, const weir_p
 	if (port->flags & WEIR_PORT_DEVICE && port->flags & WEIR_PORT_HOST)
 		return table_error(subject, port->name,
 				   "is both a device port and a host port: set one of the flags");
+	if (port->ahead)
+		return table_error(subject, port->name, "is an input: only outputs have 'ahead'");
 	return WEIR_OK;
 }
 
@@ -111,6 +113,8 @@ static weir_status table_check_ports(const struct subject *subject, const weir_p
 			status = table_error(subject, ports[i].name, "is like an input that is not there");
 		else if (ports[i].max_emits > WR_PORT_CAPACITY_MAX)
 			status = table_error(subject, ports[i].name, "has max_emits of more than 65536");
+		else if (ports[i].ahead > WR_PORT_CAPACITY_MAX)
+			status = table_error(subject, ports[i].name, "has an 'ahead' of more than 65536");
 	}
 	return status;
 }
@@ -265,6 +269,9 @@ weir_status wr_operator_check(const weir_operator *table)
 		if (table->outputs[i].flags & WEIR_PORT_FULL && table->flags & WEIR_OPERATOR_INSTANCES)
 			status = table_error(&subject, table->outputs[i].name,
 					     "may be full, which no operator with instances has");
+		else if (table->outputs[i].ahead && table->flags & WEIR_OPERATOR_INSTANCES)
+			status = table_error(&subject, table->outputs[i].name,
+					     "has 'ahead', which no operator with instances has");
 	if (!status)
 		status = table_check_types(&subject, table->inputs, &scope);
 	if (!status)

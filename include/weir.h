@@ -971,6 +971,10 @@ typedef enum {
  * may be more than the queues behind the port hold. When to tick is for a condition that looks at
  * weir_view_room and at what else there is to do. Not for operators with WEIR_OPERATOR_INSTANCES.
  *
+ * `ahead` (outputs): so many messages may be made before the tick that emits them, as by an operator that has
+ * given buffers to a device or to another machine. With a memory pool no tick waits for a block then: compute
+ * asks for memory by weir_context_reserve. Not for operators with WEIR_OPERATOR_INSTANCES.
+ *
  * ONCE (inputs): the entity ticks for other reasons, too, and acts once on each message: the policy `latest`,
  * which gives the newest message to every tick, is refused.
  *
@@ -1000,6 +1004,7 @@ typedef struct {
 	const char *place;
 	const char *shape;
 	const char *like; /* outputs: an input, whose dtypes and shapes what is sent here has */
+	uint32_t ahead;   /* outputs: tensors made in other ticks than those that emit them, at most */
 } weir_port;
 
 /*
@@ -1150,6 +1155,15 @@ WEIR_API const char *weir_context_sender(const weir_context *context, unsigned i
 enum { WEIR_TENSOR_HOST = 1 };
 WEIR_API weir_status weir_context_create_tensor(weir_context *context, const weir_tensor *like,
 						unsigned flags, weir_message **out);
+/*
+ * Reserves memory for `messages` messages that the entity will make, at most as many as its ports have
+ * `ahead`, and returns for how many there is some now: all of them if it uses no memory pool. In each pool
+ * that it uses a message is a block, or what its memory_available says. What is reserved stays so in later
+ * ticks until a tensor is made of it; fewer than before give the rest back, and the end of the entity all. If
+ * it is less than was asked for, the entity is reviewed once memory is free: weir_view_reserved of its
+ * condition says so then. In start and compute.
+ */
+WEIR_API size_t weir_context_reserve(weir_context *context, size_t messages);
 /*
  * Emits a message; it is delivered after compute returns OK. Takes one reference of the operator's, also on
  * failure; of a received message pass weir_message_ref(message), or forward it. Fails: WEIR_E_INVALID: no
@@ -1695,6 +1709,11 @@ WEIR_API size_t weir_view_room(weir_view *view, unsigned output);
  */
 WEIR_API bool weir_view_receivers_done(weir_view *view, unsigned output);
 /*
+ * Returns true if more memory is reserved than at the end of the entity's last tick (weir_context_reserve),
+ * so that it has a reason to tick. Memory that becomes free for what is lacking pokes the entity.
+ */
+WEIR_API bool weir_view_reserved(weir_view *view);
+/*
  * Content conditions only: the i-th message of the port's front, which the next tick receives; borrowed for
  * the call. NULL after the last.
  */
@@ -1730,6 +1749,11 @@ WEIR_API void weir_verdict_fence(weir_verdict *verdict, weir_fence fence);
 WEIR_API void weir_verdict_external(weir_verdict *verdict);
 /* Wait; ask again when the watched descriptor (weir_entity_watch) is ready; keeps the run open. */
 WEIR_API void weir_verdict_watched(weir_verdict *verdict);
+/*
+ * The same, but does not keep the run open: for what an entity still does for others while the rest of its
+ * run goes on. If it is all that an entity waits for, the run ends as if the entity were DONE.
+ */
+WEIR_API void weir_verdict_watched_meanwhile(weir_verdict *verdict);
 /*
  * Beside wait or never: what it is for; beside ready it says nothing. Explanations, statistics and reports
  * judge by it, never by `why`. Without it the cause is WEIR_CAUSE_OWN, about the first port that a parameter

@@ -1,7 +1,8 @@
 /*
  * remote_input, the condition of remote_receive, which ticks for one of three reasons: what the link brought
- * (the watched descriptor), also while its graph is full; room for a message that waits to be emitted, and
- * what is left to do, which the operator tells (remote_tell); and the end of all receivers.
+ * (the watched descriptor), also while its graph is full; room for a message that waits to be emitted, memory
+ * for more credits, and what is left to do, which the operator tells (remote_tell); and the end of all
+ * receivers. Behind that it ticks for its link as long as the run goes on (EVENT_DONE).
  */
 #include "remote/remote.h"
 
@@ -32,8 +33,10 @@ static void input_ask(const void *state, weir_view *view, weir_verdict *verdict)
 	const struct input *self = state;
 	weir_told told = weir_view_told(view);
 	bool emits = told == WEIR_TOLD_EVENT_WAITING;
-	bool has = told == WEIR_TOLD_READY || (emits && weir_view_room(view, self->port));
-	bool over = weir_view_receivers_done(view, self->port); /* the sender is told */
+	bool has = told == WEIR_TOLD_READY || (emits && weir_view_room(view, self->port)) ||
+		   weir_view_reserved(view);
+	bool full = told == WEIR_TOLD_EVENT_DONE;
+	bool over = !full && weir_view_receivers_done(view, self->port); /* the sender is told */
 	/* To look at the descriptor is a call of the system: not for each message. */
 	weir_watched watched = has || over ? WEIR_WATCHED_NOTHING : weir_view_watched(view);
 
@@ -41,10 +44,14 @@ static void input_ask(const void *state, weir_view *view, weir_verdict *verdict)
 		weir_verdict_ready(verdict);
 		return;
 	}
-	weir_verdict_wait(verdict, emits ? "no room behind the output" : "nothing comes from the sender");
+	weir_verdict_wait(verdict, emits  ? "no room behind the output"
+				   : full ? "all receivers are done"
+					  : "nothing comes from the sender");
 	weir_verdict_set_cause(verdict, emits ? WEIR_CAUSE_ROOM : WEIR_CAUSE_DESCRIPTOR,
 			       emits ? (int)self->port : -1, emits);
-	if (watched == WEIR_WATCHED_WAITING)
+	if (watched == WEIR_WATCHED_WAITING && full)
+		weir_verdict_watched_meanwhile(verdict);
+	else if (watched == WEIR_WATCHED_WAITING)
 		weir_verdict_watched(verdict);
 }
 

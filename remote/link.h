@@ -5,7 +5,7 @@
  * order.
  *
  * All functions of a link are called by the owner of its entity, and all events come inside of `progress`,
- * `drop` and `close`, on that thread.
+ * `drop`, `end` and `close`, on that thread.
  */
 #ifndef REMOTE_LINK_H
 #define REMOTE_LINK_H
@@ -112,6 +112,11 @@ struct transport {
 	 * there can be no other connection.
 	 */
 	bool (*drop)(struct link *link);
+	/*
+	 * The same, and waits for nothing: false: it is to be called again when the set is readable, and no
+	 * other function but `close` meanwhile. NULL: `close` waits for nothing.
+	 */
+	bool (*end)(struct link *link);
 	/*
 	 * Ends all. patience: how long it waits for the other side to close first, ns, so that what was sent
 	 * last is read; 0: it does not. NULL is allowed.

@@ -3,14 +3,11 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#include "remote/watch.h"
 
 static uint64_t sign; /* of this process; written once, as the plugin's library is loaded */
 
@@ -123,17 +120,13 @@ bool near_is_open(int socket)
 	return state_of(socket) == TCP_ESTABLISHED;
 }
 
-void near_end(int socket, int64_t patience)
+bool near_end(int socket)
 {
-	int64_t until = watch_now() + patience;
+	uint8_t state;
 
 	if (shutdown(socket, SHUT_WR))
-		return;
-	for (uint8_t state = state_of(socket); state == TCP_ESTABLISHED || state == TCP_FIN_WAIT1 ||
-					       state == TCP_CLOSING || state == TCP_LAST_ACK;
-	     state = state_of(socket)) {
-		if (watch_now() >= until)
-			return;
-		poll(NULL, 0, 1);
-	}
+		return true;
+	state = state_of(socket);
+	return state != TCP_ESTABLISHED && state != TCP_FIN_WAIT1 && state != TCP_CLOSING &&
+	       state != TCP_LAST_ACK;
 }

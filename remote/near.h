@@ -26,7 +26,7 @@ bool near_say(struct near *out, int socket);
 bool near_is(const struct near *other, int socket);
 /* Whether the other side's end has not come. */
 bool near_is_open(int socket);
-/* Ends this side, and returns when the other system has it; after so many ns in any case. */
-void near_end(int socket, int64_t patience);
+/* Ends this side. Returns true when the other system has it; else it is to be asked again. */
+bool near_end(int socket);
 
 #endif

@@ -13,6 +13,9 @@
  *                all, ends; no other sender may connect
  *     OVER       this was the last tick
  *
+ * Once all receivers are done, this one takes no more (R5): it emits nothing, and says so to the sender that
+ * it has, which is REFUSED then, and to each that connects while its run goes on.
+ *
  * A message is in a place until it is whole and all before it have come; then it is *ready*. Places and ready
  * ones together are at most `credits`.
  */
@@ -62,6 +65,7 @@ struct receive {
 	struct wire hello;
 	bool greeted;         /* hello was not answered yet */
 	bool over;            /* the link has told the loss: nothing can be said */
+	bool full;            /* it takes no more */
 	bool torn;            /* a payload did not come: mostly, as the sender is lost */
 	bool stalls;          /* it was logged that nothing comes */
 	uint64_t came;        /* emitted when the time of that began */
@@ -71,7 +75,8 @@ struct receive {
 	uint32_t used;
 	weir_message **ready;
 	uint32_t ready_first, ready_count;
-	uint32_t owed;     /* credits for what was emitted, that were not given back */
+	uint32_t given;    /* credits that the sender has: places that are free, each with its memory */
+	bool lacks;        /* memory for more: its pool has none (R1) */
 	bool keeps;        /* the timer is that of credits that are kept back */
 	uint64_t next;     /* the number of the first message that is not ready */
 	uint64_t received; /* of this sender, since it began, as far as this receiver could know */
@@ -169,6 +174,7 @@ static weir_status receive_describe(const weir_values *values, weir_ports *ports
 	weir_port out = outputs[0];
 
 	out.place = places[read_place(values)];
+	out.ahead = (uint32_t)weir_values_int(values, "credits");
 	return weir_ports_add_output(ports, &out);
 }
 
@@ -183,6 +189,11 @@ static void set_timer(struct receive *self, int64_t ns)
 
 static const struct wire enough = {
 	.kind = WIRE_BYE, .reason = WIRE_ENOUGH, .text = "it takes no more messages"};
+
+static uint32_t open_places(const struct receive *self)
+{
+	return self->credits - self->used - self->ready_count;
+}
 
 /* --- what the link calls --- */
 
@@ -230,9 +241,9 @@ static void tell_refusal(struct receive *self, uint64_t number, weir_status stat
 	else if (status == WEIR_E_BUSY)
 		remote_fail(&self->remote,
 			    "no memory for message %" PRIu64
-			    ": its memory pool is used up: more blocks, or fewer than %" PRIu32
-			    " credits (docs/distributed.md)",
-			    number, self->credits);
+			    ": its memory pool is used up: say by memory_available how many blocks a message "
+			    "takes (docs/distributed.md)",
+			    number);
 	else
 		remote_fail(&self->remote, "no memory for message %" PRIu64 ": %s", number,
 			    weir_last_error());
@@ -245,8 +256,7 @@ static struct place *make_message(struct receive *self, const struct wire *wire,
 	struct place *place = place_of(self, number);
 	weir_status status;
 
-	if (number - self->next >= self->credits || place->message ||
-	    self->used + self->ready_count >= self->credits) {
+	if (number - self->next >= self->credits || place->message || !self->given) {
 		remote_lose(&self->remote,
 			    "message %" PRIu64 " came, where %" PRIu64 " is next and %" PRIu32 " of %" PRIu32
 			    " places are used: the other side is no weir, or another version",
@@ -263,6 +273,7 @@ static struct place *make_message(struct receive *self, const struct wire *wire,
 	place->bundle = 0;
 	place->said = wire->times.said;
 	self->used++;
+	self->given--;
 	return place;
 }
 
@@ -413,6 +424,15 @@ static void free_places(struct receive *self)
 	self->used = 0;
 }
 
+static void free_ready(struct receive *self)
+{
+	while (self->ready_count) {
+		weir_message_unref(self->ready[self->ready_first]);
+		self->ready_first = (self->ready_first + 1) & self->mask;
+		self->ready_count--;
+	}
+}
+
 static void record(weir_context *context, struct receive *self)
 {
 	char more[2048];
@@ -437,7 +457,7 @@ static void receive_stop(weir_context *context, void *state)
 {
 	struct receive *self = state;
 	bool tells = self->remote.link && self->state == LINKED && !self->remote.gone;
-	bool answered = self->remote.link && self->state == OVER;
+	bool answered = self->remote.link && (self->state == OVER || (self->full && self->state == REFUSED));
 	struct wire bye = {.kind = WIRE_BYE, .reason = WIRE_STOPPED};
 
 	self->state = OVER; /* what comes now is not wanted */
@@ -452,11 +472,7 @@ static void receive_stop(weir_context *context, void *state)
 	}
 	remote_close(&self->remote, tells ? &bye : NULL, tells || answered ? REMOTE_PATIENCE : 0);
 	free_places(self);
-	while (self->ready_count) {
-		weir_message_unref(self->ready[self->ready_first]);
-		self->ready_first = (self->ready_first + 1) & self->mask;
-		self->ready_count--;
-	}
+	free_ready(self);
 	free(self->places);
 	free(self->ready);
 }
@@ -574,6 +590,14 @@ static void refuse(struct receive *self, const char *why)
 	set_timer(self, NS_GREETING);
 }
 
+/* Its answer is to end the connection; what is under way stays with the link until then. */
+static void say_enough(struct receive *self)
+{
+	remote_say(&self->remote, &enough);
+	self->state = REFUSED;
+	set_timer(self, 0); /* the sender's silence ends it, if need be */
+}
+
 /* What is emitted behind what waits here has the numbers from `next` on. */
 static void begin_run(struct receive *self)
 {
@@ -594,17 +618,22 @@ static void begin_run(struct receive *self)
 static void greet(weir_context *context, struct receive *self)
 {
 	const struct wire *hello = &self->hello;
+	size_t reserved = weir_context_reserve(context, self->full ? 0 : open_places(self));
 	struct wire welcome = {
 		.kind = WIRE_WELCOME,
 		.session = self->session,
 		.waiting = self->ready_count,
-		.credits = self->credits - self->ready_count,
+		.credits = (uint32_t)reserved,
 		.most = self->most,
 		.device = self->device,
 		.times = times_now(self),
 	};
 
 	self->greeted = false;
+	if (self->full) {
+		say_enough(self);
+		return;
+	}
 	if (hello->session != self->sender) {
 		if (self->sender) /* which it forgets: should that come again, this is another receiver to it
 				   */
@@ -624,7 +653,8 @@ static void greet(weir_context *context, struct receive *self)
 				 "%s at %s is there: %" PRIu64 " messages were lost so far",
 				 hello->session == self->sender ? "the sender" : "another sender", self->peer,
 				 self->lost);
-	self->owed = 0; /* the welcome gives all */
+	self->given = (uint32_t)reserved;
+	self->lacks = reserved < open_places(self);
 	self->stalls = false;
 	self->sender = hello->session;
 	self->next = hello->number;
@@ -649,6 +679,7 @@ static void handle_loss(weir_context *context, struct receive *self)
 	}
 	remote_drop(remote);
 	free_places(self);
+	(void)weir_context_reserve(context, 0);
 	self->ends = was_linked && !self->waits && self->ends && self->next == self->end;
 	self->greeted = self->torn = false;
 	time_stall(self);
@@ -673,24 +704,33 @@ static void drop_silent(weir_context *context, struct receive *self)
 	time_stall(self);
 }
 
+/* For the places that are free, as far as there is memory for them. */
 static void say_credits(struct receive *self)
 {
-	const struct wire credit = {
-		.kind = WIRE_CREDIT,
-		.credits = self->owed,
-		.times = times_now(self),
-	};
+	size_t reserved = weir_context_reserve(self->context, open_places(self));
+	struct wire credit = {.kind = WIRE_CREDIT};
 
+	self->lacks = reserved < open_places(self);
+	if (reserved <= self->given)
+		return;
+	credit.credits = (uint32_t)reserved - self->given;
+	credit.number = self->received - self->ready_count;
+	credit.times = times_now(self);
 	remote_say(&self->remote, &credit);
-	self->owed = 0;
+	self->given = (uint32_t)reserved;
 }
 
-/* A quarter of them at once, or what there is when it is due (R1). */
+static uint32_t owed(const struct receive *self)
+{
+	return open_places(self) - self->given;
+}
+
+/* A quarter of them at once, or what there is when it is due, or as memory comes (R1). */
 static void give_credits(struct receive *self, bool due)
 {
-	if (self->state != LINKED || self->remote.gone || !self->owed)
+	if (self->state != LINKED || self->remote.gone || !owed(self))
 		return;
-	if (!due && self->owed < self->credits / 4) {
+	if (!due && !self->lacks && owed(self) < self->credits / 4) {
 		if (!self->keeps)
 			set_timer(self, NS_CREDITS);
 		self->keeps = true;
@@ -741,7 +781,6 @@ static weir_status emit_one(weir_context *context, struct receive *self)
 		return status;
 	}
 	self->emitted++;
-	self->owed++;
 	return WEIR_OK;
 }
 
@@ -758,11 +797,10 @@ static weir_status emit(weir_context *context, struct receive *self)
 	}
 	for (; room && self->ready_count && !status; room--) {
 		status = emit_one(context, self);
-		if (self->owed >= self->credits / 4)
+		if (owed(self) >= self->credits / 4)
 			give_credits(self, false);
 	}
-	if (self->owed)
-		give_credits(self, false);
+	give_credits(self, false);
 	return status;
 }
 
@@ -783,18 +821,15 @@ static weir_status finish_well(weir_context *context, struct receive *self)
 	return weir_context_finish(context);
 }
 
-/*
- * All receivers are done: the sender hears it now, since this run may go on. Its answer is to end the
- * connection; what is under way stays with the link until `stop`.
- */
-static weir_status take_no_more(weir_context *context, struct receive *self)
+/* All receivers are done, and this run may go on. */
+static void take_no_more(struct receive *self)
 {
+	self->full = self->stalls = true; /* no message is waited for */
+	(void)weir_context_reserve(self->context, 0);
 	if (self->state == LINKED && !self->remote.gone)
-		remote_say(&self->remote, &enough);
-	self->state = OVER;
-	self->remote.transport->deafen(self->remote.link);
-	remote_progress(&self->remote);
-	return weir_context_finish(context);
+		say_enough(self);
+	else if (self->state == LINKED)
+		self->state = REFUSED;
 }
 
 static bool has_all(const struct receive *self)
@@ -815,7 +850,9 @@ static bool is_due(const struct receive *self)
 /* What waits to be emitted makes a tick due when there is room. */
 static weir_status tell_wants(weir_context *context, struct receive *self)
 {
-	weir_told waits = self->ready_count ? WEIR_TOLD_EVENT_WAITING : WEIR_TOLD_WAIT;
+	weir_told waits = self->full          ? WEIR_TOLD_EVENT_DONE
+			  : self->ready_count ? WEIR_TOLD_EVENT_WAITING
+					      : WEIR_TOLD_WAIT;
 
 	return remote_tell(context, &self->remote, is_due(self) ? WEIR_TOLD_READY : waits);
 }
@@ -828,15 +865,21 @@ static weir_status receive_compute(weir_context *context, void *state)
 	weir_status status = WEIR_OK;
 
 	self->context = context;
-	if (weir_context_receivers_done(context, 0))
-		return take_no_more(context, self);
+	if (!self->full && weir_context_receivers_done(context, 0)) {
+		if (self->state == LOST)
+			return weir_context_finish(context);
+		take_no_more(self);
+		timed = false; /* that was about messages */
+	}
 	if (!has_some(context, self) || timed || !remote_may_put_off(remote)) {
 		remote_progress(remote);
 		/* What it brought may have set the timer anew. */
 		if (!remote->failed)
 			act(context, self, timed && !remote->watch.timing);
 	}
-	if (!remote->failed)
+	if (self->full)
+		free_ready(self);
+	else if (!remote->failed)
 		status = emit(context, self);
 	if (!status && remote->failed)
 		status = weir_context_fail(context, "%s", remote->failure);
@@ -858,7 +901,7 @@ const weir_operator remote_receive_operator = {
 	.size = sizeof(weir_operator),
 	.name = "remote_receive",
 	.help = "emits the messages of a remote_send of another process or machine; sleeps while none comes; "
-		"ends when all receivers are done, and tells the sender",
+		"when all receivers are done it tells the sender, also one that connects later",
 	.flags = WEIR_OPERATOR_EFFECTS,
 	.state_size = sizeof(struct receive),
 	.parameters = parameters,

@@ -8,7 +8,7 @@
  *     GREETING  a connection is made, then a hello is sent, and the welcome waited for
  *     LINKED    messages go, as far as credits do
  *     ENDING    the end was sent, the answer is waited for
- *     OVER      this was the last tick
+ *     OVER      the connection is ended, by this tick or a later one, the last
  *
  * The input is held in all of them but LINKED with a credit, and, if what comes is dropped, AWAY and in
  * GREETING before the hello, which tells a number that must stay.
@@ -38,6 +38,8 @@ struct send {
 	uint64_t session, receiver; /* the sessions of both */
 	uint64_t sent;              /* taken from the input: the number of the next message */
 	uint64_t confirmed;         /* that this receiver has emitted, or an earlier one has received */
+	uint64_t told; /* the same, by a credit that has overtaken its welcome, if there was one */
+	bool early;
 	uint64_t lost, lost_before; /* so far; with earlier receivers */
 	uint64_t credits, most;
 	unsigned places, bundled;  /* of the receiver; messages of the bundle */
@@ -50,6 +52,7 @@ struct send {
 	bool greeted;              /* it was sent, with a number that must stay */
 	bool enough;               /* the receiver takes no more */
 	bool holds;                /* the input */
+	bool closes;               /* all is said, and the link is ended */
 	struct wire_bundle bundle; /* of what this tick has taken (R2); its memory is that of any head */
 };
 
@@ -112,7 +115,7 @@ static void take_times(struct send *self, const struct wire *wire)
 
 static void take_welcome(struct send *self, const struct wire *wire)
 {
-	if (self->state != GREETING || wire->number > self->sent || !(wire->credits + wire->waiting)) {
+	if (self->state != GREETING || wire->number > self->sent) {
 		remote_fail(&self->remote, "%s answers what was not asked: no weir, or another version",
 			    self->to);
 		return;
@@ -125,12 +128,25 @@ static void take_welcome(struct send *self, const struct wire *wire)
 	else
 		self->lost = self->lost_before + self->sent - wire->number;
 	self->receiver = wire->session;
-	self->confirmed = wire->number - wire->waiting + self->credits; /* of these it told before (R2) */
+	self->confirmed = self->early ? self->told : wire->number - wire->waiting;
+	self->early = false;
 	self->credits += wire->credits;
 	self->most = wire->most;
 	self->places = wire->credits + wire->waiting;
 	self->device = wire->device;
 	self->state = LINKED;
+}
+
+/* One that has overtaken the welcome counts from that on (R1). Others may have been overtaken. */
+static void take_credits(struct send *self, const struct wire *wire)
+{
+	bool early = self->state == GREETING;
+	uint64_t *told = early ? &self->told : &self->confirmed;
+
+	self->credits += wire->credits;
+	if ((early && !self->early) || (int64_t)(wire->number - *told) > 0)
+		*told = wire->number;
+	self->early |= early;
 }
 
 static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t bytes, struct span *spans,
@@ -153,9 +169,7 @@ static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t byt
 		break;
 	case WIRE_CREDIT:
 		take_times(self, &wire);
-		self->credits += wire.credits;
-		if (self->state != GREETING) /* else the welcome, which it has overtaken, counts it (R1) */
-			self->confirmed += wire.credits;
+		take_credits(self, &wire);
 		break;
 	case WIRE_DONE:
 		if (self->state == ENDING)
@@ -324,6 +338,7 @@ static weir_status try_to_link(weir_context *context, struct send *self)
 		return WEIR_OK;
 	}
 	self->credits = 0;
+	self->early = false;
 	self->greeted = false;
 	self->state = GREETING;
 	set_timer(self, NS_GREETING);
@@ -550,6 +565,22 @@ static bool is_due(const struct send *self)
 	       self->state == OVER || (self->state == LINKED && self->away_since);
 }
 
+/* The receiver waits for the end of the connection, and this run may go on. */
+static weir_status end_link(weir_context *context, struct send *self)
+{
+	struct remote *remote = &self->remote;
+	weir_status status;
+
+	self->closes = true;
+	if (remote->transport->end && !remote->transport->end(remote->link)) {
+		status = remote_tell(context, remote, WEIR_TOLD_WAIT);
+		return status ? status : set_hold(context, self);
+	}
+	remote->transport->close(remote->link, 0);
+	remote->link = NULL;
+	return weir_context_finish(context);
+}
+
 static weir_status send_compute(weir_context *context, void *state)
 {
 	struct send *self = state;
@@ -558,6 +589,8 @@ static weir_status send_compute(weir_context *context, void *state)
 	bool timed = watch_timed(&remote->watch);
 	weir_status status = WEIR_OK;
 
+	if (self->closes)
+		return end_link(context, self);
 	self->ends |= weir_context_ended(context, 0);
 	if (count && remote->spin)
 		remote_note(remote);
@@ -577,12 +610,8 @@ static weir_status send_compute(weir_context *context, void *state)
 		remote_progress(remote);
 	if (status)
 		return status;
-	if (is_over(context, self)) {
-		/* The receiver waits for the end of the connection, and this run may go on. */
-		remote->transport->close(remote->link, 0);
-		remote->link = NULL;
-		return weir_context_finish(context);
-	}
+	if (is_over(context, self))
+		return end_link(context, self);
 	status = remote_tell(context, remote, is_due(self) ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
 	return status ? status : set_hold(context, self);
 }

@@ -150,6 +150,8 @@ struct link {
 	struct transfer *transfers;
 	struct early *early;
 	unsigned early_count;
+	void *closing;   /* UCX's request; not a pointer: there is none */
+	int64_t ends_by; /* when the end of the connection is not waited for any more; 0: it has not begun */
 	bool failed, told;
 	char why[LINK_WHY];
 };
@@ -1191,44 +1193,54 @@ static enum link_sent ucx_send(struct link *link, const void *head, size_t head_
 
 /* --- the end --- */
 
-/* A forced close ends what was under way; its callbacks come while the worker progresses. */
-static void force_end(struct link *link)
-{
-	const struct engine *engine = &link->engines[NET];
-	ucp_request_param_t force = {
-		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
-		.flags = UCP_EP_CLOSE_FLAG_FORCE,
-	};
-	int64_t until = watch_now() + NS_FORCED;
-	void *request = ucx.ucp_ep_close_nbx(link->end, &force);
-
-	while (((UCS_PTR_IS_PTR(request) && ucx.ucp_request_check_status(request) == UCS_INPROGRESS) ||
-		link->transfers) &&
-	       watch_now() < until) {
-		progress_engine(engine);
-		poll(NULL, 0, 1);
-	}
-	if (UCS_PTR_IS_PTR(request))
-		ucx.ucp_request_free(request);
-}
-
 /*
  * The end of a connection. Through shared memory it is the end of its worker: what a peer that was killed has
  * left unfinished there stops all that follows, and a forced close waits for it for ever. UCX 1.13 calls back
  * for some of what was under way as it ends a worker, and forgets the rest.
  */
-static void give_up(struct link *link)
+static void begin_end(struct link *link)
 {
-	ucp_ep_h end = link->end;
+	const ucp_request_param_t force = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+		.flags = UCP_EP_CLOSE_FLAG_FORCE,
+	};
 
-	if (link->way == NEAR)
-		near_end(link->meeting.socket, NS_FORCED);
-	meet_close(&link->meeting);
+	link->ends_by = watch_now() + NS_FORCED;
 	beat_end(&link->beat);
+	if (link->way == NEAR) {
+		epoll_ctl(link->set, EPOLL_CTL_DEL, link->meeting.socket, NULL);
+		return;
+	}
+	meet_close(&link->meeting);
 	release_early(link);
 	forget_missing(link);
-	if (end && link->way == NET)
-		force_end(link);
+	if (link->end)
+		link->closing = ucx.ucp_ep_close_nbx(link->end, &force);
+}
+
+/* Whether no more is to be waited for. A forced close ends what was under way; its callbacks come here. */
+static bool is_ended(struct link *link)
+{
+	bool closes;
+
+	if (watch_now() >= link->ends_by)
+		return true;
+	if (link->way == NEAR)
+		return near_end(link->meeting.socket);
+	progress_engine(&link->engines[NET]);
+	closes = UCS_PTR_IS_PTR(link->closing) &&
+		 ucx.ucp_request_check_status(link->closing) == UCS_INPROGRESS;
+	return !closes && !link->transfers;
+}
+
+static void finish_end(struct link *link)
+{
+	if (UCS_PTR_IS_PTR(link->closing))
+		ucx.ucp_request_free(link->closing);
+	link->closing = NULL;
+	meet_close(&link->meeting);
+	release_early(link);
+	forget_missing(link);
 	link->end = NULL;
 	end_worker(&link->engines[NEAR]);
 	if (link->transfers)
@@ -1238,7 +1250,29 @@ static void give_up(struct link *link)
 		transfer_end(link->transfers);
 	}
 	link->way = NET;
+	link->ends_by = link->pause = 0;
 	link->failed = link->told = false;
+}
+
+static bool ucx_end(struct link *link)
+{
+	if (!link->ends_by)
+		begin_end(link);
+	if (!is_ended(link)) {
+		look_again(link); /* the system tells of no end that the other one has got */
+		return false;
+	}
+	finish_end(link);
+	return true;
+}
+
+static void give_up(struct link *link)
+{
+	if (!link->ends_by)
+		begin_end(link);
+	while (!is_ended(link))
+		poll(NULL, 0, 1);
+	finish_end(link);
 }
 
 static bool ucx_drop(struct link *link)
@@ -1297,5 +1331,6 @@ const struct transport transport_ucx = {
 	.poll = ucx_poll,
 	.send = ucx_send,
 	.drop = ucx_drop,
+	.end = ucx_end,
 	.close = ucx_close,
 };

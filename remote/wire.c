@@ -113,6 +113,7 @@ size_t wire_write(const struct wire *wire, uint8_t head[WIRE_SMALL])
 		break;
 	case WIRE_CREDIT:
 		put(&writer, wire->credits, 4);
+		put(&writer, wire->number, 8);
 		put_times(&writer, &wire->times);
 		break;
 	case WIRE_END:
@@ -490,6 +491,7 @@ bool wire_read(const void *head, size_t head_bytes, size_t bytes, size_t most,
 		break;
 	case WIRE_CREDIT:
 		out->credits = (uint32_t)get(&reader, 4);
+		out->number = get(&reader, 8);
 		out->times = get_times(&reader);
 		break;
 	case WIRE_END:

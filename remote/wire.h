@@ -11,7 +11,7 @@
 #include "remote/link.h"
 
 enum {
-	WIRE_VERSION = 3,
+	WIRE_VERSION = 4,
 	WIRE_SAID = 300,               /* bytes of a text that is sent */
 	WIRE_TEXT = 4 * WIRE_SAID + 1, /* of one that is read, and escaped */
 	WIRE_SMALL = 512,
@@ -23,7 +23,7 @@ enum wire_kind {
 	WIRE_WELCOME, /* receiver: session, number: received so far; waiting, credits, most, device; times */
 	WIRE_DATA,    /* sender: number, said, stamp, what the payload is */
 	WIRE_BUNDLE,  /* sender: number of the first, said; small messages, each with its payload behind it */
-	WIRE_CREDIT,  /* receiver: credits, more than before; times */
+	WIRE_CREDIT,  /* receiver: credits, more than before; number: emitted so far; times */
 	WIRE_END,     /* sender: number: how many messages there were */
 	WIRE_DONE,    /* receiver: it has emitted all */
 	WIRE_BYE,     /* either: reason, text; it closes, and waits that the other does */

@@ -723,7 +723,7 @@ __attribute__((noinline)) static enum wr_answer ask_all(weir_entity *entity, boo
 		if (!ask_gathering(&view, &sum))
 			return publish_never(entity, &sum);
 		/* What the entity waits for may come again and again, for ever. */
-		if (closed && (sum.rank == WR_RANK_TIME || sum.external & WR_DESCRIPTOR) &&
+		if (closed && (sum.rank == WR_RANK_TIME || sum.external & (WR_DESCRIPTOR | WR_MEANWHILE)) &&
 		    wr_view_inputs_over(&view, false))
 			return never_again(entity, draining, &sum);
 		if (sum.rank == WR_RANK_READY)
@@ -766,6 +766,40 @@ enum wr_answer wr_entity_ask(weir_entity *entity, bool draining)
 		return ask_all(entity, draining, checks);
 	entity->verdict.answer = WR_READY; /* default conditions and gates read no time: it is not `timed` */
 	return WR_READY;
+}
+
+bool wr_entity_ask_pushed(weir_entity *entity, const weir_message *message, bool *arms)
+{
+	weir_verdict *verdict = &entity->verdict;
+	const struct wr_input *input = &entity->inputs[0];
+	bool alone; /* nothing but the gate of this message may keep the entity from ticking */
+	weir_fence fence;
+
+	*arms = !entity->awaits_fences; /* else what it waits for stays the same */
+	if (!*arms)
+		return true;
+	alone = !entity->fronts_closed && !entity->flight_full && !entity->finished && input->take == 1 &&
+		wr_queue_at(&input->connections[0]->queue, 0) == message &&
+		(!entity->receivers || wr_load_acquire(&entity->receivers_left) || entity->plan->effects) &&
+		!wr_entity_lacks_room(entity);
+	if (!alone || !wr_message_lone_fence(message, &fence) || wr_fence_is_promise(fence) ||
+	    wr_fence_query(entity->graph->system, fence) != WEIR_E_BUSY ||
+	    wr_grow(&verdict->fences, &verdict->fence_room, 1, sizeof fence))
+		return false;
+	wr_queue_close_front(&input->connections[0]->queue, 1);
+	entity->fronts_closed = entity->awaits_fences = entity->gated = true;
+	verdict->fences[0] = fence;
+	verdict->fence_count = 1;
+	verdict->answer = WR_WAIT;
+	verdict->at = INT64_MAX;
+	verdict->external = 0;
+	verdict->repeats_past = false;
+	verdict->signal = entity->gate ? entity->gate->signal : entity->gate_signal;
+	verdict->why = "work on the device is not finished";
+	wr_verdict_give_cause(verdict, WEIR_CAUSE_DEVICE, 0);
+	entity->past_of = NULL;
+	publish_reason(entity, entity->gate ? entity->gate->plan->name : input->plan->port->name);
+	return true;
 }
 
 /*
@@ -1196,6 +1230,12 @@ void weir_verdict_watched(weir_verdict *verdict)
 {
 	verdict_add_wait(verdict);
 	verdict->external |= WR_DESCRIPTOR;
+}
+
+void weir_verdict_watched_meanwhile(weir_verdict *verdict)
+{
+	verdict_add_wait(verdict);
+	verdict->external |= WR_MEANWHILE;
 }
 
 void weir_verdict_set_cause(weir_verdict *verdict, weir_cause cause, int port, size_t needed)

@@ -290,6 +290,16 @@ size_t weir_context_room(const weir_context *context, unsigned output)
 	return (room < port->max_emits ? room : port->max_emits) - port->emitted_count;
 }
 
+size_t weir_context_reserve(weir_context *context, size_t messages)
+{
+	size_t reserved = wr_claims_reserve(context->entity, messages);
+
+	/* What the device is done with by now comes back at once, as an offer (T4). */
+	if (reserved < messages)
+		wr_system_run_deferred_frees(context->entity->graph->system, false);
+	return reserved;
+}
+
 bool weir_context_receivers_done(const weir_context *context, unsigned output)
 {
 	const weir_entity *entity = context->entity;

@@ -185,6 +185,7 @@ static weir_status make_claims(weir_entity *entity, const struct wr_plan_entity 
 			.from = &entity->graph->memory_pools[memory->pool].shared,
 			.entity = entity,
 			.units = memory->units,
+			.ahead = memory->ahead,
 		};
 	}
 	return WEIR_OK;
@@ -384,6 +385,24 @@ static bool has_default_conditions_only(weir_entity *entity)
 	return true;
 }
 
+/*
+ * Whether the sender of its only queue may review the entity (S2): if that has room whenever it is sent to,
+ * and nothing but a gate of the port, of the entity's own or implied, can be between a message and its tick.
+ */
+static void note_reviewed(weir_entity *entity)
+{
+	size_t gates = entity->asked_count - entity->gathering_count;
+	struct wr_connection *connection;
+
+	if (entity->input_count != 1 || !entity->inputs[0].count)
+		return;
+	connection = entity->inputs[0].connections[0];
+	entity->gate = gates ? &entity->conditions[entity->gathering_count] : NULL;
+	connection->reviewed = entity->default_only && entity->gates_only && connection->sender &&
+			       connection->queue.policy == WEIR_POLICY_BLOCK && !entity->claim_count &&
+			       !entity->root && (entity->inputs[0].gate ? !gates : gates == 1);
+}
+
 /* A tensor is looked at if the port or a receiver has a type. */
 static void intersect_kinds(struct wr_output *output)
 {
@@ -447,6 +466,7 @@ weir_status wr_entity_reset(weir_entity *entity)
 	entity->asks_ports = entity->has_content || entity->only_latest;
 	wr_fetch_or(&entity->front_checks, entity->has_content ? WR_CHECK_CONTENT : 0);
 	entity->root = !fed || rooted;
+	note_reviewed(entity);
 	wr_store(&entity->receivers_left, entity->receivers);
 	entity->finished = entity->started = false;
 	entity->fronts_closed = entity->has_trees; /* its reviews close one front or the other */

@@ -35,9 +35,10 @@ struct wr_claim;
 
 /*
  * Bits of weir_verdict.external. ALTERNATIVES: the fences are in groups, of which the first that is complete
- * ends the wait: those of the first any_of of the entity that has some (wr_condition.ends).
+ * ends the wait: those of the first any_of of the entity that has some (wr_condition.ends). MEANWHILE: a
+ * descriptor whose wait does not hold the run (S4).
  */
-enum { WR_OUTSIDE = 1, WR_DESCRIPTOR = 2, WR_ALTERNATIVES = 4 };
+enum { WR_OUTSIDE = 1, WR_DESCRIPTOR = 2, WR_ALTERNATIVES = 4, WR_MEANWHILE = 8 };
 
 #define WR_NO_SUBJECT UINT32_MAX
 /*
@@ -196,6 +197,7 @@ struct wr_armed {
 /* The armed wait of a parked entity. */
 struct wr_wait {
 	bool holds_live; /* one live reference (S4) */
+	bool meanwhile;  /* it counts as DONE for the end of the run (S4) */
 	bool watches;    /* a descriptor */
 	int64_t at;      /* when its timer is due; INT64_MAX: it has none */
 	bool in_fifo;    /* queued in a signal's FIFO (G2) */
@@ -255,20 +257,21 @@ struct weir_entity {
 	struct wr_condition *in_flight; /* the implied in-flight bound (T8), conditions[0]; or NULL */
 	struct wr_claim *claims;        /* of shared resources, in ascending order (S3) */
 	uint8_t claim_count;
-	size_t receivers;              /* outgoing connections */
-	_Atomic size_t receivers_left; /* those not DONE; a receiver counts down, then pokes */
-	_Atomic uint32_t front_checks; /* enum wr_front_check: what a review does with closed fronts */
-	bool wants_ticked;             /* some condition has a `ticked` function */
-	bool timed;                    /* and one of these reads when the tick began */
-	bool root;                     /* source or cycle root: NEVER during a drain (S7) */
-	bool has_content;              /* a content condition, or an input without any condition */
-	bool output_unwatched;         /* has an output that no default condition watches */
-	bool default_only;             /* its gathering conditions are those of its ports: ask.c */
-	bool gates_only;               /* and its content conditions are `cuda_stream` */
-	int gate_signal;               /* enum wr_signal_kind: how implied gates wake it */
-	bool gated;                    /* owner: has_content, or asked a gate in this run */
-	_Atomic uint32_t cost;         /* ns of a compute, from samples; WR_COST_UNKNOWN (S9). Relaxed */
-	bool selects_device;           /* several devices: wr_entity_enter has work to do */
+	size_t receivers;                /* outgoing connections */
+	_Atomic size_t receivers_left;   /* those not DONE; a receiver counts down, then pokes */
+	_Atomic uint32_t front_checks;   /* enum wr_front_check: what a review does with closed fronts */
+	bool wants_ticked;               /* some condition has a `ticked` function */
+	bool timed;                      /* and one of these reads when the tick began */
+	bool root;                       /* source or cycle root: NEVER during a drain (S7) */
+	bool has_content;                /* a content condition, or an input without any condition */
+	bool output_unwatched;           /* has an output that no default condition watches */
+	bool default_only;               /* its gathering conditions are those of its ports: ask.c */
+	bool gates_only;                 /* and its content conditions are `cuda_stream` */
+	const struct wr_condition *gate; /* the one of an entity that its sender may review; NULL: implied */
+	int gate_signal;                 /* enum wr_signal_kind: how implied gates wake it */
+	bool gated;                      /* owner: has_content, or asked a gate in this run */
+	_Atomic uint32_t cost;           /* ns of a compute, from samples; WR_COST_UNKNOWN (S9). Relaxed */
+	bool selects_device;             /* several devices: wr_entity_enter has work to do */
 	weir_status (*compute)(weir_context *context, void *state); /* of the operator */
 	void *operator_state;
 	struct wr_dealt *dealt;            /* of an instance: instances.h; else NULL */
@@ -374,6 +377,12 @@ weir_status wr_entity_reset(weir_entity *entity);
  * entity->verdict. `draining`: roots answer NEVER. May be called at any time. Thread: owner.
  */
 enum wr_answer wr_entity_ask(weir_entity *entity, bool draining);
+/*
+ * The same for an entity whose sender may review it, and has pushed this message with fences. Returns true if
+ * it waits for fences alone; *arms: for that of the message, which is not armed. Else the entity needs a
+ * review. Thread: owner.
+ */
+bool wr_entity_ask_pushed(weir_entity *entity, const weir_message *message, bool *arms);
 /* Returns verdict.failed and sets the last error to its text. Thread: owner. */
 weir_status wr_entity_verdict_failure(const weir_entity *entity);
 /* Calls fn once for each condition that is not READY. Changes nothing. Thread: owner. */

@@ -54,6 +54,7 @@ static void list_append_locked(struct wr_claim *claim)
 	*(shared->last ? &shared->last->newer : &shared->first) = claim;
 	shared->last = claim;
 	claim->listed = true;
+	claim->needs = claim->units - claim->held % claim->units;
 	wr_store(&shared->refused, wr_load(&shared->refused) + 1);
 }
 
@@ -76,7 +77,7 @@ static struct wr_offer offer_locked(struct wr_shared *shared)
 	struct wr_claim *claim = shared->first;
 	struct wr_offer offer = {NULL, NULL};
 
-	while (claim && !enough_locked(shared, claim->units))
+	while (claim && !enough_locked(shared, claim->needs))
 		claim = claim->newer;
 	if (!claim)
 		return offer;
@@ -166,6 +167,89 @@ static bool claim_take(struct wr_claim *claim)
 	return taken;
 }
 
+/* --- claims that are kept --- */
+
+/* How many more there is to hold: whole messages, since two that wait for a rest each would never get it. */
+static uint64_t missing_locked(const struct wr_claim *claim)
+{
+	const struct wr_shared *shared = claim->from;
+	uint64_t most = claim->held + shared->size - shared->used;
+	uint64_t whole = most - most % claim->units;
+
+	whole = whole < claim->wanted ? whole : claim->wanted;
+	return whole > claim->held ? whole - claim->held : 0;
+}
+
+/* Takes what it wants, as far as there is some, or gives the rest back. Returns whether it has more then. */
+static bool claim_fill(struct wr_claim *claim)
+{
+	struct wr_shared *shared = claim->from;
+	struct wr_offer offer = {NULL, NULL};
+	uint64_t more;
+
+	wr_mutex_lock(&shared->lock);
+	claim_set_owed_locked(claim, false);
+	list_remove_locked(claim);
+	more = missing_locked(claim);
+	if (claim->held > claim->wanted)
+		shared->used -= claim->held - claim->wanted;
+	else
+		(void)shared_take_locked(shared, more);
+	claim->held = claim->held > claim->wanted ? claim->wanted : claim->held + more;
+	if (claim->held < claim->wanted) {
+		shared->refusals += claim->held < claim->units;
+		list_append_locked(claim);
+	} else {
+		offer = offer_locked(shared);
+	}
+	wr_mutex_unlock(&shared->lock);
+	claim->owed_before = false;
+	wr_poke_offered(offer);
+	return more;
+}
+
+bool wr_claims_kept(const weir_entity *entity)
+{
+	return entity->claim_count && entity->claims->ahead;
+}
+
+size_t wr_claims_reserve(weir_entity *entity, size_t messages)
+{
+	size_t reserved = messages;
+
+	for (size_t i = 0; i < entity->claim_count; i++) {
+		struct wr_claim *claim = &entity->claims[i];
+
+		claim->wanted = (messages < claim->ahead ? messages : claim->ahead) * claim->units;
+	}
+	for (size_t i = 0; i < entity->claim_count; i++)
+		if (entity->claims[i].held != entity->claims[i].wanted ||
+		    wr_load_relaxed(&entity->claims[i].owed))
+			(void)claim_fill(&entity->claims[i]);
+	for (size_t i = 0; i < entity->claim_count; i++) {
+		struct wr_claim *claim = &entity->claims[i];
+		uint64_t here = claim->held / claim->units;
+
+		reserved = here < reserved ? (size_t)here : reserved;
+	}
+	return reserved;
+}
+
+bool weir_view_reserved(weir_view *view)
+{
+	weir_entity *entity = view->entity;
+	bool grew = false;
+
+	for (size_t i = 0; i < entity->claim_count; i++) {
+		struct wr_claim *claim = &entity->claims[i];
+
+		if (claim->held < claim->wanted && claim_fill(claim))
+			claim->grew = true;
+		grew |= claim->grew;
+	}
+	return grew;
+}
+
 /* --- an entity's claims --- */
 
 void wr_claims_note_owed(weir_entity *entity)
@@ -178,8 +262,9 @@ struct wr_shared *wr_claims_take(weir_entity *entity)
 {
 	size_t taken = 0;
 
-	while (taken < entity->claim_count && claim_take(&entity->claims[taken]))
-		taken++;
+	while (taken < entity->claim_count &&
+	       (entity->claims[taken].ahead || claim_take(&entity->claims[taken])))
+		entity->claims[taken++].grew = false;
 	if (taken == entity->claim_count)
 		return NULL;
 	for (size_t i = 0; i < taken; i++)
@@ -190,7 +275,7 @@ struct wr_shared *wr_claims_take(weir_entity *entity)
 void wr_claims_release(weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->claim_count; i++)
-		if (entity->claims[i].held)
+		if (entity->claims[i].held && !entity->claims[i].ahead)
 			claim_release(&entity->claims[i]);
 }
 
@@ -212,7 +297,7 @@ void wr_claims_pass_on(weir_entity *entity)
 	}
 }
 
-/* DONE absorbs every poke, so a newer mark is taken back as well; mark and entry in one critical section. */
+/* DONE absorbs every poke, so a newer mark is taken back as well; what goes, in one critical section. */
 void wr_claims_end(weir_entity *entity)
 {
 	for (size_t i = 0; i < entity->claim_count; i++) {
@@ -221,8 +306,11 @@ void wr_claims_end(weir_entity *entity)
 
 		wr_mutex_lock(&claim->from->lock);
 		list_remove_locked(claim);
-		if (wr_load_relaxed(&claim->owed))
+		if (claim->held)
+			offer = wr_shared_release_locked(claim->from, claim->held);
+		else if (wr_load_relaxed(&claim->owed))
 			offer = offer_locked(claim->from);
+		claim->held = claim->wanted = 0;
 		claim_set_owed_locked(claim, false);
 		wr_mutex_unlock(&claim->from->lock);
 		claim->owed_before = false;
@@ -241,8 +329,8 @@ void wr_claims_reset(weir_entity *entity)
 		claim->from->used -= claim->held;
 		claim_set_owed_locked(claim, false);
 		wr_mutex_unlock(&claim->from->lock);
-		claim->held = 0;
-		claim->owed_before = false;
+		claim->held = claim->wanted = 0;
+		claim->owed_before = claim->grew = false;
 	}
 }
 
@@ -251,7 +339,8 @@ bool wr_claim_is_refused(const struct wr_claim *claim)
 	bool refused;
 
 	wr_mutex_lock(&claim->from->lock);
-	refused = claim->listed || wr_load_relaxed(&claim->owed);
+	refused = (claim->listed || wr_load_relaxed(&claim->owed)) &&
+		  !(claim->ahead && claim->held >= claim->units);
 	wr_mutex_unlock(&claim->from->lock);
 	return refused;
 }
@@ -641,7 +730,7 @@ void wr_claim_describe(const struct wr_claim *claim, char *text, size_t room)
 	wr_mutex_lock(&pool->shared.lock);
 	free = pool->shared.size - pool->shared.used;
 	wr_mutex_unlock(&pool->shared.lock);
-	snprintf(text, room, "%" PRIu64 " of %" PRIu64 " %s of pool '%s' are free, a tick needs %" PRIu64,
-		 free, pool->shared.size, in_blocks(pool) ? "blocks" : "bytes", pool->plan->name,
-		 claim->units);
+	snprintf(text, room, "%" PRIu64 " of %" PRIu64 " %s of pool '%s' are free, a %s needs %" PRIu64, free,
+		 pool->shared.size, in_blocks(pool) ? "blocks" : "bytes", pool->plan->name,
+		 claim->ahead ? "message" : "tick", claim->units);
 }

@@ -48,11 +48,15 @@ struct wr_shared {
 struct wr_claim {
 	struct wr_shared *from;
 	weir_entity *entity;
-	uint64_t units;    /* constant during a run */
-	uint64_t held;     /* owner: claimed for this tick, not yet used by it */
+	uint64_t units;  /* for a tick, or a message made ahead; constant during a run, as `ahead` */
+	uint64_t ahead;  /* such messages at most; 0: what a tick claimed it gives back */
+	uint64_t held;   /* owner: claimed, not yet used. Made ahead: written under the lock of `from`, too */
+	uint64_t wanted; /* owner: made ahead: what it is to hold */
+	uint64_t needs;  /* guarded by that lock: it is offered a try if so many are free */
+	bool grew;       /* owner: more is held than at the last tick */
 	bool owed_before;  /* owner: was owed when the review began */
 	_Atomic bool owed; /* written under the lock of `from` */
-	bool listed;       /* guarded by that lock, as the links: in the list of the refused */
+	bool listed;       /* guarded by that lock, as the links: in the list of the refused, or lacks some */
 	struct wr_claim *older, *newer;
 };
 
@@ -71,11 +75,18 @@ struct wr_offer wr_shared_release_locked(struct wr_shared *shared, uint64_t unit
 void wr_claims_note_owed(weir_entity *entity); /* when a review begins, after the exchange to RUNNING */
 /* Claims everything for one tick, or nothing: then the entity is in the list of what it lacks, returned. */
 struct wr_shared *wr_claims_take(weir_entity *entity);
-void wr_claims_release(weir_entity *entity); /* after compute: what the tick did not use */
-void wr_claims_pass_on(weir_entity *entity); /* the review did not end in a tick: passes offers on */
-void wr_claims_end(weir_entity *entity);     /* the entity is DONE */
-void wr_claims_reset(weir_entity *entity);   /* before a run */
-bool wr_claim_is_refused(const struct wr_claim *claim); /* it is in the list; Thread: any */
+void wr_claims_release(weir_entity *entity); /* after compute: what the tick did not use, unless it is kept */
+/*
+ * Claims that are kept (made ahead). Holds memory for `messages`, as far as there is some, and gives more
+ * than that back; returns for how many it holds some. Without claims that is all.
+ */
+size_t wr_claims_reserve(weir_entity *entity, size_t messages);
+bool wr_claims_kept(const weir_entity *entity); /* its claims are of this kind */
+void wr_claims_pass_on(weir_entity *entity);    /* the review did not end in a tick: passes offers on */
+void wr_claims_end(weir_entity *entity);        /* the entity is DONE */
+void wr_claims_reset(weir_entity *entity);      /* before a run, and when it was stopped */
+/* It is in the list, or owed; one that keeps holds nothing, too. Thread: any */
+bool wr_claim_is_refused(const struct wr_claim *claim);
 /* Some claim of it is, or is owed what it was refused: the poke is on its way. Thread: any. */
 bool wr_claims_refused(const weir_entity *entity);
 uint64_t wr_shared_used(struct wr_shared *shared); /* units. Thread: any */

@@ -344,6 +344,7 @@ struct wr_connection {
 	uint32_t output, input, initial_messages;
 	char *from, *to;                 /* "blur.out", "write.in"; "inlet", "outlet" */
 	enum wr_flagging flagged;        /* how the receiver waits for its messages by completion flag */
+	bool reviewed;                   /* constant in a run: its sender may review the receiver (S2) */
 	_Atomic bool receiver_done;      /* the receiver is DONE; stored after its state, before the poke */
 	bool sender_owns;                /* sender: has seen receiver_done and taken back the rest */
 	struct wr_fan_in *set;           /* of the receiving port; NULL: it has few connections */

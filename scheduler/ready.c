@@ -625,7 +625,7 @@ weir_entity *wr_ready_pop(struct wr_worker *worker)
 		entity = due_or_next_take(worker);
 	if (!entity)
 		entity = entry_of_last_queues(worker, true);
-	return entity ? entity : steal_entity(worker);
+	return entity || worker->scheduler->worker_count == 1 ? entity : steal_entity(worker);
 }
 
 /* --- looking --- */

@@ -909,6 +909,7 @@ static void call_stop(weir_entity *entity)
 
 static void call_or_owe_stop(weir_entity *entity)
 {
+	wr_claims_reset(entity); /* what it kept */
 	if (!entity->started || !entity->plan->kind->stop || !wr_instances_operates(entity))
 		return;
 	if (!has_device_work(entity)) {

@@ -160,7 +160,7 @@ static void explain_verdict(weir_view *view, struct wr_unmet *unmet, wr_unmet_fn
 		detail_in_flight(entity, detail, sizeof detail);
 	else if (verdict->fence_count)
 		detail_fences(entity, detail, sizeof detail);
-	else if (!(verdict->external & WR_DESCRIPTOR) || !unmet->asked ||
+	else if (!(verdict->external & (WR_DESCRIPTOR | WR_MEANWHILE)) || !unmet->asked ||
 		 !wr_descriptor_describe(unmet->asked, detail, sizeof detail))
 		wr_shown_cut(detail, sizeof detail,
 			     verdict->why               ? verdict->why
@@ -339,7 +339,7 @@ void wr_entity_explain(weir_entity *entity, bool draining, wr_unmet_fn *fn, void
 		explain_gates(&view, &met, fn, arg);
 	if (met && entity->fronts_closed)
 		explain_phase(&view, entity->gathering_count, entity->asked_count, &met, fn, arg);
-	if (met && entity->fronts_closed)
+	if ((met && entity->fronts_closed) || wr_claims_kept(entity))
 		explain_claims(entity, fn, arg);
 	if (met && draining && entity->root)
 		fn(&(struct wr_unmet){.condition = "drain",

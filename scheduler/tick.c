@@ -239,9 +239,47 @@ static void tell_drop(struct wr_worker *worker, struct wr_connection *connection
 		wr_queue_tell_drop(&connection->queue, worker->scheduler->trace, worker->local.index, pushed);
 }
 
+static void wait_set_live(weir_scheduler *scheduler, struct wr_wait *wait, bool hold);
+static weir_status arm_group(struct wr_worker *worker, weir_entity *entity, struct wr_armed *group,
+			     const weir_fence *fences, size_t count);
+static void trace_park(struct wr_worker *worker, weir_entity *entity);
+
+/*
+ * A receiver that waits for nothing but the fence of this message is not queued for that: if it is parked the
+ * sender's worker owns it, and arms the gate (S2). Returns false if it is to be poked.
+ */
+__attribute__((noinline)) static bool review_receiver(struct wr_worker *worker, weir_entity *receiver,
+						      const weir_message *message, struct wr_trace *trace)
+{
+	uint32_t idle = WR_IDLE, running = WR_RUNNING;
+	struct wr_wait *wait = &receiver->wait; /* of a parked one: armed for fences, or not at all */
+	weir_status status;
+	bool arms;
+
+	if (wr_load(&receiver->state) != WR_IDLE || wr_load_acquire(&worker->scheduler->stop_asked) ||
+	    !wr_cas(&receiver->state, &idle, WR_RUNNING))
+		return false;
+	if (wr_entity_ask_pushed(receiver, message, &arms)) {
+		if (arms) {
+			wait_set_live(worker->scheduler, wait, true);
+			status = arm_group(worker, receiver, &wait->armed, receiver->verdict.fences, 1);
+			if (status)
+				wr_run_fail(worker->scheduler, receiver, WEIR_CAUSE_DEVICE, status);
+		}
+		if (arms && trace)
+			trace_park(worker, receiver);
+		if (wr_cas(&receiver->state, &running, WR_IDLE))
+			return true;
+	}
+	wr_exchange(&receiver->state, WR_POKED); /* READY, or poked meanwhile */
+	wr_trace_poke(trace, worker->local.index, receiver->id);
+	wr_ready_push_next(worker, receiver);
+	return true;
+}
+
 __attribute__((always_inline)) static inline weir_status push_and_poke(struct wr_worker *worker,
 								       struct wr_connection *connection,
-								       weir_message *message,
+								       weir_message *message, bool fenced,
 								       struct wr_trace *trace)
 {
 	enum wr_pushed pushed;
@@ -256,6 +294,9 @@ __attribute__((always_inline)) static inline weir_status push_and_poke(struct wr
 		tell_drop(worker, connection, pushed);
 		/* fallthrough */
 	case WR_PUSHED:
+		if (fenced && connection->reviewed &&
+		    review_receiver(worker, connection->receiver, message, trace))
+			return WEIR_OK;
 		before = wr_poke_fetch(worker, connection->receiver, trace);
 		if (before & WR_DONE) {
 			wr_queue_take_back(&connection->queue);
@@ -324,7 +365,7 @@ __attribute__((always_inline)) static inline weir_status deliver_message(struct 
 		else if (connection->outlet)
 			push_to_outlet(worker, connection, message);
 		else
-			one = push_and_poke(worker, connection, message, trace);
+			one = push_and_poke(worker, connection, message, fenced, trace);
 		status = status ? status : one;
 	}
 	return status;
@@ -443,6 +484,13 @@ static void poke_neighbours(struct wr_worker *worker, weir_entity *entity)
 	}
 }
 
+/* All are DONE: the loop arms a signal for each stream that still has work (E2). */
+static void count_done(weir_scheduler *scheduler)
+{
+	if (wr_fetch_sub(&scheduler->not_done, 1) == 1)
+		wr_loop_kick(&scheduler->loop);
+}
+
 static void end_entity(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
@@ -460,9 +508,7 @@ static void end_entity(struct wr_worker *worker, weir_entity *entity)
 	if (entity->claim_count)
 		wr_claims_end(entity);
 	poke_neighbours(worker, entity);
-	/* All are DONE: the loop arms a signal for each stream that still has work (E2). */
-	if (wr_fetch_sub(&scheduler->not_done, 1) == 1)
-		wr_loop_kick(&scheduler->loop);
+	count_done(scheduler);
 }
 
 /* --- the wait of a parked entity --- */
@@ -471,9 +517,19 @@ static void wait_set_live(weir_scheduler *scheduler, struct wr_wait *wait, bool 
 {
 	if (hold && !wait->holds_live) /* the worker has its own, so the count is not 0 */
 		wr_live_take(&scheduler->live);
-	if (!hold)
+	if (!hold && wait->holds_live)
 		wr_run_drop_live(scheduler);
 	wait->holds_live = hold;
+}
+
+/* An entity that waits for nothing but what may come while the run goes on holds no run open (S4). */
+static void wait_set_meanwhile(weir_scheduler *scheduler, struct wr_wait *wait, bool meanwhile)
+{
+	if (meanwhile && !wait->meanwhile)
+		count_done(scheduler);
+	if (!meanwhile && wait->meanwhile)
+		wr_fetch_add(&scheduler->not_done, 1);
+	wait->meanwhile = meanwhile;
 }
 
 /*
@@ -597,7 +653,8 @@ static weir_status arm_group(struct wr_worker *worker, weir_entity *entity, stru
 	if (status)
 		return status;
 	wait->in_fifo = false;
-	memcpy(group->fences, fences, sizeof *fences * count);
+	for (size_t i = 0; i < count; i++) /* mostly one */
+		group->fences[i] = fences[i];
 	group->fence_count = count;
 	if (scheduler->trace && !group->promised) /* no signal of the device */
 		wr_trace_arm(scheduler->trace, worker->local.index, entity->id, group->token, armed);
@@ -669,16 +726,20 @@ static inline bool verdict_arms(const weir_verdict *verdict)
 	return verdict->external || verdict->fence_count || verdict->at != INT64_MAX;
 }
 
-/* Arms what the verdict names. */
-static void wait_arm(struct wr_worker *worker, weir_entity *entity)
+/* Arms what the verdict names. Not inlined: a tick without device work does not come here. */
+__attribute__((noinline)) static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	const weir_verdict *verdict = &entity->verdict;
+	const unsigned watches = verdict->external & (WR_DESCRIPTOR | WR_MEANWHILE);
+	bool meanwhile =
+		verdict->external == WR_MEANWHILE && !verdict->fence_count && verdict->at == INT64_MAX;
 	weir_status status = WEIR_OK;
 
-	wait_set_live(scheduler, &entity->wait, verdict_arms(verdict));
+	wait_set_live(scheduler, &entity->wait, verdict_arms(verdict) && !meanwhile);
+	wait_set_meanwhile(scheduler, &entity->wait, meanwhile);
 	entity->wait.at = verdict->at;
-	entity->wait.watches = verdict->external & WR_DESCRIPTOR;
+	entity->wait.watches = watches;
 	if (!verdict->fence_count) {
 		cancel_signal(scheduler, entity);
 	} else if (verdict->external & WR_ALTERNATIVES) {
@@ -693,16 +754,16 @@ static void wait_arm(struct wr_worker *worker, weir_entity *entity)
 	}
 	if (verdict->at != INT64_MAX)
 		wr_timers_request(worker, entity, verdict->at);
-	if (!status && verdict->external & WR_DESCRIPTOR)
+	if (!status && watches)
 		status = wr_descriptors_arm(scheduler, entity);
 	if (status)
 		wr_run_fail(scheduler, entity, verdict->cause, status);
 }
 
-/* Whatever is armed holds the run open. */
+/* Whatever is armed holds the run open, but for a descriptor alone that is watched meanwhile. */
 static inline bool wait_armed(const struct wr_wait *wait)
 {
-	return wait->holds_live;
+	return wait->holds_live || wait->meanwhile;
 }
 
 void wr_wait_disarm(weir_scheduler *scheduler, weir_entity *entity)
@@ -713,6 +774,7 @@ void wr_wait_disarm(weir_scheduler *scheduler, weir_entity *entity)
 	entity->wait.at = INT64_MAX;
 	entity->wait.watches = false;
 	wait_set_live(scheduler, &entity->wait, false);
+	wait_set_meanwhile(scheduler, &entity->wait, false);
 }
 
 /* --- the review --- */

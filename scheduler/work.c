@@ -479,7 +479,9 @@ static weir_status fence_stream(weir_entity *entity, size_t index)
 	if (!has_unfenced_work(item))
 		return WEIR_OK;
 	item->used = true; /* so that a failed call is repeated */
-	wr_stream_begin_tick(item->stream);
+	/* Else its first use did: what was dropped since the record takes again, and the worker holds one. */
+	if (!entity->streams.current_ordered || index + 1 != entity->streams.current)
+		wr_stream_begin_tick(item->stream);
 	if (item->span)
 		(void)wr_span_end(item->span);
 	failure = weir_stream_record(item->stream, &item->last);

@@ -136,7 +136,8 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	}
 	wr_run_drop_live(scheduler);
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
-	wake_at = wr_timers_keep(worker, until_look);
+	wake_at = worker->time == INT64_MAX && !worker->took_due ? until_look
+								 : wr_timers_keep(worker, until_look);
 	woken = park(worker, wake_at);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
 	wr_store_relaxed(&worker->looked_since, INT64_MAX); /* a sleep is not slowness */

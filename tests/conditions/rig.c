@@ -270,6 +270,11 @@ void weir_verdict_watched(weir_verdict *verdict)
 	verdict->watched = true;
 }
 
+void weir_verdict_watched_meanwhile(weir_verdict *verdict)
+{
+	weir_verdict_watched(verdict);
+}
+
 void weir_verdict_set_cause(weir_verdict *verdict, weir_cause cause, int port, size_t needed)
 {
 	verdict->cause = cause;

@@ -2,7 +2,8 @@
  * M22: graphs joined by a link (docs/dev/rules.md R1 to R6): credits, data, the end, the loss of the link and a new one, and
  * a second sender that connects to the receiver.
  * The sender takes a message from its input only with a credit and keeps its block until the link is done with it; the
- * receiver has a place for each credit, emits in the order of the numbers while there is room behind it, and gives the credit back then.
+ * receiver has a place for each credit, and memory, emits in the order of the numbers while there is room behind it, and gives the credit back then.
+ * A credit tells how many messages of the sender were emitted, which confirms them.
  * It ticks without room, too: it still answers, and hears that the link is lost. Its review looks for room only if it has said that it wants some.
  *
  * A receiver has one connection at a time: a sender that connects meanwhile is refused, and tries again. To the receiver a sender is the one
@@ -14,8 +15,11 @@
  * inbox of a side, which the side handles when it progresses the link; an arrival wakes a side that has armed the link.
  * A tick: progress, arm (if something came meanwhile: progress again), look and act; what was sent used the link, so progress
  * and arm again, then rest. Sender and receiver end up at rest for good, or the model says what hangs.
+ * At any moment all behind the receiver may be done, while its run goes on: then it takes no more, says so to the sender that it has, and
+ * to one that connects later, and neither emits nor welcomes.
  * Properties: sent = received + lost, counted alike by both sides, received in order; never more under way or waiting than
  * credits; no block given back while the link may read it; the receiver ends after the last message, and the sender after the receiver.
+ * Behind a receiver that takes no more the sender ends.
  * Of two senders one gets its answer; the other one waits for another receiver. What a sender counts as lost is what did not come,
  * and beside it at most what was not confirmed when the other one took its place; the receiver never counts what came.
  * Run: build/m22_remote [-v]
@@ -24,13 +28,14 @@
 #define THREADS 6
 enum { SENDER, SECOND, RECEIVER, LINK, BEHIND, KNIFE };
 enum { SENDERS = 2, NO_SENDER = SENDERS };
-enum { WHOLE, CUT, CUT_TWICE, CREDITS, TWO = 30, EACH_ONE = 60 }; /* settings: cuts + CREDITS * credits, + TWO with two senders or EACH_ONE */
-/* With two senders there is always room behind the receiver, and nothing is asked of blocks: both are the matter of the others. */
-enum { MESSAGES = 4, FEW = 2 }; /* of one sender, of each of two; with EACH_ONE they have one each */
+enum { WHOLE, CUT, CUT_TWICE, CREDITS, TWO = 30, EACH_ONE = 60, ENOUGH = 90, SCARCE = 128 }; /* settings: cuts + CREDITS * credits, + TWO with two senders or EACH_ONE, + ENOUGH with one */
+/* SCARCE: the receiver may lack memory for its places: its welcome gives any number of credits, and the rest as memory comes. */
+/* With two senders, and with ENOUGH, there is always room behind the receiver, and nothing is asked of blocks: both are the matter of the others. */
+enum { MESSAGES = 4, FEW = 2 }; /* of one sender, of each of two, and of one with ENOUGH; with EACH_ONE they have one each */
 enum mutation {
 	NONE, CREDIT_TWICE, END_AT_ONCE, LOOKED_BEFORE, BLOCK_GIVEN_BACK, OLD_CREDITS, WELCOME_IN_FULL, ARMED_ONCE, AS_IT_ARRIVES,
 	NEXT_EMITTED, LOST_ADDED, NO_ROOM_ASKED, ROOM_UNWANTED, WELCOME_SETS, SECOND_BESIDE, SESSION_KEPT, COUNT_KEPT, CREDIT_CONFIRMS,
-	BUNDLE_ONE_CREDIT, BUNDLE_ONE_PLACE
+	BUNDLE_ONE_CREDIT, BUNDLE_ONE_PLACE, TOLD_ONCE, WELCOMED_IN_VAIN, CREDIT_COUNTS, MEMORY_UNHEARD
 };
 enum at { REST, PROGRESS, ARM, ACT, OVER };
 struct side { uint8_t at, armed, event, acted, looked, linked, lost, in_lost; };
@@ -38,7 +43,8 @@ struct sender {
 	uint8_t credits, sent, blocks, end_sent, hello_sent;
 	uint8_t session, confirmed, lost_before; /* session: of the receiver that it knows; 0: none */
 	/* delivered but not handled */
-	uint8_t in_welcome, in_given, in_done, in_complete;
+	uint8_t in_welcome, in_given, in_told, in_done, in_complete, in_enough;
+	uint8_t told, has_told; /* by a credit that has overtaken its welcome */
 	uint8_t came; /* of its messages, to the receiver, in all */
 };
 struct state {
@@ -46,13 +52,14 @@ struct state {
 	struct sender sender[SENDERS];
 	uint8_t line; /* whose connection the receiver has */
 	/* the receiver: `ready` are whole and in order, and not emitted; next: the number after them; last: the sender that it knows */
-	uint8_t places, next, ready, end_seen, end, emitted, greeted, to_give, answered, unheard, room, wants;
+	uint8_t places, next, ready, end_seen, end, emitted, greeted, to_give, withheld, answered, unheard, room, wants;
 	uint8_t last, session, received, lost_before, replaced;
 	uint8_t bundled; /* bit n: message n is under way in a bundle with the next one */
 	/* under way; what the welcome tells */
-	uint8_t data, end_data, hello, hello_at, welcome, given, done;
+	uint8_t data, end_data, hello, hello_at, welcome, given, given_told, done;
 	uint8_t welcome_received, welcome_credits, welcome_waiting, welcome_session;
 	uint8_t in_data, in_end, in_hello;
+	uint8_t behind_done, full, enough; /* full: it takes no more; enough: under way */
 	uint8_t cut;
 };
 #define THREAD_NAMES
@@ -64,20 +71,25 @@ static const char *thread_name(int t)
 	return names[t];
 }
 
+static int base(void)
+{
+	return setting & ~SCARCE;
+}
+
 static int most(void)
 {
-	return setting % TWO / CREDITS;
+	return base() % TWO / CREDITS;
 }
 
 static int messages(void)
 {
-	return setting < TWO ? MESSAGES : setting < EACH_ONE ? FEW : 1;
+	return base() < TWO ? MESSAGES : base() >= EACH_ONE && base() < ENOUGH ? 1 : FEW;
 }
 
 static void begin(struct state *s)
 {
 	for (int t = 0; t <= RECEIVER; t++)
-		s->side[t].looked = t != SECOND || setting >= TWO; /* their first tick */
+		s->side[t].looked = t != SECOND || (base() >= TWO && base() < ENOUGH); /* their first tick */
 	s->room = s->session = 1;
 	s->line = s->last = NO_SENDER;
 }
@@ -93,7 +105,7 @@ static bool has_inbox(const struct state *s, int side)
 
 	if (side == RECEIVER)
 		return s->in_data || s->in_end || s->in_hello || s->side[side].in_lost;
-	return sender->in_welcome || sender->in_given || sender->in_done || sender->in_complete || s->side[side].in_lost;
+	return sender->in_welcome || sender->in_given || sender->in_done || sender->in_complete || sender->in_enough || s->side[side].in_lost;
 }
 
 /* --- what the sides handle when they progress the link --- */
@@ -106,7 +118,11 @@ static void take_welcome(struct state *s, struct sender *sender, struct side *si
 	else
 		side->lost = (uint8_t)(sender->lost_before + sender->sent - s->welcome_received);
 	sender->session = s->welcome_session;
-	sender->confirmed = (uint8_t)(s->welcome_received - s->welcome_waiting + sender->credits);
+	if (mutation == CREDIT_COUNTS)
+		sender->confirmed = (uint8_t)(s->welcome_received - s->welcome_waiting + sender->credits);
+	else
+		sender->confirmed = sender->has_told ? sender->told : (uint8_t)(s->welcome_received - s->welcome_waiting);
+	sender->told = sender->has_told = 0;
 	sender->credits = (uint8_t)(s->welcome_credits + (mutation == WELCOME_SETS ? 0 : sender->credits)); /* some may have come before it */
 }
 
@@ -120,16 +136,27 @@ static void sender_handles(struct state *s, int t)
 	if (sender->in_welcome)
 		take_welcome(s, sender, side);
 	sender->credits += sender->in_given;
-	if (side->linked || mutation == CREDIT_CONFIRMS) /* else the welcome that it has overtaken counts it */
+	if (mutation == CREDIT_COUNTS && side->linked) {
 		sender->confirmed += sender->in_given;
+	} else if (sender->in_given && (side->linked || mutation == CREDIT_CONFIRMS)) {
+		sender->confirmed = sender->in_told;
+	} else if (sender->in_given) { /* it counts from the welcome on, which it has overtaken */
+		sender->told = sender->in_told;
+		sender->has_told = 1;
+	}
 	if (sender->in_done)
 		side->at = OVER;
+	if (sender->in_enough) { /* it closes */
+		side->at = OVER;
+		s->side[RECEIVER].in_lost = 1;
+		arrive(s, RECEIVER);
+	}
 	if (side->in_lost) { /* the close of the link ends what was under way */
-		side->linked = sender->hello_sent = sender->end_sent = sender->blocks = 0;
+		side->linked = sender->hello_sent = sender->end_sent = sender->blocks = sender->told = sender->has_told = 0;
 		if (mutation != OLD_CREDITS)
 			sender->credits = 0;
 	}
-	sender->in_complete = sender->in_welcome = sender->in_given = sender->in_done = side->in_lost = 0;
+	sender->in_complete = sender->in_welcome = sender->in_given = sender->in_told = sender->in_done = sender->in_enough = side->in_lost = 0;
 }
 
 static void move_to_ready(struct state *s)
@@ -152,13 +179,15 @@ static void receiver_handles(struct state *s)
 		s->places &= (uint8_t)~(1 << s->next);
 		move_to_ready(s);
 	}
+	if (s->full)
+		s->ready = 0;
 	if (mutation == CREDIT_TWICE)
 		for (int i = 0; i < messages(); i++)
 			s->to_give += s->in_data >> i & 1;
 	if (s->in_end)
 		s->end_seen = 1;
 	if (s->side[RECEIVER].in_lost) {
-		s->side[RECEIVER].linked = s->end_seen = s->places = s->to_give = 0;
+		s->side[RECEIVER].linked = s->end_seen = s->places = s->to_give = s->withheld = 0;
 		s->greeted = 0;
 		s->line = NO_SENDER;
 	}
@@ -175,7 +204,9 @@ static void receiver_handles(struct state *s)
 /* A side that connects beside another connection is refused, and tries again by time. */
 static bool may_connect(const struct state *s, int t)
 {
-	if (t == SECOND && (setting < TWO || s->last == NO_SENDER)) /* which of two is the first is all the same */
+	if (s->full && mutation == TOLD_ONCE)
+		return false;
+	if (t == SECOND && (base() < TWO || base() >= ENOUGH || s->last == NO_SENDER)) /* which of two is the first is all the same */
 		return false;
 	return !s->side[t].linked && !s->sender[t].hello_sent && (s->line == NO_SENDER || mutation == SECOND_BESIDE);
 }
@@ -204,7 +235,7 @@ static void sender_acts(struct state *s, int t)
 		s->hello = 1;
 		s->hello_at = sender->sent;
 		say("says hello, %d sent", sender->sent);
-	} else if (setting < TWO && sender->sent + 1 < messages() && sender->credits > (mutation != BUNDLE_ONE_CREDIT) && choose(2)) {
+	} else if (base() < TWO && sender->sent + 1 < messages() && sender->credits > (mutation != BUNDLE_ONE_CREDIT) && choose(2)) {
 		s->data |= broken ? 0 : (uint8_t)(3 << sender->sent);
 		s->bundled |= broken ? 0 : (uint8_t)(1 << sender->sent);
 		sender->credits -= mutation == BUNDLE_ONE_CREDIT ? 1 : 2;
@@ -212,7 +243,7 @@ static void sender_acts(struct state *s, int t)
 		sender->sent += 2;
 	} else if (sender->sent < messages()) {
 		s->data |= broken ? 0 : (uint8_t)(1 << sender->sent);
-		if (mutation != BLOCK_GIVEN_BACK && setting < TWO)
+		if (mutation != BLOCK_GIVEN_BACK && base() < TWO)
 			sender->blocks |= (uint8_t)(1 << sender->sent);
 		sender->credits--;
 		say("sends %d", sender->sent);
@@ -231,7 +262,9 @@ static bool receiver_ends(const struct state *s)
 
 static bool receiver_can(const struct state *s)
 {
-	return (s->ready && (s->room || mutation == NO_ROOM_ASKED)) || (s->greeted && !s->side[RECEIVER].linked) || receiver_ends(s);
+	if (s->behind_done)
+		return !s->full || (s->greeted && !s->side[RECEIVER].linked);
+	return (s->to_give && s->side[RECEIVER].linked) || (s->ready && (s->room || mutation == NO_ROOM_ASKED)) || (s->greeted && !s->side[RECEIVER].linked) || receiver_ends(s);
 }
 
 static void welcome(struct state *s, bool broken)
@@ -259,6 +292,8 @@ static void welcome(struct state *s, bool broken)
 		s->welcome_received -= s->ready;
 	s->welcome_waiting = s->ready;
 	s->welcome_credits = (uint8_t)(most() - (mutation == WELCOME_IN_FULL ? 0 : s->ready));
+	s->withheld = setting & SCARCE ? (uint8_t)choose(s->welcome_credits + 1) : 0;
+	s->welcome_credits -= s->withheld;
 	s->welcome_session = s->session;
 	s->next = s->hello_at;
 	say("welcomes, %d received, %d lost", s->welcome_received, side->lost);
@@ -269,8 +304,19 @@ static void receiver_acts(struct state *s)
 	struct side *side = &s->side[RECEIVER];
 	bool broken = side->in_lost; /* and it does not know: what it sends goes nowhere */
 
-	if (s->greeted && !side->linked) {
+	if (s->behind_done && !s->full) {
+		s->full = 1;
+		s->enough = side->linked && !broken;
+		s->ready = side->linked = 0;
+		say("takes no more");
+	} else if (s->full && s->greeted && mutation != WELCOMED_IN_VAIN) {
+		s->greeted = 0;
+		s->enough = !broken;
+		say("says that it takes no more");
+	} else if (s->greeted && !side->linked) {
 		welcome(s, broken);
+	} else if (s->full) {
+		return;
 	} else if (receiver_ends(s)) {
 		s->answered = 1;
 		s->done = !broken;
@@ -280,7 +326,7 @@ static void receiver_acts(struct state *s)
 	} else if (s->ready && (s->room || mutation == NO_ROOM_ASKED)) {
 		if (!s->room)
 			fail("emits without room");
-		s->room = setting >= TWO;
+		s->room = base() >= TWO;
 		s->ready--;
 		s->emitted++;
 		s->to_give += side->linked;
@@ -288,6 +334,7 @@ static void receiver_acts(struct state *s)
 	}
 	if (s->to_give && side->linked) {
 		s->given += broken ? 0 : s->to_give;
+		s->given_told = broken ? 0 : (uint8_t)(s->received - s->ready);
 		s->to_give = 0;
 	}
 }
@@ -303,7 +350,9 @@ static bool side_step(struct state *s, int t)
 		return false;
 	switch ((enum at)side->at) {
 	case REST:
-		if (!side->event && !side->looked && !(t == RECEIVER ? s->wants && s->room : may_connect(s, t)))
+		if (!side->event && !side->looked &&
+		    !(t == RECEIVER ? (s->wants && s->room) || (s->behind_done && !s->full) || (s->to_give && side->linked && mutation != MEMORY_UNHEARD)
+				    : may_connect(s, t)))
 			return false;
 		side->at = PROGRESS;
 		side->acted = side->event = 0;
@@ -366,7 +415,7 @@ static bool deliver_message(struct state *s, int n)
 	s->data &= (uint8_t)~all;
 	s->in_data |= bundle && mutation == BUNDLE_ONE_PLACE ? (uint8_t)(1 << n) : all;
 	s->bundled &= (uint8_t)~all;
-	if (setting < TWO && !bundle)
+	if (base() < TWO && !bundle)
 		s->sender[s->line].in_complete |= all;
 	if (!bundle)
 		arrive(s, s->line);
@@ -400,7 +449,8 @@ static bool deliver(struct state *s, int what)
 		if (!s->given)
 			return false;
 		sender->in_given += s->given;
-		s->given = 0;
+		sender->in_told = s->given_told;
+		s->given = s->given_told = 0;
 		arrive(s, s->line);
 		say("brings credits");
 		return true;
@@ -420,8 +470,18 @@ static bool deliver(struct state *s, int what)
 		arrive(s, RECEIVER);
 		say("brings the end");
 		return true;
+	case 5:
+		if (base() < ENOUGH)
+			return deliver_message(s, 0);
+		if (!s->enough)
+			return false;
+		s->enough = 0;
+		sender->in_enough = 1;
+		arrive(s, s->line);
+		say("brings that it takes no more");
+		return true;
 	default:
-		return deliver_message(s, what - 5);
+		return deliver_message(s, what - 5 - (base() >= ENOUGH));
 	}
 }
 
@@ -429,11 +489,11 @@ static bool cut(struct state *s)
 {
 	struct sender *sender = &s->sender[s->line];
 
-	if (s->cut == setting % CREDITS || s->line == NO_SENDER || s->side[s->line].in_lost || s->side[RECEIVER].in_lost ||
+	if (s->cut == base() % CREDITS || s->line == NO_SENDER || s->side[s->line].in_lost || s->side[RECEIVER].in_lost ||
 	    !sender->hello_sent || s->answered)
 		return false;
 	s->cut++;
-	s->data = s->bundled = s->end_data = s->hello = s->welcome = s->given = s->done = sender->in_welcome = sender->in_given = s->in_hello = s->in_end = 0;
+	s->data = s->bundled = s->end_data = s->hello = s->welcome = s->given = s->given_told = s->done = s->enough = sender->in_enough = sender->in_welcome = sender->in_given = sender->in_told = s->in_hello = s->in_end = 0;
 	s->side[s->line].in_lost = s->side[RECEIVER].in_lost = 1;
 	arrive(s, s->line);
 	arrive(s, RECEIVER);
@@ -449,8 +509,19 @@ static bool step(struct state *s, int t)
 	case RECEIVER:
 		return side_step(s, t);
 	case LINK:
-		return s->line != NO_SENDER && deliver(s, choose(5 + messages()));
+		return s->line != NO_SENDER && deliver(s, choose(5 + (base() >= ENOUGH) + messages()));
 	case BEHIND:
+		if (base() >= ENOUGH && !s->behind_done && s->side[RECEIVER].at != OVER) {
+			s->behind_done = 1;
+			say("all behind it is done");
+			return true;
+		}
+		if (s->withheld && s->side[RECEIVER].at != OVER) {
+			s->withheld--;
+			s->to_give++;
+			say("gives the receiver memory");
+			return true;
+		}
 		if (s->room || s->side[RECEIVER].at == OVER)
 			return false;
 		s->room = 1;
@@ -469,7 +540,7 @@ static void check(const struct state *s)
 		here += (s->data >> i & 1) + (s->in_data >> i & 1) + (s->places >> i & 1);
 	if (here > most())
 		fail("%d messages are under way or wait, with %d credits", here, most());
-	if (setting < TWO && s->line != NO_SENDER && s->data & ~s->sender[s->line].blocks & ~s->bundled & ~(s->bundled << 1))
+	if (base() < TWO && s->line != NO_SENDER && s->data & ~s->sender[s->line].blocks & ~s->bundled & ~(s->bundled << 1))
 		fail("a block was given back while the link may read it");
 	if (mutation == AS_IT_ARRIVES && (s->data & ((1 << s->next) - 1)))
 		fail("a message is received before an earlier one");
@@ -491,6 +562,11 @@ static void at_end(const struct state *s)
 	const struct side *receiver = &s->side[RECEIVER];
 	int missed = 0;
 
+	if (s->full) {
+		if (s->side[SENDER].at != OVER)
+			fail("the sender waits for ever, and the receiver takes no more");
+		return;
+	}
 	if (receiver->at != OVER)
 		fail("the receiver waits for ever: %d emitted of %d", s->emitted, s->sender[SENDER].sent);
 	for (int t = 0; t < SENDERS; t++)
@@ -518,6 +594,13 @@ static const struct run runs[] = {
 	{"rules: two senders, one credit, the link is cut", NONE, TWO + 1 * CREDITS + CUT, HOLDS},
 	{"rules: two senders, two credits, the link is cut", NONE, TWO + 2 * CREDITS + CUT, HOLDS},
 	{"rules: two senders with a message each, one credit, the link is cut twice", NONE, EACH_ONE + 1 * CREDITS + CUT_TWICE, HOLDS},
+	{"rules: one credit, memory is scarce, the link is cut", NONE, SCARCE + 1 * CREDITS + CUT, HOLDS},
+	{"rules: two credits, memory is scarce, the link is cut", NONE, SCARCE + 2 * CREDITS + CUT, HOLDS},
+	{"rules: two senders, one credit, memory is scarce, the link is cut", NONE, SCARCE + TWO + 1 * CREDITS + CUT, HOLDS},
+	{"MUTANT a credit confirms a message, though it may be given as memory comes", CREDIT_COUNTS, SCARCE + EACH_ONE + 1 * CREDITS + CUT_TWICE, BREAKS},
+	{"MUTANT memory that comes wakes nobody", MEMORY_UNHEARD, SCARCE + 1 * CREDITS + WHOLE, BREAKS},
+	{"rules: one credit, the receiver takes no more", NONE, ENOUGH + 1 * CREDITS + WHOLE, HOLDS},
+	{"rules: two credits, the receiver takes no more, the link is cut twice", NONE, ENOUGH + 2 * CREDITS + CUT_TWICE, HOLDS},
 	{"MUTANT a credit is given when a message comes, and again when it is emitted", CREDIT_TWICE, 1 * CREDITS + WHOLE, BREAKS},
 	{"MUTANT the end ends, whatever is under way", END_AT_ONCE, 2 * CREDITS + WHOLE, BREAKS},
 	{"MUTANT what is to do is looked up before the link is armed", LOOKED_BEFORE, 1 * CREDITS + WHOLE, BREAKS},
@@ -537,5 +620,7 @@ static const struct run runs[] = {
 	{"MUTANT a credit before the welcome of another receiver confirms what the one before had", CREDIT_CONFIRMS, EACH_ONE + 1 * CREDITS + CUT_TWICE, BREAKS},
 	{"MUTANT a bundle takes one credit", BUNDLE_ONE_CREDIT, 2 * CREDITS + WHOLE, BREAKS},
 	{"MUTANT of a bundle one message is received", BUNDLE_ONE_PLACE, 2 * CREDITS + WHOLE, BREAKS},
+	{"MUTANT a receiver that takes no more listens no more", TOLD_ONCE, ENOUGH + 1 * CREDITS + WHOLE, BREAKS},
+	{"MUTANT a receiver that takes no more welcomes a sender", WELCOMED_IN_VAIN, ENOUGH + 1 * CREDITS + WHOLE, BREAKS},
 	{0},
 };

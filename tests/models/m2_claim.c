@@ -23,6 +23,11 @@
  * it although two others go on for ever.
  * STRAY: each entity may get one needless poke (a drain, a neighbour): it is reviewed while its entry is in
  * the list; one tick each.
+ * KEEPER: A makes messages ahead: what it has claimed it keeps from tick to tick, two units at most, as many as
+ * it will yet use. It takes what there is, in one critical section (its own mark and entry first; short of two:
+ * entered at the end; what is left is offered), in a review and in a tick; it is never refused, and waits
+ * only while it has none, or for messages. What it wants no longer, and all when it is DONE, goes back and is
+ * offered. So who waits for A's messages needs a resource that has more than A keeps.
  * PATIENT: an entity that says WAIT is woken only when all others are DONE or wait too: it waits for their
  * messages.
  * Bounds: 3 entities (2+1+1 ticks), 2 resources of size 1 and 2, one unit a claim; AMOUNTS: one resource, A
@@ -38,15 +43,15 @@
 #define THREADS 6
 enum { TIMER = 5 };                                     /* threads: entities 0-2, returners 3-4, the timer */
 enum { POKED = 1, RUNNING = 2, DONE = 4 };
-enum { SIZE2 = 1, AMOUNTS = 2, STARVE = 4, RESERVE = 8, CROSSED = 32, ONE = 64, CALM = 128, STARVE_WIDE = 256, STRAY = 512, PATIENT = 1024 };
+enum { SIZE2 = 1, AMOUNTS = 2, STARVE = 4, RESERVE = 8, CROSSED = 32, ONE = 64, CALM = 128, STARVE_WIDE = 256, STRAY = 512, PATIENT = 1024, KEEPER = 2048 };
 enum mutation { NONE, REFUSE_OUTSIDE, NO_PASS_ON, KEEP_ENTRY, GIVE_BACK_SILENT, DESCENDING, UNUSED_SILENT, FAIL_KEEPS, PASS_ON_NEW,
 	OLDEST_ONLY, CLAIM_OFFERS_NOTHING, AS_WRITTEN, DONE_KEEPS_ENTRY, DONE_KEEPS_NEW_MARK, DONE_TWO_SECTIONS, DONE_SILENT,
-	DONE_BLINDLY
+	DONE_BLINDLY, KEEPER_NOT_ENTERED, KEEPER_SHORT_NOT_ENTERED, KEEPER_OFFERS_NOTHING, KEEPER_GIVES_BACK_SILENT, KEEPER_DONE_KEEPS, KEEPER_DONE_SILENT
 };
 struct state {
 	uint8_t word[ENTITIES], pc[THREADS], left[ENTITIES], at[ENTITIES], claims[ENTITIES], uses[ENTITIES], mood[ENTITIES], waiting[ENTITIES], owed[ENTITIES], owed_before[ENTITIES];
 	uint8_t out[RESOURCES][ENTITIES], claimed[RESOURCES], refused[RESOURCES][ENTITIES], n[RESOURCES], seen_full[ENTITIES];
-	uint8_t to_poke[THREADS], stray;
+	uint8_t to_poke[THREADS], stray, kept;
 };
 #define THREAD_NAMES
 #include "explore.h"
@@ -57,15 +62,16 @@ static const char *thread_name(int t)
 	return names[t];
 }
 
-static int size(void) { return (setting & (SIZE2 | AMOUNTS)) ? 2 : 1; }
+static int size(void) { return (setting & KEEPER) && (setting & PATIENT) ? 2 + !!(setting & SIZE2) : (setting & (SIZE2 | AMOUNTS)) ? 2 : 1; }
 static int amount(int e) { return (setting & AMOUNTS) && e == 0 ? 2 : 1; }
+static bool keeper(int e) { return (setting & KEEPER) && e == 0; }
 static bool head_only(void) { return mutation == OLDEST_ONLY || mutation == AS_WRITTEN; }
 static bool claim_silent(void) { return mutation == CLAIM_OFFERS_NOTHING || mutation == AS_WRITTEN; }
 
 /* Which resources an entity needs. */
 static int needs(int e)
 {
-	if (setting & (ONE | AMOUNTS))
+	if (setting & (ONE | AMOUNTS | KEEPER))
 		return 1;
 	if (setting & CROSSED)
 		return e < 2 ? 3 : 0;
@@ -93,7 +99,7 @@ static int owed_units(const struct state *s, int r, int but)
 
 static int in_use(const struct state *s, int r)
 {
-	int sum = s->claimed[r];
+	int sum = s->claimed[r] + (r ? 0 : s->kept);
 
 	for (int e = 0; e < ENTITIES; e++)
 		sum += s->out[r][e] * amount(e);
@@ -127,6 +133,9 @@ static void enter(struct state *s, int r, int e)
 	s->refused[r][i] = (uint8_t)(e + 1);
 }
 
+/* How many A is to have, of what it will yet use. */
+static int wanted(const struct state *s) { return s->left[0] < 2 ? s->left[0] : 2; }
+
 /* Inside r's critical section: chooses the entity that thread t must poke. */
 static void offer(struct state *s, int r, int t)
 {
@@ -157,6 +166,36 @@ static bool poke_pending(struct state *s, int t)
 	return false;
 }
 
+/* The one critical section in which A takes what it keeps. */
+static void fill(struct state *s)
+{
+	s->owed[0] &= (uint8_t)~1;
+	s->owed_before[0] &= (uint8_t)~1;
+	forget_entry(s, 0, 0);
+	while (s->kept < wanted(s) && in_use(s, 0) < size())
+		s->kept++;
+	say("keeps %d", s->kept);
+	if (s->kept < wanted(s)) {
+		if (mutation != KEEPER_NOT_ENTERED && !(mutation == KEEPER_SHORT_NOT_ENTERED && s->kept)) {
+			enter(s, 0, 0);
+			say(", enters");
+		}
+	} else if (mutation != KEEPER_OFFERS_NOTHING) {
+		offer(s, 0, 0);
+	}
+}
+
+/* What it wants no longer. */
+static void give_back_kept(struct state *s, int want)
+{
+	if (s->kept <= want)
+		return;
+	s->kept = (uint8_t)want;
+	say("gives back what it kept");
+	if (mutation != KEEPER_GIVES_BACK_SILENT)
+		offer(s, 0, 0);
+}
+
 /* DONE: one critical section of r. */
 static void clean(struct state *s, int e, int r)
 {
@@ -165,14 +204,16 @@ static void clean(struct state *s, int e, int r)
 	say("cleans up at resource %d", r);
 	if (mutation != DONE_KEEPS_ENTRY && mutation != DONE_TWO_SECTIONS)
 		forget_entry(s, r, e);
-	if (!(marks >> r & 1))
+	if (!(marks >> r & 1) && !(keeper(e) && !r && s->kept))
 		return;
 	s->owed[e] &= (uint8_t)~(1 << r);
-	if (mutation != DONE_SILENT)
+	if (keeper(e) && !r && mutation != KEEPER_DONE_KEEPS)
+		s->kept = 0;
+	if (mutation != DONE_SILENT && mutation != KEEPER_DONE_SILENT)
 		offer(s, r, e);
 }
 
-enum { IDLE, REVIEW, CLAIM, ENTER_LATE, GIVE_BACK, TICK, SETTLE, PASS_ON, LEAVE, AGAIN, RETIRE, CLEAN, CLEAN_LATE };
+enum { IDLE, REVIEW, CLAIM, ENTER_LATE, GIVE_BACK, TICK, SETTLE, PASS_ON, LEAVE, AGAIN, RETIRE, CLEAN, CLEAN_LATE, FILL, KEEP_TICK, KEEP_SETTLE };
 
 static bool entity(struct state *s, int e)
 {
@@ -198,6 +239,9 @@ static bool entity(struct state *s, int e)
 			*pc = PASS_ON;
 			s->at[e] = 0;
 			say("review: NEVER");
+		} else if (keeper(e)) {
+			*pc = FILL;
+			say("review: looks what it may keep");
 		} else if (s->mood[e] && (what = choose(3))) {
 			s->mood[e] = 0;
 			s->waiting[e] = what == 1;
@@ -310,6 +354,34 @@ static bool entity(struct state *s, int e)
 				offer(s, r, e);
 		}
 		return true;
+	case FILL:
+		fill(s);
+		s->at[e] = 0;
+		*pc = s->kept ? KEEP_TICK : PASS_ON;
+		if (!s->kept || !s->mood[e] || !(what = choose(3)))
+			return true;
+		s->mood[e] = 0;
+		s->waiting[e] = what == 1;
+		if (what == 2)
+			s->left[e] = 0;
+		*pc = PASS_ON;
+		say(what == 1 ? ", WAIT for the timer" : ", NEVER (stopped)");
+		return true;
+	case KEEP_TICK:
+		s->left[e]--;
+		if (choose(2)) {
+			s->kept--;
+			s->out[0][e]++;
+			say("ticks, uses one");
+		} else {
+			say("ticks, its message needs none");
+		}
+		*pc = KEEP_SETTLE;
+		return true;
+	case KEEP_SETTLE:
+		give_back_kept(s, wanted(s));
+		*pc = AGAIN;
+		return true;
 	case PASS_ON:
 		if (s->at[e] == RESOURCES) {
 			*pc = s->left[e] && !((setting & STARVE) && e && !s->left[0]) ? LEAVE : RETIRE;
@@ -420,8 +492,8 @@ static void begin(struct state *s)
 {
 	for (int e = 0; e < ENTITIES; e++) {
 		s->word[e] = POKED;
-		s->left[e] = (setting & (STARVE | STRAY)) ? 1 : needs(e) ? (e == 0 ? 2 : 1) : 0;
-		s->mood[e] = (setting & (STARVE | CROSSED)) ? 0 : (setting & STRAY) ? e == 2 : e != 1;
+		s->left[e] = keeper(e) ? 3 : (setting & (STARVE | STRAY)) ? 1 : needs(e) ? (e == 0 ? 2 : 1) : 0;
+		s->mood[e] = (setting & (STARVE | CROSSED)) ? 0 : (setting & STRAY) ? e == 2 : keeper(e) || e != 1;
 	}
 }
 
@@ -442,6 +514,8 @@ static void check(const struct state *s)
 		}
 		for (int t = 0; t < THREADS; t++)
 			told_somebody |= s->to_poke[t] != 0;
+		if ((setting & KEEPER) && !r && !s->word[0] && s->kept < wanted(s) && in_use(s, 0) < size() && !told_somebody)
+			fail("A waits, keeps less than it wants, there is one, and none was told");
 		if (waits && !told_somebody)
 			fail("enough of resource %d, an entity refused, and none was told", r);
 	}
@@ -470,6 +544,16 @@ static const struct run runs[] = {
 	{"AS WRITTEN a claim offers nothing, the oldest only; amounts", AS_WRITTEN, AMOUNTS, BREAKS},
 	{"AS WRITTEN a claim that leaves something offers nothing; amounts", CLAIM_OFFERS_NOTHING, AMOUNTS, BREAKS},
 	{"AS WRITTEN only the oldest is offered, even if it is too little for it", OLDEST_ONLY, AMOUNTS, BREAKS},
+	{"rules, A keeps what it claims, size 1", NONE, KEEPER, HOLDS},
+	{"rules, A keeps what it claims, size 2", NONE, KEEPER | SIZE2, HOLDS},
+	{"rules, A keeps two of three, who waits waits for the others", NONE, KEEPER | SIZE2 | PATIENT, HOLDS},
+	{"AS WRITTEN A keeps two of two, who waits waits for the others", NONE, KEEPER | PATIENT, BREAKS},
+	{"MUTANT KEEPER finds too little and does not enter", KEEPER_NOT_ENTERED, KEEPER | SIZE2, BREAKS},
+	{"MUTANT KEEPER has some, is short of two and does not enter", KEEPER_SHORT_NOT_ENTERED, KEEPER | SIZE2, BREAKS},
+	{"MUTANT KEEPER takes what it wants and offers none of the rest", KEEPER_OFFERS_NOTHING, KEEPER | SIZE2, BREAKS},
+	{"MUTANT KEEPER gives back what it wants no longer, and offers it to none", KEEPER_GIVES_BACK_SILENT, KEEPER | SIZE2, BREAKS},
+	{"MUTANT KEEPER is DONE and keeps what it kept", KEEPER_DONE_KEEPS, KEEPER | SIZE2, BREAKS},
+	{"MUTANT KEEPER is DONE and offers what it kept to none", KEEPER_DONE_SILENT, KEEPER | SIZE2, BREAKS},
 	{"RESERVE (what is owed is kept for its entity), size 1", NONE, RESERVE, BREAKS},
 	{"RESERVE, size 2", NONE, RESERVE | SIZE2, HOLDS},
 	{"MUTANT one of the two claims in descending order", DESCENDING, CROSSED | CALM, BREAKS},

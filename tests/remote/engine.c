@@ -171,6 +171,22 @@ static void r05_a_close_has_its_patience_with_an_engine_that_cannot_be_armed(voi
 	close_side(&sides[1], 0);
 }
 
+static void r05_an_end_that_is_waited_for_makes_the_set_readable(void **unused)
+{
+	struct side sides[2];
+
+	(void)unused;
+	join(sides);
+	while (!transport_ucx.end(sides[0].link))
+		assert_true(is_readable(&sides[0], -1));
+	while (!sides[1].lost) {
+		assert_true(is_readable(&sides[1], -1));
+		transport_ucx.progress(sides[1].link);
+	}
+	close_side(&sides[1], 0);
+	close_side(&sides[0], 0);
+}
+
 static void r06_r07_sockets_are_looked_at_by_time_while_it_polls(void **unused)
 {
 	struct side sides[2];
@@ -192,6 +208,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r04_an_engine_that_cannot_be_armed_keeps_no_tick_and_is_tried_again),
 		cmocka_unit_test(r05_a_close_has_its_patience_with_an_engine_that_cannot_be_armed),
+		cmocka_unit_test(r05_an_end_that_is_waited_for_makes_the_set_readable),
 		cmocka_unit_test(r06_r07_sockets_are_looked_at_by_time_while_it_polls),
 	};
 

@@ -142,8 +142,12 @@ def e06_what_is_not_joined_is_refused(weir):
     pair(weir)
     said = report(weir, "a-run.json", "a-run.json", code=3).stderr
     assert said.startswith("weir report: no remote connection joins these runs") and said.count("\n") == 1, said
+    (FOLDER / "page.html").unlink(missing_ok=True)
     said = report(weir, "a-run.json", "b-run.json", "-o", "page.html", code=2).stderr
-    assert "-o writes the page of one run" in said and not (FOLDER / "page.html").exists(), said
+    assert said.startswith("weir report: -o writes the page of one run: give the files of each run alone") and said.count("\n") == 1, said
+    assert not (FOLDER / "page.html").exists()
+    report(weir, "a-run.json", "a-trace.json", "-o", "page.html")  # as it says
+    assert (FOLDER / "page.html").exists()
     said = report(weir, "a-run.json", "a-trace.json", "b-trace.json", code=3).stderr
     assert said.startswith("weir report: b-trace.json: a trace, not statistics"), said
 

@@ -286,16 +286,6 @@ def r05_an_error_of_the_receiver_is_told_with_its_text(weir):
     fails(Ended(b), f"'receive': {why}")
 
 
-def r05_a_receiver_that_takes_no_more_drains_the_sender(weir):
-    to = address()
-    few = {**SINK, "conditions": [{"type": "count", "count": 10}, {"type": "message_available", "port": "in"}]}
-    b = start(weir, "b", chain(receive(to), few))
-    a = Ended(start(weir, "a", chain(beating(bytes=100), send(to))))
-    assert a.code == 0 and "takes no more messages" in a.stderr + a.stdout, a
-    b = Ended(b)
-    assert b.code == 0 and b.counts("end")[0] == 10, b
-
-
 def lost(text):
     return int(re.findall(r"there(?: again, after \d+ ms)?: (\d+) messages were lost so far", text)[-1])
 
@@ -306,19 +296,6 @@ GOES_ON = {**entity("other", "ping"), "conditions": [{"type": "periodic", "perio
 def beside(graph):
     """The graph, and entities that it has nothing to do with, which go on."""
     return {**graph, "entities": [*graph["entities"], *GOES_ON], "connections": [*graph["connections"], ["other.out", "others.in"]]}
-
-
-def r05_a_receiver_that_takes_no_more_says_so_while_its_run_goes_on(weir):
-    """Its sender hears it at once, not when the run ends or `keepalive` is over; and nothing listens any more."""
-    to = address()
-    few = {**SINK, "conditions": [{"type": "count", "count": 10}, {"type": "message_available", "port": "in"}]}
-    b = start(weir, "b", beside(chain(receive(to, keepalive="0s"), few)))
-    a = Ended(start(weir, "a", chain(beating(bytes=100), send(to, keepalive="0s"))))
-    assert a.code == 0 and "takes no more messages" in a.stderr, a
-    fails(Ended(start(weir, "a", chain(beating(), send(to, timeout="100ms")))), "no receiver at .*nothing listens there")
-    b.send_signal(signal.SIGINT)
-    b = Ended(b)
-    assert b.code == 130 and b.counts("end")[0] == 10 and b.counts("receive")[1] >= 10, b
 
 
 def r05_the_end_leaves_no_connection_though_both_runs_go_on(weir):
@@ -334,36 +311,6 @@ def r05_the_end_leaves_no_connection_though_both_runs_go_on(weir):
         child.send_signal(signal.SIGINT)
     a, b = Ended(a), Ended(b)
     assert (a.code, b.code) == (130, 130) and a.counts("send")[0] == b.counts("end")[0] == 10, (a, b)
-
-
-def r05_that_the_last_process_takes_no_more_drains_all_before_it(weir):
-    to, last = address(), address()
-    c = start(weir, "c", chain(receive(last), {**SINK, "conditions": [{"type": "count", "count": 5}]}))
-    b = start(weir, "b", chain(receive(to), send(last)))
-    a = start(weir, "a", chain(beating(bytes=8), send(to)))
-    a, b, c = Ended(a), Ended(b), Ended(c)
-    assert (a.code, b.code, c.code) == (0, 0, 0) and c.counts("end")[0] == 5, (a, b, c)
-
-
-def r05_a_cycle_of_two_processes_ends_where_one_takes_no_more(weir):
-    for count in (2, 3, 10, 11, 12, 50, 51, 52, 500):
-        there, back = address(), address()
-        step = {**entity("step", "pass"), "conditions": [{"type": "count", "count": count}]}
-        throws = {"weir": 1, "entities": [receive(back), step, send(there)],
-                  "connections": [{"from": "receive.out", "to": "step.in", "initial_messages": 1}, ["step.out", "send.in"]]}
-        b, a = start(weir, "b", chain(receive(there), send(back))), start(weir, "a", throws)
-        a, b = Ended(a), Ended(b)
-        assert (a.code, b.code) == (0, 0), (count, a, b)
-
-
-def r05_a_run_that_sends_to_itself_ends(weir):
-    """A cycle by way of the link, in one process: the one that takes no more ends, and drains the run."""
-    to = address()
-    step = {**entity("step", "pass"), "conditions": [{"type": "count", "count": 20}]}
-    cycle = {"weir": 1, "entities": [receive(to), step, send(to)],
-             "connections": [["receive.out", "step.in"], {"from": "step.out", "to": "send.in", "initial_messages": 1}]}
-    a = Ended(start(weir, "a", cycle))
-    assert a.code == 0 and a.counts("step")[0] == 20 and "takes no more messages" in a.stderr, a
 
 
 def r06_a_receiver_that_comes_back_goes_on(weir):
@@ -575,12 +522,7 @@ if __name__ == "__main__":
             s07_r05_a_drain_of_the_sender_ends_both,
             r05_a_receiver_that_is_stopped_says_so,
             r05_an_error_of_the_receiver_is_told_with_its_text,
-            r05_a_receiver_that_takes_no_more_drains_the_sender,
-            r05_a_receiver_that_takes_no_more_says_so_while_its_run_goes_on,
             r05_the_end_leaves_no_connection_though_both_runs_go_on,
-            r05_that_the_last_process_takes_no_more_drains_all_before_it,
-            r05_a_cycle_of_two_processes_ends_where_one_takes_no_more,
-            r05_a_run_that_sends_to_itself_ends,
             r06_a_receiver_that_comes_back_goes_on,
             r06_a_sender_that_comes_back_goes_on,
             r06_who_fails_when_its_sender_is_lost_takes_no_other,

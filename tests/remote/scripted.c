@@ -4,163 +4,18 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "any_link.h"
+#include "scripted_link.h"
 
 enum { CAPACITY = 4 }; /* of the sender's input */
 
-struct link {
-	struct link_events events;
-	int woken;
-	bool connecting, connected, lost;
-};
-
-/* Returns true if it was done. */
-typedef bool step(struct link *link);
-
-static step *const *script;
-static weir_graph *graph;     /* of the test's own messages, and of the run */
-static struct wire said;      /* last, by this side */
-static uint64_t hello, first; /* the numbers of the last hello and of the first message behind it */
-static unsigned drops, data, done, largest; /* largest: messages of one head */
-static bool armed, end_awake;               /* since the last message; the end was sent before that */
-static atomic_uint made;                    /* by the source */
-static atomic_bool enough;                  /* it ends */
-
-static struct link *link_open(const struct link_events *events, int set, char why[LINK_WHY])
-{
-	struct link *link = calloc(1, sizeof *link);
-
-	(void)why;
-	link->events = *events;
-	link->woken = any_link_descriptor(set, 1);
-	return link;
-}
-
-static bool link_listen(struct link *link, const struct address *address, const char *peers,
-			char why[LINK_WHY])
-{
-	(void)link, (void)address, (void)peers, (void)why;
-	return true;
-}
-
-static bool link_connect(struct link *link, const struct address *address, char why[LINK_WHY])
-{
-	(void)address, (void)why;
-	link->connecting = true;
-	link->lost = false;
-	return true;
-}
-
-static void link_poll(struct link *link)
-{
-	uint64_t times;
-
-	if (*script && (*script)(link))
-		script++;
-	if (!*script || !script[1])
-		(void)!read(link->woken, &times, sizeof times);
-}
-
-static void link_progress(struct link *link)
-{
-	armed = true;
-	link_poll(link);
-}
-
-static enum link_sent link_send(struct link *link, const void *head, size_t head_bytes,
-				const struct span *spans, unsigned count, void *cookie)
-{
-	struct wire_record parts[WEIR_PARTS_MAX];
-	char why[LINK_WHY];
-
-	(void)cookie;
-	if (!link->connected)
-		return LINK_BROKEN;
-	assert_true(wire_read(head, head_bytes, count ? spans[0].bytes : 0, 1000, parts, &said, why));
-	if (said.kind == WIRE_HELLO) {
-		hello = said.number;
-		first = UINT64_MAX;
-	}
-	if (said.kind == WIRE_DATA || said.kind == WIRE_BUNDLE) {
-		first = first == UINT64_MAX ? said.number : first;
-		data += any_link_count(&said);
-		largest = any_link_count(&said) > largest ? any_link_count(&said) : largest;
-		armed = false;
-	}
-	if (said.kind == WIRE_END)
-		end_awake = !armed;
-	done += said.kind == WIRE_DONE;
-	return LINK_DONE;
-}
-
-static void link_deafen(struct link *link)
-{
-	(void)link;
-}
-
-static bool link_drop(struct link *link)
-{
-	link->connecting = link->connected = link->lost = false;
-	drops++;
-	return true;
-}
-
-static void link_close(struct link *link, int64_t patience)
-{
-	(void)patience;
-	if (!link)
-		return;
-	close(link->woken);
-	free(link);
-}
-
-static const struct transport scripted = {
-	.name = "scripted",
-	.load = any_link_load,
-	.open = link_open,
-	.head_most = any_link_head_most,
-	.listen = link_listen,
-	.deafen = link_deafen,
-	.connect = link_connect,
-	.progress = link_progress,
-	.poll = link_poll,
-	.send = link_send,
-	.drop = link_drop,
-	.close = link_close,
-};
-const struct transport *const remote_transport = &scripted;
-
 /* --- steps --- */
-
-static bool arrive(struct link *link, const void *head, size_t head_bytes, size_t bytes)
-{
-	struct span spans[LINK_SPANS];
-	void *cookie = NULL;
-
-	if (!link->connected || link->lost)
-		return false;
-	if (link->events.arrived(link->events.arg, head, head_bytes, bytes, spans, &cookie) >= 0)
-		link->events.filled(link->events.arg, cookie, true);
-	return true;
-}
-
-static bool says(struct link *link, struct wire wire)
-{
-	uint8_t head[WIRE_SMALL];
-
-	return arrive(link, head, wire_write(&wire, head), 0);
-}
 
 static bool accepts(struct link *link)
 {
@@ -174,7 +29,7 @@ static bool accepts(struct link *link)
 /* The same sender, which has sent so many. */
 static bool says_hello_of_first(struct link *link, uint64_t number)
 {
-	return says(link, (struct wire){.kind = WIRE_HELLO, .session = 1000, .number = number});
+	return scripted_says(link, (struct wire){.kind = WIRE_HELLO, .session = 1000, .number = number});
 }
 
 static bool says_hello_again(struct link *link)
@@ -204,7 +59,7 @@ static bool says_hello(struct link *link)
 {
 	static uint64_t session;
 
-	return says(link, (struct wire){.kind = WIRE_HELLO, .session = ++session, .number = 0});
+	return scripted_says(link, (struct wire){.kind = WIRE_HELLO, .session = ++session, .number = 0});
 }
 
 /* Nothing comes before the welcome. head_part: of the head, of which so much comes. */
@@ -224,7 +79,7 @@ static bool sends(struct link *link, uint64_t number, size_t bytes, unsigned hea
 					sizeof head, head, spans, &count, why);
 	weir_message_unref(message);
 	assert_true(head_bytes > head_part);
-	return arrive(link, head, head_bytes / head_part, bytes);
+	return scripted_arrives(link, head, head_bytes / head_part, bytes);
 }
 
 static bool sends_no_message(struct link *link)
@@ -255,7 +110,7 @@ static bool sends_bundle(struct link *link, unsigned count, bool torn)
 	for (unsigned i = 0; i < count; i++)
 		assert_true(wire_bundle_add(&bundle, message, &data_of));
 	weir_message_unref(message);
-	return arrive(link, bundle.head, bundle.bytes - torn, 0);
+	return scripted_arrives(link, bundle.head, bundle.bytes - torn, 0);
 }
 
 static bool sends_more_than_places(struct link *link)
@@ -275,7 +130,7 @@ static bool sends_full_bundle(struct link *link)
 
 static bool says_end_behind_8(struct link *link)
 {
-	return says(link, (struct wire){.kind = WIRE_END, .number = 8});
+	return scripted_says(link, (struct wire){.kind = WIRE_END, .number = 8});
 }
 
 static bool sends_well(struct link *link)
@@ -285,7 +140,7 @@ static bool sends_well(struct link *link)
 
 static bool says_end(struct link *link)
 {
-	return says(link, (struct wire){.kind = WIRE_END, .number = 1});
+	return scripted_says(link, (struct wire){.kind = WIRE_END, .number = 1});
 }
 
 /* Another sender's connection. */
@@ -305,7 +160,7 @@ static bool says_end_behind_5(struct link *link)
 	if (said.kind != WIRE_WELCOME)
 		return false;
 	said_session = said.session;
-	return says(link, (struct wire){.kind = WIRE_END, .number = 5});
+	return scripted_says(link, (struct wire){.kind = WIRE_END, .number = 5});
 }
 
 static bool connects(struct link *link)
@@ -327,21 +182,38 @@ static bool connects_late(struct link *link)
 	return made > since + 100 && connects(link);
 }
 
+static uint64_t confirmed; /* by the credits that it gave */
+
 static bool welcomes(struct link *link)
 {
-	return said.kind == WIRE_HELLO && says(link, (struct wire){.kind = WIRE_WELCOME,
-								   .session = 1,
-								   .number = data,
-								   /* received */ .credits = 3,
-								   .most = 1000});
+	confirmed = data;
+	return said.kind == WIRE_HELLO && scripted_says(link, (struct wire){.kind = WIRE_WELCOME,
+									    .session = 1,
+									    .number = data,
+									    /* received */ .credits = 3,
+									    .most = 1000});
+}
+
+/* There is no memory for a message; then there is for three, and none was emitted. */
+static bool welcomes_without_memory(struct link *link)
+{
+	confirmed = data;
+	return said.kind == WIRE_HELLO &&
+	       scripted_says(
+		       link,
+		       (struct wire){.kind = WIRE_WELCOME, .session = 1, .number = data, .most = 1000}) &&
+	       scripted_says(link, (struct wire){.kind = WIRE_CREDIT, .credits = 3, .number = data});
 }
 
 static bool welcomes_many_late(struct link *link)
 {
+	confirmed = data;
 	return made >= CAPACITY && said.kind == WIRE_HELLO &&
-	       says(link,
-		    (struct wire){
-			    .kind = WIRE_WELCOME, .session = 1, .number = data, .credits = 12, .most = 1000});
+	       scripted_says(link, (struct wire){.kind = WIRE_WELCOME,
+						 .session = 1,
+						 .number = data,
+						 .credits = 12,
+						 .most = 1000});
 }
 
 /* The source stands still first: with the queue full, and the tick that pushed the last. */
@@ -386,7 +258,8 @@ static bool has_enough_credits(struct link *link)
 
 static bool gives_credits(struct link *link)
 {
-	return says(link, (struct wire){.kind = WIRE_CREDIT, .credits = 3});
+	return scripted_says(link,
+			     (struct wire){.kind = WIRE_CREDIT, .credits = 3, .number = confirmed += 3});
 }
 
 /* What waits there, of another sender, is emitted; the credit for it overtakes the welcome. */
@@ -397,73 +270,28 @@ static bool gives_credits_first(struct link *link)
 
 static bool welcomes_as_another(struct link *link)
 {
-	return says(link,
-		    (struct wire){
-			    .kind = WIRE_WELCOME, .session = 2, .number = hello, .waiting = 3, .most = 1000});
+	return scripted_says(
+		link,
+		(struct wire){
+			.kind = WIRE_WELCOME, .session = 2, .number = hello, .waiting = 3, .most = 1000});
+}
+
+static bool welcomes_as_another_that_is_empty(struct link *link)
+{
+	confirmed = hello;
+	return said.kind == WIRE_HELLO && scripted_says(link, (struct wire){.kind = WIRE_WELCOME,
+									    .session = 2,
+									    .number = hello,
+									    .credits = 3,
+									    .most = 1000});
 }
 
 static bool answers_end(struct link *link)
 {
-	return said.kind == WIRE_END && says(link, (struct wire){.kind = WIRE_DONE});
+	return said.kind == WIRE_END && scripted_says(link, (struct wire){.kind = WIRE_DONE});
 }
 
 /* --- runs --- */
-
-static weir_status number_compute(weir_context *context, void *state)
-{
-	weir_message *message;
-	weir_status status = weir_message_create_bytes(weir_context_graph(context), 10, &message);
-
-	(void)state;
-	made++;
-	if (!status)
-		status = weir_context_emit(context, 0, message);
-	return status || !enough ? status : weir_context_finish(context);
-}
-
-static const weir_port outputs[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
-static const weir_operator number = {
-	.size = sizeof number, .name = "number", .outputs = outputs, .compute = number_compute};
-
-/* Of the log: the last line, and how many messages the sender counts as lost. */
-static char told[500];
-static unsigned lost;
-
-static void hear(weir_log_level level, int64_t at, const char *line, void *arg)
-{
-	(void)level, (void)at, (void)arg;
-	snprintf(told, sizeof told, "%s", line);
-	sscanf(line, "send: %u of %*u messages were lost", &lost);
-}
-
-/* The script is done by then. */
-static void run(const char *json, step *const *steps)
-{
-	const weir_scheduler_options options = {.size = sizeof options, .backend = "host", .workers = 1};
-	weir_outcome outcome = {.size = sizeof outcome};
-	weir_registry *registry;
-	weir_description *description = NULL;
-	weir_scheduler *scheduler = NULL;
-
-	script = steps;
-	said = (struct wire){.kind = WIRE_BYE};
-	drops = data = done = largest = lost = 0;
-	made = 0;
-	enough = false;
-	assert_false(any_link_registry(&registry));
-	assert_false(weir_registry_add_operator(registry, &number));
-	if (weir_description_parse(json, strlen(json), NULL, NULL, &description) ||
-	    weir_graph_create(registry, description, &graph) ||
-	    weir_scheduler_create(graph, &options, &scheduler) || weir_scheduler_start(scheduler))
-		fail_msg("%s", weir_last_error());
-	if (weir_scheduler_wait(scheduler, INT64_C(60000000000), &outcome))
-		fail_msg("%s", outcome.text ? outcome.text : "it does not end");
-	assert_null(*script);
-	weir_description_destroy(description);
-	assert_int_equal(weir_scheduler_destroy(scheduler), WEIR_OK);
-	assert_int_equal(weir_graph_destroy(graph), WEIR_OK); /* no message is left */
-	weir_registry_destroy(registry);
-}
 
 static const char receiver[] =
 	"{\"weir\": 1, \"entities\": [{\"name\": \"receive\", \"operator\": \"remote_receive\", "
@@ -490,8 +318,8 @@ static void r06_a_message_that_cannot_be_loses_the_sender_alone(void **unused)
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-		run(receiver, (step *const[]){accepts, says_hello, wrong[i], accepts, says_hello, sends_well,
-					      says_end, NULL});
+		scripted_run(receiver, (step *const[]){accepts, says_hello, wrong[i], accepts, says_hello,
+						       sends_well, says_end, NULL});
 		assert_int_equal(drops, 1);
 		assert_int_equal(done, 1); /* the other sender's message was emitted */
 		assert_non_null(strstr(told, "another sender at the sender is there: 0 messages were lost"));
@@ -501,28 +329,31 @@ static void r06_a_message_that_cannot_be_loses_the_sender_alone(void **unused)
 static void r02_a_bundle_of_all_places_is_received(void **unused)
 {
 	(void)unused;
-	run(receiver, (step *const[]){accepts, says_hello, sends_full_bundle, says_end_behind_8, NULL});
+	scripted_run(receiver,
+		     (step *const[]){accepts, says_hello, sends_full_bundle, says_end_behind_8, NULL});
 	assert_int_equal(done, 1);
 }
 
 static void r06_what_is_dropped_is_counted_and_a_hello_s_number_stays(void **unused)
 {
 	(void)unused;
-	run(sender(", \"on_lost\": \"drop\"", "1"),
-	    (step *const[]){connects, welcomes, is_cut, connects_late, welcomes_late, gives_credits,
-			    has_enough, gives_credits, gives_credits, answers_end, NULL});
+	scripted_run(sender(", \"on_lost\": \"drop\"", "1"),
+		     (step *const[]){connects, welcomes, is_cut, connects_late, welcomes_late, gives_credits,
+				     has_enough, gives_credits, gives_credits, answers_end, NULL});
 	assert_true(hello > 100);       /* taken and dropped while it connected */
 	assert_int_equal(first, hello); /* none between the hello and the welcome */
 	assert_int_equal(lost, made - data);
 }
 
-static void r05_the_end_is_sent_while_it_polls(void **unused)
+static void r05_the_end_is_sent_while_it_polls_and_holds_no_tick(void **unused)
 {
 	(void)unused;
-	run(sender(", \"spin\": \"1s\"", "1"),
-	    (step *const[]){connects, welcomes, has_some, gives_credits, gives_credits, answers_end, NULL});
+	scripted_run(sender(", \"spin\": \"1s\"", "1"),
+		     (step *const[]){connects, welcomes, has_some, gives_credits, gives_credits, answers_end,
+				     NULL});
 	assert_int_equal(data, made);
-	assert_true(end_awake); /* and not when the second was over */
+	assert_true(end_awake);            /* and not when the second was over */
+	assert_int_equal(asked_to_end, 4); /* a tick each */
 }
 
 static void r01_a_tick_sends_as_many_as_there_are_credits(void **unused)
@@ -531,8 +362,9 @@ static void r01_a_tick_sends_as_many_as_there_are_credits(void **unused)
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
-		run(sender("", takes[i]), (step *const[]){connects, welcomes_late, has_enough_credits,
-							  gives_credits, gives_credits, answers_end, NULL});
+		scripted_run(sender("", takes[i]),
+			     (step *const[]){connects, welcomes_late, has_enough_credits, gives_credits,
+					     gives_credits, answers_end, NULL});
 		assert_int_equal(data, made);
 	}
 }
@@ -542,9 +374,9 @@ static void r02_what_one_tick_takes_goes_in_bundles_of_a_quarter_of_the_places(v
 {
 	(void)unused;
 	for (unsigned all = 0; all < 2; all++) {
-		run(sender("", all ? "\"all\"" : "1"),
-		    (step *const[]){connects, welcomes_many_late, has_enough, gives_credits, gives_credits,
-				    gives_credits, gives_credits, answers_end, NULL});
+		scripted_run(sender("", all ? "\"all\"" : "1"),
+			     (step *const[]){connects, welcomes_many_late, has_enough, gives_credits,
+					     gives_credits, gives_credits, gives_credits, answers_end, NULL});
 		assert_int_equal(data, made);
 		assert_int_equal(largest, all ? 3 : 1);
 	}
@@ -554,8 +386,9 @@ static void r02_what_one_tick_takes_goes_in_bundles_of_a_quarter_of_the_places(v
 static void r06_a_receiver_that_has_forgotten_a_sender_is_another_one_to_it(void **unused)
 {
 	(void)unused;
-	run(receiver, (step *const[]){accepts, says_hello_first, is_cut_after_welcome, accepts, says_hello,
-				      is_cut_between, accepts, says_hello_again, says_end_behind_5, NULL});
+	scripted_run(receiver,
+		     (step *const[]){accepts, says_hello_first, is_cut_after_welcome, accepts, says_hello,
+				     is_cut_between, accepts, says_hello_again, says_end_behind_5, NULL});
 	assert_int_equal(done, 1);
 	assert_true(said_session != receiver_before);
 }
@@ -563,10 +396,21 @@ static void r06_a_receiver_that_has_forgotten_a_sender_is_another_one_to_it(void
 static void r06_a_credit_before_the_welcome_of_another_receiver_confirms_nothing_of_the_first(void **unused)
 {
 	(void)unused;
-	run(sender(", \"on_lost\": \"wait\"", "1"),
-	    (step *const[]){connects, welcomes_late, has_enough_credits, is_cut, connects,
-			    gives_credits_first, welcomes_as_another, gives_credits, gives_credits,
-			    answers_end, NULL});
+	scripted_run(sender(", \"on_lost\": \"wait\"", "1"),
+		     (step *const[]){connects, welcomes_late, has_enough_credits, is_cut, connects,
+				     gives_credits_first, welcomes_as_another, gives_credits, gives_credits,
+				     answers_end, NULL});
+	assert_int_equal(lost, 3); /* all that the first had */
+	assert_int_equal(data, made);
+}
+
+static void r01_a_credit_that_memory_gives_confirms_nothing(void **unused)
+{
+	(void)unused;
+	scripted_run(sender(", \"on_lost\": \"wait\"", "1"),
+		     (step *const[]){connects, welcomes_without_memory, has_enough_credits, is_cut, connects,
+				     welcomes_as_another_that_is_empty, gives_credits, gives_credits,
+				     answers_end, NULL});
 	assert_int_equal(lost, 3); /* all that the first had */
 	assert_int_equal(data, made);
 }
@@ -577,14 +421,14 @@ int main(void)
 		cmocka_unit_test(r06_a_receiver_that_has_forgotten_a_sender_is_another_one_to_it),
 		cmocka_unit_test(r06_a_message_that_cannot_be_loses_the_sender_alone),
 		cmocka_unit_test(r06_what_is_dropped_is_counted_and_a_hello_s_number_stays),
-		cmocka_unit_test(r05_the_end_is_sent_while_it_polls),
+		cmocka_unit_test(r05_the_end_is_sent_while_it_polls_and_holds_no_tick),
 		cmocka_unit_test(
 			r06_a_credit_before_the_welcome_of_another_receiver_confirms_nothing_of_the_first),
+		cmocka_unit_test(r01_a_credit_that_memory_gives_confirms_nothing),
 		cmocka_unit_test(r01_a_tick_sends_as_many_as_there_are_credits),
 		cmocka_unit_test(r02_a_bundle_of_all_places_is_received),
 		cmocka_unit_test(r02_what_one_tick_takes_goes_in_bundles_of_a_quarter_of_the_places),
 	};
 
-	weir_log_set(hear, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

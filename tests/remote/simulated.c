@@ -268,7 +268,7 @@ static void check_credit(struct line *line, const struct wire *wire, unsigned me
 	switch (wire->kind) {
 	case WIRE_WELCOME:
 		simulated_seen.greeted++;
-		line->limit = wire->credits + wire->waiting;
+		line->limit = net.plan.places;
 		line->credits = wire->credits;
 		line->sent = wire->waiting;
 		line->came = 0;
@@ -433,6 +433,18 @@ static bool simulated_drop(struct link *link)
 	return true;
 }
 
+static bool simulated_end_line(struct link *link)
+{
+	eventfd_t told;
+
+	eventfd_read(link->descriptor, &told);
+	link->armed = false;
+	if (!net_draw(2))
+		return simulated_drop(link);
+	eventfd_write(link->descriptor, 1);
+	return false;
+}
+
 /* Until the other side has closed, so that it has read what was said last. */
 static void wait_for_peer(struct link *link, int64_t patience)
 {
@@ -496,6 +508,7 @@ static const struct transport simulated = {
 	.poll = simulated_poll,
 	.send = simulated_send,
 	.drop = simulated_drop,
+	.end = simulated_end_line,
 	.close = simulated_close,
 };
 const struct transport *const remote_transport = &simulated;

@@ -23,6 +23,7 @@ enum simulated_side { SIMULATED_SENDER, SIMULATED_RECEIVER };
 
 /* What befalls the link. */
 struct simulated_plan {
+	unsigned places;    /* of the receiver */
 	unsigned cuts;      /* losses of a connection, at random instants */
 	unsigned tears;     /* payloads that do not come */
 	bool full;          /* a cut waits until all places of the receiver are used */

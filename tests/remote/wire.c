@@ -98,8 +98,12 @@ static void r02_a_head_is_read_as_it_was_written(void **unused)
 	assert_int_equal(out.kind, WIRE_WELCOME);
 	assert_true(out.session == in.session && out.number == 5 && out.credits == 3 && out.waiting == 2 &&
 		    out.most == 99);
-	in = (struct wire){.kind = WIRE_CREDIT, .credits = 1, .times = {.said = 3, .asked = -1, .heard = 2}};
+	in = (struct wire){.kind = WIRE_CREDIT,
+			   .credits = 1,
+			   .number = 7,
+			   .times = {.said = 3, .asked = -1, .heard = 2}};
 	assert_true(reads(head, wire_write(&in, head), 0, &out));
+	assert_true(out.credits == 1 && out.number == 7);
 	assert_true(out.times.said == 3 && out.times.asked == -1 && out.times.heard == 2);
 	in = (struct wire){.kind = WIRE_END, .number = UINT64_MAX};
 	assert_true(reads(head, wire_write(&in, head), 0, &out));
@@ -175,7 +179,7 @@ static void e06_another_version_is_refused_by_its_number(void **unused)
 	(void)unused;
 	head[5]++;
 	assert_false(wire_read(head, length, 0, MOST, parts, &out, why));
-	assert_string_equal(why, "the other side speaks version 4, this one 3: use the same weir on both");
+	assert_string_equal(why, "the other side speaks version 5, this one 4: use the same weir on both");
 	head[1] = 'W';
 	assert_false(wire_read(head, length, 0, MOST, parts, &out, why));
 	assert_string_equal(why, "the other side is no weir: its first message is no greeting");

@@ -71,6 +71,21 @@ static struct side *side_of(weir_context *context)
 	return side;
 }
 
+/* Only tensors go into a memory pool. */
+static weir_status make_first(weir_graph *graph, size_t bytes, weir_message **out)
+{
+	const int64_t extent = (int64_t)bytes;
+	const weir_tensor like = {.size = sizeof like,
+				  .device = WEIR_DEVICE_HOST,
+				  .dimensions = 1,
+				  .shape = &extent,
+				  .code = 1,
+				  .bits = 8};
+
+	return world.blocks ? weir_message_create_tensor(graph, &like, out)
+			    : weir_message_create_bytes(graph, bytes, out);
+}
+
 static weir_status number_compute(weir_context *context, void *state)
 {
 	struct side *side = side_of(context);
@@ -84,7 +99,7 @@ static weir_status number_compute(weir_context *context, void *state)
 	(void)state;
 	if (wr_random_below(random, 100) < world.source_slow)
 		weir_sleep(1 + (int64_t)wr_random_below(random, 20 * MS));
-	status = weir_message_create_bytes(weir_context_graph(context), bytes, &message);
+	status = make_first(weir_context_graph(context), bytes, &message);
 	if (status)
 		return status;
 	memset(weir_message_data(message), fill_of(letter, 0), bytes);
@@ -162,6 +177,12 @@ static weir_status look_compute(weir_context *context, void *state)
 	return WEIR_OK;
 }
 
+static weir_status beside_compute(weir_context *context, void *state)
+{
+	(void)context, (void)state;
+	return WEIR_OK;
+}
+
 static const weir_port outputs[] = {{.size = sizeof(weir_port), .name = "out", .help = "numbers"},
 				    {.name = NULL}};
 static const weir_port inputs[] = {{.size = sizeof(weir_port), .name = "in", .help = "numbers"},
@@ -176,6 +197,8 @@ static const weir_operator look = {.size = sizeof look,
 				   .help = "looks at numbers",
 				   .inputs = inputs,
 				   .compute = look_compute};
+static const weir_operator beside = {
+	.size = sizeof beside, .name = "beside", .help = "does nothing", .compute = beside_compute};
 
 /* --- a process --- */
 
@@ -184,6 +207,17 @@ static void write_beat(uint32_t ms, char out[100])
 	*out = 0;
 	if (ms)
 		snprintf(out, 100, "{\"type\": \"periodic\", \"period\": \"%ums\"}", ms);
+}
+
+/* What the receiver's run has to do beside it. */
+static void write_beside(char out[200])
+{
+	*out = 0;
+	if (world.beside)
+		snprintf(out, 200,
+			 ", {\"name\": \"beside\", \"operator\": \"beside\", \"conditions\": [{\"type\": "
+			 "\"periodic\", \"period\": \"200ms\"}, {\"type\": \"count\", \"count\": %u}]}",
+			 world.beside);
 }
 
 static weir_status make(struct side *side)
@@ -198,32 +232,39 @@ static weir_status make(struct side *side)
 		"{\"capacity\": %u, \"take\": %s}}}],"
 		" \"connections\": [[\"number.out\", \"%s.in\"]]}";
 	static const char receiver[] =
-		"{\"weir\": 1, \"entities\": [{\"name\": \"receive\", \"operator\": \"remote_receive\","
+		"{\"weir\": 1, \"resources\": {\"pool\": {\"type\": \"memory_pool\", \"place\": \"host\", "
+		"\"block_size\": 1024, \"blocks\": %u}}, "
+		"\"entities\": [{\"name\": \"receive\", \"operator\": \"remote_receive\", \"resources\": "
+		"[%s],"
 		" \"parameters\": {\"listen\": \"127.0.0.1:1\", \"on_lost\": \"%s\", \"spin\": \"%uus\", "
 		"\"keepalive\": \"%ums\", \"credits\": %u}, "
 		"\"ports\": {\"out\": {\"max_emits\": %u}}},"
 		" {\"name\": \"look\", \"operator\": \"look\", \"ports\": {\"in\": {\"capacity\": %u}}, "
-		"\"conditions\": [%s]}],"
+		"\"conditions\": [{\"type\": \"boolean\"}%s%s]}%s],"
 		" \"connections\": [[\"receive.out\", \"look.in\"]]}";
 	static const char *const words[] = {"fail", "wait", "drop"};
 	weir_scheduler_options options = {.workers = side->workers};
 	weir_description *description = NULL;
 	weir_status status;
-	char json[1000], beat[100];
+	char json[1600], beat[100], more[200];
 
 	write_beat(side->which == SIMULATED_SENDER ? world.source_beat : world.sink_beat, beat);
+	write_beside(more);
 	if (side->which == SIMULATED_SENDER)
 		snprintf(json, sizeof json, sender, beat, side->name, words[side->on_lost], side->spin,
 			 side->keepalive, TIMEOUT, world.queued, world.batches ? "\"all\"" : "1", side->name);
 	else
-		snprintf(json, sizeof json, receiver, words[side->on_lost], side->spin, side->keepalive,
-			 world.credits, world.batches ? BEHIND : 1, BEHIND, beat);
+		snprintf(json, sizeof json, receiver, world.blocks ? world.blocks : 1,
+			 world.blocks ? "\"pool\"" : "", words[side->on_lost], side->spin, side->keepalive,
+			 world.credits, world.batches ? BEHIND : 1, BEHIND, *beat ? ", " : "", beat, more);
 	if (!side->life)
 		dst_put("%s\n", json);
 	status = weir_description_parse(json, strlen(json), NULL, NULL, &description);
 	if (!status)
 		status = weir_graph_create(world.registry, description, &side->graph);
 	weir_description_destroy(description);
+	if (!status && side->which == SIMULATED_RECEIVER && world.closed)
+		status = weir_entity_tell(weir_graph_entity(side->graph, "look"), "boolean", WEIR_TOLD_NEVER);
 	return status ? status : dst_make_scheduler(side->graph, options, &side->scheduler);
 }
 
@@ -309,6 +350,8 @@ static void live(struct side *side, enum fate fate)
 	check_end(side, outcome.text ? outcome.text : "");
 	weir_scheduler_destroy(side->scheduler);
 	side->scheduler = NULL;
+	if (rest_memory_used(side->graph))
+		dst_fails("%s keeps memory", side->name);
 	if (weir_graph_destroy(side->graph))
 		dst_fails("a message of %s is left: %s", side->name, weir_last_error());
 	side->graph = NULL;
@@ -332,6 +375,8 @@ static weir_status make_registry(void)
 
 	if (!status)
 		status = weir_registry_add_operator(world.registry, &number);
+	if (!status)
+		status = weir_registry_add_operator(world.registry, &beside);
 	return status ? status : weir_registry_add_operator(world.registry, &look);
 }
 
@@ -434,6 +479,14 @@ static void draw_rivals(void)
 	}
 }
 
+/* The sink takes so many messages, or none at all from the beginning, and the run may go on then. */
+static void draw_enough(void)
+{
+	world.enough = 1 + draw(world.count);
+	world.beside = draw(2) ? 0 : draw(2) ? BESIDE_LONG : 1 + draw(10);
+	world.closed = world.beside && draw(2);
+}
+
 static void draw_fate(void)
 {
 	struct side *side = &world.sides[draw(2)];
@@ -449,7 +502,7 @@ static void draw_fate(void)
 		if (draw(3))
 			side->fate = draw(2) ? IS_DRAINED : IS_STOPPED;
 		else
-			world.enough = 1 + draw(world.count);
+			draw_enough();
 		break;
 	case CRASHED:
 		world.plan.cuts = draw(4) ? 0 : 1;
@@ -472,6 +525,7 @@ static void draw_world(uint64_t seed)
 	wr_random_seed(&world.shape, seed, 59);
 	world.count = 1 + draw(draw(3) ? 12 : 40);
 	world.credits = 1 + draw(draw(3) ? 4 : 16);
+	world.plan.places = world.credits;
 	world.queued = 1 + draw(4);
 	world.batches = draw(2);
 	world.source_slow = draw(3) ? 0 : draw(60);
@@ -483,9 +537,10 @@ static void draw_world(uint64_t seed)
 	while (world.side_count < 2)
 		draw_side(world.side_count++);
 	draw_fate();
-	dst_put("%u messages, %u credits, on_lost %d and %d, fates %d and %d after %" PRId64 " and %" PRId64
-		", %u cuts%s, %u tears, enough %u\n",
-		world.count, world.credits, world.sides[0].on_lost, world.sides[1].on_lost,
+	world.blocks = draw(2) ? 0 : 1 + draw(world.credits + 3);
+	dst_put("%u messages, %u credits, %u blocks, on_lost %d and %d, fates %d and %d after %" PRId64
+		" and %" PRId64 ", %u cuts%s, %u tears, enough %u\n",
+		world.count, world.credits, world.blocks, world.sides[0].on_lost, world.sides[1].on_lost,
 		world.sides[0].fate, world.sides[1].fate, world.sides[0].fate_after,
 		world.sides[1].fate_after, world.plan.cuts, world.plan.full ? " when full" : "",
 		world.plan.tears, world.enough);
@@ -503,6 +558,8 @@ static void look_at_rest(weir_scheduler *unused)
 			dst_fails("%s", rest_broken(side->scheduler));
 		if (wr_read(&joined(side)->state) == WR_IDLE) /* it sleeps */
 			simulated_look(joined(side)->operator_state);
+		if (rest_memory_unheard(joined(side)))
+			dst_fails("memory is free, and %s, which lacks some, sleeps", side->name);
 	}
 }
 

@@ -11,6 +11,7 @@ enum {
 	SENDERS = 2,
 	TIMEOUT = 12, /* s that a sender waits for its receiver */
 	BEHIND = 2,   /* capacity behind the receiver */
+	BESIDE_LONG = 10 * TIMEOUT,
 };
 
 #define LIMIT (120 * 1000 * MS) /* after which what has not ended stands still */
@@ -52,10 +53,13 @@ struct world {
 	struct wr_random shape;
 	uint32_t count, credits, source_slow, sink_slow; /* slow: per cent of ticks */
 	uint32_t queued;                                 /* at the sender, at most */
+	uint32_t blocks;                                 /* of the receiver's memory pool; 0: it has none */
 	bool batches;                                    /* a tick sends and emits several */
 	uint32_t source_beat, sink_beat;                 /* ms between two of its ticks; 0: none */
 	uint32_t packs;                                  /* per cent of messages that have parts */
 	uint32_t enough;                                 /* messages that the sink takes; 0: all */
+	uint32_t beside; /* ticks of what goes on beside the receiver, five a second; 0: nothing does */
+	bool closed;     /* the sink takes no message at all */
 	struct simulated_plan plan;
 	/* by simulated_side; the last one is a second sender, which is not in each world */
 	struct side sides[1 + SENDERS];

@@ -106,8 +106,10 @@ static void check_pair(const struct side *sender, const struct side *receiver)
 	    !sender->stopped && !simulated_seen.done_lost &&
 	    (receiver->on_lost == ON_WAIT || !simulated_seen.cuts))
 		dst_fails("the receiver has answered, and the sender fails");
-	if (world.enough && !simulated_seen.cuts && !world.stopped && sender->status)
+	if (world.enough && !simulated_seen.cuts && !world.stopped && !world.closed && sender->status)
 		dst_fails("the receiver takes no more, and the sender fails");
+	if (world.closed && world.beside == BESIDE_LONG && (sender->status || sent > world.queued))
+		dst_fails("the receiver takes nothing, and the sender has not heard it");
 }
 
 void check_all(void)

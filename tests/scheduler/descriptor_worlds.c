@@ -206,10 +206,96 @@ TEST(s07_an_entity_is_told_of_the_end_that_comes_while_it_is_reviewed)
 	rig_conditions = NULL;
 }
 
+/* --- a descriptor that is watched while the run goes on --- */
+
+static weir_status watch_meanwhile(weir_context *context, void *state, const weir_values *values)
+{
+	(void)state;
+	(void)values;
+	return weir_entity_watch(weir_context_entity(context), "meanwhile", ends[0], WEIR_WATCH_READ);
+}
+
+static weir_status take_byte(weir_context *context, void *state)
+{
+	char byte;
+
+	(void)context;
+	(void)state;
+	ended += read(ends[0], &byte, 1) == 1;
+	return WEIR_OK;
+}
+
+static weir_status rest(weir_context *context, void *state)
+{
+	(void)context;
+	(void)state;
+	return WEIR_OK;
+}
+
+static const weir_operator rests = {.size = sizeof rests, .name = "rests", .compute = rest};
+static const weir_operator takes_bytes = {
+	.size = sizeof takes_bytes, .name = "takes_bytes", .start = watch_meanwhile, .compute = take_byte};
+
+static void meanwhile_ask(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	if (weir_view_watched(view) == WEIR_WATCHED_READY) {
+		weir_verdict_ready(verdict);
+		return;
+	}
+	weir_verdict_wait(verdict, "no byte");
+	weir_verdict_watched_meanwhile(verdict);
+}
+
+static const weir_condition meanwhile = {.size = sizeof meanwhile,
+					 .name = "meanwhile",
+					 .ask = meanwhile_ask,
+					 .flags = WEIR_CONDITION_TIMELESS};
+
+/* The beats take 50 ms; what comes in that time is taken, and nothing holds the run open behind it. */
+static void take_meanwhile_in_world(void)
+{
+	struct rig *rig;
+
+	assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+	rig = rig_of_json("{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"rests\", "
+			  "\"conditions\": [{\"type\": \"periodic\", \"period\": \"1ms\"}, "
+			  "{\"type\": \"count\", \"count\": 51}]},"
+			  "{\"name\": \"z\", \"operator\": \"takes_bytes\", \"conditions\": ["
+			  "{\"type\": \"meanwhile\"}]}]}",
+			  (const weir_operator *const[]){&rests, &takes_bytes, NULL});
+	rig->options.workers = 2;
+	rig->options.deadlock_grace_ns = INT64_MAX;
+	rig_start(rig);
+	for (int i = 0; i < 2; i++) {
+		weir_sleep(15 * MS);
+		assert_int_equal(write(ends[1], "b", 1), 1);
+	}
+	if (weir_scheduler_wait(rig->scheduler, SECOND, NULL) == WEIR_E_TIMEOUT) {
+		ended = 0;
+		weir_scheduler_stop(rig->scheduler, 0);
+	}
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+TEST(s04_c09_what_is_watched_meanwhile_wakes_and_holds_no_run_open)
+{
+	(void)state_;
+	rig_conditions = (const weir_condition *[]){&meanwhile, NULL};
+	ended = 0;
+	rig_in_worlds(SEEDS, take_meanwhile_in_world);
+	assert_int_equal(ended, 2 * SEEDS);
+	rig_conditions = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s07_an_entity_is_told_of_the_end_that_comes_while_it_is_reviewed),
+		cmocka_unit_test(s04_c09_what_is_watched_meanwhile_wakes_and_holds_no_run_open),
 		cmocka_unit_test(c09_no_readiness_is_overlooked),
 		cmocka_unit_test(c09_the_seeded_bugs_of_overlooked_readiness_are_found),
 	};

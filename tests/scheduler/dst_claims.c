@@ -2,7 +2,7 @@
  * Claims of memory pools under seeded schedules (S3): two pools of 1 to 3 blocks, 2 to 6 entities that claim
  * one or both, on `sim`, in the build whose atomics are switching points.
  *
- *	dst_claims [--bug NAME] [--seeds N] [--start S] [--rate] [--shape any|drained|wide]
+ *	dst_claims [--bug NAME] [--seeds N] [--start S] [--rate] [--shape any|drained|wide|keeping]
  *
  * Each tick takes some of what it claimed, now and then more, and emits, drops or gives to the device what it
  * took; an outlet's taker holds messages for a while; computes fail, runs are stopped. A run must end as it
@@ -11,6 +11,7 @@
  * Shapes: `drained` worlds have few blocks, and sources that are drained while they are refused. In `wide`
  * ones an entity claims all blocks of three and uses few of them, the others wait for one each. In both no
  * outsider repairs a lost wake-up, and there is a bound on how often entities are refused between two ticks.
+ *In `keeping` ones one or two entities make messages ahead, and keep claims for them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static void count_refusals(void)
 
 	for (size_t i = 0; i < world.graph->memory_pool_count; i++)
 		refusals += world.graph->memory_pools[i].shared.refusals;
-	if (shape != ANY && refusals > world.refusals + REFUSALS_MOST)
+	if ((shape == DRAINED || shape == WIDE) && refusals > world.refusals + REFUSALS_MOST)
 		dst_fails("%llu refusals between two ticks", (unsigned long long)(refusals - world.refusals));
 	world.refusals = refusals;
 }
@@ -99,6 +100,105 @@ static weir_status node_compute(weir_context *context, void *state)
 	return weir_context_emit(context, 0, message);
 }
 
+/* --- one that makes messages ahead --- */
+
+struct keeper {
+	struct node node;
+	weir_message *made[AHEAD]; /* and not emitted */
+};
+
+/* Of those that it may make ahead. */
+static size_t not_made(const struct keeper *keeper)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < AHEAD; i++)
+		count += !keeper->made[i];
+	return count;
+}
+
+/* Uses what it keeps in any order; all of that is there. */
+static weir_status make_ahead(weir_context *context, struct keeper *keeper, size_t kept)
+{
+	const weir_entity *entity = weir_context_entity(context);
+	struct wr_random *random = &keeper->node.random;
+
+	for (size_t i = 0; i < AHEAD && kept; i++) {
+		const struct wr_claim *claim;
+		weir_status status;
+		bool on_host;
+
+		if (keeper->made[i] || !entity->claim_count || !wr_random_below(random, 3))
+			continue;
+		claim = &entity->claims[wr_random_below(random, entity->claim_count)];
+		on_host = wr_memory_pool_of(claim)->plan->device == WEIR_DEVICE_HOST;
+		status = dst_make_block(context, random, on_host, false, &keeper->made[i]);
+		if (status == WEIR_E_BUSY)
+			dst_fails("e%u was refused what it keeps", (unsigned)keeper->node.id);
+		if (status)
+			return status;
+		kept--;
+	}
+	return WEIR_OK;
+}
+
+static weir_status keeper_compute(weir_context *context, void *state)
+{
+	struct keeper *keeper = state;
+	struct wr_random *random = &keeper->node.random;
+	size_t most = (size_t)wr_random_below(random, not_made(keeper) + 1);
+	weir_status status = make_ahead(context, keeper, weir_context_reserve(context, most));
+	bool has = false, emitted = false;
+
+	for (size_t i = 0; !status && i < AHEAD; i++) {
+		if (keeper->made[i] && !emitted && wr_random_below(random, 2)) {
+			status = weir_context_emit(context, 0, keeper->made[i]);
+			keeper->made[i] = NULL;
+			emitted = true;
+		}
+		has |= keeper->made[i] != NULL;
+	}
+	if (wr_random_below(random, 2))
+		weir_sleep(1 + (int64_t)wr_random_below(random, 1500));
+	if (weir_context_tick(context) + 1 == world.fails_at[keeper->node.id]) {
+		world.failed = true;
+		return weir_context_fail(context, "told to fail");
+	}
+	most = not_made(keeper);
+	has |= weir_context_reserve(context, most - (size_t)wr_random_below(random, most > 1 ? 2 : 1)) > 0;
+	return status ? status
+		      : weir_entity_tell(weir_context_entity(context), "keeps",
+					 has ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
+}
+
+static void keeper_stop(weir_context *context, void *state)
+{
+	struct keeper *keeper = state;
+
+	(void)context;
+	for (size_t i = 0; i < AHEAD; i++)
+		weir_message_unref(keeper->made[i]);
+}
+
+static void keeps_ask(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	if (weir_view_told(view) != WEIR_TOLD_WAIT || weir_view_reserved(view)) {
+		weir_verdict_ready(verdict);
+		return;
+	}
+	weir_verdict_wait(verdict, "nothing to emit, and no memory for more");
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_MEMORY, -1, false);
+}
+
+static const weir_condition keeps = {
+	.size = sizeof(weir_condition),
+	.name = "keeps",
+	.help = "has a message, or memory for one",
+	.phase = WEIR_PHASE_GATHERING,
+	.ask = keeps_ask,
+};
+
 static const weir_parameter parameters[] = {
 	{.size = sizeof(weir_parameter), .name = "id", .type = WEIR_TYPE_INT, .help = "its number"},
 	{0},
@@ -116,6 +216,23 @@ static const weir_operator node_operator = {
 	.outputs = out,
 	.start = node_start,
 	.compute = node_compute,
+};
+
+static const weir_port ahead[] = {
+	{.size = sizeof(weir_port), .name = "out", .flags = WEIR_PORT_OPTIONAL, .ahead = AHEAD}, {0}};
+static const char *const keeps_alone[] = {"{\"type\": \"keeps\"}", NULL};
+static const weir_operator keeper_operator = {
+	.size = sizeof(weir_operator),
+	.name = "keeper",
+	.help = "makes messages ahead",
+	.state_size = sizeof(struct keeper),
+	.parameters = parameters,
+	.inputs = in,
+	.outputs = ahead,
+	.conditions = keeps_alone,
+	.start = node_start,
+	.compute = keeper_compute,
+	.stop = keeper_stop,
 };
 
 /* --- outsiders --- */
@@ -204,7 +321,7 @@ static bool all_lack(const char *text)
 		char pool[8];
 
 		at += strlen("memory_available: ");
-		if (sscanf(at, "%llu of %llu blocks of pool '%7[^']' are free, a tick needs %llu", &free,
+		if (sscanf(at, "%llu of %llu blocks of pool '%7[^']' are free, a %*s needs %llu", &free,
 			   &size, pool, &units) != 4 ||
 		    free >= units)
 			return false;
@@ -301,7 +418,8 @@ static void run(void)
 	weir_registry *registry = NULL;
 
 	if (weir_registry_create(&registry) || weir_registry_add_operator(registry, &node_operator) ||
-	    make(registry)) {
+	    weir_registry_add_condition(registry, &keeps) ||
+	    weir_registry_add_operator(registry, &keeper_operator) || make(registry)) {
 		dst_fails("setting up: %s", weir_last_error());
 		return;
 	}
@@ -320,7 +438,7 @@ int main(int argc, char **argv)
 {
 	static const struct dst_command command = {
 		.name = "dst_claims",
-		.shapes = {"any", "drained", "wide"},
+		.shapes = {"any", "drained", "wide", "keeping"},
 		.shape = &shape,
 		.draw = dst_claims_draw,
 		.run = run,

@@ -5,14 +5,16 @@
 #include "dst_command.h"
 
 /* What the worlds of dst_claims.c differ in; see there. */
-enum dst_claims_shape { ANY, DRAINED, WIDE };
+enum dst_claims_shape { ANY, DRAINED, WIDE, KEEPING };
 enum { ENTITIES = 6, POOLS = 2 };
 
 struct dst_claims_world {
 	struct wr_random shape;
 	uint64_t seed, refusals; /* when the last tick began */
 	unsigned entities, blocks[POOLS];
-	bool greedy; /* the first entity claims whole pools, the others one block each */
+	bool greedy;             /* the first entity claims whole pools, the others one block each */
+	unsigned uses[ENTITIES]; /* bit p: pool p */
+	bool keeps[ENTITIES];    /* makes messages ahead */
 	bool source[ENTITIES], device[ENTITIES];
 	uint32_t fails_at[ENTITIES]; /* tick that fails, from 1; 0: none */
 	bool told[ENTITIES];         /* an outsider disables and enables it */
@@ -24,6 +26,8 @@ struct dst_claims_world {
 	weir_scheduler *scheduler;
 	_Atomic bool opened, over;
 };
+
+enum { AHEAD = 2 }; /* messages that one makes ahead */
 
 extern struct dst_claims_world world;
 extern unsigned shape; /* enum dst_claims_shape */

@@ -12,6 +12,7 @@
 #include "sim/random.h"
 #include "streams/host/sim.h"
 #include "streams/signal.h"
+#include "streams/system.h"
 #include "tests/bugs/bug.h"
 
 #define US INT64_C(1000)

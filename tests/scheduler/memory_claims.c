@@ -267,6 +267,89 @@ static void s03_s08_a_reset_forgets_entries_offers_and_claims(void **state)
 	assert_int_equal(rig.shared[0].refusals, 0);
 }
 
+/* Entity e keeps claims of resource r for up to `ahead` messages. */
+static void keeps(int e, int r, uint64_t units, uint64_t ahead)
+{
+	claims(e, r, units);
+	rig.claims[e][rig.entities[e].claim_count - 1].ahead = ahead;
+}
+
+static void s03_one_that_keeps_takes_what_there_is_and_is_told_of_the_rest(void **state)
+{
+	(void)state;
+	rig.shared[0].size = 3;
+	claims(0, 0, 2);
+	keeps(1, 0, 1, 2);
+	assert_true(review(0));
+	use_all(0);
+	assert_int_equal(wr_claims_reserve(&rig.entities[1], 5), 1); /* 2 at most are for it */
+	assert_false(wr_claims_refused(&rig.entities[1]));           /* it can make one */
+	assert_true(review(1));
+	wr_claims_release(&rig.entities[1]);
+	assert_int_equal(rig.claims[1][0].held, 1); /* behind its tick, too */
+	comes_back(0, 1);
+	assert_poked("B");
+	assert_int_equal(wr_claims_reserve(&rig.entities[1], 5), 2);
+	comes_back(0, 1);
+	assert_poked("");
+}
+
+static void s03_what_one_that_keeps_wants_no_longer_goes_to_the_next(void **state)
+{
+	(void)state;
+	rig.shared[0].size = 3;
+	claims(0, 0, 2);
+	keeps(1, 0, 1, 3);
+	claims(2, 0, 1);
+	assert_true(review(0));
+	use_all(0);
+	assert_int_equal(wr_claims_reserve(&rig.entities[1], 3), 1);
+	assert_false(review(2));
+	comes_back(0, 1);
+	assert_poked("B");
+	assert_int_equal(wr_claims_reserve(&rig.entities[1], 1), 1); /* it was offered a second one */
+	assert_poked("C");
+	assert_true(review(2));
+	assert_int_equal(wr_claims_reserve(&rig.entities[1], 0), 0);
+	assert_int_equal(rig.shared[0].used, 2);
+}
+
+/* Two that wait for the rest of a message each would never get it. */
+static void s03_whole_messages_are_kept(void **state)
+{
+	(void)state;
+	rig.shared[0].size = 5;
+	keeps(0, 0, 2, 4);
+	keeps(1, 0, 2, 4);
+	assert_int_equal(wr_claims_reserve(&rig.entities[0], 4), 2);
+	assert_int_equal(wr_claims_reserve(&rig.entities[1], 4), 0);
+	assert_int_equal(rig.shared[0].used, 4);
+	assert_true(wr_claims_refused(&rig.entities[1]));
+	assert_int_equal(wr_claims_reserve(&rig.entities[0], 1), 1);
+	assert_poked("B");
+	assert_int_equal(wr_claims_reserve(&rig.entities[1], 4), 1);
+}
+
+static void s03_what_was_kept_comes_back_with_the_end(void **state)
+{
+	(void)state;
+	rig.shared[0].size = 2;
+	keeps(0, 0, 1, 2);
+	claims(1, 0, 2);
+	assert_int_equal(wr_claims_reserve(&rig.entities[0], 2), 2);
+	assert_false(review(1));
+	wr_claims_note_owed(&rig.entities[0]);
+	wr_claims_end(&rig.entities[0]);
+	assert_poked("B");
+	assert_true(review(1));
+}
+
+static void s03_without_claims_all_is_reserved(void **state)
+{
+	(void)state;
+	assert_int_equal(wr_claims_reserve(&rig.entities[0], 7), 7);
+}
+
 #define WITH_RIG(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -285,6 +368,11 @@ int main(void)
 		WITH_RIG(s03_done_removes_its_entry_and_passes_its_offers_on),
 		WITH_RIG(s03_done_removes_an_entry_in_the_middle),
 		WITH_RIG(s03_s08_a_reset_forgets_entries_offers_and_claims),
+		WITH_RIG(s03_one_that_keeps_takes_what_there_is_and_is_told_of_the_rest),
+		WITH_RIG(s03_what_one_that_keeps_wants_no_longer_goes_to_the_next),
+		WITH_RIG(s03_whole_messages_are_kept),
+		WITH_RIG(s03_what_was_kept_comes_back_with_the_end),
+		WITH_RIG(s03_without_claims_all_is_reserved),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

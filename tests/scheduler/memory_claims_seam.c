@@ -116,11 +116,51 @@ static void s03_each_seeded_bug_of_an_entity_that_becomes_done_is_found(void **s
 	finds(WR_BUG_CLAIM_DONE_SILENT);
 }
 
+/* A uses two of three, B keeps one and lacks one, C is refused. One comes back, and B wants no second one. */
+static bool kept_is_lost(enum wr_bug bug)
+{
+	bool lost;
+
+	memset(&world, 0, sizeof world);
+	assert_int_equal(wr_shared_init(&world.shared), WEIR_OK);
+	world.shared.size = 3;
+	for (int e = 0; e < ENTITIES; e++) {
+		world.claims[e] = (struct wr_claim){.from = &world.shared,
+						    .entity = &world.entities[e],
+						    .units = e == A ? 2 : 1,
+						    .ahead = e == B ? 2 : 0};
+		world.entities[e].claims = &world.claims[e];
+		world.entities[e].claim_count = 1;
+		world.entities[e].graph = &world.graph;
+	}
+	assert_null(wr_claims_take(&world.entities[A]));
+	world.claims[A].held = 0;
+	wr_bug_active = bug;
+	assert_int_equal(wr_claims_reserve(&world.entities[B], 2), 1);
+	assert_non_null(wr_claims_take(&world.entities[C]));
+	comes_back(NULL);
+	lost = !world.poked[B];
+	(void)wr_claims_reserve(&world.entities[B], 1);
+	lost |= !world.poked[C];
+	wr_bug_active = WR_BUG_NONE;
+	wr_shared_finish(&world.shared);
+	return lost;
+}
+
+static void s03_each_seeded_bug_of_one_that_keeps_is_found(void **state)
+{
+	(void)state;
+	assert_false(kept_is_lost(WR_BUG_NONE));
+	assert_true(kept_is_lost(WR_BUG_CLAIM_KEPT_SHORT_UNLISTED));
+	assert_true(kept_is_lost(WR_BUG_CLAIM_KEPT_OFFERS_NOTHING));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s03_what_comes_back_while_an_entity_becomes_done_goes_to_the_next),
 		cmocka_unit_test(s03_each_seeded_bug_of_an_entity_that_becomes_done_is_found),
+		cmocka_unit_test(s03_each_seeded_bug_of_one_that_keeps_is_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

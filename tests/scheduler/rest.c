@@ -88,6 +88,27 @@ static bool stuck_ticked(weir_scheduler *scheduler)
 	return false;
 }
 
+bool rest_memory_unheard(const weir_entity *entity)
+{
+	for (size_t i = 0; wr_read(&entity->state) == WR_IDLE && i < entity->claim_count; i++) {
+		const struct wr_claim *claim = &entity->claims[i];
+
+		if (claim->held < claim->wanted && !claim->listed && !wr_read(&claim->owed) &&
+		    claim->from->size - claim->from->used >= claim->units)
+			return true;
+	}
+	return false;
+}
+
+uint64_t rest_memory_used(const weir_graph *graph)
+{
+	uint64_t used = 0;
+
+	for (size_t i = 0; i < graph->memory_pool_count; i++)
+		used += wr_shared_used(&graph->memory_pools[i].shared);
+	return used;
+}
+
 void rest_look_often(weir_scheduler *scheduler, int64_t every)
 {
 	scheduler->stuck_every = every;
