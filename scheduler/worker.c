@@ -155,49 +155,6 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	return woken || wake_at < until;
 }
 
-/* --- the spinner --- */
-
-#define QUIET_NS 50000 /* a spinner goes on so long after the last signal has fired */
-
-static bool spin_until_work(struct wr_worker *worker)
-{
-	weir_scheduler *scheduler = worker->scheduler;
-	int64_t now = wr_now(), since = 0;
-	int64_t until = wr_time_add(now, scheduler->options.worker_spin_ns);
-	int64_t quiet_until = wr_time_add(now, QUIET_NS);
-
-	for (; now < until && now < quiet_until && !wr_live_closed(&scheduler->live); now = wr_now()) {
-		if (wr_poller_wanted(scheduler) || now >= worker->time ||
-		    wr_spinner_has_work(worker, now, &since))
-			return true;
-		if (wr_system_outstanding(scheduler->graph->system))
-			quiet_until = wr_time_add(now, QUIET_NS);
-		wr_thread_relax();
-	}
-	return false;
-}
-
-/*
- * One worker may spin while signals are outstanding: waking a sleeping core takes longer than the GPU's own
- * latency (S9). Returns true if there may be work.
- */
-static bool worker_spin(struct wr_worker *worker)
-{
-	weir_scheduler *scheduler = worker->scheduler;
-	struct wr_system *system = scheduler->graph->system;
-	bool found;
-
-	if (scheduler->options.worker_spin_ns <= 0 || !wr_system_outstanding(system) ||
-	    wr_exchange(&scheduler->standby, true))
-		return false;
-	worker->wakes_skipped = true;
-	wr_fetch_add(&scheduler->spinners, 1);
-	found = spin_until_work(worker);
-	wr_fetch_sub(&scheduler->spinners, 1);
-	wr_exchange(&scheduler->standby, false);
-	return found;
-}
-
 /* --- the poller --- */
 
 static bool take_poller_role(struct wr_worker *worker)
@@ -256,19 +213,74 @@ static void poll_until_work(struct wr_worker *worker)
 	}
 }
 
-/* Polls until there may be work. Returns false at once if no flag is armed or another worker polls. */
-static bool worker_poll(struct wr_worker *worker)
+/* By a worker that has the role and is counted as a spinner. */
+static void poll_and_give_up_role(struct wr_worker *worker)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
-	if (!take_poller_role(worker))
-		return false;
-	worker->wakes_skipped = true;
-	wr_fetch_add(&scheduler->spinners, 1);
 	poll_until_work(worker);
 	wr_fetch_sub(&scheduler->spinners, 1);
 	wr_exchange(&scheduler->poller, 0);
+}
+
+/* Polls until there may be work. Returns false at once if no flag is armed or another worker polls. */
+static bool worker_poll(struct wr_worker *worker)
+{
+	if (!take_poller_role(worker))
+		return false;
+	worker->wakes_skipped = true;
+	wr_fetch_add(&worker->scheduler->spinners, 1);
+	poll_and_give_up_role(worker);
 	return true;
+}
+
+/* --- the spinner --- */
+
+#define QUIET_NS 50000 /* a spinner goes on so long after the last signal has fired */
+
+/* *polls: it has taken the poller's role. */
+static bool spin_until_work(struct wr_worker *worker, bool *polls)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	int64_t now = wr_now(), since = 0;
+	int64_t until = wr_time_add(now, scheduler->options.worker_spin_ns);
+	int64_t quiet_until = wr_time_add(now, QUIET_NS);
+
+	for (; now < until && now < quiet_until && !wr_live_closed(&scheduler->live); now = wr_now()) {
+		*polls = take_poller_role(worker);
+		if (*polls || now >= worker->time || wr_spinner_has_work(worker, now, &since))
+			return true;
+		if (wr_system_outstanding(scheduler->graph->system))
+			quiet_until = wr_time_add(now, QUIET_NS);
+		wr_thread_relax();
+	}
+	return false;
+}
+
+/*
+ * One worker may spin while signals are outstanding: waking a sleeping core takes longer than the GPU's own
+ * latency (S9). It becomes the poller as soon as the last one leaves, and is counted all the while: the last
+ * one finds the role filled or a spinner, so it wakes nobody before it runs what it saw. Returns true if
+ * there may be work.
+ */
+static bool worker_spin(struct wr_worker *worker)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	struct wr_system *system = scheduler->graph->system;
+	bool found, polls = false;
+
+	if (scheduler->options.worker_spin_ns <= 0 || !wr_system_outstanding(system) ||
+	    wr_exchange(&scheduler->standby, true))
+		return false;
+	worker->wakes_skipped = true;
+	wr_fetch_add(&scheduler->spinners, 1);
+	found = spin_until_work(worker, &polls);
+	if (!polls)
+		wr_fetch_sub(&scheduler->spinners, 1);
+	wr_exchange(&scheduler->standby, false);
+	if (polls)
+		poll_and_give_up_role(worker);
+	return found;
 }
 
 /* --- a worker's thread --- */
