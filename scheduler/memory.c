@@ -185,9 +185,11 @@ static bool claim_fill(struct wr_claim *claim)
 {
 	struct wr_shared *shared = claim->from;
 	struct wr_offer offer = {NULL, NULL};
+	bool lacked;
 	uint64_t more;
 
 	wr_mutex_lock(&shared->lock);
+	lacked = claim->listed || wr_load_relaxed(&claim->owed);
 	claim_set_owed_locked(claim, false);
 	list_remove_locked(claim);
 	more = missing_locked(claim);
@@ -197,7 +199,7 @@ static bool claim_fill(struct wr_claim *claim)
 		(void)shared_take_locked(shared, more);
 	claim->held = claim->held > claim->wanted ? claim->wanted : claim->held + more;
 	if (claim->held < claim->wanted) {
-		shared->refusals += claim->held < claim->units;
+		shared->refusals += !lacked && claim->held < claim->units;
 		list_append_locked(claim);
 	} else {
 		offer = offer_locked(shared);
