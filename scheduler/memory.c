@@ -185,25 +185,23 @@ static bool claim_fill(struct wr_claim *claim)
 {
 	struct wr_shared *shared = claim->from;
 	struct wr_offer offer = {NULL, NULL};
-	bool lacked;
 	uint64_t more;
 
 	wr_mutex_lock(&shared->lock);
-	lacked = claim->listed || wr_load_relaxed(&claim->owed);
 	claim_set_owed_locked(claim, false);
 	list_remove_locked(claim);
 	more = missing_locked(claim);
 	if (claim->held > claim->wanted)
-		shared->used -= claim->held - claim->wanted;
+		offer = wr_shared_release_locked(shared, claim->held - claim->wanted);
 	else
 		(void)shared_take_locked(shared, more);
 	claim->held = claim->held > claim->wanted ? claim->wanted : claim->held + more;
-	if (claim->held < claim->wanted) {
-		shared->refusals += !lacked && claim->held < claim->units;
+	shared->refusals += !claim->dry && claim->wanted && claim->held < claim->units;
+	claim->dry = claim->wanted && claim->held < claim->units;
+	if (claim->held < claim->wanted)
 		list_append_locked(claim);
-	} else {
+	else if (!offer.entity)
 		offer = offer_locked(shared);
-	}
 	wr_mutex_unlock(&shared->lock);
 	claim->owed_before = false;
 	wr_poke_offered(offer);

@@ -54,6 +54,7 @@ struct wr_claim {
 	uint64_t wanted; /* owner: made ahead: what it is to hold */
 	uint64_t needs;  /* guarded by that lock: it is offered a try if so many are free */
 	bool grew;       /* owner: more is held than at the last tick */
+	bool dry;        /* owner: made ahead: there was none when it was last filled */
 	bool owed_before;  /* owner: was owed when the review began */
 	_Atomic bool owed; /* written under the lock of `from` */
 	bool listed;       /* guarded by that lock, as the links: in the list of the refused, or lacks some */
