@@ -260,7 +260,7 @@ static bool spin_until_work(struct wr_worker *worker, bool *polls)
 /*
  * One worker may spin while signals are outstanding: waking a sleeping core takes longer than the GPU's own
  * latency (S9). It becomes the poller as soon as the last one leaves, and is counted all the while: the last
- * one finds the role filled or a spinner, so it wakes nobody before it runs what it saw. Returns true if
+ * one finds the role filled or a spinner, so it wakes no sleeper before it runs what it saw. Returns true if
  * there may be work.
  */
 static bool worker_spin(struct wr_worker *worker)

@@ -2,7 +2,7 @@
  * M23: a sender that reviews its receiver (docs/dev/rules.md S2, C8, G1).
  *
  * Actors: a sender (2 messages, each behind work of the device), a driver (fires the armed token, pokes), two workers. The receiver has a
- * gate: it takes a message once the token that was armed for it has fired. Who owns the receiver closes its front and arms: a worker
+ * gate: it takes a message once the token that was armed for it has fired. The owner of the receiver closes its front and arms: a worker
  * that popped it, or the sender, which after a push takes ownership by CAS IDLE->RUNNING instead of poking. It arms, unless a token is armed
  * for an earlier message, and leaves by CAS RUNNING->IDLE; if it was poked meanwhile: exchange to QUEUED, push. If the first CAS fails it pokes.
  * Choices: the device is done before the token is armed: then the sender, as owner, arms nothing and queues the receiver.

@@ -27,7 +27,7 @@
  * it will yet use. It takes what there is, in one critical section (its own mark and entry first; short of two:
  * entered at the end; what is left is offered), in a review and in a tick; it is never refused, and waits
  * only while it has none, or for messages. What it wants no longer, and all when it is DONE, goes back and is
- * offered. So who waits for A's messages needs a resource that has more than A keeps.
+ * offered. So an entity that waits for A's messages needs a resource with more than A keeps.
  * PATIENT: an entity that says WAIT is woken only when all others are DONE or wait too: it waits for their
  * messages.
  * Bounds: 3 entities (2+1+1 ticks), 2 resources of size 1 and 2, one unit a claim; AMOUNTS: one resource, A
