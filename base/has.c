@@ -12,6 +12,7 @@ static const char *const functions[] = {
 	"weir_cause_text",
 	"weir_context_age",
 	"weir_context_allocate_stream",
+	"weir_context_allocation",
 	"weir_context_backend",
 	"weir_context_count",
 	"weir_context_count_lock",

@@ -1542,6 +1542,22 @@ WEIR_API weir_status weir_context_default_stream(weir_context *context, weir_str
  */
 WEIR_API weir_status weir_context_scratch(weir_context *context, weir_stream *stream, size_t bytes,
 					  void **out);
+/* An allocation on a device. */
+typedef struct {
+	size_t size;
+	/* of no other allocation of the process, also of none that is made later at the same address */
+	uint64_t id;
+	void *data; /* all of it */
+	size_t bytes;
+} weir_allocation;
+/*
+ * Finds the allocation of cudaMalloc that the address lies in, for what is to be registered of it elsewhere
+ * (with a network, with another process): that holds for as long as the address gives the same id, whoever
+ * frees memory meanwhile. It asks the driver, which takes 1 us. false: there is none; other memory, as the
+ * host's, that of stream-ordered pools and all on `host` and `sim`, has no such id. Thread: any. Source:
+ * cuPointerGetAttributes.
+ */
+WEIR_API bool weir_context_allocation(const weir_context *context, const void *memory, weir_allocation *out);
 /* The device of the entity's pool, on which its current stream and its tensors are. */
 WEIR_API int weir_context_device(const weir_context *context);
 /*

@@ -21,14 +21,25 @@ enum {
 };
 
 /*
+ * An allocation of this process. id: of no other one, also of none that is made later at the same address; 0:
+ * it is not known, nor is the rest.
+ */
+struct whole {
+	uint64_t id;
+	void *data;
+	size_t bytes;
+};
+
+/*
  * device: memory of a device, which the host cannot read. apart, of what is
  * sent: it may be on this side or the other one, so the receiver is asked where the bytes go before any come;
- * on each backend alike.
+ * on each backend alike. whole: what the memory is a part of.
  */
 struct span {
 	void *data;
 	size_t bytes;
 	bool device, apart;
+	struct whole whole;
 };
 
 static inline bool link_has_device(const struct span *spans, unsigned count)

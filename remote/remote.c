@@ -106,6 +106,16 @@ bool remote_takes_devices(const struct remote *remote)
 	return remote->transport->takes_devices && remote->transport->takes_devices(remote->link);
 }
 
+void remote_find_wholes(const weir_context *context, struct span *spans, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		weir_allocation found = {.size = sizeof found};
+
+		if (spans[i].device && weir_context_allocation(context, spans[i].data, &found))
+			spans[i].whole = (struct whole){found.id, found.data, found.bytes};
+	}
+}
+
 void remote_say(struct remote *remote, const struct wire *wire)
 {
 	uint8_t head[WIRE_SMALL];

@@ -81,6 +81,8 @@ void remote_progress(struct remote *remote);
 bool remote_may_put_off(struct remote *remote);
 /* Whether messages may have memory of a device. */
 bool remote_takes_devices(const struct remote *remote);
+/* Finds of each span on a device the allocation that it is in. */
+void remote_find_wholes(const weir_context *context, struct span *spans, unsigned count);
 /* Sends a head without a payload. A broken connection is told by the link. */
 void remote_say(struct remote *remote, const struct wire *wire);
 /* Ends the connection; the run fails if there can be no other one. */

@@ -39,6 +39,8 @@
 	X(ucp_ep_close_nbx)                                                                                  \
 	X(ucp_ep_create)                                                                                     \
 	X(ucp_init_version)                                                                                  \
+	X(ucp_mem_map)                                                                                       \
+	X(ucp_mem_unmap)                                                                                     \
 	X(ucp_request_check_status)                                                                          \
 	X(ucp_request_free)                                                                                  \
 	X(ucp_worker_arm)                                                                                    \
@@ -59,6 +61,7 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool loaded; /* guarded by the lock */
 
+enum { REGISTERED = 256 }; /* allocations of devices: blocks of pools, or of as many messages */
 enum { HEAD_MOST = 8192, GREETERS = 4, EVENTS = 32, REACH_MOST = 4096, TRIES = 16 };
 /* A message; the head of one whose payloads come alone; one of these. */
 enum { MESSAGE_ID = 1, PACK_ID, PIECE_ID };
@@ -83,6 +86,17 @@ struct piece_mark {
 };
 
 /*
+ * An allocation that UCX knows. Without its hooks (see `before`) UCX registers the memory of each message
+ * anew, which on a device takes 20 us on either side, and forgets it behind that; what is registered here it
+ * uses instead.
+ */
+struct registered {
+	uint64_t id; /* of the allocation; 0: none */
+	ucp_mem_h memory;
+	unsigned users; /* transfers */
+};
+
+/*
  * A message whose payload UCX reads or writes, in the list of its link. UCX takes pieces of one kind of
  * memory together; payloads of a message that has others (R9) are sent and received alone, each with a mark.
  */
@@ -97,8 +111,9 @@ struct transfer {
 	uint64_t taken;   /* likewise: it came */
 	uint32_t serial, count;
 	struct piece_mark *marks;
-	char *head;            /* with its mark */
-	ucp_dt_iov_t pieces[]; /* behind them the head and the marks */
+	struct registered **registered; /* a piece each; NULL: its memory is not */
+	char *head;                     /* with its mark */
+	ucp_dt_iov_t pieces[];          /* behind them the marks, what is registered, and the head */
 };
 
 /* A piece that came before its head. */
@@ -148,6 +163,7 @@ struct link {
 	int64_t looked;                    /* at the sockets, while it polls */
 	uint32_t serial;                   /* of the last pack */
 	struct transfer *transfers;
+	struct registered registered[REGISTERED]; /* with NEAR's context, each at the remainder of its id */
 	struct early *early;
 	unsigned early_count;
 	void *closing;   /* UCX's request; not a pointer: there is none */
@@ -262,6 +278,54 @@ static bool ucx_load(char why[LINK_WHY])
 	return well;
 }
 
+/* --- memory --- */
+
+static void unregister(struct link *link, struct registered *place)
+{
+	if (place->id)
+		ucx.ucp_mem_unmap(link->engines[NEAR].context, place->memory);
+	place->id = 0;
+}
+
+static bool register_whole(struct link *link, struct registered *place, const struct whole *whole,
+			   ucs_memory_type_t type)
+{
+	const ucp_mem_map_params_t params = {
+		.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+			      UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE,
+		.address = whole->data,
+		.length = whole->bytes,
+		.memory_type = type,
+	};
+
+	if (ucx.ucp_mem_map(link->engines[NEAR].context, &params, &place->memory))
+		return false;
+	place->id = whole->id;
+	return true;
+}
+
+/*
+ * NULL: UCX registers the message's memory itself. For a network card this would keep memory that the program
+ * frees.
+ */
+static struct registered *find_registered(struct link *link, const struct span *span)
+{
+	struct registered *place = &link->registered[span->whole.id % REGISTERED];
+
+	if (!span->whole.id || link->way != NEAR)
+		return NULL;
+	if (place->id != span->whole.id) {
+		if (place->users)
+			return NULL;
+		unregister(link, place);
+		if (!register_whole(link, place, &span->whole,
+				    span->device ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST))
+			return NULL;
+	}
+	place->users++;
+	return place;
+}
+
 /* --- transfers --- */
 
 /* Of a link. The head comes behind room for its mark. */
@@ -269,7 +333,9 @@ static struct transfer *transfer_add(struct link *link, void *cookie, size_t mar
 				     size_t head_bytes, const struct span *spans, unsigned count)
 {
 	struct transfer *transfer =
-		calloc(1, sizeof *transfer + count * (sizeof *transfer->pieces + sizeof *transfer->marks) +
+		calloc(1, sizeof *transfer +
+				  count * (sizeof *transfer->pieces + sizeof *transfer->marks +
+					   sizeof *transfer->registered) +
 				  mark + head_bytes);
 
 	if (!transfer)
@@ -279,12 +345,14 @@ static struct transfer *transfer_add(struct link *link, void *cookie, size_t mar
 	transfer->open = 1;
 	transfer->count = count;
 	transfer->marks = (struct piece_mark *)(transfer->pieces + count);
-	transfer->head = (char *)(transfer->marks + count);
+	transfer->registered = (struct registered **)(transfer->marks + count);
+	transfer->head = (char *)(transfer->registered + count);
 	if (head_bytes)
 		memcpy(transfer->head + mark, head, head_bytes);
 	for (unsigned i = 0; i < count; i++) {
 		transfer->pieces[i] = (ucp_dt_iov_t){spans[i].data, spans[i].bytes};
 		transfer->devices |= (uint64_t)spans[i].device << i;
+		transfer->registered[i] = find_registered(link, &spans[i]);
 	}
 	transfer->after = link->transfers;
 	if (transfer->after)
@@ -301,6 +369,9 @@ static void transfer_free(struct transfer *transfer)
 		transfer->link->transfers = transfer->after;
 	if (transfer->after)
 		transfer->after->before = transfer->before;
+	for (unsigned i = 0; i < transfer->count; i++)
+		if (transfer->registered[i])
+			transfer->registered[i]->users--;
 	free(transfer);
 }
 
@@ -347,9 +418,15 @@ static void on_received(void *request, ucs_status_t status, size_t bytes, void *
 	transfer_close(transfer, is_whole(transfer->link, status));
 }
 
-static ucs_memory_type_t memory_of(const struct transfer *transfer, unsigned i)
+/* What the piece is in. Pieces that go together are memory of the host, of no one allocation. */
+static void say_memory(const struct transfer *transfer, unsigned i, ucp_request_param_t *how)
 {
-	return transfer->devices >> i & 1 ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+	how->op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+	how->memory_type = transfer->devices >> i & 1 ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+	if (!transfer->registered[i])
+		return;
+	how->op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+	how->memh = transfer->registered[i]->memory;
 }
 
 /* --- what UCX calls --- */
@@ -364,16 +441,14 @@ static void on_failure(void *arg, ucp_ep_h end, ucs_status_t status)
 
 /* One of the transfer's requests. UCX has the data then, whatever becomes of it. */
 static void receive_data(struct transfer *transfer, void *data, void *to, size_t count,
-			 ucs_memory_type_t memory, ucp_request_param_t *how)
+			 ucp_request_param_t *how)
 {
 	struct link *link = transfer->link;
 	void *request;
 
-	how->op_attr_mask |=
-		UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+	how->op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
 	how->cb.recv_am = on_received;
 	how->user_data = transfer;
-	how->memory_type = memory;
 	request = ucx.ucp_am_recv_data_nbx(link->engines[link->way].worker, data, to, count, how);
 	if (!UCS_PTR_IS_PTR(request))
 		transfer_close(transfer, is_whole(link, UCS_PTR_STATUS(request)));
@@ -384,10 +459,12 @@ static ucs_status_t receive_large(struct link *link, void *data, size_t bytes, c
 				  unsigned count, void *cookie)
 {
 	struct transfer *transfer = transfer_add(link, cookie, 0, NULL, 0, spans, count);
-	ucp_request_param_t how = {
-		.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE,
+	ucp_request_param_t together = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_MEMORY_TYPE,
 		.datatype = UCP_DATATYPE_IOV,
+		.memory_type = UCS_MEMORY_TYPE_HOST,
 	};
+	ucp_request_param_t alone = {.op_attr_mask = 0};
 
 	if (!transfer) {
 		link->events.filled(link->events.arg, cookie, false);
@@ -395,10 +472,10 @@ static ucs_status_t receive_large(struct link *link, void *data, size_t bytes, c
 	}
 	transfer->receives = true;
 	if (count == 1) {
-		how.op_attr_mask = 0;
-		receive_data(transfer, data, spans[0].data, bytes, memory_of(transfer, 0), &how);
+		say_memory(transfer, 0, &alone);
+		receive_data(transfer, data, spans[0].data, bytes, &alone);
 	} else {
-		receive_data(transfer, data, transfer->pieces, count, UCS_MEMORY_TYPE_HOST, &how);
+		receive_data(transfer, data, transfer->pieces, count, &together);
 	}
 	return UCS_INPROGRESS;
 }
@@ -476,8 +553,8 @@ static void take_piece(struct transfer *transfer, const struct early *piece)
 	if (i < transfer->count && piece->bytes == transfer->pieces[i].length &&
 	    !(transfer->taken >> i & 1)) {
 		transfer->taken |= UINT64_C(1) << i;
-		receive_data(transfer, piece->data, transfer->pieces[i].buffer, piece->bytes,
-			     memory_of(transfer, i), &how);
+		say_memory(transfer, i, &how);
+		receive_data(transfer, piece->data, transfer->pieces[i].buffer, piece->bytes, &how);
 		return;
 	}
 	ucx.ucp_am_data_release(link->engines[link->way].worker, piece->data);
@@ -1104,8 +1181,7 @@ static void send_data(struct transfer *transfer, unsigned id, const void *head, 
 	struct link *link = transfer->link;
 	void *request;
 
-	how->op_attr_mask |=
-		UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+	how->op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
 	how->cb.send = on_sent;
 	how->user_data = transfer;
 	request = ucx.ucp_am_send_nbx(link->end, id, head, head_bytes, data, count, how);
@@ -1122,13 +1198,15 @@ static void send_message(struct transfer *transfer, size_t head_bytes, bool apar
 	bool one = transfer->count == 1;
 	const struct message_mark mark = {transfer->link->tag};
 	ucp_request_param_t how = {
-		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE,
 		.flags = apart ? UCP_AM_SEND_FLAG_RNDV : 0,
-		.memory_type = one ? memory_of(transfer, 0) : UCS_MEMORY_TYPE_HOST,
+		.memory_type = UCS_MEMORY_TYPE_HOST,
 	};
 
 	memcpy(transfer->head, &mark, sizeof mark);
-	if (transfer->count > 1) {
+	if (one) {
+		say_memory(transfer, 0, &how);
+	} else if (transfer->count) {
 		how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
 		how.datatype = UCP_DATATYPE_IOV;
 	}
@@ -1141,7 +1219,10 @@ static void send_pack(struct transfer *transfer, size_t head_bytes)
 {
 	struct link *link = transfer->link;
 	struct pack_mark mark = {.tag = link->tag, .serial = ++link->serial, .count = transfer->count};
-	ucp_request_param_t how = {.memory_type = UCS_MEMORY_TYPE_HOST};
+	ucp_request_param_t how = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+		.memory_type = UCS_MEMORY_TYPE_HOST,
+	};
 
 	if (!mark.serial) /* it went round; 0 is none */
 		mark.serial = ++link->serial;
@@ -1154,8 +1235,8 @@ static void send_pack(struct transfer *transfer, size_t head_bytes)
 		how = (ucp_request_param_t){
 			.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
 			.flags = UCP_AM_SEND_FLAG_RNDV,
-			.memory_type = memory_of(transfer, i),
 		};
+		say_memory(transfer, i, &how);
 		transfer->marks[i] = (struct piece_mark){link->tag, mark.serial, i};
 		send_data(transfer, PIECE_ID, &transfer->marks[i], sizeof *transfer->marks,
 			  transfer->pieces[i].buffer, transfer->pieces[i].length, &how);
@@ -1307,6 +1388,8 @@ static void ucx_close(struct link *link, int64_t patience)
 	if (patience)
 		wait_for_peer(link, patience);
 	give_up(link);
+	for (unsigned i = 0; i < REGISTERED; i++)
+		unregister(link, &link->registered[i]);
 	for (enum way way = NET; way < WAYS; way++) {
 		end_worker(&link->engines[way]);
 		if (link->engines[way].context)

@@ -1236,6 +1236,11 @@ int weir_context_device(const weir_context *context)
 	return context->entity->plan->device;
 }
 
+bool weir_context_allocation(const weir_context *context, const void *memory, weir_allocation *out)
+{
+	return wr_system_allocation(context->entity->graph->system, memory, out);
+}
+
 weir_backend weir_context_backend(const weir_context *context)
 {
 	return wr_system_backend(context->entity->graph->system);

@@ -70,6 +70,8 @@ struct wr_backend {
 	 * cannot tell memory that stands for a device's or that a program would register from other memory
 	 */
 	weir_status (*pageable)(void *self, const void *memory, bool *out);
+	/* See weir_context_allocation; false: there is none. NULL: never */
+	bool (*allocation)(void *self, const void *memory, weir_allocation *out);
 	/*
 	 * Calls fn(arg) on a thread of the backend once all earlier work of the
 	 * stream is complete; never after the device was lost. Thread of fn: device.

@@ -64,6 +64,8 @@ weir_backend wr_system_backend(const struct wr_system *system);
 const char *wr_system_backend_name(const struct wr_system *system); /* "cuda", "host", "sim" */
 /* Returns true if the address is of device memory that is closed to the host (strict). Takes no lock. */
 bool wr_system_is_closed(const struct wr_system *system, const void *address);
+/* See weir_context_allocation. */
+bool wr_system_allocation(const struct wr_system *system, const void *memory, weir_allocation *out);
 int wr_system_devices(const struct wr_system *system); /* host and sim: the number in the options */
 /* Makes it the calling thread's current device, for CUDA calls that user code makes directly. */
 void wr_system_select(struct wr_system *system, int device);

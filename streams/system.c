@@ -174,6 +174,11 @@ bool wr_system_is_closed(const struct wr_system *system, const void *address)
 	return system->backend->is_closed && system->backend->is_closed(system->native, address);
 }
 
+bool wr_system_allocation(const struct wr_system *system, const void *memory, weir_allocation *out)
+{
+	return system->backend->allocation && system->backend->allocation(system->native, memory, out);
+}
+
 void wr_device_release(struct wr_system *system, int device, void *memory)
 {
 	system->backend->release(system->native, device, memory);

@@ -2,6 +2,7 @@
 #include "streams/cuda/cuda.h"
 
 #include "base/status.h"
+#include "base/struct.h"
 
 /* --- streams and events --- */
 
@@ -171,6 +172,25 @@ static weir_status cuda_pageable(void *self, const void *memory, bool *out)
 	return status;
 }
 
+/* What is asked of an address that the driver does not know stays 0. */
+static bool cuda_allocation(void *self, const void *memory, weir_allocation *out)
+{
+	struct wr_cuda *cuda = self;
+	weir_allocation found = {.size = sizeof found};
+	unsigned alone = 0; /* it is of cudaMalloc: a process may open it by itself */
+	CUpointer_attribute attributes[] = {
+		CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+		CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
+	void *values[] = {&found.id, &found.data, &found.bytes, &alone};
+
+	if (!cuda->driver.attributes ||
+	    cuda->driver.attributes(sizeof values / sizeof *values, attributes, values,
+				    (CUdeviceptr)(uintptr_t)memory) ||
+	    !alone || !found.id)
+		return false;
+	return !wr_struct_fill(out, &found, sizeof found, "weir_allocation");
+}
+
 static weir_status cuda_call(void *self, int device, void *stream, void (*fn)(void *arg), void *arg)
 {
 	struct wr_cuda_scope scope = wr_cuda_enter(self, device);
@@ -280,6 +300,7 @@ const struct wr_backend wr_backend_cuda = {
 	.copy = cuda_copy,
 	.copy_rows = cuda_copy_rows,
 	.pageable = cuda_pageable,
+	.allocation = cuda_allocation,
 	.call = cuda_call,
 	.capturing = cuda_capturing,
 	.end_capture = cuda_end_capture,

@@ -20,6 +20,7 @@
 struct wr_cuda_driver {
 	int version; /* 13000 is 13.0 */
 	PFN_cuStreamWriteValue32_v11070 write;
+	PFN_cuPointerGetAttributes_v7000 attributes;
 	PFN_cuDeviceGet_v2000 device;
 	PFN_cuDeviceGetDevResource_v12040 resource;
 	PFN_cuDevSmResourceSplitByCount_v12040 split;

@@ -11,6 +11,7 @@ static const struct {
 	size_t place;
 } functions[] = {
 	{"cuStreamWriteValue32", 11070, offsetof(struct wr_cuda_driver, write)},
+	{"cuPointerGetAttributes", 7000, offsetof(struct wr_cuda_driver, attributes)},
 	{"cuDeviceGet", 2000, offsetof(struct wr_cuda_driver, device)},
 	{"cuDeviceGetDevResource", 12040, offsetof(struct wr_cuda_driver, resource)},
 	{"cuDevSmResourceSplitByCount", 12040, offsetof(struct wr_cuda_driver, split)},

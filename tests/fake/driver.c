@@ -41,6 +41,38 @@ static CUresult CUDAAPI fake_write(CUstream stream, CUdeviceptr at, cuuint32_t v
 	return ended(error ? error : write_value(stream, at, value));
 }
 
+/* --- memory --- */
+
+/* Those that weir asks for. All memory of the fake that is a device's is as of cudaMalloc. */
+static CUresult CUDAAPI fake_attributes(unsigned count, CUpointer_attribute *attributes, void **out,
+					CUdeviceptr at)
+{
+	cudaError_t error =
+		fake_begin_call("cuPointerGetAttributes", __builtin_return_address(0), FAKE_NO_CONTEXT);
+	struct fake_range range = {0};
+
+	if (!error)
+		fake_memory_range((void *)(uintptr_t)at, &range);
+	for (unsigned i = 0; i < count && !error; i++)
+		switch ((int)attributes[i]) {
+		case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+			memcpy(out[i], &range.id, sizeof range.id);
+			break;
+		case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+			memcpy(out[i], &range.at, sizeof range.at);
+			break;
+		case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+			memcpy(out[i], &range.bytes, sizeof range.bytes);
+			break;
+		case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+			memcpy(out[i], &(unsigned){range.id != 0}, sizeof(unsigned));
+			break;
+		default:
+			error = cudaErrorInvalidValue;
+		}
+	return ended(error);
+}
+
 /* --- green contexts: multiprocessors are given out in groups of GRAIN, as by compute capability 9.0 --- */
 
 enum { GRAIN = 8, RANGES = 64 };
@@ -242,6 +274,7 @@ static CUresult CUDAAPI fake_function_name(const char **out, CUfunction function
 
 union function {
 	PFN_cuStreamWriteValue32_v11070 write;
+	PFN_cuPointerGetAttributes_v7000 attributes;
 	PFN_cuDeviceGet_v2000 device;
 	PFN_cuDeviceGetDevResource_v12040 resource;
 	PFN_cuDevSmResourceSplitByCount_v12040 split;
@@ -262,6 +295,7 @@ static const struct {
 	union function function;
 } functions[] = {
 	{"cuStreamWriteValue32", {.write = fake_write}},
+	{"cuPointerGetAttributes", {.attributes = fake_attributes}},
 	{"cuDeviceGet", {.device = fake_device_get}},
 	{"cuDeviceGetDevResource", {.resource = fake_resource}},
 	{"cuDevSmResourceSplitByCount", {.split = fake_split}},

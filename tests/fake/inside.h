@@ -60,6 +60,13 @@ int fake_device(void); /* the thread's current one */
 enum fake_memory { FAKE_PAGEABLE, FAKE_PINNED, FAKE_ON_DEVICE, FAKE_MANAGED };
 /* What is there. Tells of memory that was freed, and of bytes beyond its end; `what`: what is done to it. */
 bool fake_memory_of(const void *memory, size_t bytes, const char *what, enum fake_memory *kind, int *device);
+/* The allocation on a device that has the byte; else it is left alone. */
+struct fake_range {
+	uint64_t id;
+	uintptr_t at;
+	size_t bytes;
+};
+void fake_memory_range(const void *memory, struct fake_range *out);
 unsigned fake_memory_left(void (*each)(const void *memory, size_t bytes, const char *call, void *from));
 
 /* --- stream.c --- */

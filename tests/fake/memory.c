@@ -21,6 +21,7 @@ static struct {
 	_Atomic unsigned state; /* NONE: is being filled, or was never used */
 	_Atomic uintptr_t at;
 	_Atomic size_t bytes;
+	_Atomic uint64_t id; /* of this allocation alone */
 	_Atomic int kind, device;
 	_Atomic bool registered; /* the program's own memory */
 	_Atomic bool kept;       /* released and acquired: the heap's free() is a use of the memory */
@@ -28,6 +29,7 @@ static struct {
 	_Atomic(void *) made_at, ended_at;
 } rows[ROWS];
 static _Atomic unsigned used, next; /* rows that were ever used; where to look for one that is free */
+static _Atomic uint64_t ids;
 static _Atomic size_t allocated[16];
 static _Atomic size_t kept;   /* bytes */
 static struct fake_lock lock; /* of taking a row */
@@ -94,6 +96,7 @@ static cudaError_t enter(const void *memory, size_t bytes, enum fake_memory kind
 	}
 	fake_set(&rows[at].at, (uintptr_t)memory);
 	fake_set(&rows[at].bytes, bytes);
+	fake_set(&rows[at].id, fake_add(&ids, 1) + 1);
 	fake_set(&rows[at].kind, (int)kind);
 	fake_set(&rows[at].device, fake_device());
 	fake_set(&rows[at].registered, registered);
@@ -149,6 +152,17 @@ bool fake_memory_of(const void *memory, size_t bytes, const char *what, enum fak
 	fake_problem("%s %zu bytes at %p, beyond the end of %zu bytes at %p", what, bytes, memory,
 		     fake_get(&rows[row].bytes), (void *)fake_get(&rows[row].at));
 	return false;
+}
+
+void fake_memory_range(const void *memory, struct fake_range *out)
+{
+	unsigned row = find(memory, LIVE);
+
+	if (row == ROWS || fake_get(&rows[row].kind) != FAKE_ON_DEVICE)
+		return;
+	out->id = fake_get(&rows[row].id);
+	out->at = fake_get(&rows[row].at);
+	out->bytes = fake_get(&rows[row].bytes);
 }
 
 unsigned fake_memory_left(void (*each)(const void *memory, size_t bytes, const char *call, void *from))
