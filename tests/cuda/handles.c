@@ -54,10 +54,10 @@ void handles_print_note(const char *format, ...)
 
 /* --- which --- */
 
-static const struct handles_check *const groups[] = {handles_wrapped,  handles_default, handles_destroyed,
-						     handles_others,   handles_devices, handles_stalls,
-						     handles_programs, handles_first,   handles_early,
-						     handles_promises, handles_copies,  handles_joins};
+static const struct handles_check *const groups[] = {
+	handles_wrapped, handles_default,  handles_destroyed,  handles_others, handles_devices,
+	handles_stalls,  handles_programs, handles_first,      handles_early,  handles_promises,
+	handles_copies,  handles_joins,    handles_allocations};
 enum { GROUPS = sizeof groups / sizeof *groups };
 
 static const struct handles_check *find(const char *name)

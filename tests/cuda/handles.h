@@ -35,7 +35,7 @@ struct handles_check {
 /* Each table ends with a NULL name. */
 extern const struct handles_check handles_wrapped[], handles_default[], handles_destroyed[], handles_others[],
 	handles_devices[], handles_stalls[], handles_programs[], handles_first[], handles_early[],
-	handles_promises[], handles_copies[], handles_joins[];
+	handles_promises[], handles_copies[], handles_joins[], handles_allocations[];
 
 bool handles_expect(bool right, const char *format, ...) WEIR_PRINTF(2, 3); /* returns right */
 bool handles_expect_cuda(int error,

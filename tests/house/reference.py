@@ -40,7 +40,7 @@ VALUES = {
 GETS_OUT = {  # through `out`, with a status or a bool: they read, they do not make
     "weir_scheduler_entity_counts", "weir_scheduler_queue_counts", "weir_scheduler_frames",
     "weir_view_pending", "weir_message_fences", "weir_scheduler_pool_counts", "weir_description_pool_needs", "weir_description_sent_bytes", "weir_scheduler_write_trace",
-    "weir_running_device_memory", "weir_error_last", "weir_context_stream", "weir_context_default_stream", "weir_outlet_fd", "weir_inlet_fd", "weir_scheduler_fd",
+    "weir_running_device_memory", "weir_error_last", "weir_context_allocation", "weir_context_stream", "weir_context_default_stream", "weir_outlet_fd", "weir_inlet_fd", "weir_scheduler_fd",
 }
 
 

@@ -1,6 +1,6 @@
 /*
  * Two links of UCX in one process, on one thread, without graphs: one listens, the other one connects. What
- * the engine says when it is armed, and the time, are the test's.
+ * the engine says when it is armed, and the time, are the test's; what it registers is counted.
  */
 #include <dlfcn.h>
 #include <poll.h>
@@ -30,21 +30,48 @@ void *__wrap_dlsym(void *handle, const char *name);
 int __real_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 
+static struct {
+	unsigned maps, unmaps; /* calls */
+} memory;
+
 static ucs_status_t (*real_arm)(ucp_worker_h worker);
+static ucs_status_t (*real_map)(ucp_context_h context, const ucp_mem_map_params_t *params, ucp_mem_h *out);
+static ucs_status_t (*real_unmap)(ucp_context_h context, ucp_mem_h memory);
 
 static ucs_status_t arm(ucp_worker_h worker)
 {
 	return unfinished ? UCS_ERR_BUSY : real_arm(worker);
 }
 
+static ucs_status_t map(ucp_context_h context, const ucp_mem_map_params_t *params, ucp_mem_h *out)
+{
+	memory.maps++;
+	return real_map(context, params, out);
+}
+
+static ucs_status_t unmap(ucp_context_h context, ucp_mem_h handle)
+{
+	memory.unmaps++;
+	return real_unmap(context, handle);
+}
+
+/* The test's, in place of the engine's function, which is kept. */
+#define REPLACE(own)                                                                                         \
+	do {                                                                                                 \
+		*(void **)&real_##own = found;                                                               \
+		*(__typeof__(&(own)) *)&found = (own);                                                       \
+	} while (0)
+
 void *__wrap_dlsym(void *handle, const char *name)
 {
 	void *found = __real_dlsym(handle, name);
 
-	if (strcmp(name, "ucp_worker_arm") != 0)
-		return found;
-	*(void **)&real_arm = found;
-	*(ucs_status_t(**)(ucp_worker_h)) & found = arm;
+	if (!strcmp(name, "ucp_worker_arm"))
+		REPLACE(arm);
+	else if (!strcmp(name, "ucp_mem_map"))
+		REPLACE(map);
+	else if (!strcmp(name, "ucp_mem_unmap"))
+		REPLACE(unmap);
 	return found;
 }
 
@@ -63,6 +90,8 @@ struct side {
 	int set;
 	struct link *link;
 	bool joined, lost;
+	struct span span; /* where the next message goes */
+	unsigned filled, sent;
 };
 
 static void on_joined(void *arg)
@@ -79,8 +108,22 @@ static void on_accepted(void *arg, const char *peer)
 static int on_arrived(void *arg, const void *head, size_t head_bytes, size_t bytes, struct span *spans,
 		      void **cookie)
 {
-	(void)arg, (void)head, (void)head_bytes, (void)bytes, (void)spans, (void)cookie;
-	return -1;
+	(void)head, (void)head_bytes, (void)cookie;
+	*spans = ((struct side *)arg)->span;
+	return spans->bytes == bytes ? 1 : -1;
+}
+
+static void on_filled(void *arg, void *cookie, bool whole)
+{
+	(void)cookie;
+	assert_true(whole);
+	((struct side *)arg)->filled++;
+}
+
+static void on_sent(void *arg, void *cookie)
+{
+	(void)cookie;
+	((struct side *)arg)->sent++;
 }
 
 static void on_lost(void *arg, const char *why)
@@ -97,6 +140,8 @@ static void open_side(struct side *side)
 		.connected = on_joined,
 		.accepted = on_accepted,
 		.arrived = on_arrived,
+		.filled = on_filled,
+		.sent = on_sent,
 		.lost = on_lost,
 	};
 	char why[LINK_WHY];
@@ -203,6 +248,93 @@ static void r06_r07_sockets_are_looked_at_by_time_while_it_polls(void **unused)
 	close_side(&sides[0], 0);
 }
 
+/* --- memory that is registered --- */
+
+enum { BYTES = 1 << 20 };
+
+/* The half of an allocation of so many bytes twice, filled with a number. */
+static struct span half_of(uint8_t *data, uint64_t id, int number)
+{
+	memset(data, number, BYTES);
+	return (struct span){.data = data + BYTES / 2,
+			     .bytes = BYTES / 2,
+			     .apart = true,
+			     .whole = {.id = id, .data = data, .bytes = BYTES}};
+}
+
+static void begin_to_send(struct side sides[2], const struct span *from)
+{
+	assert_int_equal(transport_ucx.send(sides[1].link, "head", 4, from, 1, NULL), LINK_UNDER_WAY);
+}
+
+static void wait_for(struct side sides[2], unsigned messages)
+{
+	while (sides[0].filled < messages || sides[1].sent < messages)
+		for (int i = 0; i < 2; i++)
+			transport_ucx.progress(sides[i].link);
+}
+
+static void r09_an_allocation_is_registered_once(void **unused)
+{
+	uint8_t *from = test_malloc(BYTES), *to = test_malloc(BYTES);
+	struct side sides[2];
+
+	(void)unused;
+	join(sides);
+	memory.maps = memory.unmaps = 0;
+	for (int i = 0; i < 10; i++) {
+		uint64_t id = i < 5 ? 1 : 2; /* then another allocation has the same address */
+		struct span piece = half_of(from, id, i);
+
+		sides[0].span = half_of(to, 7, 255);
+		begin_to_send(sides, &piece);
+		wait_for(sides, (unsigned)i + 1);
+		assert_memory_equal(from + BYTES / 2, to + BYTES / 2, BYTES / 2);
+		assert_int_equal(memory.maps, i < 5 ? 2 : 3);
+	}
+	close_side(&sides[1], 0);
+	close_side(&sides[0], 0);
+	assert_int_equal(memory.unmaps, memory.maps);
+	test_free(from);
+	test_free(to);
+}
+
+/* Places are found by the remainder of the id: one that is in use is not given to another allocation. */
+static void r09_an_allocation_in_use_stays_registered(void **unused)
+{
+	uint8_t *from[2] = {test_malloc(BYTES), test_malloc(BYTES)}, *to = test_malloc(BYTES);
+	struct side sides[2];
+
+	(void)unused;
+	join(sides);
+	memory.maps = memory.unmaps = 0;
+	sides[0].span = half_of(to, 0, 255);
+	for (int i = 0; i < 2; i++) {
+		struct span piece = half_of(from[i], 3 + 256 * (uint64_t)i, i);
+
+		begin_to_send(sides, &piece);
+	}
+	assert_int_equal(memory.maps, 1);
+	assert_int_equal(memory.unmaps, 0);
+	wait_for(sides, 2);
+	assert_int_equal(to[BYTES / 2], 1); /* both went there, in order */
+	for (int i = 0; i < 2; i++) {
+		struct span piece = half_of(from[1], 3 + 256, 9);
+
+		begin_to_send(sides, &piece);
+		wait_for(sides, 3 + (unsigned)i);
+	}
+	assert_int_equal(memory.maps, 2); /* it is free now, and the other one's */
+	assert_int_equal(memory.unmaps, 1);
+	assert_int_equal(to[BYTES - 1], 9);
+	close_side(&sides[1], 0);
+	close_side(&sides[0], 0);
+	assert_int_equal(memory.unmaps, memory.maps);
+	for (int i = 0; i < 2; i++)
+		test_free(from[i]);
+	test_free(to);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +342,8 @@ int main(void)
 		cmocka_unit_test(r05_a_close_has_its_patience_with_an_engine_that_cannot_be_armed),
 		cmocka_unit_test(r05_an_end_that_is_waited_for_makes_the_set_readable),
 		cmocka_unit_test(r06_r07_sockets_are_looked_at_by_time_while_it_polls),
+		cmocka_unit_test(r09_an_allocation_is_registered_once),
+		cmocka_unit_test(r09_an_allocation_in_use_stays_registered),
 	};
 
 	alarm(50); /* what does not return fails */
