@@ -237,8 +237,12 @@ static bool worker_poll(struct wr_worker *worker)
 /* --- the spinner --- */
 
 #define QUIET_NS 50000 /* a spinner goes on so long after the last signal has fired */
+enum { LOOK_TURNS = 16 };
 
-/* *polls: it has taken the poller's role. */
+/*
+ * *polls: it has taken the poller's role. What a worker writes that runs what it saw, as its queue, is read
+ * in one of LOOK_TURNS turns (0.7 us): each look would take the cache line away from it.
+ */
 static bool spin_until_work(struct wr_worker *worker, bool *polls)
 {
 	weir_scheduler *scheduler = worker->scheduler;
@@ -246,13 +250,19 @@ static bool spin_until_work(struct wr_worker *worker, bool *polls)
 	int64_t until = wr_time_add(now, scheduler->options.worker_spin_ns);
 	int64_t quiet_until = wr_time_add(now, QUIET_NS);
 
-	for (; now < until && now < quiet_until && !wr_live_closed(&scheduler->live); now = wr_now()) {
-		*polls = take_poller_role(worker);
-		if (*polls || now >= worker->time || wr_spinner_has_work(worker, now, &since))
+	for (unsigned turn = 0; now < until && now < quiet_until; now = wr_now(), turn++) {
+		*polls = !wr_load(&scheduler->poller) && take_poller_role(worker);
+		if (*polls || now >= worker->time)
+			return true;
+		wr_thread_relax();
+		if (turn % LOOK_TURNS)
+			continue;
+		if (wr_live_closed(&scheduler->live))
+			return false;
+		if (wr_spinner_has_work(worker, now, &since))
 			return true;
 		if (wr_system_outstanding(scheduler->graph->system))
 			quiet_until = wr_time_add(now, QUIET_NS);
-		wr_thread_relax();
 	}
 	return false;
 }
