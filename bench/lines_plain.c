@@ -60,9 +60,9 @@ static void capture(struct line *line, const struct ready_work *work)
 	check("a capture", cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 	enqueue(line, work);
 	check("a capture", cudaStreamEndCapture(stream, &graph));
-	check("a graph", cudaGraphInstantiateWithFlags(&line->graph, graph, 0));
+	check("a graph", cudaGraphInstantiate(&line->graph, graph, 0));
 	check("a graph", cudaGraphDestroy(graph));
-	check("a graph", cudaGraphUpload(line->graph, stream));
+	check("a graph", cudaGraphLaunch(line->graph, stream)); /* the first brings it to the device */
 	check("a graph", ready_gpu_wait(stream));
 }
 
