@@ -1,28 +1,30 @@
 /*
  * Frames/s of many lines with one frame each in flight: per line three kernels that follow each other, as one
  * replayed entity or enqueued each time, and a host entity behind a gate, which sends the line's next frame.
- * Beside it what the kernels alone would allow: lines / (3 x their time).
+ * Beside it the same in plain CUDA, on as many threads as weir has workers (at least one), in turn with it;
+ * and what the kernels alone would allow: lines / (3 x their time).
  *
  * usage: lines [--backend NAME] [--signal NAME] [--workers N] [--lines N] [--frames N] [--us N] [--rounds N]
  *
- * frames: of each line.
+ * frames: of each line. Without CUDA, or with --backend host, weir only.
+ * exit: 0; 1 a call failed; 2 usage; 3 something hangs
  */
 #include <stdbool.h>
 #include <string.h>
 
+#include "lines_plain.h"
 #include "program.h"
+#include "watchdog.h"
 
-enum { STAGES = 3, LINES_MAX = 64, ROUNDS_MAX = 32 };
+enum { ROUNDS_MAX = 32 };
 
 static const char *backend = "auto", *signal_name = "flag";
 static unsigned workers = 1, lines = 16, frames = 2000, rounds = 5;
-static int64_t kernel_ns = 50000;
-
-int lines_spin_cuda(void *native, const void *arguments);
+static struct ready_work work = {.ns = 50000};
 
 static int spin_on_host(const void *arguments)
 {
-	weir_sleep(*(const int64_t *)arguments);
+	weir_sleep(((const struct ready_work *)arguments)->ns);
 	return 0;
 }
 
@@ -30,7 +32,7 @@ static const weir_kernel kernel = {.size = sizeof kernel,
 				   .name = "spin",
 				   .host = spin_on_host,
 #ifdef BENCH_WITH_CUDA
-				   .cuda = lines_spin_cuda
+				   .cuda = ready_gpu_launch
 #endif
 };
 
@@ -42,8 +44,8 @@ static weir_status enqueue(weir_context *context, weir_stream *stream, void *arg
 
 	(void)context;
 	(void)arg;
-	for (int i = 0; !status && i < STAGES; i++)
-		status = weir_stream_launch(stream, &kernel, &kernel_ns, sizeof kernel_ns);
+	for (int i = 0; !status && i < LINES_STAGES; i++)
+		status = weir_stream_launch(stream, &kernel, &work, sizeof work);
 	return status;
 }
 
@@ -146,22 +148,88 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* --- rounds --- */
+
+enum { FORMS = 2 }; /* replayed, enqueued */
+struct rates {
+	double of[FORMS][ROUNDS_MAX];
+};
+static const char *const names[FORMS] = {"replayed", "enqueued"};
+
+static bool plain_open(void)
+{
+#ifdef BENCH_WITH_CUDA
+	if (strcmp(backend, "host") && strcmp(backend, "sim"))
+		return lines_plain_open(lines);
+#endif
+	return false;
+}
+
+static double run_plain(bool replays)
+{
+#ifdef BENCH_WITH_CUDA
+	const struct lines_plain how = {.lines = lines,
+					.frames = frames,
+					.threads = workers ? workers : 1,
+					.work = work,
+					.replays = replays};
+
+	return lines_plain_run(&how);
+#else
+	(void)replays;
+	return 0;
+#endif
+}
+
+static void print_rates(const char *who, int form, double *rates)
+{
+	double possible = lines * 1e9 / (LINES_STAGES * (double)work.ns);
+
+	qsort(rates, rounds, sizeof *rates, by_value);
+	printf("%u lines of one frame, %d x %.0f us %s, %s: %.0f frames/s, %.3f of %.0f (%.3f to %.3f)\n",
+	       lines, LINES_STAGES, (double)work.ns / 1e3, names[form], who, rates[rounds / 2],
+	       rates[rounds / 2] / possible, possible, rates[0] / possible, rates[rounds - 1] / possible);
+}
+
+static void print_form(int form, struct rates *weir, struct rates *plain)
+{
+	double ratio[ROUNDS_MAX];
+	char who[64];
+
+	for (unsigned round = 0; plain && round < rounds; round++)
+		ratio[round] = weir->of[form][round] / plain->of[form][round];
+	snprintf(who, sizeof who, "%u workers, %s", workers, signal_name);
+	print_rates(who, form, weir->of[form]);
+	if (!plain)
+		return;
+	snprintf(who, sizeof who, "plain CUDA, %u threads", workers ? workers : 1);
+	print_rates(who, form, plain->of[form]);
+	qsort(ratio, rounds, sizeof *ratio, by_value);
+	printf("  weir / plain, %s: %.3f (%.3f to %.3f)\n", names[form], ratio[rounds / 2], ratio[0],
+	       ratio[rounds - 1]);
+}
+
 static void measure(const weir_registry *registry)
 {
-	static const char *const names[] = {"replayed", "enqueued"};
-	double rate[2][ROUNDS_MAX], possible = lines * 1e9 / ((double)STAGES * (double)kernel_ns);
+	static struct rates weir, plain;
+	bool beside;
 
+	watchdog_part("start", 60);
+	beside = plain_open();
+	watchdog_part("rounds", 600.0 * rounds);
 	for (unsigned round = 0; round < rounds; round++)
-		for (int form = 0; form < 2; form++)
-			rate[form][round] = run(registry, !form);
-	for (int form = 0; form < 2; form++) {
-		qsort(rate[form], rounds, sizeof *rate[form], by_value);
-		printf("%u lines of one frame, %d x %.0f us %s, %u workers, %s: %.0f frames/s, %.3f of %.0f "
-		       "(%.3f to %.3f)\n",
-		       lines, STAGES, (double)kernel_ns / 1e3, names[form], workers, signal_name,
-		       rate[form][rounds / 2], rate[form][rounds / 2] / possible, possible,
-		       rate[form][0] / possible, rate[form][rounds - 1] / possible);
-	}
+		for (int form = 0; form < FORMS; form++) {
+			watchdog_point(150, "round %u, weir, %s", round + 1, names[form]);
+			weir.of[form][round] = run(registry, !form);
+			watchdog_point(150, "round %u, plain, %s", round + 1, names[form]);
+			if (beside)
+				plain.of[form][round] = run_plain(!form);
+		}
+	watchdog_part("end", 30);
+	for (int form = 0; form < FORMS; form++)
+		print_form(form, &weir, beside ? &plain : NULL);
+	if (!beside)
+		printf("plain CUDA: not measured: no device that writes words in stream order\n");
 }
 
 static void read_options(int count, char **arguments)
@@ -181,11 +249,11 @@ static void read_options(int count, char **arguments)
 		else if (!strcmp(name, "--frames"))
 			frames = number;
 		else if (!strcmp(name, "--us"))
-			kernel_ns = number * INT64_C(1000);
+			work.ns = number * INT64_C(1000);
 		else if (!strcmp(name, "--rounds"))
 			rounds = number;
 	}
-	if (lines < 1 || lines > LINES_MAX || rounds < 1 || rounds > ROUNDS_MAX || !frames || !kernel_ns) {
+	if (lines < 1 || lines > LINES_MAX || rounds < 1 || rounds > ROUNDS_MAX || !frames || !work.ns) {
 		fprintf(stderr, "lines: --lines 1 to %d, --rounds 1 to %d\n", LINES_MAX, ROUNDS_MAX);
 		exit(2);
 	}
@@ -201,6 +269,7 @@ int main(int count, char **arguments)
 	must(weir_registry_create(&registry), "registry");
 	for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
 		must(weir_registry_add_operator(registry, &operators[i]), operators[i].name);
+	watchdog_begin("lines");
 	measure(registry);
 	weir_registry_destroy(registry);
 	return 0;

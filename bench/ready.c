@@ -14,12 +14,12 @@
 
 enum { SIGNALS = 4 };
 
-struct ready_settings ready_settings = {.backend = "cuda", .gpu = true, .seconds = 0.25, .workers = 4};
+struct ready_settings ready_settings = {.backend = "cuda", .gpu = true, .seconds = 0.2, .workers = 4};
 const int64_t ready_gaps[READY_GAPS] = {0, 100 * US, MS, 16 * MS};
 const char *const ready_gap_names[READY_GAPS] = {"0", "0.1 ms", "1 ms", "16 ms"};
 static const char *const signals[SIGNALS] = {"auto", "callback", "callback_inline", "flag"};
 static const char *available[SIGNALS + 1];
-static const char *wanted_parts = "a,b,c,d,e,f", *wanted_signals = "callback,callback_inline,flag";
+static const char *wanted_parts = "a,b,c,d,e,f", *wanted_signals = "auto,callback,flag";
 
 int64_t ready_point_ns(void)
 {
@@ -149,7 +149,7 @@ static void find_signals(void)
 {
 	size_t count = 0;
 
-	ready_watch(30, "signals");
+	watchdog_point(30, "signals");
 	for (size_t i = 0; i < SIGNALS; i++)
 		if (list_has(wanted_signals, signals[i]) && has_signal(signals[i]))
 			available[count++] = signals[i];
@@ -170,10 +170,10 @@ static void run_parts(void)
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		if (!list_has(wanted_parts, parts[i].name))
 			continue;
-		ready_watch_part(parts[i].name, 120 + 480 * ready_settings.seconds);
+		watchdog_part(parts[i].name, 120 + 480 * ready_settings.seconds);
 		parts[i].run();
 	}
-	ready_watch_part("end", 30);
+	watchdog_part("end", 30);
 }
 
 int main(int argc, char **argv)
@@ -187,8 +187,8 @@ int main(int argc, char **argv)
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); /* otherwise busy streams share a hardware queue */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	int64_t begin = ready_now();
-	ready_watchdog_begin();
-	ready_watch_part("start", 60);
+	watchdog_begin("ready");
+	watchdog_part("start", 60);
 	open_device();
 	print_environment();
 	print_driver();

@@ -142,18 +142,38 @@ int ready_gpu_call(void *stream, void (*fn)(void *arg), void *arg)
 	return cudaLaunchHostFunc((cudaStream_t)stream, fn, arg);
 }
 
-/* destroyed while it may be pending: CUDA keeps it until it completes */
-int ready_gpu_follow(void *stream, void *before)
+/* Destroying an event that may be pending is allowed: CUDA keeps it until it completes. */
+static int record(cudaEvent_t *out, void *stream)
 {
-	cudaEvent_t event;
-	int error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+	int error = cudaEventCreateWithFlags(out, cudaEventDisableTiming);
 
 	if (error)
 		return error;
-	error = cudaEventRecord(event, (cudaStream_t)before);
-	if (!error)
-		error = cudaStreamWaitEvent((cudaStream_t)stream, event, 0);
+	error = cudaEventRecord(*out, (cudaStream_t)stream);
+	if (error)
+		cudaEventDestroy(*out);
+	return error;
+}
+
+int ready_gpu_follow(void *stream, void *before)
+{
+	cudaEvent_t event;
+	int error = record(&event, before);
+
+	if (error)
+		return error;
+	error = cudaStreamWaitEvent((cudaStream_t)stream, event, 0);
 	cudaEventDestroy(event);
+	return error;
+}
+
+int ready_gpu_mark(void *stream)
+{
+	cudaEvent_t event;
+	int error = record(&event, stream);
+
+	if (!error)
+		cudaEventDestroy(event);
 	return error;
 }
 

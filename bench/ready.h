@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "ready_gpu.h"
+#include "watchdog.h"
 #include "weir.h"
 
 #define US        INT64_C(1000)
@@ -70,12 +71,6 @@ void ready_witness_end(void);
 void ready_entry_watch(bool on); /* call it while the library is idle */
 int64_t ready_entry_last(void);
 
-/* --- watchdog: ready_watchdog.c --- */
-void ready_watchdog_begin(void);
-void ready_watch_part(const char *part, double seconds);
-/* Names the point being measured. */
-void ready_watch(double seconds, const char *format, ...) WEIR_PRINTF(2, 3);
-
 /* --- a graph of the benchmark's operators: ready_rig.c --- */
 struct ready_rig {
 	weir_registry *registry;
@@ -120,6 +115,8 @@ unsigned ready_rig_failures(void);
 /* --- aims: ready_aims.c --- */
 void ready_aim_most(const char *figure, double measured, double aim, const char *unit);
 void ready_aim_least(const char *figure, double measured, double aim, const char *unit);
+/* The aim of a p50 by a flag: 1.2 x that of the floor + 0.7 us. */
+void ready_aim_floor(const char *figure, double p50, double floor);
 void ready_aims_print(void);
 
 /* --- the parts --- */
@@ -128,14 +125,18 @@ extern const int64_t ready_gaps[READY_GAPS];
 extern const char *const ready_gap_names[READY_GAPS];
 struct ready_floors {
 	struct ready_stats call[READY_GAPS]; /* kernel end -> host function, faster way */
+	struct ready_stats word[READY_GAPS]; /* kernel end -> polled word, one stream */
 	double hop_warm, hop_idle;           /* us, p50 */
+	double late;                         /* of a timer, us, p99 */
 };
 extern struct ready_floors ready_floors; /* NAN if part a did not run */
-void ready_part_floors(void);            /* a: ready_floors.c */
-void ready_part_latency(void);           /* b: ready_latency.c */
-void ready_part_producer(void);          /* c: ready_cost.c */
-void ready_part_waiting(void);           /* d: ready_cost.c */
-void ready_part_stages(void);            /* e: ready_stages.c */
-void ready_part_beside(void);            /* f: ready_latency.c */
+/* Kernel end -> polled word beside busy streams with kernels of busy_ns, 1 ms between frames. */
+struct ready_stats ready_floor_beside(unsigned busy, int64_t busy_ns);
+void ready_part_floors(void);   /* a: ready_floors.c */
+void ready_part_latency(void);  /* b: ready_latency.c */
+void ready_part_producer(void); /* c: ready_cost.c */
+void ready_part_waiting(void);  /* d: ready_cost.c */
+void ready_part_stages(void);   /* e: ready_stages.c */
+void ready_part_beside(void);   /* f: ready_latency.c */
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "ready.h"
 
-enum { ROOM = 96 };
+enum { ROOM = 160 };
 
 static struct aim {
 	char figure[72];
@@ -33,6 +33,11 @@ void ready_aim_most(const char *figure, double measured, double aim, const char 
 void ready_aim_least(const char *figure, double measured, double aim, const char *unit)
 {
 	add(figure, measured, aim, unit, true);
+}
+
+void ready_aim_floor(const char *figure, double p50, double floor)
+{
+	add(figure, p50, 1.2 * floor + 0.7, "us", false);
 }
 
 static const char *judged(const struct aim *aim)

@@ -33,7 +33,7 @@ static double plain_kernels(void)
 	void *stream;
 	int error = ready_gpu_stream(&stream);
 
-	ready_watch(30, "kernels only");
+	watchdog_point(30, "kernels only");
 	for (int round = 0; round < 3 && !error; round++) {
 		int64_t begin = ready_now();
 
@@ -60,8 +60,8 @@ static double through_weir(const char *signal, int64_t worker_spin_ns)
 	double us = NAN;
 	char json[64];
 
-	ready_watch(60 + (double)kernels() * 1e-4, "%s%s", signal ? signal : "not gated",
-		    worker_spin_ns ? ", spinning" : "");
+	watchdog_point(60 + (double)kernels() * 1e-4, "%s%s", signal ? signal : "not gated",
+		       worker_spin_ns ? ", spinning" : "");
 	ready_rig_begin(&rig);
 	ready_rig_add(&rig, "p0", "ready_source", -1, SHORT_NS);
 	snprintf(json, sizeof json, "{\"type\": \"count\", \"count\": %" PRId64 "}", kernels());
@@ -117,7 +117,7 @@ static double cores_waiting(const char *signal, int64_t worker_spin_ns)
 	struct ready_rig rig;
 	int64_t begin, cpu;
 
-	ready_watch(30 + ready_settings.seconds, "%s%s", signal, worker_spin_ns ? ", spinning" : "");
+	watchdog_point(30 + ready_settings.seconds, "%s%s", signal, worker_spin_ns ? ", spinning" : "");
 	ready_rig_begin(&rig);
 	ready_rig_add(&rig, "p0", "ready_source", -1, LONG_NS);
 	ready_rig_add(&rig, "g0", "ready_gated", -1, 0);

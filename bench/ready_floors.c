@@ -7,16 +7,19 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ready.h"
 
-enum { DROPPED = 3, HOPS = 1000 };
+enum { DROPPED = 3, HOPS = 1000, TIMERS = 500, BUSY_MAX = 32 };
 
 struct ready_floors ready_floors = {
 	.call = {{0, NAN, NAN, NAN}, {0, NAN, NAN, NAN}, {0, NAN, NAN, NAN}, {0, NAN, NAN, NAN}},
+	.word = {{0, NAN, NAN, NAN}, {0, NAN, NAN, NAN}, {0, NAN, NAN, NAN}, {0, NAN, NAN, NAN}},
 	.hop_warm = NAN,
 	.hop_idle = NAN,
+	.late = NAN,
 };
 
 /* --- from the end of a kernel to the host --- */
@@ -72,13 +75,33 @@ static int64_t by_side_call(uint32_t frame)
 	return wait_for_entry();
 }
 
-static int64_t by_word(uint32_t frame)
+static int64_t write_and_poll(void *stream, uint32_t frame)
 {
-	launch(frame);
-	must("a stream memory operation", ready_gpu_write(gpu.stream, (uint32_t *)gpu.word, frame + 1));
+	must("a stream memory operation", ready_gpu_write(stream, (uint32_t *)gpu.word, frame + 1));
 	while (*gpu.word != frame + 1)
 		ready_relax();
 	return ready_now();
+}
+
+static int64_t by_word(uint32_t frame)
+{
+	launch(frame);
+	return write_and_poll(gpu.stream, frame);
+}
+
+/* As a tick of weir enqueues it: the record of the fence's event, then the flag on the same stream. */
+static int64_t by_marked_word(uint32_t frame)
+{
+	launch(frame);
+	must("an event", ready_gpu_mark(gpu.stream));
+	return write_and_poll(gpu.stream, frame);
+}
+
+static int64_t by_side_word(uint32_t frame)
+{
+	launch(frame);
+	must("an event", ready_gpu_follow(gpu.side, gpu.stream));
+	return write_and_poll(gpu.side, frame);
 }
 
 static struct ready_stats measure(int64_t (*way)(uint32_t frame), int64_t gap, int64_t for_ns)
@@ -109,7 +132,7 @@ static struct ready_stats print_way(const char *name, int64_t (*way)(uint32_t fr
 	int64_t for_ns = ready_point_ns() * (ready_gaps[gap] > 10 * MS ? 4 : 1);
 	struct ready_stats stats;
 
-	ready_watch(20 + (double)for_ns / 1e9, "%s, gap %s", name, ready_gap_names[gap]);
+	watchdog_point(20 + (double)for_ns / 1e9, "%s, gap %s", name, ready_gap_names[gap]);
 	stats = measure(way, ready_gaps[gap], for_ns);
 	printf("%-44s %8s", name, ready_gap_names[gap]);
 	ready_print_stats(&stats);
@@ -121,10 +144,19 @@ static void open_gpu(void)
 {
 	void *word = NULL;
 
+	if (gpu.word)
+		return;
 	must("a stream", ready_gpu_stream(&gpu.stream));
 	must("a stream", ready_gpu_stream(&gpu.side));
 	must("pinned memory", ready_gpu_pinned(&word, 64));
 	gpu.word = word;
+}
+
+static void word_floors(size_t gap)
+{
+	ready_floors.word[gap] = print_way("polled word: floor, one stream", by_word, gap);
+	print_way("polled word: floor, one stream, by an event", by_marked_word, gap);
+	print_way("polled word: by an event and a second stream", by_side_word, gap);
 }
 
 static void kernel_floors(void)
@@ -139,10 +171,48 @@ static void kernel_floors(void)
 
 		ready_floors.call[gap] = side.p50 < straight.p50 ? side : straight;
 		if (ready_settings.device.can_write)
-			print_way("cuStreamWriteValue32, polled word", by_word, gap);
+			word_floors(gap);
 	}
 	if (!ready_settings.device.can_write)
 		printf("cuStreamWriteValue32: not available\n");
+}
+
+/* --- beside busy streams --- */
+
+/* Enqueues work for this long on each of them: kernels, each with a write, as those of weir. */
+static void keep_busy(void *const *streams, unsigned busy, int64_t busy_ns, int64_t for_ns)
+{
+	static void *words;
+	const struct ready_work work = {.ns = busy_ns};
+
+	if (!words)
+		must("pinned memory", ready_gpu_pinned(&words, BUSY_MAX * sizeof(uint32_t)));
+	for (int64_t ns = 0; ns < for_ns; ns += busy_ns)
+		for (unsigned i = 0; i < busy; i++) {
+			must("a kernel", ready_gpu_launch(streams[i], &work));
+			must("a stream memory operation",
+			     ready_gpu_write(streams[i], (uint32_t *)words + i, 1));
+		}
+}
+
+struct ready_stats ready_floor_beside(unsigned busy, int64_t busy_ns)
+{
+	static void *streams[BUSY_MAX];
+	int64_t before = busy ? 100 * MS : 0; /* until all streams are busy */
+	struct ready_stats stats;
+
+	if (!ready_settings.gpu || !ready_settings.device.can_write)
+		return ready_no_stats;
+	open_gpu();
+	for (unsigned i = 0; i < busy; i++)
+		if (!streams[i])
+			must("a stream", ready_gpu_stream(&streams[i]));
+	keep_busy(streams, busy, busy_ns, ready_point_ns() + before);
+	ready_spin_until(ready_now() + before);
+	stats = measure(by_word, MS, ready_point_ns());
+	for (unsigned i = 0; i < busy; i++)
+		must("a busy stream", ready_gpu_wait(streams[i]));
+	return stats;
 }
 
 /* --- from thread to thread --- */
@@ -192,7 +262,7 @@ static double hops(const char *name, int64_t pause, uint32_t rounds)
 	struct ready_stats stats;
 	pthread_t thread;
 
-	ready_watch(20, "%s", name);
+	watchdog_point(20, "%s", name);
 	atomic_store(&hop.word, 0);
 	hop.rounds = rounds;
 	ready_samples_begin();
@@ -208,6 +278,29 @@ static double hops(const char *name, int64_t pause, uint32_t rounds)
 	return stats.p50;
 }
 
+/* --- from a time to a thread --- */
+
+/* How late a thread wakes that sleeps until a time. Returns the p99 in us. */
+static double timers(const char *name, int64_t asleep, uint32_t rounds)
+{
+	struct ready_stats stats;
+
+	watchdog_point(20, "%s", name);
+	ready_samples_begin();
+	for (uint32_t round = 0; round < rounds; round++) {
+		int64_t at = ready_now() + asleep;
+		const struct timespec until = {.tv_sec = at / SECOND, .tv_nsec = at % SECOND};
+
+		if (!clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) && round >= DROPPED)
+			ready_sample(ready_now() - at);
+	}
+	stats = ready_samples_end();
+	printf("%-44s %8s", name, "");
+	ready_print_stats(&stats);
+	printf("\n");
+	return stats.p99;
+}
+
 void ready_part_floors(void)
 {
 	if (ready_settings.gpu)
@@ -217,4 +310,5 @@ void ready_part_floors(void)
 		       READY_STATS_HEADER);
 	ready_floors.hop_warm = hops("futex: wake -> woken, 30 us asleep", 30 * US, HOPS);
 	ready_floors.hop_idle = hops("futex: wake -> woken, 1 ms asleep", MS, HOPS / 2);
+	ready_floors.late = timers("timer: time -> woken, 1 ms asleep", MS, TIMERS);
 }

@@ -248,9 +248,9 @@ static void pushed(const char *signal, int64_t worker_spin_ns, unsigned lines, s
 		point.gap_ns = ready_gaps[gap];
 		point.entries = lines == 1 && !strncmp(signal, "callback", 8);
 		if (point.gap_ns > 10 * MS)
-			point.for_ns *= lines == 1 ? 7 : 2; /* a hundred frames */
-		ready_watch(30 + (double)point.for_ns / 1e9, "%s, %s, %u streams, gap %s", signal,
-			    workers_word(worker_spin_ns), lines, ready_gap_names[gap]);
+			point.for_ns *= lines == 1 ? 8 : 2; /* a hundred frames */
+		watchdog_point(30 + (double)point.for_ns / 1e9, "%s, %s, %u streams, gap %s", signal,
+			       workers_word(worker_spin_ns), lines, ready_gap_names[gap]);
 		measure(&point, &row->at[gap]);
 		printf("%-16s%-9s%8u %8s", signal, workers_word(worker_spin_ns), lines, ready_gap_names[gap]);
 		ready_print_stats(&row->at[gap].ready);
@@ -296,15 +296,24 @@ static void aim_callback(const struct row *spinning, const struct row *sleeping)
 	}
 }
 
-static void aim_flag(const struct row *spinning)
+static bool polls_flags(const char *signal)
 {
+	return !strcmp(signal, "flag") || !strcmp(signal, "auto");
+}
+
+/* p50 beside the floor; p99 spinning beside a constant, sleeping beside what a timer is late. */
+static void aim_flag(const char *signal, const struct row *row, int64_t worker_spin_ns)
+{
+	double late = worker_spin_ns ? 0 : ready_floors.late;
 	char figure[72];
 
 	for (size_t gap = 0; gap < READY_GAPS; gap++) {
-		snprintf(figure, sizeof figure, "flag, spinning, gap %s, p50", ready_gap_names[gap]);
-		ready_aim_most(figure, spinning->at[gap].ready.p50, 3, "us");
-		snprintf(figure, sizeof figure, "flag, spinning, gap %s, p99", ready_gap_names[gap]);
-		ready_aim_most(figure, spinning->at[gap].ready.p99, 6, "us");
+		snprintf(figure, sizeof figure, "%s, %s, gap %s, p50 (1.2 floors + 0.7)", signal,
+			 workers_word(worker_spin_ns), ready_gap_names[gap]);
+		ready_aim_floor(figure, row->at[gap].ready.p50, ready_floors.word[gap].p50);
+		snprintf(figure, sizeof figure, "%s, %s, gap %s, p99%s", signal, workers_word(worker_spin_ns),
+			 ready_gap_names[gap], worker_spin_ns ? "" : " (a timer's + 6)");
+		ready_aim_most(figure, row->at[gap].ready.p99, late + 6, "us");
 	}
 }
 
@@ -322,8 +331,9 @@ static void pushed_by(const char *signal)
 	if (!strcmp(signal, "callback")) {
 		aim_entry(&spinning, &sleeping);
 		aim_callback(&spinning, &sleeping);
-	} else if (!strcmp(signal, "flag")) {
-		aim_flag(&spinning);
+	} else if (polls_flags(signal)) {
+		aim_flag(signal, &spinning, SPIN_NS);
+		aim_flag(signal, &sleeping, 0);
 	}
 }
 
@@ -345,6 +355,7 @@ static void paced_by(const char *signal)
 {
 	double p50 = NAN, cores = NAN;
 	struct result result;
+	char figure[72];
 
 	for (size_t i = 0; i < sizeof beats / sizeof *beats; i++) {
 		struct point point = point_of(signal, 0);
@@ -352,7 +363,7 @@ static void paced_by(const char *signal)
 		point.pace = beats[i].pace;
 		point.kernel_ns = beats[i].kernel_ns;
 		point.for_ns *= beats[i].points;
-		ready_watch(30 + (double)point.for_ns / 1e9, "%s, %s", signal, beats[i].pace);
+		watchdog_point(30 + (double)point.for_ns / 1e9, "%s, %s", signal, beats[i].pace);
 		measure(&point, &result);
 		printf("%-16s%-9s%8s %8s", signal, "sleeping", beats[i].pace, beats[i].kernel);
 		ready_print_stats(&result.ready);
@@ -360,10 +371,12 @@ static void paced_by(const char *signal)
 		p50 = larger(p50, result.ready.p50);
 		cores = larger(cores, result.cores);
 	}
-	if (strcmp(signal, "flag"))
+	if (!polls_flags(signal))
 		return;
-	ready_aim_most("flag, learned sleep, 60 Hz to 1 kHz, worst p50", p50, 5, "us");
-	ready_aim_most("flag, learned sleep, 60 Hz to 1 kHz, most CPU", 100 * cores, 10, "% of core");
+	snprintf(figure, sizeof figure, "%s, learned sleep, 60 Hz to 1 kHz, worst p50", signal);
+	ready_aim_most(figure, p50, 5, "us");
+	snprintf(figure, sizeof figure, "%s, learned sleep, 60 Hz to 1 kHz, most CPU", signal);
+	ready_aim_most(figure, 100 * cores, 10, "% of core");
 }
 
 void ready_part_latency(void)
@@ -385,40 +398,75 @@ void ready_part_latency(void)
 
 /* --- f --- */
 
-static void measure_beside(const char *signal, int64_t worker_spin_ns)
+enum { BESIDE = 4 };
+static const unsigned busy[BESIDE] = {0, 1, 8, 24};
+
+static void print_beside(const char *name, const char *workers, size_t i, const struct ready_stats *stats,
+			 double alone)
 {
-	static const unsigned busy[] = {0, 1, 8, 24};
-	double alone = NAN;
-	struct result result;
+	printf("%-16s%-9s%8u %8s", name, workers, busy[i], "1 ms");
+	ready_print_stats(stats);
+	printf("%10.2f\n", stats->p50 / alone);
+}
+
+/* The plain loop of one thread: by how many streams are busy. */
+static void measure_floors_beside(double floors[BESIDE])
+{
+	for (size_t i = 0; i < BESIDE; i++) {
+		struct ready_stats stats;
+
+		watchdog_point(30 + ready_settings.seconds, "floor, %u busy", busy[i]);
+		stats = ready_floor_beside(busy[i], BUSY_NS);
+		floors[i] = stats.p50;
+		print_beside("floor, no weir", "polling", i, &stats, floors[0]);
+	}
+}
+
+static void aim_beside(const char *signal, int64_t worker_spin_ns, size_t i, double p50, double alone,
+		       double floor)
+{
 	char figure[72];
 
-	for (size_t i = 0; i < sizeof busy / sizeof *busy; i++) {
+	if (polls_flags(signal)) {
+		snprintf(figure, sizeof figure, "%s, %s, beside %u busy, p50 (1.2 floors there + 0.7)",
+			 signal, workers_word(worker_spin_ns), busy[i]);
+		ready_aim_floor(figure, p50, floor);
+	} else if (i) {
+		snprintf(figure, sizeof figure, "%s, %s, p50 beside %u busy streams / beside none", signal,
+			 workers_word(worker_spin_ns), busy[i]);
+		ready_aim_most(figure, p50 / alone, 2, "times");
+	}
+}
+
+static void measure_beside(const char *signal, int64_t worker_spin_ns, const double floors[BESIDE])
+{
+	double alone = NAN;
+	struct result result;
+
+	for (size_t i = 0; i < BESIDE; i++) {
 		struct point point = point_of(signal, worker_spin_ns);
 
 		point.run.inlets = 1;
 		point.gap_ns = MS;
 		point.busy = busy[i];
-		ready_watch(30 + (double)point.for_ns / 1e9, "%s, %s, %u busy", signal,
-			    workers_word(worker_spin_ns), busy[i]);
+		watchdog_point(30 + (double)point.for_ns / 1e9, "%s, %s, %u busy", signal,
+			       workers_word(worker_spin_ns), busy[i]);
 		measure(&point, &result);
 		alone = i ? alone : result.ready.p50;
-		printf("%-16s%-9s%8u %8s", signal, workers_word(worker_spin_ns), busy[i], "1 ms");
-		ready_print_stats(&result.ready);
-		printf("%10.2f\n", result.ready.p50 / alone);
-		snprintf(figure, sizeof figure, "%s, %s, p50 beside %u busy streams / beside none", signal,
-			 workers_word(worker_spin_ns), busy[i]);
-		if (i)
-			ready_aim_most(figure, result.ready.p50 / alone, 2, "times");
+		print_beside(signal, workers_word(worker_spin_ns), i, &result.ready, alone);
+		aim_beside(signal, worker_spin_ns, i, result.ready.p50, alone, floors[i]);
 	}
 }
 
 void ready_part_beside(void)
 {
+	double floors[BESIDE];
 	const char *signal;
 
 	printf("\nf. the same while other streams are busy with kernels of 150 ms, gated, too\n");
 	printf("%-16s%-9s%8s %8s%s%10s\n", "signal", "workers", "busy", "gap", READY_STATS_HEADER, "x alone");
+	measure_floors_beside(floors);
 	for (size_t i = 0; (signal = ready_signal(i)); i++)
-		measure_beside(signal, SPIN_NS);
+		measure_beside(signal, SPIN_NS, floors);
 	print_witness();
 }

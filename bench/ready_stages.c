@@ -82,7 +82,7 @@ static void plain(const char *name, void *(*way)(void *arg), void **streams, uns
 	int64_t begin, cpu, took, end;
 	uint32_t frames = 0;
 
-	ready_watch(30 + ready_settings.seconds, "%s, %u threads", name, threads);
+	watchdog_point(30 + ready_settings.seconds, "%s, %u threads", name, threads);
 	for (unsigned i = 0; i < LINES; i++)
 		*(volatile uint32_t *)ready_flag(i) = 0;
 	cpu = ready_cpu();
@@ -229,8 +229,8 @@ static struct rate stages(enum form form, const struct ready_run *run)
 	struct rate rate = {NAN, NAN};
 	struct ready_rig rig;
 
-	ready_watch(30 + ready_settings.seconds, "%s, %s, %u workers", forms[form],
-		    run->signal ? run->signal : "", run->workers);
+	watchdog_point(30 + ready_settings.seconds, "%s, %s, %u workers", forms[form],
+		       run->signal ? run->signal : "", run->workers);
 	for (unsigned i = 0; i < LINES; i++)
 		atomic_store(&ready_lines[i].done, 0);
 	if (open_either_way(&rig, form, run) && ready_rig_start(&rig)) {

@@ -9,9 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ready.h"
+#include "program.h"
+#include "watchdog.h"
+
+#define MS INT64_C(1000000)
 
 static struct {
+	const char *program;
 	pthread_mutex_t lock;
 	char part[64], point[128]; /* guarded by lock, like these: */
 	int64_t part_until, point_until;
@@ -28,9 +32,9 @@ static void *watch(void *arg)
 	for (;;) {
 		nanosleep(&pause, NULL);
 		pthread_mutex_lock(&watchdog.lock);
-		int64_t now = ready_now();
-		if (now > watchdog.part_until || now > watchdog.point_until) {
-			fprintf(stderr, "ready: part %s hangs%s%s\n", watchdog.part,
+		int64_t at = now();
+		if (at > watchdog.part_until || at > watchdog.point_until) {
+			fprintf(stderr, "%s: part %s hangs%s%s\n", watchdog.program, watchdog.part,
 				*watchdog.point ? " at: " : "", watchdog.point);
 			_exit(3);
 		}
@@ -39,33 +43,36 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-void ready_watchdog_begin(void)
+void watchdog_begin(const char *program)
 {
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, watch, NULL))
-		ready_fail("a thread", 0);
+	watchdog.program = program;
+	if (pthread_create(&thread, NULL, watch, NULL)) {
+		fprintf(stderr, "%s: no thread for the watchdog\n", program);
+		exit(1);
+	}
 	pthread_detach(thread);
 }
 
-void ready_watch_part(const char *part, double seconds)
+void watchdog_part(const char *part, double seconds)
 {
 	pthread_mutex_lock(&watchdog.lock);
 	snprintf(watchdog.part, sizeof watchdog.part, "%s", part);
 	*watchdog.point = '\0';
-	watchdog.part_until = ready_now() + (int64_t)(seconds * 1e9);
+	watchdog.part_until = now() + (int64_t)(seconds * 1e9);
 	watchdog.point_until = INT64_MAX;
 	pthread_mutex_unlock(&watchdog.lock);
 }
 
-void ready_watch(double seconds, const char *format, ...)
+void watchdog_point(double seconds, const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
 	pthread_mutex_lock(&watchdog.lock);
 	vsnprintf(watchdog.point, sizeof watchdog.point, format, arguments);
-	watchdog.point_until = ready_now() + (int64_t)(seconds * 1e9);
+	watchdog.point_until = now() + (int64_t)(seconds * 1e9);
 	pthread_mutex_unlock(&watchdog.lock);
 	va_end(arguments);
 }
