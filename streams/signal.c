@@ -280,7 +280,8 @@ static weir_status signals_add_page_locked(struct wr_system *system)
 	return WEIR_OK;
 }
 
-__attribute__((always_inline)) static inline weir_status signal_take_locked(struct wr_system *system, size_t n, struct wr_signal **out)
+__attribute__((always_inline)) static inline weir_status signal_take_locked(struct wr_system *system,
+									    size_t n, struct wr_signal **out)
 {
 	struct wr_signals *signals = &system->signals;
 	weir_status status = signals->free ? WEIR_OK : signals_add_page_locked(system);
@@ -683,9 +684,9 @@ __attribute__((always_inline)) static inline weir_status callback_enqueue(struct
 }
 
 /*
- * Returns WEIR_OK if all fences were recorded in this system; notes the device and the event of the first. A
- * stream that is being captured is fine: its fences were recorded before, so the signal stream may wait for
- * their events.
+ * Returns WEIR_OK if all fences were recorded in this system; notes the device and the event of the first,
+ * and the time of a record. A stream that is being captured is fine: its fences were recorded before, so the
+ * signal stream may wait for their events.
  */
 static weir_status fences_check(struct wr_system *system, struct wr_signal_request *request)
 {
@@ -694,6 +695,7 @@ static weir_status fences_check(struct wr_system *system, struct wr_signal_reque
 	request->device = 0;
 	for (size_t i = request->count; i-- > 0 && !status;) {
 		weir_fence fence = request->fences[i];
+		struct wr_event *event;
 		weir_stream *stream;
 
 		request->event = NULL;
@@ -701,8 +703,11 @@ static weir_status fences_check(struct wr_system *system, struct wr_signal_reque
 		if (status || !stream)
 			continue;
 		request->device = stream->spec.device;
-		if (fence.value > wr_load(&stream->completed))
-			request->event = wr_stream_event(stream, fence.value)->native;
+		if (fence.value <= wr_load(&stream->completed))
+			continue;
+		event = wr_stream_event(stream, fence.value);
+		request->event = event->native;
+		request->armed_at = wr_load_relaxed(&event->recorded_at);
 	}
 	return status;
 }
@@ -721,9 +726,8 @@ static void place_release(struct wr_signals *signals, const struct wr_signal_req
  * Claims a place within the bound, a signal and a ready signal stream, or enters the FIFO of refused entities
  * (WEIR_E_BUSY). Drops the reference of an entry that left the FIFO.
  */
-__attribute__((always_inline)) static inline weir_status place_claim(struct wr_system *system,
-								     struct wr_waker *waker,
-								     struct wr_signal_request *request)
+__attribute__((always_inline)) static inline weir_status
+place_claim(struct wr_system *system, struct wr_waker *waker, struct wr_signal_request *request)
 {
 	struct wr_signals *signals = &system->signals;
 	weir_status status = WEIR_OK;
