@@ -614,15 +614,16 @@ weir_entity *wr_ready_pop(struct wr_worker *worker)
 	wr_store_relaxed(&worker->pops, pops);
 	if (pops % WR_INJECTOR_EVERY == 0)
 		entity = entry_of_last_queues(worker, pops / WR_INJECTOR_EVERY % 2);
-	if (!entity && worker->nexts < WR_NEXT_MAX && (entity = due_or_next_take(worker))) {
-		worker->nexts++;
-		return entity;
+	if (!entity && worker->nexts < WR_NEXT_MAX) {
+		if ((entity = due_or_next_take(worker))) {
+			worker->nexts++;
+			return entity;
+		}
+		entity = ring_take(worker);
+	} else if (!entity && !(entity = ring_take(worker))) {
+		entity = due_or_next_take(worker);
 	}
 	worker->nexts = 0;
-	if (!entity)
-		entity = ring_take(worker);
-	if (!entity)
-		entity = due_or_next_take(worker);
 	if (!entity)
 		entity = entry_of_last_queues(worker, true);
 	return entity || worker->scheduler->worker_count == 1 ? entity : steal_entity(worker);
