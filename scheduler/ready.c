@@ -648,8 +648,8 @@ bool wr_spinner_has_work(struct wr_worker *worker, int64_t now, int64_t *since)
 	return *since && now - *since >= STEAL_AFTER;
 }
 
-/* *left: others have entries that gain less than `least`. */
-static bool others_have_work(struct wr_worker *worker, int64_t least, bool *left)
+/* *left: others have entries that gain less than `least`. Not inlined: a single worker has no others. */
+__attribute__((noinline)) static bool others_have_entries(struct wr_worker *worker, int64_t least, bool *left)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
@@ -661,7 +661,15 @@ static bool others_have_work(struct wr_worker *worker, int64_t least, bool *left
 			return true;
 		*left = true;
 	}
-	return wr_ready_injector_holds(scheduler) || wr_system_deferred_frees_ready(scheduler->graph->system);
+	return false;
+}
+
+static inline bool others_have_work(struct wr_worker *worker, int64_t least, bool *left)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+
+	return (scheduler->worker_count > 1 && others_have_entries(worker, least, left)) ||
+	       wr_ready_injector_holds(scheduler) || wr_system_deferred_frees_ready(scheduler->graph->system);
 }
 
 void wr_wake_if_more(struct wr_worker *worker)
