@@ -216,7 +216,7 @@ static const struct wr_port_type *type_against(struct wr_output *output, const w
 /* Inline and first the mask: a port without a type pays nothing. */
 static inline bool takes_message(struct wr_output *output, const weir_message *message)
 {
-	unsigned kind = weir_message_kind(message);
+	unsigned kind = message->kind;
 	const char *end;
 
 	return kind & output->kinds ||

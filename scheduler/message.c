@@ -570,17 +570,7 @@ bool wr_message_mark_delivered(weir_message *message)
 	return wr_message_has_fences(message);
 }
 
-bool wr_message_delivered(const weir_message *message)
-{
-	return wr_load_relaxed(&((weir_message *)message)->delivered);
-}
-
 /* --- getters --- */
-
-struct wr_pool *wr_message_pool(const weir_message *message)
-{
-	return message->pool;
-}
 
 unsigned weir_message_kind(const weir_message *message)
 {
