@@ -672,17 +672,11 @@ static inline bool others_have_work(struct wr_worker *worker, int64_t least, boo
 	       wr_ready_injector_holds(scheduler) || wr_system_deferred_frees_ready(scheduler->graph->system);
 }
 
-void wr_wake_if_more(struct wr_worker *worker)
+/* Not inlined: mostly no worker sleeps. */
+__attribute__((noinline)) static void wake_for_more(struct wr_worker *worker)
 {
 	bool left = false;
 
-	if (worker->local.undecided)
-		wr_ready_decide(worker);
-	if (!worker->wakes_skipped)
-		return;
-	worker->wakes_skipped = false;
-	if (!wr_load(&worker->scheduler->sleepers))
-		return; /* one that goes to sleep from now on looks itself */
 	if (others_have_work(worker, 2 * WAKE_NS, &left)) {
 		wr_wake_one(worker->scheduler);
 		return;
@@ -691,6 +685,17 @@ void wr_wake_if_more(struct wr_worker *worker)
 		have_looked(worker->scheduler);
 	if (worker_has_entries(worker))
 		wake_if_worth(worker, queue_gain(worker));
+}
+
+void wr_wake_if_more(struct wr_worker *worker)
+{
+	if (worker->local.undecided)
+		wr_ready_decide(worker);
+	if (!worker->wakes_skipped)
+		return;
+	worker->wakes_skipped = false;
+	if (wr_load(&worker->scheduler->sleepers)) /* one that goes to sleep from now on looks itself */
+		wake_for_more(worker);
 }
 
 bool wr_ready_any_work(struct wr_worker *worker, bool *left)

@@ -524,7 +524,7 @@ bool wr_signal_pending(wr_token token)
 void wr_signal_cancel(struct wr_system *system, wr_token token)
 {
 	(void)system;
-	if (token && wr_token_pending(token)) /* mostly it has fired */
+	if (token)
 		wr_token_cancel(token);
 }
 
