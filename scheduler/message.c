@@ -138,12 +138,17 @@ static struct wr_system *pool_system(const struct wr_pool *pool)
 static bool message_defer(weir_message *message)
 {
 	struct wr_system *system = pool_system(message->pool);
-	uint32_t uses = wr_read(&message->uses.count);
 	bool destructor = message->payload == WR_PAYLOAD_DESTROY;
-	const struct wr_local *local = wr_thread_local();
-	struct wr_memory_pool *memory = wr_message_memory_pool(message);
+	struct wr_memory_pool *memory;
+	const struct wr_local *local;
+	uint32_t uses;
 
-	if (!system || message->payload == WR_PAYLOAD_NONE || (uses == 0 && (local || !destructor)))
+	if (!system || message->payload == WR_PAYLOAD_NONE)
+		return false;
+	memory = wr_message_memory_pool(message);
+	local = wr_thread_local();
+	uses = wr_read(&message->uses.count);
+	if (uses == 0 && (local || !destructor))
 		return false;
 	message->deferred = (struct wr_deferred_free){
 		.fences = message->uses.items,

@@ -285,12 +285,11 @@ __attribute__((always_inline)) static inline weir_status push_and_poke(struct wr
 	enum wr_pushed pushed;
 	uint32_t before;
 
-	/* The mark is sticky: mostly it is there. */
-	if (__builtin_expect(fenced, false) &&
-	    !(wr_load_relaxed(&connection->receiver->front_checks) & WR_CHECK_GATES))
-		wr_connection_announce_fences(connection);
 	if (connection->flagged)
 		write_flags(connection->sender, message, connection->flagged);
+	/* Before the push (C8). It is sticky: mostly it is there. */
+	if (fenced && !(wr_load_relaxed(&connection->receiver->front_checks) & WR_CHECK_GATES))
+		wr_connection_announce_fences(connection);
 	tell_push(worker, connection, trace);
 	pushed = wr_connection_push(connection, message);
 	switch (pushed) {
