@@ -420,10 +420,14 @@ enum { EMPTY, TOKEN, WAITS };
 /* Returns false if `until` has passed; true if woken, interrupted (F44), or the word was no longer WAITS. */
 static bool futex_wait(_Atomic uint32_t *word, int64_t until)
 {
-	struct timespec at = timespec_of(until);
+	struct timespec at, *end = NULL;
 
-	return !syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, WAITS,
-			until == WR_FOREVER ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY) ||
+	if (until != WR_FOREVER) {
+		at = timespec_of(until);
+		end = &at;
+	}
+	return !syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, WAITS, end, NULL,
+			FUTEX_BITSET_MATCH_ANY) ||
 	       errno != ETIMEDOUT;
 }
 

@@ -213,14 +213,19 @@ static const struct wr_port_type *type_against(struct wr_output *output, const w
 	return NULL;
 }
 
+/* Not inlined: what has no type needs no room for the answer. */
+__attribute__((noinline)) static bool types_take(struct wr_output *output, const weir_message *message)
+{
+	const char *end;
+
+	return !type_against(output, weir_message_tensor(message), &end);
+}
+
 /* Inline and first the mask: a port without a type pays nothing. */
 static inline bool takes_message(struct wr_output *output, const weir_message *message)
 {
-	unsigned kind = weir_message_kind(message);
-	const char *end;
-
-	return kind & output->kinds ||
-	       (kind & output->looked && !type_against(output, weir_message_tensor(message), &end));
+	return message->kind & output->kinds ||
+	       (message->kind & output->looked && types_take(output, message));
 }
 
 /* emit_allowed() was false: fails with the reason. */

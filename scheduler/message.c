@@ -138,12 +138,17 @@ static struct wr_system *pool_system(const struct wr_pool *pool)
 static bool message_defer(weir_message *message)
 {
 	struct wr_system *system = pool_system(message->pool);
-	uint32_t uses = wr_read(&message->uses.count);
 	bool destructor = message->payload == WR_PAYLOAD_DESTROY;
-	const struct wr_local *local = wr_thread_local();
-	struct wr_memory_pool *memory = wr_message_memory_pool(message);
+	struct wr_memory_pool *memory;
+	const struct wr_local *local;
+	uint32_t uses;
 
-	if (!system || message->payload == WR_PAYLOAD_NONE || (uses == 0 && (local || !destructor)))
+	if (!system || message->payload == WR_PAYLOAD_NONE)
+		return false;
+	memory = wr_message_memory_pool(message);
+	local = wr_thread_local();
+	uses = wr_read(&message->uses.count);
+	if (uses == 0 && (local || !destructor))
 		return false;
 	message->deferred = (struct wr_deferred_free){
 		.fences = message->uses.items,
@@ -570,17 +575,7 @@ bool wr_message_mark_delivered(weir_message *message)
 	return wr_message_has_fences(message);
 }
 
-bool wr_message_delivered(const weir_message *message)
-{
-	return wr_load_relaxed(&((weir_message *)message)->delivered);
-}
-
 /* --- getters --- */
-
-struct wr_pool *wr_message_pool(const weir_message *message)
-{
-	return message->pool;
-}
 
 unsigned weir_message_kind(const weir_message *message)
 {

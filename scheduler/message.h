@@ -84,14 +84,14 @@ void wr_message_unref(weir_message *message); /* a reference of weir's own; not 
  * no other.
  */
 void wr_message_ref_many(weir_message *message, uint32_t n);
-struct wr_pool *wr_message_pool(const weir_message *message);
+static inline struct wr_pool *wr_message_pool(const weir_message *message);
 /*
  * Marks it as delivered: others may hold it. Returns wr_message_has_fences. Call before its first push.
  * Thread: holds all references.
  */
 bool wr_message_mark_delivered(weir_message *message);
 /* Returns true if it was delivered and weir_message_unique has not returned true since. */
-bool wr_message_delivered(const weir_message *message);
+static inline bool wr_message_delivered(const weir_message *message);
 /*
  * The packs that were being freed when a destructor of a part ended the thread: frees what is left of them.
  * Thread: that of the local. A destructor of theirs may end it again: then call it again.
@@ -248,6 +248,16 @@ struct wr_pool {
 	weir_message **free;
 	size_t count, room;
 };
+
+static inline struct wr_pool *wr_message_pool(const weir_message *message)
+{
+	return message->pool;
+}
+
+static inline bool wr_message_delivered(const weir_message *message)
+{
+	return wr_load_relaxed(&((weir_message *)message)->delivered);
+}
 
 /* Exact if the caller holds all of them. */
 static inline uint32_t wr_message_references(const weir_message *message)

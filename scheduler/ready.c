@@ -614,15 +614,16 @@ weir_entity *wr_ready_pop(struct wr_worker *worker)
 	wr_store_relaxed(&worker->pops, pops);
 	if (pops % WR_INJECTOR_EVERY == 0)
 		entity = entry_of_last_queues(worker, pops / WR_INJECTOR_EVERY % 2);
-	if (!entity && worker->nexts < WR_NEXT_MAX && (entity = due_or_next_take(worker))) {
-		worker->nexts++;
-		return entity;
+	if (!entity && worker->nexts < WR_NEXT_MAX) {
+		if ((entity = due_or_next_take(worker))) {
+			worker->nexts++;
+			return entity;
+		}
+		entity = ring_take(worker);
+	} else if (!entity && !(entity = ring_take(worker))) {
+		entity = due_or_next_take(worker);
 	}
 	worker->nexts = 0;
-	if (!entity)
-		entity = ring_take(worker);
-	if (!entity)
-		entity = due_or_next_take(worker);
 	if (!entity)
 		entity = entry_of_last_queues(worker, true);
 	return entity || worker->scheduler->worker_count == 1 ? entity : steal_entity(worker);
@@ -647,8 +648,8 @@ bool wr_spinner_has_work(struct wr_worker *worker, int64_t now, int64_t *since)
 	return *since && now - *since >= STEAL_AFTER;
 }
 
-/* *left: others have entries that gain less than `least`. */
-static bool others_have_work(struct wr_worker *worker, int64_t least, bool *left)
+/* *left: others have entries that gain less than `least`. Not inlined: a single worker has no others. */
+__attribute__((noinline)) static bool others_have_entries(struct wr_worker *worker, int64_t least, bool *left)
 {
 	weir_scheduler *scheduler = worker->scheduler;
 
@@ -660,20 +661,22 @@ static bool others_have_work(struct wr_worker *worker, int64_t least, bool *left
 			return true;
 		*left = true;
 	}
-	return wr_ready_injector_holds(scheduler) || wr_system_deferred_frees_ready(scheduler->graph->system);
+	return false;
 }
 
-void wr_wake_if_more(struct wr_worker *worker)
+static inline bool others_have_work(struct wr_worker *worker, int64_t least, bool *left)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+
+	return (scheduler->worker_count > 1 && others_have_entries(worker, least, left)) ||
+	       wr_ready_injector_holds(scheduler) || wr_system_deferred_frees_ready(scheduler->graph->system);
+}
+
+/* Not inlined: mostly no worker sleeps. */
+__attribute__((noinline)) static void wake_for_more(struct wr_worker *worker)
 {
 	bool left = false;
 
-	if (worker->local.undecided)
-		wr_ready_decide(worker);
-	if (!worker->wakes_skipped)
-		return;
-	worker->wakes_skipped = false;
-	if (!wr_load(&worker->scheduler->sleepers))
-		return; /* one that goes to sleep from now on looks itself */
 	if (others_have_work(worker, 2 * WAKE_NS, &left)) {
 		wr_wake_one(worker->scheduler);
 		return;
@@ -682,6 +685,17 @@ void wr_wake_if_more(struct wr_worker *worker)
 		have_looked(worker->scheduler);
 	if (worker_has_entries(worker))
 		wake_if_worth(worker, queue_gain(worker));
+}
+
+void wr_wake_if_more(struct wr_worker *worker)
+{
+	if (worker->local.undecided)
+		wr_ready_decide(worker);
+	if (!worker->wakes_skipped)
+		return;
+	worker->wakes_skipped = false;
+	if (wr_load(&worker->scheduler->sleepers)) /* one that goes to sleep from now on looks itself */
+		wake_for_more(worker);
 }
 
 bool wr_ready_any_work(struct wr_worker *worker, bool *left)

@@ -287,6 +287,9 @@ __attribute__((always_inline)) static inline weir_status push_and_poke(struct wr
 
 	if (connection->flagged)
 		write_flags(connection->sender, message, connection->flagged);
+	/* Before the push (C8). It is sticky: mostly it is there. */
+	if (fenced && !(wr_load_relaxed(&connection->receiver->front_checks) & WR_CHECK_GATES))
+		wr_connection_announce_fences(connection);
 	tell_push(worker, connection, trace);
 	pushed = wr_connection_push(connection, message);
 	switch (pushed) {
@@ -338,13 +341,6 @@ static void push_to_outlet(struct wr_worker *worker, struct wr_connection *conne
 	wr_outlet_push(worker, connection->outlet, message);
 }
 
-/* From now on the receivers' implied gates are asked (C8). */
-__attribute__((noinline)) static void announce_fences(const struct wr_output *output)
-{
-	for (size_t i = 0; i < output->count; i++)
-		wr_connection_announce_fences(output->connections[i]);
-}
-
 __attribute__((always_inline)) static inline weir_status deliver_message(struct wr_worker *worker,
 									 struct wr_output *output,
 									 weir_message *message,
@@ -353,8 +349,6 @@ __attribute__((always_inline)) static inline weir_status deliver_message(struct 
 	weir_status status = WEIR_OK;
 	bool fenced = wr_message_mark_delivered(message);
 
-	if (fenced)
-		announce_fences(output);
 	if (output->count > 1) /* all before the first push (T4) */
 		wr_message_ref_many(message, (uint32_t)output->count - 1);
 	for (size_t i = 0; i < output->count; i++) {

@@ -415,11 +415,10 @@ static weir_status fence_if_made(weir_entity *entity, weir_message *message, wei
 static weir_status fence_made(weir_entity *entity, weir_message *message, weir_fence fence, enum wr_part part)
 {
 	weir_status status = WEIR_OK;
-	size_t parts = weir_message_parts(message);
 
-	if (!parts)
+	if (message->kind != WEIR_KIND_PARTS)
 		return fence_if_made(entity, message, fence, part);
-	for (size_t i = 0; !status && i < parts; i++)
+	for (size_t i = 0; !status && i < weir_message_parts(message); i++)
 		status = fence_if_made(entity, weir_message_part_at(message, i), fence, part);
 	return status;
 }

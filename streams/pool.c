@@ -33,8 +33,8 @@ struct wr_stream_pool {
  *
  * system->lock is taken in this file only; nothing is created and no device queried under it. It guards
  * opening and the counts of sharers. Finding a stream takes no lock: a place of the table is written once,
- * with release, before the count that bounds all searches, and its stream is freed with the system. The id,
- * written last, tells which open the stream belongs to.
+ * with release, before the count that bounds all walks, and its stream is freed with the system. An empty
+ * place is NULL. The id, written last, tells which open the stream belongs to.
  */
 
 /* --- entering a stream --- */

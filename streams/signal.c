@@ -280,7 +280,8 @@ static weir_status signals_add_page_locked(struct wr_system *system)
 	return WEIR_OK;
 }
 
-static weir_status signal_take_locked(struct wr_system *system, size_t n, struct wr_signal **out)
+__attribute__((always_inline)) static inline weir_status signal_take_locked(struct wr_system *system,
+									    size_t n, struct wr_signal **out)
 {
 	struct wr_signals *signals = &system->signals;
 	weir_status status = signals->free ? WEIR_OK : signals_add_page_locked(system);
@@ -523,7 +524,7 @@ bool wr_signal_pending(wr_token token)
 void wr_signal_cancel(struct wr_system *system, wr_token token)
 {
 	(void)system;
-	if (token && wr_token_pending(token)) /* mostly it has fired */
+	if (token)
 		wr_token_cancel(token);
 }
 
@@ -683,9 +684,9 @@ __attribute__((always_inline)) static inline weir_status callback_enqueue(struct
 }
 
 /*
- * Returns WEIR_OK if all fences were recorded in this system; notes the device and the event of the first. A
- * stream that is being captured is fine: its fences were recorded before, so the signal stream may wait for
- * their events.
+ * Returns WEIR_OK if all fences were recorded in this system; notes the device and the event of the first,
+ * and the time of a record. A stream that is being captured is fine: its fences were recorded before, so the
+ * signal stream may wait for their events.
  */
 static weir_status fences_check(struct wr_system *system, struct wr_signal_request *request)
 {
@@ -694,6 +695,7 @@ static weir_status fences_check(struct wr_system *system, struct wr_signal_reque
 	request->device = 0;
 	for (size_t i = request->count; i-- > 0 && !status;) {
 		weir_fence fence = request->fences[i];
+		struct wr_event *event;
 		weir_stream *stream;
 
 		request->event = NULL;
@@ -701,8 +703,11 @@ static weir_status fences_check(struct wr_system *system, struct wr_signal_reque
 		if (status || !stream)
 			continue;
 		request->device = stream->spec.device;
-		if (fence.value > wr_load(&stream->completed))
-			request->event = wr_stream_event(stream, fence.value)->native;
+		if (fence.value <= wr_load(&stream->completed))
+			continue;
+		event = wr_stream_event(stream, fence.value);
+		request->event = event->native;
+		request->armed_at = wr_load_relaxed(&event->recorded_at);
 	}
 	return status;
 }
@@ -717,36 +722,12 @@ static void place_release(struct wr_signals *signals, const struct wr_signal_req
 	wr_spin_unlock(&signals->lock);
 }
 
-static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_waker *waker,
-					struct wr_signal_request *request, wr_token *out)
-{
-	struct enqueueing on = {.device = request->device};
-	struct wr_signal_stream *stream;
-	weir_status status = WEIR_OK;
-
-	if (!request->signal_stream)
-		status = wr_signal_stream_make(system, request->device, &request->signal_stream);
-	stream = request->signal_stream;
-	if (!status) {
-		on.native = stream->native;
-		on.firing.word = stream->word; /* it will show that the waits are over */
-		on.firing.value = ++stream->flag_value;
-		status = signal_stream_prepare(system, request, &on);
-	}
-	if (!status)
-		return callback_enqueue(system, &on, request->signal,
-					signal_arm(system, waker, request, request->signal), out);
-	signal_stream_detach(system, stream);
-	place_release(&system->signals, request);
-	return status;
-}
-
 /*
  * Claims a place within the bound, a signal and a ready signal stream, or enters the FIFO of refused entities
  * (WEIR_E_BUSY). Drops the reference of an entry that left the FIFO.
  */
-static weir_status place_claim(struct wr_system *system, struct wr_waker *waker,
-			       struct wr_signal_request *request)
+__attribute__((always_inline)) static inline weir_status
+place_claim(struct wr_system *system, struct wr_waker *waker, struct wr_signal_request *request)
 {
 	struct wr_signals *signals = &system->signals;
 	weir_status status = WEIR_OK;
@@ -774,6 +755,36 @@ static weir_status place_claim(struct wr_system *system, struct wr_waker *waker,
 	return status;
 }
 
+/* All steps, on a signal stream. */
+static weir_status arm_on_signal_stream(struct wr_system *system, struct wr_waker *waker,
+					struct wr_signal_request *request, wr_token *out)
+{
+	struct wr_signal_stream *stream;
+	struct enqueueing on;
+	weir_status status = fences_check(system, request);
+
+	if (!status)
+		status = place_claim(system, waker, request);
+	if (status)
+		return status;
+	on.device = request->device;
+	if (!request->signal_stream)
+		status = wr_signal_stream_make(system, request->device, &request->signal_stream);
+	stream = request->signal_stream;
+	if (!status) {
+		on.native = stream->native;
+		on.firing.word = stream->word; /* it will show that the waits are over */
+		on.firing.value = ++stream->flag_value;
+		status = signal_stream_prepare(system, request, &on);
+	}
+	if (!status)
+		return callback_enqueue(system, &on, request->signal,
+					signal_arm(system, waker, request, request->signal), out);
+	signal_stream_detach(system, stream);
+	place_release(&system->signals, request);
+	return status;
+}
+
 static weir_status find_waker(struct wr_system *system, struct wr_waker **out)
 {
 	if (wr_system_failed(system))
@@ -789,10 +800,6 @@ weir_status wr_signal_arm(struct wr_system *system, uint32_t entity, const weir_
 	struct wr_waker *waker;
 	weir_status status = find_waker(system, &waker);
 
-	if (!status)
-		status = fences_check(system, &request);
-	if (!status)
-		status = place_claim(system, waker, &request);
 	return status ? status : arm_on_signal_stream(system, waker, &request, out);
 }
 
@@ -864,11 +871,7 @@ weir_status wr_signal_arm_kick(weir_stream *stream, weir_fence fence)
 
 	if (!waker || stream->kick_value == fence.value)
 		return WEIR_OK;
-	status = fences_check(system, &request);
-	if (!status)
-		status = place_claim(system, waker, &request);
-	if (!status)
-		status = arm_on_signal_stream(system, waker, &request, &token);
+	status = arm_on_signal_stream(system, waker, &request, &token);
 	if (!status)
 		stream->kick_value = fence.value;
 	return status;

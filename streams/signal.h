@@ -88,7 +88,7 @@ struct wr_signal {
 	bool bounded;       /* counts against the device's bound */
 	weir_fence *fences; /* that it waits for */
 	size_t count, room;
-	int64_t armed_at;
+	int64_t armed_at;    /* as in its request */
 	int64_t complete_at; /* when the loop first saw the fences complete, or 0. Of the loop while armed */
 	_Atomic wr_token enqueued; /* the latest token whose enqueueing has returned */
 	bool by_flag;              /* belongs to the poller until it has ended */
@@ -144,7 +144,11 @@ struct wr_signal_request {
 	struct wr_signal_stream *signal_stream; /* NULL: inline, or by flag */
 	weir_stream *stream;
 	bool bounded, by_flag, is_inline;
-	int64_t armed_at; /* by flag: before the look that found its fences pending; 0: now */
+	/*
+	 * By flag: before the look that found its fences pending. By callback: when a fence that it waits for
+	 * was recorded; the watch looks at it, at the earliest, a second later. 0: now.
+	 */
+	int64_t armed_at;
 	/* within this room: what was claimed with a place; of the first fence, NULL: it was complete */
 	struct wr_signal *signal;
 	void *event;

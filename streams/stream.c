@@ -115,11 +115,12 @@ weir_stream *wr_stream_at(struct wr_system *system, uint32_t index)
 
 weir_stream *wr_stream_find(struct wr_system *system, uint64_t id)
 {
-	weir_stream *stream =
-		id && (id & 0xffff) < wr_load(&system->count) ? wr_stream_at(system, id & 0xffff) : NULL;
+	weir_stream *stream = id ? wr_stream_at(system, id & 0xffff) : NULL; /* 0: has no id so far */
 
 	return stream && wr_load(&stream->id) == id ? stream : NULL;
 }
+
+_Static_assert(0x10000 == WR_PAGES * WR_PAGE, "any index of an id has its place in the table");
 
 static uint32_t fence_index(weir_fence fence)
 {

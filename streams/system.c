@@ -1014,8 +1014,8 @@ static int64_t earlier_time(int64_t a, int64_t b)
 #define LOST_AFTER 1000000000
 
 /*
- * Returns a copy of the fences of a signal that was armed long ago, else NULL. A copy, because the device is
- * queried without the lock. The caller frees it with wr_free.
+ * Returns a copy of the fences of a signal that was armed long ago, or for work recorded long ago, else NULL.
+ * A copy, because the device is queried without the lock. The caller frees it with wr_free.
  */
 static weir_fence *signal_copy_fences(struct wr_signal *signal, int64_t now, size_t *n)
 {

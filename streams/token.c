@@ -175,7 +175,8 @@ void wr_token_close(wr_token token)
 
 void wr_token_cancel(wr_token token)
 {
-	word_change(token, PENDING, CANCELLED);
+	if (wr_token_pending(token)) /* mostly it has fired */
+		word_change(token, PENDING, CANCELLED);
 }
 
 uint64_t wr_token_strays(void)

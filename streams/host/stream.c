@@ -282,7 +282,8 @@ static void task_append_locked(struct wr_host_stream *stream, struct wr_task *ta
 }
 
 /* An idle stream begins its first task. Returns a worker to wake for it, or NULL. */
-static struct wr_host_worker *stream_begin_locked(struct wr_host_stream *stream)
+__attribute__((always_inline)) static inline struct wr_host_worker *
+stream_begin_locked(struct wr_host_stream *stream)
 {
 	if (!stream->executor->rules && stream->first->work != WR_WORK_RECORD &&
 	    wr_host_stream_park_locked(stream)) {

@@ -14,7 +14,8 @@
  *   a timer's push:   (DUE: what foreign threads push) to the end of the due list, in one critical section;
  *                     then the look at the announcements, wakes one.
  *   pop:              due, next (together at most ROW times in a row before the ring is looked at), ring,
- *                     due, next, overflow, injector, others' rings, others' next slots (by exchange). Due is
+ *                     due and next if they were not looked at before it, overflow, injector, others' rings,
+ *                     others' next slots (by exchange). Due is
  *                     passed over if the pop before took from there and next is not empty. Every TURN-th pop
  *                     looks at overflow and injector first.
  *   injector:         emptied by exchange(NULL), reversed; the first is kept, the rest goes to the end of the
@@ -353,7 +354,7 @@ static bool worth_taking(const struct state *s, int w, int of)
 /* Looks at one queue; the order of S9. */
 static bool look(struct state *s, int w)
 {
-	bool first = s->pops[w] == TURN_OF - 1 && mutation != INJECTOR_NEVER_FIRST, swapped = mutation == INJECTOR_BEFORE_OVERFLOW;
+	bool first = s->pops[w] == TURN_OF - 1 && mutation != INJECTOR_NEVER_FIRST, swapped = mutation == INJECTOR_BEFORE_OVERFLOW, looked;
 	int at = s->at[w]++, k;
 
 	switch (at) {
@@ -370,9 +371,12 @@ static bool look(struct state *s, int w)
 	case 3:
 		return (s->row[w] < ROW || mutation == NO_ROW_BOUND) && take_next(s, w, w);
 	case 4:
+		looked = s->row[w] < ROW || mutation == NO_ROW_BOUND;
 		s->row[w] = 0;
-		if (!s->rings[w])
+		if (!s->rings[w]) {
+			s->at[w] = looked ? 7 : 5;
 			return false;
+		}
 		take(s, w, shift(s->ring[w], &s->rings[w]), "its ring");
 		return true;
 	case 5:
