@@ -185,6 +185,26 @@ def r01_a_pool_has_a_block_for_each_credit(weir):
     assert well(of(4))
 
 
+def r01_s03_what_two_keep_of_one_pool_is_there_for_both(weir):
+    """Else the first one keeps what the other waits for, though nothing comes from its sender."""
+
+    def of(conditions=(), **size):
+        both = [
+            {**receive(f"127.0.0.1:910{k}", f"r{k}", credits=4), "resources": ["pool"], "conditions": list(conditions)} for k in (0, 1)
+        ]
+        ends = [{**SINK, "name": f"e{k}"} for k in (0, 1)]
+        pool = {"pool": {"type": "memory_pool", "place": "host", **size}}
+        connections = [["r0.out", "e0.in"], ["r1.out", "e1.in"]]
+        return check(weir, {"weir": 1, "resources": pool, "entities": both + ends, "connections": connections})
+
+    message = {"type": "memory_available", "min_bytes": "1KiB"}
+    line = one(of([message], max_size="7KiB"))
+    assert "W048: /resources/pool/max_size: pool 'pool' has 7168 bytes, but its users claim 8192, of which up to 8192 are kept" in line
+    assert of([message], max_size="8KiB")[0] == 0
+    assert "W048: /resources/pool/blocks: pool 'pool' has 9 blocks, but up to 8 are kept" in one(of(block_size=1024, blocks=9))
+    assert of(block_size=1024, blocks=10)[0] == 0
+
+
 def e06_an_error_of_one_graph_does_not_hide_those_of_another(weir):
     code, lines, _ = check(weir, chain(entity("read", "none"), SINK), chain(entity("read", "nix"), SINK))
     assert code == 3 and [line.split(":")[0] for line in lines] == ["a.json", "b.json"], lines

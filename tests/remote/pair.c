@@ -368,6 +368,92 @@ static void b06_r04_a_program_s_loop_may_hold_the_descriptor_in_its_sets(void **
 	close(sets[1]);
 }
 
+/* --- what the program holds at the ends --- */
+
+static void destroy_half(struct half *half)
+{
+	WELL(weir_scheduler_destroy(half->scheduler));
+	WELL(weir_graph_destroy(half->graph));
+	weir_registry_destroy(half->registry);
+}
+
+/* Ten fill the outlet, the receiver's credits and the sender's queue, or nearly so. */
+static void push_numbers(struct pair *pair, unsigned count)
+{
+	for (unsigned n = 0; n < count; n++) {
+		weir_message *message;
+
+		WELL(weir_message_create_bytes(pair->sender.graph, 100000, &message));
+		memset(weir_message_data(message), (int)n, 100000);
+		WELL(weir_inlet_push(pair->inlet, message, -1));
+	}
+}
+
+static void r03_what_the_program_took_outlives_the_run_not_the_graph(void **unused)
+{
+	weir_message *taken[3];
+	struct pair pair;
+
+	(void)unused;
+	begin(&pair);
+	push_numbers(&pair, 3);
+	for (unsigned i = 0; i < 3; i++)
+		WELL(weir_outlet_take(pair.outlet, -1, &taken[i]));
+	weir_inlet_close(pair.inlet);
+	end_half(&pair.sender);
+	WELL(weir_scheduler_destroy(pair.receiver.scheduler));
+	assert_int_equal(weir_graph_destroy(pair.receiver.graph), WEIR_E_STATE);
+	for (unsigned i = 0; i < 3; i++) {
+		const unsigned char *bytes = weir_message_data(taken[i]);
+
+		assert_true(bytes[0] == i && bytes[99999] == i);
+		weir_message_unref(taken[i]);
+	}
+	WELL(weir_graph_destroy(pair.receiver.graph));
+	weir_registry_destroy(pair.receiver.registry);
+}
+
+static void r03_either_side_may_be_destroyed_while_messages_are_under_way(void **unused)
+{
+	(void)unused;
+	for (int receiver_first = 0; receiver_first < 2; receiver_first++) {
+		weir_message *taken;
+		struct pair pair;
+
+		begin(&pair);
+		push_numbers(&pair, 10);
+		WELL(weir_outlet_take(pair.outlet, -1, &taken));
+		weir_message_unref(taken);
+		destroy_half(receiver_first ? &pair.receiver : &pair.sender);
+		destroy_half(receiver_first ? &pair.sender : &pair.receiver);
+	}
+}
+
+static void r06_the_same_graphs_run_again(void **unused)
+{
+	weir_message *taken;
+	struct pair pair;
+
+	(void)unused;
+	begin(&pair);
+	for (int run = 0; run < 3; run++) {
+		push_numbers(&pair, 1);
+		WELL(weir_outlet_take(pair.outlet, -1, &taken));
+		weir_message_unref(taken);
+		if (run % 2)
+			push_numbers(&pair, 5); /* which are left behind */
+		weir_scheduler_stop(pair.sender.scheduler, 0);
+		(void)weir_scheduler_wait(pair.sender.scheduler, -1, NULL);
+		weir_scheduler_stop(pair.receiver.scheduler, 0);
+		(void)weir_scheduler_wait(pair.receiver.scheduler, -1, NULL);
+		while (!weir_outlet_take(pair.outlet, 0, &taken))
+			weir_message_unref(taken);
+		WELL(weir_scheduler_start(pair.sender.scheduler));
+		WELL(weir_scheduler_start(pair.receiver.scheduler));
+	}
+	end(&pair);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +463,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(t10_r02_what_comes_is_what_was_sent),
 		cmocka_unit_test(r01_no_more_is_sent_than_there_are_credits),
 		cmocka_unit_test(e05_r02_messages_under_way_together_come_in_order),
+		cmocka_unit_test(r03_what_the_program_took_outlives_the_run_not_the_graph),
+		cmocka_unit_test(r03_either_side_may_be_destroyed_while_messages_are_under_way),
+		cmocka_unit_test(r06_the_same_graphs_run_again),
 	};
 
 	if (argc != 2)
