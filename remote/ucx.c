@@ -681,6 +681,12 @@ static void set_up(const struct link *link, ucp_config_t *config, enum way way)
 {
 	if (!getenv("UCX_MEMTYPE_CACHE"))
 		(void)ucx.ucp_config_modify(config, "MEMTYPE_CACHE", "n");
+	if (way == NET && !getenv("UCX_TCP_CONN_NB")) {
+		/* If it waits for a connection, UCX ends this process when the other one ends in that moment.
+		 */
+		(void)ucx.ucp_config_modify(config, "TCP_CONN_NB", "y");
+		(void)ucx.ucp_config_modify(config, "CONN_NB", "y"); /* UCX 1.13 */
+	}
 	if (way == NET)
 		return;
 	(void)ucx.ucp_config_modify(config, "NET_DEVICES", "");

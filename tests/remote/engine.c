@@ -3,6 +3,7 @@
  * the engine says when it is armed, and the time, are the test's; what it registers is counted.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
@@ -24,6 +26,8 @@
 
 static bool unfinished; /* the other side stands still in mid-write: no engine can be armed */
 static int64_t later;   /* ns that have passed beside those of the system's clock */
+static bool ends;       /* the other process ends behind the next connection that is made to it */
+static int last = -1;   /* that connection */
 
 void *__real_dlsym(void *handle, const char *name);
 void *__wrap_dlsym(void *handle, const char *name);
@@ -82,6 +86,37 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
 	out->tv_sec += (out->tv_nsec + later) / 1000000000;
 	out->tv_nsec = (out->tv_nsec + later) % 1000000000;
 	return error;
+}
+
+/* The functions of the system, also for the engine: the test's program exports them. */
+#define SYSTEM(name) __asm__(#name) __attribute__((visibility("default")))
+int connect_unless_it_ended(int socket, const void *address, socklen_t bytes) SYSTEM(connect);
+ssize_t send_unless_it_ended(int socket, const void *data, size_t bytes, int flags) SYSTEM(send);
+
+int connect_unless_it_ended(int socket, const void *address, socklen_t bytes)
+{
+	int (*real)(int, const void *, socklen_t);
+
+	if (ends && last >= 0) {
+		errno = ECONNREFUSED;
+		return -1;
+	}
+	if (ends)
+		last = socket;
+	*(void **)&real = __real_dlsym(RTLD_NEXT, "connect");
+	return real(socket, address, bytes);
+}
+
+ssize_t send_unless_it_ended(int socket, const void *data, size_t bytes, int flags)
+{
+	ssize_t (*real)(int, const void *, size_t, int);
+
+	if (ends && socket == last) {
+		errno = ECONNRESET;
+		return -1;
+	}
+	*(void **)&real = __real_dlsym(RTLD_NEXT, "send");
+	return real(socket, data, bytes, flags);
 }
 
 /* --- two sides --- */
@@ -152,7 +187,7 @@ static void open_side(struct side *side)
 	assert_non_null(side->link);
 }
 
-static void join(struct side sides[2])
+static void meet(struct side sides[2])
 {
 	char text[ADDRESS_TEXT], why[LINK_WHY];
 	struct address address;
@@ -163,6 +198,11 @@ static void join(struct side sides[2])
 		open_side(&sides[i]);
 	assert_true(transport_ucx.listen(sides[0].link, &address, "", why));
 	assert_true(transport_ucx.connect(sides[1].link, &address, why));
+}
+
+static void join(struct side sides[2])
+{
+	meet(sides);
 	while (!sides[0].joined || !sides[1].joined)
 		for (int i = 0; i < 2; i++)
 			transport_ucx.progress(sides[i].link);
@@ -246,6 +286,30 @@ static void r06_r07_sockets_are_looked_at_by_time_while_it_polls(void **unused)
 	assert_true(sides[0].lost);
 	close_side(&sides[1], 0);
 	close_side(&sides[0], 0);
+}
+
+/* UCX would end this process, too: it connects, and cannot say who it is. */
+static void r06_a_sender_that_ends_as_it_connects_is_lost(void **unused)
+{
+	const char *transports = getenv("UCX_TLS");
+	struct side sides[2];
+
+	(void)unused;
+	setenv("UCX_TLS", "tcp,self", 1);
+	meet(sides);
+	ends = true;
+	for (; !sides[0].joined; transport_ucx.progress(sides[0].link))
+		transport_ucx.progress(sides[1].link);
+	while (!sides[0].lost) {
+		assert_true(is_readable(&sides[0], -1));
+		transport_ucx.progress(sides[0].link);
+	}
+	assert_true(last >= 0);
+	ends = false;
+	last = -1;
+	close_side(&sides[1], 0);
+	close_side(&sides[0], 0);
+	setenv("UCX_TLS", transports, 1);
 }
 
 /* --- memory that is registered --- */
@@ -342,6 +406,7 @@ int main(void)
 		cmocka_unit_test(r05_a_close_has_its_patience_with_an_engine_that_cannot_be_armed),
 		cmocka_unit_test(r05_an_end_that_is_waited_for_makes_the_set_readable),
 		cmocka_unit_test(r06_r07_sockets_are_looked_at_by_time_while_it_polls),
+		cmocka_unit_test(r06_a_sender_that_ends_as_it_connects_is_lost),
 		cmocka_unit_test(r09_an_allocation_is_registered_once),
 		cmocka_unit_test(r09_an_allocation_in_use_stays_registered),
 	};
