@@ -27,6 +27,7 @@ static const char *const functions[] = {
 	"weir_context_entity",
 	"weir_context_fail",
 	"weir_context_fail_after_drain",
+	"weir_context_failure",
 	"weir_context_finish",
 	"weir_context_forward",
 	"weir_context_graph",

@@ -1125,6 +1125,11 @@ WEIR_API bool weir_context_stopping(const weir_context *context);
  * failed. Then it ends well, as the graph wants it: an operator that tells its end to others may say so.
  */
 WEIR_API bool weir_context_drained(const weir_context *context);
+/*
+ * In stop: why the run has failed, one line, as the outcome will say it: an operator that tells its end to
+ * others may pass it on. NULL: it has not failed, or this is no stop. Borrowed until stop returns.
+ */
+WEIR_API const char *weir_context_failure(const weir_context *context);
 /* Messages received by this tick on the input, all queues. */
 WEIR_API size_t weir_context_count(const weir_context *context, unsigned input);
 /* The i-th of them. Borrowed until compute returns. */

@@ -464,13 +464,10 @@ static void receive_stop(weir_context *context, void *state)
 	self->state = OVER; /* what comes now is not wanted */
 	record(context, self);
 
-	if (self->remote.failed) {
-		snprintf(bye.text, sizeof bye.text, "%s", self->remote.failure);
-	} else if (weir_context_stopping(context) && !weir_context_drained(context)) {
-		snprintf(bye.text, sizeof bye.text, "its run was stopped, or has failed");
-	} else {
+	if (self->remote.failed || (weir_context_stopping(context) && !weir_context_drained(context)))
+		remote_say_end(context, &self->remote, bye.text);
+	else
 		bye = enough;
-	}
 	remote_close(&self->remote, tells ? &bye : NULL, tells || answered ? REMOTE_PATIENCE : 0);
 	free_places(self);
 	free_ready(self);

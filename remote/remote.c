@@ -101,6 +101,18 @@ bool remote_may_put_off(struct remote *remote)
 	return ++remote->burst < REMOTE_BURST;
 }
 
+void remote_say_end(const weir_context *context, const struct remote *remote, char text[WIRE_TEXT])
+{
+	const char *failure = weir_context_failure(context);
+
+	if (remote->failed)
+		snprintf(text, WIRE_TEXT, "%s", remote->failure);
+	else if (failure)
+		snprintf(text, WIRE_TEXT, "its run has failed: %s", failure);
+	else
+		snprintf(text, WIRE_TEXT, "its run was stopped");
+}
+
 bool remote_takes_devices(const struct remote *remote)
 {
 	return remote->transport->takes_devices && remote->transport->takes_devices(remote->link);

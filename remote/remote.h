@@ -79,6 +79,8 @@ void remote_note(struct remote *remote);
 void remote_progress(struct remote *remote);
 /* Whether this tick may leave that to a later one (R4). */
 bool remote_may_put_off(struct remote *remote);
+/* In stop: what is told to the other side of an end that is not the graph's. */
+void remote_say_end(const weir_context *context, const struct remote *remote, char text[WIRE_TEXT]);
 /* Whether messages may have memory of a device. */
 bool remote_takes_devices(const struct remote *remote);
 /* Finds of each span on a device the allocation that it is in. */

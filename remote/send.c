@@ -237,8 +237,7 @@ static void send_stop(weir_context *context, void *state)
 		weir_context_log(context, WEIR_LOG_WARN, "%" PRIu64 " of %" PRIu64 " messages were lost",
 				 self->lost, self->sent);
 	record(context, self);
-	snprintf(bye.text, sizeof bye.text, "%s",
-		 self->remote.failed ? self->remote.failure : "its run was stopped, or has failed");
+	remote_say_end(context, &self->remote, bye.text);
 	remote_close(&self->remote, tells ? &bye : NULL, tells ? REMOTE_PATIENCE : 0);
 	free(self->bundle.head);
 	self->bundle.head = NULL;

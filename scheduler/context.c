@@ -109,6 +109,16 @@ bool weir_context_drained(const weir_context *context)
 	return wr_load_relaxed(&scheduler->stop_asked) == (WR_STOP_GRAPH | WR_STOP_DRAIN);
 }
 
+/* Elsewhere another thread may write it: the workers of a run have left before its operators stop. */
+const char *weir_context_failure(const weir_context *context)
+{
+	const weir_scheduler *scheduler = wr_load_acquire(&context->entity->scheduler);
+
+	if (!context->stopping || !(wr_load_relaxed(&scheduler->stop_asked) & WR_STOP_FAILED))
+		return NULL;
+	return *scheduler->error.line ? scheduler->error.line : scheduler->text;
+}
+
 size_t weir_context_count(const weir_context *context, unsigned input)
 {
 	const weir_entity *entity = context->entity;

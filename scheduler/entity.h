@@ -212,6 +212,7 @@ struct weir_context {
 	bool computing;    /* emit is allowed */
 	bool stream_used;  /* the current stream already waits for all inputs (T3) */
 	bool stamp_set;    /* by the operator, for what this tick emits */
+	bool stopping;     /* within stop: the run's outcome is known */
 	size_t references; /* of the tick: received, made, emitted */
 	size_t forwarded;  /* messages that are both received and emitted, with one reference */
 	int64_t kept; /* of a counted run: references that its computes took beyond those and have not dropped

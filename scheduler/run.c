@@ -902,7 +902,9 @@ static void call_stop(weir_entity *entity)
 	if (!wr_pool_has(entity->graph->pool, WR_POOL_COUNTED))
 		entity->context.kept = 0; /* only what was emitted was subtracted */
 	wr_entity_enter(entity);
+	entity->context.stopping = true;
 	entity->plan->kind->stop(&entity->context, entity->operator_state);
+	entity->context.stopping = false;
 	entity->context.kept -= (int64_t)(live - wr_pool_live(entity->graph->pool));
 	wr_entity_drop_tick(entity);
 }

@@ -272,7 +272,7 @@ def s07_r05_a_drain_of_the_sender_ends_both(weir):
 def r05_a_receiver_that_is_stopped_says_so(weir):
     a, b, _ = running(weir)
     b.send_signal(signal.SIGINT)
-    fails(Ended(a), "the receiver at .* is lost after \\d+ messages.*: its run was stopped, or has failed")
+    fails(Ended(a), "the receiver at .* is lost after \\d+ messages.*: its run was stopped")
     assert Ended(b).code == 130
 
 
@@ -284,6 +284,27 @@ def r05_an_error_of_the_receiver_is_told_with_its_text(weir):
     why = "receive.out: emitted bytes, which end.in does not take"
     fails(Ended(a), f"the receiver at {to} is lost after \\d+ messages.*: {why}")
     fails(Ended(b), f"'receive': {why}")
+
+
+def r05_an_error_of_another_entity_is_told_with_its_text(weir):
+    """Of the receiver's run, and of the sender's."""
+    slow = {**entity("slow", "delay", duration="1s"), "ports": {"in": {"capacity": 1, "policy": "fault"}}}
+    why = "slow.in: the queue of 1 is full and its policy is 'fault'"
+    to = address()
+    b = start(weir, "b", chain(receive(to), entity("between", "pass"), slow, SINK))
+    a = start(weir, "a", chain(beating(), send(to)))
+    fails(Ended(a), f"the receiver at {to} is lost after \\d+ messages.*: its run has failed: between: {why}")
+    fails(Ended(b), why)
+    to = address()
+    b = start(weir, "b", chain(receive(to), SINK))
+    graph = chain(beating(), send(to))
+    slow["ports"]["in"]["capacity"] = 400  # by then they are joined
+    why = why.replace("of 1", "of 400")
+    graph["entities"] += [slow, SINK]
+    graph["connections"] += [["source.out", "slow.in"], ["slow.out", "end.in"]]
+    a = start(weir, "a", graph)
+    fails(Ended(b), f"the sender at 127.0.0.1 is lost.*: its run has failed: source: {why}")
+    fails(Ended(a), why)
 
 
 def lost(text):
@@ -522,6 +543,7 @@ if __name__ == "__main__":
             s07_r05_a_drain_of_the_sender_ends_both,
             r05_a_receiver_that_is_stopped_says_so,
             r05_an_error_of_the_receiver_is_told_with_its_text,
+            r05_an_error_of_another_entity_is_told_with_its_text,
             r05_the_end_leaves_no_connection_though_both_runs_go_on,
             r06_a_receiver_that_comes_back_goes_on,
             r06_a_sender_that_comes_back_goes_on,

@@ -245,11 +245,15 @@ static weir_status emit_then_fail(struct rig *rig, weir_context *context)
 }
 
 static bool seen_stopping;
+static char seen_failure[100]; /* "": none */
 
 static void look_at_stop(struct rig *rig, weir_context *context)
 {
+	const char *failure = weir_context_failure(context);
+
 	(void)rig;
 	seen_stopping = weir_context_stopping(context);
+	snprintf(seen_failure, sizeof seen_failure, "%s", failure ? failure : "");
 }
 
 static void fails_after_the_drain(void)
@@ -343,6 +347,25 @@ static void f97_stop_knows_whether_the_run_came_to_its_end(void **state)
 	assert_true(stopping_after("a:call; source ticks=1 -> end enabled=false", finish, WEIR_E_DEADLOCK));
 }
 
+static weir_status fail_later(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, !weir_context_failure(context)); /* it is no stop */
+	return weir_context_fail(context, "cannot go on");
+}
+
+static void f97_stop_knows_why_the_run_has_failed(void **state)
+{
+	(void)state;
+	stopping_after("a:call", fail_later, WEIR_E_FAILED);
+	assert_string_equal(seen_failure, "a: cannot go on");
+	stopping_after("a:call", finish, WEIR_OK);
+	assert_string_equal(seen_failure, "");
+	stopping_after("a:call", drain, WEIR_OK);
+	assert_string_equal(seen_failure, "");
+	stopping_after("a:call; source ticks=1 -> end enabled=false", finish, WEIR_E_DEADLOCK);
+	assert_non_null(strstr(seen_failure, "end"));
+}
+
 static weir_status refuse_start(struct rig *rig, weir_context *context)
 {
 	(void)rig;
@@ -361,6 +384,7 @@ static void f97_stop_knows_of_a_start_that_failed(void **state)
 	rig_here(rig);
 	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_FAILED);
 	assert_true(seen_stopping);
+	assert_string_equal(seen_failure, "b: not today");
 	rig_destroy(rig);
 }
 
@@ -378,6 +402,7 @@ int main(void)
 		cmocka_unit_test(f98_the_first_failure_is_kept),
 		cmocka_unit_test(f98_it_needs_a_compute_and_a_failure),
 		cmocka_unit_test(f97_stop_knows_whether_the_run_came_to_its_end),
+		cmocka_unit_test(f97_stop_knows_why_the_run_has_failed),
 		cmocka_unit_test(f97_stop_knows_of_a_start_that_failed),
 	};
 
