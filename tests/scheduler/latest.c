@@ -52,7 +52,7 @@ static void c04_each_tick_receives_the_newest_message_again(void **state)
 
 static void fast_beside_slow(void)
 {
-	struct rig *rig = rig_of("f:source ticks=5 period=10ms -> e:end; "
+	struct rig *rig = rig_of("f:source ticks=5 period=50ms -> e:end; "
 				 "s:source ticks=40 period=1ms -> e.in2 policy=latest");
 	weir_queue_counts counts;
 
