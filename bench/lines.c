@@ -181,29 +181,29 @@ static double run_plain(bool replays)
 #endif
 }
 
-static void print_rates(const char *who, int form, double *rates)
+static void print_rates(const char *name, int form, double *rates)
 {
 	double possible = lines * 1e9 / (LINES_STAGES * (double)work.ns);
 
 	qsort(rates, rounds, sizeof *rates, by_value);
 	printf("%u lines of one frame, %d x %.0f us %s, %s: %.0f frames/s, %.3f of %.0f (%.3f to %.3f)\n",
-	       lines, LINES_STAGES, (double)work.ns / 1e3, names[form], who, rates[rounds / 2],
+	       lines, LINES_STAGES, (double)work.ns / 1e3, names[form], name, rates[rounds / 2],
 	       rates[rounds / 2] / possible, possible, rates[0] / possible, rates[rounds - 1] / possible);
 }
 
 static void print_form(int form, struct rates *weir, struct rates *plain)
 {
 	double ratio[ROUNDS_MAX];
-	char who[64];
+	char name[64];
 
 	for (unsigned round = 0; plain && round < rounds; round++)
 		ratio[round] = weir->of[form][round] / plain->of[form][round];
-	snprintf(who, sizeof who, "%u workers, %s", workers, signal_name);
-	print_rates(who, form, weir->of[form]);
+	snprintf(name, sizeof name, "%u workers, %s", workers, signal_name);
+	print_rates(name, form, weir->of[form]);
 	if (!plain)
 		return;
-	snprintf(who, sizeof who, "plain CUDA, %u threads", workers ? workers : 1);
-	print_rates(who, form, plain->of[form]);
+	snprintf(name, sizeof name, "plain CUDA, %u threads", workers ? workers : 1);
+	print_rates(name, form, plain->of[form]);
 	qsort(ratio, rounds, sizeof *ratio, by_value);
 	printf("  weir / plain, %s: %.3f (%.3f to %.3f)\n", names[form], ratio[rounds / 2], ratio[0],
 	       ratio[rounds - 1]);

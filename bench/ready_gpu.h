@@ -38,7 +38,7 @@ int ready_gpu_launch(void *stream, const void *work);               /* also the 
 int ready_gpu_call(void *stream, void (*fn)(void *arg), void *arg); /* a host function */
 /* Later work on the stream waits for what is on the other one now. */
 int ready_gpu_follow(void *stream, void *before);
-int ready_gpu_mark(void *stream); /* records an event for which nobody waits */
+int ready_gpu_mark(void *stream); /* records an event that no stream waits for */
 int ready_gpu_write(void *stream, uint32_t *word, uint32_t value); /* a stream memory operation */
 int ready_gpu_wait(void *stream);                                  /* cudaStreamSynchronize */
 

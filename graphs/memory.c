@@ -453,10 +453,9 @@ static void check_pool_size(struct wr_build *build, const struct wr_resource *re
 	else if (pool->kept && pool->users > 1 && !pool->blocks && pool->max_size < pool->claimed)
 		wr_report(&build->reports, WR_W_CLAIM, &at, value->place,
 			  "pool '%s' has %llu bytes, but its users claim %llu, of which up to %llu are kept "
-			  "for "
-			  "messages that are made ahead, so that others may wait for ever: raise "
-			  "\"max_size\" to "
-			  "that and what the queues behind it hold, or give them a pool of their own",
+			  "for messages that are made ahead, so that others may wait for ever: raise "
+			  "\"max_size\" to that and what the queues behind it hold, or give them a pool "
+			  "of their own",
 			  name.text, (unsigned long long)pool->max_size, (unsigned long long)pool->claimed,
 			  (unsigned long long)pool->kept);
 	else if (pool->blocks && pool->blocks < pool->queued)

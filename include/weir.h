@@ -1557,8 +1557,8 @@ typedef struct {
 } weir_allocation;
 /*
  * Finds the allocation of cudaMalloc that the address lies in, for what is to be registered of it elsewhere
- * (with a network, with another process): that holds for as long as the address gives the same id, whoever
- * frees memory meanwhile. It asks the driver, which takes 1 us. false: there is none; other memory, as the
+ * (with a network, with another process): that holds for as long as the address gives the same id, whatever
+ * is freed meanwhile. It asks the driver, which takes 1 us. false: there is none; other memory, as the
  * host's, that of stream-ordered pools and all on `host` and `sim`, has no such id. Thread: any. Source:
  * cuPointerGetAttributes.
  */

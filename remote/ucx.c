@@ -280,6 +280,11 @@ static bool ucx_load(char why[LINK_WHY])
 
 /* --- memory --- */
 
+static ucs_memory_type_t memory_type(bool device)
+{
+	return device ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+}
+
 static void unregister(struct link *link, struct registered *place)
 {
 	if (place->id)
@@ -287,20 +292,19 @@ static void unregister(struct link *link, struct registered *place)
 	place->id = 0;
 }
 
-static bool register_whole(struct link *link, struct registered *place, const struct whole *whole,
-			   ucs_memory_type_t type)
+static bool register_whole(struct link *link, struct registered *place, const struct span *span)
 {
 	const ucp_mem_map_params_t params = {
 		.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
 			      UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE,
-		.address = whole->data,
-		.length = whole->bytes,
-		.memory_type = type,
+		.address = span->whole.data,
+		.length = span->whole.bytes,
+		.memory_type = memory_type(span->device),
 	};
 
 	if (ucx.ucp_mem_map(link->engines[NEAR].context, &params, &place->memory))
 		return false;
-	place->id = whole->id;
+	place->id = span->whole.id;
 	return true;
 }
 
@@ -318,8 +322,7 @@ static struct registered *find_registered(struct link *link, const struct span *
 		if (place->users)
 			return NULL;
 		unregister(link, place);
-		if (!register_whole(link, place, &span->whole,
-				    span->device ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST))
+		if (!register_whole(link, place, span))
 			return NULL;
 	}
 	place->users++;
@@ -422,7 +425,7 @@ static void on_received(void *request, ucs_status_t status, size_t bytes, void *
 static void say_memory(const struct transfer *transfer, unsigned i, ucp_request_param_t *how)
 {
 	how->op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-	how->memory_type = transfer->devices >> i & 1 ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+	how->memory_type = memory_type(transfer->devices >> i & 1);
 	if (!transfer->registered[i])
 		return;
 	how->op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;

@@ -415,10 +415,12 @@ static weir_status fence_if_made(weir_entity *entity, weir_message *message, wei
 static weir_status fence_made(weir_entity *entity, weir_message *message, weir_fence fence, enum wr_part part)
 {
 	weir_status status = WEIR_OK;
+	size_t parts;
 
 	if (message->kind != WEIR_KIND_PARTS)
 		return fence_if_made(entity, message, fence, part);
-	for (size_t i = 0; !status && i < weir_message_parts(message); i++)
+	parts = weir_message_parts(message);
+	for (size_t i = 0; !status && i < parts; i++)
 		status = fence_if_made(entity, weir_message_part_at(message, i), fence, part);
 	return status;
 }

@@ -288,7 +288,7 @@ static void r06_r07_sockets_are_looked_at_by_time_while_it_polls(void **unused)
 	close_side(&sides[0], 0);
 }
 
-/* UCX would end this process, too: it connects, and cannot say who it is. */
+/* UCX would end this process, too: it connects, and cannot send its address. */
 static void r06_a_sender_that_ends_as_it_connects_is_lost(void **unused)
 {
 	const char *transports = getenv("UCX_TLS");
