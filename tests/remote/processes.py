@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import pathlib
-import random
 import re
 import signal
 import socket
@@ -30,22 +29,8 @@ if LONG:
 FOLDER.mkdir(parents=True, exist_ok=True)
 
 
-taken = []  # a socket for each address that was given
-
-
 def address():
-    """One of this machine that nothing uses; below the ports that the system gives to connections. No test beside this one gets it before a
-    process listens there, or after: a socket keeps it, which a listener that reuses addresses may join."""
-    while True:
-        keeper, port = socket.socket(), random.randrange(10000, 30000)
-        try:
-            keeper.bind(("127.0.0.1", port))
-        except OSError:
-            keeper.close()
-            continue
-        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.append(keeper)
-        return f"127.0.0.1:{port}"
+    return f"127.0.0.1:{process.free_port()}"
 
 
 def entity(name, operator, **parameters):
