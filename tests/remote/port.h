@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 /*
- * Below those that the system gives to connections; another one for each call. Until the process ends no test beside it gets
- * that port: a socket keeps it, which a listener that reuses addresses may join.
+ * Below those that the system gives to connections; another one for each call. Until the process ends no test
+ * beside it gets that port: a socket keeps it, which a listener that reuses addresses may join.
  */
 static inline int free_port(void)
 {

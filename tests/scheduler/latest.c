@@ -20,8 +20,8 @@ static weir_status send_next(weir_context *context, int64_t *sent)
 }
 
 /*
- * `f` sends at least so many, and until `e` has shown the last of what `s` sends, however late that comes on a busy machine; then
- * one more. Past `least` it sends seldom.
+ * `f` sends at least so many, and until `e` has shown the last of what `s` sends, however late that comes on
+ * a busy machine; then one more. Past `least` it sends seldom.
  */
 static struct {
 	int64_t least;
