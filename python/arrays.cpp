@@ -837,14 +837,26 @@ static std::vector<void *> readers_of(const Message &self)
 	return known && !known->empty() ? *known : std::vector<void *>(1, nullptr);
 }
 
-/* What was shown and is not of this tick has no fence of its readers yet. */
+/*
+ * What was shown has no fence of its readers yet, unless it is of this tick, whose end fences it, and they
+ * are on the tick's streams: the legacy stream is none of these.
+ */
+void note_readers(Message &self)
+{
+	int device = self.shown ? weir_message_tensor(self.message)->device : 0;
+
+	if (self.shown_on_legacy)
+		note_reader(self.core.get(), self.message, device, nullptr);
+	else if (self.shown && !(current && self.call == number_of_call(current)))
+		for (void *native : readers_of(self))
+			note_reader(self.core.get(), self.message, device, native);
+}
+
 Message::~Message()
 {
 	if (!message || borrowed || !is_ours(core.get()))
 		return;
-	if (shown && !(current && call == number_of_call(current)))
-		for (void *native : readers_of(*this))
-			note_reader(core.get(), message, weir_message_tensor(message)->device, native);
+	note_readers(*this);
 	weir_message_unref(message);
 	if (!depth && let_go_of.load(std::memory_order_relaxed))
 		drop_holders(); /* a program that drops its last message may not call the module again */
@@ -909,6 +921,8 @@ nb::object cuda_array_interface(Message &self)
 			if (!native)
 				out["stream"] = 1;
 		}
+	for (void *native : readers)
+		self.shown_on_legacy |= !native;
 	return out;
 }
 

@@ -382,22 +382,27 @@ struct Message {
 	weir_message *message;
 	Ref core;
 	bool writable = false;
-	bool borrowed = false; /* received in the compute that goes on; see Context.lent */
-	bool made = false;     /* by ctx.empty: in `call` it may be written even if it was emitted */
-	bool shown = false;    /* by __cuda_array_interface__, which names no stream of the reader's */
-	uint64_t call = 0;     /* received or made in this call: the end of its tick fences the payload */
+	bool borrowed = false;        /* received in the compute that goes on; see Context.lent */
+	bool made = false;            /* by ctx.empty: in `call` it may be written even if it was emitted */
+	bool shown = false;           /* by __cuda_array_interface__, which names no stream of the reader's */
+	bool shown_on_legacy = false; /* the tick asked for none, or there was no tick */
+	uint64_t call = 0; /* received or made in this call: the end of its tick fences the payload */
 
 	Message(weir_message *taken, Core *of) : message(taken), core(of)
 	{
 	}
 	Message(Message &&other) noexcept
 	    : message(other.message), core(std::move(other.core)), writable(other.writable),
-	      borrowed(other.borrowed), made(other.made), shown(other.shown), call(other.call)
+	      borrowed(other.borrowed), made(other.made), shown(other.shown),
+	      shown_on_legacy(other.shown_on_legacy), call(other.call)
 	{
 		other.message = nullptr;
 	}
 	~Message();
 };
+
+/* Before the message is let go: fences what reads the array that was shown. */
+void note_readers(Message &self);
 
 /* A message that is being made: dropped unless it is taken. */
 struct Draft {
@@ -479,8 +484,10 @@ struct Context {
 			message->borrowed = false;
 			if (Py_REFCNT(object.ptr()) > 1)
 				weir_message_ref(message->message);
-			else
+			else {
+				note_readers(*message);
 				message->message = nullptr;
+			}
 		}
 		lent.clear();
 	}

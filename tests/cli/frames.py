@@ -9,8 +9,10 @@ import pathlib
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 import process
@@ -136,6 +138,11 @@ def processor_s(child):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def unread(pipe):
+    """Bytes in it."""
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+
+
 def a_silent_writer_and_a_stalled_reader_cost_nothing(weir):
     data = clip(6)  # fits into a pipe: this test writes before it reads
     child = process.start(weir, "run", "--backend", "host", "--workers", "1", graph(), stdin=subprocess.PIPE, text=False)
@@ -167,14 +174,15 @@ def a_reader_that_stalls_for_ten_seconds_loses_nothing(weir):
 
 def a_stall_is_one_line_at_each_end(weir):
     """A second of virtual time at the reader; a shorter time, of the host, at the writer."""
-    child = process.start(weir, "run", "--backend", "sim", graph({"warn_after": "1s"}), stdin=subprocess.PIPE, text=False)
-    child.stdin.write(clip(1) + b"x" * 100)
-    child.stdin.flush()
+    end, begin = os.pipe()
+    os.write(begin, clip(1) + b"x" * 100)  # it fits, and is there before the run, whose time passes fast
+    child = process.start(weir, "run", "--backend", "sim", graph({"warn_after": "1s"}), stdin=end, text=False)
+    os.close(end)
     line = child.stderr.readline().decode()
     assert re.fullmatch(r"weir run: warning: read: has waited 1(\.0\d)? s for descriptor 0 \(readable\): nothing comes from standard "
                         rf"input: frame 1 has 100 of {FRAME} bytes\n", line), line
-    child.stdin.write(clip(1)[100:])
-    child.stdin.close()
+    os.write(begin, clip(1)[100:])
+    os.close(begin)
     assert child.stdout.read(2 * FRAME).startswith(clip(1))
     line = child.stderr.readline().decode()
     assert line.startswith("weir run: warning: read: goes on: has waited "), line
@@ -227,10 +235,13 @@ def a_graph_on_standard_input_leaves_no_frames_there(weir):
 def a_stalled_reader_holds_the_senders_back(weir):
     child = process.start(weir, "run", "--backend", "host", "--workers", "1", graph({"path": "/dev/zero"}), text=False)
     child.stdout.read(FRAME)
-    time.sleep(0.1)  # the pipe is full now
-    before = processor_s(child)
-    time.sleep(0.2)
-    assert processor_s(child) - before <= 0.02, "a stalled reader costs processor time"
+    until = time.monotonic() + 20
+    stalled = False
+    while not stalled:  # it reads ahead until all its queues are full, and so is the pipe
+        assert time.monotonic() < until, "a stalled reader costs processor time"
+        there, before = unread(child.stdout), processor_s(child)
+        time.sleep(0.2)
+        stalled = 0 < there == unread(child.stdout) and processor_s(child) - before <= 0.02
     child.send_signal(signal.SIGUSR1)
     line = child.stderr.readline().decode()
     assert "write waits: file_descriptor: has waited" in line and "(writable)" in line, line

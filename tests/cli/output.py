@@ -31,9 +31,9 @@ def on_a_terminal(weir, *arguments):
 
 
 def a_terminal_sees_a_line_that_moves(weir):
-    code, out, got = on_a_terminal(weir, "run", process.graph("endless.json"), *HOST, "--duration", "1s")
+    code, out, got = on_a_terminal(weir, "run", process.graph("endless.json"), *HOST, "--duration", "2s")
     assert code == 0, (code, got)
-    assert 2 <= got.count("ticks") <= 10 and "frames/s" in got, got
+    assert 2 <= got.count("ticks") <= 20 and "frames/s" in got, got
     assert got.endswith("\r\x1b[K"), got  # and is cleared
     assert "finished" in out, out
 

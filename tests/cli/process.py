@@ -1,13 +1,16 @@
 """Shared by the tests of the command: running it, and running a list of checks that reports every failure."""
 import os
+import random
 import resource
 import select
+import socket
 import subprocess
 import sys
 import tempfile
 
 GRAPHS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "graphs")
 LIMIT = 300  # seconds: the command never hangs, even on a machine that is busy
+keepers = []  # a socket for each port that was given
 started = []  # processes that a failing test may leave running
 counts = tempfile.TemporaryDirectory()  # of branches, see small_files
 
@@ -23,6 +26,21 @@ def small_files(limit):
     go elsewhere, since files of counts that are cut off would spoil those of all processes."""
     elsewhere = {"GCOV_PREFIX": counts.name, "GCOV_ERROR_FILE": "/dev/null"}
     return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)), "env": {**environment(), **elsewhere}}
+
+
+def free_port():
+    """One of 127.0.0.1 that nothing uses; below those that the system gives to connections. No test beside this one gets it before a
+    process listens there, or after: a socket keeps it, which a listener that reuses addresses may join."""
+    while True:
+        keeper, port = socket.socket(), random.randrange(10000, 30000)
+        try:
+            keeper.bind(("127.0.0.1", port))
+        except OSError:
+            keeper.close()
+            continue
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        keepers.append(keeper)
+        return port
 
 
 def graph(name):

@@ -173,14 +173,16 @@ class Read:
 
 @weir.operator
 class ReadShown:
-    """Reads by __cuda_array_interface__, on the stream that this names."""
+    """Reads by __cuda_array_interface__, behind other work on the stream that this names."""
 
     inputs = UNGATED
 
     def compute(self, ctx):
         message = ctx.receive("in")
         shown = message.__cuda_array_interface__
-        runs["run"].found.append(Stream(0 if shown["stream"] == LEGACY else shown["stream"]).read(shown["data"][0]))
+        stream = Stream(0 if shown["stream"] == LEGACY else shown["stream"])
+        stream.be_late()
+        runs["run"].found.append(stream.read(shown["data"][0]))
 
 
 def graph_of(*entities):
@@ -221,11 +223,12 @@ def test_memory_is_not_written_again_before_the_consumers_stream_has_read_it(run
     assert made.values() == [1, 2, 3, 4]
 
 
-def test_what_is_shown_is_read_behind_the_producer(run):
-    made = run(write_late)
-    run_graph(graph_of(WRITE, {"name": "read", "operator": "ReadShown"}))
+@pytest.mark.parametrize("ticks", [1, 4])
+def test_what_is_shown_is_read_behind_the_producer_and_stays_until_then(run, ticks):
+    made = run(write_late, ticks)
+    run_graph(graph_of(WRITE, {"name": "read", "operator": "ReadShown", "ports": {"in": {"gate": True}}}))
     call("cudaDeviceSynchronize")
-    assert made.values() == [1]
+    assert made.values() == list(range(1, ticks + 1))
 
 
 def test_the_entitys_stream_is_behind_the_array_that_is_emitted(run):

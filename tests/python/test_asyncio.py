@@ -61,8 +61,10 @@ def test_push_async_is_woken_and_does_not_poll():
 
         inlet._inlet = Counted()
         pushing = [asyncio.create_task(inlet.push_async(i)) for i in (1, 2)]
-        await asyncio.sleep(0.1)
-        begun = calls
+        begun = -1
+        while begun != calls:  # until both sleep
+            begun = calls
+            await asyncio.sleep(0.1)
         await asyncio.sleep(0.3)
         before = calls
         graph.tell("c", "boolean", "ready")
@@ -102,7 +104,8 @@ def test_what_comes_seldom_is_slept_for(take):
         messages = outlet.__aiter__()
         for i in range(40):
             taking = asyncio.ensure_future(outlet.take_async() if take == "take_async" else messages.__anext__())
-            await asyncio.sleep(0.002)
+            while not (outlet._watch and outlet._watch.waiting):  # for a time might be too short: then a turn takes the message
+                await asyncio.sleep(0.001)
             await inlet.push_async(i)
             assert (await taking).object == i
         graph.close()
@@ -123,7 +126,8 @@ def test_a_loop_that_is_busy_is_not_held_up():
         until = time.perf_counter_ns() + 2 * weir.ends.BRIEF
         while time.perf_counter_ns() < until:
             pass
-        await asyncio.sleep(0.001)
+        while len(waits) < weir.ends.TURNS:  # not for a time: a message that comes before the last turn is taken by it
+            await asyncio.sleep(0)
         await inlet.push_async(0)
         await taking
         graph.close()

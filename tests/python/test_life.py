@@ -221,7 +221,7 @@ class Slow:
     def compute(self, ctx):
         global ended
         begun.set()
-        time.sleep(0.6)
+        over.wait(20)
         ended = time.monotonic()
 
 def wait(call):
@@ -229,8 +229,10 @@ def wait(call):
         call()
     except (weir.Closed, StopIteration):
         left.append(time.monotonic())
+        if len(left) == 4:
+            over.set()
 
-begun, left = threading.Event(), []
+begun, over, left = threading.Event(), threading.Event(), []
 graph = weir.Graph({"weir": 1, "entities": [{"name": "slow", "operator": "Slow"}]})
 inlet, outlet = graph.inlet("slow.in"), graph.outlet("slow.out")
 graph.start(backend="host", workers=1)

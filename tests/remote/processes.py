@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import pathlib
-import random
 import re
 import signal
 import socket
@@ -31,15 +30,7 @@ FOLDER.mkdir(parents=True, exist_ok=True)
 
 
 def address():
-    """One of this machine that nothing uses; below the ports that the system gives to connections."""
-    while True:
-        with socket.socket() as listener:
-            port = random.randrange(10000, 30000)
-            try:
-                listener.bind(("127.0.0.1", port))
-                return f"127.0.0.1:{port}"
-            except OSError:
-                pass
+    return f"127.0.0.1:{process.free_port()}"
 
 
 def entity(name, operator, **parameters):
@@ -295,16 +286,21 @@ def r05_an_error_of_another_entity_is_told_with_its_text(weir):
     a = start(weir, "a", chain(beating(), send(to)))
     fails(Ended(a), f"the receiver at {to} is lost after \\d+ messages.*: its run has failed: between: {why}")
     fails(Ended(b), why)
-    to = address()
-    b = start(weir, "b", chain(receive(to), SINK))
-    graph = chain(beating(), send(to))
-    slow["ports"]["in"]["capacity"] = 400  # by then they are joined
-    why = why.replace("of 1", "of 400")
-    graph["entities"] += [slow, SINK]
-    graph["connections"] += [["source.out", "slow.in"], ["slow.out", "end.in"]]
+    to, seen, fifo = address(), FOLDER / "seen", FOLDER / "fails"
+    for path in (seen, fifo):
+        path.unlink(missing_ok=True)
+    os.mkfifo(fifo)
+    b = start(weir, "b", chain(receive(to), entity("end", "frames_write", path=str(seen))))
+    graph = chain(beating(bytes=100), send(to))
+    graph["entities"] += [entity("read", "frames_read", path=str(fifo), bytes=100), slow, SINK]
+    graph["connections"] += [["read.out", "slow.in"], ["slow.out", "end.in"]]
+    writer = os.open(fifo, os.O_RDWR)
     a = start(weir, "a", graph)
-    fails(Ended(b), f"the sender at 127.0.0.1 is lost.*: its run has failed: source: {why}")
+    wait_until(b, lambda: frames(seen) > 300)  # they are joined
+    os.write(writer, bytes(500))
+    fails(Ended(b), f"the sender at 127.0.0.1 is lost.*: its run has failed: read: {why}")
     fails(Ended(a), why)
+    os.close(writer)
 
 
 def lost(text):
@@ -393,11 +389,11 @@ def r05_r06_who_has_all_ends_well_without_its_sender(weir):
     """The end was told, and all before it has come, when the sender is lost; what waits is emitted."""
     to, (end, seen) = address(), slow("200ms")
     b = start(weir, "b", chain(receive(to, credits=16), end))
-    a = start(weir, "a", chain(counted("ping", 8, bytes=100), send(to)))
-    wait_until(b, lambda: frames(seen) > 300)
+    a = start(weir, "a", chain(counted("ping", 14, bytes=100), send(to)))
+    wait_until(b, lambda: frames(seen) > 1000)  # two seconds after the first one came
     a.kill()
     b = Ended(b)
-    assert b.code == 0 and b.counts("end")[0] == 8, b
+    assert b.code == 0 and b.counts("end")[0] == 14, b
 
 
 def r06_what_is_not_confirmed_at_the_end_counts_as_lost(weir):

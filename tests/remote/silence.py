@@ -35,6 +35,18 @@ def ticks_of(child):
         return sum(int(number) for number in stat.read().rsplit(")", 1)[1].split()[11:13])
 
 
+def are_at_rest(children):
+    """Each has taken the time that it needs to begin, and in half a second next to none."""
+    before = [ticks_of(child) for child in children]
+    time.sleep(0.5)
+    return min(before) > 0 and all(ticks_of(child) - ticks <= 1 for child, ticks in zip(children, before))
+
+
+def never_warns(name, operator, **parameters):
+    """However long it waits for its descriptor."""
+    return {**entity(name, operator, **parameters), "conditions": [{"type": "file_descriptor", "warn_after": "0s"}]}
+
+
 class Frames(threading.Thread):
     """Reads frames of `ping` from a FIFO until it is closed. What is no frame, or not a later one than the one before, is a fault."""
 
@@ -175,30 +187,34 @@ def r07_who_waits_goes_on_with_a_side_that_was_stopped(weir):
 
 
 def r07_who_is_full_or_has_nothing_to_send_is_not_silent(weir):
-    """Two pairs, for longer than `keepalive`: one writes to a pipe that nobody reads, the other one's next message is due later. What
-    keeps them together costs next to nothing."""
-    keep, fifo, seen = {"keepalive": "3s"}, processes.FOLDER / "fifo", processes.FOLDER / "seen"
-    for path in (fifo, seen):
+    """Two pairs, for longer than `keepalive`: one writes to a pipe that nobody reads, the other one reads from one that nobody writes
+    to. What keeps them together costs next to nothing."""
+    keep, fifo, rare, seen = {"keepalive": "3s"}, processes.FOLDER / "fifo", processes.FOLDER / "rare", processes.FOLDER / "seen"
+    for path in (fifo, rare, seen):
         path.unlink(missing_ok=True)
     os.mkfifo(fifo)
-    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
-    to, rare = address(), processes.counted("ping", 2, bytes=100)
-    rare["conditions"].append({"type": "periodic", "period": "8s"})
+    os.mkfifo(rare)
+    reader, writer = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK), os.open(rare, os.O_RDWR)
+    to = address()
     idle = [
         start(weir, "idle-b", chain(receive(to, **keep), entity("end", "frames_write", path=str(seen)))),
-        start(weir, "idle-a", chain(rare, send(to, **keep))),
+        start(weir, "idle-a", chain(never_warns("source", "frames_read", path=str(rare), bytes=100), send(to, **keep))),
     ]
+    os.write(writer, bytes(100))
     wait_until(idle[0], lambda: frames(seen) == 100)
     to = address()
     full = [
-        start(weir, "full-b", chain(receive(to, credits=2, **keep), entity("end", "frames_write", path=str(fifo))), "--workers", "1"),
+        start(weir, "full-b", chain(receive(to, credits=2, **keep), never_warns("end", "frames_write", path=str(fifo))), "--workers", "1"),
         start(weir, "full-a", chain(processes.counted("ping", 200, bytes=100000), send(to, **keep)), "--workers", "1"),
     ]
-    time.sleep(2)
+    select.select([reader], [], [], processes.process.LIMIT)
+    wait_until(full[0], lambda: are_at_rest(idle + full))  # however long they take to begin
     before = [ticks_of(child) for child in idle + full]
     time.sleep(4)
     spent = [ticks_of(child) - first for child, first in zip(idle + full, before)]
     still = [child.poll() is None for child in idle + full]
+    os.write(writer, bytes(100))
+    os.close(writer)
     os.set_blocking(reader, True)
     read = 0
     while part := os.read(reader, 1 << 20):
@@ -259,9 +275,8 @@ def e06_r06_killed_at_any_moment_a_side_is_named(weir):
             killed.communicate()
             began = time.monotonic()
             try:
-                other.wait(5)
+                other.wait(5 if side == "a" else processes.process.LIMIT)
             except subprocess.TimeoutExpired:  # it waits for a first sender: it shall get one
-                assert side == "a", Ended(other)
                 late = Ended(start(weir, "a", chain(processes.counted("ping", 3), send(to))))
                 assert late.code == 0 and Ended(other).code == 0, (late, Ended(other))
                 continue

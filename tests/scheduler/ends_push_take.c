@@ -32,7 +32,7 @@ static void push_some(void)
 
 	rig_start(rig);
 	for (int i = 0; i < 5; i++)
-		assert_int_equal(push(rig, inlet, i, SECOND), WEIR_OK); /* blocks: the capacity is 1 */
+		assert_int_equal(push(rig, inlet, i, 60 * SECOND), WEIR_OK); /* blocks: the capacity is 1 */
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 10 * MS, NULL),
 			 WEIR_E_TIMEOUT); /* the inlet holds the run open */
 	weir_inlet_close(inlet);
@@ -62,7 +62,7 @@ static void b02_a_full_queue_pushes_back(void **state)
 	assert_int_equal(push(rig, inlet, 2, 0), WEIR_E_BUSY);
 	assert_int_equal(push(rig, inlet, 2, MS), WEIR_E_TIMEOUT);
 	rig_tell(rig, "end", WEIR_TOLD_READY);
-	assert_int_equal(push(rig, inlet, 2, SECOND), WEIR_OK);
+	assert_int_equal(push(rig, inlet, 2, 60 * SECOND), WEIR_OK);
 	weir_inlet_close(inlet);
 	assert_int_equal(push(rig, inlet, 3, 0), WEIR_E_CLOSED);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
@@ -78,13 +78,13 @@ static void b02_a_push_is_refused_outside_a_run_in_a_drain_and_when_the_receiver
 	(void)state;
 	assert_int_equal(push(rig, inlet, 0, 0), WEIR_E_CLOSED);
 	rig_make(rig);
-	assert_int_equal(push(rig, inlet, 0, SECOND), WEIR_E_CLOSED);
+	assert_int_equal(push(rig, inlet, 0, 60 * SECOND), WEIR_E_CLOSED);
 	assert_says(weir_last_error(), "no run is on: push after the start");
 	rig_start(rig);
-	assert_int_equal(push(rig, inlet, 0, SECOND), WEIR_OK);
+	assert_int_equal(push(rig, inlet, 0, 60 * SECOND), WEIR_OK);
 	assert_int_equal(rig_wait(rig),
 			 WEIR_OK); /* its only receiver is DONE: the inlet does not hold the run */
-	assert_int_equal(push(rig, inlet, 1, SECOND), WEIR_E_CLOSED);
+	assert_int_equal(push(rig, inlet, 1, 60 * SECOND), WEIR_E_CLOSED);
 	assert_says(weir_last_error(), "no run is on");
 	rig_destroy(rig);
 }
@@ -100,7 +100,7 @@ static void b02_a_drain_closes_inlets(void **state)
 		assert_int_equal(push(rig, inlet, i, 0), WEIR_OK);
 	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
 	weir_scheduler_wait(rig->scheduler, MS, NULL);
-	assert_int_equal(push(rig, inlet, 3, SECOND), WEIR_E_CLOSED);
+	assert_int_equal(push(rig, inlet, 3, 60 * SECOND), WEIR_E_CLOSED);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_string_equal(rig_text(rig, "end"), "0 1 2");
 	rig_destroy(rig);
@@ -276,8 +276,8 @@ static void take_all(void)
 
 	rig_start(rig);
 	for (int i = 0; i < 5; i++)
-		assert_int_equal(rig_take(outlet, SECOND), i);
-	assert_int_equal(rig_take(outlet, SECOND), WEIR_E_CLOSED); /* the sender is done */
+		assert_int_equal(rig_take(outlet, 60 * SECOND), i);
+	assert_int_equal(rig_take(outlet, 60 * SECOND), WEIR_E_CLOSED); /* the sender is done */
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(rig_queue(rig, "outlet").delivered, 5);
 	assert_int_equal(rig_take(outlet, 0), WEIR_E_CLOSED);
@@ -300,7 +300,7 @@ static void b02_an_outlet_that_is_full_holds_its_sender_and_the_run(void **state
 	assert_int_equal(weir_scheduler_wait(rig->scheduler, 60 * SECOND, NULL), WEIR_E_TIMEOUT);
 	assert_int_equal(rig_ticks(rig, "source"), 3);
 	for (int i = 0; i < 5; i++)
-		assert_int_equal(rig_take(outlet, SECOND), i);
+		assert_int_equal(rig_take(outlet, 60 * SECOND), i);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	rig_destroy(rig);
 }

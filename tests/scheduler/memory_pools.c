@@ -134,7 +134,7 @@ static void the_program_holds_the_only_block(void)
 			assert_int_equal(rig_take(outlet, 5 * MS), WEIR_E_TIMEOUT); /* and no deadlock */
 		weir_message_unref(held);
 	}
-	assert_int_equal(rig_take(outlet, SECOND), WEIR_E_CLOSED);
+	assert_int_equal(rig_take(outlet, 60 * SECOND), WEIR_E_CLOSED);
 	assert_int_equal(rig_wait(rig), WEIR_OK);
 	assert_int_equal(counts_of(rig).outside, 0);
 	rig_destroy(rig);
@@ -454,7 +454,7 @@ static void another_graph_reads(void)
 		tensor.data = weir_message_data(message);
 		assert_int_equal(weir_message_wrap_tensor(other->graph, &tensor, unref, message, &wrapped),
 				 WEIR_OK);
-		assert_int_equal(weir_inlet_push(inlet, wrapped, SECOND), WEIR_OK);
+		assert_int_equal(weir_inlet_push(inlet, wrapped, 60 * SECOND), WEIR_OK);
 	}
 	weir_inlet_close(inlet);
 	assert_int_equal(rig_wait(rig), WEIR_OK);

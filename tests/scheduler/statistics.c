@@ -82,7 +82,7 @@ TEST(t16_a_path_leads_from_an_inlet_to_an_outlet)
 	assert_int_equal(weir_graph_add_inlet(rig->graph, "p.in", &inlet), WEIR_OK);
 	rig_start(rig);
 	for (int64_t i = 0; i < 3; i++) {
-		assert_int_equal(weir_inlet_push(inlet, rig_message(rig, i), SECOND), WEIR_OK);
+		assert_int_equal(weir_inlet_push(inlet, rig_message(rig, i), 60 * SECOND), WEIR_OK);
 		assert_int_equal(rig_take(outlet, SECOND * 10), i);
 	}
 	weir_inlet_close(inlet);

@@ -282,6 +282,15 @@ static void t07_a_stream_of_another_device_is_waited_for_and_does_not_serve(void
 
 /* --- F40 --- */
 
+/* On a slow machine work may outlast the run that was cut short; `stop` is then called later. */
+static bool some_keep_streams(struct rig *rig)
+{
+	for (const char *name = "abcdeh"; *name; name++)
+		if (rig_keeps_streams(rig, (char[]){*name, '\0'}))
+			return true;
+	return false;
+}
+
 /* Pool, share, default stream, set: allocation n fails, or all from n on. Returns true if
  * there were fewer. */
 static bool run_with_failure(int64_t n, bool all)
@@ -308,10 +317,7 @@ static bool run_with_failure(int64_t n, bool all)
 		    status == WEIR_E_DEVICE);
 	wr_memory_fail_at(-1, false);
 	for (size_t i = 0; i < rig_pool_count(rig); i++)
-		/* On a slow machine work may outlast the run that was cut short; `stop` is then called later.
-		 */
-		assert_true(rig_taken(rig, i) == 0 || rig_keeps_streams(rig, "a") ||
-			    rig_keeps_streams(rig, "c"));
+		assert_true(rig_taken(rig, i) == 0 || some_keep_streams(rig));
 	if (!status)
 		assert_string_equal(rig_text(rig, "end"), "0 1");
 	rig_destroy(rig);

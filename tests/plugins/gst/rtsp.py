@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -22,12 +21,6 @@ KILLS = int(sys.argv[5]) if len(sys.argv) > 5 else 3
 del sys.argv[2:]
 LOST = "it is tried again every 100 ms"
 BACK = "frames come again, after "
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def serve(port):
@@ -72,7 +65,7 @@ def held(child):
 
 
 def a_server_that_is_killed_is_named_and_frames_come_again(weir):
-    port = free_port()
+    port = process.free_port()
     child = process.start(weir, *graph(port, "reconnect"))  # before there is a server
     says = Lines(child.stderr)
     says.wait(LOST, 1)
@@ -94,7 +87,7 @@ def a_server_that_is_killed_is_named_and_frames_come_again(weir):
 
 
 def a_stop_does_not_wait_for_a_server_that_is_lost(weir):
-    child = process.start(weir, *graph(free_port(), "reconnect"))
+    child = process.start(weir, *graph(process.free_port(), "reconnect"))
     Lines(child.stderr).wait(LOST, 1)
     child.send_signal(signal.SIGINT)
     assert child.wait(process.LIMIT) == 130
