@@ -1,5 +1,6 @@
 /* weir check: each graph alone, then the remote connections between them. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"
@@ -84,6 +85,7 @@ static int check_remotes(const struct checked *all, size_t count)
 
 	if (code)
 		cli_say("the command line: out of memory");
+	fflush(stdout); /* what each is alone stands before what they are together, in one file, too */
 	for (size_t i = 0; !code && i < count; i++)
 		code = cli_remotes_add(&remotes, registry, all[i].options.argument, all[i].graph.description);
 	if (!code)

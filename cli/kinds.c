@@ -532,7 +532,8 @@ static int print_one(const struct list *list, const weir_registry *registry, con
 	if (nearest.best)
 		cli_say("no %s '%s' (did you mean '%s'?)", list->noun, wanted, nearest.best);
 	else
-		cli_say("no %s '%s'; weir %ss lists them", list->noun, wanted, list->noun);
+		cli_say("no %s '%s'; weir %ss lists them, --plugin adds some", list->noun, wanted,
+			list->noun);
 	return CLI_USAGE;
 }
 

@@ -254,8 +254,8 @@ static bool take_help(struct cli_options *options, const char *value)
 static const struct row rows[] = {
 	{CLI_SET, "set", "E.P=VALUE", "sets parameter P of entity E; may be repeated", take_set, NULL},
 	{CLI_PLUGIN, "plugin", "FILE",
-	 "loads operators and conditions, of a file or by name (onnx, gst); may be repeated", take_plugin,
-	 "a file"},
+	 "loads operators and conditions, of a file or by name (onnx, gst, ucx); may be repeated",
+	 take_plugin, "a file"},
 	{CLI_PYTHON, "python", "FILE", "runs a Python file that registers operators; may be repeated",
 	 take_python, "a file"},
 	{CLI_WORKERS, "workers", "N", "threads that run entities (the graph's, else one per core)",

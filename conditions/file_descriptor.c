@@ -45,7 +45,7 @@ static void file_descriptor_ask(const void *state, weir_view *view, weir_verdict
 		weir_verdict_ready(verdict);
 		return;
 	case WEIR_WATCHED_WAITING:
-		weir_verdict_wait(verdict, "its descriptor is not ready");
+		weir_verdict_wait(verdict, NULL); /* texts say which descriptor */
 		weir_verdict_watched(verdict);
 		return;
 	case WEIR_WATCHED_NOTHING:

@@ -5,7 +5,8 @@
  *
  * The linker identifies an object by the name that it was opened by. If the descriptor were closed while the
  * object is loaded, the next plugin could get the same number, so the same name, and the linker would give
- * the old object. So the descriptor stays open as long as the object is loaded.
+ * the old object. So the descriptor stays open as long as the object is loaded: also by another registry,
+ * which has opened it by a descriptor of its own.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -181,6 +182,79 @@ static weir_status load_file(const char *path, struct wr_plugin *plugin)
 	return status;
 }
 
+/* --- descriptors that outlive their plugin --- */
+
+/* Closed plugins whose object was still loaded then; only the descriptors count. Guarded by wr_global_lock.
+ */
+static struct wr_plugin *kept;
+
+static void keep(struct wr_plugin *plugin)
+{
+	wr_global_lock();
+	plugin->next = kept;
+	kept = plugin;
+	wr_global_unlock();
+}
+
+/* All of them: the linker is not to be called under the lock. */
+static struct wr_plugin *take_kept(void)
+{
+	struct wr_plugin *all;
+
+	wr_global_lock();
+	all = kept;
+	kept = NULL;
+	wr_global_unlock();
+	return all;
+}
+
+static bool is_loaded(int fd)
+{
+	void *handle = dlopen(fd_path(fd).path, RTLD_NOW | RTLD_NOLOAD);
+
+	if (handle)
+		dlclose(handle);
+	return handle;
+}
+
+static void keep_or_close(struct wr_plugin *plugin)
+{
+	if (is_loaded(plugin->fd)) {
+		keep(plugin);
+		return;
+	}
+	close(plugin->fd);
+	wr_free(plugin);
+}
+
+static void review_kept(void)
+{
+	for (struct wr_plugin *plugin = take_kept(), *next; plugin; plugin = next) {
+		next = plugin->next;
+		keep_or_close(plugin);
+	}
+}
+
+/* A file that is loaded again is loaded by the descriptor that is kept for it: no further one is. */
+static void use_kept(struct wr_plugin *plugin)
+{
+	struct stat file, other;
+	bool known = !fstat(plugin->fd, &file);
+
+	for (struct wr_plugin *one = take_kept(), *next; one; one = next) {
+		next = one->next;
+		if (plugin->used || !known || fstat(one->fd, &other) || other.st_dev != file.st_dev ||
+		    other.st_ino != file.st_ino) {
+			keep(one);
+			continue;
+		}
+		close(plugin->fd);
+		plugin->fd = one->fd;
+		plugin->used = true;
+		wr_free(one);
+	}
+}
+
 /* --- loading --- */
 
 /* Runs before the first call into the plugin (F92). Every version has the first two fields. */
@@ -214,8 +288,10 @@ static weir_status plugin_load(weir_registry *registry, const char *path, struct
 
 	if (!status)
 		status = check_file(path, plugin->fd);
-	if (!status)
+	if (!status) {
+		use_kept(plugin);
 		status = load_file(path, plugin);
+	}
 	if (!status) {
 		info = dlsym(plugin->handle, "weir_plugin");
 		status = check_info(path, info);
@@ -252,15 +328,16 @@ weir_status weir_registry_load(weir_registry *registry, const char *given)
 /* An object may stay loaded after dlclose (C++ often does); its descriptor must then stay open, too. */
 void wr_plugin_close(struct wr_plugin *plugin)
 {
-	void *stays = NULL;
+	bool was = plugin->handle || plugin->used;
 
-	if (plugin->handle) {
+	if (plugin->handle)
 		dlclose(plugin->handle);
-		stays = dlopen(fd_path(plugin->fd).path, RTLD_NOW | RTLD_NOLOAD);
+	if (was) {
+		keep_or_close(plugin);
+	} else {
+		if (plugin->fd >= 0)
+			close(plugin->fd);
+		wr_free(plugin);
 	}
-	if (stays)
-		dlclose(stays);
-	if (plugin->fd >= 0 && !stays)
-		close(plugin->fd);
-	wr_free(plugin);
+	review_kept();
 }

@@ -24,6 +24,7 @@ struct wr_plugin {
 	struct wr_plugin *next;
 	void *handle;
 	int fd;
+	bool used; /* the descriptor was that of an earlier load, whose object may be loaded */
 };
 void wr_registry_add_plugin(
 	weir_registry *registry,

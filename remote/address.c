@@ -20,39 +20,57 @@ static const char *of_environment(const char *name)
 	return getenv(variable);
 }
 
-/* Lines "NAME ADDRESS"; # begins a comment. Gives the address, "" if a line has none; false: there is no such
- * line. */
-static bool find_line(FILE *file, const char *name, char address[ADDRESS_TEXT])
+/* What a file says of a name: lines "NAME ADDRESS"; # begins a comment. */
+struct named {
+	unsigned line;              /* 0: it has none */
+	unsigned again;             /* a second one */
+	bool more;                  /* than an address in the line */
+	char address[ADDRESS_TEXT]; /* "": the line has none */
+};
+
+static void find_lines(FILE *file, const char *name, struct named *out)
 {
 	char line[2 * ADDRESS_TEXT], *rest, *word;
 
-	while (fgets(line, sizeof line, file)) {
-		line[strcspn(line, "#\n")] = 0;
+	*out = (struct named){.line = 0};
+	for (unsigned number = 1; !out->again && fgets(line, sizeof line, file); number++) {
+		line[strcspn(line, "#\r\n")] = 0;
 		word = strtok_r(line, " \t", &rest);
-		if (word && !strcmp(word, name)) {
-			word = strtok_r(NULL, " \t", &rest);
-			snprintf(address, ADDRESS_TEXT, "%s", word ? word : "");
-			return true;
+		if (!word || strcmp(word, name))
+			continue;
+		if (out->line) {
+			out->again = number;
+			continue;
 		}
+		out->line = number;
+		word = strtok_r(NULL, " \t", &rest);
+		snprintf(out->address, sizeof out->address, "%s", word ? word : "");
+		out->more = word && strtok_r(NULL, " \t", &rest);
 	}
-	return false;
 }
 
 static bool of_file(const char *path, const char *name, char address[ADDRESS_TEXT], char why[LINK_WHY])
 {
 	FILE *file = fopen(path, "re");
-	bool found;
+	struct named found;
 
 	if (!file) {
 		snprintf(why, LINK_WHY, "WEIR_REMOTE: %.200s: %s", path, strerror(errno));
 		return false;
 	}
-	found = find_line(file, name, address);
+	find_lines(file, name, &found);
 	fclose(file);
-	if (!found)
+	if (!found.line)
 		snprintf(why, LINK_WHY, "no address of '%.80s': %.160s has no line that begins with it", name,
 			 path);
-	return found;
+	else if (found.again)
+		snprintf(why, LINK_WHY, "%.120s: lines %u and %u are both of '%.80s': remove one of them",
+			 path, found.line, found.again, name);
+	else if (found.more)
+		snprintf(why, LINK_WHY, "%.160s: line %u has more than a name and an address", path,
+			 found.line);
+	snprintf(address, ADDRESS_TEXT, "%s", found.address);
+	return found.line && !found.again && !found.more;
 }
 
 static bool has_port(const char *text)

@@ -221,9 +221,23 @@ size_t meet_address_bytes(const struct meeting *meeting)
 	return head_of(meeting).bytes;
 }
 
+/* shutdown: a process that the program forked meanwhile has a copy of the socket, which would keep it open.
+ */
+static void close_socket(int socket)
+{
+	(void)shutdown(socket, SHUT_RDWR);
+	close(socket);
+}
+
+void meet_deafen(int listener)
+{
+	if (listener >= 0)
+		close_socket(listener);
+}
+
 void meet_close(struct meeting *meeting)
 {
 	if (meeting->socket >= 0)
-		close(meeting->socket);
+		close_socket(meeting->socket);
 	meeting->socket = -1;
 }

@@ -28,6 +28,8 @@ struct meeting {
 
 /* -1: `why` says why. */
 int meet_listen(const struct address *address, char why[LINK_WHY]);
+/* Ends listening. Of -1, nothing. */
+void meet_deafen(int listener);
 /* false: nothing has connected. */
 bool meet_accept(int listener, const char *peers, struct meeting *out);
 /* false: `why` says why. The socket is writable once it is known how it ended. */

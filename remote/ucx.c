@@ -1373,8 +1373,7 @@ static bool ucx_drop(struct link *link)
 
 static void ucx_deafen(struct link *link)
 {
-	if (link->listener >= 0)
-		close(link->listener);
+	meet_deafen(link->listener);
 	link->listener = -1;
 	for (int i = 0; i < GREETERS; i++)
 		meet_close(&link->greeters[i]);

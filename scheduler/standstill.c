@@ -135,6 +135,17 @@ static enum wr_says verdict_says(const weir_verdict *verdict)
 	return WR_SAYS_TWO;
 }
 
+/* "no room yet: has waited 1.2 s for descriptor 7 (readable)": the reason is the kind's, if it gives one. */
+static bool detail_descriptor(struct wr_condition *condition, const char *why, char *text, size_t room)
+{
+	char waited[128];
+
+	if (!condition || !wr_descriptor_describe(condition, waited, sizeof waited))
+		return false;
+	snprintf(text, room, "%.120s%s%s", why ? why : "", why ? ": " : "", waited);
+	return true;
+}
+
 /* Adds verdict and detail to what is unmet, and reports it. */
 static void explain_verdict(weir_view *view, struct wr_unmet *unmet, wr_unmet_fn *fn, void *arg)
 {
@@ -160,8 +171,8 @@ static void explain_verdict(weir_view *view, struct wr_unmet *unmet, wr_unmet_fn
 		detail_in_flight(entity, detail, sizeof detail);
 	else if (verdict->fence_count)
 		detail_fences(entity, detail, sizeof detail);
-	else if (!(verdict->external & (WR_DESCRIPTOR | WR_MEANWHILE)) || !unmet->asked ||
-		 !wr_descriptor_describe(unmet->asked, detail, sizeof detail))
+	else if (!(verdict->external & (WR_DESCRIPTOR | WR_MEANWHILE)) ||
+		 !detail_descriptor(unmet->asked, verdict->why, detail, sizeof detail))
 		wr_shown_cut(detail, sizeof detail,
 			     verdict->why               ? verdict->why
 			     : verdict->at != INT64_MAX ? "waits for its time"

@@ -2,6 +2,7 @@
  * Registries: operators and conditions by name, rejected tables, plugins. The first argument is the
  * plugins' folder, which is that of this program.
  */
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -352,6 +353,52 @@ static void f95_the_next_plugin_is_not_taken_for_the_one_before(void **state)
 	assert_null(wr_registry_find_operator(rig->registry, "stays"));
 }
 
+static int descriptors(void)
+{
+	DIR *list = opendir("/proc/self/fd");
+	int count = 0;
+
+	assert_non_null(list);
+	while (readdir(list))
+		count++;
+	closedir(list);
+	return count;
+}
+
+static void f95_a_plugin_of_several_registries_leaves_no_descriptor(void **state)
+{
+	struct rig *rig = *state;
+	int before = descriptors();
+
+	for (int i = 0; i < 3; i++) {
+		weir_registry *second = NULL;
+
+		assert_int_equal(weir_registry_load(rig->registry, plugin(rig, "plugin_good")), WEIR_OK);
+		assert_int_equal(weir_registry_create(&second), WEIR_OK);
+		assert_int_equal(weir_registry_load(second, plugin(rig, "plugin_good")), WEIR_OK);
+		weir_registry_destroy(second);
+		weir_registry_destroy(rig->registry);
+		rig->registry = NULL;
+		assert_int_equal(descriptors(), before);
+		assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
+	}
+}
+
+static void f95_a_plugin_that_stays_loaded_keeps_one_descriptor(void **state)
+{
+	struct rig *rig = *state;
+	int first = 0;
+
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(weir_registry_load(rig->registry, plugin(rig, "plugin_stays")), WEIR_OK);
+		weir_registry_destroy(rig->registry);
+		rig->registry = NULL;
+		first = first ? first : descriptors();
+		assert_int_equal(descriptors(), first);
+		assert_int_equal(weir_registry_create(&rig->registry), WEIR_OK);
+	}
+}
+
 static void f90_a_registry_is_made_whole_or_not_at_all(void **state)
 {
 	struct rig *rig = *state;
@@ -411,6 +458,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(f94_a_plugin_whose_name_is_taken_adds_nothing, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(f95_the_next_plugin_is_not_taken_for_the_one_before, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(f95_a_plugin_of_several_registries_leaves_no_descriptor,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(f95_a_plugin_that_stays_loaded_keeps_one_descriptor, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(f90_a_registry_is_made_whole_or_not_at_all, set_up,
 						tear_down),

@@ -66,6 +66,28 @@ static void r06_a_name_is_looked_up_in_the_environment_and_the_file(void **unuse
 	assert_false(address_named("left", text, why));
 }
 
+static void e06_r06_a_line_is_a_name_and_an_address_and_the_only_one_of_its_name(void **unused)
+{
+	char path[] = "/tmp/weir-remote-XXXXXX", text[ADDRESS_TEXT], why[LINK_WHY], wanted[200];
+	FILE *file = fdopen(mkstemp(path), "w");
+
+	(void)unused;
+	fprintf(file, "twice 10.0.0.1:1\r\nlong 10.0.0.1:9100 10.0.0.2:9100\nwell 10.0.0.1:2\r\ntwice "
+		      "10.0.0.1:3\n");
+	fclose(file);
+	setenv("WEIR_REMOTE", path, 1);
+	assert_true(address_named("well", text, why));
+	assert_string_equal(text, "10.0.0.1:2");
+	assert_false(address_named("twice", text, why));
+	snprintf(wanted, sizeof wanted, "%s: lines 1 and 4 are both of 'twice': remove one of them", path);
+	assert_string_equal(why, wanted);
+	assert_false(address_named("long", text, why));
+	snprintf(wanted, sizeof wanted, "%s: line 2 has more than a name and an address", path);
+	assert_string_equal(why, wanted);
+	unlink(path);
+	unsetenv("WEIR_REMOTE");
+}
+
 static void e06_r06_peers_are_addresses_however_they_are_written(void **unused)
 {
 	const char *list = "10.0.0.2, FD00:0::2,,::1 ";
@@ -91,6 +113,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r06_a_text_with_a_port_is_an_address),
 		cmocka_unit_test(e06_r06_a_port_is_of_16_bits_and_not_0),
+		cmocka_unit_test(e06_r06_a_line_is_a_name_and_an_address_and_the_only_one_of_its_name),
 		cmocka_unit_test(e06_r06_peers_are_addresses_however_they_are_written),
 		cmocka_unit_test(r06_a_name_is_looked_up_in_the_environment_and_the_file),
 	};

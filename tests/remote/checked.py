@@ -134,6 +134,13 @@ def e06_a_name_that_the_file_lacks_is_refused(weir):
     assert (code, lines) == (3, ["a.json: error: " + wanted.format("send.to"), "b.json: error: " + wanted.format("receive.listen")]), lines
 
 
+def e06_what_can_be_no_address_is_refused(weir):
+    """Whatever else a machine may say of names."""
+    for place, why in (("127.0.0.1:70000", "'127.0.0.1:70000' has no port of 1 to 65535"), ("host:", "no address of 'host:'"), ("", "no address of ''")):
+        code, lines, _ = check(weir, sender(place), receiver(place))
+        assert code == 3 and f"a.json: error: send.to: {why}" in lines[0] and f"b.json: error: receive.listen: {why}" in lines[1], lines
+
+
 def c10_types_are_compared_across(weir):
     a = chain(entity("read", "png_read", path="."), entity("up", "upload"), entity("n", "normalize"), entity("down", "download"), send("x"))
     b = chain(receive("x"), entity("up", "upload"), entity("blur", "blur"), SINK)

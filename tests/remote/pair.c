@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -454,6 +455,49 @@ static void r06_the_same_graphs_run_again(void **unused)
 	end(&pair);
 }
 
+/* A process that has copies of all descriptors of this one, until the pipe ends. */
+static pid_t fork_beside(int ends[2])
+{
+	char byte;
+	pid_t child;
+
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (!child) {
+		close(ends[1]);
+		_exit(read(ends[0], &byte, 1) ? 1 : 0);
+	}
+	assert_true(child > 0);
+	return child;
+}
+
+static void r03_r06_a_process_forked_meanwhile_keeps_nothing_open(void **unused)
+{
+	weir_message *taken;
+	struct pair pair;
+	int ends[2], code;
+	pid_t child;
+
+	(void)unused;
+	begin(&pair);
+	push_numbers(&pair, 1);
+	WELL(weir_outlet_take(pair.outlet, -1, &taken));
+	weir_message_unref(taken);
+	child = fork_beside(ends);
+	weir_scheduler_stop(pair.receiver.scheduler, 0);
+	(void)weir_scheduler_wait(pair.receiver.scheduler, -1, NULL);
+	/* Within keepalive, 10 s: by the end of the connection. */
+	assert_int_equal(weir_scheduler_wait(pair.sender.scheduler, INT64_C(5000000000), NULL),
+			 WEIR_E_FAILED);
+	WELL(weir_scheduler_start(pair.receiver.scheduler)); /* it listens again */
+	WELL(weir_scheduler_start(pair.sender.scheduler));
+	end(&pair);
+	close(ends[1]);
+	close(ends[0]);
+	assert_int_equal(waitpid(child, &code, 0), child);
+	assert_int_equal(code, 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -466,6 +510,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(r03_what_the_program_took_outlives_the_run_not_the_graph),
 		cmocka_unit_test(r03_either_side_may_be_destroyed_while_messages_are_under_way),
 		cmocka_unit_test(r06_the_same_graphs_run_again),
+		cmocka_unit_test(r03_r06_a_process_forked_meanwhile_keeps_nothing_open),
 	};
 
 	if (argc != 2)

@@ -477,6 +477,13 @@ def e06_what_cannot_be_is_refused_in_one_line(weir):
         assert re.search(pattern, ended.stderr), (pattern, ended)
 
 
+def e06_what_a_link_waits_for_is_explained(weir):
+    ended = Ended(start(weir, "b", chain(receive(address()), SINK), "--explain-after", "100ms", "--duration", "500ms"))
+    assert "receive waits: remote_input on out: nothing comes from the sender: has waited " in ended.stderr, ended
+    ended = Ended(start(weir, "a", chain(beating(), send(address(), timeout="1s")), "--explain-after", "100ms"))
+    assert "send waits: remote_output on in: the receiver has no room yet, or is not there: has waited " in ended.stderr, ended
+
+
 def e06_two_receivers_at_one_address_are_refused(weir):
     to = address()
     b = start(weir, "b", chain(receive(to), SINK))
@@ -549,6 +556,7 @@ if __name__ == "__main__":
             e06_r06_what_is_no_weir_harms_nothing,
             e06_a_server_that_is_no_receiver_is_named,
             e06_what_cannot_be_is_refused_in_one_line,
+            e06_what_a_link_waits_for_is_explained,
             e06_two_receivers_at_one_address_are_refused,
             e06_a_second_sender_is_refused,
             e06_a_machine_that_peers_leaves_out_is_refused,
