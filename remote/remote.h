@@ -68,7 +68,7 @@ weir_status remote_open(weir_context *context, struct remote *remote, struct lin
 			const weir_values *values, const char *condition);
 /*
  * What the entity waits for: READY, a tick comes at once (no descriptor is asked for that); EVENT_WAITING,
- * room behind it, or what the link brings; WAIT, that alone.
+ * what the link brings, or room behind a receiver, or, at a sender, a drain; WAIT, the link alone.
  */
 weir_status remote_tell(weir_context *context, struct remote *remote, weir_told told);
 /* Ends both. bye: the last word; NULL: none. patience: how long it waits for the other side to close, ns. */
