@@ -83,8 +83,9 @@ bool remote_may_put_off(struct remote *remote);
 void remote_say_end(const weir_context *context, const struct remote *remote, char text[WIRE_TEXT]);
 /* Whether messages may have memory of a device. */
 bool remote_takes_devices(const struct remote *remote);
-/* Finds of each span on a device the allocation that it is in. */
-void remote_find_wholes(const weir_context *context, struct span *spans, unsigned count);
+/* Finds of each span on a device the allocation that it is in, if the connection uses that. */
+void remote_find_wholes(const weir_context *context, const struct remote *remote, struct span *spans,
+			unsigned count);
 /* Sends a head without a payload. A broken connection is told by the link. */
 void remote_say(struct remote *remote, const struct wire *wire);
 /* Ends the connection; the run fails if there can be no other one. */

@@ -424,7 +424,7 @@ static weir_status send_alone(weir_context *context, struct send *self, weir_mes
 			"a tensor is on the device, and %s here cannot read it there: put a 'download' "
 			"before it, or see docs/distributed.md",
 			remote->transport->name);
-	remote_find_wholes(context, spans, count);
+	remote_find_wholes(context, remote, spans, count);
 	for (unsigned i = 0; i < count; i++)
 		bytes += spans[i].bytes;
 	if (bytes > self->most)
