@@ -204,6 +204,7 @@ static const char *const functions[] = {
 	"weir_view_reserved",
 	"weir_view_room",
 	"weir_view_started",
+	"weir_view_stopping",
 	"weir_view_take",
 	"weir_view_told",
 	"weir_view_watched",

@@ -1692,6 +1692,11 @@ WEIR_API int64_t weir_view_now(weir_view *view);
 WEIR_API int64_t weir_view_began(weir_view *view);
 /* When the run began, on the same clock. */
 WEIR_API int64_t weir_view_started(weir_view *view);
+/*
+ * Returns true if the run drains. The beginning of the drain pokes the entity: so a condition can let an
+ * operator tick that holds an input, which then may let go of it (weir_context_stopping). False in ticked.
+ */
+WEIR_API bool weir_view_stopping(weir_view *view);
 /* What weir_entity_tell last told this condition. */
 WEIR_API weir_told weir_view_told(weir_view *view);
 /*

@@ -97,6 +97,8 @@ struct transport {
 	struct link *(*open)(const struct link_events *events, int set, char why[LINK_WHY]);
 	/* Whether spans may be memory of a device; NULL: none may. */
 	bool (*takes_devices)(const struct link *link);
+	/* Whether the connection that is there uses `whole` of a span; NULL: none does. */
+	bool (*uses_wholes)(const struct link *link);
 	/* Largest head that can be sent. */
 	size_t (*head_most)(const struct link *link);
 	/* peers: the addresses that may connect, separated by commas or blanks; "": any. */

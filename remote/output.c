@@ -1,7 +1,8 @@
 /*
- * remote_output, the condition of remote_send, which ticks for one of four reasons: a message that may be
- * sent, the end of the input, what the link brought (the watched descriptor), and what is left to do
- * (remote_tell). While the operator holds the input, as there is no credit, the last two count.
+ * remote_output, the condition of remote_send, which ticks for one of five reasons: a message that may be
+ * sent, the end of the input, what the link brought (the watched descriptor), what is left to do
+ * (remote_tell), and, while there is no receiver, a drain. While the operator holds the input, as there is no
+ * credit, the last three count.
  */
 #include "remote/remote.h"
 
@@ -33,6 +34,7 @@ static void output_ask(const void *state, weir_view *view, weir_verdict *verdict
 	size_t take = weir_view_take(view, self->port);   /* 0: held */
 	bool closed = weir_view_closed(view, self->port); /* before the count: a sender pushes, then closes */
 	bool has = weir_view_told(view) == WEIR_TOLD_READY ||
+		   (weir_view_told(view) == WEIR_TOLD_EVENT_WAITING && weir_view_stopping(view)) ||
 		   (take && (closed || weir_view_count(view, self->port) >= take));
 	/* To look at the descriptor is a call of the system: not for each message. */
 	weir_watched watched = has ? WEIR_WATCHED_NOTHING : weir_view_watched(view);

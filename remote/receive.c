@@ -291,7 +291,7 @@ static int take_data(struct receive *self, const struct wire *wire, struct span 
 		remote_fail(&self->remote, NO_DEVICES, self->remote.transport->name);
 		return -1;
 	}
-	remote_find_wholes(self->context, spans, count);
+	remote_find_wholes(self->context, &self->remote, spans, count);
 	note_times(self, wire);
 	*cookie = place;
 	return (int)count;

@@ -118,8 +118,11 @@ bool remote_takes_devices(const struct remote *remote)
 	return remote->transport->takes_devices && remote->transport->takes_devices(remote->link);
 }
 
-void remote_find_wholes(const weir_context *context, struct span *spans, unsigned count)
+void remote_find_wholes(const weir_context *context, const struct remote *remote, struct span *spans,
+			unsigned count)
 {
+	if (!remote->transport->uses_wholes || !remote->transport->uses_wholes(remote->link))
+		return;
 	for (unsigned i = 0; i < count; i++) {
 		weir_allocation found = {.size = sizeof found};
 

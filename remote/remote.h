@@ -68,7 +68,7 @@ weir_status remote_open(weir_context *context, struct remote *remote, struct lin
 			const weir_values *values, const char *condition);
 /*
  * What the entity waits for: READY, a tick comes at once (no descriptor is asked for that); EVENT_WAITING,
- * room behind it, or what the link brings; WAIT, that alone.
+ * what the link brings, or room behind a receiver, or, at a sender, a drain; WAIT, the link alone.
  */
 weir_status remote_tell(weir_context *context, struct remote *remote, weir_told told);
 /* Ends both. bye: the last word; NULL: none. patience: how long it waits for the other side to close, ns. */
@@ -83,8 +83,9 @@ bool remote_may_put_off(struct remote *remote);
 void remote_say_end(const weir_context *context, const struct remote *remote, char text[WIRE_TEXT]);
 /* Whether messages may have memory of a device. */
 bool remote_takes_devices(const struct remote *remote);
-/* Finds of each span on a device the allocation that it is in. */
-void remote_find_wholes(const weir_context *context, struct span *spans, unsigned count);
+/* Finds of each span on a device the allocation that it is in, if the connection uses that. */
+void remote_find_wholes(const weir_context *context, const struct remote *remote, struct span *spans,
+			unsigned count);
 /* Sends a head without a payload. A broken connection is told by the link. */
 void remote_say(struct remote *remote, const struct wire *wire);
 /* Ends the connection; the run fails if there can be no other one. */

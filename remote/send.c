@@ -11,7 +11,8 @@
  *     OVER      the connection is ended, by this tick or a later one, the last
  *
  * The input is held in all of them but LINKED with a credit, and, if what comes is dropped, AWAY and in
- * GREETING before the hello, which tells a number that must stay.
+ * GREETING before the hello, which tells a number that must stay. What comes is dropped from the first loss
+ * on, and in a drain.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,6 +52,7 @@ struct send {
 	bool connected;            /* the hello is due */
 	bool greeted;              /* it was sent, with a number that must stay */
 	bool enough;               /* the receiver takes no more */
+	bool stops;                /* the run drains */
 	bool holds;                /* the input */
 	bool closes;               /* all is said, and the link is ended */
 	struct wire_bundle bundle; /* of what this tick has taken (R2); its memory is that of any head */
@@ -123,7 +125,7 @@ static void take_welcome(struct send *self, const struct wire *wire)
 	if (self->receiver != wire->session)
 		self->clocks = (struct clocks){0};
 	take_times(self, wire);
-	if (self->receiver && self->receiver != wire->session)
+	if (self->receiver != wire->session) /* of the first one: what a drain has dropped before */
 		self->lost_before = self->lost = lost_with(self);
 	else
 		self->lost = self->lost_before + self->sent - wire->number;
@@ -231,7 +233,7 @@ static void send_stop(weir_context *context, void *state)
 		self->remote.link && (self->state == LINKED || self->state == ENDING) && !self->remote.gone;
 	struct wire bye = {.kind = WIRE_BYE, .reason = WIRE_STOPPED};
 
-	if (self->was_linked && (self->state == AWAY || self->state == GREETING))
+	if (self->state == AWAY || self->state == GREETING)
 		self->lost = lost_with(self);
 	if (self->lost)
 		weir_context_log(context, WEIR_LOG_WARN, "%" PRIu64 " of %" PRIu64 " messages were lost",
@@ -287,10 +289,16 @@ static weir_status send_start(weir_context *context, void *state, const weir_val
 
 /* --- the receiver is away --- */
 
+/* Without a receiver what comes is dropped. */
+static bool drops_now(const struct send *self)
+{
+	return self->drops && (self->was_linked || self->stops);
+}
+
 /* While messages are dropped nothing waits for the receiver. */
 static bool has_timeout(const struct send *self)
 {
-	return self->timeout >= 0 && !(self->drops && self->was_linked);
+	return self->timeout >= 0 && !drops_now(self);
 }
 
 static weir_status check_timeout(weir_context *context, const struct send *self)
@@ -416,7 +424,7 @@ static weir_status send_alone(weir_context *context, struct send *self, weir_mes
 			"a tensor is on the device, and %s here cannot read it there: put a 'download' "
 			"before it, or see docs/distributed.md",
 			remote->transport->name);
-	remote_find_wholes(context, spans, count);
+	remote_find_wholes(context, remote, spans, count);
 	for (unsigned i = 0; i < count; i++)
 		bytes += spans[i].bytes;
 	if (bytes > self->most)
@@ -492,12 +500,21 @@ static void send_end(struct send *self)
 	self->state = ENDING;
 }
 
-/* Of a receiver that was away at the end, if what comes meanwhile is dropped, nothing is waited for. */
+/* Connected to none, that is, and nothing that a hello has told is to stay. */
+static bool is_apart(const struct send *self)
+{
+	return self->state == AWAY || (self->state == GREETING && !self->greeted);
+}
+
+/*
+ * Of a receiver that was away at the end, if what comes meanwhile is dropped, nothing is waited for; in a
+ * drain no try to connect is, either.
+ */
 static bool is_over(weir_context *context, const struct send *self)
 {
 	if (self->state == OVER)
 		return true;
-	if (!self->drops || !self->was_linked || !self->ends || self->state != AWAY)
+	if (!drops_now(self) || !self->ends || !(self->stops ? is_apart(self) : self->state == AWAY))
 		return false;
 	weir_context_log(context, WEIR_LOG_WARN, "the input has ended, and the receiver at %s is away",
 			 self->to);
@@ -544,9 +561,8 @@ static weir_status act(weir_context *context, struct send *self, bool timed)
 /* The next tick takes as many messages as there are credits; what is dropped needs none. */
 static weir_status set_hold(weir_context *context, struct send *self)
 {
-	bool away = self->state == AWAY || (self->state == GREETING && !self->greeted);
 	bool linked = self->state == LINKED;
-	bool takes = !self->ends && (linked ? self->credits > 0 : away && self->drops && self->was_linked);
+	bool takes = !self->ends && (linked ? self->credits > 0 : drops_now(self) && is_apart(self));
 	weir_status status =
 		takes ? weir_context_limit(context, 0, linked ? (size_t)self->credits : SIZE_MAX) : WEIR_OK;
 
@@ -556,13 +572,29 @@ static weir_status set_hold(weir_context *context, struct send *self)
 	return weir_context_hold(context, 0, takes ? WEIR_HOLD_END : 0);
 }
 
-/* Whether the next tick has something to do, whatever comes. */
-static bool is_due(const struct send *self)
+/* What the next tick is for: something to do, whatever comes, or what the state waits for. */
+static weir_told next_tick(const struct send *self)
 {
 	const struct remote *remote = &self->remote;
 
-	return !remote->armed || remote->failed || self->connected || (remote->gone && self->state != AWAY) ||
-	       self->state == OVER || (self->state == LINKED && self->away_since);
+	if (!remote->armed || remote->failed || self->connected || (remote->gone && self->state != AWAY) ||
+	    self->state == OVER || (self->state == LINKED && self->away_since))
+		return WEIR_TOLD_READY;
+	return !self->stops && (self->state == AWAY || self->state == GREETING) ? WEIR_TOLD_EVENT_WAITING
+										: WEIR_TOLD_WAIT;
+}
+
+/* In its first tick of a drain. */
+static void note_drain(weir_context *context, struct send *self)
+{
+	if (self->stops || !weir_context_stopping(context))
+		return;
+	self->stops = true;
+	if (!self->drops && (self->state == AWAY || self->state == GREETING))
+		weir_context_log(
+			context, WEIR_LOG_WARN,
+			"the run drains, and there is no receiver at %s (%s): the drain waits for it",
+			self->to, self->remote.why[0] ? self->remote.why : "it does not answer");
 }
 
 /* The receiver waits for the end of the connection, and this run may go on. */
@@ -592,6 +624,7 @@ static weir_status send_compute(weir_context *context, void *state)
 	if (self->closes)
 		return end_link(context, self);
 	self->ends |= weir_context_ended(context, 0);
+	note_drain(context, self);
 	if (count && remote->spin)
 		remote_note(remote);
 	if (count)
@@ -612,7 +645,7 @@ static weir_status send_compute(weir_context *context, void *state)
 		return status;
 	if (is_over(context, self))
 		return end_link(context, self);
-	status = remote_tell(context, remote, is_due(self) ? WEIR_TOLD_READY : WEIR_TOLD_WAIT);
+	status = remote_tell(context, remote, next_tick(self));
 	return status ? status : set_hold(context, self);
 }
 

@@ -308,15 +308,18 @@ static bool register_whole(struct link *link, struct registered *place, const st
 	return true;
 }
 
-/*
- * NULL: UCX registers the message's memory itself. For a network card this would keep memory that the program
- * frees.
- */
+/* For a network card it would keep memory that the program frees. */
+static bool ucx_uses_wholes(const struct link *link)
+{
+	return link->way == NEAR;
+}
+
+/* NULL: UCX registers the message's memory itself. */
 static struct registered *find_registered(struct link *link, const struct span *span)
 {
 	struct registered *place = &link->registered[span->whole.id % REGISTERED];
 
-	if (!span->whole.id || link->way != NEAR)
+	if (!span->whole.id || !ucx_uses_wholes(link))
 		return NULL;
 	if (place->id != span->whole.id) {
 		if (place->users)
@@ -1414,6 +1417,7 @@ const struct transport transport_ucx = {
 	.load = ucx_load,
 	.open = ucx_open,
 	.takes_devices = ucx_takes_devices,
+	.uses_wholes = ucx_uses_wholes,
 	.head_most = ucx_head_most,
 	.listen = ucx_listen,
 	.deafen = ucx_deafen,

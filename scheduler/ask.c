@@ -1015,6 +1015,11 @@ size_t weir_view_room(weir_view *view, unsigned output)
 	return has_output(view, output) ? wr_output_room(&view->entity->outputs[output]) : 0;
 }
 
+bool weir_view_stopping(weir_view *view)
+{
+	return view->draining;
+}
+
 bool weir_view_receivers_done(weir_view *view, unsigned output)
 {
 	return has_output(view, output) && wr_output_receivers_done(&view->entity->outputs[output]);

@@ -182,11 +182,16 @@ static bool cuda_allocation(void *self, const void *memory, weir_allocation *out
 		CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
 		CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
 	void *values[] = {&found.id, &found.data, &found.bytes, &alone};
+	struct wr_cuda_scope scope;
+	CUresult error;
 
-	if (!cuda->driver.attributes ||
-	    cuda->driver.attributes(sizeof values / sizeof *values, attributes, values,
-				    (CUdeviceptr)(uintptr_t)memory) ||
-	    !alone || !found.id)
+	if (!cuda->driver.attributes)
+		return false;
+	scope = wr_cuda_enter(cuda, -1);
+	error = cuda->driver.attributes(sizeof values / sizeof *values, attributes, values,
+					(CUdeviceptr)(uintptr_t)memory);
+	wr_cuda_leave(scope);
+	if (error || !alone || !found.id)
 		return false;
 	return !wr_struct_fill(out, &found, sizeof found, "weir_allocation");
 }

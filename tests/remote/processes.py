@@ -260,6 +260,27 @@ def s07_r05_a_drain_of_the_sender_ends_both(weir):
     assert a.counts("send")[0] == b.counts("end")[0], (a, b)
 
 
+def r05_a_drain_without_a_receiver_drops_what_may_be_dropped(weir):
+    """At once: the time of the drain is longer than the test's."""
+    for on_lost in ("drop", "wait"):
+        to = address()
+        options = ("--drain", "1h" if on_lost == "drop" else "100ms")
+        graph, seen = chain(beating(bytes=100), send(to, on_lost=on_lost)), FOLDER / "seen"
+        graph["entities"].append(entity("end", "frames_write", path=str(seen)))
+        graph["connections"].append(["source.out", "end.in"])
+        seen.unlink(missing_ok=True)
+        a = start(weir, "a", graph, *options)
+        wait_until(a, lambda: frames(seen) >= 400)  # the queue of `send` is full
+        a.send_signal(signal.SIGINT)
+        a = Ended(a)
+        assert a.code == 130, a
+        if on_lost == "wait":
+            assert f"send: the run drains, and there is no receiver at {to} (" in a.stderr, a
+            continue
+        found = re.search("the input has ended, and the receiver at .* is away\n.*: ([0-9]+) of ([0-9]+) messages were lost", a.stderr)
+        assert found and found[1] == found[2] == str(a.counts("send")[0]) >= "4" and "abandoned" not in a.stdout + a.stderr, a
+
+
 def r05_a_receiver_that_is_stopped_says_so(weir):
     a, b, _ = running(weir)
     b.send_signal(signal.SIGINT)
@@ -544,6 +565,7 @@ if __name__ == "__main__":
             r04_who_spins_looks_while_nothing_comes,
             e06_r06_a_killed_side_is_named,
             s07_r05_a_drain_of_the_sender_ends_both,
+            r05_a_drain_without_a_receiver_drops_what_may_be_dropped,
             r05_a_receiver_that_is_stopped_says_so,
             r05_an_error_of_the_receiver_is_told_with_its_text,
             r05_an_error_of_another_entity_is_told_with_its_text,

@@ -226,6 +226,77 @@ TEST(s05_the_end_of_all_receivers_makes_a_tick_due_that_hears_of_it)
 	rig_on_host(run_polite);
 }
 
+static weir_status held_start(weir_context *context, void *state, const weir_values *values)
+{
+	(void)state, (void)values;
+	return weir_context_hold(context, 0, 0);
+}
+
+static weir_status held_compute(weir_context *context, void *state)
+{
+	(void)state;
+	seen.full += weir_context_stopping(context);
+	return weir_context_finish(context);
+}
+
+static weir_status endless_compute(weir_context *context, void *state)
+{
+	(void)state;
+	return weir_context_emit(context, 0, rig_number(context, 1));
+}
+
+static const weir_port endless_out[] = {{.size = sizeof *endless_out, .name = "out"}, {.name = NULL}};
+static const weir_operator endless = {
+	.size = sizeof endless, .name = "endless", .outputs = endless_out, .compute = endless_compute};
+static const weir_port held_in[] = {{.size = sizeof *held_in, .name = "in"}, {.name = NULL}};
+static const weir_operator held = {
+	.size = sizeof held, .name = "held", .inputs = held_in, .start = held_start, .compute = held_compute};
+
+static void ask_for_drain(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	if (weir_view_stopping(view)) {
+		weir_verdict_ready(verdict);
+		return;
+	}
+	weir_verdict_wait(verdict, "no drain");
+	weir_verdict_external(verdict);
+}
+
+static const weir_condition drain_asked = {.size = sizeof drain_asked,
+					   .name = "drain_asked",
+					   .ask = ask_for_drain,
+					   .flags = WEIR_CONDITION_TIMELESS};
+
+/* No sender of the held input closes: between them stands an entity without room. */
+static void run_held(void)
+{
+	struct rig *rig =
+		rig_of_json("{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"endless\"}, "
+			    "{\"name\": \"between\", \"operator\": \"pass\"}, "
+			    "{\"name\": \"b\", \"operator\": \"held\", \"conditions\": [{\"type\": "
+			    "\"drain_asked\"}]}], "
+			    "\"connections\": [[\"a.out\", \"between.in\"], [\"between.out\", \"b.in\"]]}",
+			    (const weir_operator *[]){&endless, &held, NULL});
+
+	seen = (struct eager){0};
+	rig->options.drain_ns = INT64_MAX;
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, 5 * MS, NULL);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(seen.full, 1);
+	assert_int_equal(rig_ticks(rig, "b"), 1);
+	rig_destroy(rig);
+}
+
+TEST(s07_a_condition_is_asked_when_a_drain_begins_and_sees_it)
+{
+	(void)state_;
+	rig_in_worlds(20, run_held);
+	rig_on_host(run_held);
+}
+
 TEST(s03_no_operator_with_instances_has_an_output_that_may_be_full)
 {
 	weir_operator table = eager;
@@ -246,9 +317,10 @@ int main(void)
 		cmocka_unit_test(s03_a_condition_that_asks_for_room_is_woken_by_it),
 		cmocka_unit_test(s03_an_output_that_may_be_full_emits_what_fits_however_much_it_may),
 		cmocka_unit_test(s05_the_end_of_all_receivers_makes_a_tick_due_that_hears_of_it),
+		cmocka_unit_test(s07_a_condition_is_asked_when_a_drain_begins_and_sees_it),
 		cmocka_unit_test(s03_no_operator_with_instances_has_an_output_that_may_be_full),
 	};
-	static const weir_condition *const conditions[] = {&room_asked, &end_asked, NULL};
+	static const weir_condition *const conditions[] = {&room_asked, &end_asked, &drain_asked, NULL};
 
 	rig_conditions = conditions;
 	return cmocka_run_group_tests(tests, NULL, NULL);
