@@ -21,7 +21,7 @@ from silence import EITHER, SILENT, named_after
 NAMES = [f"weir{os.getpid()}{side}" for side in "ab"]
 ADDRESSES = ["10.213.0.1", "10.213.0.2"]
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 1, 0x1000
-QUEUE = 100  # packets that wait in one direction; more are dropped, as a router does
+QUEUE = 150000  # bytes that wait in one direction; a packet with which there are more is dropped, as by a router
 
 
 class Relay(threading.Thread):
@@ -36,15 +36,17 @@ class Relay(threading.Thread):
         self.delay, self.rate, self.stalls, self.cut = 0, None, False, False
 
     def run(self):
-        waiting, free = [collections.deque(), collections.deque()], [0, 0]
+        waiting, held, free = [collections.deque(), collections.deque()], [0, 0], [0, 0]
         while not self.over:
             for at in select.select(self.ends, [], [], 0.002)[0]:
                 way, packet = self.ends.index(at), os.read(at, 65536)
-                if not self.cut and len(waiting[way]) < QUEUE:
+                if not self.cut and held[way] + len(packet) <= QUEUE:
+                    held[way] += len(packet)
                     waiting[way].append((time.monotonic() + self.delay, packet))
             for way, queue in enumerate(waiting):
                 while queue and not self.stalls and max(queue[0][0], free[way]) <= time.monotonic():
                     packet = queue.popleft()[1]
+                    held[way] -= len(packet)
                     if self.cut:
                         continue
                     if self.rate:
