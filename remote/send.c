@@ -226,6 +226,12 @@ static void record(weir_context *context, const struct send *self)
 	remote_record(context, "to", self->to, self->session, self->receiver, more);
 }
 
+/* None has answered since it began, or since the last one was lost. */
+static bool has_no_receiver(const struct send *self)
+{
+	return self->state == AWAY || self->state == GREETING;
+}
+
 static void send_stop(weir_context *context, void *state)
 {
 	struct send *self = state;
@@ -233,7 +239,7 @@ static void send_stop(weir_context *context, void *state)
 		self->remote.link && (self->state == LINKED || self->state == ENDING) && !self->remote.gone;
 	struct wire bye = {.kind = WIRE_BYE, .reason = WIRE_STOPPED};
 
-	if (self->state == AWAY || self->state == GREETING)
+	if (has_no_receiver(self))
 		self->lost = lost_with(self);
 	if (self->lost)
 		weir_context_log(context, WEIR_LOG_WARN, "%" PRIu64 " of %" PRIu64 " messages were lost",
@@ -580,8 +586,7 @@ static weir_told next_tick(const struct send *self)
 	if (!remote->armed || remote->failed || self->connected || (remote->gone && self->state != AWAY) ||
 	    self->state == OVER || (self->state == LINKED && self->away_since))
 		return WEIR_TOLD_READY;
-	return !self->stops && (self->state == AWAY || self->state == GREETING) ? WEIR_TOLD_EVENT_WAITING
-										: WEIR_TOLD_WAIT;
+	return !self->stops && has_no_receiver(self) ? WEIR_TOLD_EVENT_WAITING : WEIR_TOLD_WAIT;
 }
 
 /* In its first tick of a drain. */
@@ -590,7 +595,7 @@ static void note_drain(weir_context *context, struct send *self)
 	if (self->stops || !weir_context_stopping(context))
 		return;
 	self->stops = true;
-	if (!self->drops && (self->state == AWAY || self->state == GREETING))
+	if (!self->drops && has_no_receiver(self))
 		weir_context_log(
 			context, WEIR_LOG_WARN,
 			"the run drains, and there is no receiver at %s (%s): the drain waits for it",

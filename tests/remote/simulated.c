@@ -310,6 +310,8 @@ static void check_welcome(struct link *link, const struct wire *wire)
 		link->had = line->hello;
 		link->missed = simulated_seen.missed;
 	}
+	if (!before)
+		simulated_seen.first = (unsigned)line->hello;
 	if (wire->number != link->had)
 		net.fails("the receiver says that it had %u messages, and had %u", (unsigned)wire->number,
 			  (unsigned)link->had);

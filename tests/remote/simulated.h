@@ -37,6 +37,7 @@ struct simulated_plan {
 struct simulated_seen {
 	unsigned cuts, greeted; /* cuts: tears, and what silence ended, too; greeted: hellos of a sender that
 				   were answered */
+	unsigned first;         /* the number that the first hello to the last receiver told */
 	unsigned missed;        /* messages that the receiver can know that it did not get, since it began */
 	unsigned replaced;      /* welcomes to another sender than the one before */
 	unsigned received;      /* messages that were whole, behind those before them (R2) */
