@@ -631,6 +631,7 @@ void wr_flight_reset(struct wr_flight *flight, size_t bound)
 	flight->ticks = flight->completed = flight->operations = flight->largest_tick = 0;
 	flight->promised = false;
 	flight->first = flight->count = 0;
+	flight->ask_at = flight->pause = 0;
 }
 
 void wr_flight_finish(struct wr_flight *flight)
@@ -653,13 +654,18 @@ __attribute__((noinline)) static void tell(const weir_entity *entity, const weir
 			entity->flight.ticks - entity->flight.completed);
 }
 
-/* Call after the number of ticks in flight has changed. */
-static void tell_observers(const weir_entity *entity)
+static bool is_observed(const weir_entity *entity)
 {
 	const weir_scheduler *scheduler = wr_load_acquire(&((weir_entity *)entity)->scheduler);
 
-	if (scheduler && scheduler->trace)
-		tell(entity, scheduler);
+	return scheduler && scheduler->trace;
+}
+
+/* Call after the number of ticks in flight has changed. */
+static void tell_observers(const weir_entity *entity)
+{
+	if (is_observed(entity))
+		tell(entity, wr_load_acquire(&((weir_entity *)entity)->scheduler));
 }
 
 /* --- what is complete --- */
@@ -756,19 +762,41 @@ static weir_status make_room_for_ends(struct wr_flight *flight, size_t count)
 		       sizeof *flight->ends);
 }
 
+/* As many ticks were in flight at least, or `asked` of them: the device completed the others. */
+static uint64_t count_in_flight(weir_entity *entity, uint64_t known)
+{
+	struct wr_flight *flight = &entity->flight;
+
+	if (!flight_pending(entity, flight->ticks - known, 0, NULL))
+		return known;
+	while (flight->ticks - flight->completed > 2 * known &&
+	       !flight_pending(entity, (flight->completed + flight->ticks) / 2, 0, NULL))
+		;
+	return flight->ticks - flight->completed;
+}
+
 /*
- * Updates the high-water mark. `done` may be old, so the device is asked about the middle of the unknown
- * ticks; only for a new maximum above GUESSED, since a query costs as much as a record.
+ * Updates the high-water mark. `completed` may be old, so the device is asked whether more ticks are in flight
+ * than ever before, and if so about the middle of the unknown ones: a query may cost more than half a launch.
+ * So it is asked the more seldom the longer the answer has been no, up to once while half of the bound is
+ * enqueued; in a run that is observed, whose trace shows the number, every fourth tick.
  */
 static void update_most_in_flight(weir_entity *entity)
 {
 	struct wr_flight *flight = &entity->flight;
 	uint64_t most = wr_read(&entity->counters.most_in_flight), now = flight->ticks - flight->completed;
+	uint64_t step = flight_step(flight), longest = is_observed(entity) ? 4 : step;
 
-	if (now <= most)
+	if (now <= most || (now > GUESSED && flight->ticks < flight->ask_at))
 		return;
-	if (now > GUESSED && !flight_pending(entity, flight->completed + (now + 1) / 2, 0, NULL))
-		now = flight->ticks - flight->completed;
+	if (now > GUESSED) {
+		uint64_t known = most > GUESSED ? most : GUESSED;
+
+		now = count_in_flight(entity, known);
+		flight->pause = now > known ? 1 : 2 * flight->pause + 1;
+		flight->pause = flight->pause < longest ? flight->pause : longest;
+		flight->ask_at = flight->ticks + flight->pause;
+	}
 	if (now > most)
 		wr_store_relaxed(&entity->counters.most_in_flight, now);
 }
