@@ -544,8 +544,8 @@ typedef struct {
 	uint64_t lost;           /* due ticks that never ran, as counted by its
 				    conditions: the periods that `periodic` skips */
 	uint64_t most_in_flight; /* most ticks on the device at once; the device is
-				    queried rarely, so up to 8 of them may have been
-				    complete; 0 without a bound */
+				    queried rarely, so half of them, and up to 8, may
+				    have been complete; 0 without a bound */
 	uint64_t most_scratch;   /* most bytes of scratch memory that one tick
 				    requested, on all its streams */
 	/* weir_context_replay: captured work that was launched again; captures; keys evicted; keys FAILED */

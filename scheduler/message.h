@@ -8,13 +8,16 @@
 
 #define WR_WORKERS_MAX 64
 
+/* Whether to wake another worker for what this one has pushed to its queue; to poll the flags (S9). */
+enum wr_undecided { WR_UNDECIDED_ENTRIES = 1, WR_UNDECIDED_FLAGS = 2 };
+
 /* The thread-local of a worker (base/thread.h): set by the scheduler, NULL on other threads. */
 struct wr_local {
 	unsigned index;        /* 0..WR_WORKERS_MAX-1 */
 	const void *pool;      /* of its graph: only this thread uses cache `index` of it */
 	weir_context *context; /* of the running tick, until its inputs are released */
 	weir_message *freeing; /* the pack whose parts are dropped now; its `arg`: the one around it */
-	bool undecided;        /* whether to wake another worker for what this one has pushed to its queue */
+	uint8_t undecided;     /* of enum wr_undecided */
 };
 
 /*

@@ -216,6 +216,10 @@ void wr_ready_look_out(weir_scheduler *scheduler, int64_t now)
 			wr_wake_one(scheduler); /* it becomes the lookout, unless it takes them at once */
 			return;
 		}
+	if (wr_poller_wanted(scheduler)) { /* left to a worker that is still in its compute */
+		wr_wake_one(scheduler);
+		return;
+	}
 	if (is_busy(scheduler, now))
 		wr_cas(&scheduler->lookout, &none, WR_LOOP_LOOKS);
 }
@@ -261,15 +265,38 @@ static bool decide_later(struct wr_worker *worker, bool waits_for_nothing)
 		return false;
 	if (!wr_load(&scheduler->lookout))
 		have_looked(scheduler);
-	worker->local.undecided = true;
+	worker->local.undecided |= WR_UNDECIDED_ENTRIES;
 	return true;
 }
 
 void wr_ready_decide(struct wr_worker *worker)
 {
-	worker->local.undecided = false;
+	if (worker->local.undecided & WR_UNDECIDED_FLAGS)
+		wr_wake_for_flags(worker->scheduler);
+	worker->local.undecided = 0;
 	if (worker_has_entries(worker))
 		wake_if_worth(worker, queue_gain(worker));
+}
+
+/*
+ * The wake-up would come before the compute that the flag was for. If that is expected to be over before
+ * another worker looks, it is left to the next pop: mostly this worker has nothing then, and looks again
+ * itself. It needs a lookout, since this may be wrong.
+ */
+void wr_ready_hand_over(struct wr_worker *worker, weir_entity *entity)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	bool brief = scheduler->workers_keep_time && wr_load_relaxed(&entity->cost) <= WAKE_NS;
+
+	if (!wr_poller_wanted(scheduler) || !wr_load(&scheduler->sleepers) || wr_load(&scheduler->spinners))
+		return;
+	if (worth_it(scheduler, !brief)) {
+		wr_wake_one(scheduler);
+		return;
+	}
+	if (!wr_load(&scheduler->lookout))
+		have_looked(scheduler);
+	worker->local.undecided |= WR_UNDECIDED_FLAGS;
 }
 
 /*
@@ -689,7 +716,7 @@ __attribute__((noinline)) static void wake_for_more(struct wr_worker *worker)
 
 void wr_wake_if_more(struct wr_worker *worker)
 {
-	if (worker->local.undecided)
+	if (worker->local.undecided & WR_UNDECIDED_ENTRIES)
 		wr_ready_decide(worker);
 	if (!worker->wakes_skipped)
 		return;

@@ -344,9 +344,13 @@ bool wr_ready_injector_holds(weir_scheduler *scheduler);
 void wr_ready_push_next(struct wr_worker *worker, weir_entity *entity);
 void wr_ready_push_last(struct wr_worker *worker, weir_entity *entity);
 void wr_ready_push_room(struct wr_worker *worker, weir_entity *entity); /* to the end; before a compute */
-/* If worker->local.undecided, call before it runs an entity, or another tick of it. Wakes another if worth
- * it. */
+/*
+ * Wakes another if it is worth it. Call if worker->local.undecided: ENTRIES: before it runs an entity, or
+ * another tick of it; FLAGS: when it has popped the next one.
+ */
 void wr_ready_decide(struct wr_worker *worker);
+/* Call when it stops idling to run this entity: wakes another to poll if one is wanted and it is worth it. */
+void wr_ready_hand_over(struct wr_worker *worker, weir_entity *entity);
 /* Behind the receiver that it has just woken, too; if the row yields, behind the other queues' entries. */
 void wr_ready_push_behind(struct wr_worker *worker, weir_entity *entity);
 /* By the poller, which runs the first entity that fired at once. */

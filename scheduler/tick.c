@@ -874,7 +874,7 @@ __attribute__((always_inline)) static inline void run_entity(struct wr_worker *w
 
 	wr_exchange(&entity->state, WR_RUNNING);
 	wr_store_relaxed(&worker->running_cost, wr_load_relaxed(&entity->cost));
-	if (worker->local.undecided)
+	if (worker->local.undecided & WR_UNDECIDED_ENTRIES)
 		wr_ready_decide(worker);
 	worker->row = 0;
 	worker->row_woke = NULL;
@@ -888,7 +888,7 @@ __attribute__((always_inline)) static inline void run_entity(struct wr_worker *w
 				wr_trace_ready(trace, worker->local.index, entity->id);
 			if (wait_armed(&entity->wait))
 				wr_wait_disarm(scheduler, entity);
-			if (worker->local.undecided)
+			if (worker->local.undecided & WR_UNDECIDED_ENTRIES)
 				wr_ready_decide(worker);
 			if (tick(worker, entity, trace))
 				return; /* the run has failed: this entity is not reviewed again */

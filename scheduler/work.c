@@ -776,10 +776,10 @@ static uint64_t count_in_flight(weir_entity *entity, uint64_t known)
 }
 
 /*
- * Updates the high-water mark. `completed` may be old, so the device is asked whether more ticks are in flight
- * than ever before, and if so about the middle of the unknown ones: a query may cost more than half a launch.
- * So it is asked the more seldom the longer the answer has been no, up to once while half of the bound is
- * enqueued; in a run that is observed, whose trace shows the number, every fourth tick.
+ * Updates the high-water mark. `completed` may be old, so the device is asked whether more ticks are in
+ * flight than ever before, and if so about the middle of the unknown ones: a query may cost more than half a
+ * launch. So it is asked the more seldom the longer the answer has been no, up to once while half of the
+ * bound is enqueued; in a run that is observed, whose trace shows the number, every fourth tick.
  */
 static void update_most_in_flight(weir_entity *entity)
 {

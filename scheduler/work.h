@@ -121,10 +121,11 @@ struct wr_flight {
 	uint64_t ticks, completed;  /* number of the last tick; ticks 1..completed are known to be complete */
 	struct wr_flight_end *ends; /* [first, first + count): ends of ticks after `completed`, in order */
 	size_t first, count, room;
-	bool promised;         /* some end was a promise, which has no stream */
-	uint64_t operations;   /* that the largest recent tick enqueued */
-	uint64_t largest_tick; /* the number of that tick */
-	uint64_t ask_at, pause; /* for the most in flight: the tick that asks the device next, ticks until the one after */
+	bool promised;          /* some end was a promise, which has no stream */
+	uint64_t operations;    /* that the largest recent tick enqueued */
+	uint64_t largest_tick;  /* the number of that tick */
+	uint64_t ask_at, pause; /* for the most in flight: the tick that asks the device next, ticks until the
+				   one after */
 };
 
 void wr_flight_reset(struct wr_flight *flight, size_t bound);

@@ -12,7 +12,8 @@
  *  - A worker that goes to sleep announces it, then looks at `armed` and the role. The poller announces its
  *    sleep, then looks at `version`.
  *  - A worker that stops idling because it has work or users' destructors to run, or that has polled in
- *    passing, gives the role up and then looks whether another worker must be woken for it.
+ *    passing, gives the role up and then looks whether another worker must be woken for it; before a compute
+ *    that is expected to be brief it may leave that to its next pop, if there is a lookout (S9).
  *  - Workers that never idle poll in passing, as often as they look at the injector first.
  * All of this is sequentially consistent, so of two threads at least one sees what the other did.
  */
@@ -356,7 +357,8 @@ void wr_worker_main(void *arg)
 	weir_scheduler *scheduler = worker->scheduler;
 	bool idle = true;
 
-	worker->wakes_skipped = worker->local.undecided = worker->took_due = worker->was_keeper = false;
+	worker->wakes_skipped = worker->took_due = worker->was_keeper = false;
+	worker->local.undecided = 0;
 	worker->look_after = LOOK_FIRST;
 	worker->slept = worker->more_looks = worker->awake_pause = worker->awake_left = 0;
 	wr_store_relaxed(&worker->running_cost, 0);
@@ -369,9 +371,11 @@ void wr_worker_main(void *arg)
 	while (!wr_live_closed(&scheduler->live)) {
 		weir_entity *entity = wr_ready_pop(worker);
 		if (entity) {
+			if (worker->local.undecided & WR_UNDECIDED_FLAGS)
+				wr_ready_decide(worker);
 			if (idle) { /* it stops looking at flags and queues: wakes others for these if needed
 				     */
-				wr_wake_for_flags(scheduler);
+				wr_ready_hand_over(worker, entity);
 				wr_wake_if_more(worker);
 			}
 			idle = false;
@@ -384,6 +388,7 @@ void wr_worker_main(void *arg)
 			continue;
 		}
 		idle = true;
+		worker->local.undecided &= (uint8_t)~WR_UNDECIDED_FLAGS; /* it looks itself */
 		if ((worker->time != INT64_MAX || worker->took_due) && wr_timers_fire(worker))
 			continue;
 		run_deferred_frees(worker);

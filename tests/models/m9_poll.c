@@ -21,6 +21,10 @@
  *   sleep:     announce; look: the poller at `version`, others whether the role is wanted; at every queue;
  *              found: the announcement is taken back, or the wake-up passed on if it was taken; else the
  *              reference is dropped, park; woken or time: reference, announcement.
+ *   later:     who leaves idleness with an entity that is expected to be brief may leave the wake-up of the hand
+ *              over to its next pop (LATER; the answer is any, as what is expected may be wrong), if the loop is
+ *              the lookout, which it makes it. The loop gives that up, then looks: if bells are armed and the
+ *              role is free it wakes one.
  *   passing:   every TURN-th pop a busy worker takes the role, if it is wanted, looks once, and gives it up.
  *   wake one:  reads the announcements; if one sleeps: reads `spinners`; if none spins: reads the role,
  *              prefers others to the poller, takes one announcement back.
@@ -48,22 +52,23 @@
 #define TASKS 6
 #define BELLS 2
 #define THREADS 6
-enum { FOREIGN = 3, DEVICE, LOOP };
+enum { FOREIGN = 3, DEVICE, LOOP, LOOKS = 4 };  /* LOOKS: the loop's place among those that wake */
 enum { ROW = 1, TURN = 3 };                     /* S9: 8, 61 */
 enum { PASSED, NOW, NEAR, FAR, EVER };          /* when to look again */
 enum mutation {
 	NONE, NO_WANTED, NO_HAND_OVER, NO_VERSION, VERSION_LATE, VERSION_FIRST, SPINNER_LATE, SPINNER_BLIND, GIVE_UP_LATE, SLEEPER_LEFT, ARM_ALONE,
 	ROLE_BY_STORE, NO_PASSING, PASSING_KEEPS, ROW_FULL, DESTRUCTOR_ALONE, FIRED_ALONE, NO_REFERENCE, ANY_CHOSEN, NO_PASS_ON,
-	WORK_UNSEEN, NO_REST, ONE_PASSED, PASS_EARLY, PASS_COUNTED, POLLER_LATE, POLLER_COUNTED, REST_RETIRED
+	WORK_UNSEEN, NO_REST, ONE_PASSED, PASS_EARLY, PASS_COUNTED, POLLER_LATE, POLLER_COUNTED, REST_RETIRED,
+	LATER_ALONE, LOOP_BLIND, LOOP_KEEPS, LATER_FORGETS
 };
 enum scenario {
 	ONE, ONE_THEN_BUSY, BUSY_BEFORE, WORK, LONG_WORK, TWO_TIMES, TWO_ARMERS, CHAIN, TWO_LONG, AGAIN, PASSING, PASSING_ROW, PASSING_TWO,
 	FIRED_TURN, ALWAYS, RETIRED, WORK_BUSY, WORK_LONG_FIRED, WORK_LONG_BUSY, OWN_RING, OWN_NEXT, TWO_PUSH, RETIRED_WORK,
-	TWO_PUSHES, OWN_TWO, WORK_LONG_ARMER, SCENARIO = 31
+	TWO_PUSHES, OWN_TWO, WORK_LONG_ARMER, BRIEF_LONG, SCENARIO = 31
 };
-enum { WORKERS_3 = 32, SPIN_ON = 64, STILL = 128 };
+enum { WORKERS_3 = 32, SPIN_ON = 64, STILL = 128, LATER = 256 };
 enum step {
-	POP, HAND_ARMED, HAND_POLLER, HAND_SPINS, WAKE_LOOK, WAKE_SPINS, WAKE_AGAIN, WAKE_CHOOSE, WAKE_TAKE,
+	POP, HAND_ARMED, HAND_POLLER, HAND_SPINS, HAND_LOOKOUT, LOOKOUT_TAKE, LOOP_ARMED, LOOP_POLLER, WAKE_LOOK, WAKE_SPINS, WAKE_AGAIN, WAKE_CHOOSE, WAKE_TAKE,
 	RUN, PUSH_RING, ARM_COUNT, ARM_LIST, ARM_VERSION, ARM_ROLE, ARM_ASLEEP,
 	ARM_TAKE, DESTRUCTORS, BLOCKED, ROLE_ARMED, ROLE_POLLER, ROLE_TAKE, VERSION, LOOK, FIRE, LOOK_RING, RELEASE, SPIN_IN, SPIN_ARMED, SPIN_POLLER, SPIN_TAKE,
 	SPIN_OUT, STANDBY_OFF, SPIN_COUNT, COUNT_IN, COUNT_OUT, COUNT_BACK, LEAVE,
@@ -73,7 +78,8 @@ enum { OF_ROUND, OF_SPIN, OF_SLEEP, OF_PASS };  /* which step asks whether work 
 struct state {
 	uint8_t next[W], ring[W][3], rings[W], injected[TASKS], injections, retired, queued;
 	uint8_t in[BELLS], rung[BELLS], armed, version, poller, sleepers, spinners, token[W], live, closed, ran;
-	uint8_t pc[W + 1], ret[W + 1], snap[W + 1], pick[W + 1], hand[W], task[W], op[W], idle[W], at[W], of[W];
+	uint8_t pc[W + 2], ret[W + 2], snap[W + 2], pick[W + 2], hand[W], may[W], later[W], lookout;
+	uint8_t task[W], op[W], idle[W], at[W], of[W];
 	uint8_t role[W], passing[W], seen[W], when[W], carried[W], firing[W], rounds[W], row[W], pops[W], pos;
 	uint8_t standby, relied[W], grace[W], then[W];
 };
@@ -117,11 +123,12 @@ static const struct { const char *script[TASKS], *injected, *foreign; } scenario
 	[TWO_PUSHES] = {{"!", "", "", "!", "!", ""}, "", "34"},
 	[WORK_LONG_ARMER] = {{"!", "", "a!", "", "", ""}, "2", "3"},
 	[OWN_TWO] = {{"", "", "DE!", "!", "!", ""}, "2", ""},
+	[BRIEF_LONG] = {{"", "", "", "!", "", ""}, "", "43"},
 };
 
 static int scenario(void) { return setting & SCENARIO; }
 static bool rung_before(void) { return scenario() == TWO_PUSH || scenario() == TWO_PUSHES || scenario() == WORK_LONG_BUSY; }
-static int armed_before(void) { return scenario() == TWO_PUSH ? 2 : rung_before() || scenario() == RETIRED_WORK; }
+static int armed_before(void) { return scenario() == TWO_PUSH ? 2 : rung_before() || scenario() == RETIRED_WORK || scenario() == BRIEF_LONG; }
 static int workers(void) { return setting & WORKERS_3 ? 3 : 2; }
 static bool turns(void) { return scenario() >= PASSING && scenario() <= ALWAYS; }
 static int time_of(int bell) { return bell ? FAR : NEAR; }
@@ -182,7 +189,7 @@ static bool woke(struct state *s, int t)
 	return true;
 }
 
-static bool wakes(struct state *s, int t)
+static bool wakes(struct state *s, int t)       /* t: LOOKS for the loop */
 {
 	uint8_t others;
 
@@ -227,7 +234,7 @@ static void hand_over(struct state *s, int w, int then)
 static bool handed(struct state *s, int w)
 {
 	s->pc[w] = s->hand[w];
-	s->hand[w] = 0;
+	s->hand[w] = s->may[w] = 0;
 	return true;
 }
 
@@ -244,17 +251,28 @@ static bool hands_over(struct state *s, int w)
 		say("hand over? poller %d", s->poller);
 		stop = s->poller;
 		break;
-	default:
+	case HAND_SPINS:
 		say("hand over? spinners %d", s->spinners);
-		stop = s->spinners;
+		if (s->spinners)
+			return handed(s, w);
+		if (!s->may[w] || choose(2)) {
+			int then = s->hand[w];
+			handed(s, w);
+			return wake(s, w, then);
+		}
+		say(": later");
+		s->later[w] = 1;
+		return mutation == LATER_ALONE ? handed(s, w) : true;
+	case HAND_LOOKOUT:
+		say("later: lookout %d", s->lookout);
+		stop = s->lookout;
+		break;
+	default:
+		s->lookout = 1;
+		say("the loop is the lookout");
+		stop = true;
 	}
-	if (stop)
-		return handed(s, w);
-	if (s->pc[w] == WAKE_LOOK) {
-		s->ret[w] = s->hand[w];
-		s->hand[w] = 0;
-	}
-	return true;
+	return stop ? handed(s, w) : true;
 }
 
 /* A worker that pushers relied on looks whether more waits, then goes on. */
@@ -283,9 +301,10 @@ static bool take(struct state *s, int w, int task, const char *from, bool wakes_
 		s->pops[w] = (uint8_t)((s->pops[w] + 1) % TURN);
 	say("takes task %d from %s", task, from);
 	s->pc[w] = s->idle[w] ? (uint8_t)pass_on(s, w, RUN) : RUN;
-	if (s->idle[w] && mutation != NO_HAND_OVER)
+	if ((s->idle[w] && mutation != NO_HAND_OVER) || (s->later[w] && mutation != LATER_FORGETS))
 		hand_over(s, w, s->pc[w]);
-	s->idle[w] = 0;
+	s->may[w] = s->idle[w] && (setting & LATER) && s->hand[w];
+	s->idle[w] = s->later[w] = 0;
 	return wakes_one ? wake(s, w, s->pc[w]) : true;
 }
 
@@ -348,7 +367,7 @@ static bool pops(struct state *s, int w)
 		return true;
 	if (turns())
 		s->pops[w] = (uint8_t)((s->pops[w] + 1) % TURN);
-	s->at[w] = 0;
+	s->at[w] = s->later[w] = 0;
 	s->idle[w] = 1;
 	s->pc[w] = ROLE_ARMED;
 	if (mutation == GIVE_UP_LATE && s->role[w])
@@ -852,7 +871,7 @@ static bool worker(struct state *s, int w)
 {
 	switch (s->pc[w]) {
 	case POP: return pops(s, w);
-	case HAND_ARMED: case HAND_POLLER: case HAND_SPINS: return hands_over(s, w);
+	case HAND_ARMED: case HAND_POLLER: case HAND_SPINS: case HAND_LOOKOUT: case LOOKOUT_TAKE: return hands_over(s, w);
 	case WAKE_LOOK: case WAKE_SPINS: case WAKE_AGAIN: case WAKE_CHOOSE: case WAKE_TAKE: return wakes(s, w);
 	case RUN: return runs_on(s, w);
 	case PUSH_RING: case LOOK_RING: {
@@ -950,8 +969,42 @@ static bool device(struct state *s)
 	return true;
 }
 
+/* Given up before it looks. */
+static bool looks_out(struct state *s)
+{
+	bool stop;
+
+	switch (s->pc[LOOKS]++) {
+	case LOOKOUT_TAKE:
+		s->pc[LOOKS] = s->lookout = 0;
+		say("is the lookout no more, late");
+		return true;
+	case POP:
+		s->lookout = mutation == LOOP_KEEPS;
+		s->pc[LOOKS] = LOOP_ARMED;
+		say("is the lookout no more");
+		return true;
+	case LOOP_ARMED:
+		say("the loop looks: armed %d", s->armed);
+		stop = !s->armed;
+		break;
+	default:
+		say("the loop looks: poller %d", s->poller);
+		stop = s->poller || mutation == LOOP_BLIND;
+		if (!stop)
+			return wake(s, LOOKS, POP);
+	}
+	if (stop)
+		s->pc[LOOKS] = mutation == LOOP_KEEPS ? LOOKOUT_TAKE : POP;
+	return true;
+}
+
 static bool loop(struct state *s)
 {
+	if (s->pc[LOOKS] >= WAKE_LOOK)
+		return wakes(s, LOOKS);
+	if (s->pc[LOOKS] || s->lookout)
+		return looks_out(s);
 	if (s->live || s->closed)
 		return false;
 	s->closed = 1;
@@ -1058,6 +1111,20 @@ static const struct run runs[] = {
 	{"rules, two bells in passing, both compute for ever", NONE, PASSING_TWO, HOLDS},
 	{"rules, a push, what rings computes for ever, the injector is first at times", NONE, FIRED_TURN, HOLDS},
 	{"rules, nobody is ever idle", NONE, ALWAYS, HOLDS},
+	{"rules, later, one bell, 2 workers", NONE, ONE | LATER, HOLDS},
+	{"rules, later, a push of a compute for ever", NONE, LONG_WORK | LATER, HOLDS},
+	{"rules, later, a push of a compute for ever, times are long", NONE, LONG_WORK | LATER | STILL, HOLDS},
+	{"rules, later, a push of a compute for ever, one may spin", NONE, LONG_WORK | LATER | SPIN_ON, HOLDS},
+	{"rules, later, a push, what rings computes for ever", NONE, WORK_LONG_FIRED | LATER, HOLDS},
+	{"rules, later, what rings arms the next and computes for ever, 2 workers", NONE, AGAIN | LATER, HOLDS},
+	{"rules, later, two bells, both compute for ever, 2 workers", NONE, TWO_LONG | LATER, HOLDS},
+	{"rules, later, two bells, both compute for ever, 2 workers, one may spin", NONE, TWO_LONG | LATER | SPIN_ON, HOLDS},
+	{"rules, later, a push while who armed computes for ever", NONE, WORK_BUSY | LATER, HOLDS},
+	{"rules, later, a bell, two pushes, the second computes for ever", NONE, BRIEF_LONG | LATER, HOLDS},
+	{"later, not even at the next pop: the loop finds it", LATER_FORGETS, TWO_LONG | LATER, HOLDS},
+	{"MUTANT later, and no lookout", LATER_ALONE, LONG_WORK | LATER, BREAKS},
+	{"MUTANT later, the lookout does not look at bells", LOOP_BLIND, LONG_WORK | LATER, BREAKS},
+	{"MUTANT later, the lookout looks before it gives that up", LOOP_KEEPS, BRIEF_LONG | LATER, BREAKS},
 	{"rules, a destructor for ever", NONE, RETIRED, HOLDS},
 	{"rules, a destructor for ever, one may spin", NONE, RETIRED | SPIN_ON, HOLDS},
 	{"a spinner that looks at work alone: right, and late", SPINNER_BLIND, ONE_THEN_BUSY | SPIN_ON, HOLDS},
@@ -1071,6 +1138,7 @@ static const struct run runs[] = {
 	{"rules, own next slot, all compute for ever, 3 workers", NONE, OWN_NEXT | WORKERS_3, HOLDS},
 	{"rules, two bells and a push, all compute for ever, 3 workers", NONE, TWO_PUSH | WORKERS_3, HOLDS},
 #ifdef LARGE    /* minutes */
+	{"rules, later, what rings arms the next and computes for ever, 3 workers", NONE, AGAIN | LATER | WORKERS_3, HOLDS},
 	{"rules, two pushes and a bell, all compute for ever, 3 workers", NONE, TWO_PUSHES | WORKERS_3, HOLDS},
 	{"rules, two bells and a push, one may spin, 3 workers", NONE, TWO_PUSH | WORKERS_3 | SPIN_ON, HOLDS},
 	{"rules, a push, what rings and who arms compute for ever, 3 workers", NONE, WORK_LONG_ARMER | WORKERS_3, HOLDS},

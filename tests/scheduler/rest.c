@@ -127,7 +127,7 @@ const char *rest_broken(weir_scheduler *scheduler)
 		return NULL;
 	if (work_is_queued(scheduler) && !one_will_look(scheduler))
 		return "an entity is ready and a worker sleeps";
-	if (wr_poller_wanted(scheduler))
+	if (wr_poller_wanted(scheduler) && !is_looked_out_for(scheduler))
 		return "flags are armed, no worker looks at them, and one sleeps";
 	return NULL;
 }

@@ -1,4 +1,4 @@
-/* What workers leave to each other, and the worker that looks at it again (S9). */
+/* What workers leave to each other, entries and flags, and the worker that looks at it again (S9, G4). */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -265,6 +265,79 @@ static void s09_b03_what_would_wait_for_a_destructor_is_taken_by_another_worker(
 	in_worlds_without_chance(50, check_destructor);
 }
 
+/* --- flags: nobody is woken for them before a compute that is expected to be brief --- */
+
+static int64_t seen_at;
+
+/* The first that comes after the other's long compute has begun. */
+static weir_status note_first(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	(void)context;
+	if (long_since && !seen_at)
+		seen_at = wr_now();
+	return WEIR_OK;
+}
+
+static weir_status end(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	(void)context;
+	return WEIR_OK;
+}
+
+/* Two workers; while b computes, a flag that a waits for is armed. No time is waited for. */
+static void run_beside_flags(rig_fn *a, rig_fn *b, int ticks_of_b)
+{
+	char text[120];
+	struct rig *rig;
+
+	snprintf(text, sizeof text,
+		 "far:source ticks=100 work=10ms -> a:call gate=in; near:source ticks=%d work=3ms -> b:call "
+		 "gate=in",
+		 ticks_of_b);
+	rig = rig_of(text);
+	rig->options.signal = "flag";
+	rig->options.workers = 2;
+	rig_on(rig, "a", a);
+	rig_on(rig, "b", b);
+	rig_make(rig);
+	rig_poller_sleeps(rig);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "b"), ticks_of_b);
+	rig_destroy(rig);
+}
+
+static void check_flag_behind(void)
+{
+	long_since = seen_at = 0;
+	run_beside_flags(note_first, long_for_once, SHORT + 1); /* its last: no entry waits behind it */
+	assert_true(long_since && seen_at);
+	assert_in_range(seen_at - long_since, 0, (11 + 12) * MS); /* its device work, then two looks of S9 */
+}
+
+static void g04_s09_a_flag_behind_a_compute_that_is_long_for_once_is_seen(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 100; seed++)
+		rig_in_world(seed, check_flag_behind);
+	in_worlds_without_chance(100, check_flag_behind);
+}
+
+static void check_flags(void)
+{
+	computes = woken_before = 0;
+	run_beside_flags(end, be_short, 40);
+	assert_int_equal(computes, 40 - SHORT);
+	assert_in_range(woken_before, 0, 4); /* where the other one has just run */
+}
+
+static void g04_s09_for_other_flags_nobody_is_woken_before_a_short_compute(void **state)
+{
+	(void)state;
+	in_worlds_without_chance(50, check_flags);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -274,6 +347,8 @@ int main(void)
 		cmocka_unit_test(s09_b01_between_two_runs_the_loop_looks_for_nothing),
 		cmocka_unit_test(s09_b03_what_would_wait_for_a_destructor_is_taken_by_another_worker),
 		cmocka_unit_test(s09_a_queue_that_is_slow_on_the_whole_is_shared),
+		cmocka_unit_test(g04_s09_a_flag_behind_a_compute_that_is_long_for_once_is_seen),
+		cmocka_unit_test(g04_s09_for_other_flags_nobody_is_woken_before_a_short_compute),
 		cmocka_unit_test(s09_several_that_wait_behind_a_long_compute_get_a_worker_each),
 	};
 
