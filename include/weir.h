@@ -318,9 +318,9 @@ WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
  * A scheduler runs a graph, any number of times, on its own workers. The shortest program: weir_graph_open,
  * weir_scheduler_create, weir_scheduler_run, then weir_scheduler_destroy and weir_graph_destroy.
  *
- * On `sim` the thread that waits executes the run, in virtual time; without one it stands still, and a wait of
- * 0 moves nothing. Meanwhile other threads may poke, tell, complete fences, fail and stop, but must not push, take, close, drop messages or explain; a POSIX signal handler
- * may only stop.
+ * On `sim` the thread that waits executes the run, in virtual time; without one it stands still, and a wait
+ * of 0 moves nothing. Meanwhile other threads may poke, tell, complete fences, fail and stop, but must not
+ * push, take, close, drop messages or explain; a POSIX signal handler may only stop.
  *
  * Default. Thread: one. Fails: WEIR_E_STATE: called inside `ended`; WEIR_E_INVALID: called in the child of a
  * fork, which may use neither the scheduler nor the graph.

@@ -78,33 +78,34 @@ static bool of_file(const char *path, const char *name, char address[ADDRESS_TEX
 }
 
 /* The system would take the lower 16 bits of a larger one, and any port for 0. */
-static bool is_port(const char *text)
+static bool has_port(const char *text)
 {
-	unsigned long port = strtoul(text, NULL, 10);
+	const char *digits = strrchr(text, ':') + 1;
+	unsigned long port = strtoul(digits, NULL, 10);
 
-	return *text && strspn(text, "0123456789") == strlen(text) && port && port <= UINT16_MAX;
+	return *digits && strspn(digits, "0123456789") == strlen(digits) && port && port <= UINT16_MAX;
 }
 
-/* Brackets stand around all of the host, or there are none. */
-static bool is_host(const char *text, const char *colon)
+/* Brackets stand around all of it, or there are none. */
+static bool has_host(const char *text)
 {
-	const char *first = text + strcspn(text, "[]"), *last = first < colon ? first + 1 : colon;
+	const char *colon = strrchr(text, ':'), *open = text + strcspn(text, "[]"), *close;
 
-	last += strcspn(last, "[]");
-	return first > colon ||
-	       (first == text && *first == '[' && *last == ']' && last == colon - 1 && last > text + 1);
+	if (!*open)
+		return true;
+	close = open + 1 + strcspn(open + 1, "[]");
+	return open == text && *open == '[' && *close == ']' && close == colon - 1 && close > open + 1;
 }
 
-static bool is_address(const char *text, char why[LINK_WHY])
+/* Of a text with a colon. */
+static bool is_address(const char *address, char why[LINK_WHY])
 {
-	const char *colon = strrchr(text, ':');
-
-	if (!is_port(colon + 1))
-		snprintf(why, LINK_WHY, "'%.80s' has no port of 1 to 65535", text);
-	else if (!is_host(text, colon))
+	if (!has_port(address))
+		snprintf(why, LINK_WHY, "'%.80s' has no port of 1 to 65535", address);
+	else if (!has_host(address))
 		snprintf(why, LINK_WHY,
 			 "'%.80s' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100",
-			 text);
+			 address);
 	else
 		return true;
 	return false;

@@ -91,20 +91,6 @@ weir_status weir_scheduler_fail(weir_scheduler *scheduler, weir_status failure, 
 	return WEIR_OK;
 }
 
-/* The run is over: keeps the failure that the program has told, unless another one was before it. */
-static void keep_told(weir_scheduler *scheduler)
-{
-	unsigned asked;
-
-	wr_global_lock();
-	asked = wr_fetch_and(&scheduler->stop_asked, ~(unsigned)WR_STOP_TOLD);
-	if (asked & WR_STOP_TOLD)
-		*wr_error_here() = scheduler->told;
-	wr_global_unlock();
-	if (asked & WR_STOP_TOLD)
-		keep_failure(scheduler, NULL, WEIR_CAUSE_DRAIN, wr_error_here()->status);
-}
-
 /* The scheduler's text is the failure's, if there is one. */
 static void keep_reason(weir_scheduler *scheduler, const weir_entity *entity, const char *format,
 			va_list list)
@@ -785,7 +771,15 @@ static void find_verdict(weir_scheduler *scheduler, weir_outcome *outcome)
 {
 	bool draining = scheduler->draining;
 	char *text = NULL;
+	unsigned asked;
 
+	wr_global_lock(); /* the program's failure is kept, unless another one was before it */
+	asked = wr_fetch_and(&scheduler->stop_asked, ~(unsigned)WR_STOP_TOLD);
+	if (asked & WR_STOP_TOLD)
+		*wr_error_here() = scheduler->told;
+	wr_global_unlock();
+	if (asked & WR_STOP_TOLD)
+		keep_failure(scheduler, NULL, WEIR_CAUSE_DRAIN, wr_error_here()->status);
 	if (!scheduler->failure && !scheduler->cut_short && !draining) {
 		outcome->cause = WEIR_CAUSE_DONE;
 		if (is_deadlocked(scheduler, &text, outcome))
@@ -1085,7 +1079,6 @@ void wr_run_end(weir_scheduler *scheduler)
 	wr_timers_clear(scheduler);
 	if (!scheduler->cut_short)
 		scheduler->waiting = outside_waits_text(scheduler);
-	keep_told(scheduler);
 	find_verdict(scheduler, &outcome);
 	check_conservation(scheduler, &outcome);
 	outcome.ticks = wr_graph_count_ticks(graph);

@@ -62,7 +62,7 @@ def test_without_a_pool_there_is_memory_for_all():
     [
         ({"inputs": [weir.Port("in", ahead=1)]}, "inputs[0] 'in': ahead is for outputs"),
         ({"outputs": [weir.Port("out", ahead=-1)]}, "outputs[0] 'out': ahead is a number from 1 to 65536"),
-        ({"outputs": [weir.Port("out", ahead=1)], "instances": True}, "'out': has 'ahead', which no operator with instances has"),
+        ({"outputs": [weir.Port("out", ahead=1)], "instances": True}, "'out' has 'ahead', which no operator with instances has"),
     ],
 )
 def test_what_cannot_be_is_refused_where_the_class_is_written(attributes, why):
