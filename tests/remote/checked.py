@@ -133,6 +133,8 @@ def e06_a_name_that_the_file_lacks_is_refused(weir):
     code, lines, _ = check(weir, sender("camera"), receiver("camera"), options=["--remote", "names"])
     wanted = "{}: no address of 'camera': names has no line that begins with it"
     assert (code, lines) == (3, ["a.json: error: " + wanted.format("send.to"), "b.json: error: " + wanted.format("receive.listen")]), lines
+    assert one(check(weir, sender("camera"), options=["--remote", "names"])) == "a.json: error: " + wanted.format("send.to")
+    assert well(check(weir, sender("other"), options=["--remote", "names"])) == "a.json: no errors"
 
 
 def e06_what_could_start_nowhere_is_refused_of_one_graph_as_by_a_run(weir):
