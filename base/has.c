@@ -144,6 +144,7 @@ static const char *const functions[] = {
 	"weir_scheduler_entity_counts",
 	"weir_scheduler_explain",
 	"weir_scheduler_explain_line",
+	"weir_scheduler_fail",
 	"weir_scheduler_fd",
 	"weir_scheduler_frames",
 	"weir_scheduler_now",

@@ -88,8 +88,10 @@ static int check_remotes(const struct checked *all, size_t count)
 	fflush(stdout); /* what each is alone stands before what they are together, in one file, too */
 	for (size_t i = 0; !code && i < count; i++)
 		code = cli_remotes_add(&remotes, registry, all[i].options.argument, all[i].graph.description);
-	if (!code)
+	if (!code && count > 1)
 		code = cli_remotes_check(&remotes, registry);
+	if (!code && remotes.errors)
+		code = CLI_REFUSED;
 	cli_remotes_finish(&remotes);
 	return code;
 }
@@ -106,7 +108,7 @@ static int run_check(const struct cli_options *options)
 		return CLI_FAILED;
 	}
 	code = check_each(all, count, options);
-	if (!code && count > 1)
+	if (!code && (count > 1 || getenv("WEIR_REMOTE"))) /* of one graph, that the file has its names */
 		code = check_remotes(all, count);
 	for (size_t i = 1; i < count; i++) /* the first one has the registry of all */
 		weir_description_destroy(all[i].graph.description);

@@ -291,7 +291,8 @@ static void print_operator(const weir_registry *registry, size_t i)
 	if (kind->flags & WEIR_OPERATOR_INSTANCES)
 		puts("\nmay have several instances, whose computes run at the same time");
 	if (kind->describe)
-		puts("\nits parameters decide on ports: `weir show` lists them");
+		puts("\nits parameters are checked together, and may decide on ports: `weir show` lists "
+		     "them");
 	print_parameters(kind->parameters);
 	print_inputs(kind);
 	print_outputs(kind->outputs);

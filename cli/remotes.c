@@ -79,11 +79,11 @@ static void find_address(struct cli_remotes *remotes, struct cli_remotes_end *en
 	const char *colon;
 
 	if (!address_named(end->place, text, why)) {
-		/* A name may have its address elsewhere; what has a colon, or is empty, is none. */
-		bool named = *end->place && !strchr(end->place, ':') && !getenv("WEIR_REMOTE");
+		/* A name, as the check of the graph let it pass: it may have its address elsewhere. */
+		bool file = getenv("WEIR_REMOTE");
 
-		cli_remotes_say(remotes, named ? CLI_NOTE : CLI_ERROR, end->file, end->name, key_of(end),
-				"%s", why);
+		cli_remotes_say(remotes, file ? CLI_ERROR : CLI_NOTE, end->file, end->name, key_of(end), "%s",
+				why);
 		return;
 	}
 	colon = strrchr(text, ':');

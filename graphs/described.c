@@ -178,8 +178,8 @@ weir_status wr_build_described(struct wr_build *build, struct wr_plan_entity *en
 	}
 	if (status) {
 		why = entity->described->why;
-		wr_report(&build->reports, WR_W_DESCRIBE, at, place, "the ports are not known: %s",
-			  *why ? why : weir_last_error());
+		wr_report(&build->reports, WR_W_DESCRIBE, at, place, "%s%s",
+			  *why ? "" : "the ports are not known: ", *why ? why : weir_last_error());
 	}
 	entity->kind = NULL; /* as an unknown operator: no more errors because of its ports */
 	return WEIR_OK;

@@ -352,14 +352,22 @@ static weir_status scan_value(struct scan *scan, struct wr_value *out)
 	return status;
 }
 
+/* The byte order mark that some editors begin a text with; none of them counts it as a column. */
+static size_t skip_mark(const char *text, size_t length)
+{
+	static const char mark[] = {'\xef', '\xbb', '\xbf'};
+
+	return length >= sizeof mark && !memcmp(text, mark, sizeof mark) ? sizeof mark : 0;
+}
+
 weir_status wr_json_read(struct wr_value *out, const char *text, size_t length, struct wr_reports *reports)
 {
 	struct arena arena = {.newest = NULL};
-	struct scan scan = {text, text + length, {1, 1}, &arena};
+	struct scan scan = {text + skip_mark(text, length), text + length, {1, 1}, &arena};
 	weir_status status = check_size(length, reports);
 
 	if (!status)
-		status = check_bytes(text, length, reports);
+		status = check_bytes(scan.at, (size_t)(scan.end - scan.at), reports);
 	if (!status)
 		status = check_syntax(&scan, reports);
 	if (!status)

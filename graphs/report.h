@@ -70,7 +70,7 @@
 	X(WR_W_ONLY_LATEST, 57, "nothing says when an entity ticks (warning)")                               \
 	X(WR_W_ALIGNED, 58, "ports that cannot be aligned")                                                  \
 	X(WR_W_INSTANCES, 59, "not possible with instances")                                                 \
-	X(WR_W_DESCRIBE, 60, "no ports come of the parameters")
+	X(WR_W_DESCRIBE, 60, "the operator refuses its parameters")
 
 enum wr_error {
 #define WR_ERROR_ENUM(name, number, title) name = number,

@@ -318,9 +318,9 @@ WEIR_API weir_status weir_graph_destroy(weir_graph *graph);
  * A scheduler runs a graph, any number of times, on its own workers. The shortest program: weir_graph_open,
  * weir_scheduler_create, weir_scheduler_run, then weir_scheduler_destroy and weir_graph_destroy.
  *
- * On `sim` the thread that waits executes the run, in virtual time. Meanwhile other threads may poke, tell,
- * complete fences and stop, but must not push, take, close, drop messages or explain; a POSIX signal handler
- * may only stop.
+ * On `sim` the thread that waits executes the run, in virtual time; without one it stands still, and a wait
+ * of 0 moves nothing. Meanwhile other threads may poke, tell, complete fences, fail and stop, but must not
+ * push, take, close, drop messages or explain; a POSIX signal handler may only stop.
  *
  * Default. Thread: one. Fails: WEIR_E_STATE: called inside `ended`; WEIR_E_INVALID: called in the child of a
  * fork, which may use neither the scheduler nor the graph.
@@ -419,9 +419,10 @@ typedef struct {
 	uint64_t discarded;  /* leftovers of the previous run, dropped by this run's start */
 	const char *waiting; /* one line: entities that wait for something from outside
 				(disabled, told to wait); NULL: none. Borrowed */
-	weir_cause cause; /* DONE: it has finished; DRAIN: it was drained, or stopped, or the drain ran out of
-			     time; of a deadlock, also of a part: that of its first root cause; else what
-			     failed: START, COMPUTE, DEVICE, or what a condition waited for */
+	weir_cause
+		cause; /* DONE: it has finished; DRAIN: it was drained, stopped or failed by the program, or
+			  the drain ran out of time; of a deadlock, also of a part: that of its first root
+			  cause; else what failed: START, COMPUTE, DEVICE, or what a condition waited for */
 	const char *cause_entity; /* the entity that failed, or of that root cause; NULL: none. Borrowed */
 	const char *cause_on;     /* what it waited for: its port, or a pool; NULL: not known. Borrowed */
 	uint64_t held;            /* messages of the graph that are still referenced, beside those that
@@ -469,6 +470,14 @@ WEIR_API weir_status weir_scheduler_wait(weir_scheduler *scheduler, int64_t time
  */
 enum { WEIR_STOP_DRAIN = 1 };
 WEIR_API void weir_scheduler_stop(weir_scheduler *scheduler, unsigned flags);
+/*
+ * Fails the run, by what the program has met outside of it: the run is cut short, and its outcome has this
+ * status and text, one line, copied (NULL: that of the status), without an entity. A remote connection tells
+ * the other process the text, as that of an operator that failed. The first failure of a run is kept. If no
+ * run is on, nothing happens. Thread: any, also inside compute, but not a POSIX signal handler. Fails:
+ * WEIR_E_INVALID: `failure` is none.
+ */
+WEIR_API weir_status weir_scheduler_fail(weir_scheduler *scheduler, weir_status failure, const char *text);
 /*
  * own_loop: gives the descriptor to poll for reading, which the scheduler owns. Thread: any. Fails:
  * WEIR_E_INVALID: without own_loop.
@@ -1088,8 +1097,8 @@ WEIR_API weir_status weir_ports_add_output(weir_ports *ports, const weir_port *p
  */
 WEIR_API weir_status weir_ports_open(const weir_ports *ports, const char *path, int *out);
 /*
- * Says in one line why there can be no ports: what is wrong and the remedy. It is an error of the graph
- * (W060), at the entity's parameters. Returns WEIR_E_FAILED.
+ * Says in one line why there can be no ports, or no start anywhere: what is wrong and the remedy. It is an
+ * error of the graph (W060), at the entity's parameters. Returns WEIR_E_FAILED.
  */
 WEIR_API weir_status weir_ports_fail(weir_ports *ports, const char *format, ...) WEIR_PRINTF(2, 3);
 

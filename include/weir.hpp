@@ -630,6 +630,11 @@ public:
 		return outcome;
 	}
 	void stop(unsigned flags = 0) noexcept { weir_scheduler_stop(get(), flags); }
+	/* Ends the run by what the program has met outside of it. */
+	void fail(weir_status failure, const char *text)
+	{
+		check(weir_scheduler_fail(get(), failure, text));
+	}
 	bool running() const noexcept { return weir_scheduler_running(get()); }
 	/* Why it stands still, in one line. */
 	std::string explain() const

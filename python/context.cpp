@@ -733,6 +733,12 @@ static nb::object context_empty(Context &self, std::vector<int64_t> shape, const
 	return out;
 }
 
+/* A negative number would be a large one. */
+static size_t context_reserve(Context &self, size_t messages)
+{
+	return weir_context_reserve(self.inside(), messages);
+}
+
 /* Raises unless the message is one block of memory. what: "source" or "target". */
 static void check_block(const Context &self, const Message &message, const char *what)
 {
@@ -928,6 +934,9 @@ static void bind_messages(ContextClass &type)
 		     "write it.")
 		.def("empty", context_empty, arg("shape"), arg("dtype"), arg("on_host") = false,
 		     "New pooled memory, of the device or pinned, to fill and emit.")
+		.def("reserve", context_reserve, arg("messages"),
+		     "Reserves memory for arrays that `empty` will make, in this tick or later ones, at most "
+		     "as many as outputs have `ahead`; returns for how many there is some now.")
 		.def("scratch", context_scratch, arg("nbytes"), arg("stream").none() = nb::none(),
 		     "The address of device memory for what this tick enqueues on the stream.")
 		.def("replay", context_replay, arg("key"), arg("enqueue"),

@@ -32,6 +32,7 @@ static void add_ports(Kind *kind, int direction, nb::list ports)
 		own.capacity = nb::cast<uint32_t>(port["capacity"]);
 		own.take = nb::cast<uint32_t>(port["take"]);
 		own.max_emits = nb::cast<uint32_t>(port["max_emits"]);
+		own.ahead = nb::cast<uint32_t>(port["ahead"]);
 		own.policy = (weir_policy)nb::cast<int>(port["policy"]);
 		own.help = kind->keep(nb::cast<std::string>(port["help"]));
 		own.dtype = keep_text(kind, port["dtype"]);
@@ -603,6 +604,15 @@ static void stop_run(Graph &self, bool drain)
 		weir_scheduler_stop(self.core->scheduler, drain ? WEIR_STOP_DRAIN : 0);
 }
 
+/* Of a graph that is not closed, nor made before a fork. */
+static void fail_run(Graph &self, const char *text)
+{
+	Core *core = self.core.get();
+
+	if (core && is_ours(core) && !core->ending && core->scheduler)
+		check(weir_scheduler_fail(core->scheduler, WEIR_E_FAILED, text));
+}
+
 static void close_graph(Graph &self)
 {
 	Core *core = self.core.get();
@@ -878,6 +888,7 @@ void bind_graph(nb::module_ &module)
 		.def("start", start_run)
 		.def("wait", wait_run, arg("timeout").none())
 		.def("stop", stop_run)
+		.def("fail", fail_run)
 		.def("collect", collect_dropped, arg("timeout").none())
 		.def("close", close_graph)
 		.def("running", [](Graph &self) { return ask(self, weir_scheduler_running); })

@@ -30,12 +30,16 @@ struct named {
 
 static void find_lines(FILE *file, const char *name, struct named *out)
 {
+	static const char mark[] =
+		"\xef\xbb\xbf"; /* of the order of bytes: some editors begin a file with it */
 	char line[2 * ADDRESS_TEXT], *rest, *word;
 
 	*out = (struct named){.line = 0};
 	for (unsigned number = 1; !out->again && fgets(line, sizeof line, file); number++) {
+		bool marked = number == 1 && !strncmp(line, mark, strlen(mark));
+
 		line[strcspn(line, "#\r\n")] = 0;
-		word = strtok_r(line, " \t", &rest);
+		word = strtok_r(marked ? line + strlen(mark) : line, " \t", &rest);
 		if (!word || strcmp(word, name))
 			continue;
 		if (out->line) {
@@ -73,45 +77,76 @@ static bool of_file(const char *path, const char *name, char address[ADDRESS_TEX
 	return found.line && !found.again && !found.more;
 }
 
+/* The system would take the lower 16 bits of a larger one, and any port for 0. */
 static bool has_port(const char *text)
 {
-	const char *colon = strrchr(text, ':');
+	const char *digits = strrchr(text, ':') + 1;
+	unsigned long port = strtoul(digits, NULL, 10);
 
-	return colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1);
+	return *digits && strspn(digits, "0123456789") == strlen(digits) && port && port <= UINT16_MAX;
 }
 
-/* The system would take the lower 16 bits of a larger one, and any port for 0. */
-static bool is_port(const char *text)
+/* Brackets stand around all of it, or there are none. */
+static bool has_host(const char *text)
 {
-	unsigned long port = strtoul(strrchr(text, ':') + 1, NULL, 10);
+	const char *colon = strrchr(text, ':'), *open = text + strcspn(text, "[]"), *close;
 
-	return port && port <= UINT16_MAX;
+	if (!*open)
+		return true;
+	close = open + 1 + strcspn(open + 1, "[]");
+	return open == text && *open == '[' && *close == ']' && close == colon - 1 && close > open + 1;
+}
+
+/* Of a text with a colon. */
+static bool is_address(const char *address, char why[LINK_WHY])
+{
+	if (!has_port(address))
+		snprintf(why, LINK_WHY, "'%.80s' has no port of 1 to 65535", address);
+	else if (!has_host(address))
+		snprintf(why, LINK_WHY,
+			 "'%.80s' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100",
+			 address);
+	else
+		return true;
+	return false;
+}
+
+static void say_unknown(const char *name, char why[LINK_WHY])
+{
+	snprintf(why, LINK_WHY,
+		 "no address of '%.80s': write HOST:PORT, or name it in the environment or a file: see "
+		 "docs/distributed.md",
+		 name);
+}
+
+bool address_ok(const char *text, char why[LINK_WHY])
+{
+	if (strchr(text, ':'))
+		return is_address(text, why);
+	if (!*text)
+		say_unknown(text, why);
+	return *text;
 }
 
 bool address_named(const char *name, char text[ADDRESS_TEXT], char why[LINK_WHY])
 {
 	const char *given = of_environment(name), *path = getenv("WEIR_REMOTE");
 
-	if (has_port(name)) {
+	if (!address_ok(name, why))
+		return false;
+	if (strchr(name, ':')) {
 		snprintf(text, ADDRESS_TEXT, "%s", name);
 	} else if (given) {
 		snprintf(text, ADDRESS_TEXT, "%s", given);
 	} else if (!path) {
-		snprintf(why, LINK_WHY,
-			 "no address of '%.80s': write HOST:PORT, or name it in the environment or a file: "
-			 "see "
-			 "docs/distributed.md",
-			 name);
+		say_unknown(name, why);
 		return false;
 	} else if (!of_file(path, name, text, why)) {
 		return false;
 	}
-	if (has_port(text) && is_port(text))
-		return true;
-	if (has_port(text))
-		snprintf(why, LINK_WHY, "'%.80s' has no port of 1 to 65535", text);
-	else
-		snprintf(why, LINK_WHY, "the address of '%.80s' is '%.80s': write HOST:PORT", name, text);
+	if (strchr(text, ':'))
+		return is_address(text, why);
+	snprintf(why, LINK_WHY, "the address of '%.80s' is '%.80s': write HOST:PORT", name, text);
 	return false;
 }
 
@@ -161,6 +196,12 @@ bool address_peers_ok(const char *list, char why[LINK_WHY])
 {
 	char word[ADDRESS_TEXT], peer[INET6_ADDRSTRLEN];
 
+	if (*list && !list[strspn(list, ", ")]) {
+		snprintf(why, LINK_WHY,
+			 "'peers' names no IP address, so no machine could connect: name some, or leave it "
+			 "out");
+		return false;
+	}
 	while (next_peer(&list, word, peer))
 		if (!*peer) {
 			snprintf(why, LINK_WHY,

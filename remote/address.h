@@ -11,7 +11,12 @@
 enum { ADDRESS_TEXT = 300 };
 
 /*
- * Writes what a name stands for, or the text itself if it has a port. false: `why` says what is wrong, and
+ * Whether a text can be a name or an address, as far as that can be told without a look at the machine.
+ * false: `why` says what is wrong, and the remedy.
+ */
+bool address_ok(const char *text, char why[LINK_WHY]);
+/*
+ * Writes what a name stands for, or the text itself if it is an address. false: `why` says what is wrong, and
  * the remedy. Reads the file; waits for nothing else.
  */
 bool address_named(const char *name, char text[ADDRESS_TEXT], char why[LINK_WHY]);
@@ -20,7 +25,10 @@ bool address_named(const char *name, char text[ADDRESS_TEXT], char why[LINK_WHY]
  * waits; it may fail now and be there later. false: `why` says why.
  */
 bool address_find(const char *text, struct address *out, char why[LINK_WHY]);
-/* Whether a list, separated by commas or blanks, has IP addresses alone. false: `why` names the other one. */
+/*
+ * Whether a list, separated by commas or blanks, has IP addresses alone, or is "". false: `why` says what is
+ * wrong, and the remedy.
+ */
 bool address_peers_ok(const char *list, char why[LINK_WHY]);
 /* Returns true if such a list has the address, as inet_ntop writes it, or is empty. */
 bool address_has_peer(const char *list, const char *peer);

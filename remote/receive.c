@@ -172,7 +172,13 @@ static weir_status receive_describe(const weir_values *values, weir_ports *ports
 	static const char *const places[] = {
 		[WIRE_DEVICE_NONE] = "host", [WIRE_DEVICE_SENT] = NULL, [WIRE_DEVICE_ALL] = "device"};
 	weir_port out = outputs[0];
+	char why[LINK_WHY];
+	weir_status status = remote_check(values, "listen", ports);
 
+	if (status)
+		return status;
+	if (!address_peers_ok(weir_values_string(values, "peers"), why))
+		return weir_ports_fail(ports, "%s", why);
 	out.place = places[read_place(values)];
 	out.ahead = (uint32_t)weir_values_int(values, "credits");
 	return weir_ports_add_output(ports, &out);
@@ -495,11 +501,9 @@ static weir_status begin_to_listen(weir_context *context, struct receive *self, 
 {
 	struct address address;
 	char text[ADDRESS_TEXT], why[LINK_WHY];
-
 	const char *peers = weir_values_string(values, "peers");
 
-	if (!address_named(self->listen, text, why) || !address_find(text, &address, why) ||
-	    !address_peers_ok(peers, why))
+	if (!address_named(self->listen, text, why) || !address_find(text, &address, why))
 		return weir_context_fail(context, "%s", why);
 	if (!self->remote.transport->listen(self->remote.link, &address, peers, why))
 		return weir_context_fail(

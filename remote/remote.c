@@ -13,14 +13,24 @@
 #define NS_YIELD     INT64_C(20000)  /* after which the other side may be what waits for this core */
 enum { MISSES = 6 };
 
+weir_status remote_check(const weir_values *values, const char *place, weir_ports *ports)
+{
+	int64_t keepalive = weir_values_int(values, "keepalive");
+	char why[LINK_WHY];
+
+	if (!address_ok(weir_values_string(values, place), why))
+		return weir_ports_fail(ports, "'%s': %s", place, why);
+	if (keepalive && keepalive < NS_KEEPALIVE)
+		return weir_ports_fail(ports, "'keepalive' is shorter than 100 ms: a longer one, or 0");
+	return WEIR_OK;
+}
+
 weir_status remote_open(weir_context *context, struct remote *remote, struct link_events *events,
 			const weir_values *values, const char *condition)
 {
 	char why[LINK_WHY];
 
 	events->keepalive = weir_values_int(values, "keepalive");
-	if (events->keepalive && events->keepalive < NS_KEEPALIVE)
-		return weir_context_fail(context, "'keepalive' is shorter than 100 ms: a longer one, or 0");
 	remote->spin = weir_values_int(values, "spin");
 	remote->transport = remote_transport;
 	remote->condition = condition;

@@ -61,6 +61,10 @@ struct remote {
 };
 
 /*
+ * For `describe`: refuses what no machine could start. place: the parameter that says where the two meet.
+ */
+weir_status remote_check(const weir_values *values, const char *place, weir_ports *ports);
+/*
  * Opens the link and the descriptor, and lets the condition wait for it. Sets the events' keepalive from the
  * parameter.
  */

@@ -100,6 +100,11 @@ static const weir_port inputs[] = {
 	{.name = NULL},
 };
 
+static weir_status send_describe(const weir_values *values, weir_ports *ports)
+{
+	return remote_check(values, "to", ports);
+}
+
 static const char *const conditions[] = {"{\"type\": \"remote_output\", \"port\": \"in\"}", NULL};
 
 /* --- what the link calls --- */
@@ -667,4 +672,5 @@ const weir_operator remote_send_operator = {
 	.compute = send_compute,
 	.stop = send_stop,
 	.conditions = conditions,
+	.describe = send_describe,
 };

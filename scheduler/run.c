@@ -47,7 +47,7 @@ static void keep_failure(weir_scheduler *scheduler, const weir_entity *entity, w
 	if (entity)
 		wr_error_blame(status, entity->plan->name);
 	wr_mutex_lock(&scheduler->lock);
-	if (!scheduler->failure) {
+	if (!scheduler->failure && !(wr_load(&scheduler->stop_asked) & WR_STOP_TOLD)) {
 		scheduler->failure = status;
 		scheduler->cause = lost ? WEIR_CAUSE_DEVICE : cause;
 		scheduler->error = *wr_error_here();
@@ -68,6 +68,27 @@ void weir_scheduler_stop(weir_scheduler *scheduler, unsigned flags)
 	if (scheduler->graph->owns_world)
 		return; /* may be a signal handler, and the loop polls `stop_asked` (loop.c) */
 	wr_loop_kick(&scheduler->loop);
+}
+
+/*
+ * The caller need not be in the world of a simulated run, nor hold the run open, so it leaves the failure to
+ * the loop. The bit tells those that fail later that they are not the first.
+ */
+weir_status weir_scheduler_fail(weir_scheduler *scheduler, weir_status failure, const char *text)
+{
+	struct wr_last_error *here = wr_error_here(), before = *here, told;
+
+	if (failure >= WEIR_OK)
+		return wr_fail(WEIR_E_INVALID, "a run fails by a failure, and status %d is none", failure);
+	wr_fail(failure, "%s", text ? text : weir_status_text(failure));
+	told = *here;
+	*here = before;
+	wr_global_lock();
+	if (!(wr_fetch_or(&scheduler->stop_asked, WR_STOP_TOLD | WR_STOP_FAILED) & WR_STOP_TOLD))
+		scheduler->told = told;
+	wr_global_unlock();
+	wr_loop_kick(&scheduler->loop);
+	return WEIR_OK;
 }
 
 /* The scheduler's text is the failure's, if there is one. */
@@ -750,7 +771,15 @@ static void find_verdict(weir_scheduler *scheduler, weir_outcome *outcome)
 {
 	bool draining = scheduler->draining;
 	char *text = NULL;
+	unsigned asked;
 
+	wr_global_lock(); /* the program's failure is kept, unless another one was before it */
+	asked = wr_fetch_and(&scheduler->stop_asked, ~(unsigned)WR_STOP_TOLD);
+	if (asked & WR_STOP_TOLD)
+		*wr_error_here() = scheduler->told;
+	wr_global_unlock();
+	if (asked & WR_STOP_TOLD)
+		keep_failure(scheduler, NULL, WEIR_CAUSE_DRAIN, wr_error_here()->status);
 	if (!scheduler->failure && !scheduler->cut_short && !draining) {
 		outcome->cause = WEIR_CAUSE_DONE;
 		if (is_deadlocked(scheduler, &text, outcome))

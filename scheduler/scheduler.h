@@ -164,8 +164,8 @@ void wr_worker_died(void *worker); /* its thread exited within compute: fails th
 
 /* The phase of a run. CLOSING lasts until all workers have left and the live count is 0. */
 enum wr_phase { WR_ENDED, WR_OPEN, WR_CLOSING };
-/* Bits of `stop_asked`. GRAPH: beside DRAIN, an operator has asked. */
-enum { WR_STOP_DRAIN = 1, WR_STOP_NOW = 2, WR_STOP_FAILED = 4, WR_STOP_GRAPH = 8 };
+/* Bits of `stop_asked`. GRAPH: beside DRAIN, an operator has asked. TOLD: beside FAILED, the program has. */
+enum { WR_STOP_DRAIN = 1, WR_STOP_NOW = 2, WR_STOP_FAILED = 4, WR_STOP_GRAPH = 8, WR_STOP_TOLD = 16 };
 
 enum { WR_ENDED_TEXT = 1024 };
 /* What statistics say of the outcome, which any thread may read when it likes. All 0: the run is on. */
@@ -270,7 +270,9 @@ struct weir_scheduler {
 	struct wr_last_error error; /* and its text, or that of a failed start; line "": none */
 	size_t discarded;
 
-	struct wr_ended ended; /* under wr_global_lock, which serves simulated worlds and other threads */
+	/* under wr_global_lock, which serves simulated worlds and other threads */
+	struct wr_ended ended;
+	struct wr_last_error told; /* of weir_scheduler_fail, with WR_STOP_TOLD */
 
 	struct wr_root root;   /* of the options */
 	struct wr_files files; /* of the run; start and the operators' start functions add to it */

@@ -14,7 +14,7 @@ from weir.draw import svg_of
 from weir.ended import Outcome, Run, caused, graphs, refuse_stuck, refuse_untaken, wait_for_end
 from weir.ends import Inlet, Outlet, readable
 from weir.entity import End, Entity
-from weir.errors import Diagnostic, Error, Status, Timeout, make
+from weir.errors import Diagnostic, Error, Status, Timeout, line_of, make
 from weir.operators import Policy, handles
 from weir.options import Options, Path, check_timeout, options_of, text_of, with_options
 
@@ -471,15 +471,15 @@ class Graph:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _error: BaseException | None = None, _trace: TracebackType | None = None) -> None:
-        """Closes the inlets and waits, and raises what the run failed by; after an exception the run is cut short. Of `with weir.Graph(...)`, and after
+        """Closes the inlets and waits, and raises what the run failed by; after an exception the run fails, too, which other processes
+        that it is joined to hear, or is cut short (KeyboardInterrupt and the like). Of `with weir.Graph(...)`, and after
         an exception, closes the graph; of `with graph.start()` does not: its counts and statistics stay.
         """
         of_run = self._blocks.pop()
         if kind is None and (self.running or self._unheard):
             self._end_block()
             self._wait_or_cut()
-        if kind is not None and not self._is_failure(_error) or not of_run:
-            self.close()
+        self._leave_block(of_run, _error)
 
     @property
     def _unheard(self) -> bool:
@@ -502,7 +502,13 @@ class Graph:
         except asyncio.CancelledError:
             self.close()
             raise
-        if kind is not None and not self._is_failure(_error) or not of_run:
+        self._leave_block(of_run, _error)
+
+    def _leave_block(self, of_run: bool, error: BaseException | None) -> None:
+        left = error is not None and not self._is_failure(error)
+        if left and isinstance(error, Exception):
+            self._core.fail(f"the program failed: {line_of(error)}")
+        if left or not of_run:
             self.close()
 
     def _end_block(self) -> None:

@@ -43,6 +43,7 @@ class Port:
     capacity, take, policy   inputs: messages that wait; that a tick receives (-1: all); when a queue is full. "latest": each tick
                 receives the newest message, again and again, so there is neither capacity nor take
     max_emits   outputs: messages that a tick may emit
+    ahead       outputs: arrays of ctx.empty that are kept for later ticks to emit, at most; ctx.reserve asks for their memory
     dtype       "uint8", or alternatives, "uint8|float32"; None: any. So are the next two
     place       "host" or "device": where the memory of arrays is
     shape       "[H, W, 3]", "[H, W] | [H, W, 1..4]": numbers, ranges, and names, each of which stands for one size at all ports
@@ -63,6 +64,7 @@ class Port:
     capacity: int = 0
     take: int = 0
     max_emits: int = 0
+    ahead: int = 0
     policy: Policy = "block"
     dtype: str | None = None
     place: Literal["host", "device"] | None = None
@@ -274,8 +276,9 @@ def _port(cls: Any, place: Any, port: Any, is_input: Any) -> dict[str, Any]:
     for flag in ("any_size", "take", "capacity", "device"):
         if not is_input and getattr(port, flag):
             raise _wrong(cls, place, f"{flag} is for inputs")
-    if is_input and port.max_emits:
-        raise _wrong(cls, place, "max_emits is for outputs")
+    for count in ("max_emits", "ahead"):
+        if is_input and getattr(port, count):
+            raise _wrong(cls, place, f"{count} is for outputs")
     if not is_input and port.policy != "block":
         raise _wrong(cls, place, "policy is for inputs")
     if port.device and port.host:
@@ -287,7 +290,7 @@ def _check_flags(cls: Any, place: Any, port: Any) -> None:
     for flag in ("optional", "any_size", "device", "host", "dense"):
         if not isinstance(getattr(port, flag), bool):
             raise _wrong(cls, place, f"{flag} is True or False")
-    for count in ("capacity", "take", "max_emits"):
+    for count in ("capacity", "take", "max_emits", "ahead"):
         value = getattr(port, count)
         if type(value) is not int or not -(count == "take") <= value <= 65536:
             raise _wrong(cls, place, f"{count} is a number from 1 to 65536{', or -1' * (count == 'take')}")
@@ -314,6 +317,7 @@ def _row(cls: Any, place: Any, port: Any) -> dict[str, Any]:
         "capacity": port.capacity,
         "take": TAKE_ALL if port.take == -1 else port.take,
         "max_emits": port.max_emits,
+        "ahead": port.ahead,
         "policy": POLICIES.index(port.policy),
         "help": port.help,
         "dtype": port.dtype,

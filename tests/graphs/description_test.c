@@ -55,6 +55,16 @@ static void e06_columns_count_characters_not_bytes(void **state)
 	weir_description_destroy(description);
 }
 
+static void f81_e06_a_byte_order_mark_is_passed_over_and_no_column(void **state)
+{
+	weir_description *description = kinds_read("\xef\xbb\xbf{\"1:2\": \"1:9\"}");
+
+	(void)state;
+	walk(&description->root);
+	assert_int_equal(wr_value_count(&description->root), 1);
+	weir_description_destroy(description);
+}
+
 static void escapes_and_numbers_mean_what_json_says(void **state)
 {
 	weir_description *description =
@@ -331,6 +341,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e06_every_value_knows_its_line_and_column),
 		cmocka_unit_test(e06_columns_count_characters_not_bytes),
+		cmocka_unit_test(f81_e06_a_byte_order_mark_is_passed_over_and_no_column),
 		cmocka_unit_test(escapes_and_numbers_mean_what_json_says),
 		cmocka_unit_test(f80_a_text_too_large_is_refused_before_it_is_looked_at),
 		cmocka_unit_test(f80_a_file_too_large_is_not_read),

@@ -25,6 +25,7 @@ class Noise:
         assert_type(self.count, int)
         assert_type(ctx.tick, int)
         assert_type(ctx.stream, weir.Stream)
+        assert_type(ctx.reserve(2), int)
         ctx.emit("out", np.zeros((480, self.width)), stamp=(ctx.now, ctx.tick))
         ctx.emit("out", 1, giv=True)  # type: ignore[call-arg]
         ctx.emitt("out", 1)  # type: ignore[attr-defined]

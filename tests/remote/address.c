@@ -88,6 +88,61 @@ static void e06_r06_a_line_is_a_name_and_an_address_and_the_only_one_of_its_name
 	unsetenv("WEIR_REMOTE");
 }
 
+/* Some editors begin a file with it. */
+static void r06_a_byte_order_mark_is_no_part_of_the_first_name(void **unused)
+{
+	char path[] = "/tmp/weir-remote-XXXXXX", text[ADDRESS_TEXT], why[LINK_WHY];
+	FILE *file = fdopen(mkstemp(path), "w");
+
+	(void)unused;
+	fprintf(file, "\xef\xbb\xbfleft 10.0.0.1:1\nright 10.0.0.1:2\n");
+	fclose(file);
+	setenv("WEIR_REMOTE", path, 1);
+	assert_true(address_named("left", text, why));
+	assert_string_equal(text, "10.0.0.1:1");
+	assert_true(address_named("right", text, why));
+	unlink(path);
+	unsetenv("WEIR_REMOTE");
+}
+
+/* What needs no other one, nor a machine that knows it. */
+static void e06_r06_what_can_be_no_address_is_known_by_its_text(void **unused)
+{
+	static const char *const good[] = {"camera",           "10.0.0.1:9100",      ":9100",   "[::1]:9101",
+					   "[fe80::1%eth0]:1", "host.example:65535", "::1:9100"};
+	static const char *const bad[] = {
+		"10.0.0.1:70000",
+		"'10.0.0.1:70000' has no port of 1 to 65535",
+		"host:",
+		"'host:' has no port of 1 to 65535",
+		"host:http",
+		"'host:http' has no port of 1 to 65535",
+		"[::1]",
+		"'[::1]' has no port of 1 to 65535",
+		"[::1:9301",
+		"'[::1:9301' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100",
+		"::1]:9301",
+		"'::1]:9301' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100",
+		"[]:9301",
+		"'[]:9301' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100",
+		"[[::1]:9301",
+		"'[[::1]:9301' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100",
+		"",
+		"no address of '': write HOST:PORT, or name it in the environment or a file: see "
+		"docs/distributed.md"};
+	char why[LINK_WHY], text[ADDRESS_TEXT];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+		assert_true(address_ok(good[i], why));
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i += 2) {
+		assert_false(address_ok(bad[i], why));
+		assert_string_equal(why, bad[i + 1]);
+		assert_false(address_named(bad[i], text, why));
+		assert_string_equal(why, bad[i + 1]);
+	}
+}
+
 static void e06_r06_peers_are_addresses_however_they_are_written(void **unused)
 {
 	const char *list = "10.0.0.2, FD00:0::2,,::1 ";
@@ -106,6 +161,10 @@ static void e06_r06_peers_are_addresses_however_they_are_written(void **unused)
 	assert_string_equal(why, "'peers' takes IP addresses, as 10.0.0.2 and fd00::2, separated by commas: "
 				 "'10.0.0.0/8' is none");
 	assert_false(address_peers_ok("localhost", why));
+	assert_false(address_peers_ok(",", why));
+	assert_string_equal(
+		why, "'peers' names no IP address, so no machine could connect: name some, or leave it out");
+	assert_false(address_peers_ok(" ", why));
 }
 
 int main(void)
@@ -114,6 +173,8 @@ int main(void)
 		cmocka_unit_test(r06_a_text_with_a_port_is_an_address),
 		cmocka_unit_test(e06_r06_a_port_is_of_16_bits_and_not_0),
 		cmocka_unit_test(e06_r06_a_line_is_a_name_and_an_address_and_the_only_one_of_its_name),
+		cmocka_unit_test(r06_a_byte_order_mark_is_no_part_of_the_first_name),
+		cmocka_unit_test(e06_r06_what_can_be_no_address_is_known_by_its_text),
 		cmocka_unit_test(e06_r06_peers_are_addresses_however_they_are_written),
 		cmocka_unit_test(r06_a_name_is_looked_up_in_the_environment_and_the_file),
 	};

@@ -5,6 +5,7 @@ checked.py WEIR FOLDER PLUGIN: FOLDER is scratch.
 import json
 import os
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -132,13 +133,28 @@ def e06_a_name_that_the_file_lacks_is_refused(weir):
     code, lines, _ = check(weir, sender("camera"), receiver("camera"), options=["--remote", "names"])
     wanted = "{}: no address of 'camera': names has no line that begins with it"
     assert (code, lines) == (3, ["a.json: error: " + wanted.format("send.to"), "b.json: error: " + wanted.format("receive.listen")]), lines
+    assert one(check(weir, sender("camera"), options=["--remote", "names"])) == "a.json: error: " + wanted.format("send.to")
+    assert well(check(weir, sender("other"), options=["--remote", "names"])) == "a.json: no errors"
 
 
-def e06_what_can_be_no_address_is_refused(weir):
-    """Whatever else a machine may say of names."""
-    for place, why in (("127.0.0.1:70000", "'127.0.0.1:70000' has no port of 1 to 65535"), ("host:", "no address of 'host:'"), ("", "no address of ''")):
-        code, lines, _ = check(weir, sender(place), receiver(place))
-        assert code == 3 and f"a.json: error: send.to: {why}" in lines[0] and f"b.json: error: receive.listen: {why}" in lines[1], lines
+def e06_what_could_start_nowhere_is_refused_of_one_graph_as_by_a_run(weir):
+    """By one line that names the file, the entity, the key and the remedy."""
+    place = "127.0.0.1:9100"
+    for graph, why in [
+        (sender("127.0.0.1:70000"), "'to': '127.0.0.1:70000' has no port of 1 to 65535"),
+        (receiver("host:"), "'listen': 'host:' has no port of 1 to 65535"),
+        (sender(""), "'to': no address of '': write HOST:PORT, or name it in the environment or a file: see docs/distributed.md"),
+        (receiver("[::1:9301"), "'listen': '[::1:9301' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100"),
+        (chain(entity("read", "ping"), entity("send", "remote_send", to=place, keepalive="50ms")), "'keepalive' is shorter than 100 ms: a longer one, or 0"),
+        (receiver(place, keepalive="99ms"), "'keepalive' is shorter than 100 ms: a longer one, or 0"),
+        (receiver(place, peers=","), "'peers' names no IP address, so no machine could connect: name some, or leave it out"),
+        (receiver(place, peers="localhost"), "'peers' takes IP addresses, as 10.0.0.2 and fd00::2, separated by commas: 'localhost' is none"),
+    ]:
+        at = [one["operator"].startswith("remote_") for one in graph["entities"]].index(True)
+        line = one(check(weir, graph))
+        assert re.fullmatch(r"a\.json:1:\d+: error W060: " + re.escape(f"/entities/{at}/parameters: {why}"), line), line
+        ran = process.run(weir, "run", "--plugin", PLUGIN, "a.json", cwd=FOLDER)
+        assert (ran.returncode, ran.stderr.splitlines()[0]) == (3, line), ran.stderr
 
 
 def c10_types_are_compared_across(weir):

@@ -57,12 +57,17 @@ static void make_half(struct half *half, const char *format, int port)
 	weir_description_destroy(description);
 }
 
-static void start_half(struct half *half)
+static void start_on(const char *backend, struct half *half)
 {
-	const weir_scheduler_options options = {.size = sizeof options, .backend = "host", .workers = 1};
+	const weir_scheduler_options options = {.size = sizeof options, .backend = backend, .workers = 1};
 
 	WELL(weir_scheduler_create(half->graph, &options, &half->scheduler));
 	WELL(weir_scheduler_start(half->scheduler));
+}
+
+static void start_half(struct half *half)
+{
+	start_on("host", half);
 }
 
 static void begin(struct pair *pair)
@@ -498,6 +503,39 @@ static void r03_r06_a_process_forked_meanwhile_keeps_nothing_open(void **unused)
 	assert_int_equal(code, 0);
 }
 
+/* --- on sim --- */
+
+/* docs/distributed.md: a run there goes on only while a thread waits for it. */
+static void b05_r06_one_thread_that_waits_by_turns_drives_two_simulated_runs(void **state)
+{
+	struct pair pair = {.inlet = NULL};
+	int port = free_port();
+
+	(void)state;
+	make_half(&pair.receiver,
+		  "{\"weir\": 1, \"entities\": [{\"name\": \"receive\", \"operator\": \"remote_receive\", "
+		  "\"parameters\": {\"listen\": \"127.0.0.1:%d\"}}, {\"name\": \"end\", \"operator\": "
+		  "\"sink\"}], \"connections\": [[\"receive.out\", \"end.in\"]]}",
+		  port);
+	make_half(
+		&pair.sender,
+		"{\"weir\": 1, \"entities\": [{\"name\": \"begin\", \"operator\": \"ping\", \"conditions\": "
+		"[{\"type\": \"count\", \"count\": 20}]}, {\"name\": \"send\", \"operator\": "
+		"\"remote_send\", "
+		"\"parameters\": {\"to\": \"127.0.0.1:%d\"}}], \"connections\": [[\"begin.out\", "
+		"\"send.in\"]]}",
+		port);
+	start_on("sim", &pair.sender);
+	start_on("sim", &pair.receiver);
+	while (weir_scheduler_running(pair.sender.scheduler) ||
+	       weir_scheduler_running(pair.receiver.scheduler)) {
+		(void)weir_scheduler_wait(pair.sender.scheduler, INT64_C(10000000), NULL);
+		(void)weir_scheduler_wait(pair.receiver.scheduler, INT64_C(10000000), NULL);
+	}
+	end_half(&pair.sender);
+	end_half(&pair.receiver);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -510,6 +548,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(r03_what_the_program_took_outlives_the_run_not_the_graph),
 		cmocka_unit_test(r03_either_side_may_be_destroyed_while_messages_are_under_way),
 		cmocka_unit_test(r06_the_same_graphs_run_again),
+		cmocka_unit_test(b05_r06_one_thread_that_waits_by_turns_drives_two_simulated_runs),
 		cmocka_unit_test(r03_r06_a_process_forked_meanwhile_keeps_nothing_open),
 	};
 

@@ -255,11 +255,6 @@ def e06_r06_a_receiver_without_descriptors_waits_for_one(weir):
     assert (a.code, b.code) == (0, 0) and b.counts("end")[0] == 10, (a, b)
 
 
-def r07_a_keepalive_that_is_too_short_is_refused(weir):
-    ended = Ended(start(weir, "bad", chain(beating(), send(address(), keepalive="50ms"))))
-    fails(ended, "'keepalive' is shorter than 100 ms")
-
-
 def e06_r06_killed_at_any_moment_a_side_is_named(weir):
     """From before it has loaded the engine until it runs: named at once; where no link was made yet, a sender comes later."""
     random.seed(7)
@@ -296,7 +291,6 @@ if __name__ == "__main__":
             r03_r07_who_fails_when_its_sender_stops_in_mid_write_emits_whole_messages_alone,
             r03_r07_a_sender_that_was_stopped_in_mid_write_goes_on,
             r07_zero_is_never,
-            r07_a_keepalive_that_is_too_short_is_refused,
             e06_r06_a_receiver_without_descriptors_waits_for_one,
             e06_r06_killed_at_any_moment_a_side_is_named,
         ]
