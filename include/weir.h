@@ -415,14 +415,14 @@ typedef struct {
 	uint64_t leftover, abandoned; /* messages still queued at a normal end; dropped
 					 because the run was cut short */
 	int64_t duration_ns;
-	int posix_signal;    /* SIGINT or SIGTERM that began the drain, or 0 */
-	uint64_t discarded;  /* leftovers of the previous run, dropped by this run's start */
-	const char *waiting; /* one line: entities that wait for something from outside
-				(disabled, told to wait); NULL: none. Borrowed */
-	weir_cause
-		cause; /* DONE: it has finished; DRAIN: it was drained, stopped or failed by the program, or
-			  the drain ran out of time; of a deadlock, also of a part: that of its first root
-			  cause; else what failed: START, COMPUTE, DEVICE, or what a condition waited for */
+	int posix_signal;         /* SIGINT or SIGTERM that began the drain, or 0 */
+	uint64_t discarded;       /* leftovers of the previous run, dropped by this run's start */
+	const char *waiting;      /* one line: entities that wait for something from outside
+				     (disabled, told to wait); NULL: none. Borrowed */
+	weir_cause cause;         /* DONE: it has finished; DRAIN: it was drained, stopped, or failed by the
+				     program, or the drain ran out of time; of a deadlock, also of a part: that of its
+				     first root cause; else what failed: START, COMPUTE, DEVICE, or what a condition
+				     waited for */
 	const char *cause_entity; /* the entity that failed, or of that root cause; NULL: none. Borrowed */
 	const char *cause_on;     /* what it waited for: its port, or a pool; NULL: not known. Borrowed */
 	uint64_t held;            /* messages of the graph that are still referenced, beside those that
