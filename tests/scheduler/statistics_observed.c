@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "rig_inside.h"
 #include "rig_streams.h"
 #include "tests/calls.h"
@@ -303,6 +304,93 @@ TEST(t15_the_graph_says_how_many_ticks_are_timed_unless_the_program_does)
 	}
 }
 
+/* --- instances; without memory --- */
+
+/* Instances that wait for their bound and for the device, a pool, signals, a wait that stands. */
+static const char one_of_each[] =
+	"{\"weir\":1,\"resources\":{\"m\":{\"type\":\"memory_pool\",\"place\":\"host\",\"block_size\":64,"
+	"\"blocks\":8}},"
+	"\"entities\":[{\"name\":\"a\",\"operator\":\"ping\",\"parameters\":{\"stamp\":true},\"resources\":["
+	"\"m\"],"
+	"\"conditions\":[{\"type\":\"count\",\"count\":12}]},"
+	"{\"name\":\"x\",\"operator\":\"spin\",\"instances\":2,\"max_in_flight\":2},"
+	"{\"name\":\"y\",\"operator\":\"delay\",\"instances\":3,\"parameters\":{\"duration\":\"2ms\"}},"
+	"{\"name\":\"b\",\"operator\":\"sink\"},"
+	"{\"name\":\"c\",\"operator\":\"sink\",\"conditions\":[{\"type\":\"boolean\",\"enable_tick\":false}]}"
+	","
+	"{\"name\":\"d\",\"operator\":\"ping\",\"conditions\":[{\"type\":\"count\",\"count\":1}]}],"
+	"\"connections\":[[\"a.out\",\"x.in\"],[\"x.out\",\"y.in\"],[\"y.out\",\"b.in\"],[\"d.out\",\"c.in\"]"
+	"]}";
+
+typedef weir_status text_fn(weir_scheduler *scheduler, char **out);
+
+/* Returns true if there were at most n allocations. */
+static bool text_with_failure(struct rig *rig, text_fn *print, const char *whole, int64_t n)
+{
+	int64_t before = wr_memory_count();
+	char *text = NULL;
+	weir_status status;
+
+	wr_memory_fail_at(n, false);
+	status = print(rig->scheduler, &text);
+	wr_memory_fail_at(-1, false);
+	if (status) {
+		assert_int_equal(status, WEIR_E_NOMEM);
+		assert_null(text);
+	} else {
+		assert_string_equal(text, whole);
+	}
+	weir_text_free(text);
+	return wr_memory_count() - before <= n;
+}
+
+static struct rig *rig_of_each(void)
+{
+	static const weir_operator *const none[] = {NULL};
+	struct rig *rig = rig_of_json(one_of_each, none);
+
+	rig->options.observe = WEIR_OBSERVE_STATISTICS;
+	rig->options.gpu_time = 1;
+	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
+	return rig;
+}
+
+TEST(c13_what_instances_wait_for_is_told_once_with_their_number)
+{
+	static const char *const parts[] = {
+		"{\"cause\":\"bound\",\"on\":null,\"of\":\"in_flight\",", "\"instances\":2,\"time\"",
+		"{\"cause\":\"device\",\"on\":\"in\",", "\"instances\":3,\"time\"", NULL};
+	struct rig *rig = rig_of_each();
+	char *text = text_of(rig), *first;
+
+	(void)state_;
+	assert_text_says(rig, parts);
+	first = strstr(text, parts[0]);
+	assert_null(strstr(first + 1, parts[0]));
+	weir_text_free(text);
+	rig_destroy(rig);
+}
+
+TEST(f40_each_text_of_a_run_is_whole_or_out_of_memory)
+{
+	static text_fn *const texts[] = {weir_scheduler_print_statistics, weir_scheduler_print_metrics,
+					 weir_scheduler_explain_line};
+	struct rig *rig = rig_of_each();
+
+	(void)state_;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		char *whole = NULL;
+		int64_t n = 0;
+
+		assert_int_equal(texts[i](rig->scheduler, &whole), WEIR_OK);
+		while (n < 500 && !text_with_failure(rig, texts[i], whole, n))
+			n++;
+		assert_in_range(n, 2, 499);
+		weir_text_free(whole);
+	}
+	rig_destroy(rig);
+}
+
 /* --- other observers before, on the same graph --- */
 
 static void run_with(struct rig *rig, unsigned observe)
@@ -356,6 +444,8 @@ int main(void)
 		cmocka_unit_test(before_the_first_run_nothing_was_measured),
 		cmocka_unit_test(s03_the_pools_are_told_in_blocks_or_in_bytes),
 		cmocka_unit_test(t15_the_graph_says_how_many_ticks_are_timed_unless_the_program_does),
+		cmocka_unit_test(c13_what_instances_wait_for_is_told_once_with_their_number),
+		cmocka_unit_test(f40_each_text_of_a_run_is_whole_or_out_of_memory),
 		cmocka_unit_test(b05_each_scheduler_of_a_graph_observes_it_as_its_options_say),
 		cmocka_unit_test(e06_an_unknown_bit_of_observe_is_refused),
 	};
