@@ -36,6 +36,15 @@ static void assert_text_says(struct rig *rig, const char *const *parts)
 	weir_text_free(text);
 }
 
+static void assert_metrics_say(struct rig *rig, const char *part)
+{
+	char *text = NULL;
+
+	assert_int_equal(weir_scheduler_print_metrics(rig->scheduler, &text), WEIR_OK);
+	assert_says(text, part);
+	weir_text_free(text);
+}
+
 /* --- ends --- */
 
 /* One in four goes to the second output. */
@@ -228,6 +237,7 @@ static void run_a_ladder(void)
 	assert_int_equal(paths, 65);
 	assert_int_equal(others, 1);
 	assert_text_says(rig, parts);
+	assert_metrics_say(rig, "weir_path_latency_seconds_count{path=\"other > end\"} 5\n");
 	rig_destroy(rig);
 }
 
@@ -279,6 +289,7 @@ TEST(s03_the_pools_are_told_in_blocks_or_in_bytes)
 	(void)state_;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_text_says(rig, parts);
+	assert_metrics_say(rig, "weir_pool_capacity{pool=\"n\",unit=\"bytes\"} 4096\n");
 	rig_destroy(rig);
 }
 
@@ -315,11 +326,12 @@ static const char one_of_each[] =
 	"\"conditions\":[{\"type\":\"count\",\"count\":12}]},"
 	"{\"name\":\"x\",\"operator\":\"spin\",\"instances\":2,\"max_in_flight\":2},"
 	"{\"name\":\"y\",\"operator\":\"delay\",\"instances\":3,\"parameters\":{\"duration\":\"2ms\"}},"
-	"{\"name\":\"b\",\"operator\":\"sink\"},"
+	"{\"name\":\"b\",\"operator\":\"sink\"},{\"name\":\"e\",\"operator\":\"sink\"},"
 	"{\"name\":\"c\",\"operator\":\"sink\",\"conditions\":[{\"type\":\"boolean\",\"enable_tick\":false}]}"
 	","
 	"{\"name\":\"d\",\"operator\":\"ping\",\"conditions\":[{\"type\":\"count\",\"count\":1}]}],"
-	"\"connections\":[[\"a.out\",\"x.in\"],[\"x.out\",\"y.in\"],[\"y.out\",\"b.in\"],[\"d.out\",\"c.in\"]"
+	"\"connections\":[[\"a.out\",\"x.in\"],[\"x.out\",\"y.in\"],[\"y.out\",\"b.in\"],[\"y.out\",\"e.in\"]"
+	",[\"d.out\",\"c.in\"]"
 	"]}";
 
 typedef weir_status text_fn(weir_scheduler *scheduler, char **out);
