@@ -136,10 +136,11 @@ static void a_drawing_says_what_the_file_gives_an_entity(void **state)
 {
 	static const char text[] =
 		"{\"weir\": 1, \"scheduler\": {\"workers\": 2}, \"entities\": [{\"name\": \"a\", "
-		"\"operator\": "
-		"\"spin\", \"effects\": true, \"max_in_flight\": 3, \"replay\": false}, {\"name\": \"c\", "
-		"\"operator\": \"spin\", \"replay\": true}, {\"name\": \"b\", \"operator\": \"png_write\", "
-		"\"main\": true, \"parameters\": {\"prefix\": \"a&b\"}}], \"connections\": [[\"a.out\", "
+		"\"operator\": \"spin\", \"effects\": true, \"max_in_flight\": 3, \"replay\": false}, "
+		"{\"name\": \"c\", \"operator\": \"spin\", \"replay\": true}, {\"name\": \"u\", "
+		"\"operator\": \"png_read\", \"parameters\": {\"path\": \"x\"}}, {\"name\": \"b\", "
+		"\"operator\": \"png_write\", "
+		"\"main\": true, \"parameters\": {\"prefix\": \"a&b\"}}], \"connections\": [[\"u.out\", "
 		"\"b.in\"]]}";
 	static const char *const parts[] = {"max_in_flight 3", "effects", "replay off",
 					    "replay on",       "main",    "a&amp;b"};

@@ -274,12 +274,63 @@ static const weir_operator joins = {.size = sizeof(weir_operator),
 				    .inputs = joined_ports,
 				    .compute = count_ticks};
 
+/* p emits at fences of its own, which `completes` completes when it hears of them. */
+static weir_fence promised[8];
+static _Atomic size_t promised_count, heard_of;
+
+static weir_status promise(weir_context *context, void *state)
+{
+	size_t place = wr_load(&promised_count);
+	weir_message *messages[2] = {NULL};
+	weir_status status = weir_graph_create_fence(weir_context_graph(context), &promised[place]);
+
+	(void)state;
+	if (status)
+		return status;
+	wr_store(&promised_count, place + 1);
+	for (int i = 0; !status && i < 2; i++)
+		status = weir_message_create_empty(weir_context_graph(context), &messages[i]);
+	if (status) {
+		weir_message_unref(messages[0]);
+		return status;
+	}
+	status = weir_context_emit_at(context, 0, messages[0], promised[place]);
+	if (!status)
+		return weir_context_emit(context, 1, messages[1]);
+	weir_message_unref(messages[1]);
+	return status;
+}
+
+static weir_status complete(weir_context *context, void *state)
+{
+	(void)state;
+	return weir_fence_complete(weir_context_graph(context), promised[wr_fetch_add(&heard_of, 1)], WEIR_OK,
+				   NULL);
+}
+
+static const weir_port promised_ports[] = {{.size = sizeof(weir_port), .name = "out"},
+					   {.size = sizeof(weir_port), .name = "word"},
+					   {.name = NULL}};
+static const weir_operator promises = {.size = sizeof(weir_operator),
+				       .name = "promises",
+				       .help = "emits what is not finished",
+				       .outputs = promised_ports,
+				       .compute = promise};
+static const weir_port word_ports[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
+static const weir_operator completes = {.size = sizeof(weir_operator),
+					.name = "completes",
+					.help = "completes fences",
+					.inputs = word_ports,
+					.compute = complete};
+
 static const char joined[] =
 	"{\"weir\":1,\"entities\":["
 	"{\"name\":\"a\",\"operator\":\"ping\",\"parameters\":{\"stamp\":true},\"conditions\":[{\"type\":"
 	"\"count\",\"count\":3}]},"
 	"{\"name\":\"f\",\"operator\":\"ping\",\"parameters\":{\"stamp\":true},\"conditions\":[{\"type\":"
 	"\"count\",\"count\":3}]},"
+	"{\"name\":\"p\",\"operator\":\"promises\",\"conditions\":[{\"type\":\"count\",\"count\":3}]},"
+	"{\"name\":\"w\",\"operator\":\"completes\"},{\"name\":\"z\",\"operator\":\"delay\"},"
 	"{\"name\":\"x\",\"operator\":\"spin\",\"instances\":2},{\"name\":\"y\",\"operator\":\"delay\","
 	"\"instances\":2},"
 	"{\"name\":\"l\",\"operator\":\"sink\",\"ports\":{\"in\":{\"policy\":\"latest\"}}},"
@@ -298,7 +349,8 @@ static const char joined[] =
 	"{\"type\":\"any_of\",\"conditions\":[{\"type\":\"message_available\",\"port\":\"in\"},"
 	"{\"type\":\"all_of\",\"conditions\":[{\"type\":\"message_available\",\"port\":\"in2\"},"
 	"{\"type\":\"periodic\",\"period\":\"1ms\"}]}]}]}],"
-	"\"connections\":[[\"a.out\",\"x.in\"],[\"x.out\",\"y.in\"],[\"f.out\",\"l.in\"],[\"f.out\",\"e.in\"]"
+	"\"connections\":[[\"p.out\",\"z.in\"],[\"p.word\",\"w.in\"],[\"a.out\",\"x.in\"],[\"x.out\",\"y."
+	"in\"],[\"f.out\",\"l.in\"],[\"f.out\",\"e.in\"]"
 	",[\"y.out\",\"b.in\"],"
 	"[\"f.out\",\"b.in2\"],[\"y.out\",\"r.in\"],[\"f.out\",\"r.in2\"],[\"a.out\",\"c.in\"],[\"f.out\","
 	"\"c.in2\"]]}";
@@ -343,6 +395,10 @@ static bool joined_with_failure(int64_t n, bool all)
 
 	weir_description_destroy(description);
 	assert_int_equal(weir_registry_add_operator(rig->registry, &joins), WEIR_OK);
+	assert_int_equal(weir_registry_add_operator(rig->registry, &promises), WEIR_OK);
+	assert_int_equal(weir_registry_add_operator(rig->registry, &completes), WEIR_OK);
+	wr_store(&promised_count, 0);
+	wr_store(&heard_of, 0);
 	assert_int_equal(weir_description_parse(joined, strlen(joined), NULL, NULL, &description), WEIR_OK);
 	before = wr_memory_count();
 	wr_memory_fail_at(n, all);
@@ -354,7 +410,10 @@ static bool joined_with_failure(int64_t n, bool all)
 	if (!status) {
 		assert_int_equal(rig_ticks(rig, "y"), 3);
 		assert_int_equal(rig_ticks(rig, "b"), 3);
+		assert_int_equal(rig_ticks(rig, "z"), 3);
 	}
+	for (size_t i = wr_load(&heard_of); i < wr_load(&promised_count); i++)
+		weir_fence_complete(rig->graph, promised[i], WEIR_OK, NULL);
 	n -= wr_memory_count() - before;
 	weir_description_destroy(description);
 	rig_destroy(rig);
