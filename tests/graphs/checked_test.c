@@ -96,6 +96,13 @@ static void what_cannot_be_is_refused_by_entity_and_reason(void **state)
 		{AFTER("{\"name\": \"b\", \"operator\": \"delay\", \"instances\": 2, \"ports\": {\"in\": "
 		       "{\"policy\": \"latest\"}}}"),
 		 "choose another policy, or leave \"instances\" out"},
+		{AFTER("{\"name\": \"b\", \"operator\": \"sink\", \"ports\": {\"in\": {\"policy\": "
+		       "\"latest\"}}, "
+		       "\"conditions\": [{\"type\": \"multi_message_available\", \"ports\": [\"in\"], "
+		       "\"min_sum\": 1}]}"),
+		 "gives one message: leave 'in' out of multi_message_available"},
+		{"{\"name\": \"a\", \"operator\": \"spin\", \"main\": true}], \"outlets\": [\"a.out\"]}",
+		 "'a' sends messages, so it is no sink"},
 	};
 
 	(void)state;

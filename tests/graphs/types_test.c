@@ -153,6 +153,30 @@ static void c10_a_tensor_fits_by_dtype_place_and_shape(void **state)
 	assert_false(takes(&(weir_port){.dtype = "uint8"}, &tensor));
 }
 
+/* Names are those of all ports of an operator together. */
+static void c10_an_operator_has_at_most_64_names_of_sizes(void **state)
+{
+	char text[1024], why[WR_TYPE_WHY];
+	const weir_port port = {.name = "in", .shape = text}, last = {.name = "in", .shape = "[b_63, c_1]"};
+	struct wr_scope scope = {0};
+	struct wr_port_type type;
+	size_t at = 0;
+
+	(void)state;
+	for (int i = 0; i < 64; i++)
+		at += (size_t)snprintf(text + at, sizeof text - at, "%sb_%d%s",
+				       i % 8 ? ", "
+				       : i   ? " | ["
+					     : "[",
+				       i, i % 8 == 7 ? "]" : "");
+	assert_int_equal(read_port(&port, &type, &scope, why), WEIR_OK);
+	wr_port_type_finish(&type);
+	assert_int_equal(read_port(&last, &type, &scope, why), WEIR_E_INVALID);
+	assert_non_null(strstr(why, "more than 64 names of sizes"));
+	wr_port_type_finish(&type);
+	wr_scope_finish(&scope);
+}
+
 static void c10_a_tensor_is_said_with_its_lanes_and_place(void **state)
 {
 	static const int64_t shape[] = {2, 3};
@@ -304,6 +328,7 @@ int main(void)
 		cmocka_unit_test(c10_a_table_with_a_wrong_type_is_refused_by_its_port),
 		cmocka_unit_test(c10_a_type_says_how_many_bytes),
 		cmocka_unit_test(c10_a_tensor_fits_by_dtype_place_and_shape),
+		cmocka_unit_test(c10_an_operator_has_at_most_64_names_of_sizes),
 		cmocka_unit_test(c10_a_tensor_is_said_with_its_lanes_and_place),
 		cmocka_unit_test(c10_bool_is_a_type_of_its_own),
 		cmocka_unit_test(c10_two_shapes_meet_if_a_tensor_has_both_in_either_order),

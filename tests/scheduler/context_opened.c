@@ -108,6 +108,15 @@ static weir_status ask_for_queues(struct rig *rig, weir_context *context)
 	HOLDS(rig, !weir_context_sender(context, 0, 1));
 	HOLDS(rig, !weir_context_sender(context, 9, 0));
 	HOLDS(rig, !weir_context_message(context, 9, 0));
+	HOLDS(rig, weir_context_room(context, 9) == 0);
+	HOLDS(rig, !weir_context_receivers_done(context, 9));
+	return WEIR_OK;
+}
+
+static weir_status ask_outside_of_compute(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, weir_context_room(context, 0) == 0);
+	HOLDS(rig, !weir_context_receivers_done(context, 0));
 	return WEIR_OK;
 }
 
@@ -117,6 +126,7 @@ static void c04_a_context_has_nothing_of_a_queue_that_the_entity_lacks(void **st
 
 	(void)state;
 	rig_on(rig, "c", ask_for_queues);
+	rig_entity(rig, "c")->start = ask_outside_of_compute;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "c"), 2);
 	rig_destroy(rig);

@@ -329,7 +329,7 @@ static const char one_of_each[] =
 	"{\"name\":\"b\",\"operator\":\"sink\"},{\"name\":\"e\",\"operator\":\"sink\"},"
 	"{\"name\":\"c\",\"operator\":\"sink\",\"conditions\":[{\"type\":\"boolean\",\"enable_tick\":false}]}"
 	","
-	"{\"name\":\"d\",\"operator\":\"ping\",\"conditions\":[{\"type\":\"count\",\"count\":1}]}],"
+	"{\"name\":\"d\",\"operator\":\"recording\",\"conditions\":[{\"type\":\"count\",\"count\":1}]}],"
 	"\"connections\":[[\"a.out\",\"x.in\"],[\"x.out\",\"y.in\"],[\"y.out\",\"b.in\"],[\"y.out\",\"e.in\"]"
 	",[\"d.out\",\"c.in\"]"
 	"]}";
@@ -356,10 +356,27 @@ static bool text_with_failure(struct rig *rig, text_fn *print, const char *whole
 	return wr_memory_count() - before <= n;
 }
 
+static weir_status emit_and_record(weir_context *context, void *state)
+{
+	weir_message *message = NULL;
+	weir_status status = weir_message_create_empty(weir_context_graph(context), &message);
+
+	(void)state;
+	status = status ? status : weir_context_emit(context, 0, message);
+	return status ? status : weir_context_set_record(context, "{\"emitted\": 1}");
+}
+
+static const weir_port recording_out[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
+static const weir_operator recording = {.size = sizeof(weir_operator),
+					.name = "recording",
+					.help = "records what it emits",
+					.outputs = recording_out,
+					.compute = emit_and_record};
+
 static struct rig *rig_of_each(void)
 {
-	static const weir_operator *const none[] = {NULL};
-	struct rig *rig = rig_of_json(one_of_each, none);
+	static const weir_operator *const operators[] = {&recording, NULL};
+	struct rig *rig = rig_of_json(one_of_each, operators);
 
 	rig->options.observe = WEIR_OBSERVE_STATISTICS;
 	rig->options.gpu_time = 1;
@@ -432,14 +449,27 @@ TEST(b05_each_scheduler_of_a_graph_observes_it_as_its_options_say)
 	rig_destroy(rig);
 }
 
-TEST(e06_an_unknown_bit_of_observe_is_refused)
+TEST(e06_an_option_that_is_none_is_refused_by_its_value)
 {
+	static const struct {
+		unsigned observe;
+		int strict;
+		const char *why;
+	} cases[] = {
+		{64, 0, "observe 0x40: use WEIR_OBSERVE_... bits"},
+		{0, 2, "strict 2: use 1, WEIR_NONE or 0"},
+		{0, WEIR_NONE - 1, "strict -2: use 1, WEIR_NONE or 0"},
+	};
 	struct rig *rig = rig_of("source ticks=1 -> end");
 
 	(void)state_;
-	rig->options.observe = 64;
-	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler), WEIR_E_INVALID);
-	assert_string_equal(weir_last_error(), "observe 0x40: use WEIR_OBSERVE_... bits");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		rig->options.observe = cases[i].observe;
+		rig->options.strict = cases[i].strict;
+		assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler),
+				 WEIR_E_INVALID);
+		assert_string_equal(weir_last_error(), cases[i].why);
+	}
 	rig_destroy(rig);
 }
 
@@ -459,7 +489,7 @@ int main(void)
 		cmocka_unit_test(c13_what_instances_wait_for_is_told_once_with_their_number),
 		cmocka_unit_test(f40_each_text_of_a_run_is_whole_or_out_of_memory),
 		cmocka_unit_test(b05_each_scheduler_of_a_graph_observes_it_as_its_options_say),
-		cmocka_unit_test(e06_an_unknown_bit_of_observe_is_refused),
+		cmocka_unit_test(e06_an_option_that_is_none_is_refused_by_its_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
