@@ -110,6 +110,7 @@ static weir_status ask_for_queues(struct rig *rig, weir_context *context)
 	HOLDS(rig, !weir_context_message(context, 9, 0));
 	HOLDS(rig, weir_context_room(context, 9) == 0);
 	HOLDS(rig, !weir_context_receivers_done(context, 9));
+	HOLDS(rig, weir_graph_collect(weir_context_graph(context), 0) == WEIR_E_INVALID);
 	return WEIR_OK;
 }
 
@@ -123,9 +124,14 @@ static weir_status ask_outside_of_compute(struct rig *rig, weir_context *context
 static void c04_a_context_has_nothing_of_a_queue_that_the_entity_lacks(void **state)
 {
 	struct rig *rig = rig_of("source ticks=2 -> c:call");
+	const weir_fence none = {1, 1};
 
 	(void)state;
 	rig_on(rig, "c", ask_for_queues);
+	assert_int_equal(weir_graph_collect(rig->graph, 0), WEIR_OK);
+	assert_int_equal(weir_fence_complete(rig->graph, none, WEIR_OK, NULL), WEIR_E_INVALID);
+	assert_int_equal(weir_fence_complete(rig->graph, none, (weir_status)7, NULL), WEIR_E_INVALID);
+	assert_says(weir_last_error(), "with WEIR_OK or a failure, not with 7");
 	rig_entity(rig, "c")->start = ask_outside_of_compute;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "c"), 2);
