@@ -116,6 +116,9 @@ static void what_cannot_be_is_refused_by_entity_and_reason(void **state)
 		assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_E_INVALID);
 		if (!strstr(weir_last_error(), cases[i].why))
 			fail_msg("'%s' does not say '%s'", weir_last_error(), cases[i].why);
+		if (i) /* a program may still connect the first one's input */
+			assert_int_equal(weir_description_check_files(description, NULL, NULL, NULL),
+					 WEIR_E_INVALID);
 		weir_description_destroy(description);
 	}
 }
