@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "rig.h"
-#include "streams/promise.h"
 #include "test.h"
 
 static weir_fence created(struct rig *rig)
