@@ -132,7 +132,7 @@ static void c10_the_bytes_of_an_input_are_known_after_the_check(void **state)
 	assert_int_equal(weir_description_sent_bytes(description, "b.in", &bytes), WEIR_OK);
 	assert_int_equal(weir_description_sent_bytes(description, "b.in", &wrong), WEIR_E_INVALID);
 	assert_int_equal(weir_description_sent_bytes(description, "b.out", &bytes), WEIR_E_INVALID);
-	assert_int_equal(weir_description_sent_bytes(description, "bb.in", &bytes), WEIR_E_INVALID);
+	assert_int_equal(weir_description_sent_bytes(description, "b:in", &bytes), WEIR_E_INVALID);
 	assert_int_equal(weir_description_sent_bytes(description, "b", &bytes), WEIR_E_INVALID);
 	assert_non_null(strstr(weir_last_error(), "there is no input 'b'"));
 	assert_int_equal(weir_description_put(description, "/name", "\"other\""), WEIR_OK);

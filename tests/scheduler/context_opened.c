@@ -114,6 +114,13 @@ static weir_status ask_for_queues(struct rig *rig, weir_context *context)
 	return WEIR_OK;
 }
 
+/* Its receiver is done by then. */
+static void ask_at_the_end(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, weir_context_room(context, 0) == 0);
+	HOLDS(rig, !weir_context_receivers_done(context, 0));
+}
+
 static weir_status ask_outside_of_compute(struct rig *rig, weir_context *context)
 {
 	HOLDS(rig, weir_context_room(context, 0) == 0);
@@ -123,7 +130,7 @@ static weir_status ask_outside_of_compute(struct rig *rig, weir_context *context
 
 static void c04_a_context_has_nothing_of_a_queue_that_the_entity_lacks(void **state)
 {
-	struct rig *rig = rig_of("source ticks=2 -> c:call");
+	struct rig *rig = rig_of("source ticks=2 -> c:call -> end");
 	const weir_fence none = {1, 1};
 
 	(void)state;
@@ -133,6 +140,7 @@ static void c04_a_context_has_nothing_of_a_queue_that_the_entity_lacks(void **st
 	assert_int_equal(weir_fence_complete(rig->graph, none, (weir_status)7, NULL), WEIR_E_INVALID);
 	assert_says(weir_last_error(), "with WEIR_OK or a failure, not with 7");
 	rig_entity(rig, "c")->start = ask_outside_of_compute;
+	rig_entity(rig, "c")->stop = ask_at_the_end;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "c"), 2);
 	rig_destroy(rig);

@@ -319,6 +319,11 @@ static weir_status wait_for_lock(struct rig *rig, weir_context *context)
 	return WEIR_OK;
 }
 
+static void wait_while_stopping(struct rig *rig, weir_context *context)
+{
+	(void)wait_for_lock(rig, context);
+}
+
 static void count_locks(void)
 {
 	struct rig *rig = rig_observed("source ticks=3 -> a:call");
@@ -326,6 +331,7 @@ static void count_locks(void)
 
 	rig_on(rig, "a", wait_for_lock);
 	rig_entity(rig, "a")->start = wait_for_lock;
+	rig_entity(rig, "a")->stop = wait_while_stopping;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
 	assert_says(text, "\"lock\":{\"name\":\"the model\",\"count\":3,\"time\":6000000}");
