@@ -375,6 +375,7 @@ RIG_BODY(e4_destroying_waits_for_work)
 RIG_BODY(f40_memory_that_cannot_be_is_not_reserved)
 {
 	assert_int_equal(wr_system_reserve(rig->system, 0, SIZE_MAX / 2), WEIR_E_NOMEM);
+	assert_non_null(strstr(weir_last_error(), " bytes of memory"));
 	assert_int_equal(wr_system_reserve(rig->system, rig->system->devices, 8), WEIR_E_INVALID);
 }
 
