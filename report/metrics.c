@@ -87,6 +87,8 @@ static void add_histogram(struct metrics *metrics, const struct family *family, 
 	struct counted counted = {{0}, 0};
 	uint64_t below = 0;
 
+	if (wr_read(&histogram->partial))
+		text->status = WEIR_E_NOMEM;
 	wr_histogram_each(histogram, count_bucket, &counted);
 	if (!counted.all)
 		return;
@@ -361,16 +363,17 @@ weir_status weir_scheduler_print_metrics(weir_scheduler *scheduler, char **out)
 	struct metrics metrics = {.scheduler = scheduler,
 				  .graph = scheduler->graph,
 				  .statistics = wr_statistics_in(scheduler->trace)};
+	weir_status status;
 
 	if (metrics.statistics && wr_path_rows_read(metrics.graph, metrics.statistics, &metrics.paths))
 		metrics.text.status = WEIR_E_NOMEM;
 	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
 		add_family(&metrics, &families[i]);
 	wr_path_rows_finish(&metrics.paths);
-	if (!metrics.text.status) {
+	status = metrics.text.status;
+	if (status)
+		wr_text_finish(&metrics.text);
+	else
 		*out = metrics.text.text;
-		return WEIR_OK;
-	}
-	wr_text_finish(&metrics.text);
-	return metrics.text.status;
+	return status;
 }

@@ -95,6 +95,8 @@ static void add_histogram(struct wr_text *text, const char *before, struct wr_hi
 	struct wr_durations all = wr_histogram_summary(histogram);
 	struct list list = {text, false};
 
+	if (wr_read(&histogram->partial))
+		text->status = WEIR_E_NOMEM;
 	if (!all.count)
 		return;
 	wr_text_add(text,

@@ -77,12 +77,14 @@ static void add_bucket(const struct wr_bucket *bucket, void *arg)
 
 void wr_histogram_merge(struct wr_histogram *into, struct wr_histogram *from)
 {
-	uint64_t count = wr_read(&from->count);
+	uint64_t count = wr_read(&from->count), homeless = wr_read(&into->homeless);
 
 	if (!count)
 		return;
 	note_bounds(into, wr_read(&from->min), wr_read(&from->max));
 	wr_histogram_each(from, add_bucket, into);
+	if (wr_read(&from->partial) || wr_read(&into->homeless) > homeless)
+		wr_note(&into->partial, true);
 	wr_count(&into->homeless, wr_read(&from->homeless));
 	wr_count(&into->sum, wr_read(&from->sum));
 	wr_count(&into->count, count);
@@ -95,6 +97,7 @@ void wr_histogram_clear(struct wr_histogram *histogram)
 	wr_note(&histogram->min, 0);
 	wr_note(&histogram->max, 0);
 	wr_note(&histogram->homeless, 0);
+	wr_note(&histogram->partial, false);
 	for (unsigned i = 0; i < WR_HISTOGRAM_OCTAVES; i++) {
 		struct wr_octave *octave = wr_read(&histogram->octaves[i]);
 

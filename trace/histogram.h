@@ -31,6 +31,7 @@ struct wr_histogram {
 	_Atomic int64_t min, max;  /* if count is not 0 */
 	_Atomic uint64_t homeless; /* without a bucket, for want of memory */
 	struct wr_octave *_Atomic octaves[WR_HISTOGRAM_OCTAVES];
+	_Atomic bool partial; /* of a merge: it had no memory for a bucket, so a reader must not tell it */
 };
 
 /* Of a histogram: all 0 if nothing was counted. */

@@ -716,6 +716,7 @@ static int64_t waited_read(struct wr_statistics *statistics, struct wr_entity_st
 			   struct wr_wait_times *wait, struct wr_wait_times *open, struct wr_histogram *into)
 {
 	int64_t since = wr_read(&entity->waits_since), now;
+	uint64_t homeless;
 
 	wr_histogram_clear(into);
 	wr_histogram_merge(into, wait ? &wait->time : &entity->waited);
@@ -723,7 +724,10 @@ static int64_t waited_read(struct wr_statistics *statistics, struct wr_entity_st
 		return wait ? wr_read(&wait->left) : 0;
 	now = wr_statistics_now(statistics);
 	now = now > since ? now : since;
+	homeless = wr_read(&into->homeless);
 	wr_histogram_add(into, now - since);
+	if (wr_read(&into->homeless) > homeless)
+		wr_note(&into->partial, true);
 	return now - since;
 }
 

@@ -1,4 +1,5 @@
 /* The plan of a checked description is made once: the graph takes it, unless something has changed. */
+#include <stdio.h>
 #include <string.h>
 
 #include "graphs/description.h"
@@ -73,12 +74,109 @@ static void a_plan_of_another_registry_is_not_taken(void **state)
 	weir_description_destroy(description);
 }
 
+/* --- what is refused, or known, of built-in kinds --- */
+
+static void what_cannot_be_is_refused_by_entity_and_reason(void **state)
+{
+#define A          "{\"name\": \"a\", \"operator\": \"ping\"}, "
+#define AFTER(...) A __VA_ARGS__ "], \"connections\": [[\"a.out\", \"b.in\"]]}"
+	static const struct {
+		const char *entities, *why;
+	} cases[] = {
+		{"{\"name\": \"a\", \"operator\": \"spin\", \"main\": true}]}", "'a' receives no messages"},
+		{"{\"name\": \"a\", \"operator\": \"ping\", \"main\": true}, {\"name\": \"b\", \"operator\": "
+		 "\"sink\"}], \"connections\": [[\"a.out\", \"b.in\"]]}",
+		 "'a' sends messages, so it is no sink"},
+		{AFTER("{\"name\": \"b\", \"operator\": \"delay\", \"instances\": 2, \"conditions\": "
+		       "[{\"type\": \"asynchronous\"}]}"),
+		 "condition 'asynchronous' speaks of one compute at a time"},
+		{AFTER("{\"name\": \"b\", \"operator\": \"delay\", \"instances\": 2, \"conditions\": "
+		       "[{\"type\": \"file_descriptor\"}]}"),
+		 "condition 'file_descriptor' speaks of one compute at a time"},
+		{AFTER("{\"name\": \"b\", \"operator\": \"delay\", \"instances\": 2, \"ports\": {\"in\": "
+		       "{\"policy\": \"latest\"}}}"),
+		 "choose another policy, or leave \"instances\" out"},
+		{AFTER("{\"name\": \"b\", \"operator\": \"sink\", \"ports\": {\"in\": {\"policy\": "
+		       "\"latest\"}}, "
+		       "\"conditions\": [{\"type\": \"multi_message_available\", \"ports\": [\"in\"], "
+		       "\"min_sum\": 1}]}"),
+		 "gives one message: leave 'in' out of multi_message_available"},
+		{"{\"name\": \"a\", \"operator\": \"spin\", \"main\": true}], \"outlets\": [\"a.out\"]}",
+		 "'a' sends messages, so it is no sink"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char text[600];
+		weir_description *description = NULL;
+
+		snprintf(text, sizeof text, "{\"weir\": 1, \"entities\": [%s", cases[i].entities);
+		assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description),
+				 WEIR_OK);
+		assert_int_equal(weir_description_check(description, NULL, NULL, NULL), WEIR_E_INVALID);
+		if (!strstr(weir_last_error(), cases[i].why))
+			fail_msg("'%s' does not say '%s'", weir_last_error(), cases[i].why);
+		if (i) /* a program may still connect the first one's input */
+			assert_int_equal(weir_description_check_files(description, NULL, NULL, NULL),
+					 WEIR_E_INVALID);
+		weir_description_destroy(description);
+	}
+}
+
+static void c10_the_bytes_of_an_input_are_known_after_the_check(void **state)
+{
+	weir_description *description = checked_description(NULL);
+	weir_sent_bytes bytes = {.size = sizeof bytes}, wrong = {.size = 3};
+
+	(void)state;
+	assert_int_equal(weir_description_sent_bytes(description, "b.in", &bytes), WEIR_OK);
+	assert_int_equal(weir_description_sent_bytes(description, "b.in", &wrong), WEIR_E_INVALID);
+	assert_int_equal(weir_description_sent_bytes(description, "b.out", &bytes), WEIR_E_INVALID);
+	assert_int_equal(weir_description_sent_bytes(description, "b:in", &bytes), WEIR_E_INVALID);
+	assert_int_equal(weir_description_sent_bytes(description, "b", &bytes), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "there is no input 'b'"));
+	assert_int_equal(weir_description_put(description, "/name", "\"other\""), WEIR_OK);
+	assert_int_equal(weir_description_sent_bytes(description, "b.in", &bytes), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "is known after weir_description_check"));
+	weir_description_destroy(description);
+}
+
+/* The keys of an entity that are not its operator's. */
+static void a_drawing_says_what_the_file_gives_an_entity(void **state)
+{
+	static const char text[] =
+		"{\"weir\": 1, \"scheduler\": {\"workers\": 2}, \"entities\": [{\"name\": \"a\", "
+		"\"operator\": \"spin\", \"effects\": true, \"max_in_flight\": 3, \"replay\": false}, "
+		"{\"name\": \"c\", \"operator\": \"spin\", \"replay\": true}, {\"name\": \"u\", "
+		"\"operator\": \"png_read\", \"parameters\": {\"path\": \"x\"}}, {\"name\": \"b\", "
+		"\"operator\": \"png_write\", "
+		"\"main\": true, \"parameters\": {\"prefix\": \"a&b\"}}], \"connections\": [[\"u.out\", "
+		"\"b.in\"]]}";
+	static const char *const parts[] = {"max_in_flight 3", "effects", "replay off",
+					    "replay on",       "main",    "a&amp;b"};
+	weir_description *description = NULL;
+	char *shown = NULL;
+
+	(void)state;
+	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
+	if (weir_description_print(description, NULL, WEIR_FORMAT_DOT, &shown))
+		fail_msg("%s", weir_last_error());
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		if (!strstr(shown, parts[i]))
+			fail_msg("there is no '%s' in:\n%s", parts[i], shown);
+	weir_text_free(shown);
+	weir_description_destroy(description);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_plan_of_a_check_is_taken),
 		cmocka_unit_test(a_description_that_changes_is_planned_again),
 		cmocka_unit_test(a_plan_of_another_registry_is_not_taken),
+		cmocka_unit_test(what_cannot_be_is_refused_by_entity_and_reason),
+		cmocka_unit_test(c10_the_bytes_of_an_input_are_known_after_the_check),
+		cmocka_unit_test(a_drawing_says_what_the_file_gives_an_entity),
 	};
 
 	return cmocka_run_group_tests_name("checked", tests, NULL, NULL);

@@ -51,6 +51,20 @@ static void c14_each_entity_has_the_ports_of_its_own_parameters(void **state)
 	wr_plan_destroy(plan);
 }
 
+static void c14_the_text_says_the_types_of_described_ports_alone(void **state)
+{
+	char *text = kinds_print_text(
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"shaped\", \"parameters\": "
+		"{\"shape\": \"[5, W]\"}}, {\"name\": \"s\", \"operator\": \"sink\"}], "
+		"\"connections\": [[\"a.out\", \"s.in\"]]}",
+		WEIR_FORMAT_TEXT);
+
+	(void)state;
+	if (!strstr(text, "[5, W]\n"))
+		fail_msg("there is no type in:\n%s", text);
+	weir_text_free(text);
+}
+
 /* What a description may do wrong; the number chooses. */
 static int wrong;
 
@@ -175,6 +189,7 @@ static void c14_xb30_a_root_that_is_none_is_refused_and_the_one_before_stays(voi
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(c14_the_text_says_the_types_of_described_ports_alone),
 		cmocka_unit_test(c14_each_entity_has_the_ports_of_its_own_parameters),
 		cmocka_unit_test(c14_what_cannot_be_is_refused_with_a_line),
 		cmocka_unit_test(c14_a_parameter_cannot_name_a_port_that_parameters_decide),

@@ -150,6 +150,48 @@ static void f90_also_of_a_graph_that_is_wrong(void **state)
 	sweep(wrong, true, WEIR_E_INVALID);
 }
 
+/* Ports that parameters decide, types that agree and do not, instances, files. */
+static const char checked_graph[] =
+	"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"shaped\", \"parameters\": "
+	"{\"shape\": "
+	"\"[5, W]\"}}, {\"name\": \"b\", \"operator\": \"sink\"}, {\"name\": \"i\", \"operator\": "
+	"\"copier\", "
+	"\"parameters\": {\"from\": \"x\", \"to\": \"y\", \"folder\": \"z\"}}, {\"name\": \"t\", "
+	"\"operator\": \"three\"}, "
+	"{\"name\": \"p\", \"operator\": \"pair\"}], \"connections\": [[\"a.out\", \"b.in\"], [\"t.out\", "
+	"\"p.left\"], [\"t.out\", \"p.right\"]]}";
+
+static weir_status check_with_files(const weir_description *description)
+{
+	weir_status status = weir_description_check(description, NULL, NULL, NULL);
+
+	return status ? status : weir_description_check_files(description, NULL, NULL, NULL);
+}
+
+static void f90_any_allocation_of_a_check_fails_once(void **state)
+{
+	weir_description *description = kinds_read(checked_graph);
+	int64_t count = wr_memory_count();
+
+	(void)state;
+	if (check_with_files(description))
+		fail_msg("%s", weir_last_error());
+	count = wr_memory_count() - count;
+	assert_true(count > 50);
+	for (int64_t n = 0; n < 2 * count; n++) {
+		weir_status status;
+
+		weir_description_destroy(description);
+		description = kinds_read(checked_graph);
+		wr_memory_fail_at(n / 2, n % 2);
+		status = check_with_files(description);
+		wr_memory_fail_at(-1, false);
+		if (status != WEIR_E_NOMEM)
+			fail_msg("allocation %lld failed, but the status is %d", (long long)(n / 2), status);
+	}
+	weir_description_destroy(description);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +200,7 @@ int main(void)
 		cmocka_unit_test(f90_any_allocation_of_resources_fails),
 		cmocka_unit_test(f90_also_of_a_graph_with_memory_pools),
 		cmocka_unit_test(f90_also_of_a_graph_that_is_wrong),
+		cmocka_unit_test(f90_any_allocation_of_a_check_fails_once),
 	};
 
 	return cmocka_run_group_tests_name("description memory", tests, NULL, NULL);

@@ -73,6 +73,11 @@ static void a_port_that_cannot_work_is_refused(void **state)
 	static const weir_port twice[] = {PORT(.name = "in"), PORT(.name = "in"), {.name = NULL}};
 	static const weir_port device[] = {PORT(.name = "out", .flags = WEIR_PORT_DEVICE), {.name = NULL}};
 	static const weir_port many[] = {PORT(.name = "out", .max_emits = 65537), {.name = NULL}};
+	static const weir_port ahead_in[] = {PORT(.name = "in", .ahead = 1), {.name = NULL}};
+	static const weir_port far_ahead[] = {PORT(.name = "out", .ahead = 65537), {.name = NULL}};
+	static const weir_port like[] = {PORT(.name = "out", .like = "in"), {.name = NULL}};
+	static const weir_port typed[] = {PORT(.name = "out", .dtype = "uint8", .kinds = WEIR_KIND_BYTES),
+					  {.name = NULL}};
 
 	(void)state;
 	assert_port_refused(no_size, true, "'in' has a wrong size");
@@ -85,6 +90,10 @@ static void a_port_that_cannot_work_is_refused(void **state)
 	assert_port_refused(twice, true, "'in' appears twice");
 	assert_port_refused(device, false, "'out' is an output");
 	assert_port_refused(many, false, "'out' has max_emits of more than 65536");
+	assert_port_refused(ahead_in, true, "'in' is an input: only outputs have 'ahead'");
+	assert_port_refused(far_ahead, false, "'out' has an 'ahead' of more than 65536");
+	assert_port_refused(like, false, "'out' is like an input that is not there");
+	assert_port_refused(typed, false, "but its kinds are without WEIR_KIND_TENSOR");
 }
 
 static void a_port_that_takes_all_needs_no_capacity_for_it(void **state)
@@ -138,6 +147,30 @@ static void a_table_that_is_not_there_is_refused(void **state)
 	assert_int_equal(weir_registry_create(&registry), WEIR_OK);
 	assert_said(weir_registry_add_condition(registry, NULL), "size is 0");
 	assert_said(weir_registry_add_operator(registry, NULL), "size is 0");
+	weir_registry_destroy(registry);
+}
+
+static void c13_an_output_of_instances_is_plain(void **state)
+{
+	static const weir_port in[] = {PORT(.name = "in"), {.name = NULL}};
+	static const weir_port full[] = {PORT(.name = "out", .flags = WEIR_PORT_FULL), {.name = NULL}};
+	static const weir_port ahead[] = {PORT(.name = "out", .ahead = 1), {.name = NULL}};
+	const weir_port *const outputs[] = {full, ahead};
+	weir_registry *registry;
+
+	(void)state;
+	assert_int_equal(weir_registry_create(&registry), WEIR_OK);
+	for (size_t i = 0; i < 2; i++) {
+		const weir_operator table = {.size = sizeof table,
+					     .name = "mine",
+					     .flags = WEIR_OPERATOR_INSTANCES,
+					     .inputs = in,
+					     .outputs = outputs[i]};
+
+		assert_said(weir_registry_add_operator(registry, &table),
+			    i ? "'out' has 'ahead', which no operator with instances has"
+			      : "'out' may be full, which no operator with instances has");
+	}
 	weir_registry_destroy(registry);
 }
 
@@ -334,6 +367,7 @@ int main(void)
 		cmocka_unit_test(a_port_that_cannot_work_is_refused),
 		cmocka_unit_test(a_port_that_takes_all_needs_no_capacity_for_it),
 		cmocka_unit_test(a_parameter_of_a_condition_that_cannot_work_is_refused),
+		cmocka_unit_test(c13_an_output_of_instances_is_plain),
 		cmocka_unit_test(a_table_that_is_not_there_is_refused),
 		cmocka_unit_test(what_an_operator_cannot_bring_is_refused_with_its_text),
 		cmocka_unit_test(an_entity_has_what_its_operator_brings_unless_its_file_names_it),

@@ -153,6 +153,50 @@ static void c10_a_tensor_fits_by_dtype_place_and_shape(void **state)
 	assert_false(takes(&(weir_port){.dtype = "uint8"}, &tensor));
 }
 
+/* Names are those of all ports of an operator together. */
+static void c10_an_operator_has_at_most_64_names_of_sizes(void **state)
+{
+	char text[1024], why[WR_TYPE_WHY];
+	const weir_port port = {.name = "in", .shape = text}, last = {.name = "in", .shape = "[b_63, c_1]"};
+	struct wr_scope scope = {0};
+	struct wr_port_type type;
+	size_t at = 0;
+
+	(void)state;
+	for (int i = 0; i < 64; i++)
+		at += (size_t)snprintf(text + at, sizeof text - at, "%sb_%d%s",
+				       i % 8 ? ", "
+				       : i   ? " | ["
+					     : "[",
+				       i, i % 8 == 7 ? "]" : "");
+	assert_int_equal(read_port(&port, &type, &scope, why), WEIR_OK);
+	wr_port_type_finish(&type);
+	assert_int_equal(read_port(&last, &type, &scope, why), WEIR_E_INVALID);
+	assert_non_null(strstr(why, "more than 64 names of sizes"));
+	wr_port_type_finish(&type);
+	wr_scope_finish(&scope);
+}
+
+static void c10_a_tensor_is_said_with_its_lanes_and_place(void **state)
+{
+	static const int64_t shape[] = {2, 3};
+	weir_tensor tensor = {.size = sizeof tensor,
+			      .device = WEIR_DEVICE_HOST,
+			      .dimensions = 2,
+			      .shape = shape,
+			      .code = 1,
+			      .bits = 8,
+			      .lanes = 4};
+
+	(void)state;
+	assert_string_equal(wr_tensor_words(&tensor).text, "uint8x4 [2, 3] in host memory");
+	tensor.device = 1;
+	tensor.lanes = 1;
+	tensor.code = 77;
+	assert_string_equal(wr_tensor_words(&tensor).text, "another type [2, 3] on device 1");
+	assert_false(takes(&(weir_port){.dtype = "uint8"}, &tensor));
+}
+
 static void c10_bool_is_a_type_of_its_own(void **state)
 {
 	weir_tensor tensor = {
@@ -284,6 +328,8 @@ int main(void)
 		cmocka_unit_test(c10_a_table_with_a_wrong_type_is_refused_by_its_port),
 		cmocka_unit_test(c10_a_type_says_how_many_bytes),
 		cmocka_unit_test(c10_a_tensor_fits_by_dtype_place_and_shape),
+		cmocka_unit_test(c10_an_operator_has_at_most_64_names_of_sizes),
+		cmocka_unit_test(c10_a_tensor_is_said_with_its_lanes_and_place),
 		cmocka_unit_test(c10_bool_is_a_type_of_its_own),
 		cmocka_unit_test(c10_two_shapes_meet_if_a_tensor_has_both_in_either_order),
 		cmocka_unit_test(c10_a_port_that_says_nothing_takes_anything),

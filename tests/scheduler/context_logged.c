@@ -39,6 +39,8 @@ static void say_once(void)
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(weir_log_set(NULL, NULL), WEIR_OK);
 	assert_int_equal(said_count, 1);
+	assert_int_equal(rig_run(rig), WEIR_OK); /* without a log it says nothing */
+	assert_int_equal(said_count, 1);
 	assert_string_equal(said, "looks: 7 boxes\\u001b");
 	assert_int_equal(said_level, WEIR_LOG_INFO);
 	assert_true(said_at <= weir_scheduler_now(rig->scheduler));

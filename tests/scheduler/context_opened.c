@@ -108,18 +108,100 @@ static weir_status ask_for_queues(struct rig *rig, weir_context *context)
 	HOLDS(rig, !weir_context_sender(context, 0, 1));
 	HOLDS(rig, !weir_context_sender(context, 9, 0));
 	HOLDS(rig, !weir_context_message(context, 9, 0));
+	HOLDS(rig, weir_context_room(context, 9) == 0);
+	HOLDS(rig, !weir_context_receivers_done(context, 9));
+	HOLDS(rig, weir_graph_collect(weir_context_graph(context), 0) == WEIR_E_INVALID);
+	return WEIR_OK;
+}
+
+/* Its receiver is done by then. */
+static void ask_at_the_end(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, weir_context_room(context, 0) == 0);
+	HOLDS(rig, !weir_context_receivers_done(context, 0));
+}
+
+static weir_status ask_outside_of_compute(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, weir_context_room(context, 0) == 0);
+	HOLDS(rig, !weir_context_receivers_done(context, 0));
 	return WEIR_OK;
 }
 
 static void c04_a_context_has_nothing_of_a_queue_that_the_entity_lacks(void **state)
 {
-	struct rig *rig = rig_of("source ticks=2 -> c:call");
+	struct rig *rig = rig_of("source ticks=2 -> c:call -> end");
+	const weir_fence none = {1, 1};
 
 	(void)state;
 	rig_on(rig, "c", ask_for_queues);
+	assert_int_equal(weir_graph_collect(rig->graph, 0), WEIR_OK);
+	assert_int_equal(weir_fence_complete(rig->graph, none, WEIR_OK, NULL), WEIR_E_INVALID);
+	assert_int_equal(weir_fence_complete(rig->graph, none, (weir_status)7, NULL), WEIR_E_INVALID);
+	assert_says(weir_last_error(), "with WEIR_OK or a failure, not with 7");
+	rig_entity(rig, "c")->start = ask_outside_of_compute;
+	rig_entity(rig, "c")->stop = ask_at_the_end;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(rig_ticks(rig, "c"), 2);
 	rig_destroy(rig);
+}
+
+/* --- device memory that a tick must not touch --- */
+
+static weir_device_memory seen[3];
+static unsigned found;
+
+static weir_status look_at_memory(weir_context *context, void *state)
+{
+	const char *data = weir_message_data(weir_context_message(context, 0, 0));
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		seen[i] = (weir_device_memory){.size = sizeof seen[i]};
+	found = weir_running_device_memory(data, &seen[0]);
+	found |= 2u * weir_running_device_memory(data + 128, &seen[1]);
+	found |= 4u * weir_running_device_memory(&found, &seen[2]);
+	return WEIR_OK;
+}
+
+static const weir_port device_in[] = {{.size = sizeof(weir_port), .name = "in", .flags = WEIR_PORT_DEVICE},
+				      {.name = NULL}};
+static const weir_operator looking = {.size = sizeof(weir_operator),
+				      .name = "looking",
+				      .help = "asks where addresses lie",
+				      .inputs = device_in,
+				      .compute = look_at_memory};
+
+static void look_from_sink(const char *resources, const char *pool)
+{
+	static const weir_operator *const operators[] = {&looking, NULL};
+	char json[500];
+	struct rig *rig;
+
+	snprintf(json, sizeof json,
+		 "{\"weir\":1,\"resources\":{\"m\":{\"type\":\"memory_pool\",\"block_size\":256,\"blocks\":8}"
+		 "},"
+		 "\"entities\":[{\"name\":\"s\",\"operator\":\"spin\",\"resources\":[%s],\"conditions\":[{"
+		 "\"type\":\"count\",\"count\":2}]},{\"name\":\"l\",\"operator\":\"looking\"}],"
+		 "\"connections\":[[\"s.out\",\"l.in\"]]}",
+		 resources);
+	rig = rig_of_json(json, operators);
+	rig->options.strict = 1;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(found, 3);
+	assert_string_equal(seen[0].port, "in");
+	assert_string_equal(seen[0].sender, "s.out");
+	assert_string_equal(seen[0].pool ? seen[0].pool : "none", pool);
+	assert_null(seen[1].port);
+	assert_false(weir_running_device_memory(json, &seen[2]));
+	rig_destroy(rig);
+}
+
+static void e06_closed_memory_is_named_by_port_sender_and_pool(void **state)
+{
+	(void)state;
+	look_from_sink("\"m\"", "m");
+	look_from_sink("", "none");
 }
 
 int main(void)
@@ -129,6 +211,7 @@ int main(void)
 		cmocka_unit_test(xb30_a_folder_whose_name_only_begins_like_the_root_is_outside),
 		cmocka_unit_test(xb30_without_a_root_every_path_is_opened),
 		cmocka_unit_test(c04_a_context_has_nothing_of_a_queue_that_the_entity_lacks),
+		cmocka_unit_test(e06_closed_memory_is_named_by_port_sender_and_pool),
 	};
 
 	return cmocka_run_group_tests(tests, make_folders, remove_folders);

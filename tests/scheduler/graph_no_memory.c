@@ -2,6 +2,8 @@
  * F40: any one allocation in the life of a graph fails, or all from one on. Each call then fails, or does all
  * of its work; nothing half-built remains, and everything can still be destroyed.
  */
+#include <string.h>
+
 #include "base/memory.h"
 #include "rig_scratch.h"
 
@@ -255,6 +257,181 @@ static void f40_t11_t13_s03_any_one_allocation_of_work_on_the_device_fails(void 
 		;
 }
 
+/* --- instances, ports that are joined, a tree of conditions --- */
+
+static weir_status count_ticks(weir_context *context, void *state)
+{
+	(void)context, (void)state;
+	return WEIR_OK;
+}
+
+static const weir_port joined_ports[] = {{.size = sizeof(weir_port), .name = "in"},
+					 {.size = sizeof(weir_port), .name = "in2"},
+					 {.name = NULL}};
+static const weir_operator joins = {.size = sizeof(weir_operator),
+				    .name = "joins",
+				    .help = "receives what belongs together",
+				    .inputs = joined_ports,
+				    .compute = count_ticks};
+
+/* p emits at fences of its own, which `completes` completes when it hears of them. */
+static weir_fence promised[8];
+static _Atomic size_t promised_count, heard_of;
+
+static weir_status promise(weir_context *context, void *state)
+{
+	size_t place = wr_load(&promised_count);
+	weir_message *messages[2] = {NULL};
+	weir_status status = weir_graph_create_fence(weir_context_graph(context), &promised[place]);
+
+	(void)state;
+	if (status)
+		return status;
+	wr_store(&promised_count, place + 1);
+	for (int i = 0; !status && i < 2; i++)
+		status = weir_message_create_empty(weir_context_graph(context), &messages[i]);
+	if (status) {
+		weir_message_unref(messages[0]);
+		return status;
+	}
+	status = weir_context_emit_at(context, 0, messages[0], promised[place]);
+	if (!status)
+		return weir_context_emit(context, 1, messages[1]);
+	weir_message_unref(messages[1]);
+	return status;
+}
+
+static weir_status complete(weir_context *context, void *state)
+{
+	(void)state;
+	return weir_fence_complete(weir_context_graph(context), promised[wr_fetch_add(&heard_of, 1)], WEIR_OK,
+				   NULL);
+}
+
+static const weir_port promised_ports[] = {{.size = sizeof(weir_port), .name = "out"},
+					   {.size = sizeof(weir_port), .name = "word"},
+					   {.name = NULL}};
+static const weir_operator promises = {.size = sizeof(weir_operator),
+				       .name = "promises",
+				       .help = "emits what is not finished",
+				       .outputs = promised_ports,
+				       .compute = promise};
+static const weir_port word_ports[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
+static const weir_operator completes = {.size = sizeof(weir_operator),
+					.name = "completes",
+					.help = "completes fences",
+					.inputs = word_ports,
+					.compute = complete};
+
+static const char joined[] =
+	"{\"weir\":1,\"entities\":["
+	"{\"name\":\"a\",\"operator\":\"ping\",\"parameters\":{\"stamp\":true},\"conditions\":[{\"type\":"
+	"\"count\",\"count\":3}]},"
+	"{\"name\":\"f\",\"operator\":\"ping\",\"parameters\":{\"stamp\":true},\"conditions\":[{\"type\":"
+	"\"count\",\"count\":3}]},"
+	"{\"name\":\"p\",\"operator\":\"promises\",\"conditions\":[{\"type\":\"count\",\"count\":3}]},"
+	"{\"name\":\"w\",\"operator\":\"completes\"},{\"name\":\"z\",\"operator\":\"delay\"},"
+	"{\"name\":\"x\",\"operator\":\"spin\",\"instances\":2},{\"name\":\"y\",\"operator\":\"delay\","
+	"\"instances\":2},"
+	"{\"name\":\"l\",\"operator\":\"sink\",\"ports\":{\"in\":{\"policy\":\"latest\"}}},"
+	"{\"name\":\"e\",\"operator\":\"sink\",\"ports\":{\"in\":{\"capacity\":4,\"take\":\"all\"}},"
+	"\"conditions\":["
+	"{\"type\":\"expiring_message_available\",\"port\":\"in\",\"max_batch\":2,\"max_delay\":\"1ms\"}]},"
+	"{\"name\":\"b\",\"operator\":\"joins\",\"ports\":{\"in\":{\"capacity\":4},\"in2\":{\"capacity\":4}},"
+	"\"conditions\":["
+	"{\"type\":\"aligned\",\"ports\":[\"in\",\"in2\"],\"by\":\"tag\",\"within\":0}]},"
+	"{\"name\":\"r\",\"operator\":\"joins\",\"ports\":{\"in\":{\"capacity\":4},\"in2\":{\"capacity\":4}},"
+	"\"conditions\":["
+	"{\"type\":\"aligned\",\"ports\":[\"in\",\"in2\"],\"by\":\"tag\",\"within\":0,\"missing\":\"reuse\","
+	"\"timeout\":\"1s\"}]},"
+	"{\"name\":\"c\",\"operator\":\"joins\",\"ports\":{\"in\":{\"capacity\":4},\"in2\":{\"capacity\":4}},"
+	"\"conditions\":["
+	"{\"type\":\"any_of\",\"conditions\":[{\"type\":\"message_available\",\"port\":\"in\"},"
+	"{\"type\":\"all_of\",\"conditions\":[{\"type\":\"message_available\",\"port\":\"in2\"},"
+	"{\"type\":\"periodic\",\"period\":\"1ms\"}]}]}]}],"
+	"\"connections\":[[\"p.out\",\"z.in\"],[\"p.word\",\"w.in\"],[\"a.out\",\"x.in\"],[\"x.out\",\"y."
+	"in\"],[\"f.out\",\"l.in\"],[\"f.out\",\"e.in\"]"
+	",[\"y.out\",\"b.in\"],"
+	"[\"f.out\",\"b.in2\"],[\"y.out\",\"r.in\"],[\"f.out\",\"r.in2\"],[\"a.out\",\"c.in\"],[\"f.out\","
+	"\"c.in2\"]]}";
+
+/* Shows the graph in each form. */
+static weir_status show_all(const weir_description *description, const weir_registry *registry)
+{
+	weir_status status = WEIR_OK;
+
+	for (weir_format format = WEIR_FORMAT_TEXT; !status && format <= WEIR_FORMAT_DOT; format++) {
+		char *text = NULL;
+
+		status = weir_description_print(description, registry, format, &text);
+		assert_true(!status == (text != NULL));
+		weir_text_free(text);
+	}
+	return status;
+}
+
+static weir_status joined_run(struct rig *rig, weir_description *description)
+{
+	weir_status status = show_all(description, rig->registry);
+
+	if (!status)
+		status = weir_graph_create(rig->registry, description, &rig->graph);
+	if (!status)
+		status = weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler);
+	if (status)
+		return status;
+	rig_here(rig);
+	status = weir_scheduler_start(rig->scheduler);
+	return status ? status : weir_scheduler_wait(rig->scheduler, -1, &rig->outcome);
+}
+
+/* Returns true if there were at most n allocations. */
+static bool joined_with_failure(int64_t n, bool all)
+{
+	weir_description *description;
+	struct rig *rig = rig_described("", &description);
+	int64_t before;
+	weir_status status;
+
+	weir_description_destroy(description);
+	assert_int_equal(weir_registry_add_operator(rig->registry, &joins), WEIR_OK);
+	assert_int_equal(weir_registry_add_operator(rig->registry, &promises), WEIR_OK);
+	assert_int_equal(weir_registry_add_operator(rig->registry, &completes), WEIR_OK);
+	wr_store(&promised_count, 0);
+	wr_store(&heard_of, 0);
+	assert_int_equal(weir_description_parse(joined, strlen(joined), NULL, NULL, &description), WEIR_OK);
+	before = wr_memory_count();
+	wr_memory_fail_at(n, all);
+	status = joined_run(rig, description);
+	wr_memory_fail_at(-1, false);
+	if (status && status != WEIR_E_NOMEM && status != WEIR_E_FAILED)
+		fail_msg("allocation %lld failed: %s: %s", (long long)n, weir_status_text(status),
+			 weir_last_error());
+	if (!status) {
+		assert_int_equal(rig_ticks(rig, "y"), 3);
+		assert_int_equal(rig_ticks(rig, "b"), 3);
+		assert_int_equal(rig_ticks(rig, "z"), 3);
+	}
+	for (size_t i = wr_load(&heard_of); i < wr_load(&promised_count); i++)
+		weir_fence_complete(rig->graph, promised[i], WEIR_OK, NULL);
+	n -= wr_memory_count() - before;
+	weir_description_destroy(description);
+	rig_destroy(rig);
+	return n >= 0;
+}
+
+static void f40_c11_c12_c13_any_one_allocation_of_what_joins_fails(void **state)
+{
+	int64_t n = 0;
+
+	(void)state;
+	while (n < MOST && !joined_with_failure(n, false))
+		n++;
+	assert_in_range(n, 200, MOST - 1);
+	for (n = 0; n < MOST && !joined_with_failure(n, true); n++)
+		;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,6 +439,7 @@ int main(void)
 		cmocka_unit_test(f40_any_one_allocation_of_a_graphs_life_fails),
 		cmocka_unit_test(f40_all_allocations_fail_from_one_on_in_a_graphs_life),
 		cmocka_unit_test(f40_t11_t13_s03_any_one_allocation_of_work_on_the_device_fails),
+		cmocka_unit_test(f40_c11_c12_c13_any_one_allocation_of_what_joins_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

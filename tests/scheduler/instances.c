@@ -52,7 +52,7 @@ static weir_status work_compute(weir_context *context, void *state)
 	if (now > wr_load(&seen.most))
 		wr_store(&seen.most, now);
 	weir_sleep((int64_t)(set * 7 % 5) * MS);
-	if (weir_context_received(context, 0) != set)
+	if (weir_context_received(context, 0) != set || weir_context_received(context, 1))
 		status = weir_context_fail(context, "set %llu has another number", (unsigned long long)set);
 	if (rig_value(weir_context_message(context, 0, 0)) != (int64_t)set)
 		status = weir_context_fail(context, "another set");
@@ -67,6 +67,8 @@ static weir_status work_compute(weir_context *context, void *state)
 static weir_status from_compute(weir_context *context, void *state)
 {
 	(void)state;
+	if (weir_context_received(context, 0))
+		return weir_context_fail(context, "a source has received");
 	if (weir_context_tick(context) + 1 == SETS)
 		weir_context_finish(context);
 	return weir_context_emit(context, 0, rig_number(context, (int64_t)weir_context_tick(context)));

@@ -97,6 +97,33 @@ TEST(t16_a_value_is_in_the_buckets_above_it)
 	rig_destroy(rig);
 }
 
+/* 40 s are above the last bound, and in the bucket without one. */
+TEST(t16_a_value_above_all_bounds_is_in_the_last_bucket_alone)
+{
+	static const char *const parts[] = {
+		"weir_path_latency_seconds_bucket{path=\"source > end\",le=\"34.359738368\"} 1\n",
+		"weir_path_latency_seconds_bucket{path=\"source > end\",le=\"+Inf\"} 2\n", NULL};
+	struct rig *rig = rig_observed("source ticks=2 -> end capacity=2 period=40s");
+
+	(void)state_;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_all(rig, parts);
+	rig_destroy(rig);
+}
+
+TEST(xb60_a_graph_without_a_sink_has_no_frames)
+{
+	struct rig *rig = rig_of("s:spin count=2");
+	char *text;
+
+	(void)state_;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	text = metrics_of(rig);
+	assert_null(strstr(text, "weir_frames_total"));
+	weir_text_free(text);
+	rig_destroy(rig);
+}
+
 TEST(e05_two_inlets_of_a_port_are_told_apart)
 {
 	static const char *const parts[] = {"delivered_total{queue=\"0\",from=\"inlet\",to=\"end.in\"} 1\n",
@@ -144,6 +171,8 @@ int main(void)
 		cmocka_unit_test(e05_a_run_that_nothing_observes_has_its_counters_and_no_times),
 		cmocka_unit_test(t16_observed_ends_are_in_a_histogram_whose_last_bucket_has_all),
 		cmocka_unit_test(t16_a_value_is_in_the_buckets_above_it),
+		cmocka_unit_test(t16_a_value_above_all_bounds_is_in_the_last_bucket_alone),
+		cmocka_unit_test(xb60_a_graph_without_a_sink_has_no_frames),
 		cmocka_unit_test(e05_two_inlets_of_a_port_are_told_apart),
 		cmocka_unit_test(s03_pools_are_told_in_blocks),
 	};

@@ -312,6 +312,43 @@ static weir_status record_each_tick(struct rig *rig, weir_context *context)
 	return weir_context_set_record(context, text);
 }
 
+static weir_status wait_for_lock(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	weir_context_count_lock(context, "the model", 2 * MS);
+	return WEIR_OK;
+}
+
+static void wait_while_stopping(struct rig *rig, weir_context *context)
+{
+	(void)wait_for_lock(rig, context);
+}
+
+static void count_locks(void)
+{
+	struct rig *rig = rig_observed("source ticks=3 -> a:call");
+	char *text = NULL;
+
+	rig_on(rig, "a", wait_for_lock);
+	rig_entity(rig, "a")->start = wait_for_lock;
+	rig_entity(rig, "a")->stop = wait_while_stopping;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
+	assert_says(text, "\"lock\":{\"name\":\"the model\",\"count\":3,\"time\":6000000}");
+	weir_text_free(text);
+	rig_destroy(rig);
+	rig = rig_of("source ticks=3 -> a:call");
+	rig_on(rig, "a", wait_for_lock);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+TEST(xb62_what_ticks_wait_for_a_lock_is_counted_in_compute_alone)
+{
+	(void)state_;
+	rig_on_host(count_locks);
+}
+
 /* --- how the run ended --- */
 
 static weir_status find_no_film(struct rig *rig, weir_context *context)
@@ -507,6 +544,7 @@ int main(void)
 		cmocka_unit_test(xb60_what_only_eats_or_feeds_the_program_is_no_sink),
 		cmocka_unit_test(xb61_xb62_a_wait_that_stands_counts_until_now_and_until_the_end),
 		cmocka_unit_test(xb62_what_an_operator_has_recorded_last_stands_there),
+		cmocka_unit_test(xb62_what_ticks_wait_for_a_lock_is_counted_in_compute_alone),
 		cmocka_unit_test(xb62_a_run_that_failed_says_where_and_why),
 		cmocka_unit_test(xb62_a_run_that_was_drained_says_so),
 		cmocka_unit_test(xb62_entities_on_one_queue_of_the_device_name_the_same_stream),

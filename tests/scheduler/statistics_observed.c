@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "rig_inside.h"
 #include "rig_streams.h"
 #include "tests/calls.h"
@@ -32,6 +33,15 @@ static void assert_text_says(struct rig *rig, const char *const *parts)
 
 	for (; *parts; parts++)
 		assert_says(text, *parts);
+	weir_text_free(text);
+}
+
+static void assert_metrics_say(struct rig *rig, const char *part)
+{
+	char *text = NULL;
+
+	assert_int_equal(weir_scheduler_print_metrics(rig->scheduler, &text), WEIR_OK);
+	assert_says(text, part);
 	weir_text_free(text);
 }
 
@@ -227,6 +237,7 @@ static void run_a_ladder(void)
 	assert_int_equal(paths, 65);
 	assert_int_equal(others, 1);
 	assert_text_says(rig, parts);
+	assert_metrics_say(rig, "weir_path_latency_seconds_count{path=\"other > end\"} 5\n");
 	rig_destroy(rig);
 }
 
@@ -278,6 +289,7 @@ TEST(s03_the_pools_are_told_in_blocks_or_in_bytes)
 	(void)state_;
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_text_says(rig, parts);
+	assert_metrics_say(rig, "weir_pool_capacity{pool=\"n\",unit=\"bytes\"} 4096\n");
 	rig_destroy(rig);
 }
 
@@ -301,6 +313,114 @@ TEST(t15_the_graph_says_how_many_ticks_are_timed_unless_the_program_does)
 		assert_text_says(rig, parts[given]);
 		rig_destroy(rig);
 	}
+}
+
+/* --- instances; without memory --- */
+
+/* Instances that wait for their bound and for the device, a pool, signals, a wait that stands. */
+static const char one_of_each[] =
+	"{\"weir\":1,\"resources\":{\"m\":{\"type\":\"memory_pool\",\"place\":\"host\",\"block_size\":64,"
+	"\"blocks\":8}},"
+	"\"entities\":[{\"name\":\"a\",\"operator\":\"ping\",\"parameters\":{\"stamp\":true},\"resources\":["
+	"\"m\"],"
+	"\"conditions\":[{\"type\":\"count\",\"count\":12}]},"
+	"{\"name\":\"x\",\"operator\":\"spin\",\"instances\":2,\"max_in_flight\":2},"
+	"{\"name\":\"y\",\"operator\":\"delay\",\"instances\":3,\"parameters\":{\"duration\":\"2ms\"}},"
+	"{\"name\":\"b\",\"operator\":\"sink\"},{\"name\":\"e\",\"operator\":\"sink\"},"
+	"{\"name\":\"c\",\"operator\":\"sink\",\"conditions\":[{\"type\":\"boolean\",\"enable_tick\":false}]}"
+	","
+	"{\"name\":\"d\",\"operator\":\"recording\",\"conditions\":[{\"type\":\"count\",\"count\":1}]}],"
+	"\"connections\":[[\"a.out\",\"x.in\"],[\"x.out\",\"y.in\"],[\"y.out\",\"b.in\"],[\"y.out\",\"e.in\"]"
+	",[\"d.out\",\"c.in\"]"
+	"]}";
+
+typedef weir_status text_fn(weir_scheduler *scheduler, char **out);
+
+/* Returns true if there were at most n allocations. */
+static bool text_with_failure(struct rig *rig, text_fn *print, const char *whole, int64_t n)
+{
+	int64_t before = wr_memory_count();
+	char *text = NULL;
+	weir_status status;
+
+	wr_memory_fail_at(n, false);
+	status = print(rig->scheduler, &text);
+	wr_memory_fail_at(-1, false);
+	if (status) {
+		assert_int_equal(status, WEIR_E_NOMEM);
+		assert_null(text);
+	} else {
+		assert_string_equal(text, whole);
+	}
+	weir_text_free(text);
+	return wr_memory_count() - before <= n;
+}
+
+static weir_status emit_and_record(weir_context *context, void *state)
+{
+	weir_message *message = NULL;
+	weir_status status = weir_message_create_empty(weir_context_graph(context), &message);
+
+	(void)state;
+	status = status ? status : weir_context_emit(context, 0, message);
+	return status ? status : weir_context_set_record(context, "{\"emitted\": 1}");
+}
+
+static const weir_port recording_out[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
+static const weir_operator recording = {.size = sizeof(weir_operator),
+					.name = "recording",
+					.help = "records what it emits",
+					.outputs = recording_out,
+					.compute = emit_and_record};
+
+static struct rig *rig_of_each(void)
+{
+	static const weir_operator *const operators[] = {&recording, NULL};
+	struct rig *rig = rig_of_json(one_of_each, operators);
+
+	rig->options.observe = WEIR_OBSERVE_STATISTICS;
+	rig->options.gpu_time = 1;
+	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
+	return rig;
+}
+
+TEST(c13_what_instances_wait_for_is_told_once_with_their_number)
+{
+	static const char *const parts[] = {
+		"{\"cause\":\"bound\",\"on\":null,\"of\":\"in_flight\",", "\"instances\":2,\"time\"",
+		"{\"cause\":\"device\",\"on\":\"in\",", "\"instances\":3,\"time\"", NULL};
+	struct rig *rig = rig_of_each();
+	char *text;
+	int times = 0;
+
+	(void)state_;
+	assert_text_says(rig, parts);
+	text = text_of(rig);
+	for (const char *at = text; (at = strstr(at, parts[0])); at++)
+		times++;
+	assert_int_equal(times, 1);
+	weir_text_free(text);
+	rig_destroy(rig);
+}
+
+TEST(f40_each_text_of_a_run_is_whole_or_out_of_memory)
+{
+	static text_fn *const texts[] = {weir_scheduler_print_statistics, weir_scheduler_print_metrics,
+					 weir_scheduler_explain_line};
+	struct rig *rig = rig_of_each();
+
+	(void)state_;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		char *whole = NULL;
+		int64_t n = 0;
+
+		assert_int_equal(texts[i](rig->scheduler, &whole), WEIR_OK);
+		while (n < 500 && !text_with_failure(rig, texts[i], whole, n))
+			n++;
+		assert_in_range(n, 2, 499);
+		weir_text_free(whole);
+	}
+	rig_destroy(rig);
 }
 
 /* --- other observers before, on the same graph --- */
@@ -332,14 +452,27 @@ TEST(b05_each_scheduler_of_a_graph_observes_it_as_its_options_say)
 	rig_destroy(rig);
 }
 
-TEST(e06_an_unknown_bit_of_observe_is_refused)
+TEST(e06_an_option_that_is_none_is_refused_by_its_value)
 {
+	static const struct {
+		unsigned observe;
+		int strict;
+		const char *why;
+	} cases[] = {
+		{64, 0, "observe 0x40: use WEIR_OBSERVE_... bits"},
+		{0, 2, "strict 2: use 1, WEIR_NONE or 0"},
+		{0, WEIR_NONE - 1, "strict -2: use 1, WEIR_NONE or 0"},
+	};
 	struct rig *rig = rig_of("source ticks=1 -> end");
 
 	(void)state_;
-	rig->options.observe = 64;
-	assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler), WEIR_E_INVALID);
-	assert_string_equal(weir_last_error(), "observe 0x40: use WEIR_OBSERVE_... bits");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		rig->options.observe = cases[i].observe;
+		rig->options.strict = cases[i].strict;
+		assert_int_equal(weir_scheduler_create(rig->graph, &rig->options, &rig->scheduler),
+				 WEIR_E_INVALID);
+		assert_string_equal(weir_last_error(), cases[i].why);
+	}
 	rig_destroy(rig);
 }
 
@@ -356,8 +489,10 @@ int main(void)
 		cmocka_unit_test(before_the_first_run_nothing_was_measured),
 		cmocka_unit_test(s03_the_pools_are_told_in_blocks_or_in_bytes),
 		cmocka_unit_test(t15_the_graph_says_how_many_ticks_are_timed_unless_the_program_does),
+		cmocka_unit_test(c13_what_instances_wait_for_is_told_once_with_their_number),
+		cmocka_unit_test(f40_each_text_of_a_run_is_whole_or_out_of_memory),
 		cmocka_unit_test(b05_each_scheduler_of_a_graph_observes_it_as_its_options_say),
-		cmocka_unit_test(e06_an_unknown_bit_of_observe_is_refused),
+		cmocka_unit_test(e06_an_option_that_is_none_is_refused_by_its_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

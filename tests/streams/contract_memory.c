@@ -372,6 +372,13 @@ RIG_BODY(e4_destroying_waits_for_work)
 	rig->system = NULL;
 }
 
+RIG_BODY(f40_memory_that_cannot_be_is_not_reserved)
+{
+	assert_int_equal(wr_system_reserve(rig->system, 0, SIZE_MAX / 2), WEIR_E_NOMEM);
+	assert_non_null(strstr(weir_last_error(), " bytes of memory"));
+	assert_int_equal(wr_system_reserve(rig->system, rig->system->devices, 8), WEIR_E_INVALID);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(s4_a_busy_stream_holds_one_reference_until_its_last_fence_was_seen),
 	cmocka_unit_test(s4_a_tick_that_enqueued_nothing_gives_its_reference_back),
@@ -391,6 +398,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(b5_a_worker_of_another_run_lists_without_a_reference),
 	cmocka_unit_test(b3_destructors_run_only_where_they_may),
 	cmocka_unit_test(s4_an_abandoned_run_gets_the_references_of_its_payloads_back),
+	cmocka_unit_test(f40_memory_that_cannot_be_is_not_reserved),
 	cmocka_unit_test(e4_destroying_waits_for_work),
 };
 

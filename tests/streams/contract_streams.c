@@ -19,6 +19,32 @@ RIG_BODY(t1_a_stream_keeps_its_order)
 	assert_int_equal(rig_read(rig, rig->a), 42);
 }
 
+RIG_BODY(t1_a_fence_that_was_never_recorded_is_refused)
+{
+	weir_fence fence = rig_record(rig->a), next = {fence.stream, fence.value + 1};
+
+	assert_int_equal(wr_fence_query(rig->system, next), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "was never recorded"));
+	assert_int_equal(weir_stream_wait(rig->b, next), WEIR_E_INVALID);
+	rig_wait(rig, fence);
+}
+
+/* What this weir does not know of it must be zero. */
+RIG_BODY(b05_a_kernel_of_a_newer_header_is_launched_if_it_asks_for_nothing_new)
+{
+	struct {
+		weir_kernel kernel;
+		uint64_t more;
+	} newer = {.kernel = rig_sleep};
+	const struct rig_work work = {0};
+
+	newer.kernel.size = sizeof newer;
+	assert_int_equal(weir_stream_launch(rig->a, &newer.kernel, &work, sizeof work), WEIR_OK);
+	newer.more = 1;
+	assert_int_equal(weir_stream_launch(rig->a, &newer.kernel, &work, sizeof work), WEIR_E_UNSUPPORTED);
+	rig_wait(rig, rig_record(rig->a));
+}
+
 RIG_BODY(t1_an_id_is_never_given_again)
 {
 	uint64_t old = weir_stream_id(rig->c);
@@ -498,6 +524,8 @@ RIG_BODY(t1_sizes_that_cannot_be_had_are_refused)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(t1_a_stream_keeps_its_order),
+	cmocka_unit_test(t1_a_fence_that_was_never_recorded_is_refused),
+	cmocka_unit_test(b05_a_kernel_of_a_newer_header_is_launched_if_it_asks_for_nothing_new),
 	cmocka_unit_test(t1_an_id_is_never_given_again),
 	cmocka_unit_test(t1_a_closed_stream_is_not_given_out_before_it_has_drained),
 	cmocka_unit_test(t2_a_wait_orders_two_streams),

@@ -230,6 +230,91 @@ RIG_BODY(t05_where_nothing_remains_there_is_no_rest)
 	assert_int_equal(sms[2], 0);
 }
 
+/* --- streams and memory that the program has handles of --- */
+
+static struct {
+	unsigned kept, made_again;
+	bool there; /* one is kept */
+} handles;
+
+static void keep_stream(void *self, int device, unsigned flags, int priority, void *stream)
+{
+	(void)device, (void)flags, (void)priority;
+	handles.kept++;
+	wr_backend_host.stream_destroy(self, stream);
+}
+
+static void *make_again(void *self, int device, unsigned flags, int priority)
+{
+	void *stream = NULL;
+
+	if (!handles.there)
+		return NULL;
+	handles.made_again++;
+	assert_int_equal(wr_backend_host.stream_create(self, device, flags, priority, NULL, &stream),
+			 WEIR_OK);
+	return stream;
+}
+
+static bool say_allocation(void *self, const void *memory, weir_allocation *out)
+{
+	(void)self;
+	out->data = (void *)(uintptr_t)memory;
+	return true;
+}
+
+/* Streams: one of the program's handle, one that is kept from before or new, one of a partition. */
+static void use_streams(const struct wr_backend *backend)
+{
+	static const uint32_t sizes[] = {1};
+	const struct wr_system_options options = {.backend = "host"};
+	const struct wr_partitions_spec parts = {.name = "parts", .sizes = sizes, .count = 1};
+	struct wr_partition *partition[2] = {NULL};
+	struct wr_stream_spec spec = {.flags = 0};
+	struct wr_system *system = NULL;
+	weir_stream *given, *other;
+	uint32_t sms[2];
+
+	assert_int_equal(wr_system_create(&system, &options), WEIR_OK);
+	system->backend = backend;
+	assert_int_equal(wr_stream_open(system, &spec, "given", &given), WEIR_OK);
+	assert_non_null(weir_stream_native(given));
+	assert_int_equal(wr_partitions_create(system, &parts, partition, sms), WEIR_OK);
+	spec.partition = partition[0];
+	assert_int_equal(wr_stream_open(system, &spec, "part", &other), WEIR_OK);
+	assert_non_null(weir_stream_native(other));
+	assert_int_equal(wr_system_destroy(system), WEIR_OK);
+}
+
+RIG_BODY(g03_a_stream_whose_handle_was_given_out_is_kept_and_given_again)
+{
+	struct wr_backend *backend = &rig->backend;
+
+	have_native_streams(rig);
+	backend->stream_keep = keep_stream;
+	backend->stream_again = make_again;
+	memset(&handles, 0, sizeof handles);
+	use_streams(backend);
+	assert_int_equal(handles.kept, 1);
+	assert_int_equal(handles.made_again, 0);
+	handles.there = true;
+	use_streams(backend);
+	assert_int_equal(handles.kept, 2);
+	assert_int_equal(handles.made_again, 1);
+}
+
+RIG_BODY(b01_only_a_backend_that_knows_allocations_tells_them)
+{
+	weir_allocation found = {.size = sizeof found};
+
+	assert_false(wr_system_allocation(rig->system, rig->cell, &found));
+	rig_own_backend(rig)->allocation = say_allocation;
+	assert_true(wr_system_allocation(rig->system, rig->cell, &found));
+	assert_ptr_equal(found.data, rig->cell);
+	rig->backend.is_closed = NULL;
+	assert_false(wr_system_is_closed(rig->system, rig->cell));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -241,6 +326,8 @@ int main(void)
 		cmocka_unit_test(t15_work_that_the_program_captures_begins_no_span),
 		cmocka_unit_test(e02_more_busy_streams_than_hardware_queues_are_warned_of_once),
 		cmocka_unit_test(e02_as_many_busy_streams_as_hardware_queues_are_no_crowd),
+		cmocka_unit_test(g03_a_stream_whose_handle_was_given_out_is_kept_and_given_again),
+		cmocka_unit_test(b01_only_a_backend_that_knows_allocations_tells_them),
 		cmocka_unit_test(t05_where_nothing_remains_there_is_no_rest),
 	};
 
