@@ -363,11 +363,13 @@ static size_t skip_mark(const char *text, size_t length)
 weir_status wr_json_read(struct wr_value *out, const char *text, size_t length, struct wr_reports *reports)
 {
 	struct arena arena = {.newest = NULL};
-	struct scan scan = {text + skip_mark(text, length), text + length, {1, 1}, &arena};
+	struct scan scan = {text, text + length, {1, 1}, &arena};
 	weir_status status = check_size(length, reports);
 
-	if (!status)
+	if (!status) { /* what is too long was not read, so `text` may be shorter */
+		scan.at += skip_mark(text, length);
 		status = check_bytes(scan.at, (size_t)(scan.end - scan.at), reports);
+	}
 	if (!status)
 		status = check_syntax(&scan, reports);
 	if (!status)

@@ -38,6 +38,8 @@ RIG_BODY(b05_a_kernel_of_a_newer_header_is_launched_if_it_asks_for_nothing_new)
 	} newer = {.kernel = rig_sleep};
 	const struct rig_work work = {0};
 
+	if (rig_is("cuda")) /* this kernel has no form for it */
+		return;
 	newer.kernel.size = sizeof newer;
 	assert_int_equal(weir_stream_launch(rig->a, &newer.kernel, &work, sizeof work), WEIR_OK);
 	newer.more = 1;
