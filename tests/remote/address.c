@@ -110,36 +110,34 @@ static void e06_r06_what_can_be_no_address_is_known_by_its_text(void **unused)
 {
 	static const char *const good[] = {"camera",           "10.0.0.1:9100",      ":9100",   "[::1]:9101",
 					   "[fe80::1%eth0]:1", "host.example:65535", "::1:9100"};
-	static const char *const bad[] = {
-		"10.0.0.1:70000",
-		"'10.0.0.1:70000' has no port of 1 to 65535",
-		"host:",
-		"'host:' has no port of 1 to 65535",
-		"host:http",
-		"'host:http' has no port of 1 to 65535",
-		"[::1]",
-		"'[::1]' has no port of 1 to 65535",
-		"[::1:9301",
-		"'[::1:9301' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100",
-		"::1]:9301",
-		"'::1]:9301' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100",
-		"[]:9301",
-		"'[]:9301' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100",
-		"[[::1]:9301",
-		"'[[::1]:9301' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100",
-		"",
-		"no address of '': write HOST:PORT, or name it in the environment or a file: see "
-		"docs/distributed.md"};
+	static const struct {
+		const char *text, *why;
+	} bad[] = {
+		{"10.0.0.1:70000", "'10.0.0.1:70000' has no port of 1 to 65535"},
+		{"host:", "'host:' has no port of 1 to 65535"},
+		{"host:http", "'host:http' has no port of 1 to 65535"},
+		{"[::1]", "'[::1]' has no port of 1 to 65535"},
+		{"[::1:9301",
+		 "'[::1:9301' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100"},
+		{"::1]:9301",
+		 "'::1]:9301' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100"},
+		{"[]:9301",
+		 "'[]:9301' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100"},
+		{"[[::1]:9301",
+		 "'[[::1]:9301' is no HOST:PORT: brackets stand around an IPv6 address, as in [::1]:9100"},
+		{"", "no address of '': write HOST:PORT, or name it in the environment or a file: see "
+		     "docs/distributed.md"},
+	};
 	char why[LINK_WHY], text[ADDRESS_TEXT];
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
 		assert_true(address_ok(good[i], why));
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i += 2) {
-		assert_false(address_ok(bad[i], why));
-		assert_string_equal(why, bad[i + 1]);
-		assert_false(address_named(bad[i], text, why));
-		assert_string_equal(why, bad[i + 1]);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		assert_false(address_ok(bad[i].text, why));
+		assert_string_equal(why, bad[i].why);
+		assert_false(address_named(bad[i].text, text, why));
+		assert_string_equal(why, bad[i].why);
 	}
 }
 
