@@ -206,21 +206,18 @@ int64_t wr_ready_looked_at(const weir_scheduler *scheduler, int64_t now)
 void wr_ready_look_out(weir_scheduler *scheduler, int64_t now)
 {
 	unsigned loop = WR_LOOP_LOOKS, none = 0;
+	bool left;
 
 	if (now < wr_time_add(scheduler->looked_at, LOOK_AGAIN_NS) || wr_load(&scheduler->lookout) != loop ||
 	    !wr_cas(&scheduler->lookout, &loop, 0))
 		return;
 	scheduler->looked_at = now;
-	for (unsigned i = 0; i < scheduler->worker_count; i++)
-		if (worker_has_entries(&scheduler->workers[i])) {
-			wr_wake_one(scheduler); /* it becomes the lookout, unless it takes them at once */
-			return;
-		}
-	if (wr_poller_wanted(scheduler)) { /* left to a worker that is still in its compute */
-		wr_wake_one(scheduler);
-		return;
-	}
-	if (is_busy(scheduler, now))
+	left = wr_poller_wanted(scheduler); /* by a worker that is still in its compute */
+	for (unsigned i = 0; i < scheduler->worker_count && !left; i++)
+		left = worker_has_entries(&scheduler->workers[i]);
+	if (left)
+		wr_wake_one(scheduler); /* it takes entries at once or becomes the lookout; or it polls */
+	else if (is_busy(scheduler, now))
 		wr_cas(&scheduler->lookout, &none, WR_LOOP_LOOKS);
 }
 

@@ -762,7 +762,7 @@ static weir_status make_room_for_ends(struct wr_flight *flight, size_t count)
 		       sizeof *flight->ends);
 }
 
-/* As many ticks were in flight at least, or `asked` of them: the device completed the others. */
+/* Ticks in flight, up to twice too many; `known` if there are no more than so many. */
 static uint64_t count_in_flight(weir_entity *entity, uint64_t known)
 {
 	struct wr_flight *flight = &entity->flight;

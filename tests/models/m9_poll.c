@@ -21,8 +21,8 @@
  *   sleep:     announce; look: the poller at `version`, others whether the role is wanted; at every queue;
  *              found: the announcement is taken back, or the wake-up passed on if it was taken; else the
  *              reference is dropped, park; woken or time: reference, announcement.
- *   later:     who leaves idleness with an entity that is expected to be brief may leave the wake-up of the hand
- *              over to its next pop (LATER; the answer is any, as what is expected may be wrong), if the loop is
+ *   later:     a worker that leaves idleness with an entity that is expected to be brief may leave the wake-up
+ *              of the hand over to its next pop (LATER; the answer is any, as what is expected may be wrong), if the loop is
  *              the lookout, which it makes it. The loop gives that up, then looks: if bells are armed and the
  *              role is free it wakes one.
  *   passing:   every TURN-th pop a busy worker takes the role, if it is wanted, looks once, and gives it up.

@@ -1,5 +1,5 @@
-/* A run that the program fails: the first failure is kept, whoever had it, and operators hear its text (E1,
- * S7). */
+/* A run that the program fails: the first failure is kept, whichever side had it, and operators hear its text
+ * (E1, S7). */
 #include <string.h>
 
 #include "base/thread.h"

@@ -265,7 +265,7 @@ static void s09_b03_what_would_wait_for_a_destructor_is_taken_by_another_worker(
 	in_worlds_without_chance(50, check_destructor);
 }
 
-/* --- flags: nobody is woken for them before a compute that is expected to be brief --- */
+/* --- flags: no worker is woken for them before a compute that is expected to be brief --- */
 
 static int64_t seen_at;
 
