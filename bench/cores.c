@@ -86,7 +86,8 @@ static void measure_ring(const struct settings *settings)
 	       "computes\n");
 	cores_ring_print_head();
 	for (size_t k = settings->brief ? settings->fit - 1 : 0; k < settings->fit; k++)
-		cores_ring_measure(counts[k], settings->rounds / 3 + 1, settings->span);
+		cores_ring_measure(counts[k], settings->rounds / 3 + 1,
+				   settings->span / 5); /* of many runs each */
 }
 
 static const struct part {
@@ -125,7 +126,7 @@ static bool read_options(char **argv, struct settings *settings, bool chosen[PAR
 
 int main(int argc, char **argv)
 {
-	struct settings settings = {.rounds = 11, .span = 20000000};
+	struct settings settings = {.rounds = 11, .span = 100000000};
 	bool chosen[PARTS] = {false};
 	cpu_set_t cores;
 	int available;

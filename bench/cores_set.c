@@ -35,8 +35,8 @@ double cores_least(const double *values, size_t count)
 
 /* Of one scheduler with one number of workers, by round. */
 struct column {
-	double wall[CORES_ROUNDS_MOST], cores[CORES_ROUNDS_MOST];
-	uint64_t ticks; /* of a run */
+	double wall[CORES_ROUNDS_MOST], cores[CORES_ROUNDS_MOST]; /* wall: ns a message */
+	uint64_t messages, ticks;                                 /* of a run */
 };
 
 /* The second column of one worker is the first one again. */
@@ -44,47 +44,54 @@ struct table {
 	struct column weir[CORES_COUNTS_MOST], again, tbb[CORES_COUNTS_MOST];
 	double work[CORES_COUNTS_MOST][CORES_ROUNDS_MOST]; /* ns per iteration of so many bare threads */
 	double wakes[CORES_COUNTS_MOST], steals[CORES_COUNTS_MOST]; /* per tick */
-	uint64_t messages;
 };
 
-static void note(struct column *column, int round, struct cores_run run)
+static void note(struct column *column, int round, struct cores_run run, uint64_t messages)
 {
-	column->wall[round] = (double)run.wall;
+	column->wall[round] = (double)run.wall / (double)messages;
 	column->cores[round] = (double)run.cpu / (double)run.wall;
+	column->messages = messages;
 	column->ticks = run.ticks;
 }
 
-/*
- * One worker then runs for `span`, or, if there is work to share, for `span` per worker of the widest run.
- * Longer and longer runs, until the start of a run is little beside it.
- */
+/* Of one worker, in a run of `span`. Longer and longer runs, until the start of a run is little beside it. */
 static uint64_t messages_for(const struct cores_set *set)
 {
 	struct cores_weir *graph = cores_weir_open(&set->shape, 1, 0, false);
-	double span = (double)set->span * (set->length > 0 ? set->counts[set->columns - 1] : 1), took = 0;
+	double took = 0;
 	uint64_t count = LEAST_MESSAGES / 2;
 
-	while (took < span / 4 && count < MOST_MESSAGES) {
+	while (took < (double)set->span / 4 && count < MOST_MESSAGES) {
 		count *= 2;
 		took = (double)cores_weir_run(graph, count).wall;
 	}
 	cores_weir_close(graph);
-	count = (uint64_t)((double)count * span / took);
+	count = (uint64_t)((double)count * (double)set->span / took);
 	return count < LEAST_MESSAGES ? LEAST_MESSAGES : count;
 }
 
-static void measure_round(const struct cores_set *set, struct table *table, struct cores_weir **graphs,
-			  void *tbb, int round)
+/* If there is work to share, so many more as there are workers: all runs last about as long. */
+static uint64_t messages_of(const struct cores_set *set, uint64_t of_one, size_t k)
+{
+	return set->length > 0 ? of_one * set->counts[k] : of_one;
+}
+
+static void measure_round(const struct cores_set *set, struct table *table, uint64_t of_one,
+			  struct cores_weir **graphs, void *tbb, int round)
 {
 	for (size_t k = 0; k < set->columns; k++) {
-		note(&table->weir[k], round, cores_weir_run(graphs[k], table->messages));
+		uint64_t messages = messages_of(set, of_one, k);
+
+		note(&table->weir[k], round, cores_weir_run(graphs[k], messages), messages);
 		if (set->length > 0)
 			table->work[k][round] = cores_work_ns(set->counts[k]);
 	}
-	note(&table->again, round, cores_weir_run(graphs[0], table->messages));
+	note(&table->again, round, cores_weir_run(graphs[0], of_one), of_one);
 #ifdef BENCH_WITH_TBB
 	for (size_t k = 0; k < set->columns; k++) {
-		note(&table->tbb[k], round, cores_tbb_run(tbb, set->counts[k], table->messages));
+		uint64_t messages = messages_of(set, of_one, k);
+
+		note(&table->tbb[k], round, cores_tbb_run(tbb, set->counts[k], messages), messages);
 		must(table->tbb[k].ticks == table->weir[k].ticks ? WEIR_OK : WEIR_E_INVALID,
 		     "ticks are missing");
 	}
@@ -97,9 +104,9 @@ static void measure_round(const struct cores_set *set, struct table *table, stru
 static void count_moves(const struct cores_set *set, struct table *table)
 {
 	for (size_t k = 0; k < set->columns; k++) {
-		struct cores_weir *graph =
-			cores_weir_open(&set->shape, set->counts[k], table->messages, true);
-		double ticks = (double)cores_weir_run(graph, table->messages).ticks;
+		uint64_t messages = table->weir[k].messages;
+		struct cores_weir *graph = cores_weir_open(&set->shape, set->counts[k], messages, true);
+		double ticks = (double)cores_weir_run(graph, messages).ticks;
 		uint64_t wakes, steals;
 
 		cores_weir_moves(graph, &wakes, &steals);
@@ -163,14 +170,18 @@ static double median_of(const double *values, int rounds)
 	return cores_median(copy, (size_t)rounds);
 }
 
+static double ns_per_tick(const struct column *column, int rounds)
+{
+	return median_of(column->wall, rounds) * (double)column->messages / (double)column->ticks;
+}
+
 static void print_tbb(const struct cores_set *set, struct table *table, size_t k)
 {
 #ifdef BENCH_WITH_TBB
 	struct ratio ratio = ratio_of(set, table, k, table->tbb[0].wall, &table->tbb[k]);
 
 	printf(" | %6.2f %6.2f %5.2f %7.0f", ratio.median, ratio.best,
-	       median_of(table->tbb[k].cores, set->rounds),
-	       median_of(table->tbb[k].wall, set->rounds) / (double)table->tbb[k].ticks);
+	       median_of(table->tbb[k].cores, set->rounds), ns_per_tick(&table->tbb[k], set->rounds));
 #else
 	(void)set;
 	(void)table;
@@ -198,8 +209,7 @@ static void print_line(const struct cores_set *set, struct table *table, size_t 
 	else
 		printf("%5.2f", set->counts[k] * median_of(table->work[0], set->rounds) /
 					median_of(table->work[k], set->rounds));
-	printf(" %7.0f %6.4f %6.4f",
-	       median_of(table->weir[k].wall, set->rounds) / (double)table->weir[k].ticks, table->wakes[k],
+	printf(" %7.0f %6.4f %6.4f", ns_per_tick(&table->weir[k], set->rounds), table->wakes[k],
 	       table->steals[k]);
 	print_tbb(set, table, k);
 	printf(" | %s\n", wanted > 0 ? holds ? "yes" : "NO" : "-");
@@ -211,20 +221,21 @@ void cores_set_measure(const struct cores_set *set)
 	struct table *table = calloc(1, sizeof *table);
 	struct cores_weir *graphs[CORES_COUNTS_MOST];
 	double one[CORES_ROUNDS_MOST];
+	uint64_t of_one;
 	void *tbb = NULL;
 
 	must(table ? WEIR_OK : WEIR_E_NOMEM, "figures");
 	cores_iterations = (uint64_t)(set->length / cores_work_ns(set->counts[set->columns - 1]));
-	table->messages = messages_for(set);
+	of_one = messages_for(set);
 	for (size_t k = 0; k < set->columns; k++)
-		graphs[k] = cores_weir_open(&set->shape, set->counts[k], table->messages, false);
+		graphs[k] = cores_weir_open(&set->shape, set->counts[k], messages_of(set, of_one, k), false);
 #ifdef BENCH_WITH_TBB
 	tbb = cores_tbb_open(&set->shape);
 	must(tbb ? WEIR_OK : WEIR_E_NOMEM, "oneTBB");
 #endif
-	measure_round(set, table, graphs, tbb, 0); /* warms up: the next one takes its place */
+	measure_round(set, table, of_one, graphs, tbb, 0); /* warms up: the next one takes its place */
 	for (int i = 0; i < set->rounds; i++)
-		measure_round(set, table, graphs, tbb, i);
+		measure_round(set, table, of_one, graphs, tbb, i);
 	count_moves(set, table);
 	for (int i = 0; i < set->rounds; i++)
 		one[i] = (table->weir[0].wall[i] + table->again.wall[i]) / 2;

@@ -13,7 +13,7 @@ struct cores_set {
 	size_t columns;
 	double wanted[CORES_COUNTS_MOST]; /* see cores_set_measure; 0: nothing */
 	int rounds;
-	int64_t span; /* ns, of a run of the most workers if all goes well */
+	int64_t span; /* ns, of a run */
 };
 
 /*

@@ -132,6 +132,8 @@ struct ready_floors {
 extern struct ready_floors ready_floors; /* NAN if part a did not run */
 /* Kernel end -> polled word beside busy streams with kernels of busy_ns, 1 ms between frames. */
 struct ready_stats ready_floor_beside(unsigned busy, int64_t busy_ns);
+/* The same with a frame each `period`, between which the thread sleeps. *cores: the CPU time it takes. */
+struct ready_stats ready_floor_paced(int64_t period, int64_t kernel_ns, int64_t for_ns, double *cores);
 void ready_part_floors(void);   /* a: ready_floors.c */
 void ready_part_latency(void);  /* b: ready_latency.c */
 void ready_part_producer(void); /* c: ready_cost.c */

@@ -28,7 +28,8 @@ struct ready_floors ready_floors = {
 static struct {
 	void *stream, *side;
 	volatile uint32_t *word;
-} gpu;
+	int64_t kernel_ns;
+} gpu = {.kernel_ns = KERNEL_NS};
 static _Atomic int64_t entered;
 
 static void enter(void *arg)
@@ -45,7 +46,7 @@ static void must(const char *what, int error)
 
 static void launch(uint32_t frame)
 {
-	struct ready_work work = {KERNEL_NS, ready_flag(0), frame + 1};
+	struct ready_work work = {gpu.kernel_ns, ready_flag(0), frame + 1};
 
 	must("a kernel", ready_gpu_launch(gpu.stream, &work));
 }
@@ -105,19 +106,15 @@ static int64_t by_side_word(uint32_t frame)
 	return write_and_poll(gpu.side, frame);
 }
 
-static struct ready_stats measure(int64_t (*way)(uint32_t frame), int64_t gap, int64_t for_ns)
+static void begin_frames(void)
 {
-	int64_t end = ready_now() + for_ns;
-	uint32_t frames = 0;
-
 	ready_witness_begin(1);
 	*gpu.word = 0;
-	while (frames < READY_FRAMES && (frames <= DROPPED || ready_now() < end)) {
-		int64_t at = way(frames);
+}
 
-		ready_lines[0].computed_at[frames++] = at;
-		ready_spin_until(at + gap);
-	}
+/* Kernel end -> computed_at of so many frames. */
+static struct ready_stats end_frames(uint32_t frames)
+{
 	must("the stream", ready_gpu_wait(gpu.stream));
 	ready_spin_until(ready_now() + MS); /* until the witness has seen the last one, too */
 	ready_witness_end();
@@ -126,6 +123,21 @@ static struct ready_stats measure(int64_t (*way)(uint32_t frame), int64_t gap, i
 		if (ready_lines[0].ended_at[i])
 			ready_sample(ready_lines[0].computed_at[i] - ready_lines[0].ended_at[i]);
 	return ready_samples_end();
+}
+
+static struct ready_stats measure(int64_t (*way)(uint32_t frame), int64_t gap, int64_t for_ns)
+{
+	int64_t end = ready_now() + for_ns;
+	uint32_t frames = 0;
+
+	begin_frames();
+	while (frames < READY_FRAMES && (frames <= DROPPED || ready_now() < end)) {
+		int64_t at = way(frames);
+
+		ready_lines[0].computed_at[frames++] = at;
+		ready_spin_until(at + gap);
+	}
+	return end_frames(frames);
 }
 
 static struct ready_stats print_way(const char *name, int64_t (*way)(uint32_t frame), size_t gap)
@@ -176,6 +188,51 @@ static void kernel_floors(void)
 	}
 	if (!ready_settings.device.can_write)
 		printf("cuStreamWriteValue32: not available\n");
+}
+
+/* --- at a steady pace --- */
+
+static bool sleep_until(int64_t at)
+{
+	const struct timespec until = {.tv_sec = at / SECOND, .tv_nsec = at % SECOND};
+
+	return !clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
+/* It sleeps until its next frame is due, as weir's worker without slack, and polls until that is over. */
+static uint32_t run_paced(int64_t period, int64_t for_ns)
+{
+	int64_t due = ready_now(), end = due + for_ns;
+	uint32_t frames = 0;
+
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	for (; frames < READY_FRAMES && due < end; due += period) {
+		sleep_until(due);
+		ready_lines[0].computed_at[frames] = by_word(frames);
+		frames++;
+	}
+	prctl(PR_SET_TIMERSLACK, 0UL); /* the thread's default */
+	return frames;
+}
+
+struct ready_stats ready_floor_paced(int64_t period, int64_t kernel_ns, int64_t for_ns, double *cores)
+{
+	int64_t begin, cpu;
+	uint32_t frames;
+
+	*cores = NAN;
+	if (!ready_settings.gpu || !ready_settings.device.can_write)
+		return ready_no_stats;
+	open_gpu();
+	gpu.kernel_ns = kernel_ns;
+	begin_frames();
+	begin = ready_now();
+	cpu = ready_cpu() - ready_witness_cpu();
+	frames = run_paced(period, for_ns);
+	cpu = ready_cpu() - ready_witness_cpu() - cpu;
+	*cores = (double)cpu / (double)(ready_now() - begin);
+	gpu.kernel_ns = KERNEL_NS;
+	return end_frames(frames);
 }
 
 /* --- beside busy streams --- */
@@ -306,13 +363,12 @@ static double timers(const char *name, int64_t asleep, uint32_t rounds)
 	ready_samples_begin();
 	for (uint32_t round = 0; round < rounds; round++) {
 		int64_t at = ready_now() + asleep;
-		const struct timespec until = {.tv_sec = at / SECOND, .tv_nsec = at % SECOND};
 
-		if (!clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) && round >= DROPPED)
+		if (sleep_until(at) && round >= DROPPED)
 			ready_sample(ready_now() - at);
 	}
 	stats = ready_samples_end();
-	prctl(PR_SET_TIMERSLACK, 0UL); /* the thread's default */
+	prctl(PR_SET_TIMERSLACK, 0UL);
 	printf("%-44s %8s", name, "");
 	ready_print_stats(&stats);
 	printf("\n");

@@ -341,25 +341,47 @@ static void pushed_by(const char *signal)
 
 /* --- b: at a steady pace --- */
 
+enum { BEATS = 4 };
 static const struct beat {
 	const char *pace;
-	int64_t kernel_ns;
+	int64_t period, kernel_ns;
 	const char *kernel;
 	int points; /* of time */
-} beats[] = {
-	{"60Hz", KERNEL_NS, "50 us", 5},
-	{"240Hz", KERNEL_NS, "50 us", 3},
-	{"1kHz", KERNEL_NS, "50 us", 2},
-	{"60Hz", 5 * MS, "5 ms", 5},
+} beats[BEATS] = {
+	{"60Hz", SECOND / 60, KERNEL_NS, "50 us", 5},
+	{"240Hz", SECOND / 240, KERNEL_NS, "50 us", 3},
+	{"1kHz", MS, KERNEL_NS, "50 us", 2},
+	{"60Hz", SECOND / 60, 5 * MS, "5 ms", 5},
 };
 
-static void paced_by(const char *signal)
+static void print_paced(const char *name, const char *workers, const struct beat *beat,
+			const struct ready_stats *stats, double cores, double plain)
+{
+	printf("%-16s%-9s%8s %8s", name, workers, beat->pace, beat->kernel);
+	ready_print_stats(stats);
+	printf("%10.2f%10.2f\n", 100 * cores, cores / plain);
+}
+
+/* *cores: by beat, of a loop that polls. */
+static void measure_floors_paced(double cores[BEATS])
+{
+	for (size_t i = 0; i < BEATS; i++) {
+		int64_t for_ns = beats[i].points * ready_point_ns();
+		struct ready_stats stats;
+
+		watchdog_point(30 + (double)for_ns / 1e9, "floor, %s", beats[i].pace);
+		stats = ready_floor_paced(beats[i].period, beats[i].kernel_ns, for_ns, &cores[i]);
+		print_paced("floor, no weir", "polling", &beats[i], &stats, cores[i], cores[i]);
+	}
+}
+
+static void paced_by(const char *signal, const double plain[BEATS])
 {
 	double p50 = NAN, cores = NAN;
 	struct result result;
 	char figure[72];
 
-	for (size_t i = 0; i < sizeof beats / sizeof *beats; i++) {
+	for (size_t i = 0; i < BEATS; i++) {
 		struct point point = point_of(signal, 0);
 
 		point.pace = beats[i].pace;
@@ -367,9 +389,7 @@ static void paced_by(const char *signal)
 		point.for_ns *= beats[i].points;
 		watchdog_point(30 + (double)point.for_ns / 1e9, "%s, %s", signal, beats[i].pace);
 		measure(&point, &result);
-		printf("%-16s%-9s%8s %8s", signal, "sleeping", beats[i].pace, beats[i].kernel);
-		ready_print_stats(&result.ready);
-		printf("%10.2f\n", 100 * result.cores);
+		print_paced(signal, "sleeping", &beats[i], &result.ready, result.cores, plain[i]);
 		p50 = larger(p50, result.ready.p50);
 		cores = larger(cores, result.cores);
 	}
@@ -383,6 +403,7 @@ static void paced_by(const char *signal)
 
 void ready_part_latency(void)
 {
+	double plain[BEATS];
 	const char *signal;
 
 	printf("\nb. kernel of 50 us, its end -> gated compute, %u workers, each line a stream of its own\n",
@@ -391,10 +412,11 @@ void ready_part_latency(void)
 	for (size_t i = 0; (signal = ready_signal(i)); i++)
 		pushed_by(signal);
 	printf("\nb. the same at a steady pace (CPU: the process without the witness)\n");
-	printf("%-16s%-9s%8s %8s%s%10s\n", "signal", "workers", "pace", "kernel", READY_STATS_HEADER,
-	       "% of core");
+	printf("%-16s%-9s%8s %8s%s%10s%10s\n", "signal", "workers", "pace", "kernel", READY_STATS_HEADER,
+	       "% of core", "x floor");
+	measure_floors_paced(plain);
 	for (size_t i = 0; (signal = ready_signal(i)); i++)
-		paced_by(signal);
+		paced_by(signal, plain);
 	print_witness();
 }
 

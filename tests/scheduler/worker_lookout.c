@@ -293,7 +293,7 @@ static void run_beside_flags(rig_fn *a, rig_fn *b, int ticks_of_b)
 	struct rig *rig;
 
 	snprintf(text, sizeof text,
-		 "far:source ticks=100 work=10ms -> a:call gate=in; near:source ticks=%d work=3ms -> b:call "
+		 "far:source ticks=20 work=10ms -> a:call gate=in; near:source ticks=%d work=3ms -> b:call "
 		 "gate=in",
 		 ticks_of_b);
 	rig = rig_of(text);
