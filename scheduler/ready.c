@@ -71,17 +71,6 @@ void wr_wake_for_flags(weir_scheduler *scheduler)
 		wr_wake_one(scheduler);
 }
 
-void wr_wake_poller(weir_scheduler *scheduler)
-{
-	unsigned poller = wr_load(&scheduler->poller);
-	uint64_t bit = poller ? UINT64_C(1) << (poller - 1) : 0;
-
-	if (!poller)
-		wr_wake_for_flags(scheduler);
-	else if (wr_load(&scheduler->sleepers) & bit && wr_fetch_and(&scheduler->sleepers, ~bit) & bit)
-		wr_unpark(&scheduler->workers[poller - 1].parker);
-}
-
 /*
  * --- is it worth it? ---
  *
@@ -276,24 +265,44 @@ void wr_ready_decide(struct wr_worker *worker)
 }
 
 /*
- * The wake-up would come before the compute that the flag was for. If that is expected to be over before
- * another worker looks, it is left to the next pop: mostly this worker has nothing then, and looks again
- * itself. It needs a lookout, since this may be wrong.
+ * Another worker is wanted to poll, or this one, if it has nothing to run at its next pop: mostly so, and a
+ * wake-up is a call of the system. Leaving it needs a lookout, since what is expected may be wrong.
  */
-void wr_ready_hand_over(struct wr_worker *worker, weir_entity *entity)
+static void wake_or_leave_flags(struct wr_worker *worker, bool leave, uint8_t undecided)
 {
 	weir_scheduler *scheduler = worker->scheduler;
-	bool brief = scheduler->workers_keep_time && wr_load_relaxed(&entity->cost) <= WAKE_NS;
 
 	if (!wr_poller_wanted(scheduler) || !wr_load(&scheduler->sleepers) || wr_load(&scheduler->spinners))
 		return;
-	if (worth_it(scheduler, !brief)) {
+	if (worth_it(scheduler, !leave)) {
 		wr_wake_one(scheduler);
 		return;
 	}
 	if (!wr_load(&scheduler->lookout))
 		have_looked(scheduler);
-	worker->local.undecided |= WR_UNDECIDED_FLAGS;
+	worker->local.undecided |= undecided;
+}
+
+/* The wake-up would come before the compute that the flag was for: left if that is expected to be brief. */
+void wr_ready_hand_over(struct wr_worker *worker, weir_entity *entity)
+{
+	bool brief = worker->scheduler->workers_keep_time && wr_load_relaxed(&entity->cost) <= WAKE_NS;
+
+	wake_or_leave_flags(worker, brief, WR_UNDECIDED_FLAGS);
+}
+
+/* Left to the next pop, but not past another compute of the row. */
+void wr_wake_poller(struct wr_worker *worker)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	unsigned poller = wr_load(&scheduler->poller);
+	uint64_t bit = poller ? UINT64_C(1) << (poller - 1) : 0;
+
+	if (!poller)
+		wake_or_leave_flags(worker, scheduler->workers_keep_time,
+				    WR_UNDECIDED_FLAGS | WR_UNDECIDED_ENTRIES);
+	else if (wr_load(&scheduler->sleepers) & bit && wr_fetch_and(&scheduler->sleepers, ~bit) & bit)
+		wr_unpark(&scheduler->workers[poller - 1].parker);
 }
 
 /*
@@ -599,7 +608,7 @@ __attribute__((noinline)) static weir_entity *due_take_in_turn(struct wr_worker 
 		entity = list_shift_locked(&scheduler->due, &scheduler->due_count);
 		wr_mutex_unlock(&scheduler->backlog_lock);
 		if (entity) {
-			worker->took_due = scheduler->workers_keep_time;
+			worker->will_keep = scheduler->workers_keep_time;
 			wr_run_drop_live(scheduler);
 		}
 	}

@@ -124,7 +124,7 @@ struct wr_worker {
 	/* timers.c */
 	int64_t time;    /* the earliest that it must see to, before it sleeps or runs an entity */
 	unsigned beside; /* runs of entities since it last looked for what is due */
-	bool took_due;   /* it has popped what was due since it slept: it will keep time */
+	bool will_keep;  /* it has popped what was due since it slept, or requested a time: it will keep it */
 	bool was_keeper; /* it has gone to sleep as the keeper */
 	struct wr_parker parker;
 	struct wr_spin spill_lock;
@@ -376,7 +376,7 @@ void wr_wake_all(weir_scheduler *scheduler);
 /* Returns true if flags are armed and no worker polls them. */
 bool wr_poller_wanted(weir_scheduler *scheduler);
 void wr_wake_for_flags(weir_scheduler *scheduler); /* wakes a sleeper to poll if a poller is wanted */
-void wr_wake_poller(weir_scheduler *scheduler);    /* call after arming a flag */
+void wr_wake_poller(struct wr_worker *worker);     /* call after arming a flag */
 /* Loop thread, each turn: does what the lookout does. */
 void wr_ready_look_out(weir_scheduler *scheduler, int64_t now);
 int64_t wr_ready_looked_at(const weir_scheduler *scheduler,

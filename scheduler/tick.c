@@ -589,10 +589,10 @@ static void cancel_signal(weir_scheduler *scheduler, weir_entity *entity)
  * callback on their common stream (callback_inline). What these two do not support is armed by callback,
  * which takes any fence.
  */
-static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity, struct wr_armed *wait,
+static weir_status arm_by_kind(struct wr_worker *worker, weir_entity *entity, struct wr_armed *wait,
 			       const weir_fence *fences, size_t count, enum wr_trace_signal *armed)
 {
-	struct wr_system *system = scheduler->graph->system;
+	struct wr_system *system = worker->scheduler->graph->system;
 	const weir_verdict *verdict = &entity->verdict;
 	wr_token *token = &wait->token;
 	weir_status status = WEIR_E_UNSUPPORTED;
@@ -610,7 +610,7 @@ static weir_status arm_by_kind(weir_scheduler *scheduler, weir_entity *entity, s
 		*armed = WR_TRACE_FLAG;
 		status = wr_flag_arm(system, entity->id, fences, count, token);
 		if (!status)
-			wr_wake_poller(scheduler);
+			wr_wake_poller(worker);
 	} else if (verdict->signal == WR_SIGNAL_INLINE) {
 		*armed = WR_TRACE_INLINE;
 		status = wr_signal_inline(system, entity->id, fences, count, token);
@@ -637,7 +637,7 @@ static weir_status arm_group(struct wr_worker *worker, weir_entity *entity, stru
 	status = wr_grow(&group->fences, &group->fence_room, count, sizeof *group->fences);
 	if (status)
 		return status;
-	status = arm_by_kind(scheduler, entity, group, fences, count, &armed);
+	status = arm_by_kind(worker, entity, group, fences, count, &armed);
 	if (status == WEIR_E_INVALID)
 		return wr_entity_refuse_fence(entity);
 	if (status == WEIR_E_BUSY) {

@@ -181,9 +181,10 @@ void wr_timers_request(struct wr_worker *worker, weir_entity *entity, int64_t at
 	wr_store(&entity->timer_at, at);
 	if (!wr_exchange(&entity->timer_listed, true))
 		wr_stack_push(&scheduler->timers_listed, entity, timer_next);
+	/* If the loop's wait ends before, the loop would wake a worker when the time comes. */
 	if (at >= wr_load(&scheduler->loop.until))
-		return;
-	if (!scheduler->workers_keep_time)
+		worker->will_keep = scheduler->workers_keep_time;
+	else if (!scheduler->workers_keep_time)
 		wr_loop_kick(&scheduler->loop);
 	else if (at < worker->time)
 		worker->time = at;
@@ -209,6 +210,7 @@ static void hand_over(struct wr_worker *worker, int64_t now)
 	int64_t at = worker->time;
 
 	worker->time = INT64_MAX;
+	worker->will_keep = true; /* if it sleeps before that */
 	if (wr_load(&scheduler->loop.until) <= at || wr_load(&scheduler->kept_until) <= at)
 		return;
 	wr_mutex_lock(&scheduler->timers_lock);
@@ -369,7 +371,7 @@ int64_t wr_timers_keep(struct wr_worker *worker, int64_t until)
 	unsigned self = worker->local.index + 1;
 	int64_t earliest, wake_at;
 
-	if (worker->time == INT64_MAX && !worker->took_due)
+	if (worker->time == INT64_MAX && !worker->will_keep)
 		return until;
 	wr_mutex_lock(&scheduler->timers_lock);
 	do {
@@ -387,7 +389,7 @@ int64_t wr_timers_keep(struct wr_worker *worker, int64_t until)
 	worker->was_keeper = scheduler->keeper == self;
 	wr_mutex_unlock(&scheduler->timers_lock);
 	worker->time = INT64_MAX;
-	worker->took_due = false;
+	worker->will_keep = false;
 	return worker->was_keeper && earliest < until ? earliest : until;
 }
 

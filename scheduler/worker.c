@@ -7,8 +7,9 @@
  * of the device's work and compute. It sleeps until shortly before the next completion that streams/ expects,
  * with a timeout. An armed flag always has a worker that will poll it:
  *  - Arming increments `armed` and `version`, then looks at the role (wr_wake_poller). No poller and no
- *    spinner: it wakes one sleeper. The poller sleeps: it wakes the poller, which computes its next sleep
- *    anew.
+ *    spinner: it wakes one sleeper, or leaves that to its next pop or compute, if there is a lookout (S9):
+ *    mostly it has nothing to run then, and polls itself. The poller sleeps: it wakes the poller, which
+ *    computes its next sleep anew.
  *  - A worker that goes to sleep announces it, then looks at `armed` and the role. The poller announces its
  *    sleep, then looks at `version`.
  *  - A worker that stops idling because it has work or users' destructors to run, or that has polled in
@@ -120,10 +121,11 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	 * The last worker to sleep kicks the loop: with no signal outstanding, only the loop's watch would
 	 * notice that the streams have finished (E2). While `watching` is false no kick is needed: no stream
 	 * has work, or the stream that became busy kicks. The loop's turn sets `watching` and then reads
-	 * `sleepers`; the worker does it in the other order, so one of the two sees the other.
+	 * `sleepers`; the worker does it in the other order, so one of the two sees the other. While a time
+	 * is set, streams are not all that holds the run open: who sees to it looks here again.
 	 */
 	if (wr_load(&scheduler->sleepers) == scheduler->all_asleep && wr_load(&scheduler->watching) &&
-	    !wr_system_outstanding(scheduler->graph->system))
+	    !wr_system_outstanding(scheduler->graph->system) && !wr_timers_any(scheduler))
 		wr_loop_kick(&scheduler->loop);
 	if (left && !worker->more_looks)
 		worker->look_after = LOOK_FIRST;
@@ -137,8 +139,8 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	}
 	wr_run_drop_live(scheduler);
 	wr_trace_sleep_begin(scheduler->trace, worker->local.index);
-	wake_at = worker->time == INT64_MAX && !worker->took_due ? until_look
-								 : wr_timers_keep(worker, until_look);
+	wake_at = worker->time == INT64_MAX && !worker->will_keep ? until_look
+								  : wr_timers_keep(worker, until_look);
 	woken = park(worker, wake_at);
 	wr_trace_sleep_end(scheduler->trace, worker->local.index);
 	wr_store_relaxed(&worker->looked_since, INT64_MAX); /* a sleep is not slowness */
@@ -357,7 +359,7 @@ void wr_worker_main(void *arg)
 	weir_scheduler *scheduler = worker->scheduler;
 	bool idle = true;
 
-	worker->wakes_skipped = worker->took_due = worker->was_keeper = false;
+	worker->wakes_skipped = worker->will_keep = worker->was_keeper = false;
 	worker->local.undecided = 0;
 	worker->look_after = LOOK_FIRST;
 	worker->slept = worker->more_looks = worker->awake_pause = worker->awake_left = 0;
@@ -389,7 +391,7 @@ void wr_worker_main(void *arg)
 		}
 		idle = true;
 		worker->local.undecided &= (uint8_t)~WR_UNDECIDED_FLAGS; /* it looks itself */
-		if ((worker->time != INT64_MAX || worker->took_due) && wr_timers_fire(worker))
+		if ((worker->time != INT64_MAX || worker->will_keep) && wr_timers_fire(worker))
 			continue;
 		run_deferred_frees(worker);
 		if (!worker_poll(worker) && !worker_spin(worker))

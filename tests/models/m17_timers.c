@@ -205,6 +205,8 @@ static bool worker(struct state *s, int t)
 	case SEE:
 		if (s->time[w->entity] < s->until)
 			w->time = least(w->time, s->time[w->entity]);
+		else
+			w->took_due = 1; /* it will keep time if it sleeps first */
 		w->at = PARKS;
 		say("sees that the loop waits until %d", s->until);
 		return true;

@@ -23,8 +23,8 @@
  *              reference is dropped, park; woken or time: reference, announcement.
  *   later:     a worker that leaves idleness with an entity that is expected to be brief may leave the wake-up
  *              of the hand over to its next pop (LATER; the answer is any, as what is expected may be wrong), if the loop is
- *              the lookout, which it makes it. The loop gives that up, then looks: if bells are armed and the
- *              role is free it wakes one.
+ *              the lookout, which it makes it. So may one that armed: to its next pop, or its next compute. The
+ *              loop gives the role up, then looks: if bells are armed and the role of the poller is free it wakes one.
  *   passing:   every TURN-th pop a busy worker takes the role, if it is wanted, looks once, and gives it up.
  *   wake one:  reads the announcements; if one sleeps: reads `spinners`; if none spins: reads the role,
  *              prefers others to the poller, takes one announcement back.
@@ -59,7 +59,7 @@ enum mutation {
 	NONE, NO_WANTED, NO_HAND_OVER, NO_VERSION, VERSION_LATE, VERSION_FIRST, SPINNER_LATE, SPINNER_BLIND, GIVE_UP_LATE, SLEEPER_LEFT, ARM_ALONE,
 	ROLE_BY_STORE, NO_PASSING, PASSING_KEEPS, ROW_FULL, DESTRUCTOR_ALONE, FIRED_ALONE, NO_REFERENCE, ANY_CHOSEN, NO_PASS_ON,
 	WORK_UNSEEN, NO_REST, ONE_PASSED, PASS_EARLY, PASS_COUNTED, POLLER_LATE, POLLER_COUNTED, REST_RETIRED,
-	LATER_ALONE, LOOP_BLIND, LOOP_KEEPS, LATER_FORGETS
+	LATER_ALONE, LOOP_BLIND, LOOP_KEEPS, LATER_FORGETS, ARMER_FORGETS
 };
 enum scenario {
 	ONE, ONE_THEN_BUSY, BUSY_BEFORE, WORK, LONG_WORK, TWO_TIMES, TWO_ARMERS, CHAIN, TWO_LONG, AGAIN, PASSING, PASSING_ROW, PASSING_TWO,
@@ -74,6 +74,7 @@ enum step {
 	SPIN_OUT, STANDBY_OFF, SPIN_COUNT, COUNT_IN, COUNT_OUT, COUNT_BACK, LEAVE,
 	ANNOUNCE, ASK_VERSION, ASK_ARMED, ASK_POLLER, WORK_WAITS, TAKE_BACK, DROP, PARK, UNBIT, GONE
 };
+enum { OF_IDLE = 1, OF_ARMER };                 /* in may, later: what the hand over belongs to */
 enum { OF_ROUND, OF_SPIN, OF_SLEEP, OF_PASS };  /* which step asks whether work waits */
 struct state {
 	uint8_t next[W], ring[W][3], rings[W], injected[TASKS], injections, retired, queued;
@@ -261,7 +262,7 @@ static bool hands_over(struct state *s, int w)
 			return wake(s, w, then);
 		}
 		say(": later");
-		s->later[w] = 1;
+		s->later[w] = s->may[w];
 		return mutation == LATER_ALONE ? handed(s, w) : true;
 	case HAND_LOOKOUT:
 		say("later: lookout %d", s->lookout);
@@ -303,7 +304,7 @@ static bool take(struct state *s, int w, int task, const char *from, bool wakes_
 	s->pc[w] = s->idle[w] ? (uint8_t)pass_on(s, w, RUN) : RUN;
 	if ((s->idle[w] && mutation != NO_HAND_OVER) || (s->later[w] && mutation != LATER_FORGETS))
 		hand_over(s, w, s->pc[w]);
-	s->may[w] = s->idle[w] && (setting & LATER) && s->hand[w];
+	s->may[w] = s->idle[w] && (setting & LATER) && s->hand[w] ? OF_IDLE : 0;
 	s->idle[w] = s->later[w] = 0;
 	return wakes_one ? wake(s, w, s->pc[w]) : true;
 }
@@ -426,6 +427,12 @@ static bool runs_on(struct state *s, int w)
 		say("gives the role up");
 		return true;
 	}
+	if (op == '!' && s->later[w] == OF_ARMER && mutation != ARMER_FORGETS) {
+		s->later[w] = 0;
+		hand_over(s, w, RUN);
+		say("now");
+		return true;
+	}
 	if (op == '!') {
 		s->pc[w] = BLOCKED;
 		say("computes for ever");
@@ -484,6 +491,7 @@ static bool arms(struct state *s, int w)
 			s->op[w]++;
 			s->pick[w] = 0;
 			hand_over(s, w, RUN);
+			s->may[w] = setting & LATER ? OF_ARMER : 0;
 		}
 		return true;
 	case ARM_ASLEEP:
@@ -1121,7 +1129,13 @@ static const struct run runs[] = {
 	{"rules, later, two bells, both compute for ever, 2 workers, one may spin", NONE, TWO_LONG | LATER | SPIN_ON, HOLDS},
 	{"rules, later, a push while who armed computes for ever", NONE, WORK_BUSY | LATER, HOLDS},
 	{"rules, later, a bell, two pushes, the second computes for ever", NONE, BRIEF_LONG | LATER, HOLDS},
+	{"rules, later, who armed computes for ever", NONE, ONE_THEN_BUSY | LATER, HOLDS},
+	{"rules, later, who armed computes for ever, times are long", NONE, ONE_THEN_BUSY | LATER | STILL, HOLDS},
+	{"rules, later, another computes for ever", NONE, BUSY_BEFORE | LATER, HOLDS},
+	{"rules, later, who armed computes for ever, a push", NONE, WORK_LONG_ARMER | LATER, HOLDS},
+	{"rules, later, two that arm", NONE, TWO_ARMERS | LATER, HOLDS},
 	{"later, not even at the next pop: the loop finds it", LATER_FORGETS, TWO_LONG | LATER, HOLDS},
+	{"later, who armed does not look before its next compute: the loop finds it", ARMER_FORGETS, ONE_THEN_BUSY | LATER, HOLDS},
 	{"MUTANT later, and no lookout", LATER_ALONE, LONG_WORK | LATER, BREAKS},
 	{"MUTANT later, the lookout does not look at bells", LOOP_BLIND, LONG_WORK | LATER, BREAKS},
 	{"MUTANT later, the lookout looks before it gives that up", LOOP_KEEPS, BRIEF_LONG | LATER, BREAKS},

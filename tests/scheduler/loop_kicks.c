@@ -56,6 +56,25 @@ TEST(xb26_pushes_into_a_sleeping_run_without_device_work_do_not_kick_the_loop)
 	rig_on_host(push_into_sleep);
 }
 
+/* No worker is awake and no signal outstanding, but a time is set: it holds the run open, not the streams. */
+static void sleep_beside_a_time(void)
+{
+	struct rig *rig = rig_of("s:source ticks=100 period=2ms work=50us -> c:end gate=in");
+	unsigned before = wr_load(&eventfd_writes);
+
+	rig->options.signal = "flag"; /* a callback that fires kicks the loop, too */
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "c"), 100);
+	assert_in_range(wr_load(&eventfd_writes) - before, 0, 60);
+	rig_destroy(rig);
+}
+
+TEST(xb26_e02_while_a_time_is_set_the_last_worker_to_sleep_does_not_kick_the_loop)
+{
+	(void)state_;
+	rig_on_host(sleep_beside_a_time);
+}
+
 /* Without that only the next periodic watch would query them. */
 static void last_sleeper_asks(void)
 {
@@ -274,6 +293,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb26_pushes_into_a_sleeping_run_without_device_work_do_not_kick_the_loop),
+		cmocka_unit_test(
+			xb26_e02_while_a_time_is_set_the_last_worker_to_sleep_does_not_kick_the_loop),
 		cmocka_unit_test(xb26_the_last_worker_to_sleep_has_streams_with_work_queried),
 		cmocka_unit_test(s03_t04_what_is_left_to_the_device_kicks_the_loop_if_an_entity_waits_for_it),
 		cmocka_unit_test(g04_s09_a_worker_that_polled_in_passing_wakes_another_one_for_it),

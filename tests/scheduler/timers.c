@@ -38,6 +38,69 @@ static void s10_a_worker_that_sleeps_keeps_the_time_and_the_loop_does_not(void *
 	rig_in_worlds(SEEDS, look_between_ticks);
 }
 
+/* What is asleep, with its messages taken, is the worker that keeps the time of the source. */
+static weir_status note_and_send(struct rig *rig, weir_context *context)
+{
+	note_first(rig, context);
+	return weir_context_emit(context, 0, rig_number(context, 0));
+}
+
+static weir_status take_long(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	(void)context;
+	wr_thread_sleep(20 * MS);
+	return WEIR_OK;
+}
+
+static void look_behind(struct rig *rig)
+{
+	rig_start(rig);
+	for (int i = 0; i < 5; i++) {
+		wr_thread_sleep(i ? 40 * MS : 35 * MS);
+		assert_int_equal(rig_kept_until(rig), first_at + (i + 1) * 40 * MS);
+	}
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+/* The other worker reviews the source, once it has room. */
+static void look_behind_a_full_queue(void)
+{
+	struct rig *rig = rig_of("c:call period=40ms count=6 -> d:call capacity=1");
+
+	rig_on(rig, "c", note_and_send);
+	rig_on(rig, "d", take_long);
+	rig->options.workers = 2;
+	look_behind(rig);
+}
+
+/* The worker keeps the time while it polls, then hands over to run what it saw. */
+static void look_behind_a_gate(void)
+{
+	struct rig *rig = rig_of("c:call period=40ms count=6 -> p:pass work=3ms -> d:call gate=in");
+
+	rig_on(rig, "c", note_and_send);
+	rig_on(rig, "d", take_long);
+	rig->options.workers = 1;
+	rig->options.signal = "flag";
+	rig_make(rig);
+	rig_poller_sleeps(rig);
+	look_behind(rig);
+}
+
+static void s10_a_time_that_was_handed_over_is_kept_by_the_worker_once_it_sleeps(void **state)
+{
+	(void)state;
+	rig_in_worlds(SEEDS, look_behind_a_gate);
+}
+
+static void s10_s09_a_time_that_comes_after_the_loops_look_is_kept_by_a_worker(void **state)
+{
+	(void)state;
+	rig_in_worlds(SEEDS, look_behind_a_full_queue);
+}
+
 /* --- a worker that runs something long --- */
 
 static int64_t latest; /* how late c was in the worst of its ticks */
@@ -204,6 +267,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s10_a_worker_that_sleeps_keeps_the_time_and_the_loop_does_not),
+		cmocka_unit_test(s10_a_time_that_was_handed_over_is_kept_by_the_worker_once_it_sleeps),
+		cmocka_unit_test(s10_s09_a_time_that_comes_after_the_loops_look_is_kept_by_a_worker),
 		cmocka_unit_test(s10_beside_a_run_that_may_be_long_another_thread_sees_to_the_times),
 		cmocka_unit_test(s10_beside_a_run_that_was_short_the_loop_looks_after_a_while),
 		cmocka_unit_test(s10_b03_beside_a_destructor_that_is_long_another_thread_sees_to_the_times),

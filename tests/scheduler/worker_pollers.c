@@ -90,6 +90,27 @@ static weir_status compute_long(struct rig *rig, weir_context *context)
 	return WEIR_OK;
 }
 
+static int64_t armed_at[TICKS];
+
+/* Its ticks are a row: the flag of one is armed before the compute of the next. */
+static weir_status compute_and_produce(struct rig *rig, weir_context *context)
+{
+	weir_status status;
+
+	(void)rig;
+	wr_thread_sleep(23 * MS); /* not with the loop's looks, every 10 ms */
+	status = work_for(context, 3 * MS);
+	armed_at[weir_context_tick(context)] = wr_now();
+	return status;
+}
+
+static weir_status be_soon(struct rig *rig, weir_context *context)
+{
+	if (wr_now() - armed_at[weir_context_tick(context)] > 5 * MS)
+		rig_break(rig);
+	return WEIR_OK;
+}
+
 /* Each message is taken soon after its work has ended, not at the next watch, every 50 ms. */
 static void run_of(const char *text, unsigned workers)
 {
@@ -171,6 +192,21 @@ static void arming_beside_a_sleep(void)
 	in_time("mid:call count=30 period=10ms -> timed:call gate=in; slow:call count=7 -> end:call gate=in");
 }
 
+static void arming_in_a_row(void)
+{
+	struct rig *rig = rig_of("s:source ticks=30 -> a:call capacity=32 -> end:call gate=in capacity=32");
+
+	rig->options.signal = "flag";
+	rig->options.workers = 2;
+	rig_on(rig, "a", compute_and_produce);
+	rig_on(rig, "end", be_soon);
+	rig_make(rig);
+	rig_poller_sleeps(rig);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "end"), TICKS);
+	rig_destroy(rig);
+}
+
 /* A pusher skipped its wake-up because a worker was spinning, and that worker then started a long compute. */
 static void relying_on_a_spinner(void)
 {
@@ -202,6 +238,12 @@ static void g04_a_written_flag_is_seen_at_once(void **state)
 	rig_in_worlds(SEEDS, alone);
 }
 
+static void g04_s09_before_its_next_compute_who_armed_has_another_poll(void **state)
+{
+	(void)state;
+	rig_in_worlds(SEEDS, arming_in_a_row);
+}
+
 static void g04_s09_one_worker_polls_while_others_compute(void **state)
 {
 	(void)state;
@@ -213,6 +255,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(g04_a_written_flag_is_seen_at_once),
 		cmocka_unit_test(g04_s09_one_worker_polls_while_others_compute),
+		cmocka_unit_test(g04_s09_before_its_next_compute_who_armed_has_another_poll),
 		cmocka_unit_test(g04_a_poller_that_gets_work_hands_over),
 		cmocka_unit_test(g04_an_armed_flag_wakes_a_poller_that_sleeps_for_a_later_one),
 		cmocka_unit_test(s09_work_left_to_a_spinner_is_passed_on_when_it_computes),
