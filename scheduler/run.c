@@ -121,6 +121,7 @@ void weir_context_drain(weir_context *context, const char *format, ...)
 	va_end(list);
 	wr_fetch_or(&scheduler->stop_asked, WR_STOP_GRAPH | WR_STOP_DRAIN);
 	weir_scheduler_stop(scheduler, WEIR_STOP_DRAIN);
+	wr_loop_kick(&scheduler->loop); /* in a simulated world, too: no signal handler calls this */
 }
 
 weir_status weir_context_fail_after_drain(weir_context *context, weir_status failure, const char *format, ...)

@@ -339,7 +339,8 @@ void wr_timers_run_entity(struct wr_worker *worker, weir_entity *entity)
 	/* By its latest runs it ends before the time comes: no other thread need wait for that. */
 	if ((brief || (most < SHORT_NS && wr_time_add(began, 2 * most) < worker->time)) &&
 	    ++worker->beside < BESIDE_MAX) {
-		wr_timers_have_loop_look(worker->scheduler, began);
+		if (wr_load(&worker->scheduler->loop.until) > worker->time)
+			wr_timers_have_loop_look(worker->scheduler, began);
 	} else {
 		hand_over(worker, began);
 		began = wr_now(); /* a call of the system may take longer than the run */

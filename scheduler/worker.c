@@ -122,10 +122,12 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	 * notice that the streams have finished (E2). While `watching` is false no kick is needed: no stream
 	 * has work, or the stream that became busy kicks. The loop's turn sets `watching` and then reads
 	 * `sleepers`; the worker does it in the other order, so one of the two sees the other. While a time
-	 * is set, streams are not all that holds the run open: who sees to it looks here again.
+	 * is set for entities that are not DONE, streams are not all that holds the run open: the thread that
+	 * sees to it looks again.
 	 */
 	if (wr_load(&scheduler->sleepers) == scheduler->all_asleep && wr_load(&scheduler->watching) &&
-	    !wr_system_outstanding(scheduler->graph->system) && !wr_timers_any(scheduler))
+	    !wr_system_outstanding(scheduler->graph->system) &&
+	    (!wr_load(&scheduler->not_done) || !wr_timers_any(scheduler)))
 		wr_loop_kick(&scheduler->loop);
 	if (left && !worker->more_looks)
 		worker->look_after = LOOK_FIRST;
@@ -390,7 +392,7 @@ void wr_worker_main(void *arg)
 			continue;
 		}
 		idle = true;
-		worker->local.undecided &= (uint8_t)~WR_UNDECIDED_FLAGS; /* it looks itself */
+		worker->local.undecided = 0; /* its queue is empty, and it looks at the flags itself */
 		if ((worker->time != INT64_MAX || worker->will_keep) && wr_timers_fire(worker))
 			continue;
 		run_deferred_frees(worker);

@@ -149,13 +149,14 @@ static bool worker(struct state *s, int t)
 		if (s->lock)
 			return false;
 		w->brief = 1;
-		if (s->until > s->now + WATCH && mutation != NO_WATCH)
+		if (s->until > s->now + WATCH && (s->until > w->time || w->at == FIRE_LOOK) && mutation != NO_WATCH)
 			set_until(s, (uint8_t)(s->now + WATCH));
 		say("the loop waits until %d", s->until);
 		w->at = w->at == LOOK ? COMPUTE : IDLE;
 		return true;
 	case HAND:
 		w->at = s->until <= w->time ? COMPUTE : HAND_KEPT;
+		w->took_due = 1; /* if it sleeps before that */
 		if (w->at == COMPUTE)
 			w->time = INF;
 		say("the loop's wait ends at %d", s->until);
