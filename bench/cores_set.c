@@ -194,8 +194,8 @@ static void print_tbb(const struct cores_set *set, struct table *table, size_t k
 #endif
 }
 
-/* More cores than wanted may be used if the run is faster by as much; what one worker does to itself is no
- * cost. */
+/* More cores than wanted may be used if the run is faster by as much; it may be slower by what two runs of
+ * one worker differ. */
 static bool holds_empty(struct ratio ratio, double cores, double wanted, struct spread again)
 {
 	double faster = ratio.median < 1 ? 1 / ratio.median : 1;

@@ -340,7 +340,7 @@ static void g04_s09_for_other_flags_nobody_is_woken_before_a_short_compute(void 
 	in_worlds_without_chance(50, check_flags);
 }
 
-/* --- flags: who arms one polls itself --- */
+/* --- flags: the worker that arms one polls itself --- */
 
 static uint64_t count_wakes(struct rig *rig)
 {

@@ -92,7 +92,7 @@ static weir_status compute_long(struct rig *rig, weir_context *context)
 
 static int64_t armed_at[TICKS];
 
-/* Its ticks are a row: the flag of one is armed before the compute of the next. */
+/* The work of a tick ends while the next one computes. */
 static weir_status compute_and_produce(struct rig *rig, weir_context *context)
 {
 	weir_status status;
@@ -192,7 +192,7 @@ static void arming_beside_a_sleep(void)
 	in_time("mid:call count=30 period=10ms -> timed:call gate=in; slow:call count=7 -> end:call gate=in");
 }
 
-static void arming_in_a_row(void)
+static void flags_beside_their_sender(void)
 {
 	struct rig *rig = rig_of("s:source ticks=30 -> a:call capacity=32 -> end:call gate=in capacity=32");
 
@@ -238,10 +238,10 @@ static void g04_a_written_flag_is_seen_at_once(void **state)
 	rig_in_worlds(SEEDS, alone);
 }
 
-static void g04_s09_before_its_next_compute_who_armed_has_another_poll(void **state)
+static void g04_s09_a_flag_is_seen_while_the_next_tick_of_its_sender_computes(void **state)
 {
 	(void)state;
-	rig_in_worlds(SEEDS, arming_in_a_row);
+	rig_in_worlds(SEEDS, flags_beside_their_sender);
 }
 
 static void g04_s09_one_worker_polls_while_others_compute(void **state)
@@ -255,7 +255,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(g04_a_written_flag_is_seen_at_once),
 		cmocka_unit_test(g04_s09_one_worker_polls_while_others_compute),
-		cmocka_unit_test(g04_s09_before_its_next_compute_who_armed_has_another_poll),
+		cmocka_unit_test(g04_s09_a_flag_is_seen_while_the_next_tick_of_its_sender_computes),
 		cmocka_unit_test(g04_a_poller_that_gets_work_hands_over),
 		cmocka_unit_test(g04_an_armed_flag_wakes_a_poller_that_sleeps_for_a_later_one),
 		cmocka_unit_test(s09_work_left_to_a_spinner_is_passed_on_when_it_computes),
