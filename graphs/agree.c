@@ -225,7 +225,7 @@ static void say_remedy(const struct ends *ends, bool shapes, struct wr_words *wo
 		wr_words_add(words, "%s%s", and, floats ? "a 'normalize'" : "a conversion of the dtype");
 		and = " and ";
 	}
-	if (!shapes && (!floats || !*and)) /* normalize changes the shape, too */
+	if (!shapes && !floats) /* normalize changes the shape, too */
 		wr_words_add(words, "%sa change of the shape%s", and,
 			     from->dtypes & to->dtypes & UINT8 ? ", such as 'convert' or 'resize'," : "");
 }

@@ -26,6 +26,7 @@ void wr_build_instances(struct wr_build *build, struct wr_plan_entity *entity, c
 			const struct wr_at *at)
 {
 	struct wr_at here = {at, "instances", 0};
+	bool receives = entity->kind->inputs && entity->kind->inputs->name;
 
 	if (entity->instances < 2)
 		return;
@@ -34,10 +35,8 @@ void wr_build_instances(struct wr_build *build, struct wr_plan_entity *entity, c
 			  "operator %s does not say that several of its ticks may run at once: leave "
 			  "\"instances\" out%s",
 			  entity->kind->name,
-			  entity->kind->inputs && entity->kind->inputs->name
-				  ? ""
-				  : " (a source makes one message after the other)");
-	else if (!entity->kind->inputs || !entity->kind->inputs->name)
+			  receives ? "" : " (a source makes one message after the other)");
+	else if (!receives)
 		wr_report(&build->reports, WR_W_INSTANCES, &here, value->place,
 			  "operator %s has no input, so there is nothing to deal to instances: leave "
 			  "\"instances\" out",
@@ -80,7 +79,7 @@ uint64_t wr_instances_places(const struct wr_plan_entity *entity)
 		places += largest_set(&entity->inputs[i]);
 	for (size_t i = 0; i < entity->output_count; i++)
 		places += entity->outputs[i].max_emits;
-	return entity->instances > 1 ? entity->instances * places : 0;
+	return entity->instances * places;
 }
 
 /*

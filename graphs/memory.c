@@ -386,7 +386,7 @@ static uint64_t hidden_in_instances(const struct wr_plan *plan, uint32_t index, 
 			reached |= plan->connections[k].to == i && sends[plan->connections[k].from];
 		for (size_t k = 0; k < entity->memory_count; k++)
 			claims += entity->memory[k].pool == index ? entity->memory[k].units : 0;
-		if (entity->instances > 1 && (reached || claims))
+		if (entity->instances > 1 && reached)
 			hidden += wr_instances_places(entity) + (entity->instances - 1) * claims;
 	}
 	return hidden;

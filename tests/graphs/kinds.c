@@ -62,7 +62,8 @@ static const weir_operator relay = {OPERATOR, .name = "relay", .inputs = relay_i
 static const weir_port forward_outputs[] = {{PORT, .name = "out", .like = "in"}, {.name = NULL}};
 static const weir_operator forward = {OPERATOR, .name = "forward", .inputs = sink_inputs,
 				      .outputs = forward_outputs};
-static const weir_operator idle = {OPERATOR, .name = "idle"};
+static const weir_port no_inputs[] = {{.name = NULL}}; /* means the same as no list */
+static const weir_operator idle = {OPERATOR, .name = "idle", .inputs = no_inputs};
 
 static const weir_port talker_outputs[] = {{PORT, .name = "out", .kinds = WEIR_KIND_BYTES, .max_emits = 2},
 					   {.name = NULL}};
@@ -102,6 +103,9 @@ static const weir_port pair_inputs[] = {{PORT, .name = "left", .dtype = "float32
 					{PORT, .name = "right", .dtype = "float32|float16", .shape = "[N]"},
 					{.name = NULL}};
 static const weir_operator pair = {OPERATOR, .name = "pair", .inputs = pair_inputs};
+static const weir_port painter_inputs[] = {{PORT, .name = "in", .dtype = "uint8", .shape = "[H, W, 3]"},
+					   {.name = NULL}};
+static const weir_operator painter = {OPERATOR, .name = "painter", .inputs = painter_inputs};
 static const weir_port gather_inputs[] = {
 	{PORT, .name = "in", .flags = WEIR_PORT_ANY_SIZE, .dtype = "float32", .shape = "[N]"},
 	{.name = NULL}};
@@ -119,8 +123,13 @@ static const weir_port overlay_inputs[] = {
 	{PORT, .name = "last", .flags = WEIR_PORT_OPTIONAL, .policy = WEIR_POLICY_LATEST},
 	{PORT, .name = "all", .flags = WEIR_PORT_OPTIONAL, .take = WEIR_TAKE_ALL},
 	{.name = NULL}};
-static const weir_operator overlay = {OPERATOR, .name = "overlay", .flags = WEIR_OPERATOR_INSTANCES,
-				      .inputs = overlay_inputs};
+static const weir_port overlay_outputs[] = {{PORT, .name = "out", .flags = WEIR_PORT_OPTIONAL},
+					    {.name = NULL}};
+static const weir_operator overlay = {OPERATOR,
+				      .name = "overlay",
+				      .flags = WEIR_OPERATOR_INSTANCES,
+				      .inputs = overlay_inputs,
+				      .outputs = overlay_outputs};
 
 /* Its shape is a parameter; "": it has none. */
 static const weir_parameter shaped_parameters[] = {
@@ -146,8 +155,9 @@ static const weir_operator shaped = {OPERATOR, .name = "shaped", .parameters = s
 				     .outputs = source_outputs, .describe = shaped_describe};
 
 const weir_operator *const wr_builtin_operators[] = {
-	&bytes_sink, &camera, &copier, &filter, &forward, &four,   &gather,  &idle,   &image, &network,
-	&overlay,    &pair,   &relay,  &shaped, &sink,    &source, &spinner, &talker, &three, NULL};
+	&bytes_sink, &camera,  &copier,  &filter, &forward, &four,   &gather, &idle,    &image,  &network,
+	&overlay,    &painter, &pair,    &relay,  &shaped,  &sink,   &source, &spinner, &talker, &three,
+	NULL};
 
 static void ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
