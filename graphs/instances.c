@@ -120,7 +120,7 @@ bool wr_instances_possible(const struct wr_plan_entity *entity)
 		possible = !refuse_input(&entity->inputs[i]);
 	for (size_t i = 0; possible && i < entity->condition_count; i++)
 		possible = !refuse_condition(entity, &entity->conditions[i]);
-	return possible || entity->instances > 1;
+	return possible;
 }
 
 static void check_entity(struct wr_build *build, const struct wr_plan_entity *entity, const struct wr_at *at,

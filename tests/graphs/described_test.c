@@ -55,13 +55,16 @@ static void c14_the_text_says_the_types_of_described_ports_alone(void **state)
 {
 	char *text = kinds_print_text(
 		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"shaped\", \"parameters\": "
-		"{\"shape\": \"[5, W]\"}}, {\"name\": \"s\", \"operator\": \"sink\"}], "
-		"\"connections\": [[\"a.out\", \"s.in\"]]}",
+		"{\"shape\": \"[5, W]\"}}, {\"name\": \"b\", \"operator\": \"shaped\", \"parameters\": "
+		"{\"more\": true}}, {\"name\": \"s\", \"operator\": \"sink\"}], \"connections\": "
+		"[[\"a.out\", \"s.in\"], [\"b.out\", \"s.in\"], [\"b.more\", \"s.in\"]]}",
 		WEIR_FORMAT_TEXT);
 
 	(void)state;
 	if (!strstr(text, "[5, W]\n"))
 		fail_msg("there is no type in:\n%s", text);
+	if (!strstr(text, "  output more: max_emits 1\n")) /* says nothing */
+		fail_msg("there is no output without a type in:\n%s", text);
 	weir_text_free(text);
 }
 
@@ -93,6 +96,8 @@ static weir_status describe(const weir_values *values, weir_ports *ports)
 	case 6:
 		weir_values_int(values, "no_such");
 		break;
+	case 7:
+		return weir_ports_add_input(ports, NULL);
 	}
 	weir_ports_add_input(ports, &in);
 	return weir_ports_add_output(ports, &port);
@@ -106,7 +111,8 @@ static void c14_what_cannot_be_is_refused_with_a_line(void **state)
 					   "a port without a name",
 					   "'in' is both an input and an output",
 					   "operator 'mine' says no more",
-					   "no_such"};
+					   "no_such",
+					   "a port without a name"};
 	static const weir_operator mine = {.size = sizeof mine, .name = "mine", .describe = describe};
 
 	(void)state;
@@ -119,14 +125,18 @@ static void c14_what_cannot_be_is_refused_with_a_line(void **state)
 
 static void c14_a_parameter_cannot_name_a_port_that_parameters_decide(void **state)
 {
-	static const weir_parameter parameters[] = {
-		{.size = sizeof *parameters, .name = "port", .type = WEIR_TYPE_INPUT}, {.name = NULL}};
-	static const weir_operator mine = {
-		.size = sizeof mine, .name = "mine", .parameters = parameters, .describe = describe};
+	static const weir_parameter_type types[] = {WEIR_TYPE_INPUT, WEIR_TYPE_OUTPUT};
 
 	(void)state;
-	assert_int_equal(check(&mine, ""), WEIR_E_INVALID);
-	assert_non_null(strstr(weir_last_error(), "has a parameter that names one"));
+	for (size_t i = 0; i < 2; i++) {
+		const weir_parameter parameters[] = {
+			{.size = sizeof *parameters, .name = "port", .type = types[i]}, {.name = NULL}};
+		const weir_operator mine = {
+			.size = sizeof mine, .name = "mine", .parameters = parameters, .describe = describe};
+
+		assert_int_equal(check(&mine, ""), WEIR_E_INVALID);
+		assert_non_null(strstr(weir_last_error(), "has a parameter that names one"));
+	}
 }
 
 static weir_status open_it(const weir_values *values, weir_ports *ports)

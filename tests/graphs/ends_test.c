@@ -100,10 +100,35 @@ static void xb12_a_resource_may_be_called_comment(void **state)
 		"\"inlets\": [\"a.in\"]}"));
 }
 
+/* What leaves the instances leaves by the entity that puts it in order, also to the program. */
+static void c13_xb11_an_outlet_of_instances_is_that_of_their_joiner(void **state)
+{
+	static const weir_condition order = {.size = sizeof order, .name = "order"};
+	struct wr_plan *plan = kinds_plan(
+		"{\"weir\": 1, \"entities\": [{\"name\": \"plain\", \"operator\": \"filter\", "
+		"\"parameters\": "
+		"{\"radius\": 1}}, {\"name\": \"many\", \"operator\": \"filter\", \"parameters\": "
+		"{\"radius\": 1}, "
+		"\"instances\": 3}], \"inlets\": [\"plain.in\", \"many.in\"], \"outlets\": [\"plain.out\", "
+		"\"many.out\"]}",
+		false);
+
+	(void)state;
+	assert_int_equal(wr_plan_expand(plan, &order), WEIR_OK);
+	assert_int_equal(plan->entity_count, 6);
+	assert_int_equal(plan->outlets[0].entity, 0);
+	assert_int_equal(plan->outlets[1].entity, plan->entities[1].joiner);
+	assert_int_equal(plan->entities[plan->entities[1].joiner].role, WR_JOINER);
+	assert_int_equal(plan->inlets[1].entity, 1);
+	assert_int_equal(plan->connection_count, 3 * (2 + 2)); /* the port, and whose turn it is */
+	wr_plan_destroy(plan);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb11_named_ports_count_as_connected),
+		cmocka_unit_test(c13_xb11_an_outlet_of_instances_is_that_of_their_joiner),
 		cmocka_unit_test(xb11_a_printed_graph_names_them_again),
 		cmocka_unit_test(xb11_calls_may_name_them),
 		cmocka_unit_test(xb12_any_object_may_have_a_comment),

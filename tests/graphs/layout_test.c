@@ -152,6 +152,27 @@ static void f92_two_sizes_in_one_list_are_refused_by_name(void **state)
 	weir_registry_destroy(registry);
 }
 
+/* A field that was never set, or sizes that no struct has. */
+static void f92_a_size_that_no_struct_has_is_refused(void **state)
+{
+	static const size_t wrong[] = {4104, sizeof(weir_port) + 1};
+	weir_registry *registry = NULL;
+
+	(void)state;
+	assert_int_equal(weir_registry_create(&registry), WEIR_OK);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		const weir_port ports[] = {{.size = wrong[i], .name = "in"}, {.name = NULL}};
+
+		assert_int_equal(add(registry, ports, NULL), WEIR_E_INVALID);
+		assert_non_null(
+			strstr(weir_last_error(), "'in' has a wrong size: set size to sizeof(weir_port)"));
+	}
+	assert_int_equal(weir_registry_add_operator(registry, &(weir_operator){.size = 4104, .name = "mine"}),
+			 WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "table of an operator: size is 4104, must be "));
+	weir_registry_destroy(registry);
+}
+
 static void ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
 	(void)state;
@@ -187,6 +208,7 @@ int main(void)
 		cmocka_unit_test(f92_a_graph_uses_an_operator_of_smaller_structs),
 		cmocka_unit_test(f92_larger_structs_are_read_if_what_is_unknown_is_zero),
 		cmocka_unit_test(f92_two_sizes_in_one_list_are_refused_by_name),
+		cmocka_unit_test(f92_a_size_that_no_struct_has_is_refused),
 		cmocka_unit_test(f92_a_condition_has_smaller_parameters),
 	};
 

@@ -259,6 +259,71 @@ static void what_differs_from_the_default_is_printed(void **state)
 	a_printed_graph_says_all_that_the_text_says((void *[]){(void *)text});
 }
 
+/* A usual condition with a name of its own is not the usual one: a program may ask for it by that. */
+static void a_drawing_has_a_usual_condition_that_has_a_name(void **state)
+{
+	char *drawn = kinds_print_text(
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"source\"}, {\"name\": \"b\", "
+		"\"operator\": \"sink\", \"conditions\": [{\"type\": \"message_available\", \"name\": "
+		"\"frames\", \"port\": \"in\"}]}], \"connections\": [[\"a.out\", \"b.in\"]]}",
+		WEIR_FORMAT_DOT);
+
+	(void)state;
+	if (!strstr(drawn, "[label=\"b\\nsink\\nwhen message_available 'frames' port=\\\"in\\\""))
+		fail_msg("there is no condition 'frames' in:\n%s", drawn);
+	weir_text_free(drawn);
+}
+
+/* All entities use it, so no pool is implied. */
+static void a_green_context_pool_that_is_the_default_is_printed_as_such(void **state)
+{
+	static const char text[] =
+		"{\"weir\": 1, \"resources\": {\"parts\": {\"type\": \"green_context_pool\", "
+		"\"num_partitions\": 1, \"sms_per_partition\": 8, \"default\": true}}, \"entities\": "
+		"[{\"name\": \"a\", \"operator\": \"camera\"}, {\"name\": \"b\", \"operator\": \"sink\"}], "
+		"\"connections\": [[\"a.out\", \"b.in\"]]}";
+	char *words = kinds_print_text(text, WEIR_FORMAT_TEXT);
+
+	(void)state;
+	if (!strstr(words, "default context the remainder, default\n"))
+		fail_msg("there is no default in:\n%s", words);
+	weir_text_free(words);
+	a_printed_graph_reads_as_the_same_graph((void *[]){(void *)text});
+	a_printed_graph_says_all_that_the_text_says((void *[]){(void *)text});
+}
+
+/* A stream pool that all use, and no other; a pool whose user makes messages ahead. */
+static void a_text_says_how_much_is_kept_for_messages_made_ahead(void **state)
+{
+	static const weir_port outputs[] = {{.size = sizeof *outputs, .name = "out", .ahead = 3},
+					    {.name = NULL}};
+	static const weir_operator table = {.size = sizeof table, .name = "decoder", .outputs = outputs};
+	static const char text[] =
+		"{\"weir\": 1, \"resources\": {\"all\": {\"type\": \"stream_pool\", \"default\": true}, "
+		"\"frames\": {\"type\": \"memory_pool\", \"place\": \"host\", \"block_size\": 64, "
+		"\"blocks\": "
+		"20}}, \"entities\": [{\"name\": \"a\", \"operator\": \"decoder\", \"resources\": "
+		"[\"frames\"]}, "
+		"{\"name\": \"b\", \"operator\": \"sink\"}], \"connections\": [[\"a.out\", \"b.in\"]]}";
+	weir_description *description = kinds_read(text);
+	weir_registry *registry = NULL;
+	char *words = NULL, *json = NULL;
+
+	(void)state;
+	assert_int_equal(weir_registry_create(&registry), WEIR_OK);
+	assert_int_equal(weir_registry_add_operator(registry, &table), WEIR_OK);
+	if (weir_description_print(description, registry, WEIR_FORMAT_TEXT, &words))
+		fail_msg("%s", weir_last_error());
+	if (!strstr(words, "used by a (keeps up to 3)\n"))
+		fail_msg("nothing is kept in:\n%s", words);
+	assert_int_equal(weir_description_print(description, registry, WEIR_FORMAT_JSON, &json), WEIR_OK);
+	assert_non_null(strstr(json, "\"all\": {\"type\": \"stream_pool\""));
+	weir_text_free(words);
+	weir_text_free(json);
+	weir_description_destroy(description);
+	weir_registry_destroy(registry);
+}
+
 /* No capacity, no take: a port that has them is refused. A gate is implied. */
 static void a_latest_port_is_printed_as_such(void **state)
 {
@@ -307,6 +372,9 @@ int main(void)
 		cmocka_unit_test(a_drawing_labels_queues_that_are_longer_or_drop),
 		cmocka_unit_test(what_differs_from_the_default_is_printed),
 		cmocka_unit_test(a_latest_port_is_printed_as_such),
+		cmocka_unit_test(a_drawing_has_a_usual_condition_that_has_a_name),
+		cmocka_unit_test(a_green_context_pool_that_is_the_default_is_printed_as_such),
+		cmocka_unit_test(a_text_says_how_much_is_kept_for_messages_made_ahead),
 	};
 
 	return cmocka_run_group_tests_name("printing", tests, NULL, NULL);

@@ -90,7 +90,7 @@ static void kinds_come_sorted_by_name(void **state)
 		for (; weir_registry_operator(registries[r], i); i++)
 			assert_true(strcmp(weir_registry_operator(registries[r], i - 1)->name,
 					   weir_registry_operator(registries[r], i)->name) < 0);
-		assert_int_equal(i, r ? 20 : 19);
+		assert_int_equal(i, r ? 21 : 20);
 		for (i = 1; weir_registry_condition(registries[r], i); i++)
 			assert_true(strcmp(weir_registry_condition(registries[r], i - 1)->name,
 					   weir_registry_condition(registries[r], i)->name) < 0);

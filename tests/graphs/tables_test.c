@@ -122,6 +122,10 @@ static void a_parameter_of_a_condition_that_cannot_work_is_refused(void **state)
 	static const weir_parameter too_large[] = {
 		PARAMETER(.name = "a", .type = WEIR_TYPE_NUMBER, .fallback = "1.5", .max = 1),
 		{.name = NULL}};
+	static const weir_parameter prefix[] = {
+		PARAMETER(.name = "a", .type = WEIR_TYPE_WRITE_FILE, .choices = "b"),
+		PARAMETER(.name = "b", .type = WEIR_TYPE_INT),
+		{.name = NULL}};
 	const weir_parameter spaced[] = {PARAMETER(.name = "a b", .type = WEIR_TYPE_INT), {.name = NULL}};
 
 	(void)state;
@@ -136,6 +140,7 @@ static void a_parameter_of_a_condition_that_cannot_work_is_refused(void **state)
 				 "'a' has a default that does not fit it: has 2 numbers: must have 1");
 	assert_parameter_refused(too_large, "does not fit it: 1.5 is out of range: must be 0 to 1");
 	assert_parameter_refused(empty, "'a' has no choices");
+	assert_parameter_refused(prefix, "'a' has choices that name no parameter of type WEIR_TYPE_STRING");
 	assert_parameter_refused(range, "'a' has a minimum above its maximum");
 }
 
@@ -204,6 +209,8 @@ static void what_an_operator_cannot_bring_is_refused_with_its_text(void **state)
 	(void)state;
 	assert_not_brought("{\"type\": \"periodic\"", "condition '{\"type\": \"periodic\"': ");
 	assert_not_brought("[1]", "condition '[1]': is a list, must be an object");
+	assert_not_brought("{\"type\": \"any_of\", \"conditions\": [{\"type\": \"boolean\"}]}",
+			   "an operator brings no tree of conditions");
 	assert_not_brought("{\"name\": \"a\"}", "needs the key 'type'");
 	assert_not_brought("{\"type\": \"perioidc\"}", "there is no condition 'perioidc'");
 	assert_not_brought("{\"type\": 5}", "is an integer, must be a string");

@@ -321,6 +321,168 @@ static void c10_connections_of_an_any_size_input_are_compared_each_alone(void **
 	weir_description_destroy(description);
 }
 
+/* --- an operator of three inputs --- */
+
+struct meeting {
+	weir_registry *registry;
+	weir_description *description;
+};
+
+/* Operator `meet` takes the shapes at its inputs a, b, c; what is sent is of uint8. `ends`: further keys. */
+static struct meeting meet_of(const char *const taken[3], const char *const sent[3], const char *ends)
+{
+	static weir_port inputs[4];
+	static weir_operator table = {.size = sizeof table, .name = "meet", .inputs = inputs};
+	static const char *const names[] = {"a", "b", "c"};
+	char text[1024] = "{\"weir\": 1, \"entities\": [{\"name\": \"m\", \"operator\": \"meet\"}",
+	     ports[256] = "";
+	size_t at = strlen(text), end = 0;
+	struct meeting meeting = {NULL, NULL};
+
+	for (int i = 0; i < 3; i++) {
+		inputs[i] = (weir_port){.size = sizeof *inputs,
+					.name = names[i],
+					.flags = WEIR_PORT_OPTIONAL,
+					.dtype = "uint8",
+					.shape = taken[i]};
+		if (!sent[i])
+			continue;
+		at += (size_t)snprintf(text + at, sizeof text - at,
+				       ", {\"name\": \"s%d\", \"operator\": \"shaped\", \"parameters\": "
+				       "{\"shape\": \"%s\"}}",
+				       i, sent[i]);
+		end += (size_t)snprintf(ports + end, sizeof ports - end, "%s[\"s%d.out\", \"m.%s\"]",
+					end ? ", " : "", i, names[i]);
+	}
+	snprintf(text + at, sizeof text - at, "], \"connections\": [%s]%s}", ports, ends);
+	assert_int_equal(weir_registry_create(&meeting.registry), WEIR_OK);
+	assert_int_equal(weir_registry_add_operator(meeting.registry, &table), WEIR_OK);
+	meeting.description = kinds_read(text);
+	return meeting;
+}
+
+static void meeting_end(const struct meeting *meeting)
+{
+	weir_description_destroy(meeting->description);
+	weir_registry_destroy(meeting->registry);
+}
+
+static void c10_a_report_says_what_one_other_connection_made_of_names(void **state)
+{
+	static const struct {
+		const char *taken[3], *sent[3], *says;
+	} cases[] = {
+		{{"[N]", "[N, N]"}, {"[3]", "[4, 4]"}, "uint8 [N, N] (N is 3 by s0.out -> m.a): put "},
+		{{"[N]", "[M]", "[N, M]"},
+		 {"[3]", "[5]", "[4, 6]"},
+		 "uint8 [N, M] (N is 3 by s0.out -> m.a): put "},
+		{{"[N]", "[N]"},
+		 {"[2..9223372036854775807]", "[1]"},
+		 "uint8 [N] (N is at least 2 by s0.out -> m.a): put "},
+		{{"[N]", "[N]"}, {"[4] | [2]", "[9]"}, "uint8 [N] (N is 2 to 4 by s0.out -> m.a): put "},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct meeting meeting = meet_of(cases[i].taken, cases[i].sent, "");
+
+		assert_int_equal(weir_description_check(meeting.description, meeting.registry, NULL, NULL),
+				 WEIR_E_INVALID);
+		if (!strstr(weir_last_error(), cases[i].says))
+			fail_msg("'%s' does not say '%s'", weir_last_error(), cases[i].says);
+		meeting_end(&meeting);
+	}
+}
+
+static void assert_sent(const struct meeting *meeting, const char *input, int64_t least, int64_t most)
+{
+	weir_sent_bytes bytes = {.size = sizeof bytes};
+
+	assert_int_equal(weir_description_sent_bytes(meeting->description, input, &bytes), WEIR_OK);
+	assert_true(bytes.least == least && bytes.most == most);
+}
+
+/* Of [7] | [20] only [7] is left: the other input of N gets 7. */
+static void c10_an_input_gets_what_its_connections_leave_possible(void **state)
+{
+	static const char *const taken[] = {"[N]", "[N]", "[M]"}, *const sent[] = {"[7]", "[7] | [20]", NULL};
+	struct meeting meeting = meet_of(taken, sent, "");
+
+	(void)state;
+	if (weir_description_check(meeting.description, meeting.registry, NULL, NULL))
+		fail_msg("%s", weir_last_error());
+	assert_sent(&meeting, "m.a", 7, 7);
+	assert_sent(&meeting, "m.b", 7, 7);
+	assert_sent(&meeting, "m.c", 0, INT64_MAX);
+	meeting_end(&meeting);
+}
+
+static void c10_an_input_with_an_inlet_gets_what_the_program_sends(void **state)
+{
+	static const char *const taken[] = {"[N]", "[N]", "[M]"}, *const sent[] = {"[7]", "[7]", NULL};
+	struct meeting meeting = meet_of(taken, sent, ", \"inlets\": [\"m.b\"]");
+
+	(void)state;
+	if (weir_description_check(meeting.description, meeting.registry, NULL, NULL))
+		fail_msg("%s", weir_last_error());
+	assert_sent(&meeting, "m.a", 7, 7);
+	assert_sent(&meeting, "m.b", 0, INT64_MAX);
+	meeting_end(&meeting);
+}
+
+/* It is like its second input, so what the first one gets does not matter. */
+static void c10_an_output_is_like_the_input_that_it_names(void **state)
+{
+	static const weir_port inputs[] = {
+		{.size = sizeof *inputs, .name = "a"}, {.size = sizeof *inputs, .name = "b"}, {.name = NULL}};
+	static const weir_port outputs[] = {{.size = sizeof *outputs, .name = "out", .like = "b"},
+					    {.name = NULL}};
+	static const weir_operator table = {
+		.size = sizeof table, .name = "second", .inputs = inputs, .outputs = outputs};
+	static const char entities[] =
+		"{\"weir\": 1, \"entities\": [{\"name\": \"t\", \"operator\": \"three\"}, {\"name\": \"f\", "
+		"\"operator\": \"four\"}, {\"name\": \"s\", \"operator\": \"second\"}, {\"name\": \"n\", "
+		"\"operator\": \"network\"}, {\"name\": \"e\", \"operator\": \"sink\"}], \"connections\": "
+		"[[\"f.out\", \"s.b\"], [\"t.out\", \"s.a\"], [\"s.out\", \"n.in\"], [\"n.out\", \"e.in\"]]}";
+	weir_description *description = kinds_read(entities);
+	weir_registry *registry = NULL;
+
+	(void)state;
+	assert_int_equal(weir_registry_create(&registry), WEIR_OK);
+	assert_int_equal(weir_registry_add_operator(registry, &table), WEIR_OK);
+	assert_int_equal(weir_description_check(description, registry, NULL, NULL), WEIR_E_INVALID);
+	assert_non_null(strstr(weir_last_error(), "s.out -> n.in: sends float32 [4] | [5], but"));
+	weir_description_destroy(description);
+	weir_registry_destroy(registry);
+}
+
+static void c10_what_passed_last_is_known_by_all_of_its_type(void **state)
+{
+	static const int64_t shape[] = {2, 3}, other[] = {2, 4};
+	const weir_tensor tensor = {.size = sizeof tensor,
+				    .device = WEIR_DEVICE_HOST,
+				    .dimensions = 2,
+				    .shape = shape,
+				    .code = 2,
+				    .bits = 32,
+				    .lanes = 1};
+	weir_tensor changed[] = {tensor, tensor, tensor, tensor, tensor, tensor};
+	struct wr_passed passed = {0};
+
+	(void)state;
+	assert_false(wr_passed_is(&passed, &tensor));
+	wr_passed_set(&passed, &tensor);
+	assert_true(wr_passed_is(&passed, &tensor));
+	changed[0].code = 1;
+	changed[1].bits = 16;
+	changed[2].lanes = 4;
+	changed[3].device = 0;
+	changed[4].dimensions = 1;
+	changed[5].shape = other;
+	for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
+		assert_false(wr_passed_is(&passed, &changed[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,6 +497,11 @@ int main(void)
 		cmocka_unit_test(c10_a_port_that_says_nothing_takes_anything),
 		cmocka_unit_test(c10_connections_of_an_any_size_input_are_compared_each_alone),
 		cmocka_unit_test(c10_names_that_cannot_agree_are_found_in_any_order),
+		cmocka_unit_test(c10_a_report_says_what_one_other_connection_made_of_names),
+		cmocka_unit_test(c10_an_input_gets_what_its_connections_leave_possible),
+		cmocka_unit_test(c10_an_input_with_an_inlet_gets_what_the_program_sends),
+		cmocka_unit_test(c10_an_output_is_like_the_input_that_it_names),
+		cmocka_unit_test(c10_what_passed_last_is_known_by_all_of_its_type),
 	};
 
 	return cmocka_run_group_tests_name("types", tests, NULL, NULL);
