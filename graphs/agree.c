@@ -156,7 +156,7 @@ static bool keep(struct end *end, size_t connection)
 {
 	bool changed = false;
 
-	if (end->alone || !end->fits)
+	if (end->alone)
 		return false;
 	changed = end->type->alive != end->fits;
 	end->type->alive = end->fits;

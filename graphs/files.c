@@ -164,7 +164,7 @@ const struct wr_file *wr_files_clash(const struct wr_files *files, size_t i)
 const char *wr_files_foreign(const struct wr_files *files, size_t i)
 {
 	const struct wr_file *file = &files->list[i];
-	int flags = file->path || file->entity == SIZE_MAX || !files->live ? 0 : fcntl(file->fd, F_GETFD);
+	int flags = file->path || file->entity == SIZE_MAX ? 0 : fcntl(file->fd, F_GETFD);
 
 	return flags >= 0 && flags & FD_CLOEXEC
 		       ? "was opened by this process and is close-on-exec: name one that the process was "

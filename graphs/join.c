@@ -342,7 +342,7 @@ static void check_way(struct joins *joins, struct join *join, size_t i)
 		set = set_behind(joins, way.connection);
 		if (other.span.room <= way.span.least) {
 			harmless = way.span.lossy;
-		} else if (way.span.lossy != NONE && !(set && set == set_behind(joins, other.connection))) {
+		} else if (!(set && set == set_behind(joins, other.connection))) {
 			losing = way;
 			kept = other;
 		}

@@ -304,6 +304,13 @@ def f99_a_graph_reaches_no_descriptor_of_the_command_s_own(weir):
     assert b"/entities/1/parameters/descriptor: descriptor 3 was opened by this process and is close-on-exec: " in run(weir, "g.json", "--set", "w.descriptor=3").stderr
 
 
+def f91_a_plugin_s_name_needs_the_folder_of_the_library(weir):
+    build = pathlib.Path(weir).parent.parent
+    for path, says in ((build, "has no file libweir_no_such.so"), (".", "the file of weir, beside which it would be, is unknown here")):
+        ended = process.run(weir, "check", "--plugin", "no_such", "g.json", cwd=build, env={**process.environment(), "LD_LIBRARY_PATH": str(path)})
+        refused(ended, "plugin 'no_such' is not found: ", says, code=3)
+
+
 process.main([
     f96_one_file_by_any_name_is_not_read_and_written, f96_check_says_so_with_the_place, f96_two_writers_of_one_file_are_refused,
     f96_what_is_consumed_has_one_reader, f96_print_stands_beside_no_frames, f96_the_command_s_files_are_in_the_table,
@@ -311,4 +318,5 @@ process.main([
     f97_an_output_is_as_it_was_until_the_first_frame, f97_a_run_that_ends_well_without_a_frame_leaves_an_empty_file,
     f98_frames_before_broken_input_arrive, f98_pictures_before_a_broken_one_arrive,
     c13_f98_pictures_before_a_broken_one_arrive_from_instances, f99_a_graph_reaches_no_descriptor_of_the_command_s_own, c13_instances_write_the_same_files_as_one_entity,
+    f91_a_plugin_s_name_needs_the_folder_of_the_library,
 ])

@@ -248,27 +248,38 @@ static void a_batch_may_come_from_a_port_that_a_program_connects(void **state)
 			       "min_sum 3 is larger than the capacities of its ports together (2)"));
 }
 
-/* One without a parameter "quiet" always prints. */
+/* Without a parameter "quiet" that is true it prints. */
 static void f96_lines_of_a_program_s_operator_do_not_go_into_a_file_on_standard_output(void **state)
 {
 	static const weir_parameter to[] = {
 		{.size = sizeof *to, .name = "to", .type = WEIR_TYPE_WRITE_FILE, .fallback = "\"-\""},
 		{.name = NULL}};
+	static const weir_parameter level[] = {
+		{.size = sizeof *level, .name = "quiet", .type = WEIR_TYPE_INT, .fallback = "1"},
+		{.name = NULL}};
 	static const char text[] =
 		"{\"weir\": 1, \"entities\": [{\"name\": \"file\", \"operator\": \"writes\"}, "
 		"{\"name\": \"lines\", \"operator\": \"mine\"}]}";
-	const weir_operator prints = {.size = sizeof prints, .name = "mine", .flags = WEIR_OPERATOR_PRINTS};
 	const weir_operator writes = {.size = sizeof writes, .name = "writes", .parameters = to};
-	weir_registry *registry = registry_of(&prints, NULL);
-	weir_description *description = NULL;
 
 	(void)state;
-	assert_int_equal(weir_registry_add_operator(registry, &writes), WEIR_OK);
-	assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description), WEIR_OK);
-	assert_int_equal(weir_description_check_files(description, registry, NULL, NULL), WEIR_E_INVALID);
-	assert_non_null(strstr(weir_last_error(), "standard output is also written by 'file'"));
-	weir_description_destroy(description);
-	weir_registry_destroy(registry);
+	for (int i = 0; i < 2; i++) {
+		const weir_operator prints = {.size = sizeof prints,
+					      .name = "mine",
+					      .flags = WEIR_OPERATOR_PRINTS,
+					      .parameters = i ? level : NULL};
+		weir_registry *registry = registry_of(&prints, NULL);
+		weir_description *description = NULL;
+
+		assert_int_equal(weir_registry_add_operator(registry, &writes), WEIR_OK);
+		assert_int_equal(weir_description_parse(text, strlen(text), NULL, NULL, &description),
+				 WEIR_OK);
+		assert_int_equal(weir_description_check_files(description, registry, NULL, NULL),
+				 WEIR_E_INVALID);
+		assert_non_null(strstr(weir_last_error(), "standard output is also written by 'file'"));
+		weir_description_destroy(description);
+		weir_registry_destroy(registry);
+	}
 }
 
 static void c10_the_bytes_of_an_input_are_known_after_the_check(void **state)

@@ -119,6 +119,9 @@ static void a_parameter_of_a_condition_that_cannot_work_is_refused(void **state)
 	static const weir_parameter too_long[] = {
 		PARAMETER(.name = "a", .type = WEIR_TYPE_NUMBERS, .fallback = "[1, 2]", .min = 1, .max = 1),
 		{.name = NULL}};
+	static const weir_parameter words[] = {
+		PARAMETER(.name = "a", .type = WEIR_TYPE_NUMBERS, .fallback = "[1, \"b\", true]", .max = 3),
+		{.name = NULL}};
 	static const weir_parameter too_large[] = {
 		PARAMETER(.name = "a", .type = WEIR_TYPE_NUMBER, .fallback = "1.5", .max = 1),
 		{.name = NULL}};
@@ -138,6 +141,7 @@ static void a_parameter_of_a_condition_that_cannot_work_is_refused(void **state)
 	assert_parameter_refused(no_type, "'a' has an unknown type");
 	assert_parameter_refused(too_long,
 				 "'a' has a default that does not fit it: has 2 numbers: must have 1");
+	assert_parameter_refused(words, "does not fit it: is a string, must be a number");
 	assert_parameter_refused(too_large, "does not fit it: 1.5 is out of range: must be 0 to 1");
 	assert_parameter_refused(empty, "'a' has no choices");
 	assert_parameter_refused(prefix, "'a' has choices that name no parameter of type WEIR_TYPE_STRING");
