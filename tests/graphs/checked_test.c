@@ -209,6 +209,7 @@ static void c13_conditions_of_a_program_may_forbid_instances(void **state)
 	assert_false(possible);
 }
 
+/* Nothing comes at the second one. */
 static void a_batch_has_a_size_for_each_of_its_ports(void **state)
 {
 	static const weir_port inputs[] = {
@@ -221,6 +222,12 @@ static void a_batch_has_a_size_for_each_of_its_ports(void **state)
 					  "\"ports\": [\"in\", \"more\"], \"min_sizes\": [1]}]",
 					  NULL),
 			       "min_sizes has 1 number for 2 ports: give one for each port"));
+	assert_non_null(strstr(check_mine(&table, NULL,
+					  ", \"ports\": {\"in\": {\"capacity\": 4}}, \"conditions\": "
+					  "[{\"type\": \"multi_message_available\", \"ports\": [\"in\", "
+					  "\"more\"], \"min_sum\": 2}]",
+					  NULL),
+			       "min_sum 2 is larger than what a tick takes from its ports together (1)"));
 }
 
 /* It counts as one connection. */

@@ -125,11 +125,8 @@ static const weir_port overlay_inputs[] = {
 	{.name = NULL}};
 static const weir_port overlay_outputs[] = {{PORT, .name = "out", .flags = WEIR_PORT_OPTIONAL},
 					    {.name = NULL}};
-static const weir_operator overlay = {OPERATOR,
-				      .name = "overlay",
-				      .flags = WEIR_OPERATOR_INSTANCES,
-				      .inputs = overlay_inputs,
-				      .outputs = overlay_outputs};
+static const weir_operator overlay = {OPERATOR, .name = "overlay", .flags = WEIR_OPERATOR_INSTANCES,
+				      .inputs = overlay_inputs, .outputs = overlay_outputs};
 
 /* Its shape is a parameter; "": it has none. */
 static const weir_parameter shaped_parameters[] = {
@@ -155,9 +152,9 @@ static const weir_operator shaped = {OPERATOR, .name = "shaped", .parameters = s
 				     .outputs = source_outputs, .describe = shaped_describe};
 
 const weir_operator *const wr_builtin_operators[] = {
-	&bytes_sink, &camera,  &copier,  &filter, &forward, &four,   &gather, &idle,    &image,  &network,
-	&overlay,    &painter, &pair,    &relay,  &shaped,  &sink,   &source, &spinner, &talker, &three,
-	NULL};
+	&bytes_sink, &camera, &copier,  &filter,  &forward, &four,  &gather,
+	&idle,       &image,  &network, &overlay, &painter, &pair,  &relay,
+	&shaped,     &sink,   &source,  &spinner, &talker,  &three, NULL};
 
 static void ask(const void *state, weir_view *view, weir_verdict *verdict)
 {

@@ -328,7 +328,10 @@ struct meeting {
 	weir_description *description;
 };
 
-/* Operator `meet` takes the shapes at its inputs a, b, c; what is sent is of uint8. `ends`: further keys. */
+/*
+ * Operator `meet` takes the shapes at its inputs a, b, c, behind a '*' from any number of connections; what
+ * is sent is of uint8. `ends`: further keys.
+ */
 static struct meeting meet_of(const char *const taken[3], const char *const sent[3], const char *ends)
 {
 	static weir_port inputs[4];
@@ -340,11 +343,13 @@ static struct meeting meet_of(const char *const taken[3], const char *const sent
 	struct meeting meeting = {NULL, NULL};
 
 	for (int i = 0; i < 3; i++) {
+		bool any = taken[i] && *taken[i] == '*';
+
 		inputs[i] = (weir_port){.size = sizeof *inputs,
 					.name = names[i],
-					.flags = WEIR_PORT_OPTIONAL,
+					.flags = WEIR_PORT_OPTIONAL | (any ? WEIR_PORT_ANY_SIZE : 0),
 					.dtype = "uint8",
-					.shape = taken[i]};
+					.shape = any ? taken[i] + 1 : taken[i]};
 		if (!sent[i])
 			continue;
 		at += (size_t)snprintf(text + at, sizeof text - at,
@@ -380,6 +385,7 @@ static void c10_a_report_says_what_one_other_connection_made_of_names(void **sta
 		 {"[2..9223372036854775807]", "[1]"},
 		 "uint8 [N] (N is at least 2 by s0.out -> m.a): put "},
 		{{"[N]", "[N]"}, {"[4] | [2]", "[9]"}, "uint8 [N] (N is 2 to 4 by s0.out -> m.a): put "},
+		{{"[N]", "*[N, 9]"}, {"[3]", "[3, 4]"}, "uint8 [N, 9]: put "},
 	};
 
 	(void)state;
