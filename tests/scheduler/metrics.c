@@ -1,5 +1,6 @@
 /* The metrics of a run for Prometheus (report/metrics.c). What a client sees of them: tests/cli/metrics.py.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "rig.h"
@@ -165,6 +166,119 @@ TEST(s03_pools_are_told_in_blocks)
 	rig_destroy(rig);
 }
 
+/* --- waits --- */
+
+static struct rig *run_observed(const char *json, const weir_operator *kind)
+{
+	const weir_operator *const operators[] = {kind, NULL};
+	struct rig *rig = rig_of_json(json, operators);
+
+	rig->options.observe = WEIR_OBSERVE_STATISTICS;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	return rig;
+}
+
+static const weir_port outputs[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
+
+/* Only `a` waits for memory: `c` is slow, and has room. */
+static const char two_pools[] =
+	"{\"weir\":1,\"resources\":{\"m\":{\"type\":\"memory_pool\",\"place\":\"host\",\"block_size\":64,"
+	"\"blocks\":1},\"n\":{\"type\":\"memory_pool\",\"place\":\"host\",\"block_size\":64,\"blocks\":8}},"
+	"\"entities\":[{\"name\":\"a\",\"operator\":\"blocks\",\"resources\":[\"m\"],\"conditions\":[{"
+	"\"type\":"
+	"\"count\",\"count\":3}]},{\"name\":\"b\",\"operator\":\"blocks\",\"resources\":[\"n\"],"
+	"\"conditions\":"
+	"[{\"type\":\"count\",\"count\":3}]},{\"name\":\"c\",\"operator\":\"sink\",\"ports\":{\"in\":"
+	"{\"capacity\":4}},\"conditions\":[{\"type\":\"periodic\",\"period\":\"10ms\"}]},{\"name\":\"d\","
+	"\"operator\":\"sink\"}],\"connections\":[[\"a.out\",\"c.in\"],[\"b.out\",\"d.in\"]]}";
+
+static weir_status emit_a_block(weir_context *context, void *state)
+{
+	static const int64_t shape[] = {8};
+	const weir_tensor tensor = {.size = sizeof tensor,
+				    .dimensions = 1,
+				    .shape = shape,
+				    .code = 1,
+				    .bits = 8,
+				    .lanes = 1,
+				    .device = WEIR_DEVICE_HOST};
+	weir_message *message = NULL;
+	weir_status status = weir_context_create_tensor(context, &tensor, WEIR_TENSOR_HOST, &message);
+
+	(void)state;
+	return status ? status : weir_context_emit(context, 0, message);
+}
+
+TEST(s03_what_is_waited_for_a_pool_is_told_of_that_pool)
+{
+	static const weir_operator blocks = {
+		.size = sizeof blocks, .name = "blocks", .outputs = outputs, .compute = emit_a_block};
+	struct rig *rig = run_observed(two_pools, &blocks);
+	char *text = NULL, *m, *n;
+
+	(void)state_;
+	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
+	m = strstr(text, "{\"name\":\"m\",\"unit\"");
+	n = strstr(text, "{\"name\":\"n\",\"unit\"");
+	assert_non_null(m);
+	assert_non_null(n);
+	assert_says(strstr(m, "\"wait_time\":"), "\"wait_time\":{\"count\":2,");
+	assert_null(strstr(n, "\"wait_time\":"));
+	weir_text_free(text);
+	rig_destroy(rig);
+}
+
+/* First its p lets `end` wait, then its q. */
+static weir_status tell_in_turns(weir_context *context, void *state)
+{
+	weir_entity *end = weir_graph_entity(weir_context_graph(context), "end");
+	uint64_t tick = weir_context_tick(context);
+	weir_message *message = NULL;
+	weir_status status = weir_message_create_empty(weir_context_graph(context), &message);
+
+	(void)state;
+	assert_int_equal(weir_entity_tell(end, "q", tick == 1 ? WEIR_TOLD_WAIT : WEIR_TOLD_READY), WEIR_OK);
+	assert_int_equal(weir_entity_tell(end, "p", tick ? WEIR_TOLD_READY : WEIR_TOLD_WAIT), WEIR_OK);
+	return status ? status : weir_context_emit(context, 0, message);
+}
+
+static void assert_one_sample(const char *text, const char *name, int least_us, int most_us)
+{
+	const char *at = strstr(text, name);
+
+	assert_non_null(at);
+	assert_in_range(strtod(at + strlen(name), NULL) * 1e6, least_us, most_us);
+	assert_null(strstr(at + 1, name));
+}
+
+/* Two words for one cause are two waits, and one sample. */
+TEST(t16_waits_for_one_cause_are_one_sample)
+{
+	static const char json[] =
+		"{\"weir\":1,\"entities\":[{\"name\":\"a\",\"operator\":\"teller\",\"conditions\":[{\"type\":"
+		"\"periodic\",\"period\":\"10ms\"},{\"type\":\"count\",\"count\":3}]},{\"name\":\"end\","
+		"\"operator\":"
+		"\"sink\",\"ports\":{\"in\":{\"capacity\":3}},\"conditions\":[{\"type\":\"boolean\",\"name\":"
+		"\"p\","
+		"\"enable_tick\":false},{\"type\":\"boolean\",\"name\":\"q\"}]}],"
+		"\"connections\":[[\"a.out\",\"end.in\"]]}";
+	static const weir_operator teller = {
+		.size = sizeof teller, .name = "teller", .outputs = outputs, .compute = tell_in_turns};
+	static const char one[] = "weir_wait_seconds_total{entity=\"end\",cause=\"told\",on=\"\"} ";
+	struct rig *rig = run_observed(json, &teller);
+	char *text = NULL;
+
+	(void)state_;
+	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
+	assert_says(text, "\"of\":\"p\"");
+	assert_says(text, "\"of\":\"q\"");
+	weir_text_free(text);
+	assert_int_equal(weir_scheduler_print_metrics(rig->scheduler, &text), WEIR_OK);
+	assert_one_sample(text, one, 18000, 22000); /* both */
+	weir_text_free(text);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +289,8 @@ int main(void)
 		cmocka_unit_test(xb60_a_graph_without_a_sink_has_no_frames),
 		cmocka_unit_test(e05_two_inlets_of_a_port_are_told_apart),
 		cmocka_unit_test(s03_pools_are_told_in_blocks),
+		cmocka_unit_test(s03_what_is_waited_for_a_pool_is_told_of_that_pool),
+		cmocka_unit_test(t16_waits_for_one_cause_are_one_sample),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -403,6 +403,73 @@ TEST(c13_what_instances_wait_for_is_told_once_with_their_number)
 	rig_destroy(rig);
 }
 
+static weir_status wait_for_the_model(weir_context *context, void *state)
+{
+	(void)state;
+	weir_context_count_lock(context, "the model", MS);
+	return WEIR_OK;
+}
+
+static const weir_port ends_in[] = {{.size = sizeof(weir_port), .name = "in"}, {.name = NULL}};
+static const weir_operator locking = {.size = sizeof(weir_operator),
+				      .name = "locking",
+				      .flags = WEIR_OPERATOR_INSTANCES,
+				      .inputs = ends_in,
+				      .compute = wait_for_the_model};
+/* Three messages of one time end after 1, 2 and 3 ms in two instances in turns, and at once in another sink.
+ */
+static const char three_ends[] =
+	"{\"weir\":1,\"entities\":[{\"name\":\"a\",\"operator\":\"ping\",\"parameters\":{\"stamp\":true},"
+	"\"conditions\":[{\"type\":\"count\",\"count\":3}]},{\"name\":\"x\",\"operator\":\"spin\"},"
+	"{\"name\":\"ends\",\"operator\":\"locking\",\"instances\":2},{\"name\":\"more\",\"operator\":"
+	"\"sink\"},{\"name\":\"further\",\"operator\":\"sink\"}],\"connections\":[[\"a.out\",\"x.in\"],"
+	"[\"x.out\",\"ends.in\"],[\"x.out\",\"more.in\"],[\"x.out\",\"further.in\"]]}";
+
+static struct rig *run_three_ends(void)
+{
+	const weir_operator *const operators[] = {&locking, NULL};
+	struct rig *rig = rig_of_json(three_ends, operators);
+
+	rig->options.observe = WEIR_OBSERVE_STATISTICS;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	return rig;
+}
+
+TEST(c13_the_latency_of_an_entity_is_that_of_all_its_instances)
+{
+	static const char *const paths[] = {"[\"a\",\"x\",\"ends\"],\"count\":3,",
+					    "[\"a\",\"x\",\"more\"],\"count\":3,",
+					    "[\"a\",\"x\",\"further\"],\"count\":3,", NULL};
+	struct rig *rig = run_three_ends();
+	char *text = NULL, *at;
+
+	(void)state_;
+	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
+	at = strstr(text, "\"instances\":2,\"unsent\":0,\"stamped\":{\"count\":3,");
+	assert_non_null(at);
+	at = strstr(at, "\"max\":");
+	assert_in_range(strtoll(at + strlen("\"max\":"), NULL, 10), 2900 * 1000, 4 * MS);
+	weir_text_free(text);
+	assert_text_says(rig, paths);
+	rig_destroy(rig);
+}
+
+static void count_locks_of_instances(void)
+{
+	static const char *const parts[] = {"\"lock\":{\"name\":\"the model\",\"count\":3,\"time\":3000000}",
+					    NULL};
+	struct rig *rig = run_three_ends();
+
+	assert_text_says(rig, parts);
+	rig_destroy(rig);
+}
+
+TEST(c13_xb62_the_locks_of_instances_are_counted_together)
+{
+	(void)state_;
+	rig_on_host(count_locks_of_instances);
+}
+
 TEST(f40_each_text_of_a_run_is_whole_or_out_of_memory)
 {
 	static text_fn *const texts[] = {weir_scheduler_print_statistics, weir_scheduler_print_metrics,
@@ -490,6 +557,8 @@ int main(void)
 		cmocka_unit_test(s03_the_pools_are_told_in_blocks_or_in_bytes),
 		cmocka_unit_test(t15_the_graph_says_how_many_ticks_are_timed_unless_the_program_does),
 		cmocka_unit_test(c13_what_instances_wait_for_is_told_once_with_their_number),
+		cmocka_unit_test(c13_the_latency_of_an_entity_is_that_of_all_its_instances),
+		cmocka_unit_test(c13_xb62_the_locks_of_instances_are_counted_together),
 		cmocka_unit_test(f40_each_text_of_a_run_is_whole_or_out_of_memory),
 		cmocka_unit_test(b05_each_scheduler_of_a_graph_observes_it_as_its_options_say),
 		cmocka_unit_test(e06_an_option_that_is_none_is_refused_by_its_value),

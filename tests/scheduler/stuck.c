@@ -205,15 +205,20 @@ static weir_status fail_late(struct rig *rig, weir_context *context)
 static void s06_a_failure_is_told_before_what_stood(void **state)
 {
 	struct rig *rig = begin(JOIN "; beat:call period=100ms");
+	char *text = NULL;
 
 	(void)state;
 	rig_on(rig, "beat", fail_late);
+	rig->options.observe = WEIR_OBSERVE_STATISTICS;
 	rig_start(rig);
 	assert_int_equal(rig_wait(rig), WEIR_E_FAILED);
 	weir_log_set(NULL, NULL);
 	assert_says(said, "stands for ever");
 	assert_non_null(rig->outcome.stuck);
 	assert_string_equal(rig->outcome.cause_entity, "beat");
+	assert_int_equal(weir_scheduler_print_statistics(rig->scheduler, &text), WEIR_OK);
+	assert_says(text, "\"text\":\"it fails\",\n\"stuck\":\""); /* both */
+	weir_text_free(text);
 	rig_destroy(rig);
 }
 
