@@ -138,6 +138,22 @@ RIG_BODY(g04_auto_needs_no_memory_for_flags)
 	assert_int_equal(wr_flags_use(rig->system, WR_FLAGS_ALL), WEIR_E_NOMEM);
 }
 
+static weir_status lost_device(void *self, int device, size_t bytes, void **out)
+{
+	(void)self;
+	(void)device;
+	(void)bytes;
+	*out = NULL;
+	return wr_fail(WEIR_E_DEVICE, "the device is lost");
+}
+
+RIG_BODY(g04_auto_tells_of_a_device_that_is_lost)
+{
+	rig_own_backend(rig)->alloc = lost_device;
+	assert_int_equal(wr_flags_use(rig->system, WR_FLAGS_AUTO), WEIR_E_DEVICE);
+	assert_false(wr_system_flags(rig->system));
+}
+
 /* --- signals that do not come: sim only --- */
 
 static weir_status watch_for(struct rig *rig, int64_t ns)
@@ -230,6 +246,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(g04_auto_uses_callbacks_where_a_device_cannot_write_flags),
 		cmocka_unit_test(g04_a_stream_that_refuses_a_flag_is_not_asked_again),
 		cmocka_unit_test(g04_auto_needs_no_memory_for_flags),
+		cmocka_unit_test(g04_auto_tells_of_a_device_that_is_lost),
 		cmocka_unit_test(e02_f12_a_lost_callback_fires_in_its_place_where_it_is_forgiven),
 		cmocka_unit_test(e02_f12_an_inline_callback_that_is_lost_fires_with_later_work),
 		cmocka_unit_test(e02_f12_a_stream_whose_flag_is_lost_gets_callbacks_where_it_is_forgiven),

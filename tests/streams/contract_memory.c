@@ -342,6 +342,43 @@ RIG_BODY(b3_destructors_run_only_where_they_may)
 	assert_false(wr_system_deferred_frees_ready(rig->system));
 }
 
+static struct {
+	struct wr_system *system;
+	int inside, most, released;
+} chain;
+
+/* As the destructor of a message that refers to others: each reference that it drops begins a collection. */
+static void drop_another(struct wr_deferred_free *retired)
+{
+	(void)retired;
+	chain.inside++;
+	chain.most = chain.inside > chain.most ? chain.inside : chain.most;
+	wr_system_collect_between_runs(chain.system);
+	chain.released++;
+	chain.inside--;
+}
+
+RIG_BODY(b3_a_destructor_between_runs_does_not_run_inside_another_one)
+{
+	weir_fence fence;
+	struct wr_deferred_free list[5];
+
+	rig_store(rig, rig->a, 1, 5 * MS);
+	fence = rig_record(rig->a);
+	memset(&chain, 0, sizeof chain);
+	chain.system = rig->system;
+	for (size_t i = 0; i < 5; i++) {
+		list[i] = (struct wr_deferred_free){
+			.fences = &fence, .count = 1, .release = drop_another, .destructor = true};
+		assert_false(wr_defer_free(rig->system, &list[i]));
+	}
+	wr_system_detach(rig->system);
+	rig_wait(rig, fence);
+	wr_system_collect_between_runs(rig->system);
+	assert_int_equal(chain.released, 5);
+	assert_int_equal(chain.most, 1);
+}
+
 RIG_BODY(s4_an_abandoned_run_gets_the_references_of_its_payloads_back)
 {
 	struct rig_payload payload;
@@ -397,6 +434,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(t4_a_worker_lists_with_a_reference),
 	cmocka_unit_test(b5_a_worker_of_another_run_lists_without_a_reference),
 	cmocka_unit_test(b3_destructors_run_only_where_they_may),
+	cmocka_unit_test(b3_a_destructor_between_runs_does_not_run_inside_another_one),
 	cmocka_unit_test(s4_an_abandoned_run_gets_the_references_of_its_payloads_back),
 	cmocka_unit_test(f40_memory_that_cannot_be_is_not_reserved),
 	cmocka_unit_test(e4_destroying_waits_for_work),

@@ -205,6 +205,18 @@ RIG_BODY(t2_a_producer_has_a_name_and_an_age)
 	assert_string_equal(wr_fence_producer(rig->system, foreign, &age), "?");
 }
 
+RIG_BODY(t1_a_value_that_was_never_recorded_has_no_producer_and_protects_no_memory)
+{
+	weir_fence fence = rig_record(rig->a);
+	int64_t age = -1;
+
+	fence.value++;
+	assert_string_equal(wr_fence_producer(rig->system, fence, &age), "?");
+	assert_int_equal(age, 0);
+	assert_false(wr_fence_known_complete(rig->system, fence));
+	assert_true(wr_fence_may_free(rig->system, fence));
+}
+
 RIG_BODY(t1_a_kernel_without_a_form_for_the_backend_is_refused)
 {
 	static const char most[WEIR_ARGUMENTS_MAX];
@@ -540,6 +552,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(t2_waits_that_change_nothing_are_left_out),
 	cmocka_unit_test(t2_a_host_wait_ends_in_time),
 	cmocka_unit_test(t2_a_producer_has_a_name_and_an_age),
+	cmocka_unit_test(t1_a_value_that_was_never_recorded_has_no_producer_and_protects_no_memory),
 	cmocka_unit_test(t1_a_kernel_without_a_form_for_the_backend_is_refused),
 	cmocka_unit_test(t1_only_cuda_wraps),
 	cmocka_unit_test(t1_no_such_device),

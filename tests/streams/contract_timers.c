@@ -353,6 +353,22 @@ RIG_BODY(t15_g04_what_the_poller_did_not_see_is_not_known)
 	wr_span_drop(span);
 }
 
+/* As when the record failed. */
+RIG_BODY(t15_g04_of_work_whose_end_was_not_recorded_nothing_is_known)
+{
+	struct wr_span_times times = {0};
+	struct wr_span *span;
+
+	begin_untimed(rig, &span);
+	rig_store(rig, rig->a, 1, 0);
+	assert_true(wr_span_end(span));
+	wr_span_note_fence(span, rig->a);
+	assert_int_equal(wr_span_read(span, &times), WEIR_OK);
+	assert_false(times.known);
+	wr_span_drop(span);
+	rig_wait(rig, rig_record(rig->a));
+}
+
 /* --- what a span is --- */
 
 RIG_BODY(t15_a_copy_begins_a_span)
@@ -464,6 +480,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(t15_t13_truth_two_streams_in_one_executable),
 	cmocka_unit_test(t15_g04_truth_by_flag_two_ticks_on_one_stream),
 	cmocka_unit_test(t15_g04_what_the_poller_did_not_see_is_not_known),
+	cmocka_unit_test(t15_g04_of_work_whose_end_was_not_recorded_nothing_is_known),
 	cmocka_unit_test(t15_a_copy_begins_a_span),
 	cmocka_unit_test(t15_without_work_a_span_does_not_begin),
 	cmocka_unit_test(t15_a_span_is_read_when_its_work_is_complete_and_used_again),

@@ -30,6 +30,23 @@ RIG_BODY(xb24_work_of_a_native_stream_waits_for_a_fence)
 	assert_int_equal(rig_read(rig, rig->b), 7);
 }
 
+/* The first record of the event completes long before the second one, which the wait is for. */
+RIG_BODY(t01_a_wait_is_for_the_last_record_before_it)
+{
+	void *native, *event;
+
+	event = wr_stream_event(rig->a, rig_record(rig->a).value)->native;
+	native = wr_load(&rig->a->native);
+	rig_store(rig, rig->a, 1, 10 * MS);
+	assert_int_equal(wr_device_record(rig->system, 0, native, event), WEIR_OK);
+	rig_store(rig, rig->a, 2, 50 * MS);
+	assert_int_equal(wr_device_record(rig->system, 0, native, event), WEIR_OK);
+	assert_int_equal(wr_device_wait(rig->system, 0, wr_load(&rig->b->native), event), WEIR_OK);
+	rig_add(rig, rig->b, 10, 0);
+	assert_int_equal(rig_read(rig, rig->b), 12);
+	rig_wait(rig, rig_record(rig->a));
+}
+
 static int waits;
 
 static weir_status count_wait(void *self, int device, void *stream, void *event)
@@ -40,7 +57,7 @@ static weir_status count_wait(void *self, int device, void *stream, void *event)
 
 RIG_BODY(xb24_a_complete_fence_is_not_waited_for_and_a_false_one_refused)
 {
-	weir_fence fence = rig_record(rig->a), unknown = {fence.stream, fence.value + 1};
+	weir_fence fence = rig_record(rig->a), unknown = {fence.stream, fence.value + 1}, promised;
 	void *native;
 
 	have_native_streams(rig);
@@ -51,6 +68,9 @@ RIG_BODY(xb24_a_complete_fence_is_not_waited_for_and_a_false_one_refused)
 	assert_int_equal(wr_fence_enqueue(rig->system, fence, 0, native), WEIR_OK);
 	assert_int_equal(wr_fence_enqueue(rig->system, unknown, 0, native), WEIR_E_INVALID);
 	assert_int_equal(wr_fence_enqueue(rig->system, fence, 9, native), WEIR_E_INVALID);
+	assert_int_equal(wr_promise_create(rig->system, &promised), WEIR_OK);
+	assert_int_equal(wr_fence_enqueue(rig->system, promised, 0, native), WEIR_E_UNSUPPORTED);
+	assert_int_equal(wr_promise_complete(rig->system, promised, WEIR_OK, NULL), WEIR_OK);
 	assert_int_equal(waits, 0);
 }
 
@@ -260,7 +280,7 @@ static bool say_allocation(void *self, const void *memory, weir_allocation *out)
 {
 	(void)self;
 	out->data = (void *)(uintptr_t)memory;
-	return true;
+	return memory != NULL;
 }
 
 /* Streams: one of the program's handle, one that is kept from before or new, one of a partition. */
@@ -311,6 +331,7 @@ RIG_BODY(b01_only_a_backend_that_knows_allocations_tells_them)
 	rig_own_backend(rig)->allocation = say_allocation;
 	assert_true(wr_system_allocation(rig->system, rig->cell, &found));
 	assert_ptr_equal(found.data, rig->cell);
+	assert_false(wr_system_allocation(rig->system, NULL, &found));
 	rig->backend.is_closed = NULL;
 	assert_false(wr_system_is_closed(rig->system, rig->cell));
 }
@@ -319,6 +340,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xb24_work_of_a_native_stream_waits_for_a_fence),
+		cmocka_unit_test(t01_a_wait_is_for_the_last_record_before_it),
 		cmocka_unit_test(xb24_a_complete_fence_is_not_waited_for_and_a_false_one_refused),
 		cmocka_unit_test(g03_a_native_handle_stays_the_same_and_makes_the_stream_dirty),
 		cmocka_unit_test(g03_a_handle_is_given_out_when_no_inline_callback_is_being_enqueued),
