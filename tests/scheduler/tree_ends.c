@@ -215,6 +215,22 @@ static void c11_s07_a_drain_waits_for_the_time_of_an_alternative_that_takes_mess
 	rig_in_worlds(4, drained_later);
 }
 
+/* `in` is named in the tree, too, and every tick takes from it all the same. */
+static void named_beside_the_tree(void)
+{
+	assert_int_equal(
+		run(rig_of_tree(SOURCE("a", PING, "10ms", "0ms", "3") SOURCE("c", PING, "10ms", "0ms", "3"),
+				WIDE, ANY(ALL(A ", " DISABLED) ", " C) ", " A, BOTH)),
+		WEIR_OK);
+	assert_string_equal(received, "1,1 1,1 1,1");
+}
+
+static void c11_c04_an_input_that_is_named_beside_a_tree_is_taken_by_every_tick(void **state)
+{
+	(void)state;
+	rig_in_worlds(4, named_beside_the_tree);
+}
+
 /* --- held inputs --- */
 
 /* `in` is held: until its last message, `in2` alone says when `b` ticks. */
@@ -507,6 +523,7 @@ int main(void)
 		cmocka_unit_test(c11_c04_s05_what_no_tick_shows_keeps_no_run),
 		cmocka_unit_test(c11_s07_a_time_alone_keeps_no_drain_alive),
 		cmocka_unit_test(c11_an_input_without_a_connection_lets_nothing_tick),
+		cmocka_unit_test(c11_c04_an_input_that_is_named_beside_a_tree_is_taken_by_every_tick),
 		cmocka_unit_test(c11_s07_a_drain_takes_what_is_beside_a_tree),
 		cmocka_unit_test(c11_s07_a_drain_waits_for_the_time_of_an_alternative_that_takes_messages),
 		cmocka_unit_test(c11_c04_an_alternative_that_is_held_lets_nothing_tick),

@@ -232,6 +232,40 @@ static void c11_s07_a_run_is_stopped_in_a_wait_for_alternatives(void **state)
 	rig_everywhere(stopped_in_its_wait);
 }
 
+#define OPEN(name) "{\"type\": \"fence\", \"name\": \"" name "\", \"once\": false}"
+
+/* It waits for two fences, of which one is then given up: it is armed for the other alone. */
+static void one_is_given_up(void)
+{
+	struct rig *rig = rig_of_tree(OPEN("first") ", " OPEN("second"));
+	weir_entity *b = weir_graph_entity(rig->graph, "b");
+
+	rig_make(rig);
+	tell_two(rig, "b");
+	rig_start(rig);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	assert_int_equal(rig_promise_waits(rig, fences[1]), 1);
+	weir_entity_tell(b, "second", WEIR_TOLD_NEVER);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	assert_int_equal(rig_waits_for(rig, "b"), 1);
+	assert_int_equal(rig_ticks(rig, "b"), 0);
+	weir_fence_complete(rig->graph, fences[1], WEIR_OK, NULL);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	assert_int_equal(rig_ticks(rig, "b"), 0);
+	weir_fence_complete(rig->graph, fences[0], WEIR_OK, NULL);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	assert_true(rig_ticks(rig, "b") > 0);
+	weir_scheduler_stop(rig->scheduler, 0);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void c11_g02_an_alternative_that_ends_gives_up_its_fence(void **state)
+{
+	(void)state;
+	rig_in_worlds(4, one_is_given_up);
+}
+
 /* Each alternative wakes it, whichever is complete first. */
 static void fences_in_any_order(void)
 {
@@ -343,6 +377,7 @@ int main(void)
 		cmocka_unit_test(c11_s10_the_earliest_time_counts_if_nothing_comes_before),
 		cmocka_unit_test(c11_s04_the_timer_of_a_lost_alternative_holds_nothing_open),
 		cmocka_unit_test(c11_s07_a_run_is_stopped_in_a_wait_for_alternatives),
+		cmocka_unit_test(c11_g02_an_alternative_that_ends_gives_up_its_fence),
 		cmocka_unit_test(c11_g02_the_fences_of_each_alternative_wake_the_entity),
 		cmocka_unit_test(c11_s04_g02_the_fences_of_lost_alternatives_hold_nothing_open),
 		cmocka_unit_test(
