@@ -260,10 +260,38 @@ static void one_is_given_up(void)
 	rig_destroy(rig);
 }
 
+/* The first of three is given up: the waits for the others stay as they are. */
+static void first_is_given_up(void)
+{
+	struct rig *rig = rig_of_tree(OPEN("zero") ", " OPEN("first") ", " OPEN("second"));
+	weir_entity *b = weir_graph_entity(rig->graph, "b");
+	weir_fence zero;
+
+	rig_make(rig);
+	tell_two(rig, "b");
+	assert_int_equal(weir_graph_create_fence(rig->graph, &zero), WEIR_OK);
+	assert_int_equal(weir_entity_tell_fence(b, "zero", zero), WEIR_OK);
+	rig_start(rig);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	weir_entity_tell(b, "zero", WEIR_TOLD_NEVER);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(rig_promise_waits(rig, fences[i]), 1);
+	weir_fence_complete(rig->graph, fences[0], WEIR_OK, NULL);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	assert_true(rig_ticks(rig, "b") > 0);
+	weir_scheduler_stop(rig->scheduler, 0);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	weir_fence_complete(rig->graph, fences[1], WEIR_OK, NULL);
+	weir_fence_complete(rig->graph, zero, WEIR_OK, NULL);
+	rig_destroy(rig);
+}
+
 static void c11_g02_an_alternative_that_ends_gives_up_its_fence(void **state)
 {
 	(void)state;
 	rig_in_worlds(4, one_is_given_up);
+	rig_in_worlds(4, first_is_given_up);
 }
 
 /* Each alternative wakes it, whichever is complete first. */
