@@ -125,7 +125,8 @@ static void c12_a_port_that_nothing_feeds_has_nothing_to_give_again(void **state
 	       "20", "10,- 20,20 30,20+ 40,20+", 2);
 }
 
-static unsigned shown, missing; /* fronts of b in which a content condition saw one message, or another count */
+static unsigned shown,
+	missing; /* fronts of b in which a content condition saw one message, or another count */
 
 static void peek_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {

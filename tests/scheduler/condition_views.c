@@ -310,8 +310,8 @@ static void c04_fences_of_one_stream_are_counted_as_the_latest(void **state)
 
 int main(void)
 {
-	static const weir_condition *const conditions[] = {&lacking, &lacking_content, &ports, &last, &memory, &fences,
-								NULL};
+	static const weir_condition *const conditions[] = {&lacking, &lacking_content, &ports, &last,
+							   &memory,  &fences,          NULL};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c01_each_call_about_an_input_that_lacks_answers_0_and_names_the_condition),
 		cmocka_unit_test(c04_each_call_about_a_front_that_lacks_answers_0_and_names_the_condition),

@@ -154,8 +154,8 @@ static unsigned found;
 static weir_status look_at_memory(weir_context *context, void *state)
 {
 	const weir_message *message = weir_context_message(context, 0, 0);
-	const char *data = weir_message_data(
-		weir_message_parts(message) ? weir_message_part_at(message, 0) : message);
+	const char *data =
+		weir_message_data(weir_message_parts(message) ? weir_message_part_at(message, 0) : message);
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++)

@@ -297,7 +297,8 @@ static weir_fence promise;
 /* It waits for a time or a fence, too, and ends with it. */
 static void bounded_ask(const void *state, weir_view *view, weir_verdict *verdict)
 {
-	bool over = by_fence ? weir_view_fence_complete(view, promise) : weir_view_now(view) >= SECOND + 50 * MS;
+	bool over =
+		by_fence ? weir_view_fence_complete(view, promise) : weir_view_now(view) >= SECOND + 50 * MS;
 
 	(void)state;
 	if (weir_view_watched(view) == WEIR_WATCHED_READY) {

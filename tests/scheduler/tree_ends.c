@@ -10,9 +10,9 @@
 
 static char received[1024];
 static size_t length;
-static bool holds; /* `b` holds `in` from its first tick on */
+static bool holds;    /* `b` holds `in` from its first tick on */
 static uint64_t last; /* tick of `b`; 0: it never finishes by itself */
-static int peeked; /* a content condition saw messages at both inputs */
+static int peeked;    /* a content condition saw messages at both inputs */
 
 static weir_status note(weir_context *context, void *state)
 {
@@ -175,9 +175,8 @@ static void c11_an_input_without_a_connection_lets_nothing_tick(void **state)
 /* The first drain begins at 25 ms: two or three ticks have taken one message of `c` each. */
 static void beside_a_tree(void)
 {
-	struct rig *rig =
-		rig_of_tree(SOURCE("a", PING, "1s", "1s", "5") SOURCE("c", PING, "1us", "0ms", "6"), WIDE,
-			    ANY(A ", " PERIODIC), BOTH);
+	struct rig *rig = rig_of_tree(SOURCE("a", PING, "1s", "1s", "5") SOURCE("c", PING, "1us", "0ms", "6"),
+				      WIDE, ANY(A ", " PERIODIC), BOTH);
 
 	rig_start(rig);
 	weir_scheduler_wait(rig->scheduler, 25 * MS, NULL);
@@ -229,6 +228,38 @@ static void c11_c04_an_input_that_is_named_beside_a_tree_is_taken_by_every_tick(
 {
 	(void)state;
 	rig_in_worlds(4, named_beside_the_tree);
+}
+
+enum { SENDERS = 9 }; /* so many have a set of those with new messages */
+
+static void many_senders(const char *conditions, const char *expected)
+{
+	char sources[2000] = "", connections[600] = "[\"a.out\", \"b.in\"]";
+
+	snprintf(sources, sizeof sources, "%s", SOURCE("a", PING, "1s", "1s", "1"));
+	for (int i = 0; i < SENDERS; i++) {
+		snprintf(sources + strlen(sources), sizeof sources - strlen(sources),
+			 "{\"name\": \"c%d\", \"operator\": \"ping\", \"conditions\": [{\"type\": \"count\", "
+			 "\"count\": 1}]}, ",
+			 i);
+		snprintf(connections + strlen(connections), sizeof connections - strlen(connections),
+			 ", [\"c%d.out\", \"b.in2\"]", i);
+	}
+	assert_int_equal(run(rig_of_tree(sources, WIDE, conditions, connections)), WEIR_OK);
+	assert_string_equal(received, expected);
+}
+
+/* With a tick every 10 ms, and as fast as they come. */
+static void beside_and_inside(void)
+{
+	many_senders(ANY(A ", " PERIODIC), "0,1 0,1 0,1 0,1 0,1 0,1 0,1 0,1 0,1");
+	many_senders(ANY(A ", " C), "0,1 0,1 0,1 0,1 0,1 0,1 0,1 0,1 0,1 1,0");
+}
+
+static void c11_c04_an_input_of_many_senders_stands_beside_a_tree_or_in_it(void **state)
+{
+	(void)state;
+	rig_in_worlds(4, beside_and_inside);
 }
 
 /* --- held inputs --- */
@@ -524,6 +555,7 @@ int main(void)
 		cmocka_unit_test(c11_s07_a_time_alone_keeps_no_drain_alive),
 		cmocka_unit_test(c11_an_input_without_a_connection_lets_nothing_tick),
 		cmocka_unit_test(c11_c04_an_input_that_is_named_beside_a_tree_is_taken_by_every_tick),
+		cmocka_unit_test(c11_c04_an_input_of_many_senders_stands_beside_a_tree_or_in_it),
 		cmocka_unit_test(c11_s07_a_drain_takes_what_is_beside_a_tree),
 		cmocka_unit_test(c11_s07_a_drain_waits_for_the_time_of_an_alternative_that_takes_messages),
 		cmocka_unit_test(c11_c04_an_alternative_that_is_held_lets_nothing_tick),
