@@ -239,8 +239,9 @@ static void many_senders(const char *conditions, const char *expected)
 	snprintf(sources, sizeof sources, "%s", SOURCE("a", PING, "1s", "1s", "1"));
 	for (int i = 0; i < SENDERS; i++) {
 		snprintf(sources + strlen(sources), sizeof sources - strlen(sources),
-			 "{\"name\": \"c%d\", \"operator\": \"ping\", \"conditions\": [{\"type\": \"count\", "
-			 "\"count\": 1}]}, ",
+			 "{\"name\": \"c%d\", \"operator\": " SPIN(
+				 "10ms") ", \"conditions\": [{\"type\": \"count\", "
+					 "\"count\": 1}]}, ",
 			 i);
 		snprintf(connections + strlen(connections), sizeof connections - strlen(connections),
 			 ", [\"c%d.out\", \"b.in2\"]", i);
