@@ -422,6 +422,47 @@ TEST(c13_an_instance_that_fails_ends_the_run_by_the_name_of_its_entity)
 	rig_everywhere(check_failures);
 }
 
+/* --- ports that it has, and has not --- */
+
+static weir_status stray_compute(weir_context *context, void *state)
+{
+	(void)state;
+	return weir_context_emit(context, 1,
+				 rig_number(context, 0)); /* of an instance it is none of the operator's */
+}
+
+static const weir_operator straying = {OPERATOR, .name = "straying", MAY, .outputs = out,
+				       .compute = stray_compute};
+
+TEST(c13_an_instance_emits_on_the_outputs_of_its_operator_alone)
+{
+	struct rig *rig = rig_of_json("{\"weir\":1,\"entities\":[{\"name\":\"a\",\"operator\":\"from\"},"
+				      "{\"name\":\"x\",\"operator\":\"straying\",\"instances\":2},"
+				      "{\"name\":\"b\",\"operator\":\"to\"}],"
+				      "\"connections\":[[\"a.out\",\"x.in\"],[\"x.out\",\"b.in\"]]}",
+				      (const weir_operator *[]){&from, &to, &straying, NULL});
+
+	(void)state_;
+	assert_int_equal(rig_run(rig), WEIR_E_INVALID);
+	assert_says(rig->outcome.text, "emitted on output 1 of 1");
+	rig_destroy(rig);
+}
+
+/* The sink is what it sends to. */
+TEST(c13_e05_an_entity_with_receivers_is_no_sink)
+{
+	weir_frames sink = {.size = sizeof sink};
+	struct rig *rig;
+
+	(void)state_;
+	instances = 3;
+	rig = rig_of_work();
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(weir_scheduler_frames(rig->scheduler, &sink), WEIR_OK);
+	assert_string_equal(sink.entity, "b");
+	rig_destroy(rig);
+}
+
 /* --- what the program gives it --- */
 
 TEST(c13_a_program_gives_its_entity_neither_a_second_inlet_nor_a_stream)
@@ -460,6 +501,8 @@ int main(void)
 		cmocka_unit_test(c13_s07_what_a_drain_leaves_of_an_entity_is_said_once),
 		cmocka_unit_test(c13_c05_what_stands_still_is_told_of_one_entity),
 		cmocka_unit_test(c13_a_set_of_several_messages_and_inputs_stays_together),
+		cmocka_unit_test(c13_an_instance_emits_on_the_outputs_of_its_operator_alone),
+		cmocka_unit_test(c13_e05_an_entity_with_receivers_is_no_sink),
 		cmocka_unit_test(c13_a_program_gives_its_entity_neither_a_second_inlet_nor_a_stream),
 		cmocka_unit_test(c13_an_instance_that_fails_ends_the_run_by_the_name_of_its_entity),
 	};
