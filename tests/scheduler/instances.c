@@ -448,18 +448,27 @@ TEST(c13_an_instance_emits_on_the_outputs_of_its_operator_alone)
 	rig_destroy(rig);
 }
 
-/* The sink is what it sends to. */
-TEST(c13_e05_an_entity_with_receivers_is_no_sink)
+static weir_status rest_compute(weir_context *context, void *state)
+{
+	(void)context, (void)state;
+	return WEIR_OK;
+}
+
+static const weir_operator resting = {OPERATOR, .name = "resting", MAY, .compute = rest_compute};
+
+TEST(c13_e05_the_frames_of_a_sink_with_instances_are_its_messages)
 {
 	weir_frames sink = {.size = sizeof sink};
-	struct rig *rig;
+	struct rig *rig = rig_of_json("{\"weir\":1,\"entities\":[{\"name\":\"a\",\"operator\":\"from\"},"
+				      "{\"name\":\"x\",\"operator\":\"resting\",\"instances\":3}],"
+				      "\"connections\":[[\"a.out\",\"x.in\"]]}",
+				      (const weir_operator *[]){&from, &resting, NULL});
 
 	(void)state_;
-	instances = 3;
-	rig = rig_of_work();
 	assert_int_equal(rig_run(rig), WEIR_OK);
 	assert_int_equal(weir_scheduler_frames(rig->scheduler, &sink), WEIR_OK);
-	assert_string_equal(sink.entity, "b");
+	assert_string_equal(sink.entity, "x");
+	assert_int_equal(sink.frames, SETS);
 	rig_destroy(rig);
 }
 
@@ -502,7 +511,7 @@ int main(void)
 		cmocka_unit_test(c13_c05_what_stands_still_is_told_of_one_entity),
 		cmocka_unit_test(c13_a_set_of_several_messages_and_inputs_stays_together),
 		cmocka_unit_test(c13_an_instance_emits_on_the_outputs_of_its_operator_alone),
-		cmocka_unit_test(c13_e05_an_entity_with_receivers_is_no_sink),
+		cmocka_unit_test(c13_e05_the_frames_of_a_sink_with_instances_are_its_messages),
 		cmocka_unit_test(c13_a_program_gives_its_entity_neither_a_second_inlet_nor_a_stream),
 		cmocka_unit_test(c13_an_instance_that_fails_ends_the_run_by_the_name_of_its_entity),
 	};

@@ -453,38 +453,6 @@ static void s06_what_has_nothing_to_do_does_not_stand(void **state)
 	rig_destroy(rig);
 }
 
-/* --- causes of a condition of the program's own --- */
-
-static weir_cause given; /* without a port */
-
-static void ask_given(const void *state, weir_view *view, weir_verdict *verdict)
-{
-	(void)state;
-	(void)view;
-	weir_verdict_wait(verdict, "waits as it says");
-	weir_verdict_set_cause(verdict, given, -1, 1);
-}
-
-static const weir_condition gives = {.size = sizeof gives, .name = "gives", .ask = ask_given};
-
-/* What changes it is not known. */
-static void s06_what_waits_for_messages_or_memory_of_no_port_does_not_stand(void **state)
-{
-	static const weir_cause causes[] = {WEIR_CAUSE_MESSAGES, WEIR_CAUSE_MEMORY, WEIR_CAUSE_ROOM};
-
-	(void)state;
-	rig_conditions = (const weir_condition *[]){&gives, NULL};
-	for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
-		struct rig *rig = begin("s:source -> e:end condition=gives" BEAT);
-
-		given = causes[i];
-		assert_not_told(rig, 10 * SECOND);
-		end(rig);
-		rig_destroy(rig);
-	}
-	rig_conditions = NULL;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -509,7 +477,6 @@ int main(void)
 		cmocka_unit_test(s06_memory_in_a_queue_that_drops_is_not_kept),
 		cmocka_unit_test(s06_memory_that_two_queues_share_is_kept_once),
 		cmocka_unit_test(s06_what_has_nothing_to_do_does_not_stand),
-		cmocka_unit_test(s06_what_waits_for_messages_or_memory_of_no_port_does_not_stand),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
