@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/thread.h"
 #include "rig_inside.h"
@@ -271,6 +272,34 @@ static void b02_a_close_outside_of_runs_or_by_a_worker_keeps_the_outlet_open(voi
 	rig_destroy(rig);
 }
 
+/* --- without descriptors --- */
+
+static void b02_an_end_whose_descriptor_cannot_be_made_says_so_and_can_be_asked_again(void **state)
+{
+	struct rig *rig = rig_of("source ticks=1 -> end; e:end");
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
+	weir_inlet *inlet = NULL;
+	struct rlimit all, none;
+	int fd = -7;
+
+	(void)state;
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "e.in", &inlet), WEIR_OK);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+	none = all;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(weir_outlet_fd(outlet, &fd), WEIR_E_IO);
+	assert_says(weir_last_error(), "the descriptor of the outlet of source.out: ");
+	assert_int_equal(weir_inlet_fd(inlet, &fd), WEIR_E_IO);
+	assert_says(weir_last_error(), "the descriptor of the inlet of e.in: ");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+	assert_int_equal(fd, -7);
+	assert_int_equal(weir_inlet_fd(inlet, &fd), WEIR_OK);
+	assert_int_equal(weir_outlet_fd(outlet, &fd), WEIR_OK);
+	assert_true(fd >= 0);
+	rig_destroy(rig);
+}
+
 /* --- what observers are told --- */
 
 static struct told {
@@ -520,6 +549,7 @@ int main(void)
 		cmocka_unit_test(b02_threads_that_poll_miss_no_room),
 		cmocka_unit_test(b02_a_closed_outlet_drops_what_it_has_and_what_comes),
 		cmocka_unit_test(b02_a_close_outside_of_runs_or_by_a_worker_keeps_the_outlet_open),
+		cmocka_unit_test(b02_an_end_whose_descriptor_cannot_be_made_says_so_and_can_be_asked_again),
 		cmocka_unit_test(e05_observers_are_told_of_what_a_closed_outlet_drops),
 		cmocka_unit_test(e05_observers_are_told_of_what_a_push_of_the_program_drops),
 		cmocka_unit_test(xb05_the_end_of_each_run_is_told_once),
