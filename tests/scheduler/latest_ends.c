@@ -194,6 +194,23 @@ static void held_at_the_end(void)
 	rig_destroy(rig);
 }
 
+/* All has been received, so it is over when the hold ends. */
+static void held_behind_the_end(void)
+{
+	struct rig *rig = rig_of("s:source ticks=1 -> e:host policy=latest period=10ms");
+
+	rig_on(rig, "e", hold_alone);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "e"), 6);
+	rig_destroy(rig);
+}
+
+static void s05_an_entity_that_holds_its_latest_port_goes_on_after_the_last_message(void **state)
+{
+	(void)state;
+	rig_in_worlds(5, held_behind_the_end);
+}
+
 static void s05_s07_what_comes_in_a_hold_is_shown_after_it(void **state)
 {
 	(void)state;
@@ -391,6 +408,7 @@ int main(void)
 		cmocka_unit_test(c01_a_condition_that_waits_for_a_newer_message_is_asked_when_it_is_finished),
 		cmocka_unit_test(c01_a_message_that_is_finished_after_the_look_of_a_review_is_shown),
 		cmocka_unit_test(c04_a_held_latest_port_gives_nothing),
+		cmocka_unit_test(s05_an_entity_that_holds_its_latest_port_goes_on_after_the_last_message),
 		cmocka_unit_test(s05_s07_what_comes_in_a_hold_is_shown_after_it),
 		cmocka_unit_test(c05_an_explanation_names_no_gate_of_a_port_that_is_held),
 		cmocka_unit_test(t17_e01_a_failure_behind_what_is_shown_ends_the_run),
