@@ -215,6 +215,40 @@ static void e06_closed_memory_within_a_pack_is_named(void **state)
 	rig_destroy(rig);
 }
 
+static weir_status look_on_host(weir_graph *graph, int strict)
+{
+	weir_scheduler_options options = {.size = sizeof options, .backend = "host", .strict = strict};
+	weir_scheduler *scheduler = NULL;
+	weir_status status = weir_scheduler_create(graph, &options, &scheduler);
+
+	found = 0;
+	if (status)
+		return status;
+	assert_int_equal(weir_scheduler_run(scheduler), WEIR_OK);
+	assert_int_equal(weir_scheduler_destroy(scheduler), WEIR_OK);
+	return WEIR_OK;
+}
+
+/* Without protection keys it is refused, and not left out. */
+static void e06_a_strict_scheduler_behind_one_that_is_not_is_strict(void **state)
+{
+	static const weir_operator *const operators[] = {&looking, NULL};
+	struct rig *rig =
+		rig_of_json("{\"weir\":1,\"entities\":[{\"name\":\"s\",\"operator\":\"spin\","
+			    "\"conditions\":[{\"type\":\"count\",\"count\":2}]},{\"name\":\"l\",\"operator\":"
+			    "\"looking\"}],\"connections\":[[\"s.out\",\"l.in\"]]}",
+			    operators);
+
+	(void)state;
+	assert_int_equal(look_on_host(rig->graph, -1), WEIR_OK);
+	assert_int_equal(found, 0);
+	if (look_on_host(rig->graph, 1))
+		assert_says(weir_last_error(), "protection keys");
+	else
+		assert_int_equal(found, 3);
+	rig_destroy(rig);
+}
+
 static void look_from_sink(const char *resources, const char *pool)
 {
 	static const weir_operator *const operators[] = {&looking, NULL};
@@ -255,6 +289,7 @@ int main(void)
 		cmocka_unit_test(xb30_without_a_root_every_path_is_opened),
 		cmocka_unit_test(c04_a_context_has_nothing_of_a_queue_that_the_entity_lacks),
 		cmocka_unit_test(e06_closed_memory_within_a_pack_is_named),
+		cmocka_unit_test(e06_a_strict_scheduler_behind_one_that_is_not_is_strict),
 		cmocka_unit_test(e06_closed_memory_is_named_by_port_sender_and_pool),
 	};
 
