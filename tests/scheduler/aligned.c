@@ -146,6 +146,31 @@ static void c12_s05_a_source_that_ends_early_ends_the_sets(void **state)
 	expect(&(struct expected){BOTH "\"by\": \"time\"", FOUR, "10 20", "", "", 0});
 }
 
+#define THREE "\"ports\": [\"a\", \"b\", \"c\"], "
+
+/* Nothing is connected to c. */
+static void c12_an_aligned_port_without_a_connection_is_left_out(void **state)
+{
+	static const struct expected cases[] = {
+		{THREE "\"by\": \"time\"", FOUR, "10 20 30", "10 25 30", "1,1 3,3", 2},
+		{THREE "\"by\": \"time\", \"missing\": \"empty\", \"timeout\": \"1s\"", FOUR, "10 20", "20",
+		 "1,- 2,1", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		expect(&cases[i]);
+}
+
+/* What has no partner frees its place all the same: a push is never refused here. */
+static void c12_s03_a_drop_frees_its_place_whatever_the_policy_is(void **state)
+{
+	(void)state;
+	expect(&(struct expected){BOTH "\"by\": \"time\"",
+				  "\"a\": {\"capacity\": 4, \"policy\": \"fault\"}, \"b\": {\"capacity\": 1}",
+				  "1 2 3 9", "9", "4,1", 3});
+}
+
 /* --- sets of some --- */
 
 static void c12_ticks_come_without_what_cannot_come(void **state)
@@ -176,6 +201,43 @@ static void c12_c08_gates_wait_for_the_set(void **state)
 	spins = false;
 }
 
+/* --- inlets --- */
+
+static void drops_at_an_inlet(void)
+{
+	weir_inlet *inlet = NULL;
+	struct rig *rig;
+
+	fill(1, "50");
+	length = 0;
+	received[0] = 0;
+	rig = rig_of_json("{\"weir\": 1, \"entities\": ["
+			  "{\"name\": \"r\", \"operator\": \"camera\", \"parameters\": {\"list\": 1}},"
+			  "{\"name\": \"p\", \"operator\": \"pair\", \"ports\": {" ONE "}, \"conditions\": "
+			  "[{\"type\": \"aligned\", " BOTH "\"by\": \"time\"}]}], "
+			  "\"connections\": [[\"r.out\", \"p.b\"]]}",
+			  (const weir_operator *[]){&camera, &pair, NULL});
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "p.a", &inlet), WEIR_OK);
+	rig_start(rig);
+	for (uint64_t i = 1; i <= 5; i++) {
+		weir_message *message = rig_message(rig, 0);
+
+		weir_message_set_stamp(message, (weir_stamp){(int64_t)i * 10 * MS, i});
+		assert_int_equal(weir_inlet_push(inlet, message, 60 * SECOND), WEIR_OK);
+	}
+	weir_inlet_close(inlet);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_queue(rig, "p.a").unmatched, 4);
+	rig_destroy(rig);
+	assert_string_equal(received, "5,1");
+}
+
+static void c12_s03_a_drop_lets_the_program_push_on(void **state)
+{
+	(void)state;
+	rig_everywhere(drops_at_an_inlet);
+}
+
 /* --- failures --- */
 
 static void fails(const char *condition, const char *line)
@@ -201,6 +263,47 @@ static void failing(void)
 				       "weir_context_set_stamp or weir_message_set_stamp");
 	lists[1][0].tag = UINT64_MAX;
 	fails(BOTH "\"by\": \"tag\"", "a message of r.out has no stamp at 'b'");
+}
+
+/* By tag a message needs no time. */
+static void tags_alone(void)
+{
+	struct rig *rig;
+
+	for (size_t list = 0; list < 2; list++)
+		for (uint64_t i = 0; i < 4; i++)
+			lists[list][i] = (weir_stamp){0, i < 3 ? i + list + 1 : 0};
+	rig = rig_with(BOTH "\"by\": \"tag\"", FOUR);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
+	assert_string_equal(received, "2,2 3,3");
+	lists[1][2].tag = 1;
+	fails(BOTH "\"by\": \"tag\"", "tags of r.out -> p.b go back, from 3 to 1: they must not descend");
+}
+
+static void c12_tags_alone_are_enough_and_must_not_descend(void **state)
+{
+	(void)state;
+	rig_in_worlds(20, tags_alone);
+}
+
+static void c12_an_inlet_beside_a_connection_of_an_aligned_port_lets_no_run_start(void **state)
+{
+	weir_inlet *inlet = NULL;
+	struct rig *rig;
+
+	(void)state;
+	fill(0, "10");
+	fill(1, "10");
+	rig = rig_with(BOTH "\"by\": \"time\"", FOUR);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "p.a", &inlet), WEIR_OK);
+	rig_make(rig);
+	rig_here(rig);
+	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_INVALID);
+	assert_says(weir_last_error(),
+		    "'a' has 2 connections, and an aligned port has one: make no inlet there");
+	rig_destroy(rig);
+	assert_string_equal(received, "");
 }
 
 static void c12_bad_stamps_fail_the_run_by_one_line(void **state)
@@ -244,8 +347,13 @@ int main(void)
 		cmocka_unit_test(c12_ticks_receive_what_belongs_together),
 		cmocka_unit_test(c12_s03_queues_of_one_place_never_block),
 		cmocka_unit_test(c12_s05_a_source_that_ends_early_ends_the_sets),
+		cmocka_unit_test(c12_an_aligned_port_without_a_connection_is_left_out),
+		cmocka_unit_test(c12_s03_a_drop_frees_its_place_whatever_the_policy_is),
 		cmocka_unit_test(c12_ticks_come_without_what_cannot_come),
 		cmocka_unit_test(c12_c08_gates_wait_for_the_set),
+		cmocka_unit_test(c12_s03_a_drop_lets_the_program_push_on),
+		cmocka_unit_test(c12_tags_alone_are_enough_and_must_not_descend),
+		cmocka_unit_test(c12_an_inlet_beside_a_connection_of_an_aligned_port_lets_no_run_start),
 		cmocka_unit_test(c12_bad_stamps_fail_the_run_by_one_line),
 #ifdef WR_SEAM
 		cmocka_unit_test(c12_the_seeded_bugs_are_found),

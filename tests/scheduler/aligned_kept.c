@@ -80,6 +80,21 @@ static void c12_c04_a_held_port_gives_nothing_again(void **state)
 	holds_at = 0;
 }
 
+/* b is left out of the first set, whose tick holds it: the set's end does not end the hold. */
+static void c12_c04_a_port_that_a_set_lacks_is_held_by_its_tick(void **state)
+{
+	(void)state;
+	holds_at = 1;
+	now.graph = PLAIN;
+	now.capacity = 4;
+	now.condition = BOTH;
+	now.a = "10 20 30 40";
+	now.b = "20";
+	now.sets = "10,- 20,- 30,- 30+,20 40,20+";
+	rig_in_worlds(20, let_go);
+	holds_at = 0;
+}
+
 /* --- device work --- */
 
 #define WORKING                                                                                              \
@@ -274,6 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c12_a_set_lets_go_of_what_is_too_old_for_it),
 		cmocka_unit_test(c12_c04_a_held_port_gives_nothing_again),
+		cmocka_unit_test(c12_c04_a_port_that_a_set_lacks_is_held_by_its_tick),
 		cmocka_unit_test(c12_c08_what_is_given_again_is_finished),
 		cmocka_unit_test(c12_s03_a_pool_of_the_least_size_does_not_stall),
 		cmocka_unit_test(c12_s03_a_pool_whose_only_block_is_kept_is_told),

@@ -125,6 +125,50 @@ static void c12_a_port_that_nothing_feeds_has_nothing_to_give_again(void **state
 	       "20", "10,- 20,20 30,20+ 40,20+", 2);
 }
 
+static unsigned shown,
+	missing; /* fronts of b in which a content condition saw one message, or another count */
+
+static void peek_ask(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	bool one = weir_view_message(view, 1, 0) && !weir_view_message(view, 1, 1);
+
+	(void)state;
+	*(one ? &shown : &missing) += 1;
+	weir_verdict_ready(verdict);
+}
+
+static const weir_condition peek = {.size = sizeof(weir_condition),
+				    .name = "peek",
+				    .help = "looks at the second input",
+				    .phase = WEIR_PHASE_CONTENT,
+				    .ask = peek_ask};
+
+static void look_at_fronts(void)
+{
+	struct rig *rig = begin();
+
+	shown = missing = 0;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(seen, now.sets);
+	assert_true(shown >= 3);
+	assert_int_equal(missing, 0);
+	rig_destroy(rig);
+}
+
+static void c12_c04_a_condition_sees_what_is_given_again(void **state)
+{
+	(void)state;
+	rig_conditions = (const weir_condition *[]){&peek, NULL};
+	now.graph = PLAIN;
+	now.capacity = 4;
+	now.condition = BOTH "}, {\"type\": \"peek\"";
+	now.a = "10 20 30";
+	now.b = "10";
+	now.sets = "10,10 20,10+ 30,10+";
+	rig_in_worlds(5, look_at_fronts);
+	rig_conditions = NULL;
+}
+
 /* --- what is said of it --- */
 
 #define FED                                                                                                  \
@@ -184,6 +228,7 @@ int main(void)
 		cmocka_unit_test(c12_e05_what_is_given_again_is_no_frame),
 		cmocka_unit_test(c12_ages_of_tags_count_tags),
 		cmocka_unit_test(c12_a_port_that_nothing_feeds_has_nothing_to_give_again),
+		cmocka_unit_test(c12_c04_a_condition_sees_what_is_given_again),
 		cmocka_unit_test(c12_c05_it_is_explained_how_old_what_is_kept_is),
 	};
 

@@ -193,6 +193,49 @@ static void c06_a_fence_told_during_a_tick_gets_a_tick_of_its_own(void **state)
 	rig_everywhere(tell_inside);
 }
 
+/* --- fences told beforehand --- */
+
+/* No work is to be waited for. */
+static void c06_a_fence_may_be_told_before_there_is_a_scheduler(void **state)
+{
+	struct rig *rig = rig_of("z:call fence=true");
+
+	(void)state;
+	rig_on(rig, "z", look);
+	assert_int_equal(tell(rig, (weir_fence){0, 0}), WEIR_OK);
+	tell_never(rig);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "z"), 1);
+	rig_destroy(rig);
+}
+
+static void complete_in_turn(void)
+{
+	struct rig *rig = rig_waiting("z:call fence=true", look);
+	weir_fence promises[2];
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(weir_graph_create_fence(rig->graph, &promises[i]), WEIR_OK);
+		assert_int_equal(tell(rig, promises[i]), WEIR_OK);
+	}
+	rig_start(rig);
+	for (uint64_t i = 0; i < 2; i++) {
+		(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+		assert_int_equal(rig_ticks(rig, "z"), i);
+		assert_int_equal(weir_fence_complete(rig->graph, promises[i], WEIR_OK, NULL), WEIR_OK);
+	}
+	tell_never(rig);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "z"), 2);
+	rig_destroy(rig);
+}
+
+static void c06_t17_each_of_two_promises_that_were_told_allows_its_own_tick(void **state)
+{
+	(void)state;
+	rig_in_worlds(20, complete_in_turn);
+}
+
 /* --- until another is told --- */
 
 static weir_status tick_slowly(struct rig *rig, weir_context *context)
@@ -490,6 +533,8 @@ int main(void)
 		cmocka_unit_test(c06_each_told_fence_allows_one_tick_when_it_is_complete),
 		cmocka_unit_test(c06_fences_told_ahead_do_not_starve_it_and_the_last_one_counts),
 		cmocka_unit_test(c06_a_fence_told_during_a_tick_gets_a_tick_of_its_own),
+		cmocka_unit_test(c06_a_fence_may_be_told_before_there_is_a_scheduler),
+		cmocka_unit_test(c06_t17_each_of_two_promises_that_were_told_allows_its_own_tick),
 		cmocka_unit_test(c06_without_once_the_last_fence_opens_it),
 		cmocka_unit_test(c06_s04_before_the_first_fence_it_waits_for_the_program),
 		cmocka_unit_test(c06_a_fence_told_between_runs_is_kept_for_one),

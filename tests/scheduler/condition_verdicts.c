@@ -191,14 +191,18 @@ static void c02_of_several_waits_for_pokes_the_first_is_published_in_every_revie
 
 static void c03_a_time_that_has_come_may_be_named_once_before_each_tick(void **state)
 {
-	struct rig *rig = rig_of("source ticks=3 condition=once -> end");
+	static const char *const texts[] = {"source ticks=3 condition=once -> end",
+					    "source ticks=3 condition=once -> end capacity=4"};
 
 	(void)state;
-	asked = 0;
-	assert_int_equal(rig_run(rig), WEIR_OK);
-	assert_string_equal(rig_text(rig, "end"), "0 1 2");
-	assert_int_equal(asked, 6);
-	rig_destroy(rig);
+	for (size_t i = 0; i < 2; i++) {
+		struct rig *rig = rig_of(texts[i]);
+		asked = 0;
+		assert_int_equal(rig_run(rig), WEIR_OK);
+		assert_string_equal(rig_text(rig, "end"), "0 1 2");
+		assert_int_equal(asked, 6);
+		rig_destroy(rig);
+	}
 }
 
 static void c03_a_condition_is_told_when_its_entity_was_found_ready(void **state)

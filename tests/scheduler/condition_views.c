@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rig.h"
+#include "rig_inside.h"
 
 enum { LACKING = 7, NO_ANSWER = 99 };
 
@@ -51,6 +51,11 @@ static uint64_t ask_pending(weir_view *view)
 static uint64_t ask_room(weir_view *view)
 {
 	return weir_view_room(view, LACKING);
+}
+
+static uint64_t ask_receivers_done(weir_view *view)
+{
+	return weir_view_receivers_done(view, LACKING);
 }
 
 static uint64_t (*asked)(weir_view *view); /* before the run starts */
@@ -112,6 +117,7 @@ static void c01_each_call_about_an_output_that_lacks_answers_0_and_names_the_con
 {
 	(void)state;
 	assert_refused(ask_room, "lacking", "output");
+	assert_refused(ask_receivers_done, "lacking", "output");
 }
 
 /* --- ports that it has: "in", "in2" and "any" of an `end`, in this order --- */
@@ -171,6 +177,74 @@ static void c04_a_port_without_a_connection_is_empty_and_never_ends(void **state
 		assert_true(!seen[i].count && !seen[i].front);
 		assert_true(!seen[i].connected && !seen[i].closed && !seen[i].ended);
 	}
+	rig_destroy(rig);
+}
+
+/* Of a `latest` port, and of nine connections. */
+static void c04_a_view_shows_the_messages_of_every_kind_of_front(void **state)
+{
+	struct rig *rig = rig_of("a:source ticks=1 -> end policy=latest condition=ports; "
+				 "b:source ticks=1 -> end.in2; c:source ticks=1 -> end.in2; "
+				 "d:source ticks=1 -> end.in2; e:source ticks=1 -> end.in2; "
+				 "f:source ticks=1 -> end.in2; g:source ticks=1 -> end.in2; "
+				 "h:source ticks=1 -> end.in2; i:source ticks=1 -> end.in2; "
+				 "j:source ticks=1 -> end.in2");
+
+	(void)state;
+	memset(seen, 0, sizeof seen);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(seen[0].front, 1);
+	assert_int_equal(seen[1].front, 1);
+	for (unsigned i = 0; i < 2; i++)
+		assert_false(seen[i].after_last);
+	rig_destroy(rig);
+}
+
+static uint64_t last_words; /* 1: the closed port lacks what a tick takes; 2: it has what was asked for */
+
+static void ask_last(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	if (weir_view_closed(view, 0) && weir_view_count(view, 0) == 1)
+		last_words = (weir_view_ended(view, 0, 0) ? 1 : 0) + (weir_view_ended(view, 0, 1) ? 0 : 2);
+	weir_verdict_ready(verdict);
+}
+
+static const weir_condition last = {.size = sizeof last, .name = "last", .ask = ask_last};
+
+static void c04_a_port_has_ended_where_fewer_are_left_than_a_tick_takes(void **state)
+{
+	struct rig *rig = rig_of("a:source ticks=3 -> end take=2 capacity=2 condition=last");
+
+	(void)state;
+	last_words = 0;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "end"), 1);
+	assert_int_equal(last_words, 3);
+	rig_destroy(rig);
+}
+
+/* --- the cause of a wait --- */
+
+static void ask_memory(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	(void)view;
+	weir_verdict_wait(verdict, "waits for memory of its own");
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_MEMORY, 0, 1);
+}
+
+static const weir_condition memory = {.size = sizeof memory, .name = "memory", .ask = ask_memory};
+
+/* Only the scheduler numbers pools: a port that is given as one is not taken for it. */
+static void c05_a_condition_that_waits_for_memory_names_no_pool(void **state)
+{
+	struct rig *rig = rig_of("a:source ticks=1 -> end condition=memory");
+
+	(void)state;
+	assert_int_equal(rig_run(rig), WEIR_E_DEADLOCK);
+	assert_string_equal(rig->outcome.waiting, "end (memory: waits for memory of its own)");
+	assert_int_equal(rig_waits_on(rig, "end"), UINT32_MAX);
 	rig_destroy(rig);
 }
 
@@ -236,12 +310,16 @@ static void c04_fences_of_one_stream_are_counted_as_the_latest(void **state)
 
 int main(void)
 {
-	static const weir_condition *const conditions[] = {&lacking, &lacking_content, &ports, &fences, NULL};
+	static const weir_condition *const conditions[] = {&lacking, &lacking_content, &ports, &last,
+							   &memory,  &fences,          NULL};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c01_each_call_about_an_input_that_lacks_answers_0_and_names_the_condition),
 		cmocka_unit_test(c04_each_call_about_a_front_that_lacks_answers_0_and_names_the_condition),
 		cmocka_unit_test(c01_each_call_about_an_output_that_lacks_answers_0_and_names_the_condition),
 		cmocka_unit_test(c04_a_view_tells_of_each_port_what_the_next_tick_finds),
+		cmocka_unit_test(c04_a_view_shows_the_messages_of_every_kind_of_front),
+		cmocka_unit_test(c04_a_port_has_ended_where_fewer_are_left_than_a_tick_takes),
+		cmocka_unit_test(c05_a_condition_that_waits_for_memory_names_no_pool),
 		cmocka_unit_test(c04_a_port_without_a_connection_is_empty_and_never_ends),
 		cmocka_unit_test(c04_incomplete_fences_are_counted_also_where_no_room_is_given_for_them),
 		cmocka_unit_test(c04_fences_of_one_stream_are_counted_as_the_latest),

@@ -35,6 +35,8 @@ static void hold_inputs(void)
 {
 	hold_beside_messages("source ticks=12 -> z:call");
 	hold_beside_messages("source ticks=12 -> z:call capacity=4");
+	hold_beside_messages("source ticks=12 -> z:call min=1");
+	hold_beside_messages("source ticks=12 -> z:call; z.in2 min=1"); /* it has no connection */
 	hold_beside_messages("source ticks=12 -> z:call policy=pop capacity=16");
 	hold_beside_messages("a:source ticks=6 -> z:call; b:source ticks=6 -> z");
 	hold_beside_messages("a:source ticks=2 -> z:call; b:source ticks=2 -> z; c:source ticks=2 -> z; "

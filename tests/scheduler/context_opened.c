@@ -153,7 +153,9 @@ static unsigned found;
 
 static weir_status look_at_memory(weir_context *context, void *state)
 {
-	const char *data = weir_message_data(weir_context_message(context, 0, 0));
+	const weir_message *message = weir_context_message(context, 0, 0);
+	const char *data =
+		weir_message_data(weir_message_parts(message) ? weir_message_part_at(message, 0) : message);
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++)
@@ -171,6 +173,81 @@ static const weir_operator looking = {.size = sizeof(weir_operator),
 				      .help = "asks where addresses lie",
 				      .inputs = device_in,
 				      .compute = look_at_memory};
+
+static weir_status pack_memory(weir_context *context, void *state)
+{
+	const weir_part part = {.size = sizeof part,
+				.name = "image",
+				.message = weir_message_ref(weir_context_message(context, 0, 0))};
+	weir_message *pack = NULL;
+	weir_status status = weir_message_pack(weir_context_graph(context), &part, 1, &pack);
+
+	(void)state;
+	return status ? status : weir_context_emit(context, 0, pack);
+}
+
+static const weir_port packs_out[] = {{.size = sizeof(weir_port), .name = "out"}, {.name = NULL}};
+static const weir_operator packing = {.size = sizeof(weir_operator),
+				      .name = "packing",
+				      .help = "makes a pack of what it receives",
+				      .inputs = device_in,
+				      .outputs = packs_out,
+				      .compute = pack_memory};
+
+/* By the message that it came in. */
+static void e06_closed_memory_within_a_pack_is_named(void **state)
+{
+	static const weir_operator *const operators[] = {&looking, &packing, NULL};
+	struct rig *rig = rig_of_json(
+		"{\"weir\":1,\"entities\":[{\"name\":\"s\",\"operator\":\"spin\",\"conditions\":[{"
+		"\"type\":\"count\",\"count\":2}]},{\"name\":\"p\",\"operator\":\"packing\"},"
+		"{\"name\":\"l\",\"operator\":\"looking\"}],"
+		"\"connections\":[[\"s.out\",\"p.in\"],[\"p.out\",\"l.in\"]]}",
+		operators);
+
+	(void)state;
+	rig->options.strict = 1;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(found, 3);
+	assert_string_equal(seen[0].port, "in");
+	assert_string_equal(seen[0].sender, "p.out");
+	assert_null(seen[1].port);
+	rig_destroy(rig);
+}
+
+static weir_status look_on_host(weir_graph *graph, int strict)
+{
+	weir_scheduler_options options = {.size = sizeof options, .backend = "host", .strict = strict};
+	weir_scheduler *scheduler = NULL;
+	weir_status status = weir_scheduler_create(graph, &options, &scheduler);
+
+	found = 0;
+	if (status)
+		return status;
+	assert_int_equal(weir_scheduler_run(scheduler), WEIR_OK);
+	assert_int_equal(weir_scheduler_destroy(scheduler), WEIR_OK);
+	return WEIR_OK;
+}
+
+/* Without protection keys it is refused, and not left out. */
+static void e06_a_strict_scheduler_behind_one_that_is_not_is_strict(void **state)
+{
+	static const weir_operator *const operators[] = {&looking, NULL};
+	struct rig *rig =
+		rig_of_json("{\"weir\":1,\"entities\":[{\"name\":\"s\",\"operator\":\"spin\","
+			    "\"conditions\":[{\"type\":\"count\",\"count\":2}]},{\"name\":\"l\",\"operator\":"
+			    "\"looking\"}],\"connections\":[[\"s.out\",\"l.in\"]]}",
+			    operators);
+
+	(void)state;
+	assert_int_equal(look_on_host(rig->graph, -1), WEIR_OK);
+	assert_int_equal(found, 0);
+	if (look_on_host(rig->graph, 1))
+		assert_says(weir_last_error(), "protection keys");
+	else
+		assert_int_equal(found, 3);
+	rig_destroy(rig);
+}
 
 static void look_from_sink(const char *resources, const char *pool)
 {
@@ -211,6 +288,8 @@ int main(void)
 		cmocka_unit_test(xb30_a_folder_whose_name_only_begins_like_the_root_is_outside),
 		cmocka_unit_test(xb30_without_a_root_every_path_is_opened),
 		cmocka_unit_test(c04_a_context_has_nothing_of_a_queue_that_the_entity_lacks),
+		cmocka_unit_test(e06_closed_memory_within_a_pack_is_named),
+		cmocka_unit_test(e06_a_strict_scheduler_behind_one_that_is_not_is_strict),
 		cmocka_unit_test(e06_closed_memory_is_named_by_port_sender_and_pool),
 	};
 

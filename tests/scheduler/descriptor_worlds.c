@@ -291,11 +291,74 @@ TEST(s04_c09_what_is_watched_meanwhile_wakes_and_holds_no_run_open)
 	rig_conditions = NULL;
 }
 
+static bool by_fence;
+static weir_fence promise;
+
+/* It waits for a time or a fence, too, and ends with it. */
+static void bounded_ask(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	bool over =
+		by_fence ? weir_view_fence_complete(view, promise) : weir_view_now(view) >= SECOND + 50 * MS;
+
+	(void)state;
+	if (weir_view_watched(view) == WEIR_WATCHED_READY) {
+		weir_verdict_ready(verdict);
+		return;
+	}
+	if (over) {
+		weir_verdict_never(verdict, "over");
+		return;
+	}
+	weir_verdict_wait(verdict, "no byte");
+	weir_verdict_watched_meanwhile(verdict);
+	if (by_fence)
+		weir_verdict_fence(verdict, promise);
+	else
+		weir_verdict_until(verdict, SECOND + 50 * MS);
+}
+
+static const weir_condition bounded = {.size = sizeof bounded, .name = "meanwhile", .ask = bounded_ask};
+
+static void take_until_over_in_world(void)
+{
+	struct rig *rig;
+
+	assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+	rig = rig_of_json("{\"weir\": 1, \"entities\": [{\"name\": \"z\", \"operator\": \"takes_bytes\", "
+			  "\"conditions\": [{\"type\": \"meanwhile\"}]}]}",
+			  (const weir_operator *const[]){&takes_bytes, NULL});
+	rig_make(rig);
+	assert_int_equal(weir_graph_create_fence(rig->graph, &promise), WEIR_OK);
+	rig_start(rig);
+	(void)weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
+	assert_int_equal(write(ends[1], "b", 1), 1);
+	(void)weir_scheduler_wait(rig->scheduler, 20 * MS, NULL);
+	assert_int_equal(weir_fence_complete(rig->graph, promise, WEIR_OK, NULL), WEIR_OK);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+TEST(s04_c09_what_is_awaited_beside_a_watched_descriptor_holds_the_run_open)
+{
+	(void)state_;
+	rig_conditions = (const weir_condition *[]){&bounded, NULL};
+	for (int i = 0; i < 2; i++) {
+		by_fence = i;
+		ended = 0;
+		rig_in_worlds(10, take_until_over_in_world);
+		assert_int_equal(ended, 10);
+	}
+	rig_conditions = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s07_an_entity_is_told_of_the_end_that_comes_while_it_is_reviewed),
 		cmocka_unit_test(s04_c09_what_is_watched_meanwhile_wakes_and_holds_no_run_open),
+		cmocka_unit_test(s04_c09_what_is_awaited_beside_a_watched_descriptor_holds_the_run_open),
 		cmocka_unit_test(c09_no_readiness_is_overlooked),
 		cmocka_unit_test(c09_the_seeded_bugs_of_overlooked_readiness_are_found),
 	};

@@ -3,9 +3,10 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/thread.h"
-#include "rig.h"
+#include "rig_inside.h"
 #include "tests/calls.h"
 
 static weir_status go_on(struct rig *rig, int64_t ns)
@@ -244,6 +245,136 @@ static void b02_a_closed_outlet_drops_what_it_has_and_what_comes(void **state)
 	rig_destroy(rig);
 }
 
+static weir_status close_it(struct rig *rig, weir_context *context)
+{
+	(void)context;
+	weir_outlet_close(rig->own);
+	return WEIR_OK;
+}
+
+/* Without a scheduler there is nothing to drop; a worker must not wait for the lock. */
+static void b02_a_close_outside_of_runs_or_by_a_worker_keeps_the_outlet_open(void **state)
+{
+	struct rig *rig = rig_of("source ticks=3 -> end; c:call count=1");
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 3, 0);
+
+	(void)state;
+	rig->own = outlet;
+	rig_on(rig, "c", close_it);
+	weir_outlet_close(outlet);
+	rig_make(rig);
+	weir_outlet_close(outlet);
+	rig_start(rig);
+	assert_int_equal(go_on(rig, SECOND), WEIR_E_TIMEOUT);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(rig_take(outlet, 0), i);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+/* --- without descriptors --- */
+
+static void b02_an_end_whose_descriptor_cannot_be_made_says_so_and_can_be_asked_again(void **state)
+{
+	struct rig *rig = rig_of("source ticks=1 -> end; e:end");
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 1, 0);
+	weir_inlet *inlet = NULL;
+	struct rlimit all, none;
+	int fd = -7;
+
+	(void)state;
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "e.in", &inlet), WEIR_OK);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+	none = all;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(weir_outlet_fd(outlet, &fd), WEIR_E_IO);
+	assert_says(weir_last_error(), "the descriptor of the outlet of source.out: ");
+	assert_int_equal(weir_inlet_fd(inlet, &fd), WEIR_E_IO);
+	assert_says(weir_last_error(), "the descriptor of the inlet of e.in: ");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+	assert_int_equal(fd, -7);
+	assert_int_equal(weir_inlet_fd(inlet, &fd), WEIR_OK);
+	assert_int_equal(weir_outlet_fd(outlet, &fd), WEIR_OK);
+	assert_true(fd >= 0);
+	rig_destroy(rig);
+}
+
+/* --- what observers are told --- */
+
+static struct told {
+	unsigned delivered, dropped, taken;
+} told[2]; /* by queue */
+
+static weir_status open_told(const struct wr_trace_options *options, void **self)
+{
+	(void)options;
+	*self = told;
+	return WEIR_OK;
+}
+
+static void on_deliver(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t number)
+{
+	(void)self, (void)at, (void)lane, (void)number;
+	told[queue].delivered++;
+}
+
+static void on_drop(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t number)
+{
+	(void)self, (void)at, (void)lane, (void)number;
+	told[queue].dropped++;
+}
+
+static void on_take(void *self, int64_t at, unsigned lane, uint32_t queue, uint64_t number)
+{
+	(void)self, (void)at, (void)lane, (void)number;
+	told[queue].taken++;
+}
+
+static const struct wr_observer teller = {
+	.name = "told", .open = open_told, .deliver = on_deliver, .drop = on_drop, .take = on_take};
+
+static void e05_observers_are_told_of_what_a_closed_outlet_drops(void **state)
+{
+	struct rig *rig = rig_of("source ticks=20 -> end");
+	weir_outlet *outlet = rig_outlet(rig, "source.out", 2, 0);
+
+	(void)state;
+	rig_make(rig);
+	assert_int_equal(rig_observe(rig, &teller), WEIR_OK);
+	memset(told, 0, sizeof told);
+	rig_start(rig);
+	assert_int_equal(go_on(rig, SECOND), WEIR_E_TIMEOUT);
+	assert_int_equal(told[1].delivered, 2);
+	weir_outlet_close(outlet);
+	assert_int_equal(told[1].taken, 2);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(told[1].delivered, 20);
+	rig_destroy(rig);
+}
+
+static void e05_observers_are_told_of_what_a_push_of_the_program_drops(void **state)
+{
+	struct rig *rig = rig_of("end policy=pop enabled=false");
+	weir_inlet *inlet = NULL;
+
+	(void)state;
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "end.in", &inlet), WEIR_OK);
+	rig_make(rig);
+	assert_int_equal(rig_observe(rig, &teller), WEIR_OK);
+	memset(told, 0, sizeof told);
+	rig_start(rig);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(weir_inlet_push(inlet, rig_message(rig, i), 0), WEIR_OK);
+	assert_int_equal(told[0].delivered, 3);
+	assert_int_equal(told[0].dropped, 2);
+	rig_tell(rig, "end", WEIR_TOLD_READY);
+	weir_inlet_close(inlet);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "2");
+	rig_destroy(rig);
+}
+
 /* --- the end of a run --- */
 
 struct ending {
@@ -417,6 +548,10 @@ int main(void)
 		cmocka_unit_test(b02_an_inlets_descriptor_says_that_a_refused_push_may_come_again),
 		cmocka_unit_test(b02_threads_that_poll_miss_no_room),
 		cmocka_unit_test(b02_a_closed_outlet_drops_what_it_has_and_what_comes),
+		cmocka_unit_test(b02_a_close_outside_of_runs_or_by_a_worker_keeps_the_outlet_open),
+		cmocka_unit_test(b02_an_end_whose_descriptor_cannot_be_made_says_so_and_can_be_asked_again),
+		cmocka_unit_test(e05_observers_are_told_of_what_a_closed_outlet_drops),
+		cmocka_unit_test(e05_observers_are_told_of_what_a_push_of_the_program_drops),
 		cmocka_unit_test(xb05_the_end_of_each_run_is_told_once),
 		cmocka_unit_test(xb05_on_threads_the_end_is_told_by_the_time_of_destroy),
 		cmocka_unit_test(xb05_a_run_that_destroy_cuts_short_is_told_of_too),

@@ -70,6 +70,26 @@ static void b02_a_full_queue_pushes_back(void **state)
 	rig_destroy(rig);
 }
 
+/* At once, whatever the timeout. */
+static void b02_a_full_queue_with_the_policy_fault_refuses_a_push(void **state)
+{
+	struct rig *rig = rig_of("end enabled=false policy=fault");
+	weir_inlet *inlet = inlet_of(rig, "end.in");
+	int64_t began;
+
+	(void)state;
+	rig_start(rig);
+	assert_int_equal(push(rig, inlet, 0, SECOND), WEIR_OK);
+	began = wr_now();
+	assert_int_equal(push(rig, inlet, 1, 60 * SECOND), WEIR_E_BUSY);
+	assert_true(wr_now() - began < SECOND);
+	rig_tell(rig, "end", WEIR_TOLD_READY);
+	weir_inlet_close(inlet);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "0");
+	rig_destroy(rig);
+}
+
 static void b02_a_push_is_refused_outside_a_run_in_a_drain_and_when_the_receiver_is_done(void **state)
 {
 	struct rig *rig = rig_of("end count=1");
@@ -387,6 +407,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(b02_what_is_pushed_arrives_in_order_until_the_inlet_is_closed),
 		cmocka_unit_test(b02_a_full_queue_pushes_back),
+		cmocka_unit_test(b02_a_full_queue_with_the_policy_fault_refuses_a_push),
 		cmocka_unit_test(
 			b02_a_push_is_refused_outside_a_run_in_a_drain_and_when_the_receiver_is_done),
 		cmocka_unit_test(b02_a_drain_closes_inlets),

@@ -422,6 +422,83 @@ TEST(c13_an_instance_that_fails_ends_the_run_by_the_name_of_its_entity)
 	rig_everywhere(check_failures);
 }
 
+/* --- ports that it has, and has not --- */
+
+static weir_status stray_compute(weir_context *context, void *state)
+{
+	(void)state;
+	return weir_context_emit(context, 1,
+				 rig_number(context, 0)); /* of an instance it is none of the operator's */
+}
+
+static const weir_operator straying = {OPERATOR, .name = "straying", MAY, .outputs = out,
+				       .compute = stray_compute};
+
+TEST(c13_an_instance_emits_on_the_outputs_of_its_operator_alone)
+{
+	struct rig *rig = rig_of_json("{\"weir\":1,\"entities\":[{\"name\":\"a\",\"operator\":\"from\"},"
+				      "{\"name\":\"x\",\"operator\":\"straying\",\"instances\":2},"
+				      "{\"name\":\"b\",\"operator\":\"to\"}],"
+				      "\"connections\":[[\"a.out\",\"x.in\"],[\"x.out\",\"b.in\"]]}",
+				      (const weir_operator *[]){&from, &to, &straying, NULL});
+
+	(void)state_;
+	assert_int_equal(rig_run(rig), WEIR_E_INVALID);
+	assert_says(rig->outcome.text, "emitted on output 1 of 1");
+	rig_destroy(rig);
+}
+
+static weir_status rest_compute(weir_context *context, void *state)
+{
+	(void)context, (void)state;
+	return WEIR_OK;
+}
+
+static const weir_operator resting = {OPERATOR, .name = "resting", MAY, .compute = rest_compute};
+
+TEST(c13_e05_the_frames_of_a_sink_with_instances_are_its_messages)
+{
+	weir_frames sink = {.size = sizeof sink};
+	struct rig *rig = rig_of_json("{\"weir\":1,\"entities\":[{\"name\":\"a\",\"operator\":\"from\"},"
+				      "{\"name\":\"x\",\"operator\":\"resting\",\"instances\":3}],"
+				      "\"connections\":[[\"a.out\",\"x.in\"]]}",
+				      (const weir_operator *[]){&from, &resting, NULL});
+
+	(void)state_;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(weir_scheduler_frames(rig->scheduler, &sink), WEIR_OK);
+	assert_string_equal(sink.entity, "x");
+	assert_int_equal(sink.frames, SETS);
+	rig_destroy(rig);
+}
+
+/* --- what the program gives it --- */
+
+TEST(c13_a_program_gives_its_entity_neither_a_second_inlet_nor_a_stream)
+{
+	weir_inlet *inlet = NULL;
+	weir_stream *stream = NULL;
+	weir_entity *entity;
+	struct rig *rig;
+
+	(void)state_;
+	instances = 3;
+	rig = rig_of_work();
+	entity = weir_graph_entity(rig->graph, "x");
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "x.in", &inlet), WEIR_OK);
+	rig_make(rig);
+	assert_int_equal(weir_graph_add_stream(rig->graph, 0, &stream), WEIR_OK);
+	assert_int_equal(weir_entity_use_stream(entity, stream), WEIR_E_INVALID);
+	assert_says(weir_last_error(),
+		    "each of its instances has a stream: leave \"instances\" out to give it one");
+	assert_int_equal(weir_entity_use_stream(entity, NULL), WEIR_OK);
+	rig_here(rig);
+	assert_int_equal(weir_scheduler_start(rig->scheduler), WEIR_E_INVALID);
+	assert_says(weir_last_error(), "an input of instances has one connection: give it one inlet");
+	assert_int_equal(wr_load(&seen.started), 0);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -433,6 +510,9 @@ int main(void)
 		cmocka_unit_test(c13_s07_what_a_drain_leaves_of_an_entity_is_said_once),
 		cmocka_unit_test(c13_c05_what_stands_still_is_told_of_one_entity),
 		cmocka_unit_test(c13_a_set_of_several_messages_and_inputs_stays_together),
+		cmocka_unit_test(c13_an_instance_emits_on_the_outputs_of_its_operator_alone),
+		cmocka_unit_test(c13_e05_the_frames_of_a_sink_with_instances_are_its_messages),
+		cmocka_unit_test(c13_a_program_gives_its_entity_neither_a_second_inlet_nor_a_stream),
 		cmocka_unit_test(c13_an_instance_that_fails_ends_the_run_by_the_name_of_its_entity),
 	};
 

@@ -162,6 +162,7 @@ static weir_status send_when_shown(struct rig *rig, weir_context *context)
 static void alone_and_paced(void)
 {
 	struct rig *rig = rig_of("s:call period=7ms -> e:end policy=latest period=1ms");
+	weir_frames sink = {.size = sizeof sink};
 	weir_queue_counts counts;
 
 	rig_on(rig, "s", send_when_shown);
@@ -170,6 +171,8 @@ static void alone_and_paced(void)
 	counts = rig_queue(rig, "e.in");
 	assert_int_equal(counts.delivered, 4);
 	assert_true(rig_ticks(rig, "e") > 15);
+	assert_int_equal(weir_scheduler_frames(rig->scheduler, &sink), WEIR_OK);
+	assert_int_equal(sink.frames, rig_ticks(rig, "e")); /* each shows one */
 	assert_true(rig_done(rig, "e"));
 	rig_destroy(rig);
 }

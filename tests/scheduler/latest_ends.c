@@ -166,6 +166,98 @@ static void c04_a_held_latest_port_gives_nothing(void **state)
 	rig_everywhere(hold_two_ticks);
 }
 
+/* Its one port is held from the first tick to the sixth. */
+static weir_status hold_alone(struct rig *rig, weir_context *context)
+{
+	uint64_t tick = weir_context_tick(context);
+
+	HOLDS(rig, weir_context_count(context, 0) == (tick && tick < 6 ? 0 : 1));
+	if (!tick || tick == 5)
+		HOLDS(rig, !weir_context_hold(context, 0, tick ? WEIR_HOLD_END : 0));
+	return WEIR_OK;
+}
+
+static bool drains;
+
+/* The sender ends, or the drain begins, within the hold. */
+static void held_at_the_end(void)
+{
+	struct rig *rig = rig_of("s:source ticks=2 period=5ms -> e:host policy=latest period=10ms");
+
+	rig_on(rig, "e", hold_alone);
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, 25 * MS, NULL);
+	if (drains)
+		weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "e"), 7);
+	rig_destroy(rig);
+}
+
+/* All has been received, so it is over when the hold ends. */
+static void held_behind_the_end(void)
+{
+	struct rig *rig = rig_of("s:source ticks=1 -> e:host policy=latest period=10ms");
+
+	rig_on(rig, "e", hold_alone);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "e"), 6);
+	rig_destroy(rig);
+}
+
+static void s05_an_entity_that_holds_its_latest_port_goes_on_after_the_last_message(void **state)
+{
+	(void)state;
+	rig_in_worlds(5, held_behind_the_end);
+}
+
+static void s05_s07_what_comes_in_a_hold_is_shown_after_it(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		drains = i;
+		rig_in_worlds(5, held_at_the_end);
+	}
+}
+
+static weir_status hold_second(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return weir_context_hold(context, 1, 0);
+}
+
+/* Both have a message whose device work is pending. */
+static void held_beside_a_gate(void)
+{
+	struct rig *rig = rig_of("f:source ticks=2 period=50ms work=20ms -> e:host; e.in2 policy=latest");
+	weir_inlet *inlet = NULL;
+	weir_message *message = rig_message(rig, 8);
+	weir_fence fence;
+
+	rig_on(rig, "e", hold_second);
+	assert_int_equal(weir_graph_add_inlet(rig->graph, "e.in2", &inlet), WEIR_OK);
+	rig_start(rig);
+	assert_int_equal(weir_inlet_push(inlet, rig_message(rig, 7), -1), WEIR_OK);
+	weir_scheduler_wait(rig->scheduler, 30 * MS, NULL);
+	assert_int_equal(weir_graph_create_fence(rig->graph, &fence), WEIR_OK);
+	assert_int_equal(weir_message_add_producer(message, fence), WEIR_OK);
+	assert_int_equal(weir_inlet_push(inlet, message, -1), WEIR_OK);
+	weir_scheduler_wait(rig->scheduler, 30 * MS, NULL);
+	assert_says(rig_explain(rig), "e: gate on in: WAIT");
+	assert_null(strstr(rig->explained, "gate on in2"));
+	assert_int_equal(weir_fence_complete(rig->graph, fence, WEIR_OK, NULL), WEIR_OK);
+	weir_inlet_close(inlet);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "e"), 2);
+	rig_destroy(rig);
+}
+
+static void c05_an_explanation_names_no_gate_of_a_port_that_is_held(void **state)
+{
+	(void)state;
+	rig_in_worlds(5, held_beside_a_gate);
+}
+
 /* --- a failure --- */
 
 static void fail_behind_what_is_shown(void)
@@ -246,6 +338,30 @@ static void s07_a_drain_shows_the_last_message(void **state)
 	rig_in_worlds(20, drain_what_waits);
 }
 
+/* The first message is being written, or the second one has not been received, when the drain begins. */
+static void drain_before_the_tick(void)
+{
+	struct rig *rig = started("s:source ticks=1 work=50ms -> e:end policy=latest");
+
+	weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "e"), "0");
+	rig_destroy(rig);
+	rig = started("s:source period=10ms -> e:end policy=latest period=100ms");
+	weir_scheduler_wait(rig->scheduler, 15 * MS, NULL);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "e"), "0 1");
+	rig_destroy(rig);
+}
+
+static void s07_a_drain_waits_for_the_work_or_the_time_of_the_last_message(void **state)
+{
+	(void)state;
+	rig_in_worlds(5, drain_before_the_tick);
+}
+
 static void a_long_period(void)
 {
 	struct rig *rig = rig_of("s:source ticks=1 -> e:end policy=latest period=1000s");
@@ -292,9 +408,13 @@ int main(void)
 		cmocka_unit_test(c01_a_condition_that_waits_for_a_newer_message_is_asked_when_it_is_finished),
 		cmocka_unit_test(c01_a_message_that_is_finished_after_the_look_of_a_review_is_shown),
 		cmocka_unit_test(c04_a_held_latest_port_gives_nothing),
+		cmocka_unit_test(s05_an_entity_that_holds_its_latest_port_goes_on_after_the_last_message),
+		cmocka_unit_test(s05_s07_what_comes_in_a_hold_is_shown_after_it),
+		cmocka_unit_test(c05_an_explanation_names_no_gate_of_a_port_that_is_held),
 		cmocka_unit_test(t17_e01_a_failure_behind_what_is_shown_ends_the_run),
 		cmocka_unit_test(s07_what_is_shown_does_not_keep_a_drain_going),
 		cmocka_unit_test(s07_a_drain_shows_the_last_message),
+		cmocka_unit_test(s07_a_drain_waits_for_the_work_or_the_time_of_the_last_message),
 		cmocka_unit_test(s05_an_entity_with_latest_ports_alone_ends_before_its_next_time),
 		cmocka_unit_test(s06_what_is_shown_is_held_by_nobody_when_the_run_is_over),
 	};

@@ -156,6 +156,98 @@ static void c05_an_entity_that_waits_for_memory_of_the_program_stands_in_no_circ
 	rig_in_worlds(5, explain_beside_program);
 }
 
+/* --- messages that are made ahead --- */
+
+static bool has_ticked;
+
+static weir_status reserve_one(weir_context *context, void *state)
+{
+	(void)state;
+	has_ticked = true;
+	if (weir_context_reserve(context, 1)) /* the holder has all blocks */
+		return weir_context_fail(context, "there was memory");
+	return WEIR_OK;
+}
+
+static weir_status hold_one(weir_context *context, void *state)
+{
+	weir_message *message = NULL;
+	weir_status status = weir_context_create_tensor(context, &rig_one_number, WEIR_TENSOR_HOST, &message);
+
+	(void)state;
+	return status ? status : weir_context_emit(context, 0, message);
+}
+
+static void ask_reserved(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	if (!has_ticked || weir_view_reserved(view)) {
+		weir_verdict_ready(verdict);
+		return;
+	}
+	weir_verdict_wait(verdict, "no memory for one more");
+	weir_verdict_set_cause(verdict, WEIR_CAUSE_MEMORY, -1, 0);
+}
+
+static const weir_condition reserved = {
+	.size = sizeof reserved, .name = "reserved", .help = "memory for one more", .ask = ask_reserved};
+static const weir_port ahead[] = {
+	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_KIND_TENSOR, .place = "host", .ahead = 1},
+	{.name = NULL}};
+static const weir_port one_block[] = {
+	{.size = sizeof(weir_port), .name = "out", .kinds = WEIR_KIND_TENSOR, .place = "host"},
+	{.name = NULL}};
+static const weir_operator keeping = {.size = sizeof keeping,
+				      .name = "keeping",
+				      .help = "makes messages ahead",
+				      .outputs = ahead,
+				      .compute = reserve_one};
+static const weir_operator holding = {.size = sizeof holding,
+				      .name = "holding",
+				      .help = "emits blocks",
+				      .outputs = one_block,
+				      .compute = hold_one};
+
+/* The program holds all blocks. */
+static void explain_one_that_keeps(void)
+{
+	struct rig *rig = rig_of_json(
+		"{\"weir\": 1, \"resources\": {\"m\": {\"type\": \"memory_pool\", \"place\": \"host\", "
+		"\"block_size\": 64, \"blocks\": 4}}, \"entities\": [{\"name\": \"h\", \"operator\": "
+		"\"holding\", "
+		"\"resources\": [\"m\"], \"conditions\": [{\"type\": \"count\", \"count\": 4}]}, "
+		"{\"name\": \"hs\", \"operator\": \"sink\"}, {\"name\": \"k\", \"operator\": \"keeping\", "
+		"\"resources\": [\"m\"], \"conditions\": [{\"type\": \"periodic\", \"period\": \"10ms\", "
+		"\"offset\": \"10ms\"}, {\"type\": \"reserved\"}]}, {\"name\": \"ks\", \"operator\": "
+		"\"sink\"}], "
+		"\"connections\": [[\"h.out\", \"hs.in\"], [\"k.out\", \"ks.in\"]]}",
+		(const weir_operator *[]){&keeping, &holding, NULL});
+	weir_outlet *outlet = rig_outlet(rig, "h.out", 1, 0);
+	weir_message *held[4];
+
+	has_ticked = false;
+	rig_start(rig);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(weir_outlet_take(outlet, SECOND, &held[i]), WEIR_OK);
+	weir_scheduler_wait(rig->scheduler, 50 * MS, NULL);
+	assert_says(rig_explain(rig),
+		    "k: memory_available: WAIT (0 of 4 blocks of pool 'm' are free, a message "
+		    "needs 1: 4 held by the program");
+	weir_scheduler_stop(rig->scheduler, 0);
+	for (int i = 0; i < 4; i++)
+		weir_message_unref(held[i]);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+static void s03_c05_an_entity_that_lacks_memory_for_messages_made_ahead_says_so(void **state)
+{
+	(void)state;
+	rig_conditions = (const weir_condition *[]){&reserved, NULL};
+	rig_in_worlds(4, explain_one_that_keeps);
+	rig_conditions = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -163,6 +255,7 @@ int main(void)
 			s04_b02_a_run_is_not_over_while_one_of_two_takers_holds_what_the_source_waits_for),
 		cmocka_unit_test(c05_an_entity_that_waits_for_memory_of_the_program_stands_in_no_circle),
 		cmocka_unit_test(s03_s04_a_run_is_not_over_before_an_entity_that_was_offered_memory_is_poked),
+		cmocka_unit_test(s03_c05_an_entity_that_lacks_memory_for_messages_made_ahead_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,29 @@ static void s03_a_thousand_allocations_over_one_block_wait_for_each_other(void *
 	rig_in_worlds(20, one_block_serves_all);
 }
 
+static weir_status look_at_pool(struct rig *rig, weir_context *context)
+{
+	HOLDS(rig, counts_of(rig).used == 1);
+	return emit_number(rig, context);
+}
+
+static void counted_by_a_worker(void)
+{
+	struct rig *rig = with(BLOCKS("1"), "a:call pool=m -> b:end capacity=4");
+
+	rig_on(rig, "a", look_at_pool); /* its claim is the used one */
+	wr_store(&rig->told, 3);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "b"), 3);
+	rig_destroy(rig);
+}
+
+static void e05_an_operator_may_ask_for_the_counts_of_a_pool(void **state)
+{
+	(void)state;
+	rig_everywhere(counted_by_a_worker);
+}
+
 /* --- freed out of order --- */
 
 static weir_status free_the_newer_first(struct rig *rig, weir_context *context)
@@ -543,6 +566,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s03_a_thousand_allocations_over_one_block_wait_for_each_other),
+		cmocka_unit_test(e05_an_operator_may_ask_for_the_counts_of_a_pool),
 		cmocka_unit_test(s03_blocks_that_are_freed_out_of_order_are_taken_again),
 		cmocka_unit_test(s03_s04_an_entity_waits_for_memory_that_the_program_holds),
 		cmocka_unit_test(t09_s04_an_entity_waits_for_memory_of_parts_that_the_program_holds),

@@ -89,6 +89,29 @@ static weir_status note_number(struct rig *rig, weir_context *context)
 	return WEIR_OK;
 }
 
+static weir_status emit_in_vain(struct rig *rig, weir_context *context)
+{
+	weir_message *message = rig_number(context, 1);
+	weir_fence fence = {0, 0};
+
+	HOLDS(rig, !weir_graph_create_fence(rig->graph, &fence));
+	HOLDS(rig, weir_context_emit_at(context, 7, message, fence) == WEIR_E_INVALID);
+	HOLDS(rig, !weir_fence_complete(rig->graph, fence, WEIR_E_IO, "nothing carries it"));
+	return weir_context_emit(context, 0, rig_number(context, (int64_t)weir_context_tick(context)));
+}
+
+/* Nothing carries the fence then: its failure is nothing to the run. */
+static void t17_a_message_with_a_fence_that_cannot_be_emitted_is_refused(void **state)
+{
+	struct rig *rig = rig_of("a:call count=2 -> end");
+
+	(void)state;
+	rig_on(rig, "a", emit_in_vain);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_string_equal(rig_text(rig, "end"), "0 1");
+	rig_destroy(rig);
+}
+
 /* --- a message waits for its fence --- */
 
 static void wait_at(const char *text, const char *receiver)
@@ -239,6 +262,7 @@ static void t17_a_failure_ends_the_run_by_the_name_of_its_entity(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(t17_a_message_with_a_fence_that_cannot_be_emitted_is_refused),
 		cmocka_unit_test(t17_a_message_is_taken_when_its_fence_is_completed),
 		cmocka_unit_test(t17_a_message_with_device_work_waits_for_both),
 		cmocka_unit_test(t17_t08_a_tick_is_in_flight_until_its_fence_is_completed),

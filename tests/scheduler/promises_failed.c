@@ -171,6 +171,38 @@ static void t17_fences_that_failed_give_their_places_back(void **state)
 	rig_on_host(fail_without_end);
 }
 
+/* --- readers of a message --- */
+
+/* While the program reads the payload none may write it; how the reading ended is nothing to it. */
+static void read_by_the_program(void)
+{
+	struct rig *rig = rig_of("z:host fence=true");
+	weir_message *message;
+	weir_fence fence;
+
+	rig_make(rig);
+	message = rig_message(rig, 1);
+	fence = create(rig);
+	assert_int_equal(weir_message_add_reader(message, fence), WEIR_OK);
+	assert_false(weir_message_unique(message));
+	complete(rig, fence, WEIR_OK);
+	assert_true(weir_message_unique(message));
+	fence = create(rig);
+	complete(rig, fence, WEIR_E_IO);
+	assert_int_equal(weir_message_add_reader(message, fence), WEIR_OK);
+	assert_true(weir_message_unique(message));
+	assert_int_equal(weir_message_add_producer(message, fence), WEIR_E_FAILED);
+	weir_message_unref(message);
+	rig_destroy(rig);
+}
+
+static void t17_a_message_is_not_unique_while_the_program_reads_it(void **state)
+{
+	(void)state;
+	rig_in_world(1, read_by_the_program);
+	rig_on_host(read_by_the_program);
+}
+
 /* --- how long a handle is good --- */
 
 static void assert_stale(struct rig *rig, weir_fence fence)
@@ -382,6 +414,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t17_e01_a_failure_of_one_of_several_fences_ends_the_run_at_once),
 		cmocka_unit_test(t17_a_failure_that_no_entity_waits_for_any_more_ends_no_run),
+		cmocka_unit_test(t17_a_message_is_not_unique_while_the_program_reads_it),
 		cmocka_unit_test(t17_fences_that_failed_give_their_places_back),
 		cmocka_unit_test(t17_a_handle_of_a_fence_that_failed_long_ago_is_refused),
 		cmocka_unit_test(t17_a_stale_fence_is_not_emitted),

@@ -30,6 +30,12 @@ static weir_status note_number(struct rig *rig, weir_context *context)
 	return WEIR_OK;
 }
 
+static weir_status emit_one(struct rig *rig, weir_context *context)
+{
+	(void)rig;
+	return weir_context_emit(context, 0, rig_number(context, 1));
+}
+
 static weir_status emit_failed(struct rig *rig, weir_context *context)
 {
 	weir_fence fence = {0, 0};
@@ -57,6 +63,28 @@ static void t17_a_fence_that_failed_is_not_emitted(void **state)
 {
 	(void)state;
 	rig_everywhere(fail_early);
+}
+
+/* The fence would have nothing that completes it. */
+static void t17_a_graph_with_open_fences_is_not_placed_elsewhere(void **state)
+{
+	struct rig *rig = rig_of("a:call count=1 -> z:end");
+	weir_scheduler_options options = {.size = sizeof options, .backend = "host"};
+	weir_scheduler *other = NULL;
+	weir_fence fence;
+
+	(void)state;
+	rig_on(rig, "a", emit_one);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(weir_graph_create_fence(rig->graph, &fence), WEIR_OK);
+	assert_int_equal(weir_scheduler_destroy(rig->scheduler), WEIR_OK);
+	rig->scheduler = NULL;
+	assert_int_equal(weir_scheduler_create(rig->graph, &options, &other), WEIR_E_STATE);
+	assert_says(weir_last_error(), "before it runs elsewhere");
+	assert_int_equal(weir_fence_complete(rig->graph, fence, WEIR_OK, NULL), WEIR_OK);
+	assert_int_equal(weir_scheduler_create(rig->graph, &options, &other), WEIR_OK);
+	assert_int_equal(weir_scheduler_destroy(other), WEIR_OK);
+	rig_destroy(rig);
 }
 
 /* --- misuse --- */
@@ -470,6 +498,7 @@ int main(void)
 		cmocka_unit_test(t17_s07_a_drain_waits_for_open_fences),
 		cmocka_unit_test(t17_s07_a_drain_that_takes_too_long_names_the_open_fence),
 		cmocka_unit_test(t17_a_graph_with_open_fences_is_not_destroyed),
+		cmocka_unit_test(t17_a_graph_with_open_fences_is_not_placed_elsewhere),
 		cmocka_unit_test(t17_s08_a_late_failure_ends_no_other_run),
 		cmocka_unit_test(t17_t04_what_the_tick_took_is_used_until_the_fence_is_completed),
 		cmocka_unit_test(t17_b02_a_program_pushes_what_is_not_finished),

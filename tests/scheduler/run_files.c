@@ -102,6 +102,26 @@ static void f96_nor_what_the_program_says_that_it_reads_or_writes(void **state)
 	assert_int_equal(copying(one, "/dev/null", files, 1), WEIR_OK);
 }
 
+static void f96_nor_what_its_standard_output_is(void **state)
+{
+	const weir_file files[] = {{sizeof(weir_file), "the log", "-", 1}};
+	int kept = dup(STDOUT_FILENO), fd = open(two, O_WRONLY);
+	weir_status status;
+
+	(void)state;
+	fflush(stdout);
+	dup2(fd, STDOUT_FILENO);
+	status = copying(one, two, files, 1);
+	fflush(stdout);
+	dup2(kept, STDOUT_FILENO);
+	close(kept);
+	close(fd);
+	assert_int_equal(status, WEIR_E_INVALID);
+	assert_says(weir_last_error(), "the log: standard output is the same as '");
+	assert_says(weir_last_error(), "which is written by 'w' (/entities/1/parameters/path)");
+	assert_int_equal(size_of(two), 12);
+}
+
 static void f96_a_file_of_the_program_needs_its_size(void **state)
 {
 	const weir_file files[] = {{.name = "the log", .path = two, .write = true}};
@@ -229,6 +249,25 @@ static void f97_what_an_operator_may_write_it_may_empty(void **state)
 	close(opened[0]);
 	assert_int_equal(size_of(one), 0);
 	write_file(one, "twelve bytes");
+}
+
+static weir_status open_device(struct rig *rig, weir_context *context)
+{
+	int fd = -1;
+
+	HOLDS(rig, !weir_context_open(context, "/dev/null", O_WRONLY | O_TRUNC, 0, &fd));
+	close(fd);
+	return weir_context_finish(context);
+}
+
+static void f97_what_is_no_file_is_opened_and_not_emptied(void **state)
+{
+	struct rig *rig = rig_of("a:call");
+
+	(void)state;
+	rig_on(rig, "a", open_device);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	rig_destroy(rig);
 }
 
 /* --- a failure after the drain --- */
@@ -393,11 +432,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e07_f96_a_program_s_run_does_not_write_what_it_reads),
 		cmocka_unit_test(f96_nor_what_the_program_says_that_it_reads_or_writes),
+		cmocka_unit_test(f96_nor_what_its_standard_output_is),
 		cmocka_unit_test(f96_a_file_of_the_program_needs_its_size),
 		cmocka_unit_test(f99_a_descriptor_that_is_close_on_exec_is_no_graph_s),
 		cmocka_unit_test(f96_an_operator_cannot_empty_what_another_reads),
 		cmocka_unit_test(f96_readers_stand_beside_readers_and_appenders_beside_appenders),
 		cmocka_unit_test(f97_what_an_operator_may_write_it_may_empty),
+		cmocka_unit_test(f97_what_is_no_file_is_opened_and_not_emptied),
 		cmocka_unit_test(f98_a_failure_after_the_drain_loses_nothing),
 		cmocka_unit_test(f98_the_first_failure_is_kept),
 		cmocka_unit_test(f98_it_needs_a_compute_and_a_failure),

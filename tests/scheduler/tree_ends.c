@@ -10,8 +10,9 @@
 
 static char received[1024];
 static size_t length;
-static bool holds; /* `b` holds `in` from its first tick on */
-static int peeked; /* a content condition saw messages at both inputs */
+static bool holds;    /* `b` holds `in` from its first tick on */
+static uint64_t last; /* tick of `b`; 0: it never finishes by itself */
+static int peeked;    /* a content condition saw messages at both inputs */
 
 static weir_status note(weir_context *context, void *state)
 {
@@ -20,6 +21,8 @@ static weir_status note(weir_context *context, void *state)
 		length += (size_t)snprintf(received + length, sizeof received - length, "%s%zu,%zu",
 					   length ? " " : "", weir_context_count(context, 0),
 					   weir_context_count(context, 1));
+	if (last && weir_context_tick(context) + 1 == last)
+		return weir_context_finish(context);
 	return holds && !weir_context_tick(context) ? weir_context_hold(context, 0, 0) : WEIR_OK;
 }
 
@@ -169,6 +172,97 @@ static void c11_an_input_without_a_connection_lets_nothing_tick(void **state)
 	rig_everywhere(absent);
 }
 
+/* The first drain begins at 25 ms: two or three ticks have taken one message of `c` each. */
+static void beside_a_tree(void)
+{
+	struct rig *rig = rig_of_tree(SOURCE("a", PING, "1s", "1s", "5") SOURCE("c", PING, "1us", "0ms", "6"),
+				      WIDE, ANY(A ", " PERIODIC), BOTH);
+
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, 25 * MS, NULL);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+	assert_string_equal(received, "0,1 0,1 0,1 0,1 0,1 0,1");
+}
+
+static void c11_s07_a_drain_takes_what_is_beside_a_tree(void **state)
+{
+	(void)state;
+	rig_in_worlds(4, beside_a_tree);
+}
+
+/* The alternative without an input is passed over; that of `in` holds every 100 ms. */
+static void drained_later(void)
+{
+	struct rig *rig = rig_of_tree(SOURCE("a", PING, "1ms", "0ms", "3"), WIDE,
+				      ANY(ALL(A ", {\"type\": \"periodic\", \"period\": \"100ms\", "
+						"\"offset\": \"100ms\"}") ", " PERIODIC),
+				      "[\"a.out\", \"b.in\"]");
+
+	rig_start(rig);
+	weir_scheduler_wait(rig->scheduler, 50 * MS, NULL);
+	weir_scheduler_stop(rig->scheduler, WEIR_STOP_DRAIN);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	assert_int_equal(rig_counts(rig, "b").received, 3);
+	rig_destroy(rig);
+}
+
+static void c11_s07_a_drain_waits_for_the_time_of_an_alternative_that_takes_messages(void **state)
+{
+	(void)state;
+	rig_in_worlds(4, drained_later);
+}
+
+/* `in` is named in the tree, too, and every tick takes from it all the same. */
+static void named_beside_the_tree(void)
+{
+	assert_int_equal(
+		run(rig_of_tree(SOURCE("a", PING, "10ms", "0ms", "3") SOURCE("c", PING, "10ms", "0ms", "3"),
+				WIDE, ANY(ALL(A ", " DISABLED) ", " C) ", " A, BOTH)),
+		WEIR_OK);
+	assert_string_equal(received, "1,1 1,1 1,1");
+}
+
+static void c11_c04_an_input_that_is_named_beside_a_tree_is_taken_by_every_tick(void **state)
+{
+	(void)state;
+	rig_in_worlds(4, named_beside_the_tree);
+}
+
+enum { SENDERS = 9 }; /* so many have a set of those with new messages */
+
+static void many_senders(const char *conditions, const char *expected)
+{
+	char sources[2000] = "", connections[600] = "[\"a.out\", \"b.in\"]";
+
+	snprintf(sources, sizeof sources, "%s", SOURCE("a", PING, "1s", "1s", "1"));
+	for (int i = 0; i < SENDERS; i++) {
+		snprintf(sources + strlen(sources), sizeof sources - strlen(sources),
+			 "{\"name\": \"c%d\", \"operator\": " SPIN(
+				 "10ms") ", \"conditions\": [{\"type\": \"count\", "
+					 "\"count\": 1}]}, ",
+			 i);
+		snprintf(connections + strlen(connections), sizeof connections - strlen(connections),
+			 ", [\"c%d.out\", \"b.in2\"]", i);
+	}
+	assert_int_equal(run(rig_of_tree(sources, WIDE, conditions, connections)), WEIR_OK);
+	assert_string_equal(received, expected);
+}
+
+/* With a tick every 10 ms, and as fast as they come. */
+static void beside_and_inside(void)
+{
+	many_senders(ANY(A ", " PERIODIC), "0,1 0,1 0,1 0,1 0,1 0,1 0,1 0,1 0,1");
+	many_senders(ANY(A ", " C), "0,1 0,1 0,1 0,1 0,1 0,1 0,1 0,1 0,1 1,0");
+}
+
+static void c11_c04_an_input_of_many_senders_stands_beside_a_tree_or_in_it(void **state)
+{
+	(void)state;
+	rig_in_worlds(4, beside_and_inside);
+}
+
 /* --- held inputs --- */
 
 /* `in` is held: until its last message, `in2` alone says when `b` ticks. */
@@ -210,6 +304,80 @@ static void c11_c04_a_compute_that_holds_ticks_as_another_condition_says(void **
 {
 	(void)state;
 	rig_in_worlds(4, held_and_timed);
+}
+
+/* How often `b` has ticked decides nothing: `in2` does, and once that has ended what is held is enough. */
+static void held_and_counted(void)
+{
+	assert_int_equal(
+		run(rig_of_tree(SOURCE("a", PING, "1ms", "0ms", "1") SOURCE("c", PING, "20ms", "20ms", "3"),
+				WIDE, ANY(ALL(A ", {\"type\": \"count\", \"count\": 100}") ", " C), BOTH)),
+		WEIR_OK);
+	assert_string_equal(received, "1,0 0,1 0,1 0,1 0,0 0,0");
+}
+
+/* A time within the alternative says when, as it does beside it. */
+static void held_and_paced(void)
+{
+	assert_int_equal(
+		run(rig_of_tree(SOURCE("a", PING, "1ms", "0ms", "1") SOURCE("c", PING, "1s", "25ms", "9"),
+				WIDE, ANY(ALL(A ", " PERIODIC) ", " C), BOTH)),
+		WEIR_OK);
+	assert_string_equal(received, "1,0 0,0 0,0 0,1 0,0 0,0");
+}
+
+/* The disabled alternative waits, and `in2` beside the tree says when to tick. */
+static void held_beside_an_input(void)
+{
+	assert_int_equal(
+		run(rig_of_tree(SOURCE("a", PING, "1ms", "0ms", "1") SOURCE("c", PING, "10ms", "0ms", "9"),
+				WIDE, ANY(A ", " DISABLED), BOTH)),
+		WEIR_OK);
+	assert_string_equal(received, "1,1 0,1 0,1 0,1 0,1 0,1");
+}
+
+static void c11_c04_what_decides_for_a_held_alternative(void **state)
+{
+	(void)state;
+	holds = true;
+	last = 6;
+	rig_in_worlds(4, held_and_counted);
+	rig_in_worlds(4, held_and_paced);
+	rig_in_worlds(4, held_beside_an_input);
+	holds = false;
+	last = 0;
+}
+
+/* --- a condition of the program in a tree --- */
+
+static void ask_nothing(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	(void)view;
+	(void)verdict;
+}
+
+static const weir_condition nothing = {
+	.size = sizeof(weir_condition), .name = "nothing", .help = "gives no verdict", .ask = ask_nothing};
+
+static void without_a_verdict(void)
+{
+	struct rig *rig = rig_of_tree(SOURCE("a", PING, "1ms", "0ms", "3"), WIDE,
+				      ANY("{\"type\": \"nothing\"}, " A), "[\"a.out\", \"b.in\"]");
+
+	assert_int_equal(rig_run(rig), WEIR_E_INVALID);
+	assert_says(rig->outcome.text, "condition 'nothing' gave no verdict");
+	assert_string_equal(rig->outcome.entity, "b");
+	rig_destroy(rig);
+	assert_string_equal(received, "");
+}
+
+static void c11_c02_an_alternative_without_a_verdict_fails_the_run(void **state)
+{
+	(void)state;
+	rig_conditions = (const weir_condition *[]){&nothing, NULL};
+	rig_in_worlds(2, without_a_verdict);
+	rig_conditions = NULL;
 }
 
 /* --- fronts of lost alternatives --- */
@@ -387,8 +555,14 @@ int main(void)
 		cmocka_unit_test(c11_c04_s05_what_no_tick_shows_keeps_no_run),
 		cmocka_unit_test(c11_s07_a_time_alone_keeps_no_drain_alive),
 		cmocka_unit_test(c11_an_input_without_a_connection_lets_nothing_tick),
+		cmocka_unit_test(c11_c04_an_input_that_is_named_beside_a_tree_is_taken_by_every_tick),
+		cmocka_unit_test(c11_c04_an_input_of_many_senders_stands_beside_a_tree_or_in_it),
+		cmocka_unit_test(c11_s07_a_drain_takes_what_is_beside_a_tree),
+		cmocka_unit_test(c11_s07_a_drain_waits_for_the_time_of_an_alternative_that_takes_messages),
 		cmocka_unit_test(c11_c04_an_alternative_that_is_held_lets_nothing_tick),
 		cmocka_unit_test(c11_c04_a_compute_that_holds_ticks_as_another_condition_says),
+		cmocka_unit_test(c11_c04_what_decides_for_a_held_alternative),
+		cmocka_unit_test(c11_c02_an_alternative_without_a_verdict_fails_the_run),
 		cmocka_unit_test(c11_c04_a_front_has_what_the_alternative_that_holds_needs),
 		cmocka_unit_test(c11_c04_a_front_that_is_not_taken_is_inbox_again),
 		cmocka_unit_test(c11_g02_what_follows_a_refused_alternative_is_armed),

@@ -151,6 +151,47 @@ static void c11_s04_the_timer_of_a_lost_alternative_holds_nothing_open(void **st
 	rig_everywhere(a_timer_that_loses);
 }
 
+/* --- what is explained --- */
+
+static void ask_unexplained(const void *state, weir_view *view, weir_verdict *verdict)
+{
+	(void)state;
+	(void)view;
+	weir_verdict_wait(verdict, NULL);
+}
+
+static const weir_condition unexplained = {
+	.size = sizeof(weir_condition), .name = "unexplained", .help = "waits", .ask = ask_unexplained};
+
+#define UNEXPLAINED "{\"type\": \"unexplained\"}"
+
+/* Alone and in all_of. */
+static void explain_without_reasons(void)
+{
+	struct rig *rig = rig_of_json(
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"ping\", \"conditions\": "
+		"[{\"type\": \"any_of\", \"conditions\": [" UNEXPLAINED ", {\"type\": \"all_of\", "
+		"\"conditions\": [" UNEXPLAINED ", {\"type\": \"boolean\"}]}]}]}, "
+		"{\"name\": \"b\", \"operator\": \"sink\"}], \"connections\": [[\"a.out\", \"b.in\"]]}",
+		(const weir_operator *[]){NULL});
+
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_says(rig_explain(rig),
+		    "a: any_of: WAIT (unexplained: not ready or (unexplained: not ready and "
+		    "boolean: holds))");
+	rig_destroy(rig);
+}
+
+static void c11_c05_alternatives_that_give_no_reason_are_explained(void **state)
+{
+	(void)state;
+	rig_conditions = (const weir_condition *[]){&unexplained, NULL};
+	rig_in_worlds(2, explain_without_reasons);
+	rig_conditions = NULL;
+}
+
+/* --- fences --- */
+
 #define FIRST "{\"type\": \"fence\", \"name\": \"first\"}"
 #define LATER "{\"type\": \"fence\", \"name\": \"second\"}"
 
@@ -230,6 +271,79 @@ static void c11_s07_a_run_is_stopped_in_a_wait_for_alternatives(void **state)
 {
 	(void)state;
 	rig_everywhere(stopped_in_its_wait);
+}
+
+#define OPEN(name) "{\"type\": \"fence\", \"name\": \"" name "\", \"once\": false}"
+
+static int nap(const void *arguments)
+{
+	(void)arguments;
+	weir_sleep(200 * MS);
+	return 0;
+}
+
+/* It waits for work on two streams, of which one is then given up: no signal is armed for that any more. */
+static void one_is_given_up(void)
+{
+	static const weir_kernel napping = {.size = sizeof(weir_kernel), .name = "napping", .host = nap};
+	struct rig *rig = rig_of_tree(OPEN("first") ", " OPEN("second"));
+	weir_entity *b = weir_graph_entity(rig->graph, "b");
+
+	rig_make(rig);
+	for (int i = 0; i < 2; i++) {
+		weir_stream *stream = NULL;
+		assert_int_equal(weir_graph_add_stream(rig->graph, 0, &stream), WEIR_OK);
+		assert_int_equal(weir_stream_launch(stream, &napping, "", 1), WEIR_OK);
+		assert_int_equal(weir_stream_record(stream, &fences[i]), WEIR_OK);
+		assert_int_equal(weir_entity_tell_fence(b, i ? "second" : "first", fences[i]), WEIR_OK);
+	}
+	rig_start(rig);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	assert_int_equal(rig_armed(rig).armed, 2);
+	weir_entity_tell(b, "second", WEIR_TOLD_NEVER);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	assert_int_equal(rig_waits_for(rig, "b"), 1);
+	assert_int_equal(rig_armed(rig).armed, 1);
+	assert_int_equal(rig_ticks(rig, "b"), 0);
+	(void)weir_scheduler_wait(rig->scheduler, SECOND, NULL);
+	assert_true(rig_ticks(rig, "b") > 0);
+	weir_scheduler_stop(rig->scheduler, 0);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	rig_destroy(rig);
+}
+
+/* The first of three is given up: the waits for the others stay as they are. */
+static void first_is_given_up(void)
+{
+	struct rig *rig = rig_of_tree(OPEN("zero") ", " OPEN("first") ", " OPEN("second"));
+	weir_entity *b = weir_graph_entity(rig->graph, "b");
+	weir_fence zero;
+
+	rig_make(rig);
+	tell_two(rig, "b");
+	assert_int_equal(weir_graph_create_fence(rig->graph, &zero), WEIR_OK);
+	assert_int_equal(weir_entity_tell_fence(b, "zero", zero), WEIR_OK);
+	rig_start(rig);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	weir_entity_tell(b, "zero", WEIR_TOLD_NEVER);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(rig_promise_waits(rig, fences[i]), 1);
+	weir_fence_complete(rig->graph, fences[0], WEIR_OK, NULL);
+	(void)weir_scheduler_wait(rig->scheduler, 10 * MS, NULL);
+	assert_true(rig_ticks(rig, "b") > 0);
+	weir_scheduler_stop(rig->scheduler, 0);
+	assert_int_equal(rig_wait(rig), WEIR_OK);
+	weir_fence_complete(rig->graph, fences[1], WEIR_OK, NULL);
+	weir_fence_complete(rig->graph, zero, WEIR_OK, NULL);
+	rig_destroy(rig);
+}
+
+static void c11_g02_an_alternative_that_ends_gives_up_its_fence(void **state)
+{
+	(void)state;
+	rig_in_worlds(4, one_is_given_up);
+	rig_in_worlds(4, first_is_given_up);
 }
 
 /* Each alternative wakes it, whichever is complete first. */
@@ -343,6 +457,8 @@ int main(void)
 		cmocka_unit_test(c11_s10_the_earliest_time_counts_if_nothing_comes_before),
 		cmocka_unit_test(c11_s04_the_timer_of_a_lost_alternative_holds_nothing_open),
 		cmocka_unit_test(c11_s07_a_run_is_stopped_in_a_wait_for_alternatives),
+		cmocka_unit_test(c11_g02_an_alternative_that_ends_gives_up_its_fence),
+		cmocka_unit_test(c11_c05_alternatives_that_give_no_reason_are_explained),
 		cmocka_unit_test(c11_g02_the_fences_of_each_alternative_wake_the_entity),
 		cmocka_unit_test(c11_s04_g02_the_fences_of_lost_alternatives_hold_nothing_open),
 		cmocka_unit_test(

@@ -334,6 +334,34 @@ static void t08_e06_a_bound_that_cannot_be_is_refused(void **state)
 	rig_destroy(rig);
 }
 
+/* --- a message that comes while the bound is reached --- */
+
+/* Its sender could review it, as nothing but the gate of the message seems to be in the way. */
+static void gated_at_the_bound(void)
+{
+	struct rig *rig = rig_of_json(
+		"{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"spin\", \"parameters\": "
+		"{\"duration\": \"1ms\"}, \"conditions\": [{\"type\": \"periodic\", \"period\": \"10ms\"}, "
+		"{\"type\": \"count\", \"count\": 4}]}, {\"name\": \"p\", \"operator\": \"spin\", "
+		"\"parameters\": {\"duration\": \"50ms\"}, \"max_in_flight\": 1, \"ports\": {\"in\": "
+		"{\"gate\": "
+		"true}}}, {\"name\": \"e\", \"operator\": \"sink\"}], \"connections\": [[\"a.out\", "
+		"\"p.in\"], "
+		"[\"p.out\", \"e.in\"]]}",
+		(const weir_operator *[]){NULL});
+
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "p"), 4);
+	assert_int_equal(rig_counts(rig, "p").most_in_flight, 1);
+	rig_destroy(rig);
+}
+
+static void t08_s02_a_message_that_comes_at_the_bound_waits_for_it(void **state)
+{
+	(void)state;
+	rig_in_worlds(10, gated_at_the_bound);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +375,7 @@ int main(void)
 		cmocka_unit_test(t08_one_large_tick_lowers_the_bound_until_it_is_complete),
 		cmocka_unit_test(t08_one_signal_pays_for_half_of_the_bound),
 		cmocka_unit_test(t08_it_never_waits_inline),
+		cmocka_unit_test(t08_s02_a_message_that_comes_at_the_bound_waits_for_it),
 		cmocka_unit_test(t08_c05_it_says_how_many_are_in_flight),
 		cmocka_unit_test(t08_s07_device_work_from_before_a_drain_is_progress),
 		cmocka_unit_test(s07_a_drain_in_which_nothing_completes_is_abandoned),

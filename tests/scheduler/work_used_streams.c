@@ -254,12 +254,51 @@ static void t14_it_is_forgotten_with_the_backend_that_it_is_of(void **state)
 	rig_on_host(change_backend);
 }
 
+/* --- an operator that gets a stream before its start --- */
+
+static _Atomic unsigned others; /* ticks with another current stream */
+
+static weir_status look_at_stream(weir_context *context, void *state)
+{
+	weir_stream *stream = NULL;
+
+	(void)state;
+	if (weir_context_stream(context, &stream) || !weir_stream_same(stream, programs))
+		wr_fetch_add(&others, 1);
+	return WEIR_OK;
+}
+
+static const weir_operator looking = {.size = sizeof looking,
+				      .name = "looking",
+				      .help = "looks at its stream",
+				      .flags = WEIR_OPERATOR_STREAM,
+				      .compute = look_at_stream};
+
+static void t14_it_is_the_stream_that_an_operator_has_from_its_start(void **state)
+{
+	struct rig *rig =
+		rig_of_json("{\"weir\": 1, \"entities\": [{\"name\": \"a\", \"operator\": \"looking\", "
+			    "\"conditions\": [{\"type\": \"count\", \"count\": 3}]}]}",
+			    (const weir_operator *[]){&looking, NULL});
+
+	(void)state;
+	wr_store(&others, 0);
+	rig_make(rig);
+	programs = stream_of(rig);
+	assert_int_equal(use(rig, "a", programs), WEIR_OK);
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "a"), 3);
+	assert_int_equal(wr_load(&others), 0);
+	rig_destroy(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t14_t06_the_entity_works_behind_the_program_in_one_queue),
 		cmocka_unit_test(t14_it_goes_before_the_pool_and_the_default_stream),
 		cmocka_unit_test(t14_t07_it_is_current_whatever_the_messages_carry),
+		cmocka_unit_test(t14_it_is_the_stream_that_an_operator_has_from_its_start),
 		cmocka_unit_test(t14_several_entities_may_use_it_and_go_back_to_their_pool),
 		cmocka_unit_test(t14_only_a_stream_of_the_program_is_used_and_only_between_runs),
 		cmocka_unit_test(t14_a_wrapped_stream_that_is_used_is_not_unwrapped),
