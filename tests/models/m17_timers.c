@@ -8,26 +8,31 @@
  * or may not have expected that (then it hands the times over; else the loop looks after WATCH). A worker that fires
  * two may wake the other one or, if it expects brief runs, not. How a push and a sleep see each other is M3's
  * and M8's: here they are one step each.
+ * ROLE: the loop's wait beside the lookout's role (S9). A worker in its compute may leave an entry in its own queue: if nobody is
+ * the lookout the loop becomes it and its wait is brought near. The loop gives the role up, looks, and may take it again; a worker
+ * that has announced its sleep may take it from the loop before it looks (then it puts the loop off past its own time), and
+ * gives it back if it stays awake.
  *
  * Property, in each state in which nobody can move but the clock: the next wake-up is not later than the earliest time that is in the
  * list or the heap; or, beside a compute that was expected to be brief, than WATCH from now. What is due and
- * queued waits, beside a worker that sleeps, no longer than WATCH.
+ * queued waits, beside a worker that sleeps, no longer than WATCH; so does an entry left behind a compute that never ends.
  * Run: build/m17_timers [-v]
  */
 #include <stdint.h>
 #define THREADS 4
 enum { LOOP = 2, CLOCK = 3 };
 enum { END = 3, WATCH = 1, INF = 15, AWAKE = 0 };
-enum { BRIEF = 1, TWICE = 2 };          /* settings: runs may be expected to be brief; one entity ticks once more */
-enum mutation { NONE, ARM_ONCE, KEEP_ONCE, TAKE_THEN_RETRACT, NO_HAND_OVER, NO_WATCH, KEEPS_FIRST, LOOP_FORGETS_DUE, ARM_FORGETS_DUE, KEEP_FORGETS_DUE, NOBODY_KEEPS, FIRE_FORGETS };
-enum at { IDLE, RUN, LOOK, HAND, HAND_KEPT, HAND_TAKE, HAND_SET, COMPUTE, ENDLESS, LIST, SEE, PARKS, SLEEP, KEEP, KEEP_TAKE, KEEP_STORE, KEEP_PUT_OFF, KEEP_AGAIN,
+enum { BRIEF = 1, TWICE = 2, ROLE = 4 }; /* settings: runs may be expected to be brief; one entity ticks once more; entries are left */
+enum mutation { NONE, ARM_ONCE, KEEP_ONCE, TAKE_THEN_RETRACT, NO_HAND_OVER, NO_WATCH, KEEPS_FIRST, LOOP_FORGETS_DUE, ARM_FORGETS_DUE, KEEP_FORGETS_DUE, NOBODY_KEEPS, FIRE_FORGETS,
+	ROLE_ALONE, ROLE_SEEN_ONCE, RELIEVED_LATE };
+enum at { IDLE, RUN, LOOK, HAND, HAND_KEPT, HAND_TAKE, HAND_SET, COMPUTE, LEFT_ROLE, LEFT_LOOK, LEFT_SET, LEFT, ENDLESS, LIST, SEE, PARKS, SLEEP, RELIEVE, LOOK_AGAIN, BACK_ROLE, BACK_LOOK, BACK_SET, BACK, KEEP, KEEP_TAKE, KEEP_STORE, KEEP_RELIED, KEEP_PUT_OFF, KEEP_AGAIN,
 	PARKED, WOKEN, FIRE, FIRE_TAKE, FIRE_POKE, FIRE_LOOK };
-enum loop_at { WAIT, TURN, TURN_TAKE, TURN_POKE, TURN_DUE, ARM_TAKE, ARM_STORE, ARM_AGAIN, ARM_SET };
-struct worker { uint8_t at, entity, time, until, token, sleeper, was_keeper, took_due, brief, idle, due, earliest; };
+enum loop_at { WAIT, TURN, TURN_TAKE, TURN_POKE, TURN_DUE, TURN_ROLE, TURN_LOOK, ARM_TAKE, ARM_STORE, ARM_AGAIN, ARM_SET };
+struct worker { uint8_t at, entity, time, until, token, sleeper, was_keeper, took_due, brief, idle, due, earliest, relied, relieved; };
 struct state {
 	struct worker w[2];
 	uint8_t now, queued, parked, poked, listed, heap, time[2], due_at[2], left[2];
-	uint8_t lock, keeper, kept, until, timerfd, look_by, loop_at, loop_due, loop_earliest, endless;
+	uint8_t lock, keeper, kept, until, timerfd, look_by, loop_at, loop_due, loop_earliest, endless, role, own, leaves;
 };
 #include "explore.h"
 
@@ -39,6 +44,10 @@ static void begin(struct state *s)
 	s->left[1] = 1;
 	s->kept = s->until = s->timerfd = INF;
 	s->w[0].time = s->w[1].time = s->w[0].until = s->w[1].until = INF;
+	if (setting & ROLE) {                   /* the loop has looked before */
+		s->leaves = s->role = 1;
+		s->until = s->timerfd = s->look_by = 1 + WATCH;
+	}
 }
 
 static uint8_t least(uint8_t a, uint8_t b)
@@ -63,8 +72,10 @@ static bool lock(struct state *s, int t)
 static void take(struct state *s)
 {
 	for (int e = 0; e < 2; e++)
-		if (s->listed & 1 << e)
+		if (s->listed & 1 << e) {
 			s->due_at[e] = s->time[e];
+			s->time[e] = 0;
+		}
 	s->heap |= s->listed;
 	s->listed = 0;
 }
@@ -81,6 +92,9 @@ static uint8_t take_due(struct state *s)
 	for (int e = 0; e < 2; e++)
 		if (s->heap & 1 << e && s->due_at[e] <= s->now)
 			due |= (uint8_t)(1 << e);
+	for (int e = 0; e < 2; e++)
+		if (due & 1 << e)
+			s->due_at[e] = 0;
 	s->heap &= (uint8_t)~due;
 	return due;
 }
@@ -110,6 +124,12 @@ static void set_until(struct state *s, uint8_t until)
 		s->until = s->timerfd = until;
 }
 
+/* What is left in a queue: the loop must look within WATCH. */
+static bool relied_on(const struct state *s)
+{
+	return s->role || s->queued;
+}
+
 static void retract(struct state *s, int t)
 {
 	if (s->keeper == t + 1) {
@@ -128,6 +148,9 @@ static bool worker(struct state *s, int t)
 		if (s->keeper == t + 1) { /* TAKE_THEN_RETRACT */
 			retract(s, t);
 			say("is the keeper no more");
+		} else if (s->own) {
+			s->own &= (uint8_t)(s->own - 1);
+			say("takes an entry");
 		} else if (s->queued) {
 			w->entity = s->queued & 1 ? 0 : 1;
 			s->queued &= (uint8_t)~(1 << w->entity);
@@ -177,12 +200,17 @@ static bool worker(struct state *s, int t)
 	case HAND_SET:
 		if (w->earliest < s->kept && s->until > w->earliest)
 			set_until(s, w->earliest);
-		s->lock = 0;
+		s->lock = w->earliest = 0;
 		w->at = COMPUTE;
 		say("hands over: the loop's wait ends at %d", s->until);
 		return true;
 	case COMPUTE:
-		if (!s->endless && choose(2)) {
+		if (s->leaves && choose(2)) {
+			s->leaves--;
+			s->own |= (uint8_t)(1 << t);
+			w->at = LEFT_ROLE;
+			say("pushes to itself");
+		} else if (!s->endless && choose(2)) {
 			s->endless = 1;
 			w->at = ENDLESS;
 			say("computes for ever");
@@ -193,8 +221,35 @@ static bool worker(struct state *s, int t)
 			say("ticks, next at %d", s->time[w->entity]);
 		} else {
 			w->at = IDLE;
+			w->entity = 0;
 			say("the last tick");
 		}
+		return true;
+	case LEFT_ROLE:
+	case BACK_ROLE:
+		w->at = s->role || mutation == ROLE_ALONE ? w->at + 3 : w->at + 1;
+		s->role = 1;
+		say("the loop is the lookout");
+		return true;
+	case LEFT_LOOK:
+	case BACK_LOOK:
+		w->at = s->until <= s->now + WATCH ? w->at + 2 : w->at + 1;
+		say("its wait ends at %d", s->until);
+		return true;
+	case LEFT_SET:
+	case BACK_SET:
+		if (s->lock)
+			return false;
+		if (s->until > s->now + WATCH)
+			set_until(s, (uint8_t)(s->now + WATCH));
+		w->at++;
+		say("brings it: %d", s->until);
+		return true;
+	case LEFT:
+		w->at = COMPUTE;
+		return true;
+	case BACK:
+		w->at = IDLE;
 		return true;
 	case ENDLESS:
 		return false;
@@ -220,6 +275,7 @@ static bool worker(struct state *s, int t)
 		} else {
 			s->parked |= bit;
 			w->at = IDLE;
+			w->entity = 0;
 			say("parks");
 		}
 		return true;
@@ -230,9 +286,24 @@ static bool worker(struct state *s, int t)
 		} else {
 			w->sleeper = 1;
 			w->brief = 0;
-			w->at = KEEP;
+			w->at = setting & ROLE ? mutation == RELIEVED_LATE ? LOOK_AGAIN : RELIEVE : KEEP;
 			say("announces its sleep");
 		}
+		return true;
+	case RELIEVE:
+		w->relieved = s->role && w->time != INF && choose(2);
+		s->role = w->relieved ? 0 : s->role;
+		w->at = mutation == RELIEVED_LATE ? KEEP : LOOK_AGAIN;
+		say(w->relieved ? "the loop is the lookout no more" : "does not relieve the loop");
+		return true;
+	case LOOK_AGAIN:
+		w->at = mutation == RELIEVED_LATE ? RELIEVE : KEEP;
+		if (s->queued || s->own) {
+			w->at = w->relieved ? BACK_ROLE : IDLE;
+			w->sleeper = w->token = 0; /* a wake-up is for what it has found */
+		}
+		w->relieved = 0;
+		say(w->at == KEEP ? "looks again: nothing" : "stays awake");
 		return true;
 	case KEEP:
 		if ((w->time == INF && !w->took_due) || mutation == NOBODY_KEEPS) {
@@ -254,15 +325,22 @@ static bool worker(struct state *s, int t)
 			s->kept = w->earliest;
 			s->keeper = (uint8_t)(t + 1);
 		}
-		w->at = KEEP_PUT_OFF;
+		w->at = setting & ROLE ? KEEP_RELIED : KEEP_PUT_OFF;
+		w->relied = !(setting & ROLE) && relied_on(s);
 		say("the keeper sleeps until %d", s->kept);
 		return true;
+	case KEEP_RELIED:
+		w->relied = relied_on(s);
+		w->at = KEEP_PUT_OFF;
+		say(w->relied ? "the loop is relied on" : "nobody relies on the loop");
+		return true;
 	case KEEP_PUT_OFF:
-		if (s->queued)
+		if (w->relied)
 			s->look_by = watched(s->now);
-		put_off = watched(s->queued && mutation != KEEP_FORGETS_DUE ? s->now : w->earliest);
+		put_off = watched(w->relied && mutation != KEEP_FORGETS_DUE ? s->now : w->earliest);
 		if (s->until <= w->earliest && s->until < put_off)
 			set_until(s, put_off);
+		w->relied = 0;
 		w->at = KEEP_AGAIN;
 		say("puts the loop off: %d", s->until);
 		return true;
@@ -272,12 +350,12 @@ static bool worker(struct state *s, int t)
 			say("more is listed");
 			return true;
 		}
-		if (s->queued && s->until > s->now + WATCH && mutation != KEEP_FORGETS_DUE)
+		if (relied_on(s) && s->until > s->now + WATCH && mutation != KEEP_FORGETS_DUE && mutation != ROLE_SEEN_ONCE)
 			set_until(s, (uint8_t)(s->now + WATCH));
 		w->was_keeper = s->keeper == t + 1;
 		w->until = w->was_keeper ? w->earliest : INF;
 		w->time = INF;
-		w->took_due = 0;
+		w->took_due = w->earliest = 0;
 		w->at = PARKED;
 		s->lock = 0;
 		say("sleeps until %d", w->until);
@@ -304,7 +382,7 @@ static bool worker(struct state *s, int t)
 	case FIRE:
 		if (!lock(s, t))
 			return false;
-		put_off = s->queued ? least(watched(s->now), s->look_by) : watched(s->now);
+		put_off = relied_on(s) ? least(watched(s->now), s->look_by) : watched(s->now);
 		if (s->until <= s->now && s->until < put_off)
 			set_until(s, put_off);                  /* it has not looked at what is queued */
 		w->at = FIRE_TAKE;
@@ -343,6 +421,7 @@ static bool loop(struct state *s)
 		return true;
 	case TURN:
 		s->until = AWAKE;
+		s->timerfd = 0;
 		s->loop_at = TURN_TAKE;
 		say("is awake");
 		return true;
@@ -365,8 +444,21 @@ static bool loop(struct state *s)
 	case TURN_DUE:
 		if (s->queued && mutation != LOOP_FORGETS_DUE)
 			wake(s);
-		s->loop_at = ARM_TAKE;
+		s->loop_at = s->role ? TURN_ROLE : ARM_TAKE;
 		say("looks at what is queued: %d", s->queued);
+		return true;
+	case TURN_ROLE:
+		s->role = 0;
+		s->loop_at = TURN_LOOK;
+		say("is the lookout no more");
+		return true;
+	case TURN_LOOK:
+		if (s->own)
+			wake(s);
+		else if (!s->role)
+			s->role = (uint8_t)choose(2);
+		s->loop_at = ARM_TAKE;
+		say(s->own ? "sees entries" : "sees nothing; is the lookout: %d", s->role);
 		return true;
 	case ARM_TAKE:
 		if (!lock(s, LOOP))
@@ -379,6 +471,7 @@ static bool loop(struct state *s)
 	case ARM_STORE:
 		s->until = s->loop_earliest < s->kept ? s->loop_earliest : INF;
 		s->look_by = watched(s->now);
+		s->loop_earliest = 0;
 		s->loop_at = ARM_AGAIN;
 		say("waits until %d", s->until);
 		return true;
@@ -387,7 +480,7 @@ static bool loop(struct state *s)
 		say("listed: %d", s->listed);
 		return true;
 	case ARM_SET:
-		if (s->queued && mutation != ARM_FORGETS_DUE && mutation != LOOP_FORGETS_DUE)
+		if (relied_on(s) && mutation != ARM_FORGETS_DUE && mutation != LOOP_FORGETS_DUE)
 			s->until = least(s->until, (uint8_t)(s->now + WATCH));
 		s->timerfd = s->until;
 		s->lock = 0;
@@ -431,6 +524,8 @@ static void check(const struct state *s)
 			next = least(next, s->listed & 1 << e ? s->time[e] : s->due_at[e]);
 	if (wakes > next && !(briefs && wakes <= s->now + WATCH))
 		fail("%d is requested, the next wake-up is at %d", next, wakes);
+	if (s->own && sleepers && s->timerfd > s->now + WATCH)
+		fail("an entry is left behind a compute, and the loop waits until %d", s->timerfd);
 	if (s->queued && sleepers && s->timerfd > s->now + WATCH)
 		fail("what is due is queued while a worker sleeps, and the loop waits until %d", s->timerfd);
 }
@@ -445,6 +540,10 @@ static const struct run runs[] = {
 	{"rules: a keeper, the loop, or a worker that is awake", NONE, 0, HOLDS},
 	{"rules: the same, longer", NONE, TWICE, HOLDS},
 	{"rules: and runs that are expected to be brief", NONE, BRIEF, HOLDS},
+	{"rules: and entries that are left behind a compute", NONE, ROLE, HOLDS},
+	{"MUTANT the loop becomes the lookout, and its wait is not brought near", ROLE_ALONE, ROLE, BREAKS},
+	{"MUTANT no second look at the role after the loop was put off", ROLE_SEEN_ONCE, ROLE, BREAKS},
+	{"MUTANT the role is taken from the loop after the look", RELIEVED_LATE, ROLE, BREAKS},
 	{"MUTANT no second look at the list after the loop has set its wait", ARM_ONCE, 0, BREAKS},
 	{"MUTANT no second look at the list after the loop was put off", KEEP_ONCE, TWICE, BREAKS},
 	{"MUTANT the keeper takes the list before it is the keeper no more", TAKE_THEN_RETRACT, 0, BREAKS},

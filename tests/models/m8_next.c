@@ -37,7 +37,8 @@
  * LOOP_LOOKS, the same where the workers keep time: a worker that sees no lookout gives the role to the loop, which gives it up at
  * any moment, then looks at the workers' queues one by one and wakes a worker for the first that it sees; if it sees none it
  * may take the role again (here once), as it does while the graph is busy. A worker that leaves entries takes the
- * role from it. (That the loop's wait ends is m17_timers'.)
+ * role from it. One that has announced its sleep may do so before it looks again (RELIEVE; the code: before a long sleep); if it then
+ * stays awake it gives the role back (GIVE_BACK), as its look ended early. (That the loop's wait ends is m17_timers'.)
  * Run: build/m8_next [-v [NAME]]
  * Result: holds (up to 12 million states a run). One look for a whole batch is too little with 3 workers; a
  * wake-up must be passed on unless the second look has the order of the pop; the overflow comes before the
@@ -64,13 +65,14 @@ enum mutation {
 	RECHECK_SKIPS_OVERFLOW, WAKE_CHAIN, REVERSED, REVERSED_NO_PASS_ON, ROOM, ROOM_WAKES_NOBODY,
 	RECHECK_SKIPS_DUE, NO_TURNS, DUE_WAKES_NOBODY,
 	WORTH, NO_LOOKOUT_WAKES_NOBODY, LEFT_WITHOUT_LOOKOUT, LEAVES_STUCK, ROLE_KEPT, REST_UNTOLD,
-	LOOP_LOOKS, LOOP_WAKES_NOBODY, LOOP_NOT_TAKEN_FROM
+	LOOP_LOOKS, LOOP_WAKES_NOBODY, LOOP_NOT_TAKEN_FROM,
+	RELIEVED_LATE, RELIEVED_FOR_GOOD
 };
 struct state {
 	uint8_t word[E], owner[E], asked[E], ticks[E], begun, to[2];
 	uint8_t due[E], dues, was_due;
 	uint8_t ring[W][E], rings[W], next[W], stack[E], stacked, overflow[E], overflows, batch[W][E], batched[W];
-	uint8_t lookout, again, left[W], slept[W], timed[W];
+	uint8_t lookout, again, relieved[W], sure[W], left[W], slept[W], timed[W];
 	uint8_t asleep, wake[W], pc[THREADS], at[W], entity[W], row[W], pops[W], poke[THREADS], carried[W], wakes[W], then[W], new[W];
 };
 #define THREAD_NAMES
@@ -193,7 +195,7 @@ static void begin_next(struct state *s, int w, int e)
 	s->next[w] = (uint8_t)(e + 1);
 }
 
-enum { LOOK, MOVE, WAKE, PASS_ON, TURN, AGAIN, LAZY_LOOK, LAZY_ROLE, TICK, POKE, PUSH, PUSH_LATE, CARRY, LEAVE, REQUEUE, ANNOUNCE, RECHECK, TAKE_ROLE, SLEEP, DROP_ROLE, STEAL_LATE, GONE };
+enum { LOOK, MOVE, WAKE, PASS_ON, TURN, AGAIN, LAZY_LOOK, LAZY_ROLE, TICK, POKE, PUSH, PUSH_LATE, CARRY, LEAVE, REQUEUE, ANNOUNCE, RELIEVE, RECHECK, GIVE_BACK, TAKE_ROLE, SLEEP, DROP_ROLE, STEAL_LATE, GONE };
 
 static void begin(struct state *s)
 {
@@ -263,6 +265,7 @@ static void take(struct state *s, int w, int e, const char *from)
 	s->entity[w] = (uint8_t)e;
 	s->at[w] = 0;
 	s->pops[w] = (uint8_t)((s->pops[w] + 1) % TURN_OF);
+	s->sure[w] = 0;
 	s->pc[w] = TURN;
 	say("takes E%d from %s", e, from);
 }
@@ -342,11 +345,11 @@ static bool stuck(const struct state *s, int w)
 
 /*
  * WORTH: whether what another worker has queued is worth its while is any answer. But who was the lookout takes
- * it from a worker that has not gone on since it looked last.
+ * it from a worker that has not gone on since it looked last, and who stays awake for an entry takes one.
  */
 static bool worth_taking(const struct state *s, int w, int of)
 {
-	if (mutation < WORTH || (s->timed[w] && stuck(s, of) && mutation != LEAVES_STUCK))
+	if (mutation < WORTH || s->sure[w] || (s->timed[w] && stuck(s, of) && mutation != LEAVES_STUCK))
 		return true;
 	return choose(2);
 }
@@ -388,6 +391,7 @@ static bool look(struct state *s, int w)
 	if (at - 9 >= 2 * (workers() - 1)) {
 		s->at[w] = 0;
 		s->pc[w] = ANNOUNCE;
+		s->sure[w] = 0;
 		say("finds nothing");
 		return true;
 	}
@@ -439,8 +443,9 @@ static int recheck(struct state *s, int w)
 		return -1;
 	bool found = (at - 2) % 2 ? mutation != RECHECK_SKIPS_NEXT && mutation != NEXT_NOT_STOLEN && s->next[k] : s->rings[k] > 0;
 	if (found && mutation >= WORTH) {
-		s->left[w] = 1;
-		return 0;
+		s->sure[w] = choose(2);
+		s->left[w] |= !s->sure[w];
+		return s->sure[w];
 	}
 	return found;
 }
@@ -451,7 +456,7 @@ static bool take_back_announcement(struct state *s, int w)
 
 	s->asleep &= (uint8_t)~(1 << w);
 	s->wake[w] = 0;
-	s->at[w] = s->left[w] = 0;
+	s->at[w] = s->left[w] = s->relieved[w] = 0;
 	s->pc[w] = woken && mutation != NO_PASS_ON && mutation != REVERSED_NO_PASS_ON ? PASS_ON : LOOK;
 	say("looks again: there is work%s", woken ? "; had been woken already" : "");
 	return true;
@@ -648,20 +653,34 @@ static bool worker(struct state *s, int w)
 		return true;
 	case ANNOUNCE:
 		s->asleep |= (uint8_t)(1 << w);
-		*pc = RECHECK;
+		*pc = mutation >= LOOP_LOOKS && mutation != RELIEVED_LATE ? RELIEVE : RECHECK;
 		say("announces its sleep");
+		return true;
+	case RELIEVE:                                           /* before it looks: who relies on the role is seen */
+		s->relieved[w] = s->lookout == LOOP_HAS_ROLE && choose(2);
+		s->lookout = s->relieved[w] ? 0 : s->lookout;   /* order: lookout rmw seq_cst, argued */
+		*pc = mutation == RELIEVED_LATE ? SLEEP : RECHECK;
+		say(s->relieved[w] ? "the loop is the lookout no more" : "the loop stays what it is");
 		return true;
 	case RECHECK:
 		found = recheck(s, w);
+		if (found > 0 && s->relieved[w] && mutation != RELIEVED_FOR_GOOD) {
+			*pc = GIVE_BACK;
+			say("looks again: there is work");
+			return true;
+		}
 		if (found > 0)
 			return take_back_announcement(s, w);
 		if (found < 0) {
 			s->at[w] = 0;
-			*pc = s->left[w] && mutation != LEFT_WITHOUT_LOOKOUT ? TAKE_ROLE : SLEEP;
-			s->left[w] = s->timed[w] = 0;
+			*pc = s->left[w] && mutation != LEFT_WITHOUT_LOOKOUT ? TAKE_ROLE : mutation == RELIEVED_LATE ? RELIEVE : SLEEP;
+			s->left[w] = s->timed[w] = s->relieved[w] = 0;
 		}
 		say(found < 0 ? "sleeps" : "looks again: nothing");
 		return true;
+	case GIVE_BACK:
+		s->lookout = s->lookout ? s->lookout : LOOP_HAS_ROLE;
+		return take_back_announcement(s, w);
 	case TAKE_ROLE:                                         /* leaves entries to their workers */
 		if (!s->lookout || (s->lookout == LOOP_HAS_ROLE && mutation != LOOP_NOT_TAKEN_FROM))
 			s->lookout = (uint8_t)(w + 1);          /* order: lookout rmw seq_cst, argued */
@@ -868,6 +887,8 @@ static const struct run runs[] = {
 	{"LOOP_LOOKS, two pairs for ever, one waits in a ring, 2 workers", LOOP_LOOKS, PINGS_RING | WORKERS_2, HOLDS},
 	{"LOOP_LOOKS, two pairs for ever, one waits in the injector, 2 workers", LOOP_LOOKS, PINGS | WORKERS_2, HOLDS},
 	{"LOOP_LOOKS, due: a long compute, one in next, one due, 3 workers", LOOP_LOOKS, LONG_MIXED | WORKERS_3 | DUE, HOLDS},
+	{"MUTANT a worker takes the role from the loop after it has looked", RELIEVED_LATE, LONG | WORKERS_2, BREAKS},
+	{"MUTANT a worker takes the role from the loop, stays awake, and nobody has it", RELIEVED_FOR_GOOD, LONG_TWO | WORKERS_3, BREAKS},
 	{"MUTANT the loop sees entries and wakes nobody", LOOP_WAKES_NOBODY, LONG | WORKERS_2, BREAKS},
 	{"AS WRITTEN a worker that leaves entries does not take the role from the loop", LOOP_NOT_TAKEN_FROM, LONG | WORKERS_2, HOLDS},
 	{"MUTANT not worth it, and there is no lookout: wakes nobody", NO_LOOKOUT_WAKES_NOBODY, LONG | WORKERS_2, BREAKS},
