@@ -90,6 +90,7 @@ void wr_wake_for_flags(weir_scheduler *scheduler)
 #define STUCK_NS      100000    /* so long a worker has popped nothing: others take from it */
 #define BUSY_NS       100000000 /* so long after a pop the loop stays the lookout */
 #define LOOK_AGAIN_NS 2000000   /* the loop looks no sooner than so long after its last look */
+#define LONG_NS       5000000   /* a worker that sleeps so long relieves the loop */
 #define LOOKED        8         /* entries of a queue that stand for all */
 #define STOLEN_MAX    32
 
@@ -166,6 +167,22 @@ static void have_looked(weir_scheduler *scheduler)
 		wr_wake_one(scheduler);
 	else if (wr_cas(&scheduler->lookout, &none, WR_LOOP_LOOKS))
 		wr_timers_have_loop_look(scheduler, wr_now());
+}
+
+/*
+ * The last worker to sleep takes the role from the loop if that would wake before this worker's time, for
+ * nothing. It has not looked at the queues yet, so it finds what a push left because of the role.
+ */
+bool wr_ready_relieve_loop(struct wr_worker *worker, int64_t until)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	int64_t wake_at = worker->time < until ? worker->time : until;
+	unsigned loop = WR_LOOP_LOOKS;
+
+	return worker->time != INT64_MAX && wr_load(&scheduler->lookout) == loop &&
+	       wr_load(&scheduler->sleepers) == scheduler->all_asleep &&
+	       worth_it(scheduler, wake_at > wr_time_add(wr_now(), LONG_NS)) &&
+	       wr_cas(&scheduler->lookout, &loop, 0);
 }
 
 /* Workers have popped something in the last 100 ms. */

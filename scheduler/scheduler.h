@@ -377,6 +377,7 @@ void wr_wake_all(weir_scheduler *scheduler);
 bool wr_poller_wanted(weir_scheduler *scheduler);
 void wr_wake_for_flags(weir_scheduler *scheduler); /* wakes a sleeper to poll if a poller is wanted */
 void wr_wake_poller(struct wr_worker *worker);     /* call after arming a flag */
+bool wr_ready_relieve_loop(struct wr_worker *worker, int64_t until); /* it has announced its sleep */
 /* Loop thread, each turn: does what the lookout does. */
 void wr_ready_look_out(weir_scheduler *scheduler, int64_t now);
 int64_t wr_ready_looked_at(const weir_scheduler *scheduler,

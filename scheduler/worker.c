@@ -103,11 +103,13 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 {
 	weir_scheduler *scheduler = worker->scheduler;
 	uint64_t bit = UINT64_C(1) << worker->local.index;
-	bool woken, left = false, looks_out;
+	bool woken, left = false, looks_out, relieved;
 	int64_t wake_at, until_look = until;
 
 	wr_fetch_or(&scheduler->sleepers, bit);
+	relieved = wr_ready_relieve_loop(worker, until);
 	if (must_stay_awake(worker, version, &left)) {
+		worker->wakes_skipped |= relieved; /* its look ended at the first entry */
 		/*
 		 * The bit is cleared already: a pusher has woken this worker for its entry. What this worker
 		 * has found may be another entry, so it passes the wake-up on.

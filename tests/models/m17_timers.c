@@ -10,8 +10,7 @@
  * and M8's: here they are one step each.
  * ROLE: the loop's wait beside the lookout's role (S9). A worker in its compute may leave an entry in its own queue: if nobody is
  * the lookout the loop becomes it and its wait is brought near. The loop gives the role up, looks, and may take it again; a worker
- * that has announced its sleep may take it from the loop before it looks (then it puts the loop off past its own time), and
- * gives it back if it stays awake.
+ * that has announced its sleep may take it from the loop before it looks (then it puts the loop off past its own time).
  *
  * Property, in each state in which nobody can move but the clock: the next wake-up is not later than the earliest time that is in the
  * list or the heap; or, beside a compute that was expected to be brief, than WATCH from now. What is due and
@@ -25,10 +24,10 @@ enum { END = 3, WATCH = 1, INF = 15, AWAKE = 0 };
 enum { BRIEF = 1, TWICE = 2, ROLE = 4 }; /* settings: runs may be expected to be brief; one entity ticks once more; entries are left */
 enum mutation { NONE, ARM_ONCE, KEEP_ONCE, TAKE_THEN_RETRACT, NO_HAND_OVER, NO_WATCH, KEEPS_FIRST, LOOP_FORGETS_DUE, ARM_FORGETS_DUE, KEEP_FORGETS_DUE, NOBODY_KEEPS, FIRE_FORGETS,
 	ROLE_ALONE, ROLE_SEEN_ONCE, RELIEVED_LATE };
-enum at { IDLE, RUN, LOOK, HAND, HAND_KEPT, HAND_TAKE, HAND_SET, COMPUTE, LEFT_ROLE, LEFT_LOOK, LEFT_SET, LEFT, ENDLESS, LIST, SEE, PARKS, SLEEP, RELIEVE, LOOK_AGAIN, BACK_ROLE, BACK_LOOK, BACK_SET, BACK, KEEP, KEEP_TAKE, KEEP_STORE, KEEP_RELIED, KEEP_PUT_OFF, KEEP_AGAIN,
+enum at { IDLE, RUN, LOOK, HAND, HAND_KEPT, HAND_TAKE, HAND_SET, COMPUTE, LEFT_ROLE, LEFT_LOOK, LEFT_SET, ENDLESS, LIST, SEE, PARKS, SLEEP, RELIEVE, LOOK_AGAIN, KEEP, KEEP_TAKE, KEEP_STORE, KEEP_RELIED, KEEP_PUT_OFF, KEEP_AGAIN,
 	PARKED, WOKEN, FIRE, FIRE_TAKE, FIRE_POKE, FIRE_LOOK };
 enum loop_at { WAIT, TURN, TURN_TAKE, TURN_POKE, TURN_DUE, TURN_ROLE, TURN_LOOK, ARM_TAKE, ARM_STORE, ARM_AGAIN, ARM_SET };
-struct worker { uint8_t at, entity, time, until, token, sleeper, was_keeper, took_due, brief, idle, due, earliest, relied, relieved; };
+struct worker { uint8_t at, entity, time, until, token, sleeper, was_keeper, took_due, brief, idle, due, earliest, relied; };
 struct state {
 	struct worker w[2];
 	uint8_t now, queued, parked, poked, listed, heap, time[2], due_at[2], left[2];
@@ -226,30 +225,21 @@ static bool worker(struct state *s, int t)
 		}
 		return true;
 	case LEFT_ROLE:
-	case BACK_ROLE:
-		w->at = s->role || mutation == ROLE_ALONE ? w->at + 3 : w->at + 1;
+		w->at = s->role || mutation == ROLE_ALONE ? COMPUTE : LEFT_LOOK;
 		s->role = 1;
 		say("the loop is the lookout");
 		return true;
 	case LEFT_LOOK:
-	case BACK_LOOK:
-		w->at = s->until <= s->now + WATCH ? w->at + 2 : w->at + 1;
+		w->at = s->until <= s->now + WATCH ? COMPUTE : LEFT_SET;
 		say("its wait ends at %d", s->until);
 		return true;
 	case LEFT_SET:
-	case BACK_SET:
 		if (s->lock)
 			return false;
 		if (s->until > s->now + WATCH)
 			set_until(s, (uint8_t)(s->now + WATCH));
-		w->at++;
-		say("brings it: %d", s->until);
-		return true;
-	case LEFT:
 		w->at = COMPUTE;
-		return true;
-	case BACK:
-		w->at = IDLE;
+		say("brings it: %d", s->until);
 		return true;
 	case ENDLESS:
 		return false;
@@ -291,18 +281,17 @@ static bool worker(struct state *s, int t)
 		}
 		return true;
 	case RELIEVE:
-		w->relieved = s->role && w->time != INF && choose(2);
-		s->role = w->relieved ? 0 : s->role;
+		if (s->role && w->time != INF)
+			s->role = (uint8_t)choose(2);
 		w->at = mutation == RELIEVED_LATE ? KEEP : LOOK_AGAIN;
-		say(w->relieved ? "the loop is the lookout no more" : "does not relieve the loop");
+		say("the loop is the lookout: %d", s->role);
 		return true;
 	case LOOK_AGAIN:
 		w->at = mutation == RELIEVED_LATE ? RELIEVE : KEEP;
 		if (s->queued || s->own) {
-			w->at = w->relieved ? BACK_ROLE : IDLE;
+			w->at = IDLE;
 			w->sleeper = w->token = 0; /* a wake-up is for what it has found */
 		}
-		w->relieved = 0;
 		say(w->at == KEEP ? "looks again: nothing" : "stays awake");
 		return true;
 	case KEEP:

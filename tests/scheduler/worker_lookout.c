@@ -229,6 +229,49 @@ static void s09_b01_between_two_runs_the_loop_looks_for_nothing(void **state)
 	rig_in_worlds(20, look_between_runs);
 }
 
+/* Before a long sleep the worker that keeps the time takes the role from the loop, and puts it off past that.
+ */
+
+static unsigned put_off;
+
+static weir_status note_loop_and_send(struct rig *rig, weir_context *context)
+{
+	put_off += rig_loop_until(rig) >= wr_now() + 9 * MS;
+	return send(rig, context);
+}
+
+static void run_paced(const char *graph)
+{
+	struct rig *rig = rig_of(graph);
+
+	rig_on(rig, "s", note_loop_and_send);
+	rig->options.workers = 2;
+	assert_int_equal(rig_run(rig), WEIR_OK);
+	assert_int_equal(rig_ticks(rig, "e"), 60);
+	rig_destroy(rig);
+}
+
+static void sleep_long(void)
+{
+	run_paced("s:call period=17ms count=60 -> e:call");
+}
+
+static void sleep_briefly(void)
+{
+	run_paced("s:call period=3ms count=60 -> e:call");
+}
+
+static void s10_s09_beside_a_worker_that_sleeps_long_the_loop_does_not_wake_to_look(void **state)
+{
+	(void)state;
+	put_off = 0;
+	in_worlds_without_chance(20, sleep_long);
+	assert_in_range(put_off, 20 * 45, 20 * 60);
+	put_off = 0;
+	in_worlds_without_chance(20, sleep_briefly);
+	assert_in_range(put_off, 0, 20 * 30);
+}
+
 /* After the emission its tick frees what it received, and that takes long. */
 
 static void free_slowly(void *payload)
@@ -361,7 +404,7 @@ static uint64_t woken;
 /* Its worker keeps the time, launches, polls and runs what waited for the flag; the other one sleeps. */
 static void check_arming(void)
 {
-	struct rig *rig = rig_of("s:source ticks=40 period=17ms work=3ms -> b:call gate=in");
+	struct rig *rig = rig_of("s:source ticks=40 period=7ms work=3ms -> b:call gate=in");
 
 	rig->options.signal = "flag";
 	rig->options.workers = 2;
@@ -396,6 +439,7 @@ int main(void)
 		cmocka_unit_test(g04_s09_a_flag_behind_a_compute_that_is_long_for_once_is_seen),
 		cmocka_unit_test(g04_s09_for_other_flags_nobody_is_woken_before_a_short_compute),
 		cmocka_unit_test(g04_s09_s10_for_a_frame_that_one_worker_can_see_to_no_other_is_woken),
+		cmocka_unit_test(s10_s09_beside_a_worker_that_sleeps_long_the_loop_does_not_wake_to_look),
 		cmocka_unit_test(s09_several_that_wait_behind_a_long_compute_get_a_worker_each),
 	};
 
