@@ -134,6 +134,8 @@ static int workers(void) { return setting & WORKERS_3 ? 3 : 2; }
 static bool turns(void) { return scenario() >= PASSING && scenario() <= ALWAYS; }
 static int time_of(int bell) { return bell ? FAR : NEAR; }
 
+static void forget(struct state *s);
+
 static void begin(struct state *s)
 {
 	for (int w = workers(); w < W; w++)
@@ -148,6 +150,7 @@ static void begin(struct state *s)
 		s->in[b] = 1, s->rung[b] = rung_before();
 	s->armed = (uint8_t)armed_before();
 	s->live = (uint8_t)(workers() + s->injections + s->armed);
+	forget(s);
 }
 
 static void queue(struct state *s, int task)
@@ -389,7 +392,7 @@ static const char *ops_left(const struct state *s, int w)
 
 static bool task_ends(struct state *s, int w)
 {
-	s->ran |= (uint8_t)(s->task[w] == 1);
+	s->ran |= (uint8_t)(s->task[w] == 1 && scenario() == ALWAYS);
 	s->task[w] = s->op[w] = 0;
 	s->pc[w] = POP;
 	if (turns() && s->pops[w] == 0 && mutation != NO_PASSING) {
@@ -870,7 +873,8 @@ static bool parks(struct state *s, int w)
 static bool awakes(struct state *s, int w)
 {
 	s->sleepers &= (uint8_t)~(1 << w);
-	s->relied[w] |= mutation != ONE_PASSED;
+	if (mutation != ONE_PASSED)
+		s->relied[w] = 1;
 	say("awake");
 	return slept(s, w);
 }
@@ -1023,15 +1027,86 @@ static bool loop(struct state *s)
 	return true;
 }
 
+/* What a worker does in a task that is nothing to another thread: no step of its own. */
+static void goes_on(struct state *s, int w)
+{
+	while (s->pc[w] == RUN && scenario() != ALWAYS && !(mutation == GIVE_UP_LATE && s->role[w])) {
+		char op = *ops_left(s, w);
+
+		if ((op >= 'd' && op <= 'f') || (op >= 'D' && op <= 'F'))
+			return;
+		runs_on(s, w);
+	}
+}
+
+/* --- what is not read again before it is written --- */
+
+/* Behind a wake-up, a hand over and a look for more work. */
+static int step_behind(const struct state *s, int w)
+{
+	int pc = s->pc[w];
+
+	if (pc >= WAKE_LOOK && pc <= WAKE_TAKE)
+		pc = s->ret[w];
+	if (pc >= HAND_ARMED && pc <= LOOKOUT_TAKE)
+		pc = s->hand[w];
+	return pc == WORK_WAITS && s->of[w] == OF_PASS ? s->then[w] : pc;
+}
+
+static void forget_of(struct state *s, int w)
+{
+	switch (step_behind(s, w)) {
+	case BLOCKED:
+	case GONE:
+		s->task[w] = s->op[w] = s->at[w] = s->idle[w] = s->later[w] = s->pops[w] = s->row[w] = s->relied[w] = s->token[w] = DEAD;
+		s->when[w] = s->seen[w] = DEAD;
+		break;
+	case SPIN_COUNT:
+		s->relied[w] = DEAD;
+		break;
+	case COUNT_IN:
+		s->relied[w] = s->when[w] = s->seen[w] = DEAD;
+		break;
+	case VERSION:
+	case COUNT_BACK:
+	case LEAVE:
+	case RELEASE:
+	case TAKE_BACK:
+		s->when[w] = s->seen[w] = DEAD;
+		break;
+	case WORK_WAITS:
+		if (s->of[w] == OF_SLEEP)
+			s->seen[w] = DEAD;
+		break;
+	case UNBIT:
+		s->when[w] = DEAD;
+		/* fall through */
+	case DROP:
+	case PARK:
+		s->seen[w] = DEAD;
+		if (mutation != ONE_PASSED)
+			s->relied[w] = DEAD;
+		break;
+	}
+}
+
+static void forget(struct state *s)
+{
+	for (int w = 0; w < workers(); w++)
+		forget_of(s, w);
+}
+
 static bool step(struct state *s, int t)
 {
-	if (t == FOREIGN)
-		return foreign(s);
-	if (t >= DEVICE)
-		return t == DEVICE ? device(s) : loop(s);
-	if (!worker(s, t))
+	bool moved = t == FOREIGN ? foreign(s) : t == DEVICE ? device(s) : t == LOOP ? loop(s) : worker(s, t);
+
+	if (!moved)
 		return false;
-	looked(s, t);
+	if (t < FOREIGN) {
+		looked(s, t);
+		goes_on(s, t);
+	}
+	forget(s);
 	return true;
 }
 
