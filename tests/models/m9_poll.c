@@ -132,12 +132,30 @@ static bool rung_before(void) { return scenario() == TWO_PUSH || scenario() == T
 static int armed_before(void) { return scenario() == TWO_PUSH ? 2 : rung_before() || scenario() == RETIRED_WORK || scenario() == BRIEF_LONG; }
 static int workers(void) { return setting & WORKERS_3 ? 3 : 2; }
 static bool turns(void) { return scenario() >= PASSING && scenario() <= ALWAYS; }
+/* Else no step looks at the rings: nothing pushes there, or pushes its next slot's task there before another one. */
+static bool rings_used(void)
+{
+	bool a = armed_before(), b = armed_before() > 1;
+
+	for (int task = 0; task < TASKS; task++) {
+		const char *script = scenarios[scenario()].script[task];
+
+		if (strpbrk(script, "defDEF~"))
+			return true;
+		a |= strchr(script, 'a') != NULL;
+		b |= strchr(script, 'b') != NULL;
+	}
+	return a && b && scenario() != CHAIN && scenario() != AGAIN; /* these arm the second bell behind the first */
+}
+
 static int time_of(int bell) { return bell ? FAR : NEAR; }
 
 static void forget(struct state *s);
+static bool rings; /* rings_used() */
 
 static void begin(struct state *s)
 {
+	rings = rings_used();
 	for (int w = workers(); w < W; w++)
 		s->pc[w] = GONE;
 	for (int w = 0; w < workers(); w++)
@@ -162,8 +180,8 @@ static void queue(struct state *s, int task)
 
 static void to_ring(struct state *s, int w, int task)
 {
-	if (s->rings[w] == 3)
-		give_up("m9_poll: a ring is too small");
+	if (s->rings[w] == 3 || !rings)
+		give_up("m9_poll: a ring is too small, or was not to be used");
 	s->ring[w][s->rings[w]++] = (uint8_t)(task + 1);
 }
 
@@ -355,6 +373,7 @@ static bool pops(struct state *s, int w)
 			return true;
 		}
 	}
+	s->at[w] += s->at[w] >= 2 && s->at[w] % 2 == 0 && !rings;
 	int at = s->at[w]++, of = (w + 1 + (at - 2) / 2) % workers();
 	if (at == 1) {
 		if (take_own(s, w) || take_injected(s, w))
@@ -696,7 +715,7 @@ static bool waits(struct state *s, int w)
 		found = false, at = last;
 	do
 		at++;
-	while (at <= 2 * workers() && (at - 1) / 2 == w && !s->next[w] && !s->rings[w]);
+	while (at <= 2 * workers() && (((at - 1) / 2 == w && !s->next[w] && !s->rings[w]) || (at % 2 == 0 && !rings)));
 	s->at[w] = found || at > last ? 0 : (uint8_t)at;
 	if (found)
 		work_found(s, w);
