@@ -22,6 +22,8 @@
  * Behind a receiver that takes no more the sender ends.
  * Of two senders one gets its answer; the other one waits for another receiver. What a sender counts as lost is what did not come,
  * and beside it at most what was not confirmed when the other one took its place; the receiver never counts what came.
+ * Fewer states, and the same runs: forget() clears what is not read again before it is written, as what a welcome sets; of credits behind
+ * the last message, and of blocks whose messages are delivered, only whether there is something in the inbox. To rest is no step of its own.
  * Run: build/m22_remote [-v]
  */
 #include <stdint.h>
