@@ -43,6 +43,11 @@ static void begin(struct state *s)
 	s->left[1] = 1;
 	s->kept = s->until = s->timerfd = INF;
 	s->w[0].time = s->w[1].time = s->w[0].until = s->w[1].until = INF;
+	s->loop_earliest = DEAD;
+	for (int i = 0; i < 2; i++) {
+		s->time[i] = s->due_at[i] = DEAD;
+		s->w[i].entity = s->w[i].earliest = s->w[i].relied = DEAD;
+	}
 	if (setting & ROLE) {                   /* the loop has looked before */
 		s->leaves = s->role = 1;
 		s->until = s->timerfd = s->look_by = 1 + WATCH;
@@ -68,15 +73,27 @@ static bool lock(struct state *s, int t)
 	return true;
 }
 
+static bool requests(const struct worker *w, int e)
+{
+	return (w->at == LIST || w->at == SEE) && w->entity == e;
+}
+
+/* Read while it is listed, and by the worker that requests it. */
+static void forget_times(struct state *s)
+{
+	for (int e = 0; e < 2; e++)
+		if (!(s->listed & 1 << e) && !requests(&s->w[0], e) && !requests(&s->w[1], e))
+			s->time[e] = DEAD;
+}
+
 static void take(struct state *s)
 {
 	for (int e = 0; e < 2; e++)
-		if (s->listed & 1 << e) {
+		if (s->listed & 1 << e)
 			s->due_at[e] = s->time[e];
-			s->time[e] = 0;
-		}
 	s->heap |= s->listed;
 	s->listed = 0;
+	forget_times(s);
 }
 
 static uint8_t earliest(const struct state *s)
@@ -93,7 +110,7 @@ static uint8_t take_due(struct state *s)
 			due |= (uint8_t)(1 << e);
 	for (int e = 0; e < 2; e++)
 		if (due & 1 << e)
-			s->due_at[e] = 0;
+			s->due_at[e] = DEAD;
 	s->heap &= (uint8_t)~due;
 	return due;
 }
@@ -199,7 +216,8 @@ static bool worker(struct state *s, int t)
 	case HAND_SET:
 		if (w->earliest < s->kept && s->until > w->earliest)
 			set_until(s, w->earliest);
-		s->lock = w->earliest = 0;
+		s->lock = 0;
+		w->earliest = DEAD;
 		w->at = COMPUTE;
 		say("hands over: the loop's wait ends at %d", s->until);
 		return true;
@@ -220,7 +238,7 @@ static bool worker(struct state *s, int t)
 			say("ticks, next at %d", s->time[w->entity]);
 		} else {
 			w->at = IDLE;
-			w->entity = 0;
+			w->entity = DEAD;
 			say("the last tick");
 		}
 		return true;
@@ -254,6 +272,7 @@ static bool worker(struct state *s, int t)
 		else
 			w->took_due = 1; /* it will keep time if it sleeps first */
 		w->at = PARKS;
+		forget_times(s);
 		say("sees that the loop waits until %d", s->until);
 		return true;
 	case PARKS:
@@ -265,7 +284,7 @@ static bool worker(struct state *s, int t)
 		} else {
 			s->parked |= bit;
 			w->at = IDLE;
-			w->entity = 0;
+			w->entity = DEAD;
 			say("parks");
 		}
 		return true;
@@ -329,7 +348,7 @@ static bool worker(struct state *s, int t)
 		put_off = watched(w->relied && mutation != KEEP_FORGETS_DUE ? s->now : w->earliest);
 		if (s->until <= w->earliest && s->until < put_off)
 			set_until(s, put_off);
-		w->relied = 0;
+		w->relied = DEAD;
 		w->at = KEEP_AGAIN;
 		say("puts the loop off: %d", s->until);
 		return true;
@@ -344,7 +363,8 @@ static bool worker(struct state *s, int t)
 		w->was_keeper = s->keeper == t + 1;
 		w->until = w->was_keeper ? w->earliest : INF;
 		w->time = INF;
-		w->took_due = w->earliest = 0;
+		w->took_due = 0;
+		w->earliest = DEAD;
 		w->at = PARKED;
 		s->lock = 0;
 		say("sleeps until %d", w->until);
@@ -410,7 +430,7 @@ static bool loop(struct state *s)
 		return true;
 	case TURN:
 		s->until = AWAKE;
-		s->timerfd = 0;
+		s->timerfd = DEAD;
 		s->loop_at = TURN_TAKE;
 		say("is awake");
 		return true;
@@ -460,7 +480,7 @@ static bool loop(struct state *s)
 	case ARM_STORE:
 		s->until = s->loop_earliest < s->kept ? s->loop_earliest : INF;
 		s->look_by = watched(s->now);
-		s->loop_earliest = 0;
+		s->loop_earliest = DEAD;
 		s->loop_at = ARM_AGAIN;
 		say("waits until %d", s->until);
 		return true;

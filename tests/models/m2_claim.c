@@ -30,10 +30,14 @@
  * offered. So an entity that waits for A's messages needs a resource with more than A keeps.
  * PATIENT: an entity that says WAIT is woken only when all others are DONE or wait too: it waits for their
  * messages.
+ * Fewer states, and the same runs: a poke between the claims and the next review is not noted, as that begins with an
+ * exchange, and an entity that looks again is as one that is idle and poked; what a tick has used is counted by amount,
+ * as no more of it is read; steps of nothing shared (a choice, a resource that the entity does not need or has not
+ * claimed) belong to the step before, but for what STARVE and PATIENT let others read.
  * Bounds: 3 entities (2+1+1 ticks), 2 resources of size 1 and 2, one unit a claim; AMOUNTS: one resource, A
  * needs 2 of 2.
  * Run: build/m2_claim [-v [NAME]]
- * Result: holds (up to 6.8 million states a run); ascending order is needed (else a livelock); RESERVE
+ * Result: holds (up to 0.3 million states a run); ascending order is needed (else a livelock); RESERVE
  * livelocks with two resources; without it an entity can be overtaken for ever by perfect timing; with
  * amounts a claim must offer what is left, and to the oldest for which it is enough; all mutants found.
  */
@@ -50,7 +54,7 @@ enum mutation { NONE, REFUSE_OUTSIDE, NO_PASS_ON, KEEP_ENTRY, GIVE_BACK_SILENT, 
 };
 struct state {
 	uint8_t word[ENTITIES], pc[THREADS], left[ENTITIES], at[ENTITIES], claims[ENTITIES], uses[ENTITIES], mood[ENTITIES], waiting[ENTITIES], owed[ENTITIES], owed_before[ENTITIES];
-	uint8_t out[RESOURCES][ENTITIES], claimed[RESOURCES], refused[RESOURCES][ENTITIES], n[RESOURCES], seen_full[ENTITIES];
+	uint8_t out[RESOURCES][2], claimed[RESOURCES], refused[RESOURCES][ENTITIES], n[RESOURCES], seen_full[ENTITIES];
 	uint8_t to_poke[THREADS], stray, kept;
 };
 #define THREAD_NAMES
@@ -64,6 +68,7 @@ static const char *thread_name(int t)
 
 static int size(void) { return (setting & KEEPER) && (setting & PATIENT) ? 2 + !!(setting & SIZE2) : (setting & (SIZE2 | AMOUNTS)) ? 2 : 1; }
 static int amount(int e) { return (setting & AMOUNTS) && e == 0 ? 2 : 1; }
+static int used_by(int e) { return amount(e) - 1; } /* where out counts it: by the amount, as no more of it matters */
 static bool keeper(int e) { return (setting & KEEPER) && e == 0; }
 static bool head_only(void) { return mutation == OLDEST_ONLY || mutation == AS_WRITTEN; }
 static bool claim_silent(void) { return mutation == CLAIM_OFFERS_NOTHING || mutation == AS_WRITTEN; }
@@ -101,9 +106,7 @@ static int in_use(const struct state *s, int r)
 {
 	int sum = s->claimed[r] + (r ? 0 : s->kept);
 
-	for (int e = 0; e < ENTITIES; e++)
-		sum += s->out[r][e] * amount(e);
-	return sum;
+	return sum + s->out[r][0] + 2 * s->out[r][1];
 }
 
 /* Is there enough for e? */
@@ -154,12 +157,50 @@ static void offer(struct state *s, int r, int t)
 	say(", offers it to %c", 'A' + e);
 }
 
+enum { IDLE, REVIEW, CLAIM, ENTER_LATE, GIVE_BACK, TICK, SETTLE, PASS_ON, LEAVE, RETIRE, CLEAN, CLEAN_LATE, FILL, KEEP_TICK, KEEP_SETTLE };
+
+/* From a tick to the review behind it, it changes nothing: that begins with an exchange. */
+static void poke(struct state *s, int e)
+{
+	uint8_t pc = s->pc[e];
+
+	if (pc != TICK && pc != SETTLE && pc != KEEP_TICK && pc != KEEP_SETTLE)
+		s->word[e] |= POKED;
+	if (!(setting & PATIENT))
+		s->waiting[e] = 0;              /* the timer waits for one that is not poked */
+}
+
+/* As one that is idle and was poked. */
+static void review_again(struct state *s, int e)
+{
+	s->pc[e] = IDLE;
+	s->word[e] = POKED;
+	s->at[e] = 0;
+}
+
+static void tick_next(struct state *s, int e, int pc)
+{
+	s->pc[e] = (uint8_t)pc;
+	s->word[e] = RUNNING;
+	s->at[e] = 0;
+	if (s->left[e] == 1)
+		s->mood[e] = 0;                 /* it is asked before a tick */
+}
+
+/* The next resource from r on of those in the set. */
+static uint8_t next_of(int set, int r)
+{
+	while (r < RESOURCES && !(set >> r & 1))
+		r++;
+	return (uint8_t)r;
+}
+
 static bool poke_pending(struct state *s, int t)
 {
 	for (int e = 0; e < ENTITIES; e++)
 		if (s->to_poke[t] >> e & 1) {
 			s->to_poke[t] &= (uint8_t)~(1 << e);
-			s->word[e] |= POKED;
+			poke(s, e);
 			say("pokes %c", 'A' + e);
 			return true;
 		}
@@ -213,12 +254,73 @@ static void clean(struct state *s, int e, int r)
 		offer(s, r, e);
 }
 
-enum { IDLE, REVIEW, CLAIM, ENTER_LATE, GIVE_BACK, TICK, SETTLE, PASS_ON, LEAVE, AGAIN, RETIRE, CLEAN, CLEAN_LATE, FILL, KEEP_TICK, KEEP_SETTLE };
+/* From its k-th turn on. */
+static void claim_next(struct state *s, int e, int k)
+{
+	while (k < RESOURCES && !(needs(e) >> turn(e, k) & 1))
+		k++;
+	s->at[e] = (uint8_t)k;
+}
+
+static void pass_on_next(struct state *s, int e, int r)
+{
+	s->at[e] = next_of(needs(e), r);
+	s->pc[e] = PASS_ON;
+	if (s->at[e] == RESOURCES && !(setting & STARVE)) {
+		s->pc[e] = s->left[e] ? LEAVE : RETIRE;
+		s->at[e] = 0;
+		say(s->left[e] ? ", parks" : ", is to become DONE");
+	}
+}
+
+static void give_back_next(struct state *s, int e, int r)
+{
+	s->pc[e] = GIVE_BACK;
+	s->at[e] = next_of(s->claims[e], r);
+	if (s->at[e] == RESOURCES)
+		pass_on_next(s, e, 0);
+}
+
+static void settle_next(struct state *s, int e, int r)
+{
+	s->pc[e] = SETTLE;
+	s->at[e] = next_of(s->claims[e], r);
+	if (s->at[e] < RESOURCES)
+		return;
+	s->uses[e] = 0;
+	review_again(s, e);
+}
+
+static void clean_next(struct state *s, int e, int r)
+{
+	s->pc[e] = CLEAN;
+	s->at[e] = next_of(needs(e), r);
+	if (s->at[e] < RESOURCES)
+		return;
+	s->pc[e] = IDLE;
+	s->at[e] = s->owed_before[e] = 0;
+	say(", is rid of everything");
+}
+
+static void tick(struct state *s, int e)
+{
+	if (setting & (CALM | STARVE | STRAY)) {
+		s->uses[e] = (uint8_t)needs(e);
+		say(", ticks, uses all");
+	} else {
+		int what = choose(4);                   /* 3 all, 0 nothing (or failed), 1 and 2 only one of them */
+		s->uses[e] = (uint8_t)(what & needs(e));
+		say(what ? ", ticks, uses 0x%x" : ", compute fails, uses nothing", what);
+	}
+	if (!(setting & STARVE) || e == 0)
+		s->left[e]--;
+	settle_next(s, e, 0);
+}
 
 static bool entity(struct state *s, int e)
 {
 	uint8_t *pc = &s->pc[e];
-	int r, what;
+	int r, what, used = s->uses[e];
 
 	if (poke_pending(s, e))
 		return true;
@@ -226,19 +328,19 @@ static bool entity(struct state *s, int e)
 	case IDLE:
 		if (s->word[e] != POKED)
 			return false;
-		/* fall through */
-	case AGAIN:
 		s->word[e] = RUNNING;
 		s->owed_before[e] = s->owed[e];                 /* later marks are followed by a poke, and so by another review */
 		*pc = REVIEW;
 		say("-> RUNNING");
-		return true;
+		if (setting & (STARVE | PATIENT))               /* else the review, up to its first claim, is of nothing shared */
+			return true;
+		say(", ");
+		/* fall through */
 	case REVIEW:
 		s->waiting[e] = 0;
 		if (!s->left[e] || ((setting & STARVE) && e && !s->left[0])) {
-			*pc = PASS_ON;
-			s->at[e] = 0;
 			say("review: NEVER");
+			pass_on_next(s, e, 0);
 		} else if (keeper(e)) {
 			*pc = FILL;
 			say("review: looks what it may keep");
@@ -247,36 +349,31 @@ static bool entity(struct state *s, int e)
 			s->waiting[e] = what == 1;
 			if (what == 2)
 				s->left[e] = 0;
-			*pc = PASS_ON;
-			s->at[e] = 0;
 			say(what == 1 ? "review: WAIT for the timer" : "review: NEVER (stopped)");
+			pass_on_next(s, e, 0);
 		} else {
 			*pc = CLAIM;
-			s->at[e] = 0;
+			claim_next(s, e, 0);
 			say("review: READY");
 		}
 		return true;
 	case CLAIM:
-		if (s->at[e] == RESOURCES) {
-			*pc = TICK;
-			say("all claimed");
-			return true;
-		}
 		r = turn(e, s->at[e]);
-		if (!(needs(e) >> r & 1)) {
-			s->at[e]++;
-			return true;
-		}
 		if (enough(s, r, e)) {
 			s->owed[e] &= (uint8_t)~(1 << r);
 			s->owed_before[e] &= (uint8_t)~(1 << r);
 			forget_entry(s, r, e);
 			s->claimed[r] = (uint8_t)(s->claimed[r] + amount(e));
 			s->claims[e] |= (uint8_t)(1 << r);
-			s->at[e]++;
 			say("claims %d of resource %d", amount(e), r);
 			if (!claim_silent())
 				offer(s, r, e);
+			claim_next(s, e, s->at[e] + 1);
+			if (s->at[e] < RESOURCES)
+				return true;
+			tick_next(s, e, TICK);
+			if (!(setting & STARVE))                /* where others look at what is left */
+				tick(s, e);
 			return true;
 		}
 		say("too little of resource %d", r);
@@ -289,8 +386,7 @@ static bool entity(struct state *s, int e)
 		s->owed_before[e] &= (uint8_t)~(1 << r);
 		enter(s, r, e);
 		say(", enters as refused");
-		*pc = GIVE_BACK;
-		s->at[e] = 0;
+		give_back_next(s, e, 0);
 		return true;
 	case ENTER_LATE:
 		r = s->seen_full[e] - 1;
@@ -298,55 +394,29 @@ static bool entity(struct state *s, int e)
 		s->owed[e] &= (uint8_t)~(1 << r);
 		enter(s, r, e);
 		say("enters as refused at resource %d, late", r);
-		*pc = GIVE_BACK;
-		s->at[e] = 0;
+		give_back_next(s, e, 0);
 		return true;
 	case GIVE_BACK:
-		if (s->at[e] == RESOURCES) {
-			*pc = PASS_ON;
-			s->at[e] = 0;
-			say("gave everything back");
-			return true;
-		}
-		r = s->at[e]++;
-		if (s->claims[e] >> r & 1) {
-			s->claims[e] &= (uint8_t)~(1 << r);
-			s->claimed[r] = (uint8_t)(s->claimed[r] - amount(e));
-			say("gives back what it claimed of resource %d", r);
-			if (mutation != GIVE_BACK_SILENT)
-				offer(s, r, e);
-		}
+		r = s->at[e];
+		s->claims[e] &= (uint8_t)~(1 << r);
+		s->claimed[r] = (uint8_t)(s->claimed[r] - amount(e));
+		say("gives back what it claimed of resource %d", r);
+		if (mutation != GIVE_BACK_SILENT)
+			offer(s, r, e);
+		give_back_next(s, e, r + 1);
 		return true;
 	case TICK:
-		if (setting & (CALM | STARVE | STRAY)) {
-			s->uses[e] = (uint8_t)needs(e);
-			say("ticks, uses all");
-		} else {
-			what = choose(4);                       /* 3 all, 0 nothing (or failed), 1 and 2 only one of them */
-			s->uses[e] = (uint8_t)(what & needs(e));
-			say(what ? "ticks, uses 0x%x" : "compute fails, uses nothing", what);
-		}
-		if (!(setting & STARVE) || e == 0)
-			s->left[e]--;
-		*pc = SETTLE;
-		s->at[e] = 0;
+		tick(s, e);
 		return true;
 	case SETTLE:
-		if (s->at[e] == RESOURCES) {
-			*pc = AGAIN;
-			s->uses[e] = 0;
-			say("settled");
-			return true;
-		}
-		r = s->at[e]++;
-		if (!(s->claims[e] >> r & 1))
-			return true;
-		if (mutation == FAIL_KEEPS && !s->uses[e])
+		r = s->at[e];
+		settle_next(s, e, r + 1);
+		if (mutation == FAIL_KEEPS && !used)
 			return true;
 		s->claims[e] &= (uint8_t)~(1 << r);
 		s->claimed[r] = (uint8_t)(s->claimed[r] - amount(e));
-		if (s->uses[e] >> r & 1) {
-			s->out[r][e]++;
+		if (used >> r & 1) {
+			s->out[r][used_by(e)]++;
 			say("has used resource %d", r);
 		} else {
 			say("releases resource %d unused", r);
@@ -356,22 +426,26 @@ static bool entity(struct state *s, int e)
 		return true;
 	case FILL:
 		fill(s);
-		s->at[e] = 0;
-		*pc = s->kept ? KEEP_TICK : PASS_ON;
-		if (!s->kept || !s->mood[e] || !(what = choose(3)))
+		if (!s->kept) {
+			pass_on_next(s, e, 0);
 			return true;
+		}
+		if (!s->mood[e] || !(what = choose(3))) {
+			tick_next(s, e, KEEP_TICK);
+			return true;
+		}
 		s->mood[e] = 0;
 		s->waiting[e] = what == 1;
 		if (what == 2)
 			s->left[e] = 0;
-		*pc = PASS_ON;
 		say(what == 1 ? ", WAIT for the timer" : ", NEVER (stopped)");
+		pass_on_next(s, e, 0);
 		return true;
 	case KEEP_TICK:
 		s->left[e]--;
 		if (choose(2)) {
 			s->kept--;
-			s->out[0][e]++;
+			s->out[0][used_by(e)]++;
 			say("ticks, uses one");
 		} else {
 			say("ticks, its message needs none");
@@ -380,20 +454,22 @@ static bool entity(struct state *s, int e)
 		return true;
 	case KEEP_SETTLE:
 		give_back_kept(s, wanted(s));
-		*pc = AGAIN;
+		review_again(s, e);
 		return true;
 	case PASS_ON:
 		if (s->at[e] == RESOURCES) {
 			*pc = s->left[e] && !((setting & STARVE) && e && !s->left[0]) ? LEAVE : RETIRE;
+			s->at[e] = 0;
 			say(*pc == LEAVE ? "parks" : "is to become DONE");
 			return true;
 		}
-		r = s->at[e]++;
+		r = s->at[e];
 		if (((mutation == PASS_ON_NEW ? s->owed[e] : s->owed[e] & s->owed_before[e]) >> r & 1) && mutation != NO_PASS_ON) {
 			s->owed[e] &= (uint8_t)~(1 << r);
 			say("does not use what it was offered of resource %d", r);
 			offer(s, r, e);
 		}
+		pass_on_next(s, e, r + 1);
 		return true;
 	case LEAVE:
 		if (s->word[e] == RUNNING) {
@@ -402,7 +478,7 @@ static bool entity(struct state *s, int e)
 			s->owed_before[e] = 0;
 			say("leaves: IDLE");
 		} else {
-			*pc = AGAIN;
+			review_again(s, e);
 			say("was poked");
 		}
 		return true;
@@ -413,28 +489,21 @@ static bool entity(struct state *s, int e)
 			return true;
 		}
 		s->word[e] = DONE;
-		*pc = CLEAN;
-		s->at[e] = 0;
 		say("DONE");
+		clean_next(s, e, 0);
 		return true;
 	case CLEAN:
-		if (s->at[e] == RESOURCES) {
-			*pc = IDLE;
-			s->at[e] = s->owed_before[e] = 0;
-			say("is rid of everything");
-			return true;
-		}
 		clean(s, e, s->at[e]);
 		if (mutation == DONE_TWO_SECTIONS)
 			*pc = CLEAN_LATE;
 		else
-			s->at[e]++;
+			clean_next(s, e, s->at[e] + 1);
 		return true;
 	case CLEAN_LATE:
-		r = s->at[e]++;
+		r = s->at[e];
 		forget_entry(s, r, e);
-		*pc = CLEAN;
 		say("removes its entry at resource %d, late", r);
+		clean_next(s, e, r + 1);
 		return true;
 	}
 	return false;
@@ -443,19 +512,15 @@ static bool entity(struct state *s, int e)
 /* Used units come back, in any order. */
 static bool brings_back(struct state *s, int r)
 {
-	int t = ENTITIES + r, e = 0, k = 0;
+	int t = ENTITIES + r, two;
 
 	if (poke_pending(s, t))
 		return true;
-	for (int i = 0; i < ENTITIES; i++)
-		k += s->out[r][i] > 0;
-	if (!k)
+	if (!s->out[r][0] && !s->out[r][1])
 		return false;
-	k = k > 1 ? choose(k) : 0;
-	while (!s->out[r][e] || k--)
-		e++;
-	s->out[r][e]--;
-	say("what %c used of resource %d comes back", 'A' + e, r);
+	two = s->out[r][0] && s->out[r][1] ? choose(2) : s->out[r][1] > 0;
+	s->out[r][two]--;
+	say("%d of resource %d, which a tick used, comes back", 1 + two, r);
 	offer(s, r, t);
 	return true;
 }
@@ -473,7 +538,7 @@ static bool timer(struct state *s)
 	for (int e = 0; e < ENTITIES; e++)
 		if (s->waiting[e] && s->word[e] == 0 && !((setting & PATIENT) && others_go_on(s, e))) {
 			s->waiting[e] = 0;
-			s->word[e] |= POKED;
+			poke(s, e);
 			say("pokes %c", 'A' + e);
 			return true;
 		}
@@ -483,7 +548,7 @@ static bool timer(struct state *s)
 	if (s->stray >> e & 1)
 		return false;
 	s->stray |= (uint8_t)(1 << e);
-	s->word[e] |= POKED;
+	poke(s, e);
 	say("pokes %c for nothing", 'A' + e);
 	return true;
 }
