@@ -186,7 +186,8 @@ static void check_batch(struct wr_build *build, const struct wr_plan_entity *ent
 				  size, input->port->name);
 		else if (i < sizes && size != (double)(int64_t)size)
 			wr_report(&build->reports, WR_W_TYPE, where->at, where->place,
-				  "min_sizes has %.15g for '%s': a size is an integer", size, input->port->name);
+				  "min_sizes has %.15g for '%s': a size is an integer", size,
+				  input->port->name);
 		else if (i < sizes)
 			check_input_size(build, where, input, "min_sizes", (int64_t)size);
 	}

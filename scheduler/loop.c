@@ -160,23 +160,14 @@ static void loop_clear(struct wr_loop *loop)
 	wr_fetch_and(&loop->kicked, ~KICKED);
 }
 
-/* `at` as a time of the timerfd. INT64_MAX: never. */
-static struct itimerspec timer_spec(int64_t at)
-{
-	struct itimerspec spec = {{0, 0}, {0, 0}};
-
-	if (at == INT64_MAX)
-		return spec;
-	at = at > 0 ? at : 1; /* 0 would disarm it */
-	spec.it_value.tv_sec = at / 1000000000;
-	spec.it_value.tv_nsec = at % 1000000000;
-	return spec;
-}
-
+/* INT64_MAX: never. */
 void wr_loop_set_timer(struct wr_loop *loop, int64_t at)
 {
-	struct itimerspec spec = timer_spec(at);
+	int64_t ns = at > 0 ? at : 1; /* 0 would disarm it */
+	struct itimerspec spec = {{0, 0}, {0, 0}};
 
+	if (at != INT64_MAX)
+		spec.it_value = (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 	if (!loop->simulated && at != loop->timer_at)
 		timerfd_settime(loop->timer, TFD_TIMER_ABSTIME, &spec, NULL);
 	loop->timer_at = at;

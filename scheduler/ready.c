@@ -90,7 +90,6 @@ void wr_wake_for_flags(weir_scheduler *scheduler)
 #define STUCK_NS      100000    /* so long a worker has popped nothing: others take from it */
 #define BUSY_NS       100000000 /* so long after a pop the loop stays the lookout */
 #define LOOK_AGAIN_NS 2000000   /* the loop looks no sooner than so long after its last look */
-#define LONG_NS       5000000   /* a worker that sleeps so long relieves the loop */
 #define LOOKED        8         /* entries of a queue that stand for all */
 #define STOLEN_MAX    32
 
@@ -150,7 +149,7 @@ static int64_t waiting_behind(struct wr_worker *worker)
 }
 
 /* In a simulated world half of what is not worth it is done, so that more orders are tried. */
-static bool worth_it(const weir_scheduler *scheduler, bool worth)
+bool wr_worth_it(const weir_scheduler *scheduler, bool worth)
 {
 	return worth || (scheduler->graph->owns_world && wr_random_below(wr_sim_random(scheduler->sim), 2));
 }
@@ -167,22 +166,6 @@ static void have_looked(weir_scheduler *scheduler)
 		wr_wake_one(scheduler);
 	else if (wr_cas(&scheduler->lookout, &none, WR_LOOP_LOOKS))
 		wr_timers_have_loop_look(scheduler, wr_now());
-}
-
-/*
- * The last worker to sleep takes the role from the loop if that would wake before this worker's time, for
- * nothing. It has not looked at the queues yet, so it finds what a push left because of the role.
- */
-bool wr_ready_relieve_loop(struct wr_worker *worker, int64_t until)
-{
-	weir_scheduler *scheduler = worker->scheduler;
-	int64_t wake_at = worker->time < until ? worker->time : until;
-	unsigned loop = WR_LOOP_LOOKS;
-
-	return worker->time != INT64_MAX && wr_load(&scheduler->lookout) == loop &&
-	       wr_load(&scheduler->sleepers) == scheduler->all_asleep &&
-	       worth_it(scheduler, wake_at > wr_time_add(wr_now(), LONG_NS)) &&
-	       wr_cas(&scheduler->lookout, &loop, 0);
 }
 
 /* Workers have popped something in the last 100 ms. */
@@ -235,7 +218,7 @@ __attribute__((noinline)) static void wake_if_worth(struct wr_worker *worker, in
 
 	if (!sleepers || wr_load(&scheduler->spinners))
 		return;
-	if (worth_it(scheduler, waiting_behind(worker) > 2 * WAKE_NS || gain > 2 * WAKE_NS))
+	if (wr_worth_it(scheduler, waiting_behind(worker) > 2 * WAKE_NS || gain > 2 * WAKE_NS))
 		wr_wake_one_of(scheduler, sleepers);
 	else if (!wr_load(&scheduler->lookout))
 		have_looked(scheduler);
@@ -291,7 +274,7 @@ static void wake_or_leave_flags(struct wr_worker *worker, bool leave, uint8_t un
 
 	if (!wr_poller_wanted(scheduler) || !wr_load(&scheduler->sleepers) || wr_load(&scheduler->spinners))
 		return;
-	if (worth_it(scheduler, !leave)) {
+	if (wr_worth_it(scheduler, !leave)) {
 		wr_wake_one(scheduler);
 		return;
 	}
@@ -346,7 +329,7 @@ static bool is_stuck(struct wr_worker *worker)
 static bool worth_taking(struct wr_worker *from, int64_t least)
 {
 	return is_stuck(from) ||
-	       worth_it(from->scheduler, waiting_behind(from) > least || queue_gain(from) > least);
+	       wr_worth_it(from->scheduler, waiting_behind(from) > least || queue_gain(from) > least);
 }
 
 /* --- the injector, and the due list --- */

@@ -108,6 +108,7 @@ struct wr_worker {
 	int64_t look_after;          /* how long it sleeps if it is the lookout */
 	unsigned more_looks;         /* as the lookout, though it leaves nothing */
 	int64_t slept;               /* ns, a mean over its last sleeps (worker.c) */
+	unsigned undisturbed;        /* long sleeps in a row that its time has ended */
 	unsigned awake_pause;        /* sleeps without a wait awake, after one in vain */
 	unsigned awake_left;         /* of them */
 	bool was_due;                /* the last pop came from the due list: `next` is first now */
@@ -377,7 +378,7 @@ void wr_wake_all(weir_scheduler *scheduler);
 bool wr_poller_wanted(weir_scheduler *scheduler);
 void wr_wake_for_flags(weir_scheduler *scheduler); /* wakes a sleeper to poll if a poller is wanted */
 void wr_wake_poller(struct wr_worker *worker);     /* call after arming a flag */
-bool wr_ready_relieve_loop(struct wr_worker *worker, int64_t until); /* it has announced its sleep */
+bool wr_worth_it(const weir_scheduler *scheduler, bool worth); /* it is done, where either is right */
 /* Loop thread, each turn: does what the lookout does. */
 void wr_ready_look_out(weir_scheduler *scheduler, int64_t now);
 int64_t wr_ready_looked_at(const weir_scheduler *scheduler,

@@ -60,6 +60,25 @@ static void end_lookout(struct wr_worker *worker, bool woken)
 		worker->look_after = LOOK_MOST;
 }
 
+#define LONG_NS 5000000 /* mostly the loop would look before a sleep of that length is over */
+
+/*
+ * The last worker to sleep takes the role from the loop, which need not wake before this worker's time then.
+ * It has not looked at the queues yet, so it finds what a push left because of the role. Not if other threads
+ * have ended its sleeps before their time: the loop's timer would be set twice for each of them.
+ */
+static bool relieve_loop(struct wr_worker *worker, int64_t until)
+{
+	weir_scheduler *scheduler = worker->scheduler;
+	int64_t wake_at = worker->time < until ? worker->time : until;
+	unsigned loop = WR_LOOP_LOOKS;
+
+	return worker->time != INT64_MAX && wr_load(&scheduler->lookout) == loop &&
+	       wr_load(&scheduler->sleepers) == scheduler->all_asleep &&
+	       wr_worth_it(scheduler, worker->undisturbed > 1 && wake_at > wr_time_add(wr_now(), LONG_NS)) &&
+	       wr_cas(&scheduler->lookout, &loop, 0);
+}
+
 #define AWAKE_LEAST 1000
 #define AWAKE_MOST  50000 /* ns; a few times what it takes until a sleeping core runs */
 #define AWAKE_PAUSE 63    /* sleeps at most until it waits awake again, after waits in vain */
@@ -91,6 +110,7 @@ static bool park(struct wr_worker *worker, int64_t until)
 		woken = wr_park(&worker->parker, until);
 	took = wr_now() - begin;
 	worker->slept = (3 * worker->slept + (took < 4 * AWAKE_MOST ? took : 4 * AWAKE_MOST)) / 4;
+	worker->undisturbed = woken ? 0 : worker->undisturbed + (took > LONG_NS);
 	return woken;
 }
 
@@ -107,7 +127,7 @@ static bool worker_sleep(struct wr_worker *worker, int64_t until, const uint64_t
 	int64_t wake_at, until_look = until;
 
 	wr_fetch_or(&scheduler->sleepers, bit);
-	relieved = wr_ready_relieve_loop(worker, until);
+	relieved = relieve_loop(worker, until);
 	if (must_stay_awake(worker, version, &left)) {
 		worker->wakes_skipped |= relieved; /* its look ended at the first entry */
 		/*
@@ -366,7 +386,8 @@ void wr_worker_main(void *arg)
 	worker->wakes_skipped = worker->will_keep = worker->was_keeper = false;
 	worker->local.undecided = 0;
 	worker->look_after = LOOK_FIRST;
-	worker->slept = worker->more_looks = worker->awake_pause = worker->awake_left = 0;
+	worker->slept = worker->undisturbed = worker->more_looks = 0;
+	worker->awake_pause = worker->awake_left = 0;
 	wr_store_relaxed(&worker->running_cost, 0);
 	worker->time = INT64_MAX;
 	worker->error = wr_error_here();

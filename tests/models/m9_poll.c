@@ -47,7 +47,7 @@
  * nothing to another thread belongs to the step before; no ring is looked at in the scenarios in which nothing can be in
  * one (rings_used(); a push there would stop the run).
  * Run: build/m9_poll [-v [NAME]]
- * Result: holds (up to 6.9 million states a run; with -DLARGE more) with three hand-overs that are easily
+ * Result: holds (up to 8.5 million states a run; with -DLARGE more) with three hand-overs that are easily
  * forgotten: by a worker that looked in passing, before destructors, and a wake-up for what rings in passing
  * when the worker's own ring is next; and only if a worker that was woken passes on, too.
  */

@@ -261,7 +261,7 @@ static void sleep_briefly(void)
 	run_paced("s:call period=3ms count=60 -> e:call");
 }
 
-static void s10_s09_beside_a_worker_that_sleeps_long_the_loop_does_not_wake_to_look(void **state)
+static void s10_s09_before_a_long_sleep_the_loop_is_put_off_past_its_end(void **state)
 {
 	(void)state;
 	put_off = 0;
@@ -401,7 +401,10 @@ static uint64_t count_wakes(struct rig *rig)
 
 static uint64_t woken;
 
-/* Its worker keeps the time, launches, polls and runs what waited for the flag; the other one sleeps. */
+/*
+ * Its worker keeps the time, launches, polls and runs what waited for the flag; the other one sleeps. Its sleeps
+ * are short: after a long one, before which it relieved the loop, a simulated loop is kicked to look.
+ */
 static void check_arming(void)
 {
 	struct rig *rig = rig_of("s:source ticks=40 period=7ms work=3ms -> b:call gate=in");
@@ -439,7 +442,7 @@ int main(void)
 		cmocka_unit_test(g04_s09_a_flag_behind_a_compute_that_is_long_for_once_is_seen),
 		cmocka_unit_test(g04_s09_for_other_flags_nobody_is_woken_before_a_short_compute),
 		cmocka_unit_test(g04_s09_s10_for_a_frame_that_one_worker_can_see_to_no_other_is_woken),
-		cmocka_unit_test(s10_s09_beside_a_worker_that_sleeps_long_the_loop_does_not_wake_to_look),
+		cmocka_unit_test(s10_s09_before_a_long_sleep_the_loop_is_put_off_past_its_end),
 		cmocka_unit_test(s09_several_that_wait_behind_a_long_compute_get_a_worker_each),
 	};
 
