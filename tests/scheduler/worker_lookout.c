@@ -402,8 +402,8 @@ static uint64_t count_wakes(struct rig *rig)
 static uint64_t woken;
 
 /*
- * Its worker keeps the time, launches, polls and runs what waited for the flag; the other one sleeps. Its sleeps
- * are short: after a long one, before which it relieved the loop, a simulated loop is kicked to look.
+ * Its worker keeps the time, launches, polls and runs what waited for the flag; the other one sleeps. Its
+ * sleeps are short: after a long one, before which it relieved the loop, a simulated loop is kicked to look.
  */
 static void check_arming(void)
 {
