@@ -29,6 +29,8 @@
  * that may last until others have begun (BARRIER: as many as there are workers) is never waited for by an
  * entity that is queued while a worker sleeps; nothing is left in the end. GOAL settings go on for ever until
  * one entity has run: a weakly fair cycle is a starvation.
+ * Fewer states, and the same runs: a look at an own place that is empty is no step, as only its worker fills it; nor is one at
+ * a place of another's in the scenarios in which workers push nothing.
  * Bounds: 1-3 workers, 3-5 entities, ROW 2 (S9: 8), TURN 3 (S9: 61). The live counter is M3's, memory order
  * m3_sleep's.
  * WORTH, the rule of the code: a push by a worker, or a look at another's queue, may take or leave what is there, as a
@@ -407,7 +409,19 @@ static bool look(struct state *s, int w)
 	return true;
 }
 
-/* One look is one step, whether it finds something or not; a look that does not apply is no step. */
+/* A worker pushes something in this scenario. */
+static bool own_queues_used(void)
+{
+	return scenario() != BATCH && scenario() != FOREIGN && scenario() != ENDLESS;
+}
+
+/* Only w fills its own places, so one that is empty stays so: a look there is nothing to another thread. */
+static bool looks_at_own(const struct state *s, int w, int at)
+{
+	return ((at == 3 || at == 6) && !s->next[w]) || (at == 4 && !s->rings[w]);
+}
+
+/* One look is one step, whether it finds something or not; a look that does not apply, or that only w could tell, is no step. */
 static bool looks(struct state *s, int w)
 {
 	bool first = s->pops[w] == TURN_OF - 1 && mutation != INJECTOR_NEVER_FIRST;
@@ -416,6 +430,7 @@ static bool looks(struct state *s, int w)
 		int at = s->at[w];
 		bool applies = at > 3 || (at >= 2 ? s->row[w] < ROW || mutation == NO_ROW_BOUND : first);
 		applies &= (at != 2 && at != 5) || timers();
+		applies &= !looks_at_own(s, w, at) && (at < 9 || own_queues_used());
 		if (look(s, w))
 			return true;
 		if (applies) {
@@ -438,6 +453,8 @@ static int recheck(struct state *s, int w)
 		return mutation != RECHECK_SKIPS_OVERFLOW && s->overflows;
 	if (at == 1)
 		return s->stacked > 0;
+	if (!own_queues_used() && mutation != REVERSED && mutation != REVERSED_NO_PASS_ON)
+		return -1;
 	int k = (w + 1 + (at - 2) / 2) % workers();
 	if (at - 2 >= 2 * (workers() - 1))
 		return -1;
@@ -489,6 +506,8 @@ static bool push_next(struct state *s, int w)
 {
 	int e = s->new[w] - 1;
 
+	if (!own_queues_used())
+		give_up("a worker pushes where none is expected to");
 	if ((mutation == ROOM || mutation == ROOM_WAKES_NOBODY || mutation >= WORTH) && choose(2))
 		return push_room(s, w);
 	s->carried[w] = mutation == NEXT_BY_STORE && s->pc[w] == PUSH_LATE ? s->carried[w] : s->next[w];
