@@ -8,8 +8,8 @@
  * or may not have expected that (then it hands the times over; else the loop looks after WATCH). A worker that fires
  * two may wake the other one or, if it expects brief runs, not. How a push and a sleep see each other is M3's
  * and M8's: here they are one step each.
- * ROLE: the loop's wait beside the lookout's role (S9). A worker in its compute may leave an entry in its own queue: if nobody is
- * the lookout the loop becomes it and its wait is brought near. The loop gives the role up, looks, and may take it again; a worker
+ * ROLE: the loop's wait beside the lookout's role (S9). A worker in its compute may leave an entry in its own queue: if there is no
+ * lookout, the loop becomes it and its wait is brought near. The loop gives the role up, looks, and may take it again; a worker
  * that has announced its sleep may take it from the loop before it looks (then it puts the loop off past its own time).
  *
  * Property, in each state in which nobody can move but the clock: the next wake-up is not later than the earliest time that is in the
@@ -340,7 +340,7 @@ static bool worker(struct state *s, int t)
 	case KEEP_RELIED:
 		w->relied = relied_on(s);
 		w->at = KEEP_PUT_OFF;
-		say(w->relied ? "the loop is relied on" : "nobody relies on the loop");
+		say(w->relied ? "the loop is relied on" : "nothing relies on the loop");
 		return true;
 	case KEEP_PUT_OFF:
 		if (w->relied)

@@ -347,7 +347,7 @@ static bool stuck(const struct state *s, int w)
 
 /*
  * WORTH: whether what another worker has queued is worth its while is any answer. But who was the lookout takes
- * it from a worker that has not gone on since it looked last, and who stays awake for an entry takes one.
+ * it from a worker that has not gone on since it looked last, and one that stays awake for an entry takes one.
  */
 static bool worth_taking(const struct state *s, int w, int of)
 {
@@ -677,7 +677,7 @@ static bool worker(struct state *s, int w)
 		*pc = mutation >= LOOP_LOOKS && mutation != RELIEVED_LATE ? RELIEVE : RECHECK;
 		say("announces its sleep");
 		return true;
-	case RELIEVE:                                           /* before it looks: who relies on the role is seen */
+	case RELIEVE:                                           /* before it looks: what relies on the role is seen */
 		s->relieved[w] = s->lookout == LOOP_HAS_ROLE && choose(2);
 		s->lookout = s->relieved[w] ? 0 : s->lookout;   /* order: lookout rmw seq_cst, argued */
 		*pc = mutation == RELIEVED_LATE ? SLEEP : RECHECK;
